@@ -1,0 +1,5 @@
+//! The machine: private, home of the unsafe and the atomics.
+//!
+//! Each folder uses only folders listed before it (tidy looks).
+
+pub(crate) mod prim;

@@ -1,0 +1,153 @@
+//! The asymmetric barrier: one side pays nothing, the rare side pays for both.
+//!
+//! # Protocol
+//! Two threads that each write one word and then read the other's need a full
+//! barrier on both sides, or both may read the old value:
+//!
+//! ```text
+//! the busy side        the rare side
+//! B1 writes x          R1 writes y
+//! B2 light()           R2 heavy()
+//! B3 reads y           R3 reads x
+//! ```
+//!
+//! With `membarrier` on Linux `light` is a compiler fence and `heavy` makes the
+//! kernel run a full barrier on every core that runs a thread of ours. If B2 is
+//! before that barrier in its thread's order, R3 sees B1; if after, B3 sees R1.
+//! Elsewhere, where the call is refused (seccomp, old kernels), and in models
+//! both are `fence(SeqCst)`.
+//!
+//! # Invariants
+//! The choice is made once, before the first `light` of the process, and never
+//! changes: a light fence paired with a fence that is not heavy would be a bug.
+//!
+//! # Checked by
+//! `asymmetric_barrier_orders_store_before_load`; weakened as `barrier_light`
+//! and `barrier_heavy`.
+
+use std::time::{Duration, Instant};
+
+#[cfg(not(blitz_loom))]
+use super::compiler_fence;
+use super::{OnceLock, Ordering::SeqCst, fence, weakened};
+
+/// How the process pays for its asymmetric barriers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mechanism {
+    /// The kernel interrupts our other threads; the busy side is free.
+    Membarrier,
+    /// A full fence on both sides.
+    Fences,
+}
+
+static CHOSEN: OnceLock<Mechanism> = OnceLock::new();
+
+/// What was chosen; probes on the first call.
+#[inline]
+pub(crate) fn mechanism() -> Mechanism {
+    *CHOSEN.get_or_init(probe)
+}
+
+/// The busy side's barrier.
+#[inline(always)]
+#[allow(dead_code, reason = "the hand-off (preemption) and the fence-free ring variant use it")]
+pub(crate) fn light() {
+    if weakened!("barrier_light") {
+        return;
+    }
+    #[cfg(not(blitz_loom))]
+    if mechanism() == Mechanism::Membarrier {
+        compiler_fence(SeqCst);
+        return;
+    }
+    // SeqCst: pairs with the fence in `heavy`.
+    fence(SeqCst);
+}
+
+/// The rare side's barrier.
+#[allow(dead_code, reason = "see `light`")]
+pub(crate) fn heavy() {
+    if weakened!("barrier_heavy") {
+        return;
+    }
+    // SeqCst: pairs with the fence in `light` where that is one.
+    fence(SeqCst);
+    #[cfg(all(target_os = "linux", not(blitz_loom)))]
+    if mechanism() == Mechanism::Membarrier {
+        linux::run().expect("membarrier worked when it was probed and is refused now");
+    }
+}
+
+/// The time one `heavy` takes now: the median of some calls.
+pub(crate) fn heavy_cost() -> Duration {
+    let mut costs = [Duration::ZERO; 31];
+    for cost in &mut costs {
+        let start = Instant::now();
+        heavy();
+        *cost = start.elapsed();
+    }
+    costs.sort_unstable();
+    costs[costs.len() / 2]
+}
+
+#[cold]
+fn probe() -> Mechanism {
+    #[cfg(all(target_os = "linux", not(blitz_loom)))]
+    if linux::register().is_ok() && linux::run().is_ok() {
+        return Mechanism::Membarrier;
+    }
+    Mechanism::Fences
+}
+
+#[cfg(all(target_os = "linux", not(blitz_loom)))]
+mod linux {
+    use std::io;
+
+    fn membarrier(command: libc::c_int) -> io::Result<()> {
+        // SAFETY: membarrier takes three integers and touches no memory of ours.
+        let answer = unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
+        if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Tells the kernel that this process will ask for expedited barriers.
+    pub(super) fn register() -> io::Result<()> {
+        membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
+    }
+
+    /// A full barrier on every core that runs a thread of this process.
+    pub(super) fn run() -> io::Result<()> {
+        membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::prim::{
+        Arc, AtomicUsize,
+        Ordering::{Acquire, Relaxed},
+        barrier::{heavy, light},
+        model, thread,
+    };
+
+    #[test]
+    fn asymmetric_barrier_orders_store_before_load() {
+        model(|| {
+            let words = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+            let busy = thread::spawn({
+                let words = words.clone();
+                move || {
+                    words.0.store(1, Relaxed);
+                    light();
+                    // Acquire: as the real users of the barrier read; it adds nothing here.
+                    words.1.load(Acquire)
+                }
+            });
+            words.1.store(1, Relaxed);
+            heavy();
+            // Acquire: as above.
+            let rare = words.0.load(Acquire);
+            let busy = busy.join().unwrap();
+            assert!(rare == 1 || busy == 1, "both sides read the old value");
+        });
+    }
+}

@@ -1,0 +1,42 @@
+//! The ground: every atomic, cell, lock and thread of the engine comes from here.
+//!
+//! A normal build gets `std`; `--cfg blitz_loom` swaps in loom, and then only
+//! the models run. This file only chooses and lists. Nothing outside `prim`
+//! names `std::sync::atomic`, `std::thread` or `UnsafeCell` (tidy looks).
+
+#[cfg(not(blitz_loom))]
+mod real;
+#[cfg(not(blitz_loom))]
+pub(crate) use self::real::*;
+
+#[cfg(blitz_loom)]
+mod model;
+#[cfg(blitz_loom)]
+pub(crate) use self::model::*;
+
+pub(crate) mod barrier;
+pub(crate) mod futex;
+pub(crate) mod parker;
+pub(crate) mod pad;
+pub(crate) mod backoff;
+pub(crate) mod rng;
+pub(crate) mod clock;
+
+/// Whether a model run plants the bug called `name`.
+///
+/// A negative control is the same source with one ordering, fence or check
+/// taken away: `cargo xtask model --weaken` builds the models once, runs them
+/// once per name found in the source with `BLITZ_WEAKEN=name`, and expects a
+/// model to fail each time. In a normal build this is `false` and folds away.
+macro_rules! weakened {
+    ($name:literal) => {
+        cfg!(blitz_loom) && $crate::engine::prim::is_weakened($name)
+    };
+}
+pub(crate) use weakened;
+
+/// Slow half of [`weakened!`]; reached in model builds only.
+pub(crate) fn is_weakened(name: &str) -> bool {
+    static NAME: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
+    NAME.get_or_init(|| std::env::var("BLITZ_WEAKEN").ok()).as_deref() == Some(name)
+}

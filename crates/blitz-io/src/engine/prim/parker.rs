@@ -1,0 +1,141 @@
+//! One thread's bed: `park` sleeps until `unpark`, which may come first.
+//!
+//! # Protocol
+//! ```text
+//!            park                     unpark
+//! EMPTY  --> PARKED, sleep        --> NOTIFIED
+//! PARKED     (only the sleeper)   --> NOTIFIED, wake
+//! NOTIFIED --> EMPTY, no sleep        (stays)
+//! ```
+//! A token is never lost: `unpark` leaves NOTIFIED behind whatever it found, and
+//! only `park` takes it away. Two tokens are one.
+//!
+//! # Invariants
+//! Only one thread at a time calls `park` on a parker.
+//!
+//! # Checked by
+//! `a_token_is_never_lost`, `what_was_done_before_unpark_is_seen_after_park`;
+//! weakened as `unpark_release`, `park_acquire` and `unpark_blind`.
+
+use std::time::{Duration, Instant};
+
+use super::{
+    Ordering::{Acquire, Relaxed, Release},
+    futex::Futex,
+    weakened,
+};
+
+const EMPTY: u32 = 0;
+const NOTIFIED: u32 = 1;
+const PARKED: u32 = 2;
+
+/// A place for one thread to sleep.
+#[derive(Debug)]
+pub(crate) struct Parker {
+    state: Futex,
+}
+
+impl Parker {
+    pub(crate) fn new() -> Self {
+        Self { state: Futex::new(EMPTY) }
+    }
+
+    /// Sleeps until a token is there, and takes it.
+    pub(crate) fn park(&self) {
+        while !self.sleep(None) {}
+    }
+
+    /// Sleeps until a token is there or `timeout` is over; `true` if it took a token.
+    pub(crate) fn park_timeout(&self, timeout: Duration) -> bool {
+        // A deadline beyond the clock's end is no deadline.
+        let Some(deadline) = Instant::now().checked_add(timeout) else {
+            self.park();
+            return true;
+        };
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if self.sleep(Some(left)) {
+                return true;
+            }
+            if left.is_zero() {
+                return false;
+            }
+        }
+    }
+
+    /// Leaves a token; wakes the sleeper if there is one.
+    #[inline]
+    pub(crate) fn unpark(&self) {
+        let order = if weakened!("unpark_release") { Relaxed } else { Release };
+        // Release: what the caller did before is seen by the thread that parks.
+        // Pairs with the Acquire in `sleep`.
+        let was = self.state.word().swap(NOTIFIED, order);
+        if was == PARKED && !weakened!("unpark_blind") {
+            self.state.wake_one();
+        }
+    }
+
+    /// Takes a token, now or after one sleep; `false` if there was none.
+    fn sleep(&self, timeout: Option<Duration>) -> bool {
+        let word = self.state.word();
+        let order = if weakened!("park_acquire") { Relaxed } else { Acquire };
+        // Acquire, here and below: pairs with the Release in `unpark`.
+        if word.compare_exchange(NOTIFIED, EMPTY, order, Relaxed).is_ok() {
+            return true;
+        }
+        // Relaxed: says only that we are about to sleep; publishes nothing.
+        if word.compare_exchange(EMPTY, PARKED, Relaxed, Relaxed).is_ok()
+            && timeout.is_none_or(|timeout| !timeout.is_zero())
+        {
+            self.state.wait(PARKED, timeout);
+        }
+        word.swap(EMPTY, order) == NOTIFIED
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Parker;
+    use crate::engine::prim::{Arc, AtomicUsize, Ordering::Relaxed, model, thread};
+
+    #[test]
+    fn a_token_is_never_lost() {
+        model(|| {
+            let parker = Arc::new(Parker::new());
+            let waker = thread::spawn({
+                let parker = parker.clone();
+                move || parker.unpark()
+            });
+            parker.park();
+            waker.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn what_was_done_before_unpark_is_seen_after_park() {
+        model(|| {
+            let shared = Arc::new((Parker::new(), AtomicUsize::new(0)));
+            let waker = thread::spawn({
+                let shared = shared.clone();
+                move || {
+                    // Relaxed: the parker is what orders it.
+                    shared.1.store(7, Relaxed);
+                    shared.0.unpark();
+                }
+            });
+            shared.0.park();
+            assert_eq!(shared.1.load(Relaxed), 7);
+            waker.join().unwrap();
+        });
+    }
+
+    #[cfg(not(blitz_loom))]
+    #[test]
+    fn a_timed_park_ends_without_a_token_and_takes_one_that_is_there() {
+        let parker = Parker::new();
+        assert!(!parker.park_timeout(std::time::Duration::from_millis(1)));
+        parker.unpark();
+        assert!(parker.park_timeout(std::time::Duration::MAX));
+        assert!(!parker.park_timeout(std::time::Duration::ZERO));
+    }
+}

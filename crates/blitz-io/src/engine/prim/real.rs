@@ -1,0 +1,48 @@
+//! The real thing, with loom's closure API on `UnsafeCell`.
+
+pub(crate) use std::{
+    hint::spin_loop,
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, OnceLock,
+        atomic::{
+            AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence,
+            fence,
+        },
+    },
+    thread,
+};
+
+/// `std`'s cell with loom's `with` and `with_mut`, so one source serves both.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub(crate) struct UnsafeCell<T: ?Sized>(std::cell::UnsafeCell<T>);
+
+impl<T> UnsafeCell<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        Self(std::cell::UnsafeCell::new(value))
+    }
+
+    /// Hands out a pointer for reading.
+    #[inline(always)]
+    pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+        f(self.0.get())
+    }
+
+    /// Hands out a pointer for writing.
+    #[inline(always)]
+    pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+        f(self.0.get())
+    }
+}
+
+/// Runs a model once, on real threads: every model is also an ordinary test.
+#[cfg(test)]
+pub(crate) fn model(f: impl Fn() + Sync + Send + 'static) {
+    f();
+}
+
+/// Locks, and goes on after a panic elsewhere: no user code runs under our locks.
+#[inline]
+pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -1,0 +1,2 @@
+//! blitz-io
+mod engine;
