@@ -3,3 +3,4 @@
 //! Each folder uses only folders listed before it (tidy looks).
 
 pub(crate) mod prim;
+pub(crate) mod queue;

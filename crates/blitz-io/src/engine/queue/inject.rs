@@ -1,0 +1,222 @@
+//! The intake: work that comes from outside a worker, or that overflowed.
+//!
+//! One list behind one lock, because items come and go in chains: a worker that
+//! overflows or fetches pays for the lock once per batch. A length beside the
+//! lock lets everybody see that there is nothing without taking it.
+//!
+//! # Protocol
+//! Items move under the lock, and so does every change of `len`. Nothing is
+//! dropped under the lock: an item may run a stranger's code when it ends.
+//!
+//! A producer                           A worker that is about to sleep
+//! P1 pushes                            W1 says that it sleeps
+//! P2 fence(SeqCst)                     W2 fence(SeqCst)
+//! P3 looks for sleepers                W3 asks `is_empty`
+//! One of P2 and W2 comes first. If P2, W3 sees the item; if W2, P3 sees the
+//! sleeper. The fences are the callers', because one of them serves all queues.
+//!
+//! Without fences an `is_empty` or a `pop` may be late: it may miss a push that
+//! has just returned on another thread. A taker that is told of the push (by a
+//! wake-up, a join, a message) sees it.
+//!
+//! Closing is final. A push and a close come in one order, that of the lock: an
+//! item pushed first stays and can be popped, one pushed later is refused and
+//! goes back to its pusher, whose duty it is to end it.
+//!
+//! # Invariants
+//! `len` is the chain's length whenever the lock is free.
+//!
+//! # Rejected
+//! - A lock-free queue: it takes and gives single items, and an intrusive one
+//!   cannot tell 'empty' from 'a producer is half way'.
+//! - Shards and inboxes per worker: `variants/`, with the figures in bench/record.
+//!
+//! # Checked by
+//! `models.rs`: `a_push_that_races_a_close_is_refused_or_popped`,
+//! `a_chain_that_races_a_close_is_refused_whole_or_popped_whole`,
+//! `a_producer_or_a_sleeper_sees_the_other`, `two_takers_share_a_batch`,
+//! `the_length_is_right_once_the_lock_is_free`; weakened as `inject_close_check`,
+//! `inject_chain_close_check`, `inject_producer_fence`, `inject_sleeper_fence`,
+//! `inject_push_len`, `inject_len_unlocked`.
+
+use super::{Chain, Linked};
+use crate::engine::prim::{
+    AtomicUsize, Mutex, MutexGuard, Ordering::Relaxed, lock, pad::CachePadded, weakened,
+};
+
+#[cfg(test)]
+mod models;
+
+/// Bounds of a batch. The lower one pays for the lock, the upper one is a quarter
+/// of a ring, so that a fetch leaves room for what the fetched work spawns.
+/// Picked, not measured.
+const BATCH: std::ops::RangeInclusive<usize> = 4..=64;
+
+/// Where everybody may put work and every worker may fetch it.
+pub(crate) struct Inject<T: Linked> {
+    /// The chain's length, for those who do not hold the lock. On a line of its
+    /// own: every idle worker polls it.
+    len: CachePadded<AtomicUsize>,
+    state: Mutex<State<T>>,
+}
+
+struct State<T: Linked> {
+    chain: Chain<T>,
+    closed: bool,
+}
+
+impl<T: Linked> Inject<T> {
+    pub(crate) fn new() -> Self {
+        Self {
+            len: CachePadded::new(AtomicUsize::new(0)),
+            state: Mutex::new(State { chain: Chain::new(), closed: false }),
+        }
+    }
+
+    /// Appends an item, or gives it back if the intake is closed.
+    pub(crate) fn push(&self, item: T) -> Result<(), T> {
+        let mut state = lock(&self.state);
+        if state.closed && !weakened!("inject_close_check") {
+            drop(state);
+            return Err(item);
+        }
+        state.chain.push_back(item);
+        if !weakened!("inject_push_len") {
+            self.note_len(state);
+        }
+        Ok(())
+    }
+
+    /// Appends a whole chain under one lock, or gives it back.
+    pub(crate) fn push_chain(&self, chain: Chain<T>) -> Result<(), Chain<T>> {
+        if chain.is_empty() {
+            return Ok(());
+        }
+        let mut state = lock(&self.state);
+        if state.closed && !weakened!("inject_chain_close_check") {
+            drop(state);
+            return Err(chain);
+        }
+        state.chain.append(chain);
+        self.note_len(state);
+        Ok(())
+    }
+
+    /// Takes the oldest item. Takes no lock if there is none.
+    pub(crate) fn pop(&self) -> Option<T> {
+        if self.is_empty() {
+            return None;
+        }
+        let mut state = lock(&self.state);
+        let item = state.chain.pop_front();
+        self.note_len(state);
+        item
+    }
+
+    /// Takes up to `max` of the oldest items under one lock.
+    pub(crate) fn pop_batch(&self, max: usize) -> Chain<T> {
+        if self.is_empty() {
+            return Chain::new();
+        }
+        let mut state = lock(&self.state);
+        let batch = state.chain.split_front(max);
+        self.note_len(state);
+        batch
+    }
+
+    /// How many items one of `workers` should fetch now: a fair share, within bounds.
+    pub(crate) fn batch_size(&self, workers: usize) -> usize {
+        (self.len() / workers.max(1)).clamp(*BATCH.start(), *BATCH.end())
+    }
+
+    /// How many items wait; see the story for how old this may be.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        // Relaxed: a hint. Who must not miss a push has a fence before this.
+        self.len.load(Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Refuses pushes from now on; `true` for the caller who closed it.
+    pub(crate) fn close(&self) -> bool {
+        !std::mem::replace(&mut lock(&self.state).closed, true)
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        lock(&self.state).closed
+    }
+
+    /// Ends a change of the chain.
+    #[inline]
+    fn note_len(&self, state: MutexGuard<'_, State<T>>) {
+        let len = state.chain.len();
+        if weakened!("inject_len_unlocked") {
+            drop(state);
+            return self.len.store(len, Relaxed);
+        }
+        // Relaxed: only lock holders write it, and fences order it for sleepers.
+        self.len.store(len, Relaxed);
+    }
+}
+
+impl<T: Linked> std::fmt::Debug for Inject<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inject").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(blitz_loom)))]
+mod tests {
+    use super::Inject;
+    use crate::engine::queue::{
+        Chain,
+        bead::{Bead, Ledger, values},
+    };
+
+    #[test]
+    fn an_intake_is_first_in_first_out_however_items_come_and_go() {
+        let intake = Inject::new();
+        intake.push(Bead::new(0)).ok().unwrap();
+        intake.push_chain((1..6).map(Bead::new).collect()).unwrap();
+        intake.push_chain(Chain::new()).unwrap();
+        assert_eq!(intake.len(), 6);
+        assert_eq!(intake.pop().map(|bead| bead.value()), Some(0));
+        assert_eq!(values(intake.pop_batch(3)), [1, 2, 3]);
+        assert_eq!(values(intake.pop_batch(64)), [4, 5]);
+        assert!(intake.is_empty() && intake.pop().is_none() && intake.pop_batch(1).is_empty());
+    }
+
+    #[test]
+    fn a_batch_is_a_fair_share_between_four_and_sixty_four() {
+        let intake = Inject::new();
+        assert_eq!(intake.batch_size(8), 4);
+        intake.push_chain((0..80).map(Bead::new).collect()).unwrap();
+        assert_eq!(intake.batch_size(8), 10);
+        assert_eq!(intake.batch_size(1), 64);
+        assert_eq!(intake.batch_size(0), 64, "no workers is one worker");
+        assert_eq!(intake.batch_size(1_000), 4);
+    }
+
+    #[test]
+    fn a_closed_intake_refuses_and_can_still_be_emptied() {
+        let ledger = Ledger::new(4);
+        let intake = Inject::new();
+        intake.push(Bead::in_ledger(0, &ledger)).ok().unwrap();
+        intake.push(Bead::in_ledger(1, &ledger)).ok().unwrap();
+        assert!(!intake.is_closed() && intake.close());
+        assert!(intake.is_closed() && !intake.close(), "only one closes");
+        assert_eq!(
+            intake.push(Bead::in_ledger(2, &ledger)).err().map(|bead| bead.value()),
+            Some(2)
+        );
+        let refused = intake.push_chain(Chain::one(Bead::in_ledger(3, &ledger))).unwrap_err();
+        assert_eq!(values(refused), [3]);
+        assert_eq!(intake.pop().map(|bead| bead.value()), Some(0));
+        drop(intake);
+        ledger.assert_each_dropped_once();
+    }
+}

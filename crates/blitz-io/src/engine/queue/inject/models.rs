@@ -1,0 +1,113 @@
+//! The intake under every interleaving.
+
+use super::Inject;
+use crate::engine::{
+    prim::{
+        Arc, AtomicUsize,
+        Ordering::{Relaxed, SeqCst},
+        fence, model, thread, weakened,
+    },
+    queue::bead::{Bead, values},
+};
+
+/// What a shutdown does: closes, then empties. The lock that `close` takes shows
+/// it every push that was before it, so the drain is never late.
+fn close_and_drain(intake: &Inject<Bead>) -> Vec<u32> {
+    assert!(intake.close());
+    values(intake.pop_batch(usize::MAX))
+}
+
+#[test]
+fn a_push_that_races_a_close_is_refused_or_popped() {
+    model(|| {
+        let intake = Arc::new(Inject::new());
+        let pusher = thread::spawn({
+            let intake = intake.clone();
+            move || intake.push(Bead::new(7)).is_err()
+        });
+        let popped = close_and_drain(&intake);
+        let refused = pusher.join().unwrap();
+        assert_eq!(
+            popped.len() + usize::from(refused),
+            1,
+            "refused: {refused}, popped: {popped:?}"
+        );
+        assert!(intake.is_empty(), "nothing comes after the drain of a closed intake");
+    });
+}
+
+#[test]
+fn a_chain_that_races_a_close_is_refused_whole_or_popped_whole() {
+    model(|| {
+        let intake = Arc::new(Inject::new());
+        intake.push(Bead::new(0)).ok().unwrap();
+        let pusher = thread::spawn({
+            let intake = intake.clone();
+            move || intake.push_chain((1..3).map(Bead::new).collect()).map_err(values)
+        });
+        let popped = close_and_drain(&intake);
+        match pusher.join().unwrap() {
+            Ok(()) => assert_eq!(popped, [0, 1, 2]),
+            Err(refused) => assert_eq!((popped, refused), (vec![0], vec![1, 2])),
+        }
+        assert!(intake.is_empty(), "nothing comes after the drain of a closed intake");
+    });
+}
+
+#[test]
+fn a_producer_or_a_sleeper_sees_the_other() {
+    model(|| {
+        let shared = Arc::new((Inject::new(), AtomicUsize::new(0)));
+        let sleeper = thread::spawn({
+            let shared = shared.clone();
+            move || {
+                shared.1.store(1, Relaxed);
+                if !weakened!("inject_sleeper_fence") {
+                    // SeqCst: W2 of the story, pairs with P2 below.
+                    fence(SeqCst);
+                }
+                !shared.0.is_empty()
+            }
+        });
+        shared.0.push(Bead::new(0)).ok().unwrap();
+        if !weakened!("inject_producer_fence") {
+            // SeqCst: P2 of the story, pairs with W2 above.
+            fence(SeqCst);
+        }
+        let seen = shared.1.load(Relaxed) == 1;
+        assert!(sleeper.join().unwrap() || seen, "the item and the sleeper missed each other");
+    });
+}
+
+#[test]
+fn two_takers_share_a_batch() {
+    model(|| {
+        let intake = Arc::new(Inject::new());
+        intake.push_chain((0..3).map(Bead::new).collect()).unwrap();
+        let taker = thread::spawn({
+            let intake = intake.clone();
+            move || values(intake.pop_batch(2))
+        });
+        let mut taken = values(intake.pop_batch(2));
+        taken.extend(taker.join().unwrap());
+        assert!(intake.is_empty());
+        taken.sort_unstable();
+        assert_eq!(taken, [0, 1, 2]);
+    });
+}
+
+#[test]
+fn the_length_is_right_once_the_lock_is_free() {
+    model(|| {
+        let intake = Arc::new(Inject::new());
+        intake.push(Bead::new(0)).ok().unwrap();
+        let pusher = thread::spawn({
+            let intake = intake.clone();
+            move || intake.push(Bead::new(1)).ok().unwrap()
+        });
+        let popped = intake.pop().map(|bead| bead.value());
+        pusher.join().unwrap();
+        assert_eq!((popped, intake.len()), (Some(0), 1));
+        assert_eq!(intake.pop().map(|bead| bead.value()), Some(1));
+    });
+}

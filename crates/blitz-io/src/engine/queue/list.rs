@@ -1,0 +1,247 @@
+//! All members of a home, each of which can leave from the middle.
+//!
+//! A doubly linked list through the members themselves: joining and leaving cost
+//! the same whatever the number of members, and allocate nothing. There is no
+//! lock inside; whoever shares a list puts one round it.
+//!
+//! # Invariants
+//! A node is a member exactly if it has a neighbour or is the first. Both links
+//! of a node that is no member are `None`.
+//!
+//! # Rejected
+//! A slab with indices: one more allocation that grows, and an index to keep in
+//! each member, which is as large as half of the links.
+
+use std::{marker::PhantomData, ptr::NonNull};
+
+use crate::engine::prim::UnsafeCell;
+
+/// Something a list can hold: a pointer-sized owner whose pointee carries links.
+///
+/// # Safety
+/// As for [`Linked`](super::Linked):
+/// 1. `from_ptr(into_ptr(item))` is `item`, and `into_ptr` gives up ownership
+///    without ending it.
+/// 2. The node stays where it is, and alive, from `into_ptr` until `from_ptr`.
+/// 3. `links` answers with the same place every time, inside the node, and
+///    nothing but one list touches that place.
+pub(crate) unsafe trait Listed: Sized {
+    /// What the owner points at.
+    type Node;
+
+    /// Gives up the owner for its pointer.
+    fn into_ptr(self) -> NonNull<Self::Node>;
+
+    /// Takes ownership back.
+    ///
+    /// # Safety
+    /// 1. `ptr` came from `into_ptr`.
+    /// 2. It is taken back once.
+    unsafe fn from_ptr(ptr: NonNull<Self::Node>) -> Self;
+
+    /// Where the node keeps its links.
+    ///
+    /// # Safety
+    /// 1. The node is alive.
+    unsafe fn links(ptr: NonNull<Self::Node>) -> NonNull<Links<Self::Node>>;
+}
+
+/// The place inside a node that holds its neighbours' addresses.
+#[derive(Debug)]
+pub(crate) struct Links<N>(UnsafeCell<Neighbours<N>>);
+
+#[derive(Debug)]
+struct Neighbours<N> {
+    prev: Option<NonNull<N>>,
+    next: Option<NonNull<N>>,
+}
+
+// SAFETY: no safe code reads or writes the cell; one list does, for its members.
+unsafe impl<N> Send for Links<N> {}
+// SAFETY: as above; shared links alone give access to nothing.
+unsafe impl<N> Sync for Links<N> {}
+
+impl<N> Links<N> {
+    /// Links of a node that is no member.
+    pub(crate) fn new() -> Self {
+        Self(UnsafeCell::new(Neighbours { prev: None, next: None }))
+    }
+}
+
+impl<N> Default for Links<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A list that owns its members. Single-owner: no lock inside, so not `Sync`.
+pub(crate) struct List<T: Listed> {
+    first: Option<NonNull<T::Node>>,
+    len: usize,
+    owns: PhantomData<T>,
+}
+
+// SAFETY: a list is the owner of its members and of nothing else.
+unsafe impl<T: Listed + Send> Send for List<T> {}
+
+impl<T: Listed> List<T> {
+    pub(crate) const fn new() -> Self {
+        Self { first: None, len: 0, owns: PhantomData }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Makes `item` a member.
+    pub(crate) fn push_front(&mut self, item: T) {
+        let node = item.into_ptr();
+        // SAFETY: 1. of `neighbours`: `item` was ours, and a member is alive.
+        unsafe {
+            Self::neighbours(node, |of| {
+                debug_assert!(of.prev.is_none() && of.next.is_none(), "already in a list");
+                of.next = self.first;
+            });
+            if let Some(first) = self.first {
+                Self::neighbours(first, |of| of.prev = Some(node));
+            }
+        }
+        self.first = Some(node);
+        self.len += 1;
+    }
+
+    /// The youngest member, which leaves.
+    pub(crate) fn pop_front(&mut self) -> Option<T> {
+        let first = self.first?;
+        // SAFETY: 1. the first node is alive. 2. it is a member of this list.
+        unsafe { self.remove(first) }
+    }
+
+    /// Takes a member out; `None` if the node is no member of any list.
+    ///
+    /// # Safety
+    /// 1. The node is alive.
+    /// 2. If it is a member of a list, then of this one.
+    pub(crate) unsafe fn remove(&mut self, node: NonNull<T::Node>) -> Option<T> {
+        // SAFETY: 1. is the caller's, and neighbours of a member are members.
+        unsafe {
+            let (prev, next) = Self::neighbours(node, |of| (of.prev.take(), of.next.take()));
+            match prev {
+                Some(prev) => Self::neighbours(prev, |of| of.next = next),
+                None if self.first == Some(node) => self.first = next,
+                // No neighbour before it and not the first: no member.
+                None => return None,
+            }
+            if let Some(next) = next {
+                Self::neighbours(next, |of| of.prev = prev);
+            }
+            self.len -= 1;
+            // 1. of `from_ptr`: members came from `into_ptr`. 2. it left just now.
+            Some(T::from_ptr(node))
+        }
+    }
+
+    /// # Safety
+    /// 1. The node is alive, and no other list has it as a member.
+    unsafe fn neighbours<R>(
+        node: NonNull<T::Node>,
+        f: impl FnOnce(&mut Neighbours<T::Node>) -> R,
+    ) -> R {
+        // SAFETY: the links are inside a live node, and only its list touches
+        // them, through `&mut self`; `f` is ours and reaches no other links.
+        unsafe { T::links(node).as_ref().0.with_mut(|of| f(&mut *of)) }
+    }
+}
+
+impl<T: Listed> Default for List<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Listed> std::fmt::Debug for List<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("List").field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+impl<T: Listed> Drop for List<T> {
+    /// Drops the members that are left. Should one panic, the rest leaks: a home
+    /// empties its list itself and catches what its members throw.
+    fn drop(&mut self) {
+        while let Some(item) = self.pop_front() {
+            drop(item);
+        }
+    }
+}
+
+#[cfg(all(test, not(blitz_loom)))]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::List;
+    use crate::engine::queue::bead::{Bead, Ledger};
+
+    #[test]
+    fn a_list_drops_each_member_once() {
+        let ledger = Ledger::new(4);
+        let mut list = List::new();
+        let beads: Vec<_> = (0..4).map(|value| Bead::in_ledger(value, &ledger)).collect();
+        let second = beads[1].ptr();
+        beads.into_iter().for_each(|bead| list.push_front(bead));
+        // SAFETY: 1. the member is alive. 2. this is its list.
+        let removed = unsafe { list.remove(second) }.expect("it is a member");
+        assert_eq!((removed.value(), list.len()), (1, 3));
+        drop(list);
+        assert_eq!(ledger.dropped(1), 0, "a removed member is its remover's");
+        drop(removed);
+        ledger.assert_each_dropped_once();
+    }
+
+    #[test]
+    fn removing_a_node_that_is_no_member_does_nothing() {
+        let mut list = List::new();
+        list.push_front(Bead::new(0));
+        let stranger = Bead::new(1);
+        // SAFETY: 1. `stranger` is alive. 2. it is in no list.
+        assert!(unsafe { list.remove(stranger.ptr()) }.is_none());
+        assert_eq!(list.len(), 1);
+    }
+
+    proptest! {
+        /// `choices` says per step: join, or who leaves (0 = the youngest, by `pop_front`).
+        #[test]
+        fn a_list_behaves_as_a_vector(choices in prop::collection::vec(0usize..12, 0..200)) {
+            let (mut list, mut members) = (List::new(), Vec::new());
+            for (value, choice) in choices.into_iter().enumerate() {
+                match choice {
+                    0 => {
+                        let popped = list.pop_front().map(|bead: Bead| bead.value());
+                        prop_assert_eq!(popped, members.pop().map(|(value, _)| value));
+                    }
+                    1..=6 => {
+                        let bead = Bead::new(value as u32);
+                        members.push((value as u32, bead.ptr()));
+                        list.push_front(bead);
+                    }
+                    _ if members.is_empty() => prop_assert!(list.is_empty()),
+                    _ => {
+                        let (value, ptr) = members.remove(choice * value % members.len());
+                        // SAFETY: 1. members are alive. 2. this is their list.
+                        let removed = unsafe { list.remove(ptr) };
+                        prop_assert_eq!(removed.map(|bead| bead.value()), Some(value));
+                    }
+                }
+                prop_assert_eq!(list.len(), members.len());
+            }
+            while let Some((value, _)) = members.pop() {
+                prop_assert_eq!(list.pop_front().map(|bead: Bead| bead.value()), Some(value));
+            }
+            prop_assert!(list.is_empty());
+        }
+    }
+}

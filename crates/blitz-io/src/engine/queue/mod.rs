@@ -1,0 +1,337 @@
+//! Where work waits: queues that know nothing about what they hold.
+//!
+//! - [`ring`]: one worker's run queue; others may take half of it.
+//! - [`inject`]: the intake, for work that comes from outside or overflows.
+//! - [`list`]: all members of a home, with removal from the middle.
+//! - [`Chain`]: a bundle on its way from one of them to another.
+//!
+//! An item is a pointer-sized owner ([`Linked`]). Queues hold the pointer; the
+//! link that chains and the intake need is part of the pointee, so that moving
+//! a thousand items allocates nothing.
+//!
+//! # Invariants
+//! Whoever owns an item owns its link. An item is in one place at a time: in
+//! one slot of one ring, in one chain, in one intake, or in somebody's hand.
+
+use std::ptr::NonNull;
+
+use crate::engine::prim::UnsafeCell;
+
+pub(crate) mod ring;
+pub(crate) mod inject;
+pub(crate) mod list;
+
+#[cfg(test)]
+pub(crate) mod bead;
+
+/// Something a queue can hold: a pointer-sized owner whose pointee carries a link.
+///
+/// # Safety
+/// An implementation promises:
+/// 1. `from_ptr(into_ptr(item))` is `item`, and `into_ptr` gives up ownership
+///    without ending it.
+/// 2. The node stays where it is, and alive, from `into_ptr` until `from_ptr`.
+/// 3. `link` answers with the same place every time, inside the node, and
+///    nothing but the queues of this module touches that place while the node
+///    is between `into_ptr` and `from_ptr`.
+pub(crate) unsafe trait Linked: Sized {
+    /// What the owner points at.
+    type Node;
+
+    /// Gives up the owner for its pointer.
+    fn into_ptr(self) -> NonNull<Self::Node>;
+
+    /// Takes ownership back.
+    ///
+    /// # Safety
+    /// 1. `ptr` came from `into_ptr`.
+    /// 2. It is taken back once.
+    unsafe fn from_ptr(ptr: NonNull<Self::Node>) -> Self;
+
+    /// Where the node keeps its link.
+    ///
+    /// # Safety
+    /// 1. `ptr` came from `into_ptr` and was not taken back since.
+    unsafe fn link(ptr: NonNull<Self::Node>) -> NonNull<Link<Self::Node>>;
+}
+
+/// The place inside a node that holds the address of the next node.
+#[derive(Debug)]
+pub(crate) struct Link<N>(UnsafeCell<Option<NonNull<N>>>);
+
+// SAFETY: no safe code reads or writes the cell; the queues do, and only for
+// items they own (see `Linked`), so a link may go wherever its node goes.
+unsafe impl<N> Send for Link<N> {}
+// SAFETY: as above; a shared link alone gives access to nothing.
+unsafe impl<N> Sync for Link<N> {}
+
+impl<N> Link<N> {
+    /// A link to nothing.
+    pub(crate) fn new() -> Self {
+        Self(UnsafeCell::new(None))
+    }
+}
+
+impl<N> Default for Link<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+type Ends<N> = Option<(NonNull<N>, NonNull<N>)>;
+
+/// Items in a row, first in first out, owned by whoever holds the chain.
+pub(crate) struct Chain<T: Linked> {
+    /// First and last node; the link of the last one is `None`.
+    ends: Ends<T::Node>,
+    len: usize,
+}
+
+// SAFETY: a chain is the owner of its items and of nothing else.
+unsafe impl<T: Linked + Send> Send for Chain<T> {}
+
+impl<T: Linked> Chain<T> {
+    /// A chain of nothing.
+    pub(crate) const fn new() -> Self {
+        Self { ends: None, len: 0 }
+    }
+
+    /// A chain of one.
+    pub(crate) fn one(item: T) -> Self {
+        let mut chain = Self::new();
+        chain.push_back(item);
+        chain
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ends.is_none()
+    }
+
+    #[inline]
+    pub(crate) fn push_back(&mut self, item: T) {
+        self.push_back_ptr(item.into_ptr());
+    }
+
+    /// Appends a node whose ownership the caller gives up, as `into_ptr` did.
+    #[inline]
+    fn push_back_ptr(&mut self, node: NonNull<T::Node>) {
+        // SAFETY: 1. of `set_link`: the caller hands over the node it owned.
+        unsafe { Self::set_link(node, None) };
+        self.ends = Some(match self.ends {
+            None => (node, node),
+            Some((first, last)) => {
+                // SAFETY: 1. `last` is in this chain, which owns it.
+                unsafe { Self::set_link(last, Some(node)) };
+                (first, node)
+            }
+        });
+        self.len += 1;
+    }
+
+    #[inline]
+    pub(crate) fn pop_front(&mut self) -> Option<T> {
+        let node = self.pop_front_ptr()?;
+        // SAFETY: 1. every node of a chain came from `into_ptr`. 2. it has just
+        // left the chain.
+        Some(unsafe { T::from_ptr(node) })
+    }
+
+    #[inline]
+    fn pop_front_ptr(&mut self) -> Option<NonNull<T::Node>> {
+        let (first, last) = self.ends?;
+        // SAFETY: 1. of `next`: `first` is in this chain.
+        self.ends = unsafe { Self::next(first) }.map(|second| (second, last));
+        self.len -= 1;
+        Some(first)
+    }
+
+    /// Puts all of `other` behind what is here; costs the same for any length.
+    pub(crate) fn append(&mut self, mut other: Self) {
+        let Some((other_first, other_last)) = other.ends.take() else { return };
+        self.len += std::mem::take(&mut other.len);
+        self.ends = Some(match self.ends {
+            None => (other_first, other_last),
+            Some((first, last)) => {
+                // SAFETY: 1. `last` is in this chain.
+                unsafe { Self::set_link(last, Some(other_first)) };
+                (first, other_last)
+            }
+        });
+    }
+
+    /// Takes the first `count` items off, or all if there are fewer.
+    pub(crate) fn split_front(&mut self, count: usize) -> Self {
+        if count >= self.len {
+            return std::mem::take(self);
+        }
+        let mut front = Self::new();
+        let Some((first, last)) = self.ends.filter(|_| count > 0) else { return front };
+        let mut cut = first;
+        for _ in 1..count {
+            // SAFETY: 1. `cut` is in this chain, and not its last: count < len.
+            cut = unsafe { Self::next(cut) }.expect("a chain is as long as it says");
+        }
+        // SAFETY: 1. as above, for both; the link is reset to end the front.
+        let rest = unsafe {
+            let rest = Self::next(cut);
+            Self::set_link(cut, None);
+            rest
+        };
+        front.ends = Some((first, cut));
+        front.len = count;
+        self.ends = rest.map(|rest| (rest, last));
+        self.len -= count;
+        front
+    }
+
+    /// # Safety
+    /// 1. The caller owns the node: it came from `into_ptr`, was not taken back,
+    ///    and no other queue holds it.
+    #[inline]
+    unsafe fn set_link(node: NonNull<T::Node>, next: Option<NonNull<T::Node>>) {
+        // SAFETY: the link is inside a live node (promises 2 and 3 of `Linked`),
+        // and only the node's owner touches it, which is the caller.
+        unsafe { T::link(node).as_ref().0.with_mut(|link| *link = next) }
+    }
+
+    /// # Safety
+    /// 1. As for `set_link`, and the node's link was set since it has this owner.
+    #[inline]
+    unsafe fn next(node: NonNull<T::Node>) -> Option<NonNull<T::Node>> {
+        // SAFETY: as in `set_link`.
+        unsafe { T::link(node).as_ref().0.with(|link| *link) }
+    }
+}
+
+impl<T: Linked> Default for Chain<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Linked> std::fmt::Debug for Chain<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Chain").field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+impl<T: Linked> FromIterator<T> for Chain<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
+        let mut chain = Self::new();
+        items.into_iter().for_each(|item| chain.push_back(item));
+        chain
+    }
+}
+
+impl<T: Linked> Drop for Chain<T> {
+    /// Drops what is left, also what is behind an item whose drop panics.
+    fn drop(&mut self) {
+        struct Rest<'a, T: Linked>(&'a mut Chain<T>);
+        impl<T: Linked> Drop for Rest<'_, T> {
+            fn drop(&mut self) {
+                while let Some(item) = self.0.pop_front() {
+                    drop(item);
+                }
+            }
+        }
+        let rest = Rest(self);
+        while let Some(item) = rest.0.pop_front() {
+            drop(item);
+        }
+    }
+}
+
+#[cfg(all(test, not(blitz_loom)))]
+mod tests {
+    use std::{
+        collections::VecDeque,
+        panic::{AssertUnwindSafe, catch_unwind},
+    };
+
+    use proptest::prelude::*;
+
+    use super::{
+        Chain,
+        bead::{Bead, Ledger, values},
+    };
+
+    #[test]
+    fn a_chain_drops_each_item_once() {
+        let ledger = Ledger::new(5);
+        drop((0..5).map(|value| Bead::in_ledger(value, &ledger)).collect::<Chain<_>>());
+        ledger.assert_each_dropped_once();
+    }
+
+    #[test]
+    fn a_panic_in_one_drop_does_not_leak_the_items_behind_it() {
+        let ledger = Ledger::new(5);
+        let mut chain = Chain::new();
+        for value in 0..5 {
+            chain.push_back(if value == 1 {
+                Bead::that_panics(value, &ledger)
+            } else {
+                Bead::in_ledger(value, &ledger)
+            });
+        }
+        assert!(catch_unwind(AssertUnwindSafe(|| drop(chain))).is_err());
+        ledger.assert_each_dropped_once();
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Push,
+        Pop,
+        AppendTo(usize),
+        Split(usize),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => Just(Step::Push),
+            2 => Just(Step::Pop),
+            1 => (0usize..4).prop_map(Step::AppendTo),
+            2 => (0usize..12).prop_map(Step::Split),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_chain_behaves_as_a_deque(steps in prop::collection::vec(step(), 0..200)) {
+            let (mut chain, mut deque) = (Chain::new(), VecDeque::new());
+            let mut next = 0u32;
+            for step in steps {
+                match step {
+                    Step::Push => {
+                        chain.push_back(Bead::new(next));
+                        deque.push_back(next);
+                        next += 1;
+                    }
+                    Step::Pop => {
+                        prop_assert_eq!(chain.pop_front().map(|bead| bead.value()), deque.pop_front());
+                    }
+                    Step::AppendTo(count) => {
+                        let new = (next..).take(count);
+                        chain.append(new.clone().map(Bead::new).collect());
+                        deque.extend(new);
+                        next += count as u32;
+                    }
+                    Step::Split(count) => {
+                        let front = chain.split_front(count);
+                        let expected: Vec<_> = deque.drain(..count.min(deque.len())).collect();
+                        prop_assert_eq!(front.len(), expected.len());
+                        prop_assert_eq!(values(front), expected);
+                    }
+                }
+                prop_assert_eq!(chain.len(), deque.len());
+                prop_assert_eq!(chain.is_empty(), deque.is_empty());
+            }
+            prop_assert_eq!(values(chain), Vec::from(deque));
+        }
+    }
+}

@@ -1,0 +1,600 @@
+//! One worker's run queue: a ring that its owner fills and empties, and of which
+//! others may take half.
+//!
+//! # Protocol
+//! Positions are counters that only grow and wrap at 2^32; a position's slot is
+//! its remainder. `head` packs two of them, `tail` is a third:
+//!
+//! ```text
+//!      steal          real                tail
+//!        |  a thief's   |   free to take    |
+//!  ------+--------------+-------------------+------
+//! ```
+//! `real` is the next item to be taken. `steal` is the oldest slot that somebody
+//! may still be reading: behind `real` while one thief copies, else equal to it.
+//!
+//! The owner                            A thief
+//! push: writes the slot at `tail`,     T1 claims half: moves `real`, leaves `steal`
+//!   then moves `tail`                  T2 copies what it claimed into its own ring
+//! pop: moves `real` (and `steal`, if   T3 lets go: moves `steal` up to wherever
+//!   no thief copies), then reads          `real` is by then
+//!
+//! A slot is read only by whoever moved `real` past it, so no read is a race, and
+//! the owner writes a slot only once `steal` is past it. One thief at a time: a
+//! second one sees `steal != real` and looks elsewhere. The owner never waits:
+//! while a thief copies it pops what lies behind the claim, and pushes into what
+//! room there is.
+//!
+//! The owner keeps copies of `tail`, which only it writes, and of the `head` it
+//! saw last. An old `head` is safe: both of its counters only grow, so it shows
+//! less room than there is, and a `pop` that starts from it fails its CAS.
+//!
+//! A push that finds no room answers with what must go to the intake: half of
+//! the ring in one chain, or the item alone while a thief copies.
+//!
+//! # Invariants
+//! 1. `steal <= real <= tail <= steal + CAPACITY`, in wrapping arithmetic.
+//! 2. Slots of `[real, tail)` hold items nobody claimed; slots of `[steal, real)`
+//!    are a thief's. Others hold nothing.
+//! 3. Whoever sees a `real` sees a `tail` that is not before it.
+//!
+//! # Rejected
+//! - Popping without an RMW, with the asymmetric barrier: `variants/unfenced.rs`.
+//! - Reading a slot before its claim, as a Chase-Lev deque does: formally a race.
+//! - A Release in T1. Nothing is published by a claim: other thieves turn away
+//!   from it, and the owner reads only what it wrote itself.
+//! - `fetch_add` to claim: it cannot be taken back when there was nothing.
+//!
+//! # Checked by
+//! `models.rs`: `a_pushed_item_is_taken_once`, `the_last_item_goes_to_one_of_two`,
+//! `overflow_during_a_steal_loses_nothing`, `newest_overflow_during_a_steal_loses_nothing`,
+//! `counters_wrap_under_a_thief`, `two_thieves_take_each_item_once`,
+//! `a_ring_may_be_stolen_from_while_it_receives`,
+//! `the_owner_pops_while_a_thief_copies`, `a_slot_is_not_overwritten_before_it_is_copied`,
+//! `a_pushed_chain_is_taken_once`, `a_full_thief_takes_what_fits`,
+//! `a_thief_after_a_thief_sees_what_the_owner_popped`,
+//! `a_thief_that_lost_a_race_sees_what_was_pushed`, `what_a_length_says_was_true_once`,
+//! `an_item_pushed_before_a_fence_is_seen_after_one`;
+//! weakened as `ring_tail_release`, `ring_tail_acquire`, `ring_pop_release`,
+//! `ring_pop_acquire`, `ring_spill_release`, `ring_refresh_acquire`,
+//! `ring_thief_acquire`, `ring_thief_retry_acquire`, `ring_let_go_release`,
+//! `ring_let_go_blind`, `ring_busy_check`, `ring_spill_check`,
+//! `ring_room_from_real`, `ring_target_room`, `ring_newest_release`,
+//! `ring_length_acquire`.
+//! `tests.rs`: against a deque, and exactly-once under load.
+
+use std::{cell::Cell, marker::PhantomData, mem::MaybeUninit, ptr::NonNull};
+
+use super::{Chain, Linked};
+use crate::engine::prim::{
+    Arc, AtomicU32, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+    UnsafeCell,
+    pad::CachePadded,
+    weakened,
+};
+
+#[cfg(test)]
+mod models;
+#[cfg(all(test, not(blitz_loom)))]
+mod tests;
+
+/// Slots of a ring. 256 is what Go and Tokio settled on (2 KiB of pointers);
+/// picked, not measured. A model reaches full and wrapped rings with four.
+pub(crate) const CAPACITY: u32 = if cfg!(blitz_loom) { 4 } else { 256 };
+const MASK: u32 = CAPACITY - 1;
+const _: () = assert!(CAPACITY.is_power_of_two());
+
+/// How much overflows at once, and the most that one steal takes.
+pub(crate) const HALF: u32 = CAPACITY / 2;
+
+/// Which half of a full ring goes to the intake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Half {
+    /// What has waited longest; the ring keeps what is warm in the cache.
+    Oldest,
+    /// What came last; the order of arrival survives.
+    #[cfg(any(test, blitz_variants))]
+    Newest,
+}
+
+/// Picked until the recorded comparison decides (bench/queues, rows 'overflow').
+const OVERFLOWS: Half = Half::Oldest;
+
+/// How much of a ring a thief asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// Half, rounded up.
+    Half,
+    #[cfg(any(test, blitz_variants))]
+    One,
+}
+
+impl Share {
+    #[inline]
+    fn of(self, available: u32) -> u32 {
+        match self {
+            Self::Half => available - available / 2,
+            #[cfg(any(test, blitz_variants))]
+            Self::One => available.min(1),
+        }
+    }
+}
+
+/// `steal` in the upper half, `real` in the lower.
+#[inline(always)]
+const fn pack(steal: u32, real: u32) -> u64 {
+    (steal as u64) << 32 | real as u64
+}
+
+#[inline(always)]
+const fn unpack(head: u64) -> (u32, u32) {
+    ((head >> 32) as u32, head as u32)
+}
+
+type Slot<N> = UnsafeCell<MaybeUninit<NonNull<N>>>;
+
+/// Three neighbours with three kinds of traffic, each on lines of its own:
+/// everybody's CAS, the owner's store per push, and the items.
+struct Ring<T: Linked> {
+    head: CachePadded<AtomicU64>,
+    tail: CachePadded<AtomicU32>,
+    slots: CachePadded<[Slot<T::Node>; CAPACITY as usize]>,
+    owns: PhantomData<T>,
+}
+
+// SAFETY: a ring owns its items and hands each to one taker (invariant 2), so
+// sharing the ring is sending the items.
+unsafe impl<T: Linked + Send> Send for Ring<T> {}
+// SAFETY: as above; slots are touched only under the protocol of this file.
+unsafe impl<T: Linked + Send> Sync for Ring<T> {}
+
+impl<T: Linked> Ring<T> {
+    #[inline(always)]
+    fn slot(&self, position: u32) -> &Slot<T::Node> {
+        &self.slots[(position & MASK) as usize]
+    }
+
+    /// # Safety
+    /// 1. The caller moved `real` past `position`, and `steal` is not past it
+    ///    (or the caller is the owner, who alone could overwrite the slot).
+    /// 2. The node is taken from it once.
+    #[inline(always)]
+    unsafe fn read(&self, position: u32) -> NonNull<T::Node> {
+        // SAFETY: by 1. the slot was in `[real, tail)`, so it is initialised, and
+        // nobody writes it now.
+        self.slot(position).with(|slot| unsafe { (*slot).assume_init() })
+    }
+
+    /// # Safety
+    /// 1. The caller is the owner.
+    /// 2. `position` is in `[tail, steal + CAPACITY)`.
+    #[inline(always)]
+    unsafe fn write(&self, position: u32, node: NonNull<T::Node>) {
+        // SAFETY: by 2. the slot holds nothing and nobody reads it; by 1. nobody
+        // else writes it.
+        self.slot(position).with_mut(|slot| unsafe { *slot = MaybeUninit::new(node) });
+    }
+
+    /// How many items wait, for those who are not the owner.
+    #[inline]
+    fn len(&self) -> u32 {
+        let order = if weakened!("ring_length_acquire") { Relaxed } else { Acquire };
+        // Acquire: a `tail` loaded after this is not before this `real`. Pairs
+        // with the Release of `pop`, `spill_*` and `let_go`.
+        let (_, real) = unpack(self.head.load(order));
+        // Relaxed: only the number counts; who takes an item looks again.
+        let tail = self.tail.load(Relaxed);
+        // `head` may be old by now, and then the distance is too long.
+        tail.wrapping_sub(real).min(CAPACITY)
+    }
+}
+
+/// A ring, with the end for its worker and one for the others.
+pub(crate) fn ring<T: Linked>() -> (Owner<T>, Thief<T>) {
+    ring_from(0)
+}
+
+/// A ring whose counters start at `start`, so that tests can begin near the end
+/// of their range.
+pub(crate) fn ring_from<T: Linked>(start: u32) -> (Owner<T>, Thief<T>) {
+    let head = pack(start, start);
+    let ring = Arc::new(Ring {
+        head: CachePadded::new(AtomicU64::new(head)),
+        tail: CachePadded::new(AtomicU32::new(start)),
+        slots: CachePadded::new(std::array::from_fn(|_| UnsafeCell::new(MaybeUninit::uninit()))),
+        owns: PhantomData,
+    });
+    let thief = Thief { ring: ring.clone() };
+    (Owner { ring, tail: start, head, not_sync: PhantomData }, thief)
+}
+
+/// Whether a push found room.
+#[must_use = "what overflows must go to the intake"]
+#[derive(Debug)]
+pub(crate) enum Pushed<T: Linked> {
+    Kept,
+    Overflow(Chain<T>),
+}
+
+/// The worker's end. Methods take `&mut self`: there is one owner at a time.
+pub(crate) struct Owner<T: Linked> {
+    ring: Arc<Ring<T>>,
+    /// `tail`, which only we write.
+    tail: u32,
+    /// The `head` we saw last, with Acquire or written by ourselves.
+    head: u64,
+    not_sync: PhantomData<Cell<()>>,
+}
+
+impl<T: Linked> Owner<T> {
+    /// Appends an item; no RMW, and `head` is read only when room seems to end.
+    #[inline]
+    pub(crate) fn push(&mut self, item: T) -> Pushed<T> {
+        self.push_or_spill(item, OVERFLOWS)
+    }
+
+    /// `push`, with the half that overflows as an argument, for the comparison.
+    #[inline(always)]
+    pub(crate) fn push_or_spill(&mut self, item: T, half: Half) -> Pushed<T> {
+        if self.known_room() == 0 {
+            return self.push_slowly(item, half);
+        }
+        self.put(item);
+        Pushed::Kept
+    }
+
+    /// Moves items over until the chain or the room ends; answers how many.
+    pub(crate) fn push_chain(&mut self, chain: &mut Chain<T>) -> u32 {
+        let wanted = u32::try_from(chain.len()).unwrap_or(u32::MAX);
+        let count = wanted.min(self.room_for(wanted));
+        for offset in 0..count {
+            let node = chain.pop_front_ptr().expect("a chain is as long as it says");
+            // SAFETY: 1. we are the owner. 2. `count` is at most the room.
+            unsafe { self.ring.write(self.tail.wrapping_add(offset), node) };
+        }
+        if count > 0 {
+            self.publish(count);
+        }
+        count
+    }
+
+    /// Takes the oldest item: one CAS.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        let success = if weakened!("ring_pop_release") { Relaxed } else { Release };
+        let failure = if weakened!("ring_pop_acquire") { Relaxed } else { Acquire };
+        loop {
+            let (steal, real) = unpack(self.head);
+            // An old `real` is not past the true one, which is not past `tail`.
+            if real == self.tail {
+                return None;
+            }
+            let next = real.wrapping_add(1);
+            let freed = if steal == real { next } else { steal };
+            let head = pack(freed, next);
+            // Release: invariant 3; pairs with the Acquire loads of `head` in
+            // `claim` and `len`. Acquire: the copy of `head` becomes room, see
+            // `refresh`; pairs with the Release in `let_go`. On success we know
+            // the value already, and no value of `head` comes twice.
+            match self.ring.head.compare_exchange_weak(self.head, head, success, failure) {
+                Ok(_) => {
+                    self.head = head;
+                    // SAFETY: 1. the CAS; we are the owner. 2. for the first
+                    // time: `real` moved. And `from_ptr` 1.: slots hold what
+                    // `into_ptr` gave; 2.: it left the ring.
+                    return Some(unsafe { T::from_ptr(self.ring.read(real)) });
+                }
+                Err(actual) => self.head = actual,
+            }
+        }
+    }
+
+    /// How many items wait.
+    #[inline]
+    pub(crate) fn len(&self) -> u32 {
+        self.ring.len()
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many items fit in now; more if a thief lets go meanwhile.
+    #[inline]
+    pub(crate) fn room(&mut self) -> u32 {
+        self.room_for(CAPACITY)
+    }
+
+    /// Another end for those who steal.
+    pub(crate) fn thief(&self) -> Thief<T> {
+        Thief { ring: self.ring.clone() }
+    }
+
+    /// The room, looked up afresh if what we know is less than `wanted`.
+    #[inline]
+    fn room_for(&mut self, wanted: u32) -> u32 {
+        if self.known_room() < wanted {
+            self.refresh();
+        }
+        self.known_room()
+    }
+
+    #[inline(always)]
+    fn known_room(&self) -> u32 {
+        let (steal, real) = unpack(self.head);
+        let oldest = if weakened!("ring_room_from_real") { real } else { steal };
+        CAPACITY - self.tail.wrapping_sub(oldest)
+    }
+
+    #[inline]
+    fn refresh(&mut self) {
+        let order = if weakened!("ring_refresh_acquire") { Relaxed } else { Acquire };
+        // Acquire: a thief's reads are over before we write where it read. Pairs
+        // with the Release in `let_go`.
+        self.head = self.ring.head.load(order);
+    }
+
+    /// Writes an item into a slot we know to be free.
+    #[inline(always)]
+    fn put(&mut self, item: T) {
+        // SAFETY: 1. we are the owner. 2. callers found room.
+        unsafe { self.ring.write(self.tail, item.into_ptr()) };
+        self.publish(1);
+    }
+
+    /// Shows `count` written slots to the thieves.
+    #[inline(always)]
+    fn publish(&mut self, count: u32) {
+        let order = if weakened!("ring_tail_release") { Relaxed } else { Release };
+        self.tail = self.tail.wrapping_add(count);
+        // Release: the slots, and what the items point at. Pairs with the
+        // Acquire of `tail` in `claim`.
+        self.ring.tail.store(self.tail, order);
+    }
+
+    /// A push for which the known room does not suffice.
+    #[cold]
+    fn push_slowly(&mut self, item: T, half: Half) -> Pushed<T> {
+        loop {
+            self.refresh();
+            if self.known_room() > 0 {
+                self.put(item);
+                return Pushed::Kept;
+            }
+            let (steal, real) = unpack(self.head);
+            if steal != real && !weakened!("ring_spill_check") {
+                // A thief is making room right now, but we do not wait for it.
+                return Pushed::Overflow(Chain::one(item));
+            }
+            // `None`: a thief came first, so look again.
+            let spilt = match half {
+                Half::Oldest => self.spill_oldest(real),
+                #[cfg(any(test, blitz_variants))]
+                Half::Newest => self.spill_newest(real),
+            };
+            let Some(chain) = spilt else { continue };
+            let chain = match half {
+                Half::Oldest => {
+                    self.put(item);
+                    chain
+                }
+                #[cfg(any(test, blitz_variants))]
+                Half::Newest => {
+                    let mut chain = chain;
+                    chain.push_back(item);
+                    chain
+                }
+            };
+            return Pushed::Overflow(chain);
+        }
+    }
+
+    /// Takes the older half of a full ring that nobody steals from.
+    fn spill_oldest(&mut self, real: u32) -> Option<Chain<T>> {
+        let order = if weakened!("ring_spill_release") { Relaxed } else { Release };
+        let next = real.wrapping_add(HALF);
+        let head = pack(next, next);
+        // Release: as in `pop`. Relaxed: on failure the caller refreshes.
+        self.ring.head.compare_exchange(self.head, head, order, Relaxed).ok()?;
+        self.head = head;
+        Some(self.chain_of(real, HALF))
+    }
+
+    /// Takes the newer half of a full ring that nobody steals from.
+    ///
+    /// `tail` must not move back, because a thief may act on the one it has
+    /// read. So all positions are claimed, and the older half, which stays in
+    /// its slots, gets new positions a whole ring further.
+    #[cfg(any(test, blitz_variants))]
+    fn spill_newest(&mut self, real: u32) -> Option<Chain<T>> {
+        let order = if weakened!("ring_newest_release") { Relaxed } else { Release };
+        let end = real.wrapping_add(CAPACITY);
+        // Relaxed: like a thief's claim it publishes nothing, and turns thieves away.
+        self.ring.head.compare_exchange(self.head, pack(real, end), Relaxed, Relaxed).ok()?;
+        let chain = self.chain_of(real.wrapping_add(HALF), HALF);
+        self.publish(HALF);
+        self.head = pack(end, end);
+        // Release: as in `pop`. A store will do: nobody changes a claimed `head`
+        // but the claimant and the owner, and both are we.
+        self.ring.head.store(self.head, order);
+        Some(chain)
+    }
+
+    /// The items from `position` on, which we have just claimed.
+    fn chain_of(&self, position: u32, count: u32) -> Chain<T> {
+        let mut chain = Chain::new();
+        for offset in 0..count {
+            // SAFETY: 1. the caller's CAS moved `real` past them; we are the
+            // owner. 2. each is read here once.
+            chain.push_back_ptr(unsafe { self.ring.read(position.wrapping_add(offset)) });
+        }
+        chain
+    }
+}
+
+impl<T: Linked> Drop for Owner<T> {
+    /// Drops what is left. A thief that is copying keeps what it claimed.
+    fn drop(&mut self) {
+        let mut left = Chain::new();
+        while let Some(item) = self.pop() {
+            left.push_back(item);
+        }
+    }
+}
+
+impl<T: Linked> std::fmt::Debug for Owner<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Owner").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+/// What a steal brought.
+#[must_use = "the first stolen item is in here and nowhere else"]
+#[derive(Debug)]
+pub(crate) struct Stolen<T> {
+    /// The oldest of the stolen items, for the thief to run at once.
+    pub(crate) first: Option<T>,
+    /// How many more went into the thief's own ring.
+    pub(crate) moved: u32,
+    /// Nothing was taken because another thief is at it: the ring may well hold
+    /// more, and to look elsewhere is better than to wait.
+    pub(crate) busy: bool,
+}
+
+/// The others' end.
+pub(crate) struct Thief<T: Linked> {
+    ring: Arc<Ring<T>>,
+}
+
+impl<T: Linked> Clone for Thief<T> {
+    fn clone(&self) -> Self {
+        Self { ring: self.ring.clone() }
+    }
+}
+
+/// What a thief may read, until it lets go.
+#[must_use = "claimed slots must be copied and let go"]
+struct Claim {
+    first: u32,
+    count: u32,
+}
+
+enum Claimed {
+    Some(Claim),
+    Empty,
+    Busy,
+}
+
+impl<T: Linked> Thief<T> {
+    /// Moves half of the items, as far as `target` has room, to `target`.
+    ///
+    /// `target` may be stolen from meanwhile, and may be the same ring.
+    pub(crate) fn steal_half_into(&self, target: &mut Owner<T>) -> Stolen<T> {
+        self.steal_into(target, Share::Half)
+    }
+
+    /// `steal_half_into`, with the share as an argument, for the comparison.
+    #[inline(always)]
+    pub(crate) fn steal_into(&self, target: &mut Owner<T>, share: Share) -> Stolen<T> {
+        let room = if weakened!("ring_target_room") { HALF } else { target.room_for(HALF) };
+        // One item does not need room: it is handed out.
+        let claim = match self.claim(room + 1, share) {
+            Claimed::Some(claim) => claim,
+            Claimed::Empty => return Stolen { first: None, moved: 0, busy: false },
+            Claimed::Busy => return Stolen { first: None, moved: 0, busy: true },
+        };
+        let moved = claim.count - 1;
+        for offset in 0..moved {
+            // SAFETY: 1. and 2. of `read`: the claim, each position once.
+            // 1. of `write`: the target is borrowed from its owner. 2. the claim
+            // is no larger than the room plus the one that is not written.
+            unsafe {
+                let node = self.ring.read(claim.first.wrapping_add(1 + offset));
+                target.ring.write(target.tail.wrapping_add(offset), node);
+            }
+        }
+        // SAFETY: 1. and 2. of `read`: the first of the claim, once. 1. and 2. of
+        // `from_ptr`: slots hold what `into_ptr` gave, and this one has left.
+        let first = unsafe { T::from_ptr(self.ring.read(claim.first)) };
+        if moved > 0 {
+            target.publish(moved);
+        }
+        self.let_go(claim);
+        Stolen { first: Some(first), moved, busy: false }
+    }
+
+    /// How many items waited a moment ago.
+    #[inline]
+    pub(crate) fn len(&self) -> u32 {
+        self.ring.len()
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// T1: moves `real` over a share of the items, `most` at most.
+    #[inline(always)]
+    fn claim(&self, most: u32, share: Share) -> Claimed {
+        let order = if weakened!("ring_thief_acquire") { Relaxed } else { Acquire };
+        let failure = if weakened!("ring_thief_retry_acquire") { Relaxed } else { Acquire };
+        let tail_order = if weakened!("ring_tail_acquire") { Relaxed } else { Acquire };
+        // Acquire, here and when the CAS fails: invariant 3. Pairs with the
+        // Release in `pop`, `spill_*` and `let_go`.
+        let mut head = self.ring.head.load(order);
+        loop {
+            let (steal, real) = unpack(head);
+            if steal != real && !weakened!("ring_busy_check") {
+                return Claimed::Busy;
+            }
+            // Acquire: the slots and the items. Pairs with the Release in `publish`.
+            let available = self.ring.tail.load(tail_order).wrapping_sub(real);
+            // If `head` is old this may be too much, and the CAS fails.
+            let count = share.of(available).min(most);
+            if count == 0 {
+                return Claimed::Empty;
+            }
+            let claimed = pack(steal, real.wrapping_add(count));
+            // Relaxed: the claim publishes nothing, and what we read was
+            // published through `tail`.
+            match self.ring.head.compare_exchange_weak(head, claimed, Relaxed, failure) {
+                Ok(_) => {
+                    assert!(
+                        available <= CAPACITY,
+                        "a thief claimed {count} of {available} items at {head:#x}: \
+                         invariant 3 of the ring is broken, please report this"
+                    );
+                    return Claimed::Some(Claim { first: real, count });
+                }
+                Err(actual) => head = actual,
+            }
+        }
+    }
+
+    /// T3: gives the claimed slots back for writing.
+    #[inline(always)]
+    fn let_go(&self, claim: Claim) {
+        let order = if weakened!("ring_let_go_release") { Relaxed } else { Release };
+        let end = claim.first.wrapping_add(claim.count);
+        let mut head = pack(claim.first, end);
+        loop {
+            let real = if weakened!("ring_let_go_blind") { end } else { unpack(head).1 };
+            // Release: our reads come before the owner's next write there; pairs
+            // with the Acquire in `refresh` and `pop`. Also invariant 3, for the
+            // thief after us. Relaxed: the owner popped, and we only count along.
+            match self.ring.head.compare_exchange_weak(head, pack(real, real), order, Relaxed) {
+                Ok(_) => return,
+                Err(actual) => head = actual,
+            }
+        }
+    }
+}
+
+impl<T: Linked> std::fmt::Debug for Thief<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Thief").field("len", &self.len()).finish_non_exhaustive()
+    }
+}

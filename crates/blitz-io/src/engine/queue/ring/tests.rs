@@ -1,0 +1,287 @@
+//! The ring on real threads: against a deque, under load, and when it ends.
+
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+
+use super::{CAPACITY, HALF, Half, Owner, Pushed, Share, Thief, ring, ring_from};
+use crate::engine::{
+    prim::{
+        Arc, AtomicBool, AtomicU32,
+        Ordering::{Acquire, Relaxed, Release},
+        thread,
+    },
+    queue::{
+        Chain,
+        bead::{Bead, Ledger, values},
+    },
+};
+
+const fn may_be_sent<T: Send>() {}
+const fn may_be_shared<T: Sync>() {}
+const _: () = {
+    may_be_sent::<Owner<Bead>>();
+    may_be_sent::<Thief<Bead>>();
+    may_be_shared::<Thief<Bead>>();
+};
+
+#[derive(Debug, Clone)]
+enum Step {
+    Push(usize),
+    Pop(usize),
+    PushChain(usize),
+    /// From a second ring with this many items, of which half comes over.
+    Receive(usize),
+    /// Into a third ring, which then is emptied.
+    LoseHalf,
+    LoseOne,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (1usize..200).prop_map(Step::Push),
+        4 => (1usize..200).prop_map(Step::Pop),
+        2 => (0usize..400).prop_map(Step::PushChain),
+        1 => (0usize..=CAPACITY as usize).prop_map(Step::Receive),
+        1 => Just(Step::LoseHalf),
+        1 => Just(Step::LoseOne),
+    ]
+}
+
+fn half() -> impl Strategy<Value = Half> {
+    prop_oneof![Just(Half::Oldest), Just(Half::Newest)]
+}
+
+/// The ring, the deque that says what is right, and the next value.
+struct Pair {
+    owner: Owner<Bead>,
+    thief: Thief<Bead>,
+    deque: VecDeque<u32>,
+    half: Half,
+    next: u32,
+}
+
+impl Pair {
+    fn new(start: u32, half: Half) -> Self {
+        let (owner, thief) = ring_from(start);
+        Self { owner, thief, deque: VecDeque::new(), half, next: 0 }
+    }
+
+    fn values(&mut self, count: usize) -> Vec<u32> {
+        let first = self.next;
+        self.next += count as u32;
+        (first..self.next).collect()
+    }
+
+    fn run(&mut self, step: &Step) {
+        match *step {
+            Step::Push(count) => self.values(count).into_iter().for_each(|value| self.push(value)),
+            Step::Pop(count) => (0..count).for_each(|_| {
+                assert_eq!(self.owner.pop().map(|bead| bead.value()), self.deque.pop_front());
+            }),
+            Step::PushChain(count) => self.push_chain(count),
+            Step::Receive(count) => self.receive(count),
+            Step::LoseHalf => self.lose(Share::Half, self.deque.len().div_ceil(2)),
+            Step::LoseOne => self.lose(Share::One, self.deque.len().min(1)),
+        }
+        assert_eq!(self.owner.len() as usize, self.deque.len());
+        assert_eq!(self.thief.len() as usize, self.deque.len());
+        assert_eq!(self.owner.room() as usize, CAPACITY as usize - self.deque.len());
+        assert_eq!(self.owner.is_empty(), self.deque.is_empty());
+        assert_eq!(self.thief.is_empty(), self.deque.is_empty());
+    }
+
+    fn push(&mut self, value: u32) {
+        let full = self.deque.len() == CAPACITY as usize;
+        let spilt = match self.owner.push_or_spill(Bead::new(value), self.half) {
+            Pushed::Kept => {
+                assert!(!full);
+                return self.deque.push_back(value);
+            }
+            Pushed::Overflow(chain) => values(chain),
+        };
+        assert!(full);
+        self.deque.push_back(value);
+        let half = HALF as usize;
+        let expected: Vec<_> = match self.half {
+            Half::Oldest => self.deque.drain(..half).collect(),
+            Half::Newest => self.deque.drain(half..).collect(),
+        };
+        assert_eq!(spilt, expected);
+    }
+
+    fn push_chain(&mut self, count: usize) {
+        let room = CAPACITY as usize - self.deque.len();
+        let new = self.values(count);
+        let mut chain: Chain<_> = new.iter().copied().map(Bead::new).collect();
+        let moved = self.owner.push_chain(&mut chain) as usize;
+        assert_eq!(moved, room.min(count));
+        self.deque.extend(&new[..moved]);
+        assert_eq!(values(chain), new[moved..]);
+    }
+
+    fn receive(&mut self, count: usize) {
+        let (mut other, victim) = ring_from(self.next.wrapping_mul(0x9e37_79b9));
+        let new = self.values(count);
+        let mut chain: Chain<_> = new.iter().copied().map(Bead::new).collect();
+        assert_eq!(other.push_chain(&mut chain) as usize, count);
+        let room = CAPACITY as usize - self.deque.len();
+        let stolen = victim.steal_half_into(&mut self.owner);
+        let taken = count.div_ceil(2).min(room + 1);
+        assert!(!stolen.busy);
+        assert_eq!(stolen.moved as usize, taken.saturating_sub(1));
+        assert_eq!(stolen.first.map(|bead| bead.value()), new.first().copied());
+        self.deque.extend(&new[taken.min(1)..taken]);
+        assert_eq!(other.pop().map(|bead| bead.value()), new.get(taken).copied());
+    }
+
+    fn lose(&mut self, share: Share, count: usize) {
+        let (mut target, _) = ring();
+        let stolen = self.thief.steal_into(&mut target, share);
+        let mut loot: Vec<_> = stolen.first.into_iter().map(|bead| bead.value()).collect();
+        loot.extend(std::iter::from_fn(|| target.pop()).map(|bead| bead.value()));
+        assert_eq!(loot, self.deque.drain(..count).collect::<Vec<_>>());
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_ring_behaves_as_a_deque(
+        start in prop_oneof![Just(0), u32::MAX - 600..=u32::MAX, any::<u32>()],
+        half in half(),
+        steps in prop::collection::vec(step(), 0..40),
+    ) {
+        let mut pair = Pair::new(start, half);
+        steps.iter().for_each(|step| pair.run(step));
+    }
+}
+
+#[test]
+fn stealing_from_oneself_loses_nothing() {
+    let (mut owner, thief) = ring();
+    for value in 0..10 {
+        assert!(matches!(owner.push(Bead::new(value)), Pushed::Kept));
+    }
+    let stolen = thief.steal_half_into(&mut owner);
+    assert_eq!((stolen.moved, stolen.first.map(|bead| bead.value())), (4, Some(0)));
+    let left: Vec<_> = std::iter::from_fn(|| owner.pop()).map(|bead| bead.value()).collect();
+    assert_eq!(left, [5, 6, 7, 8, 9, 1, 2, 3, 4]);
+}
+
+#[test]
+fn an_owner_drops_what_is_left_once() {
+    let ledger = Ledger::new(3 * CAPACITY);
+    let (mut owner, thief) = ring_from(u32::MAX - 5);
+    let mut spilt = Chain::new();
+    for value in 0..3 * CAPACITY {
+        if let Pushed::Overflow(chain) = owner.push(Bead::in_ledger(value, &ledger)) {
+            spilt.append(chain);
+        }
+    }
+    let (mut target, _) = ring();
+    let stolen = thief.steal_half_into(&mut target);
+    drop((stolen, target, owner));
+    assert_eq!(thief.len(), 0, "a thief outlives the ring's owner and finds nothing");
+    drop(spilt);
+    ledger.assert_each_dropped_once();
+}
+
+#[test]
+fn a_panic_in_one_drop_does_not_leak_what_is_left() {
+    let ledger = Ledger::new(4);
+    let (mut owner, _) = ring();
+    for value in 0..4 {
+        let bead = if value == 1 {
+            Bead::that_panics(value, &ledger)
+        } else {
+            Bead::in_ledger(value, &ledger)
+        };
+        assert!(matches!(owner.push(bead), Pushed::Kept));
+    }
+    let owner = std::panic::AssertUnwindSafe(owner);
+    assert!(std::panic::catch_unwind(move || drop({ owner }.0)).is_err());
+    ledger.assert_each_dropped_once();
+}
+
+/// Sends `items` beads through a ring with two thieves, each of which is robbed
+/// by the other, and counts every bead.
+fn exactly_once(items: u32) {
+    let seen: Arc<[AtomicU32]> = (0..items.div_ceil(32)).map(|_| AtomicU32::new(0)).collect();
+    // Relaxed: a set of marks; `join` orders the final look.
+    let see = move |bead: Bead| {
+        let (word, bit) = (bead.value() / 32, 1 << (bead.value() % 32));
+        assert_eq!(seen[word as usize].fetch_or(bit, Relaxed) & bit, 0, "{} twice", bead.value());
+    };
+    let done = Arc::new(AtomicBool::new(false));
+    let (mut owner, victim) = ring_from(u32::MAX - 1000);
+    let (a, b) = (ring(), ring_from(u32::MAX - 300));
+    let victims = [vec![victim.clone(), b.1], vec![victim, a.1]];
+    let thieves: Vec<_> = [a.0, b.0]
+        .into_iter()
+        .zip(victims)
+        .map(|(target, victims)| {
+            let (see, done) = (see.clone(), done.clone());
+            thread::spawn(move || rob(target, &victims, &see, &done))
+        })
+        .collect();
+    let mut seen_here = 0u64;
+    for value in 0..items {
+        if let Pushed::Overflow(mut chain) = owner.push(Bead::new(value)) {
+            while let Some(bead) = chain.pop_front() {
+                see(bead);
+                seen_here += 1;
+            }
+        }
+        if value % 3 == 0 {
+            owner.pop().into_iter().for_each(|bead| {
+                see(bead);
+                seen_here += 1;
+            });
+        }
+    }
+    while let Some(bead) = owner.pop() {
+        see(bead);
+        seen_here += 1;
+    }
+    // Release: the ring is empty for good. Pairs with the Acquire in `rob`.
+    done.store(true, Release);
+    let seen_there: u64 = thieves.into_iter().map(|thief| thief.join().unwrap()).sum();
+    assert_eq!(seen_here + seen_there, u64::from(items));
+}
+
+/// Steals until `done`, and then until there is nothing; answers how many it saw.
+fn rob(
+    mut target: Owner<Bead>,
+    victims: &[Thief<Bead>],
+    see: &impl Fn(Bead),
+    done: &AtomicBool,
+) -> u64 {
+    let mut count = 0;
+    loop {
+        // Acquire: pairs with the Release in `exactly_once`.
+        let last = done.load(Acquire);
+        for victim in victims {
+            count += victim.steal_half_into(&mut target).first.into_iter().map(see).count() as u64;
+        }
+        // Not all, so that the other thief finds something.
+        for _ in 0..if last { CAPACITY } else { CAPACITY / 8 } {
+            count += target.pop().into_iter().map(see).count() as u64;
+        }
+        // What is in a ring is its owner's to finish, and we have just done so.
+        if last && target.is_empty() {
+            return count;
+        }
+    }
+}
+
+#[test]
+fn a_million_items_arrive_exactly_once() {
+    exactly_once(1_000_000);
+}
+
+/// The same at the size the design asks for.
+#[test]
+#[ignore = "takes minutes: cargo test --release -p blitz-io --lib ten_to -- --ignored"]
+fn ten_to_the_eighth_items_arrive_exactly_once() {
+    exactly_once(100_000_000);
+}
