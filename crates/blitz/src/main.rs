@@ -1,2 +1,189 @@
-//! To come.
-fn main() {}
+//! The `blitz` command: a tour of the runtime, a look at this machine, the benchmarks.
+//!
+//! This file reads the arguments and hands over. Exit codes: 0 when all went
+//! well, 1 when a check or a child failed, 2 when the arguments make no sense.
+
+#![forbid(unsafe_code)]
+
+mod numbers;
+mod doctor;
+mod bench;
+mod tour {
+    //! The tour needs the runtime, which is not there yet.
+
+    pub(crate) fn run() -> std::process::ExitCode {
+        eprintln!("blitz: the tour is not in this build; try `blitz doctor`");
+        std::process::ExitCode::FAILURE
+    }
+}
+
+use std::{ffi::OsString, process::ExitCode};
+
+/// The commands, in the order in which `help` lists them.
+const COMMANDS: [(&str, &str); 4] = [
+    ("tour", "run real work on the runtime and show what it did (the default)"),
+    ("doctor", "show what this machine offers and what the runtime will choose"),
+    ("bench", "compare with other runtimes; takes the benchmark's own arguments"),
+    ("help", "show this"),
+];
+
+/// What the arguments ask for.
+#[derive(Debug, PartialEq, Eq)]
+enum Asked {
+    Tour,
+    Doctor,
+    Bench(Vec<OsString>),
+    Help,
+    Version,
+}
+
+fn main() -> ExitCode {
+    match parse(std::env::args_os().skip(1).collect()) {
+        Ok(Asked::Tour) => tour::run(),
+        Ok(Asked::Doctor) => doctor::run(),
+        Ok(Asked::Bench(arguments)) => bench::run(&arguments),
+        Ok(Asked::Help) => show(&help()),
+        Ok(Asked::Version) => show(&format!("blitz {}\n", env!("CARGO_PKG_VERSION"))),
+        Err(complaint) => {
+            eprintln!("blitz: {complaint}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Writes to the standard output; a reader that has gone away is no failure.
+pub(crate) fn show(text: &str) -> ExitCode {
+    use std::io::{ErrorKind::BrokenPipe, Write};
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != BrokenPipe => {
+            eprintln!("blitz: cannot write to the standard output: {error}");
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+fn parse(arguments: Vec<OsString>) -> Result<Asked, String> {
+    let mut arguments = arguments.into_iter();
+    let Some(first) = arguments.next() else { return Ok(Asked::Tour) };
+    let rest: Vec<OsString> = arguments.collect();
+    let first = first.to_string_lossy();
+    let asked = match &*first {
+        // The benchmark explains its own arguments.
+        "bench" => return Ok(Asked::Bench(rest)),
+        "tour" => Asked::Tour,
+        "doctor" => Asked::Doctor,
+        "help" | "--help" | "-h" => return Ok(Asked::Help),
+        "--version" | "-V" => Asked::Version,
+        unknown => return Err(unknown_command(unknown)),
+    };
+    match rest.first() {
+        None => Ok(asked),
+        Some(flag) if flag == "--help" || flag == "-h" => Ok(Asked::Help),
+        Some(extra) => Err(format!(
+            "`{first}` takes no argument, and `{}` is one: leave it out",
+            extra.to_string_lossy()
+        )),
+    }
+}
+
+fn unknown_command(word: &str) -> String {
+    let nearest = COMMANDS
+        .map(|(name, _)| name)
+        .into_iter()
+        .chain(["--version", "--help"])
+        .min_by_key(|name| distance(word, name))
+        .unwrap_or("help");
+    format!("there is no command `{word}`; did you mean `{nearest}`? `blitz help` lists them all")
+}
+
+/// How many letters to change, add or drop to get from one word to the other.
+fn distance(from: &str, to: &str) -> usize {
+    // `row[j]` is the distance from what was read of `from` to the first `j` letters of `to`.
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, letter) in from.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, &other) in to.iter().enumerate() {
+            let change = diagonal + usize::from(letter != other);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+fn help() -> String {
+    let mut text = String::from("usage: blitz [command]\n\n");
+    for (name, what) in COMMANDS {
+        text += &format!("  {name:<11}{what}\n");
+    }
+    text += "  --version  show the version\n\n";
+    text += "BLITZ_WORKER_THREADS sets the number of workers (else TOKIO_WORKER_THREADS does).\n";
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Asked, COMMANDS, distance, help, parse};
+
+    fn parsed(line: &str) -> Result<Asked, String> {
+        parse(line.split_whitespace().map(Into::into).collect())
+    }
+
+    #[test]
+    fn no_argument_is_the_tour() {
+        assert_eq!(parsed(""), Ok(Asked::Tour));
+        assert_eq!(parsed("tour"), Ok(Asked::Tour));
+    }
+
+    #[test]
+    fn every_listed_command_is_understood() {
+        for (name, _) in COMMANDS {
+            assert!(parsed(name).is_ok(), "{name}");
+            assert!(help().contains(&format!("  {name} ")), "{name}");
+        }
+        assert_eq!(parsed("--version"), Ok(Asked::Version));
+        assert_eq!(parsed("-V"), Ok(Asked::Version));
+        for line in ["-h", "--help", "help", "help doctor", "doctor --help", "tour -h"] {
+            assert_eq!(parsed(line), Ok(Asked::Help), "{line}");
+        }
+    }
+
+    #[test]
+    fn bench_hands_its_arguments_on_as_they_are() {
+        let expected = ["--quick", "--only", "spawn", "--help"].map(Into::into).to_vec();
+        assert_eq!(parsed("bench --quick --only spawn --help"), Ok(Asked::Bench(expected)));
+    }
+
+    #[test]
+    fn an_unknown_command_is_refused_with_the_nearest_one() {
+        for (word, nearest) in [
+            ("docter", "doctor"),
+            ("tuor", "tour"),
+            ("benchmark", "bench"),
+            ("halp", "help"),
+            ("--versoin", "--version"),
+        ] {
+            let complaint = parsed(word).unwrap_err();
+            assert!(complaint.contains(&format!("`{word}`")), "{complaint}");
+            assert!(complaint.contains(&format!("did you mean `{nearest}`")), "{complaint}");
+        }
+    }
+
+    #[test]
+    fn an_argument_too_many_is_refused_by_name() {
+        let complaint = parsed("doctor now").unwrap_err();
+        assert!(complaint.contains("`doctor`") && complaint.contains("`now`"), "{complaint}");
+    }
+
+    #[test]
+    fn the_distance_counts_letters_changed_added_and_dropped() {
+        for (from, to, expected) in
+            [("", "", 0), ("a", "", 1), ("", "ab", 2), ("tour", "tuor", 2), ("docter", "doctor", 1)]
+        {
+            assert_eq!(distance(from, to), expected, "{from} {to}");
+        }
+    }
+}

@@ -174,13 +174,13 @@ impl fmt::Display for Because {
             }
             Self::Machine { cores: Some(cores), quota: None } => write!(f, "{cores}, no quota"),
             Self::Machine { cores: None, quota: Some(quota) } => {
-                write!(f, "{quota}, number of cores unknown")
+                write!(f, "a quota of {quota}, number of cores unknown")
             }
             Self::Machine { cores: Some(cores), quota: Some(quota) } => {
                 if quota.cores() < cores.count {
-                    write!(f, "{quota}, though {cores}")
+                    write!(f, "a quota of {quota}, though {cores}")
                 } else {
-                    write!(f, "{cores}, {quota} is no tighter")
+                    write!(f, "{cores}, a quota of {quota} is no tighter")
                 }
             }
         }
@@ -202,7 +202,7 @@ impl fmt::Display for Quota {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hundredths = u128::from(self.micros) * 100 / u128::from(self.period_micros);
         let (whole, part) = (hundredths / 100, hundredths % 100);
-        write!(f, "a quota of {whole}.{part:02} cores ({})", self.file.display())
+        write!(f, "{whole}.{part:02} cores ({})", self.file.display())
     }
 }
 
@@ -231,7 +231,11 @@ fn decide(
     Ok(Workers { count: count.clamp(1, MAX_WORKERS), because: Because::Machine { cores, quota } })
 }
 
-fn parse_count(variable: &'static str, value: &str) -> Result<usize, BadCount> {
+/// Reads a worker count; `variable` is for the error.
+///
+/// # Errors
+/// `value` is not a number from 1 to [`MAX_WORKERS`].
+pub fn parse_count(variable: &'static str, value: &str) -> Result<usize, BadCount> {
     use std::num::IntErrorKind::PosOverflow;
     let fault = match value.trim().parse::<usize>() {
         Ok(count @ 1..=MAX_WORKERS) => return Ok(count),
