@@ -1,0 +1,543 @@
+//! `blitz tour`: real work on the runtime, with the runtime's own counters.
+//!
+//! Each step says what it will do, does it, and checks what it claims; under it
+//! stands what the workers counted meanwhile. A claim that does not hold makes
+//! the exit code 1, so the tour is also a quick test of an installation.
+//!
+//! Counters are read when the workers have gone quiet: a worker may keep its
+//! counts to itself until it sleeps, and then they can be claimed exactly.
+
+use std::{
+    fmt,
+    future::poll_fn,
+    io::Write,
+    process::ExitCode,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Poll, Waker},
+    thread,
+    time::{Duration, Instant},
+};
+
+use blitz_io::{
+    runtime::{Builder, Runtime, RuntimeMetrics, machine},
+    task::{self, JoinError, JoinHandle},
+};
+
+use crate::numbers;
+
+const SPAWNED: u64 = 100_000;
+const YIELDERS: u64 = 64;
+const YIELDS: u64 = 1_000;
+const ROUNDS: u64 = 100_000;
+const PENDING: u64 = 1_000;
+
+/// How long the runtime is left alone.
+const IDLE: Duration = Duration::from_secs(1);
+/// Processor time that an idle second may cost: a hundredth of a core, far above
+/// what the one thread that waits here needs, far below what spinning costs.
+const IDLE_COST: Duration = Duration::from_millis(10);
+/// Counters that stand still this long belong to workers that sleep. Picked.
+const QUIET: Duration = Duration::from_millis(20);
+/// Workers that are still busy so long after their work has ended spin. Picked.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub(crate) fn run() -> ExitCode {
+    let start = Instant::now();
+    let mut tour = match Tour::begin() {
+        Ok(tour) => tour,
+        Err(complaint) => {
+            eprintln!("blitz: {complaint}");
+            return ExitCode::FAILURE;
+        }
+    };
+    tour.spawn_and_join();
+    tour.yield_often();
+    tour.ping_pong();
+    tour.panic_and_abort();
+    tour.shield();
+    tour.idle();
+    tour.end(start)
+}
+
+struct Tour {
+    runtime: Runtime,
+    /// The counters at the end of the last step.
+    seen: Counters,
+    report: Report,
+}
+
+impl Tour {
+    /// Step 1: a runtime starts.
+    fn begin() -> Result<Self, String> {
+        let workers = machine::workers().map_err(|error| error.to_string())?;
+        let start = Instant::now();
+        let runtime = Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| format!("the runtime does not start: {error}; try `blitz doctor`"))?;
+        let took = start.elapsed();
+        let seen = Counters::read(&runtime.metrics());
+        let mut tour = Self { runtime, seen, report: Report::default() };
+        tour.report.title("a runtime starts", &format!("in {}", numbers::time(took)));
+        tour.report.note(&format!("workers {workers}"));
+        let started = tour.runtime.metrics().num_workers();
+        tour.report.claim(started == workers.count, &format!("{started} workers are there"));
+        Ok(tour)
+    }
+
+    fn spawn_and_join(&mut self) {
+        let start = Instant::now();
+        let sum = self.runtime.block_on(async {
+            let handles: Vec<_> = (0..SPAWNED).map(|i| task::spawn(async move { i })).collect();
+            let mut sum = 0;
+            for handle in handles {
+                sum += handle.await.unwrap_or(0);
+            }
+            sum
+        });
+        let took = start.elapsed();
+        self.report.title(
+            &format!("{} tasks are spawned and joined", numbers::count(SPAWNED)),
+            &format!("{} a task", numbers::time_each(took, SPAWNED)),
+        );
+        let claim = format!("what they returned adds up to {}", numbers::count(sum));
+        self.report.claim(sum == (0..SPAWNED).sum(), &claim);
+        let counted = self.counters();
+        self.report.claim(counted.total(POLLED) == SPAWNED, "each was polled once");
+    }
+
+    fn yield_often(&mut self) {
+        let start = Instant::now();
+        let ended = self.runtime.block_on(async {
+            let yielder = || async {
+                for _ in 0..YIELDS {
+                    task::yield_now().await;
+                }
+            };
+            let handles: Vec<_> = (0..YIELDERS).map(|_| task::spawn(yielder())).collect();
+            let mut ended = 0;
+            for handle in handles {
+                ended += u64::from(handle.await.is_ok());
+            }
+            ended
+        });
+        let took = start.elapsed();
+        self.report.title(
+            &format!("{YIELDERS} tasks yield {} times each", numbers::count(YIELDS)),
+            &format!("{} a yield", numbers::time_each(took, YIELDERS * YIELDS)),
+        );
+        self.report.claim(ended == YIELDERS, &format!("all {ended} came to their end"));
+        let counted = self.counters();
+        let polls = YIELDERS * (YIELDS + 1);
+        self.report.claim(
+            counted.total(POLLED) == polls,
+            &format!("a poll per yield and one to end: {}", numbers::count(polls)),
+        );
+    }
+
+    fn ping_pong(&mut self) {
+        let (ping, pong) = (Arc::new(Signal::default()), Arc::new(Signal::default()));
+        let start = Instant::now();
+        let returned = self.runtime.block_on(async {
+            let server = task::spawn({
+                let (ping, pong) = (ping.clone(), pong.clone());
+                async move {
+                    for _ in 0..ROUNDS {
+                        ping.receive().await;
+                        pong.send();
+                    }
+                }
+            });
+            let client = task::spawn(async move {
+                for _ in 0..ROUNDS {
+                    ping.send();
+                    pong.receive().await;
+                }
+                ROUNDS
+            });
+            let returned = client.await.unwrap_or(0);
+            if server.await.is_ok() { returned } else { 0 }
+        });
+        let took = start.elapsed();
+        self.report.title(
+            &format!("two tasks wake each other, {} rounds", numbers::count(ROUNDS)),
+            &format!("{} a round", numbers::time_each(took, ROUNDS)),
+        );
+        let claim = format!("{} pings came back as pongs", numbers::count(returned));
+        self.report.claim(returned == ROUNDS, &claim);
+        self.counters();
+    }
+
+    fn panic_and_abort(&mut self) {
+        self.report.title("one task panics, one is aborted", "");
+        // The panic is meant, so its report on the terminal is not.
+        let hook = std::panic::take_hook();
+        std::panic::set_hook(Box::new(|_| {}));
+        let handle: JoinHandle<()> = self.runtime.spawn(async { panic!("on purpose") });
+        let panicked = self.runtime.block_on(handle);
+        std::panic::set_hook(hook);
+        let (holds, text) = told(panicked, |error| error.is_panic());
+        self.report.claim(holds, &format!("the joiner of the first is told: {text}"));
+
+        let started = Arc::new(Signal::default());
+        let dropped_on = Arc::new(Mutex::new(None));
+        let aborted = self.runtime.block_on(async {
+            let witness = Witness(dropped_on.clone());
+            let handle = task::spawn({
+                let started = started.clone();
+                async move {
+                    let _witness = witness;
+                    started.send();
+                    std::future::pending::<()>().await;
+                }
+            });
+            started.receive().await;
+            handle.abort();
+            handle.await
+        });
+        let (holds, text) = told(aborted, |error| error.is_cancelled());
+        self.report.claim(holds, &format!("the joiner of the second is told: {text}"));
+        let dropper = lock(&dropped_on).take();
+        let ours = thread::current().id();
+        self.report.claim(
+            dropper.is_some_and(|dropper| dropper != ours),
+            "its future was dropped by a worker, not by the thread that aborted it",
+        );
+        self.counters();
+    }
+
+    fn shield(&mut self) {
+        self.report.title("a shielded task is aborted", "");
+        let (inside, release) = (Arc::new(Signal::default()), Arc::new(Signal::default()));
+        let saved = Arc::new(Mutex::new(false));
+        let after = Arc::new(Mutex::new(false));
+        let joined = self.runtime.block_on(async {
+            let handle = task::spawn({
+                let (inside, release) = (inside.clone(), release.clone());
+                let (saved, after) = (saved.clone(), after.clone());
+                async move {
+                    task::shield(async move {
+                        inside.send();
+                        release.receive().await;
+                        *lock(&saved) = true;
+                    })
+                    .await;
+                    // The abort that waited takes effect here at the latest.
+                    task::yield_now().await;
+                    *lock(&after) = true;
+                }
+            });
+            inside.receive().await;
+            handle.abort();
+            // From here on an unshielded task would not run again.
+            release.send();
+            handle.await
+        });
+        let saved = *lock(&saved);
+        self.report.claim(saved, "what the shield covers ran to its end after the abort");
+        let (holds, text) = told(joined, |error| error.is_cancelled());
+        let stopped = !*lock(&after);
+        self.report.claim(
+            holds && stopped,
+            &format!("what follows it did not; the joiner is told: {text}"),
+        );
+        self.counters();
+    }
+
+    fn idle(&mut self) {
+        let asleep = self.wait_for_quiet().is_some();
+        self.seen = Counters::read(&self.runtime.metrics());
+        let cost_before = machine::processor_time();
+        thread::sleep(IDLE);
+        let cost = machine::processor_time().zip(cost_before).map(|(now, then)| now - then);
+        self.report.title(
+            "the runtime is left alone for a second",
+            &cost
+                .map_or(String::new(), |cost| format!("{} of processor time", numbers::time(cost))),
+        );
+        self.report.claim(asleep, "the workers had gone to sleep");
+        if let Some(cost) = cost {
+            let claim =
+                format!("less than {} of processor time was used", numbers::time(IDLE_COST));
+            self.report.claim(cost < IDLE_COST, &claim);
+        }
+        let counted = self.counters();
+        let still = counted.total(PARKED) == 0 && counted.total(POLLED) == 0;
+        self.report.claim(still, "nobody woke up to look: no poll, no park");
+    }
+
+    /// The last step: the runtime ends under tasks that never would.
+    fn end(self, start: Instant) -> ExitCode {
+        let dropped = Arc::new(Mutex::new(0));
+        for _ in 0..PENDING {
+            let guard = Counted(dropped.clone());
+            self.runtime.spawn(async move {
+                let _guard = guard;
+                std::future::pending::<()>().await;
+            });
+        }
+        let Self { runtime, mut report, .. } = self;
+        let stop = Instant::now();
+        drop(runtime);
+        let took = stop.elapsed();
+        report.title("the runtime shuts down", &format!("in {}", numbers::time(took)));
+        let dropped = *lock(&dropped);
+        let claim = format!("{} pending tasks were dropped, each once", numbers::count(dropped));
+        report.claim(dropped == PENDING, &claim);
+        report.close(start.elapsed())
+    }
+
+    /// Shows what the workers counted since the last step.
+    fn counters(&mut self) -> Counters {
+        let Some(now) = self.wait_for_quiet() else {
+            let claim = format!("the workers go to sleep within {}", numbers::time(PATIENCE));
+            self.report.claim(false, &claim);
+            return Counters(Vec::new());
+        };
+        let counted = now.since(&self.seen);
+        self.seen = now;
+        self.report.table(&counted);
+        counted
+    }
+
+    /// Waits until the counters stand still; `None` if they never do.
+    fn wait_for_quiet(&self) -> Option<Counters> {
+        let metrics = self.runtime.metrics();
+        let start = Instant::now();
+        let (mut last, mut since) = (Counters::read(&metrics), Instant::now());
+        while since.elapsed() < QUIET {
+            if start.elapsed() > PATIENCE {
+                return None;
+            }
+            thread::sleep(QUIET / 20);
+            let now = Counters::read(&metrics);
+            if now != last {
+                (last, since) = (now, Instant::now());
+            }
+        }
+        Some(last)
+    }
+}
+
+/// What a joiner was told, and whether it is what the step expects.
+fn told<T>(joined: Result<T, JoinError>, expected: fn(&JoinError) -> bool) -> (bool, String) {
+    match joined {
+        Ok(_) => (false, "that the task ended well".to_owned()),
+        Err(error) => (expected(&error), error.to_string()),
+    }
+}
+
+/// Counts signals sent, and wakes the one task that waits for the next.
+///
+/// The smallest thing with a waker: all that the tour shows of wake-ups is the
+/// runtime's own doing.
+#[derive(Default)]
+struct Signal(Mutex<(u64, Option<Waker>)>);
+
+impl Signal {
+    fn send(&self) {
+        let waiting = {
+            let mut state = lock(&self.0);
+            state.0 += 1;
+            state.1.take()
+        };
+        // Outside of the lock: the task may run on another worker at once.
+        if let Some(waiting) = waiting {
+            waiting.wake();
+        }
+    }
+
+    async fn receive(&self) {
+        poll_fn(|context| {
+            let mut state = lock(&self.0);
+            if state.0 > 0 {
+                state.0 -= 1;
+                return Poll::Ready(());
+            }
+            state.1 = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+/// Notes the thread that drops it.
+struct Witness(Arc<Mutex<Option<thread::ThreadId>>>);
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        *lock(&self.0) = Some(thread::current().id());
+    }
+}
+
+/// Counts its drops.
+struct Counted(Arc<Mutex<u64>>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        *lock(&self.0) += 1;
+    }
+}
+
+/// Locks; a panic elsewhere leaves no value of ours half-written.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is read of a worker, in the order of the table.
+type Reader = fn(&RuntimeMetrics, usize) -> u64;
+const COLUMNS: [(&str, Reader); 9] = [
+    ("polled", RuntimeMetrics::worker_poll_count),
+    ("pushed", RuntimeMetrics::worker_push_count),
+    ("popped", RuntimeMetrics::worker_pop_count),
+    ("LIFO hits", RuntimeMetrics::worker_lifo_hit_count),
+    ("stolen", RuntimeMetrics::worker_steal_count),
+    ("batches", RuntimeMetrics::worker_batch_fetch_count),
+    ("overflows", RuntimeMetrics::worker_overflow_count),
+    ("wake-ups", RuntimeMetrics::worker_wakeup_count),
+    ("parked", RuntimeMetrics::worker_park_count),
+];
+const POLLED: usize = 0;
+const PARKED: usize = COLUMNS.len() - 1;
+
+/// More workers than this are shown as one row of sums.
+const ROWS: usize = 4;
+
+/// A row of counts per worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Counters(Vec<[u64; COLUMNS.len()]>);
+
+impl Counters {
+    fn read(metrics: &RuntimeMetrics) -> Self {
+        let row = |worker| COLUMNS.map(|(_, read)| read(metrics, worker));
+        Self((0..metrics.num_workers()).map(row).collect())
+    }
+
+    fn since(&self, before: &Self) -> Self {
+        let rows = self.0.iter().zip(&before.0);
+        let less = |(now, then): (&[u64; _], &[u64; _])| {
+            std::array::from_fn(|column| now[column].wrapping_sub(then[column]))
+        };
+        Self(rows.map(less).collect())
+    }
+
+    fn total(&self, column: usize) -> u64 {
+        self.0.iter().map(|row| row[column]).sum()
+    }
+
+    /// The rows to show, each with its name.
+    fn rows(&self) -> Vec<(String, [u64; COLUMNS.len()])> {
+        if self.0.len() > ROWS {
+            let sums = std::array::from_fn(|column| self.total(column));
+            return vec![(format!("{} workers", self.0.len()), sums)];
+        }
+        let named = |(i, row): (usize, &[u64; _])| (format!("worker {i}"), *row);
+        self.0.iter().enumerate().map(named).collect()
+    }
+}
+
+impl fmt::Display for Counters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "     {:<12}", "counted")?;
+        for (name, _) in COLUMNS {
+            write!(f, "{name:>10}")?;
+        }
+        for (name, row) in self.rows() {
+            write!(f, "\n     {name:<12}")?;
+            for number in row {
+                // A dot: a page full of noughts hides what did happen.
+                let text = if number == 0 { "·".to_owned() } else { numbers::count(number) };
+                write!(f, "{text:>10}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is printed as the tour goes, and how many claims held.
+#[derive(Debug, Default)]
+struct Report {
+    step: u32,
+    claims: u32,
+    broken: u32,
+}
+
+impl Report {
+    fn title(&mut self, what: &str, figure: &str) {
+        self.step += 1;
+        let title = format!("\n {}.  {what:<50} {figure}", self.step);
+        self.line(format_args!("{}", title.trim_end()));
+    }
+
+    fn note(&self, text: &str) {
+        self.line(format_args!("     {text}"));
+    }
+
+    fn claim(&mut self, holds: bool, text: &str) {
+        self.claims += 1;
+        self.broken += u32::from(!holds);
+        let verdict = if holds { "ok " } else { "NOT SO:" };
+        self.line(format_args!("     {verdict} {text}"));
+    }
+
+    fn table(&self, counted: &Counters) {
+        self.line(format_args!("{counted}"));
+    }
+
+    fn close(&self, took: Duration) -> ExitCode {
+        let (claims, took) = (self.claims, numbers::time(took));
+        if self.broken == 0 {
+            self.line(format_args!("\nAll {claims} claims held, in {took}."));
+            return ExitCode::SUCCESS;
+        }
+        self.line(format_args!(
+            "\n{} of {claims} claims did not hold, in {took}: please report this page with that of `blitz doctor`.",
+            self.broken
+        ));
+        ExitCode::FAILURE
+    }
+
+    fn line(&self, line: fmt::Arguments<'_>) {
+        // A reader that has gone away does not stop the checks.
+        let _ = writeln!(std::io::stdout(), "{line}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COLUMNS, Counters, PARKED, POLLED, ROWS, Report};
+
+    #[test]
+    fn the_columns_that_are_claimed_about_are_where_the_names_say() {
+        assert_eq!(COLUMNS[POLLED].0, "polled");
+        assert_eq!(COLUMNS[PARKED].0, "parked");
+    }
+
+    #[test]
+    fn few_workers_get_a_row_each_and_many_share_one() {
+        let few = Counters(vec![[1; COLUMNS.len()]; ROWS]);
+        assert_eq!(few.rows().len(), ROWS);
+        let many = Counters(vec![[1_000; COLUMNS.len()]; ROWS + 1]);
+        let rows = many.rows();
+        assert_eq!(rows.len(), 1);
+        assert_eq!(rows[0], ("5 workers".to_owned(), [5_000; COLUMNS.len()]));
+        assert!(many.to_string().ends_with("     5,000     5,000"));
+    }
+
+    #[test]
+    fn what_a_step_counted_is_the_difference() {
+        let before = Counters(vec![[2; COLUMNS.len()], [7; COLUMNS.len()]]);
+        let after = Counters(vec![[5; COLUMNS.len()], [7; COLUMNS.len()]]);
+        assert_eq!(after.since(&before).total(POLLED), 3);
+    }
+
+    #[test]
+    fn one_broken_claim_is_a_failure() {
+        let mut report = Report::default();
+        report.claim(true, "this holds");
+        let code = |report: &Report| format!("{:?}", report.close(std::time::Duration::ZERO));
+        assert_eq!(code(&report), format!("{:?}", std::process::ExitCode::SUCCESS));
+        report.claim(false, "this does not, and the test wants it so");
+        assert_eq!(code(&report), format!("{:?}", std::process::ExitCode::FAILURE));
+    }
+}

@@ -1,0 +1,80 @@
+//! The command as a user runs it: exit codes, and what goes where.
+
+use std::process::{Command, Output};
+
+fn blitz(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_blitz"))
+        .args(arguments)
+        .env_remove("BLITZ_WORKER_THREADS")
+        .env_remove("TOKIO_WORKER_THREADS")
+        .output()
+        .expect("the command was built beside this test")
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("the command writes UTF-8")
+}
+
+#[test]
+fn doctor_says_what_the_machine_offers_and_what_is_chosen() {
+    let output = blitz(&["doctor"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let page = text(&output.stdout);
+    for row in ["cores", "quota", "membarrier", "io_uring", "open files", "workers"] {
+        assert!(page.lines().any(|line| line.starts_with(&format!("  {row} "))), "{row}: {page}");
+    }
+    assert!(!page.contains('\x1b'), "colours went into a pipe: {page}");
+}
+
+#[test]
+fn doctor_fails_where_the_runtime_would_refuse_to_start() {
+    let output = Command::new(env!("CARGO_BIN_EXE_blitz"))
+        .arg("doctor")
+        .env("BLITZ_WORKER_THREADS", "none")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(text(&output.stdout).contains("BLITZ_WORKER_THREADS is `none`"), "{output:?}");
+}
+
+#[test]
+fn an_unknown_command_exits_with_2_and_writes_nothing_to_the_output() {
+    let output = blitz(&["docter"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(output.stdout.is_empty(), "{output:?}");
+    assert!(text(&output.stderr).contains("did you mean `doctor`"), "{output:?}");
+}
+
+#[test]
+fn version_and_help_exit_with_0() {
+    let version = blitz(&["--version"]);
+    assert_eq!(text(&version.stdout), format!("blitz {}\n", env!("CARGO_PKG_VERSION")));
+    let help = blitz(&["help"]);
+    assert_eq!(help.status.code(), Some(0));
+    assert!(text(&help.stdout).starts_with("usage: blitz"), "{help:?}");
+}
+
+#[test]
+fn bench_outside_of_a_checkout_says_where_to_go() {
+    let output = Command::new(env!("CARGO_BIN_EXE_blitz"))
+        .arg("bench")
+        .current_dir(std::env::temp_dir())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(text(&output.stderr).contains("inside a checkout"), "{output:?}");
+}
+
+#[test]
+#[ignore = "the tour needs the runtime"]
+fn every_claim_of_the_tour_holds_with_one_worker_and_with_several() {
+    for workers in ["1", "2", "8"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_blitz"))
+            .env("BLITZ_WORKER_THREADS", workers)
+            .output()
+            .unwrap();
+        let page = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{workers} workers: {page}");
+        assert!(page.contains(" claims held"), "{page}");
+    }
+}
