@@ -1,2 +1,52 @@
-//! To come.
-fn main() {}
+//! `cargo xtask <subcommand>`: picks the subcommand and reports its error.
+
+use std::process::ExitCode;
+
+use xtask::{Outcome, bench, ci, model, stress, tidy};
+
+const HELP: &str = "\
+cargo xtask <subcommand> [arguments]
+
+  ci            what decides whether a change lands, step by step
+  tidy          the mechanical rules of the code (also a test: xtask/tests/tidy.rs)
+  model         the loom models; with --weaken also their negative controls
+  bench         the comparison of bench/
+  stress        the long tests, which are marked #[ignore]
+
+Each has --help.";
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let name = arguments.next().unwrap_or_default();
+    let arguments: Vec<String> = arguments.collect();
+    match dispatch(&name, &arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("xtask {name}: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(name: &str, arguments: &[String]) -> Outcome {
+    type Subcommand = (&'static str, &'static str, fn(&[String]) -> Outcome);
+    const SUBCOMMANDS: &[Subcommand] = &[
+        ("ci", ci::HELP, ci::main),
+        ("tidy", tidy::HELP, tidy::main),
+        ("model", model::HELP, model::main),
+        ("bench", bench::HELP, bench::main),
+        ("stress", stress::HELP, stress::main),
+    ];
+    if matches!(name, "" | "help" | "--help" | "-h") {
+        println!("{HELP}");
+        return Ok(());
+    }
+    let Some((_, help, run)) = SUBCOMMANDS.iter().find(|(known, ..)| *known == name) else {
+        return Err(format!("no such subcommand; these exist:\n\n{HELP}"));
+    };
+    if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
+        println!("{help}");
+        return Ok(());
+    }
+    run(arguments)
+}

@@ -1,0 +1,266 @@
+//! What decides whether a change lands.
+//!
+//! The steps run in order, each with a time limit, and the first that fails
+//! ends the run with its name. The first is the README's test command, so that
+//! what a newcomer types is what is tested. The limits are there for hangs: the
+//! sum of what the steps take is to stay under 45 minutes on two cores from a
+//! clean clone.
+
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use crate::{Outcome, root, shell};
+
+/// Text of `cargo xtask ci --help`.
+pub const HELP: &str = "\
+cargo xtask ci [--full] [--from <step>] [--list]
+
+Runs the steps of CI in order and stops at the first that fails.
+  --full         every negative control instead of a rotating sample
+  --from <step>  begins at the first step whose name contains <step>
+  --list         prints the steps and runs none
+
+The last line is `N passed, M failed`, in steps.";
+
+/// How a step ended.
+enum Ended {
+    Passed,
+    Skipped(String),
+    Failed(String),
+}
+
+/// One step.
+struct Step {
+    name: String,
+    limit: Duration,
+    work: Work,
+}
+
+enum Work {
+    /// Commands in order; the first that fails fails the step.
+    Commands(Vec<Command>),
+    /// Nothing to run here, and why.
+    Missing(String),
+}
+
+/// `cargo xtask ci`.
+pub fn main(arguments: &[String]) -> Outcome {
+    let mut full = false;
+    let mut list = false;
+    let mut from = None;
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--full" => full = true,
+            "--list" => list = true,
+            "--from" => from = Some(arguments.next().ok_or("--from wants the name of a step")?),
+            unknown => return Err(format!("`{unknown}` is no argument of ci; see --help")),
+        }
+    }
+    let mut steps = steps(full);
+    if let Some(name) = from {
+        let at = steps.iter().position(|step| step.name.contains(name.as_str()));
+        steps.drain(..at.ok_or_else(|| format!("no step is called `{name}`; see --list"))?);
+    }
+    if list {
+        steps.iter().for_each(|step| println!("{}", step.name));
+        return Ok(());
+    }
+    run(steps)
+}
+
+fn run(steps: Vec<Step>) -> Outcome {
+    let count = steps.len();
+    let mut lines = Vec::new();
+    let mut passed = 0;
+    let mut failure = None;
+    for (number, step) in steps.into_iter().enumerate() {
+        println!("\n=== {}/{count} {}", number + 1, step.name);
+        let start = Instant::now();
+        let ended = step.work.run(step.limit);
+        let time = format!("{:7.1} s  {}", start.elapsed().as_secs_f64(), step.name);
+        match ended {
+            Ended::Passed => {
+                passed += 1;
+                lines.push(format!("passed {time}"));
+            }
+            Ended::Skipped(why) => {
+                println!("skipped: {why}");
+                lines.push(format!("skip   {time}: {why}"));
+            }
+            Ended::Failed(why) => {
+                println!("failed: {why}");
+                lines.push(format!("FAILED {time}: {why}"));
+                failure = Some(step.name);
+                break;
+            }
+        }
+    }
+    println!("\n=== summary");
+    lines.iter().for_each(|line| println!("{line}"));
+    if failure.is_some() {
+        println!("{} steps were not run", count - lines.len());
+    }
+    println!("{passed} passed, {} failed", usize::from(failure.is_some()));
+    failure.map_or(Ok(()), |name| Err(format!("step `{name}` failed")))
+}
+
+impl Work {
+    fn run(self, limit: Duration) -> Ended {
+        let commands = match self {
+            Work::Missing(why) => return Ended::Skipped(why),
+            Work::Commands(commands) => commands,
+        };
+        let deadline = Instant::now() + limit;
+        for mut command in commands {
+            println!("$ {}", shown(&command));
+            let left = deadline.saturating_duration_since(Instant::now());
+            match shell::run(&mut command, left) {
+                Ok(end) if end.success() => {}
+                Ok(shell::End::TimedOut) => {
+                    return Ended::Failed(format!("no end in {} s", limit.as_secs()));
+                }
+                Ok(shell::End::Exit(status)) => return Ended::Failed(status.to_string()),
+                Err(why) => return Ended::Failed(why),
+            }
+        }
+        Ended::Passed
+    }
+}
+
+/// A command as one would type it.
+fn shown(command: &Command) -> String {
+    let set = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    let set = set.map(|(name, value)| format!("{}={:?} ", name.display(), value));
+    let program = Path::new(command.get_program()).file_name().unwrap_or_default().display();
+    let arguments = command.get_args().map(|argument| format!(" {}", argument.display()));
+    format!("{}{program}{}", set.collect::<String>(), arguments.collect::<String>())
+}
+
+fn cargo(arguments: &str) -> Command {
+    let mut command = shell::cargo();
+    command.args(arguments.split_whitespace());
+    command
+}
+
+fn step(name: &str, minutes: u64, commands: impl Into<Vec<Command>>) -> Step {
+    let work = Work::Commands(commands.into());
+    Step { name: name.to_owned(), limit: Duration::from_secs(60 * minutes), work }
+}
+
+/// The steps. The minutes are limits against hangs, several times what a step
+/// takes on two idle cores.
+fn steps(full: bool) -> Vec<Step> {
+    let mut docs = cargo("doc --workspace --no-deps");
+    docs.env("RUSTDOCFLAGS", "-D warnings");
+    let mut overflow = cargo("test --release --workspace");
+    overflow.env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true");
+    let weaken = if full { "xtask model --weaken --full" } else { "xtask model --weaken" };
+    let clippy = cargo("clippy --workspace --all-targets -- -D warnings");
+    vec![
+        step("cargo test --workspace", 15, [cargo("test --workspace")]),
+        needs("fmt", "fmt", step("format", 1, [cargo("fmt --all -- --check")])),
+        needs("clippy", "clippy", step("clippy", 10, [clippy])),
+        step("docs", 5, [docs]),
+        step("each feature alone and none", 10, features()),
+        step("tests in release with overflow checks", 15, [overflow]),
+        step("models", 20, [cargo("xtask model")]),
+        step("negative controls of the models", 25, [cargo(weaken)]),
+        panic_abort(),
+        // The build apart, so that the limit is the tour's own: under a minute.
+        step("build of the tour", 10, [cargo("build --release")]),
+        step("cargo run --release", 1, [cargo("run --release")]),
+    ]
+}
+
+/// `step`, or that it is skipped because cargo lacks a subcommand.
+fn needs(name: &str, subcommand: &str, step: Step) -> Step {
+    let mut probe = shell::cargo();
+    probe.args([subcommand, "--version"]);
+    match shell::capture(&mut probe, Duration::from_secs(60)) {
+        Ok(finished) if finished.end.success() => step,
+        _ => Step { work: Work::Missing(format!("cargo {name} is not installed")), ..step },
+    }
+}
+
+/// The runtime with each feature alone and with none; the drop-in, whose names
+/// map to the runtime's one to one, with none and with all.
+fn features() -> Vec<Command> {
+    let manifest = fs::read_to_string(root().join("crates/blitz-io/Cargo.toml"));
+    let check = |feature: String| {
+        cargo(&format!("check --quiet -p blitz-io --no-default-features --features={feature}"))
+    };
+    let mut commands: Vec<_> =
+        feature_names(&manifest.unwrap_or_default()).into_iter().map(check).collect();
+    commands.push(cargo("check --quiet -p blitz-io --no-default-features"));
+    commands.push(cargo("check --quiet -p tokio --no-default-features"));
+    commands.push(cargo("check --quiet -p tokio --all-features"));
+    commands
+}
+
+/// The names in a manifest's `[features]`.
+pub fn feature_names(manifest: &str) -> Vec<String> {
+    let section = manifest.split("\n[features]\n").nth(1).unwrap_or_default();
+    let lines = section.lines().take_while(|line| !line.starts_with('['));
+    // A list may go over several lines; only the first has the name.
+    let name = |line: &str| {
+        let (name, _) = line.split_once(" = ")?;
+        (!line.starts_with(['#', ' ', '\t', '"', ']'])).then(|| name.trim().to_owned())
+    };
+    lines.filter_map(name).collect()
+}
+
+/// A program that is built with `panic = "abort"` and looks after itself: it
+/// exits with 0 if a panic in a task ends the process as it should.
+fn panic_abort() -> Step {
+    const PROGRAM: &str = "examples/src/bin/panic_abort.rs";
+    let mut command = cargo("run --release -p blitz-io-examples --bin panic_abort");
+    command.env("CARGO_PROFILE_RELEASE_PANIC", "abort");
+    command.env("CARGO_TARGET_DIR", root().join("target/abort"));
+    let step = step("panic=abort", 5, [command]);
+    if root().join(PROGRAM).exists() {
+        return step;
+    }
+    Step { work: Work::Missing(format!("{PROGRAM} is not there")), ..step }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Step, Work, feature_names, run, step, steps};
+
+    #[test]
+    fn the_first_step_is_the_readmes_test_command() {
+        let Work::Commands(commands) = &steps(false)[0].work else { panic!("no commands") };
+        let arguments: Vec<_> = commands[0].get_args().collect();
+        assert_eq!((commands.len(), arguments), (1, vec!["test".as_ref(), "--workspace".as_ref()]));
+    }
+
+    #[test]
+    fn features_are_read_from_the_manifest() {
+        let manifest = "[package]\nname = \"x\"\n\n[features]\n# A comment = no.\ndefault = [\"full\"]\nfull = [\n    \"rt\",\n]\nrt-multi-thread = []\n\n[dependencies]\nlibc = \"1\"\n";
+        assert_eq!(feature_names(manifest), ["default", "full", "rt-multi-thread"]);
+    }
+
+    #[test]
+    fn a_failure_stops_the_run_and_is_named_and_a_skip_does_not() {
+        let sh = |script: &str| {
+            let mut command = std::process::Command::new("sh");
+            command.args(["-c", script]);
+            command
+        };
+        let skip = || Step {
+            name: "skipped".into(),
+            limit: Duration::ZERO,
+            work: Work::Missing("no such tool".into()),
+        };
+        assert_eq!(run(vec![skip(), step("good", 1, [sh("true")])]), Ok(()));
+        let why = run(vec![step("bad", 1, [sh("exit 7")]), step("never", 1, [sh("exit 8")])]);
+        assert_eq!(why, Err("step `bad` failed".into()));
+    }
+}

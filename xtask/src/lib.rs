@@ -1,0 +1,26 @@
+//! What the project does to itself: `cargo xtask --help` lists it.
+//!
+//! Nothing here depends on anything but std, so that a clean clone compiles
+//! this package in seconds. Everything runs from the repository's root.
+
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+
+pub mod ci;
+pub mod tidy;
+pub mod model;
+pub mod bench;
+pub mod stress;
+pub mod shell;
+pub mod json;
+pub mod source;
+
+/// What a subcommand answers: an error is one sentence for the user.
+pub type Outcome = Result<(), String>;
+
+/// The repository's root.
+pub fn root() -> PathBuf {
+    let package = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    package.parent().map_or_else(|| package.clone(), PathBuf::from)
+}

@@ -1,0 +1,386 @@
+//! The loom models and their negative controls.
+//!
+//! The models are the tests of the runtime crate in its loom build. A negative
+//! control is the same build told by `BLITZ_WEAKEN` to leave one ordering,
+//! fence or check away; a model has to notice. So the source is compiled once
+//! and the test binary is run once per name, without cargo.
+//!
+//! A control counts as caught when a test fails, the process dies, or the run
+//! does not end (a lost wake-up may show as a model that never ends). The last
+//! is honest only because the healthy models end well within the limit: they
+//! are run first and the limit is never less than four times what they took.
+
+use std::{
+    collections::BTreeMap,
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+        mpsc,
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    Outcome,
+    json::Json,
+    root, shell,
+    tidy::{self, layers::CRATE, story::weakened_names},
+};
+
+/// Text of `cargo xtask model --help`.
+pub const HELP: &str = "\
+cargo xtask model [--weaken [--full]] [filter]
+
+Builds the runtime crate for loom (release, target/loom) and runs its tests,
+which are the models; `filter` picks some by name.
+  --weaken   then runs the models once per `weakened!(\"name\")` in the source,
+             with that bug planted, and expects one to fail. `filter` picks
+             names here. More than 20 names: 20 of them, rotating by commit.
+  --full     all names.
+
+Loom's own knobs (LOOM_MAX_PREEMPTIONS, LOOM_LOG …) are passed through.";
+
+/// How long a weakened run may take at least before it counts as endless.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// How long the healthy models may take before something is badly wrong.
+const HEALTHY_LIMIT: Duration = Duration::from_secs(20 * 60);
+
+/// How many controls a run without `--full` tries.
+const SAMPLE: usize = 20;
+
+/// What the command line asks for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Request {
+    weaken: bool,
+    full: bool,
+    filter: Option<String>,
+}
+
+impl Request {
+    fn read(arguments: &[String]) -> Result<Self, String> {
+        let mut request = Self::default();
+        for argument in arguments {
+            match argument.as_str() {
+                "--weaken" => request.weaken = true,
+                "--full" => request.full = true,
+                unknown if unknown.starts_with('-') => {
+                    return Err(format!("`{unknown}` is no argument of model; see --help"));
+                }
+                filter => request.filter = Some(filter.to_owned()),
+            }
+        }
+        Ok(request)
+    }
+}
+
+/// `cargo xtask model`.
+pub fn main(arguments: &[String]) -> Outcome {
+    let request = Request::read(arguments)?;
+    let binary = build()?;
+    if request.weaken { weaken(&binary, &request) } else { explore(&binary, &request) }
+}
+
+/// Runs the models; prints how many there are.
+fn explore(binary: &Path, request: &Request) -> Outcome {
+    let start = Instant::now();
+    let mut command = Command::new(binary);
+    command.args(&request.filter).current_dir(root().join("crates/blitz-io"));
+    let finished = shell::capture(&mut command, HEALTHY_LIMIT)?;
+    print!("{}{}", finished.stdout, finished.stderr);
+    let passed = passed(&finished.stdout);
+    if !finished.end.success() {
+        return Err("a model failed; run it alone with LOOM_LOG=1 LOOM_LOCATION=1".into());
+    }
+    if passed == 0 {
+        return Err("no model ran: the filter matches none, or there are none".into());
+    }
+    println!("{passed} models explored in {:.1} s", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// Builds the loom tests of the runtime crate; answers with the binary.
+fn build() -> Result<PathBuf, String> {
+    let mut command = shell::cargo();
+    command
+        .args(["test", "--release", "-p", "blitz-io", "--lib", "--no-run"])
+        .arg("--message-format=json-render-diagnostics")
+        .env("RUSTFLAGS", "--cfg blitz_loom")
+        .env("CARGO_TARGET_DIR", root().join("target/loom"))
+        .stderr(Stdio::inherit());
+    let output = command.stdin(Stdio::null()).output().map_err(|why| why.to_string())?;
+    if !output.status.success() {
+        return Err("the loom build does not compile".into());
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut executables = text.lines().filter_map(Json::read).filter_map(|message| {
+        let name = message.get("target")?.text("name")?.to_owned();
+        (name == "blitz_io").then_some(PathBuf::from(message.text("executable")?))
+    });
+    executables.next_back().ok_or_else(|| "cargo named no test binary".into())
+}
+
+/// A planted bug: its name and the module whose models should notice first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Control {
+    name: String,
+    module: String,
+}
+
+/// How a planted bug was noticed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Verdict {
+    Caught(String),
+    Unnoticed,
+}
+
+fn weaken(binary: &Path, request: &Request) -> Outcome {
+    let controls = choose(controls(), request);
+    if controls.is_empty() {
+        return Err("no `weakened!` name matches the filter".into());
+    }
+    let start = Instant::now();
+    let healthy = run(binary, None, None, HEALTHY_LIMIT)?;
+    if healthy != Verdict::Unnoticed {
+        return Err(format!("the models fail with no bug planted: {healthy:?}"));
+    }
+    let limit = LIMIT.max(start.elapsed() * 4);
+    let verdicts = try_all(binary, &controls, limit)?;
+    let width = verdicts.keys().map(String::len).max().unwrap_or(0);
+    for (name, verdict) in &verdicts {
+        match verdict {
+            Verdict::Caught(by) => println!("{name:width$}  caught by {by}"),
+            Verdict::Unnoticed => println!("{name:width$}  NOT NOTICED"),
+        }
+    }
+    let unnoticed = verdicts.iter().filter(|(_, verdict)| **verdict == Verdict::Unnoticed);
+    let unnoticed: Vec<_> = unnoticed.map(|(name, _)| name.as_str()).collect();
+    let seconds = start.elapsed().as_secs_f64();
+    println!("{} of {} caught in {seconds:.1} s", verdicts.len() - unnoticed.len(), verdicts.len());
+    if unnoticed.is_empty() {
+        return Ok(());
+    }
+    Err(format!("the models do not notice {}: add one that does", unnoticed.join(", ")))
+}
+
+/// All controls in the source, in the order of their names.
+fn controls() -> Vec<Control> {
+    let files = tidy::tree();
+    let control = |(name, places): (String, Vec<(&tidy::File, usize)>)| Control {
+        name,
+        module: module_of(&places[0].0.path),
+    };
+    weakened_names(&files).into_iter().map(control).collect()
+}
+
+/// `crates/blitz-io/src/engine/prim/parker.rs` is `engine::prim::parker::`.
+fn module_of(path: &str) -> String {
+    let inside = path.trim_start_matches(CRATE).trim_end_matches(".rs").trim_end_matches("/mod");
+    format!("{}::", inside.replace('/', "::"))
+}
+
+fn choose(mut controls: Vec<Control>, request: &Request) -> Vec<Control> {
+    if let Some(filter) = &request.filter {
+        controls.retain(|control| control.name.contains(filter));
+    }
+    if request.full || controls.len() <= SAMPLE {
+        return controls;
+    }
+    let start = commit_number() % controls.len();
+    println!("{SAMPLE} of {} controls, from number {start} on; --full tries all", controls.len());
+    controls.rotate_left(start);
+    controls.truncate(SAMPLE);
+    controls
+}
+
+/// A number that changes from commit to commit; 0 without git.
+fn commit_number() -> usize {
+    let mut git = Command::new("git");
+    git.args(["rev-parse", "--short=7", "HEAD"]).current_dir(root());
+    let hash = shell::capture(&mut git, LIMIT).map(|finished| finished.stdout);
+    usize::from_str_radix(hash.unwrap_or_default().trim(), 16).unwrap_or(0)
+}
+
+/// Tries the controls on all cores.
+fn try_all(
+    binary: &Path,
+    controls: &[Control],
+    limit: Duration,
+) -> Result<BTreeMap<String, Verdict>, String> {
+    let next = AtomicUsize::new(0);
+    let verdicts = Mutex::new(BTreeMap::new());
+    let failure = Mutex::new(None);
+    let worker = || {
+        // Relaxed: only hands out numbers.
+        while let Some(control) = controls.get(next.fetch_add(1, Relaxed)) {
+            match try_one(binary, control, limit) {
+                Ok(verdict) => {
+                    verdicts.lock().unwrap().insert(control.name.clone(), verdict);
+                }
+                Err(why) => *failure.lock().unwrap() = Some(why),
+            }
+        }
+    };
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(worker);
+        }
+    });
+    match failure.into_inner().unwrap() {
+        Some(why) => Err(why),
+        None => Ok(verdicts.into_inner().unwrap()),
+    }
+}
+
+/// The models of the control's own module first: they are the ones that notice.
+fn try_one(binary: &Path, control: &Control, limit: Duration) -> Result<Verdict, String> {
+    match run(binary, Some(&control.name), Some(&control.module), limit)? {
+        Verdict::Unnoticed => run(binary, Some(&control.name), None, limit),
+        caught => Ok(caught),
+    }
+}
+
+/// Runs the models one by one until the first fails.
+fn run(
+    binary: &Path,
+    weakened: Option<&str>,
+    filter: Option<&str>,
+    limit: Duration,
+) -> Result<Verdict, String> {
+    let mut command = Command::new(binary);
+    // One thread: the tests run in the order of `--list`, so we know which one a
+    // dying process was in.
+    command.arg("--test-threads=1").args(filter);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command.env_remove("BLITZ_WEAKEN").current_dir(root().join("crates/blitz-io"));
+    if let Some(name) = weakened {
+        command.env("BLITZ_WEAKEN", name);
+    }
+    let mut child = command.spawn().map_err(|why| why.to_string())?;
+    let chunks = chunks_of(child.stdout.take());
+    let deadline = Instant::now() + limit;
+    let mut output = String::new();
+    let verdict = loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match chunks.recv_timeout(left) {
+            Ok(chunk) => {
+                output.push_str(&chunk);
+                if let Some(test) = first_failure(&output) {
+                    break Verdict::Caught(test);
+                }
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                let test = unfinished(binary, filter, &output)?;
+                break Verdict::Caught(format!("{test} (no end in {} s)", limit.as_secs()));
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => {
+                let status = child.wait().map_err(|why| why.to_string())?;
+                if status.success() {
+                    break Verdict::Unnoticed;
+                }
+                let test = unfinished(binary, filter, &output)?;
+                break Verdict::Caught(format!("{test} ({status})"));
+            }
+        }
+    };
+    // After a verdict the rest of the models has nothing to add.
+    let _ = child.kill();
+    let _ = child.wait();
+    Ok(verdict)
+}
+
+/// What a child prints, as it comes.
+fn chunks_of(pipe: Option<impl std::io::Read + Send + 'static>) -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let Some(pipe) = pipe else { return };
+        let mut reader = BufReader::new(pipe);
+        while let Ok(chunk) = reader.fill_buf() {
+            let length = chunk.len();
+            let text = String::from_utf8_lossy(chunk).into_owned();
+            reader.consume(length);
+            if length == 0 || sender.send(text).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// The first test that libtest calls failed.
+fn first_failure(output: &str) -> Option<String> {
+    let failed = |line: &str| Some(line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?.into());
+    output.lines().find_map(failed)
+}
+
+/// The test that a run was in when it died or was ended. A dying process takes
+/// its last, unflushed line along, so this is the first of the list without one.
+fn unfinished(binary: &Path, filter: Option<&str>, output: &str) -> Result<String, String> {
+    let listed = shell::capture(Command::new(binary).arg("--list").args(filter), LIMIT)?;
+    Ok(first_without_result(&listed.stdout, output).unwrap_or("the process").to_owned())
+}
+
+fn first_without_result<'a>(listed: &'a str, output: &str) -> Option<&'a str> {
+    let mut names = listed.lines().filter_map(|line| line.strip_suffix(": test"));
+    names.find(|name| {
+        let start = format!("test {name} ... ");
+        !output.lines().any(|line| line.len() > start.len() && line.starts_with(&start))
+    })
+}
+
+/// How many tests libtest says passed, over all its runs.
+pub fn passed(output: &str) -> usize {
+    let count = |line: &str| {
+        let (_, after) = line.strip_prefix("test result: ")?.split_once(". ")?;
+        after.split(" passed").next()?.parse::<usize>().ok()
+    };
+    output.lines().filter_map(count).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        Control, Request, SAMPLE, choose, first_failure, first_without_result, module_of, passed,
+    };
+
+    #[test]
+    fn libtest_output_is_understood() {
+        let output = "\nrunning 2 tests\ntest a::b ... ok\ntest c::d ... FAILED\n\n\
+                      test result: FAILED. 1 passed; 1 failed; 0 ignored\n";
+        assert_eq!(first_failure(output).as_deref(), Some("c::d"));
+        assert_eq!(passed(output), 1);
+        let listed = "a::b: test\nc::d: test\ne::f: test\n\n3 tests, 0 benchmarks\n";
+        assert_eq!(first_without_result(listed, "test a::b ... ok\n"), Some("c::d"));
+        assert_eq!(first_without_result(listed, "test a::b ... ok\ntest c::d ... "), Some("c::d"));
+        assert_eq!(first_failure("test a::b ... ok\n"), None);
+    }
+
+    #[test]
+    fn a_file_is_its_module() {
+        assert_eq!(
+            module_of("crates/blitz-io/src/engine/prim/parker.rs"),
+            "engine::prim::parker::"
+        );
+        assert_eq!(module_of("crates/blitz-io/src/engine/pool/mod.rs"), "engine::pool::");
+    }
+
+    #[test]
+    fn many_controls_are_sampled_unless_all_are_wanted() {
+        let control = |n: usize| Control { name: format!("c{n:02}"), module: String::new() };
+        let many: Vec<_> = (0..30).map(control).collect();
+        assert_eq!(choose(many.clone(), &Request::default()).len(), SAMPLE);
+        assert_eq!(choose(many.clone(), &Request { full: true, ..Request::default() }).len(), 30);
+        let filter = Some("c0".to_owned());
+        assert_eq!(choose(many, &Request { filter, ..Request::default() }).len(), 10);
+    }
+
+    #[test]
+    fn an_unknown_argument_is_refused() {
+        assert!(Request::read(&["--weak".to_owned()]).is_err());
+    }
+}

@@ -1,0 +1,163 @@
+//! Starting other programs: with a time limit, and with nothing left behind.
+
+use std::{
+    io::Read,
+    path::Path,
+    process::{Child, Command, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::root;
+
+/// How long between two looks at a child. Short against every limit we set,
+/// long enough to cost nothing.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The cargo that runs us, or the one on the path, started in the root.
+pub fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    // Set by `cargo run` for this package; a nested cargo must not take them for its own.
+    for name in ["CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH", "CARGO_PKG_NAME"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// By itself.
+    Exit(ExitStatus),
+    /// By us, after its time was over.
+    TimedOut,
+}
+
+impl End {
+    /// Whether it ended by itself and said that all is well.
+    pub fn success(self) -> bool {
+        matches!(self, End::Exit(status) if status.success())
+    }
+}
+
+/// How a child ended and what it said.
+#[derive(Debug)]
+pub struct Finished {
+    /// How it ended.
+    pub end: End,
+    /// Its standard output.
+    pub stdout: String,
+    /// Its standard error.
+    pub stderr: String,
+}
+
+/// Runs `command` with our own input and output, for at most `limit`.
+pub fn run(command: &mut Command, limit: Duration) -> Result<End, String> {
+    let child = command.stdin(Stdio::null()).spawn().map_err(|why| cannot_start(command, &why))?;
+    Ok(wait(child, limit))
+}
+
+/// Runs `command` and keeps what it says, for at most `limit`.
+pub fn capture(command: &mut Command, limit: Duration) -> Result<Finished, String> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|why| cannot_start(command, &why))?;
+    let stdout = drain(child.stdout.take());
+    let stderr = drain(child.stderr.take());
+    let end = wait(child, limit);
+    let text = |thread: thread::JoinHandle<String>| thread.join().unwrap_or_default();
+    Ok(Finished { end, stdout: text(stdout), stderr: text(stderr) })
+}
+
+fn cannot_start(command: &Command, why: &std::io::Error) -> String {
+    let program = Path::new(command.get_program()).display();
+    format!("cannot start `{program}`: {why}; install it or put it on the path")
+}
+
+fn drain(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            // What was read before an error is still worth showing.
+            let _ = pipe.read_to_end(&mut bytes);
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+fn wait(mut child: Child, limit: Duration) -> End {
+    let start = Instant::now();
+    loop {
+        if let Ok(Some(status)) = child.try_wait() {
+            return End::Exit(status);
+        }
+        if start.elapsed() >= limit {
+            end_with_descendants(&mut child);
+            return End::TimedOut;
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// Ends a child and what it started: cargo alone would leave its tests running.
+///
+/// A process group would do the same but would also take the child away from
+/// the terminal's interrupt key.
+fn end_with_descendants(child: &mut Child) {
+    let mut victims = vec![child.id()];
+    let mut next = 0;
+    while let Some(&pid) = victims.get(next) {
+        victims.extend(children_of(pid));
+        next += 1;
+    }
+    for pid in &victims[1..] {
+        let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// The children of a process, where the system tells (Linux).
+fn children_of(pid: u32) -> Vec<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = tasks.map(|task| std::fs::read_to_string(task.path().join("children")));
+    let text: String = lists.map(Result::unwrap_or_default).collect();
+    text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::{process::Command, time::Duration};
+
+    use super::{End, capture};
+
+    fn sh(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn output_and_exit_are_kept() {
+        let finished =
+            capture(&mut sh("echo out; echo err >&2; exit 3"), Duration::from_secs(60)).unwrap();
+        assert_eq!((finished.stdout.as_str(), finished.stderr.as_str()), ("out\n", "err\n"));
+        assert!(!finished.end.success());
+        assert_ne!(finished.end, End::TimedOut);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_time_out_ends_grandchildren_too() {
+        // The pipe stays open as long as the grandchild lives, so `capture`
+        // returning at all proves that it was ended.
+        let finished = capture(&mut sh("sleep 600 & wait"), Duration::from_millis(200)).unwrap();
+        assert_eq!(finished.end, End::TimedOut);
+    }
+
+    #[test]
+    fn a_missing_program_is_named() {
+        let why = capture(&mut Command::new("no-such-program"), Duration::ZERO).unwrap_err();
+        assert!(why.contains("no-such-program"), "{why}");
+    }
+}

@@ -1,0 +1,185 @@
+//! Who may name whom: the storeys of the runtime crate.
+//!
+//! The engine's folders are layers; a folder names only itself and folders of
+//! the layers before its own. The engine names nothing of the library above
+//! it. Only `prim` names std's (or loom's) atomics, threads and cells, because
+//! one forgotten `std::thread` is a step that no model explores.
+
+use super::{File, Finding};
+
+/// The runtime crate's source.
+pub const CRATE: &str = "crates/blitz-io/src/";
+
+/// The engine's layers from the ground up. Folders of one layer do not know
+/// each other.
+pub const LAYERS: &[&[&str]] = &[
+    &["prim"],
+    &["queue"],
+    &["work"],
+    &["driver", "wheel", "threads"],
+    &["pool"],
+    &["preempt", "fork", "blocking"],
+];
+
+/// What only `prim` names, and whether test modules may too: a test that starts
+/// plain threads around the thing it tests is no model.
+const GROUND: &[(&str, bool)] = &[
+    ("std::sync::atomic", false),
+    ("core::sync::atomic", false),
+    ("loom", false),
+    ("std::cell::UnsafeCell", false),
+    ("core::cell::UnsafeCell", false),
+    ("std::thread", true),
+];
+
+fn layer(folder: &str) -> Option<usize> {
+    LAYERS.iter().position(|layer| layer.contains(&folder))
+}
+
+/// The engine folder a file lies in; `engine/mod.rs` lies in none.
+fn engine_folder(path: &str) -> Option<&str> {
+    let inside = path.strip_prefix(CRATE)?.strip_prefix("engine/")?;
+    let (folder, _) = inside.split_once('/').unwrap_or((inside.trim_end_matches(".rs"), ""));
+    (folder != "mod").then_some(folder)
+}
+
+/// The layer rule.
+pub fn layers(files: &[File]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in files {
+        let (Some(folder), Some(source)) = (engine_folder(&file.path), &file.source) else {
+            continue;
+        };
+        let Some(own) = layer(folder) else {
+            let what = format!("engine/{folder} has no layer: add it to LAYERS in tidy/layers.rs");
+            findings.push(file.finding(0, what));
+            continue;
+        };
+        for named in source.paths() {
+            let what = match target(&file.path, &named.path) {
+                Target::Engine(other) if other == folder => continue,
+                Target::Engine(other) if layer(&other).is_some_and(|layer| layer < own) => continue,
+                Target::Engine(other) => format!(
+                    "`{folder}` may not name `{other}`: only folders of earlier layers; move the code or pass it in"
+                ),
+                Target::Library(other) => {
+                    format!("the engine may not name `crate::{other}`: the library is above it")
+                }
+                Target::Elsewhere => continue,
+            };
+            findings.push(file.finding(named.line, what));
+        }
+    }
+    findings
+}
+
+enum Target {
+    Engine(String),
+    Library(String),
+    Elsewhere,
+}
+
+/// Where a path named in an engine file leads.
+fn target(file: &str, path: &str) -> Target {
+    let mut segments = path.split("::").peekable();
+    if segments.peek() == Some(&"crate") {
+        segments.next();
+        return match segments.next().unwrap_or_default() {
+            "engine" => match segments.next() {
+                Some(name) if layer(name).is_some() => Target::Engine(name.to_owned()),
+                _ => Target::Elsewhere,
+            },
+            other => Target::Library(other.to_owned()),
+        };
+    }
+    // `super` counts from the file's own module; inside an inline module it
+    // leads one step less far, and then to a name that is no layer.
+    let depth = file.trim_start_matches(CRATE).split('/').filter(|part| *part != "mod.rs").count();
+    let mut ups = 0;
+    while segments.next_if_eq(&"super").is_some() {
+        ups += 1;
+    }
+    match segments.next() {
+        Some(name) if ups > 0 && ups + 1 == depth && layer(name).is_some() => {
+            Target::Engine(name.to_owned())
+        }
+        _ => Target::Elsewhere,
+    }
+}
+
+/// Atomics, threads and cells come from `prim`.
+pub fn ground(files: &[File]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in files {
+        let Some(source) = &file.source else { continue };
+        if !file.path.starts_with(CRATE) || engine_folder(&file.path) == Some("prim") {
+            continue;
+        }
+        for named in source.paths() {
+            let test = source.is_test(named.line) || file.path.ends_with("/tests.rs");
+            let hit = GROUND.iter().find(|(path, tests_may)| {
+                let starts = named.path.strip_prefix(path);
+                starts.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+                    && !(test && *tests_may)
+            });
+            if let Some((path, _)) = hit {
+                let what = format!("`{path}` is named only in engine/prim: take it from there");
+                findings.push(file.finding(named.line, what));
+            }
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ground, layers};
+    use crate::tidy::File;
+
+    fn engine(path: &str, text: &str) -> Vec<File> {
+        vec![File::new(&format!("crates/blitz-io/src/engine/{path}"), text)]
+    }
+
+    #[test]
+    fn a_layer_names_only_layers_before_it() {
+        let good = "use crate::engine::{prim::Arc, queue::ring};\nuse super::list;\n";
+        assert_eq!(layers(&engine("queue/ring.rs", good)), []);
+        for bad in [
+            "use crate::engine::pool::Worker;",
+            "use crate::engine::{\n    prim::Arc,\n    work::Task,\n};",
+            "fn f() { crate::engine::work::task::go() }",
+            "use super::super::work::Task;",
+            "use crate::runtime::Handle;",
+            "use crate::{engine::prim, task::spawn};",
+        ] {
+            assert_eq!(layers(&engine("queue/ring.rs", bad)).len(), 1, "{bad}");
+        }
+        assert_eq!(layers(&engine("wheel/mod.rs", "use crate::engine::driver::D;")).len(), 1);
+        assert_eq!(layers(&engine("surprise/mod.rs", "")).len(), 1);
+    }
+
+    #[test]
+    fn a_library_file_may_name_the_engine() {
+        let file = File::new("crates/blitz-io/src/task/mod.rs", "use crate::engine::pool::P;");
+        assert_eq!(layers(&[file]), []);
+    }
+
+    #[test]
+    fn only_prim_names_the_ground() {
+        for bad in [
+            "use std::sync::atomic::AtomicBool;",
+            "use std::{sync::{Arc, atomic}, time::Instant};",
+            "use std::thread;",
+            "fn f() { std::thread::sleep(x) }",
+            "use std::cell::{Cell, UnsafeCell};",
+            "#[cfg(test)]\nmod tests {\n    use std::sync::atomic::AtomicBool;\n}",
+        ] {
+            assert_eq!(ground(&engine("queue/ring.rs", bad)).len(), 1, "{bad}");
+            assert_eq!(ground(&engine("prim/real.rs", bad)), [], "{bad}");
+        }
+        let good = "// std::thread in prose.\nstd::thread_local!(x);\n\
+                    use crate::engine::prim::UnsafeCell;\n\
+                    #[cfg(test)]\nmod tests {\n    use std::thread;\n}";
+        assert_eq!(ground(&engine("queue/ring.rs", good)), []);
+    }
+}

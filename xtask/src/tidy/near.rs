@@ -1,0 +1,131 @@
+//! Comments that must stand near a thing: beside orderings, above unsafe code.
+
+use super::{File, Finding, layers::CRATE};
+use crate::source::{Source, is_word, split_tokens};
+
+/// How far above an ordering its comment may stand: one comment may serve a
+/// group of lines, a screenful of code may not hide behind one.
+const ABOVE: usize = 12;
+
+/// How far below: the comment may stand in the other arm of a choice.
+const BELOW: usize = 3;
+
+const ORDERINGS: &[&str] = &["Acquire", "Release", "AcqRel", "SeqCst"];
+
+/// Every ordering stronger than Relaxed says near it why, or with whom it pairs.
+pub fn orderings(files: &[File]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in files.iter().filter(|file| file.path.starts_with(CRATE)) {
+        let Some(source) = &file.source else { continue };
+        let imports = source.use_lines();
+        for (at, line) in source.lines.iter().enumerate().filter(|(at, _)| !imports[*at]) {
+            for token in split_tokens(&line.bare) {
+                if ORDERINGS.contains(&token) && !explained(source, at, token) {
+                    let what = format!(
+                        "{token} without a word: write `// {token}: …` and what it pairs with, at most {ABOVE} lines above"
+                    );
+                    findings.push(file.finding(at, what));
+                }
+            }
+        }
+    }
+    findings
+}
+
+fn explained(source: &Source, at: usize, ordering: &str) -> bool {
+    // A comment on one half of AcqRel is a comment on it.
+    let halves: &[&str] = if ordering == "AcqRel" { &["Acquire", "Release"] } else { &[] };
+    let last = (at + BELOW).min(source.lines.len() - 1);
+    source.lines[at.saturating_sub(ABOVE)..=last].iter().any(|line| {
+        let says = |word: &&str| line.comment.contains(word);
+        says(&ordering) || says(&"Pairs") || says(&"pairs") || halves.iter().any(says)
+    })
+}
+
+/// How far above unsafe code its note may begin; notes that number four or
+/// five obligations are that long.
+const NOTE: usize = 12;
+
+/// Every unsafe block and impl has a SAFETY note, every unsafe function says
+/// what its caller owes. Clippy knows only the first half of this.
+pub fn safety(files: &[File]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in files {
+        let Some(source) = &file.source else { continue };
+        for (at, line) in source.lines.iter().enumerate() {
+            let tokens = split_tokens(&line.bare);
+            for (position, _) in tokens.iter().enumerate().filter(|(_, token)| **token == "unsafe")
+            {
+                let wanted = match (tokens.get(position + 1), tokens.get(position + 2)) {
+                    (Some(&"impl" | &"{") | None, _) => "SAFETY",
+                    (Some(&"fn"), Some(name)) if is_word(name) => "Safety",
+                    _ => continue,
+                };
+                if !noted(source, at, wanted) {
+                    let what = match wanted {
+                        "SAFETY" => "unsafe code without a note: write `// SAFETY: …` above it",
+                        _ => "an unsafe function says under `# Safety` what its caller owes",
+                    };
+                    findings.push(file.finding(at, what));
+                }
+            }
+        }
+    }
+    findings
+}
+
+fn noted(source: &Source, at: usize, wanted: &str) -> bool {
+    source.lines[at.saturating_sub(NOTE)..=at]
+        .iter()
+        .any(|line| line.comment.contains(wanted) || line.comment.contains("SAFETY"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{orderings, safety};
+    use crate::tidy::File;
+
+    fn one(text: &str) -> Vec<File> {
+        vec![File::new("crates/blitz-io/src/engine/queue/ring.rs", text)]
+    }
+
+    #[test]
+    fn an_ordering_without_a_comment_is_found() {
+        for good in [
+            "// Acquire: pairs with the Release in `f`.\nx.load(Acquire);\n",
+            "x.load(Acquire); // Pairs with f.\n",
+            "use super::{\n    Ordering::{Acquire, Release},\n};\n",
+            "// Prose about SeqCst.\nlet s = \"SeqCst\";\n",
+            "// Release: publishes the slot.\nx.swap(1, AcqRel);\n",
+            "x.load(Relaxed);\n",
+        ] {
+            assert_eq!(orderings(&one(good)), [], "{good}");
+        }
+        let far = format!("// Acquire: far away.\n{}x.load(Acquire);\n", "f();\n".repeat(13));
+        for bad in [
+            "x.load(Acquire);\n",
+            "// Release: y.\nx.load(Acquire);\n",
+            "x.store(1, Ordering::SeqCst)",
+            &far,
+        ] {
+            assert_eq!(orderings(&one(bad)).len(), 1, "{bad}");
+        }
+        assert_eq!(orderings(&one("x.compare_exchange(1, 2, AcqRel, Acquire)")).len(), 2);
+    }
+
+    #[test]
+    fn unsafe_code_without_a_note_is_found() {
+        for good in [
+            "// SAFETY: 1. the CAS above.\nunsafe { f() }\n",
+            "// SAFETY: no thread sees it.\n#[cfg(x)]\nunsafe impl Send for A {}\n",
+            "/// # Safety\n/// 1. The caller owns `slot`.\nunsafe fn read(slot: u8) {}\n",
+            "struct Table { drop: unsafe fn(*const ()) }\n",
+            "// The word unsafe.\nlet s = \"unsafe {\";\n#![forbid(unsafe_code)]\n",
+        ] {
+            assert_eq!(safety(&one(good)), [], "{good}");
+        }
+        for bad in ["unsafe { f() }", "unsafe impl Send for A {}", "pub unsafe fn read(s: u8) {}"] {
+            assert_eq!(safety(&one(bad)).len(), 1, "{bad}");
+        }
+    }
+}
