@@ -164,6 +164,8 @@ async fn opaque() -> impl Fn() -> u8 {
     || 8
 }
 
+/// # Safety
+/// Asks for nothing.
 #[blitz_io_macros::main]
 #[allow(unsafe_code, reason = "the qualifier has to survive")]
 async unsafe fn dangerous() -> u8 {

@@ -1,1 +1,82 @@
-//! To come.
+//! blitz-io under Tokio's name.
+//!
+//! Put in the place of the published package, it serves a whole dependency
+//! graph that asks for `tokio`:
+//!
+//! ```toml
+//! [patch.crates-io]
+//! tokio = { path = "blitz-io/dropin/tokio" }
+//! ```
+//!
+//! Run `cargo update -p tokio` once after that. Cargo goes back to the real
+//! Tokio with no more than a warning when something does not fit; `cargo tree
+//! -i tokio` tells which one is used.
+//!
+//! This package has no code: each line below is a part of blitz-io at the path
+//! where Tokio has it.
+
+#![forbid(unsafe_code)]
+
+/// Proof of which `tokio` is linked; the real one has no such constant.
+#[doc(hidden)]
+pub const BLITZ_IO_DROPIN: &str = env!("CARGO_PKG_VERSION");
+
+#[cfg(all(feature = "macros", feature = "rt-multi-thread"))]
+#[doc(inline)]
+pub use blitz_io_macros::{main_tokio as main, test_tokio as test};
+
+#[cfg(all(feature = "macros", feature = "rt", not(feature = "rt-multi-thread")))]
+#[doc(inline)]
+pub use blitz_io_macros::{main_rt_tokio as main, test_rt_tokio as test};
+
+#[cfg(all(feature = "macros", not(feature = "rt")))]
+#[doc(inline)]
+pub use blitz_io_macros::{no_rt as main, no_rt as test};
+
+#[cfg(test)]
+mod tests {
+    //! The names that Cargo needs, against a list that is not the manifest.
+
+    /// Features of Tokio 1.54.1, the implicit ones at the end.
+    const FEATURES: &[&str] = &[
+        "default",
+        "fs",
+        "full",
+        "io-std",
+        "io-uring",
+        "io-util",
+        "macros",
+        "net",
+        "process",
+        "rt",
+        "rt-multi-thread",
+        "schedule-latency",
+        "signal",
+        "sync",
+        "taskdump",
+        "test-util",
+        "time",
+        "bytes",
+        "libc",
+        "mio",
+        "parking_lot",
+        "signal-hook-registry",
+        "socket2",
+        "tokio-macros",
+        "tracing",
+        "windows-sys",
+    ];
+
+    #[test]
+    fn every_feature_of_tokio_is_declared() {
+        let manifest = include_str!("../Cargo.toml");
+        for feature in FEATURES {
+            assert!(manifest.contains(&format!("\n{feature} = [")), "{feature} is missing");
+        }
+    }
+
+    #[test]
+    fn the_version_is_above_every_published_one() {
+        assert_eq!(crate::BLITZ_IO_DROPIN, "1.999.0");
+    }
+}

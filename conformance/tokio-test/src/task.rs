@@ -1,0 +1,101 @@
+//! A future that is polled by hand and knows whether it was woken.
+
+use std::{
+    fmt,
+    future::Future,
+    ops::{Deref, DerefMut},
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    task::{Context, Poll, Wake, Waker},
+};
+
+/// Takes a future (or anything that wants a context) to be polled by hand.
+pub fn spawn<T>(task: T) -> Spawn<T> {
+    Spawn { task: Box::pin(task), bell: Arc::new(Bell(AtomicBool::new(false))) }
+}
+
+/// What [`spawn`] gives back.
+pub struct Spawn<T> {
+    task: Pin<Box<T>>,
+    bell: Arc<Bell>,
+}
+
+/// Rung by every wake-up; reset by every poll.
+struct Bell(AtomicBool);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        // SeqCst: a test harness has no need to be clever.
+        self.0.store(true, SeqCst);
+    }
+}
+
+impl<T> Spawn<T> {
+    /// What was spawned.
+    pub fn into_inner(self) -> T
+    where
+        T: Unpin,
+    {
+        *Pin::into_inner(self.task)
+    }
+
+    /// Whether it was woken since it was polled last.
+    pub fn is_woken(&self) -> bool {
+        // SeqCst: see `wake`.
+        self.bell.0.load(SeqCst)
+    }
+
+    /// How many wakers of it exist.
+    pub fn waker_ref_count(&self) -> usize {
+        Arc::strong_count(&self.bell) - 1
+    }
+
+    /// Calls `f` with a context whose waker rings for this task.
+    pub fn enter<F, R>(&mut self, f: F) -> R
+    where
+        F: FnOnce(&mut Context<'_>, Pin<&mut T>) -> R,
+    {
+        // SeqCst: see `wake`.
+        self.bell.0.store(false, SeqCst);
+        let waker = Waker::from(self.bell.clone());
+        f(&mut Context::from_waker(&waker), self.task.as_mut())
+    }
+}
+
+impl<T: Future> Spawn<T> {
+    /// Polls once.
+    pub fn poll(&mut self) -> Poll<T::Output> {
+        self.enter(|context, task| task.poll(context))
+    }
+}
+
+impl<T: Future> Future for Spawn<T> {
+    type Output = T::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T::Output> {
+        self.task.as_mut().poll(context)
+    }
+}
+
+impl<T: Unpin> Deref for Spawn<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.task
+    }
+}
+
+impl<T: Unpin> DerefMut for Spawn<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.task
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Spawn<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Spawn").field(&self.task).finish()
+    }
+}
