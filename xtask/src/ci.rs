@@ -170,6 +170,7 @@ fn steps(full: bool) -> Vec<Step> {
         step("tests in release with overflow checks", 15, [overflow]),
         step("models", 20, [cargo("xtask model")]),
         step("negative controls of the models", 25, [cargo(weaken)]),
+        step("conformance", 15, [cargo("xtask conformance")]),
         panic_abort(),
         // The build apart, so that the limit is the tour's own: under a minute.
         step("build of the tour", 10, [cargo("build --release")]),

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 pub mod ci;
 pub mod tidy;
 pub mod model;
+pub mod conformance;
 pub mod bench;
 pub mod stress;
 pub mod shell;

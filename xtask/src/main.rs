@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use xtask::{Outcome, bench, ci, model, stress, tidy};
+use xtask::{Outcome, bench, ci, conformance, model, stress, tidy};
 
 const HELP: &str = "\
 cargo xtask <subcommand> [arguments]
@@ -10,6 +10,7 @@ cargo xtask <subcommand> [arguments]
   ci            what decides whether a change lands, step by step
   tidy          the mechanical rules of the code (also a test: xtask/tests/tidy.rs)
   model         the loom models; with --weaken also their negative controls
+  conformance   Tokio's own tests on the drop-in, against the recorded floor
   bench         the comparison of bench/
   stress        the long tests, which are marked #[ignore]
 
@@ -34,6 +35,7 @@ fn dispatch(name: &str, arguments: &[String]) -> Outcome {
         ("ci", ci::HELP, ci::main),
         ("tidy", tidy::HELP, tidy::main),
         ("model", model::HELP, model::main),
+        ("conformance", conformance::HELP, conformance::main),
         ("bench", bench::HELP, bench::main),
         ("stress", stress::HELP, stress::main),
     ];
