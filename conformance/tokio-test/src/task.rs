@@ -48,9 +48,9 @@ impl<T> Spawn<T> {
         self.bell.0.load(SeqCst)
     }
 
-    /// How many wakers of it exist.
+    /// How many hold its bell: itself and every waker of it.
     pub fn waker_ref_count(&self) -> usize {
-        Arc::strong_count(&self.bell) - 1
+        Arc::strong_count(&self.bell)
     }
 
     /// Calls `f` with a context whose waker rings for this task.
