@@ -1,8 +1,61 @@
-//! blitz-io
-mod engine;
+//! One runtime for everything concurrent in a program.
+//!
+//! This version has its ground: a work-stealing scheduler and the tasks that run
+//! on it, with Tokio's names, signatures and semantics at Tokio's paths. Programs
+//! port by renaming `tokio` to `blitz_io`, as far as it reaches.
+//!
+//! ```
+//! #[blitz_io::main]
+//! async fn main() {
+//!     let squares: Vec<_> = (0..8).map(|n| blitz_io::spawn(async move { n * n })).collect();
+//!     let mut sum = 0;
+//!     for square in squares {
+//!         sum += square.await.unwrap();
+//!     }
+//!     assert_eq!(sum, 140);
+//! }
+//! ```
+//!
+//! # Features
+//!
+//! Tokio's names; `full` is the default. `rt` is the current-thread runtime and
+//! tasks, `rt-multi-thread` the workers, `macros` the attributes. The others are
+//! accepted and switch on what will stand behind them. Without any, the crate
+//! starts no thread and has no runtime.
 
-#[doc(hidden)]
-pub mod runtime {
-    //! Temporary: the real module replaces this.
-    pub mod machine;
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod engine;
+mod macros;
+
+#[cfg(feature = "rt")]
+pub mod runtime;
+#[cfg(feature = "rt")]
+pub mod task;
+
+#[cfg(feature = "rt")]
+pub use self::task::spawn;
+#[cfg(feature = "macros")]
+pub use blitz_io_macros::{main, test};
+
+/// Runs a future to completion on a new multi-thread runtime: the one-line start.
+///
+/// # Panics
+///
+/// If the future panics, if the runtime cannot be started, or inside an
+/// asynchronous context.
+///
+/// # Examples
+///
+/// ```
+/// let answer = blitz_io::run(async { blitz_io::spawn(async { 42 }).await.unwrap() });
+/// assert_eq!(answer, 42);
+/// ```
+#[cfg(feature = "rt-multi-thread")]
+#[track_caller]
+pub fn run<F: Future>(future: F) -> F::Output {
+    match runtime::Runtime::new() {
+        Ok(runtime) => runtime.block_on(future),
+        Err(error) => panic!("cannot start a runtime: {error}"),
+    }
 }

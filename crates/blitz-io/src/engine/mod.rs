@@ -4,3 +4,6 @@
 
 pub(crate) mod prim;
 pub(crate) mod queue;
+pub(crate) mod work;
+pub(crate) mod threads;
+pub(crate) mod pool;

@@ -13,7 +13,9 @@
 
 use std::time::Duration;
 
-use super::{AtomicU32, Ordering::Relaxed};
+use super::AtomicU32;
+#[cfg(not(all(target_os = "linux", not(blitz_loom))))]
+use super::Ordering::Relaxed;
 
 /// A 32-bit word with sleepers.
 #[derive(Debug)]

@@ -20,7 +20,18 @@ pub(crate) mod parker;
 pub(crate) mod pad;
 pub(crate) mod backoff;
 pub(crate) mod rng;
+pub(crate) mod ids;
 pub(crate) mod clock;
+
+/// A small number of the calling thread, to spread threads over a few locks.
+pub(crate) fn thread_number() -> usize {
+    static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    std::thread_local! {
+        static NUMBER: usize = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    }
+    // A thread that is ending may have lost its number; any will do.
+    NUMBER.try_with(|number| *number).unwrap_or(0)
+}
 
 /// Whether a model run plants the bug called `name`.
 ///

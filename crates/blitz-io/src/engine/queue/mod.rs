@@ -70,6 +70,26 @@ impl<N> Link<N> {
     pub(crate) fn new() -> Self {
         Self(UnsafeCell::new(None))
     }
+
+    /// Where it leads, for an owner that keeps its nodes in no queue.
+    ///
+    /// # Safety
+    /// 1. The caller owns the node.
+    #[inline]
+    pub(crate) unsafe fn get(&self) -> Option<NonNull<N>> {
+        // SAFETY: 1.: whoever owns an item owns its link.
+        self.0.with(|link| unsafe { *link })
+    }
+
+    /// Changes where it leads, for an owner that keeps its nodes in no queue.
+    ///
+    /// # Safety
+    /// 1. The caller owns the node.
+    #[inline]
+    pub(crate) unsafe fn set(&self, next: Option<NonNull<N>>) {
+        // SAFETY: as in `get`.
+        self.0.with_mut(|link| unsafe { *link = next });
+    }
 }
 
 impl<N> Default for Link<N> {

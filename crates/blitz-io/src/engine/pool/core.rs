@@ -1,0 +1,87 @@
+//! A core, and the part of it that others see.
+
+use std::{ptr::NonNull, sync::Arc};
+
+use super::{Pool, counters::Counters, find::Pace, lifo::LifoSlot};
+use crate::engine::{
+    prim::{clock::CoarseClock, pad::CachePadded, parker::Parker, rng::Rng},
+    queue::{
+        Chain,
+        ring::{self, Owner, Thief},
+    },
+    work::task::{cell::Task, home::Home},
+};
+
+/// The right to run tasks, with everything that belongs to it alone.
+///
+/// The thread that holds it reaches it through [`super::current::with_core`], for
+/// a few steps at a time; nobody keeps a reference across a poll.
+pub(crate) struct Core {
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) index: usize,
+    /// What waits here, where thieves can see it.
+    pub(crate) ring: Owner<Task>,
+    /// What waits here in a pool without thieves: strictly first in, first out.
+    pub(crate) fifo: Chain<Task>,
+    pub(crate) home: NonNull<Home>,
+    pub(crate) rng: Rng,
+    pub(crate) clock: CoarseClock,
+    pub(crate) pace: Pace,
+    /// This core counts as searching in `idle`.
+    pub(crate) searching: bool,
+    /// How many tasks in a row came from the LIFO slot.
+    pub(crate) lifo_streak: u8,
+}
+
+// SAFETY: everything in it may move to another thread; `home` is held by whoever
+// holds the core.
+unsafe impl Send for Core {}
+
+/// What other threads may touch of a core.
+pub(crate) struct Remote {
+    pub(crate) thief: Thief<Task>,
+    pub(crate) lifo: CachePadded<LifoSlot>,
+    pub(crate) parker: CachePadded<Parker>,
+    /// Written by the holder alone, read by anyone.
+    pub(crate) counters: CachePadded<Counters>,
+}
+
+impl Remote {
+    pub(crate) fn new() -> (Owner<Task>, Self) {
+        let (owner, thief) = ring::ring();
+        let remote = Self {
+            thief,
+            lifo: CachePadded::new(LifoSlot::new()),
+            parker: CachePadded::new(Parker::new()),
+            counters: CachePadded::new(Counters::default()),
+        };
+        (owner, remote)
+    }
+}
+
+impl Core {
+    pub(crate) fn new(pool: Arc<Pool>, index: usize, ring: Owner<Task>) -> Box<Self> {
+        Box::new(Self {
+            home: Home::new(pool.clone()),
+            index,
+            ring,
+            fifo: Chain::new(),
+            rng: Rng::new(Rng::process_seed() ^ index as u64),
+            clock: CoarseClock::new(),
+            pace: Pace::new(&pool.config),
+            searching: false,
+            lifo_streak: 0,
+            pool,
+        })
+    }
+
+    #[inline(always)]
+    pub(crate) fn remote(&self) -> &Remote {
+        &self.pool.remotes[self.index]
+    }
+
+    #[inline(always)]
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.remote().counters
+    }
+}

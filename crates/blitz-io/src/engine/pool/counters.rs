@@ -1,0 +1,96 @@
+//! What each core counts: one writer, any reader, no shared line.
+
+use crate::engine::prim::{AtomicU64, Ordering::Relaxed};
+
+/// A number that one thread at a time writes.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    #[inline(always)]
+    pub(crate) fn add(&self, count: u64) {
+        // Relaxed, and no read-modify-write: the core's holder is the only
+        // writer, and readers want a figure, not an order.
+        self.0.store(self.0.load(Relaxed).wrapping_add(count), Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        // Relaxed: see `add`.
+        self.0.load(Relaxed)
+    }
+}
+
+/// One core's figures since it was made.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    /// Tasks polled.
+    pub(crate) polled: Counter,
+    /// Entries pushed onto the own ring.
+    pub(crate) pushed: Counter,
+    /// Entries popped from the own ring.
+    pub(crate) popped: Counter,
+    /// Entries stolen from others.
+    pub(crate) stolen: Counter,
+    /// Successful steals.
+    pub(crate) steals: Counter,
+    /// Times the thread slept.
+    pub(crate) parked: Counter,
+    /// Entries taken from the own LIFO slot.
+    pub(crate) lifo_hits: Counter,
+    /// Batches taken from the intake.
+    pub(crate) batch_fetches: Counter,
+    /// Times half of the ring went to the intake.
+    pub(crate) overflows: Counter,
+    /// Sleeping workers woken.
+    pub(crate) wakeups_sent: Counter,
+    /// Entries placed by this core.
+    pub(crate) placed: Counter,
+    /// Wake-ups that found nothing to do.
+    pub(crate) idle_wakeups: Counter,
+    /// Times the thread woke up again.
+    pub(crate) unparked: Counter,
+    /// Tasks spawned on this core.
+    pub(crate) spawned: Counter,
+    /// Tasks completed on this core.
+    pub(crate) completed: Counter,
+    /// Time not asleep, as far as the clock was read.
+    pub(crate) busy_ns: Counter,
+}
+
+/// What is counted outside of the cores, by anyone.
+#[derive(Debug, Default)]
+pub(crate) struct OutsideCounters {
+    placed: AtomicU64,
+    spawned: AtomicU64,
+    stopped: AtomicU64,
+}
+
+// Relaxed throughout: figures, which order nothing.
+impl OutsideCounters {
+    pub(crate) fn place(&self) {
+        self.placed.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn spawn(&self) {
+        self.spawned.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn stopped(&self, count: u64) {
+        self.stopped.fetch_add(count, Relaxed);
+    }
+
+    /// Entries that came from outside of the cores.
+    pub(crate) fn placed(&self) -> u64 {
+        self.placed.load(Relaxed)
+    }
+
+    /// Tasks spawned from outside of the cores.
+    pub(crate) fn spawned(&self) -> u64 {
+        self.spawned.load(Relaxed)
+    }
+
+    /// Tasks of theirs that shutdown dropped.
+    pub(crate) fn completed(&self) -> u64 {
+        self.stopped.load(Relaxed)
+    }
+}

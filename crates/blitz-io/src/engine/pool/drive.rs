@@ -1,0 +1,285 @@
+//! A pool without threads: whoever calls `block_on` lends its thread.
+//!
+//! # Protocol
+//! There is one core. `block_on` takes it, runs tasks with it while it waits for
+//! its own future, and puts it back. A second caller meanwhile only polls its own
+//! future, asleep on a parker of its own; when the core comes back, one of those
+//! who wait is unparked, and takes the core if it still waits.
+//!
+//! # Invariants
+//! If a core is free and somebody waits, somebody who waits has a token or is
+//! awake: whoever puts the core back, or leaves without having taken it, calls
+//! the next.
+//!
+//! # Checked by
+//! `a_free_core_finds_a_waiter` (weakened as `drive_passes_on`).
+
+use std::{
+    collections::VecDeque,
+    future::Future,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll, Wake, Waker},
+};
+
+use super::{Pool, core::Core, current, current::Held, park};
+use crate::engine::{
+    prim::{
+        AtomicBool, Mutex,
+        Ordering::{AcqRel, Acquire, Relaxed, Release},
+        lock,
+        parker::Parker,
+        weakened,
+    },
+    work::{
+        current as words,
+        current::Blocking,
+        task::{budget::Budget, poll},
+    },
+};
+
+/// Cores that no thread holds, and threads that would like one.
+pub(crate) struct FreeCores {
+    state: Mutex<State>,
+}
+
+struct State {
+    cores: Vec<Box<Core>>,
+    waiters: VecDeque<Arc<Parker>>,
+}
+
+impl FreeCores {
+    pub(crate) fn new() -> Self {
+        Self { state: Mutex::new(State { cores: Vec::new(), waiters: VecDeque::new() }) }
+    }
+
+    pub(crate) fn fill(&self, cores: impl Iterator<Item = Box<Core>>) {
+        // The first is taken first.
+        let mut cores: Vec<_> = cores.collect();
+        cores.reverse();
+        lock(&self.state).cores = cores;
+    }
+
+    pub(crate) fn take(&self) -> Option<Box<Core>> {
+        lock(&self.state).cores.pop()
+    }
+
+    /// Takes a core, or a place in the line.
+    fn take_or_wait(&self, parker: &Arc<Parker>) -> Option<Box<Core>> {
+        let mut state = lock(&self.state);
+        let core = state.cores.pop();
+        if core.is_none() && !state.waiters.iter().any(|waiter| Arc::ptr_eq(waiter, parker)) {
+            state.waiters.push_back(parker.clone());
+        }
+        core
+    }
+
+    pub(crate) fn put_back(&self, core: Box<Core>) {
+        let mut state = lock(&self.state);
+        state.cores.push(core);
+        state.call_next();
+    }
+
+    /// Leaves the line; if a core is free it may have been meant for us.
+    fn leave(&self, parker: &Arc<Parker>) {
+        let mut state = lock(&self.state);
+        state.waiters.retain(|waiter| !Arc::ptr_eq(waiter, parker));
+        if !state.cores.is_empty() && !weakened!("drive_passes_on") {
+            state.call_next();
+        }
+    }
+}
+
+impl State {
+    /// Unparks the first in the line. Parkers are ours: no user code runs.
+    fn call_next(&mut self) {
+        if let Some(parker) = self.waiters.pop_front() {
+            parker.unpark();
+        }
+    }
+}
+
+/// Wakes a `block_on`: a flag, and the bed of whoever waits.
+struct Root {
+    woken: AtomicBool,
+    parker: Arc<Parker>,
+    /// The pool whose core 0 the thread may be parked with.
+    pool: Option<Arc<Pool>>,
+}
+
+impl Root {
+    /// Whether it was woken since the last time; forgets it.
+    fn take_woken(&self) -> bool {
+        // Relaxed: most of the time there is nothing to see.
+        if !self.is_woken() {
+            return false;
+        }
+        // AcqRel: what was done before the wake-up is seen by the poll. Pairs with
+        // the Release in `wake_by_ref`.
+        self.woken.swap(false, AcqRel)
+    }
+
+    fn is_woken(&self) -> bool {
+        // Acquire: as in `take_woken`.
+        self.woken.load(Acquire)
+    }
+}
+
+impl Wake for Root {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // Release: pairs with `take_woken`.
+        if self.woken.swap(true, Release) {
+            return;
+        }
+        // The thread sleeps in one of two beds; a token too many does no harm.
+        self.parker.unpark();
+        if let Some(pool) = &self.pool {
+            pool.remotes[0].parker.unpark();
+        }
+    }
+}
+
+/// Waits for `future` on this thread, which runs nothing else.
+pub(crate) fn wait_for<F: Future>(future: F) -> F::Output {
+    let root = Arc::new(Root {
+        woken: AtomicBool::new(false),
+        parker: Arc::new(Parker::new()),
+        pool: None,
+    });
+    let waker = Waker::from(root.clone());
+    let mut cx = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = poll_root(future.as_mut(), &mut cx) {
+            return output;
+        }
+        root.parker.park();
+        // Relaxed: the parker orders it; and a poll too many does no harm.
+        root.woken.store(false, Relaxed);
+    }
+}
+
+/// Waits for `future` and runs the pool's tasks meanwhile, when the core is free.
+pub(crate) fn drive<F: Future>(pool: &Arc<Pool>, future: F) -> F::Output {
+    let root = Arc::new(Root {
+        woken: AtomicBool::new(true),
+        parker: Arc::new(Parker::new()),
+        pool: Some(pool.clone()),
+    });
+    let waker = Waker::from(root.clone());
+    let mut cx = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        if let Some(core) = pool.free_cores.take_or_wait(&root.parker) {
+            let driven = Driven::new(core);
+            return driven.run(&root, future, &mut cx);
+        }
+        if root.take_woken()
+            && let Poll::Ready(output) = poll_root(future.as_mut(), &mut cx)
+        {
+            pool.free_cores.leave(&root.parker);
+            return output;
+        }
+        if !root.is_woken() {
+            root.parker.park();
+        }
+    }
+}
+
+fn poll_root<F: Future>(future: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Output> {
+    let before = words::with(|current| current.budget.replace(Budget::per_poll()));
+    let _restore = Restore(before);
+    future.poll(cx)
+}
+
+struct Restore(Budget);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        words::with(|current| current.budget.set(self.0));
+    }
+}
+
+/// A core in the hands of a `block_on`; it goes back even if the future panics.
+struct Driven {
+    pool: Arc<Pool>,
+    held: Option<Held>,
+}
+
+impl Driven {
+    fn new(core: Box<Core>) -> Self {
+        Self { pool: core.pool.clone(), held: Some(Held::new(core)) }
+    }
+
+    fn run<F: Future>(
+        self,
+        root: &Arc<Root>,
+        mut future: Pin<&mut F>,
+        cx: &mut Context<'_>,
+    ) -> F::Output {
+        loop {
+            if root.take_woken()
+                && let Poll::Ready(output) = poll_root(future.as_mut(), cx)
+            {
+                return output;
+            }
+            let mut ran = 0;
+            while ran < self.pool.config.tick_polls && !root.is_woken() {
+                let Some(task) = current::with_core(Core::next) else { break };
+                if poll::run(task) {
+                    current::with_core(|core| core.counters().completed.add(1));
+                }
+                ran += 1;
+            }
+            if ran < self.pool.config.tick_polls && !root.is_woken() {
+                park::park(&self.pool, 0, || root.is_woken());
+                // Reserved for work it counts as searching; there is nobody to call.
+                current::with_core(|core| {
+                    if std::mem::take(&mut core.searching) {
+                        let _ = core.pool.idle.stop_searching();
+                    }
+                });
+            }
+        }
+    }
+}
+
+impl Drop for Driven {
+    fn drop(&mut self) {
+        if let Some(held) = self.held.take() {
+            self.pool.free_cores.put_back(held.release());
+        }
+    }
+}
+
+/// Marks this thread as one that must not block, until it is dropped.
+pub(crate) struct NoBlocking {
+    before: Blocking,
+}
+
+impl NoBlocking {
+    /// `None` if it is marked already.
+    pub(crate) fn enter() -> Option<Self> {
+        words::with(|current| {
+            if current.blocking.get() == Blocking::Forbidden {
+                return None;
+            }
+            Some(Self { before: current.blocking.replace(Blocking::Forbidden) })
+        })
+    }
+
+    /// Whether this thread may block now.
+    pub(crate) fn is_allowed_to_block() -> bool {
+        words::with(|current| current.blocking.get() == Blocking::Allowed)
+    }
+}
+
+impl Drop for NoBlocking {
+    fn drop(&mut self) {
+        words::with(|current| current.blocking.set(self.before));
+    }
+}

@@ -1,0 +1,324 @@
+//! What a core runs next.
+//!
+//! In this order: the intake if it is due, the LIFO slot, the ring, the intake;
+//! then, as a searcher, half of somebody's ring, somebody's LIFO slot, and the
+//! intake once more.
+//!
+//! *Due*: a steady local load must not starve what comes from outside, so every
+//! so often the intake is asked first: about once in a millisecond, whatever a
+//! poll takes. The interval in polls follows from the average duration of a poll,
+//! which is measured over a few dozen polls at a time, with shifts.
+
+use super::{Config, core::Core};
+use crate::engine::{
+    prim::clock::{POLLS_PER_READING, Reading},
+    work::task::cell::Task,
+};
+
+/// How many tasks in a row may come from the LIFO slot before the ring has its
+/// turn: two tasks that wake each other must not shut out the rest.
+const LIFO_STREAK: u8 = 3;
+
+/// How long something may wait in the intake while cores are busy.
+const INTAKE_LATENCY_NS: u64 = 1_000_000;
+
+/// The interval's limits, in polls: the design's.
+const INTERVAL: std::ops::RangeInclusive<u32> = 8..=255;
+
+/// Polls slower than this are timed one by one: the reading is then 0.1 %.
+const SLOW_POLL_NS: u32 = 32_000;
+
+/// How often a core looks up from its queue.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    /// The average duration of a poll.
+    average_ns: u32,
+    /// Polls between two looks at the intake.
+    interval: u32,
+    fixed: bool,
+    /// Polls until the next look.
+    intake_in: u32,
+    /// Time since the last look, as far as the clock was read.
+    since_intake_ns: u64,
+    /// Polls between two readings of the clock.
+    reading_every: u32,
+    /// Polls until the end of the worker's tick.
+    tick_in: u32,
+    tick_polls: u32,
+    /// Something ran since the thread last slept.
+    ran_since_park: bool,
+}
+
+impl Pace {
+    pub(crate) fn new(config: &Config) -> Self {
+        let interval = config.intake_interval.unwrap_or(*INTERVAL.start());
+        Self {
+            // Nothing is known: assume polls that deserve a look every time.
+            average_ns: SLOW_POLL_NS,
+            interval,
+            fixed: config.intake_interval.is_some(),
+            intake_in: interval,
+            since_intake_ns: 0,
+            reading_every: 1,
+            tick_in: config.tick_polls,
+            tick_polls: config.tick_polls,
+            ran_since_park: true,
+        }
+    }
+
+    /// Takes a reading of the clock into account.
+    fn learn(&mut self, reading: Reading) {
+        self.since_intake_ns = self.since_intake_ns.saturating_add(reading.elapsed_ns);
+        if reading.polls == 0 {
+            return;
+        }
+        let sample = reading.elapsed_ns / u64::from(reading.polls);
+        let sample = i64::try_from(sample).unwrap_or(i64::MAX).min(i64::from(u32::MAX));
+        let average = i64::from(self.average_ns);
+        // α = 3/32, near the design's 0.1, without a division.
+        let next = average + (((sample - average) * 3) >> 5);
+        self.average_ns = u32::try_from(next).unwrap_or(0).max(1);
+        self.reading_every = (SLOW_POLL_NS / self.average_ns).clamp(1, POLLS_PER_READING);
+        if !self.fixed {
+            let polls = INTAKE_LATENCY_NS / u64::from(self.average_ns);
+            let polls = u32::try_from(polls).unwrap_or(u32::MAX);
+            self.interval = polls.clamp(*INTERVAL.start(), *INTERVAL.end());
+        }
+    }
+
+    fn intake_is_due(&self) -> bool {
+        self.intake_in == 0 || (!self.fixed && self.since_intake_ns >= INTAKE_LATENCY_NS)
+    }
+
+    fn looked_at_intake(&mut self) {
+        self.intake_in = self.interval;
+        self.since_intake_ns = 0;
+    }
+
+    /// About how long `polls` polls will take.
+    pub(crate) fn estimate_ns(&self, polls: u32) -> u64 {
+        u64::from(self.average_ns) * u64::from(polls)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn interval(&self) -> u32 {
+        self.interval
+    }
+}
+
+impl Core {
+    /// The next task that is this core's anyway, or waits in the intake.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<Task> {
+        if self.pace.intake_is_due() {
+            self.pace.looked_at_intake();
+            if let Some(task) = self.from_intake() {
+                self.count_poll();
+                return Some(task);
+            }
+        }
+        let task = self.from_own().or_else(|| self.from_intake())?;
+        self.count_poll();
+        Some(task)
+    }
+
+    #[inline]
+    fn from_own(&mut self) -> Option<Task> {
+        if !self.pool.config.threaded {
+            return self.fifo.pop_front();
+        }
+        if self.lifo_streak < LIFO_STREAK {
+            if let Some(task) = self.remote().lifo.take() {
+                self.lifo_streak += 1;
+                self.counters().lifo_hits.add(1);
+                return Some(task);
+            }
+        } else if let Some(task) = self.remote().lifo.take() {
+            // It waits its turn behind the others, where thieves can see it.
+            self.push_ring(task);
+        }
+        self.lifo_streak = 0;
+        let task = self.ring.pop()?;
+        self.counters().popped.add(1);
+        Some(task)
+    }
+
+    /// A batch from the intake: the first to run, the rest into the ring.
+    pub(crate) fn from_intake(&mut self) -> Option<Task> {
+        if self.pool.intake.is_empty() {
+            return None;
+        }
+        let wanted = self.pool.intake.batch_size(self.pool.config.workers);
+        if !self.pool.config.threaded {
+            let mut batch = self.pool.intake.pop_batch(wanted);
+            let first = batch.pop_front()?;
+            self.fifo.append(batch);
+            self.counters().batch_fetches.add(1);
+            return Some(first);
+        }
+        let room = self.ring.room() as usize;
+        let mut batch = self.pool.intake.pop_batch(wanted.min(room + 1));
+        let first = batch.pop_front()?;
+        let moved = self.ring.push_chain(&mut batch);
+        debug_assert!(batch.is_empty(), "the batch was cut to fit");
+        self.counters().pushed.add(u64::from(moved));
+        self.counters().batch_fetches.add(1);
+        Some(first)
+    }
+
+    /// As a searcher: what others have too much of.
+    pub(crate) fn search(&mut self) -> Option<Task> {
+        if !self.searching {
+            if !self.pool.idle.start_searching() {
+                return None;
+            }
+            self.searching = true;
+        }
+        let task =
+            self.steal_half().or_else(|| self.steal_lifo()).or_else(|| self.from_intake())?;
+        self.count_poll();
+        Some(task)
+    }
+
+    fn steal_half(&mut self) -> Option<Task> {
+        let Self { pool, ring, rng, index, .. } = self;
+        for victim in victims(rng, pool.remotes.len(), *index) {
+            let stolen = pool.remotes[victim].thief.steal_half_into(ring);
+            if let Some(task) = stolen.first {
+                let counters = &pool.remotes[*index].counters;
+                counters.steals.add(1);
+                counters.stolen.add(u64::from(stolen.moved) + 1);
+                return Some(task);
+            }
+        }
+        None
+    }
+
+    fn steal_lifo(&mut self) -> Option<Task> {
+        let Self { pool, rng, index, .. } = self;
+        for victim in victims(rng, pool.remotes.len(), *index) {
+            if let Some(task) = pool.remotes[victim].lifo.take() {
+                let counters = &pool.remotes[*index].counters;
+                counters.steals.add(1);
+                counters.stolen.add(1);
+                return Some(task);
+            }
+        }
+        None
+    }
+
+    /// Counts a poll towards everything that happens every so many polls.
+    #[inline]
+    fn count_poll(&mut self) {
+        self.counters().polled.add(1);
+        self.pace.ran_since_park = true;
+        self.pace.intake_in = self.pace.intake_in.saturating_sub(1);
+        if self.clock.count(&self.pool.tick, self.pace.reading_every) {
+            self.read_clock();
+        }
+        self.pace.tick_in -= 1;
+        if self.pace.tick_in == 0 {
+            self.end_tick();
+        }
+    }
+
+    fn read_clock(&mut self) {
+        let reading = self.clock.read(&self.pool.tick);
+        self.counters().busy_ns.add(reading.elapsed_ns);
+        self.pace.learn(reading);
+    }
+
+    /// Brings the figures up to date before the thread sleeps.
+    pub(crate) fn before_park(&mut self) {
+        self.read_clock();
+        if !self.pace.ran_since_park {
+            self.counters().idle_wakeups.add(1);
+        }
+    }
+
+    /// The time asleep is nobody's.
+    pub(crate) fn after_park(&mut self) {
+        self.clock.restart(&self.pool.tick);
+        self.pace.ran_since_park = false;
+    }
+
+    /// The end of a worker's tick: what is looked after now and then.
+    #[cold]
+    fn end_tick(&mut self) {
+        self.pace.tick_in = self.pace.tick_polls;
+        // SAFETY: whoever borrows the core holds its home.
+        unsafe { self.home.as_ref().sweep() };
+    }
+}
+
+/// All other cores, from a random one on.
+fn victims(
+    rng: &mut crate::engine::prim::rng::Rng,
+    cores: usize,
+    own: usize,
+) -> impl Iterator<Item = usize> + use<> {
+    let start = rng.below(cores as u32) as usize;
+    (start..cores).chain(0..start).filter(move |&victim| victim != own)
+}
+
+#[cfg(all(test, not(blitz_loom)))]
+mod tests {
+    use super::{INTERVAL, Pace, Reading};
+
+    fn pace() -> Pace {
+        Pace {
+            average_ns: 1_000,
+            interval: 100,
+            fixed: false,
+            intake_in: 100,
+            since_intake_ns: 0,
+            reading_every: 32,
+            tick_in: 128,
+            tick_polls: 128,
+            ran_since_park: true,
+        }
+    }
+
+    #[test]
+    fn short_polls_make_the_interval_long_and_long_ones_short() {
+        let mut pace = pace();
+        for _ in 0..200 {
+            pace.learn(Reading { elapsed_ns: 32 * 100, polls: 32 });
+        }
+        assert_eq!(pace.interval(), *INTERVAL.end());
+        for _ in 0..200 {
+            pace.learn(Reading { elapsed_ns: 32 * 10_000, polls: 32 });
+        }
+        assert!((99..=101).contains(&pace.interval()), "{pace:?}");
+        for _ in 0..200 {
+            pace.learn(Reading { elapsed_ns: 32 * 1_000_000, polls: 32 });
+        }
+        assert_eq!(pace.interval(), *INTERVAL.start());
+    }
+
+    #[test]
+    fn slow_polls_make_the_intake_due_by_time() {
+        let mut pace = pace();
+        assert!(!pace.intake_is_due());
+        pace.learn(Reading { elapsed_ns: 2_000_000, polls: 1 });
+        assert!(pace.intake_is_due());
+        pace.looked_at_intake();
+        assert!(!pace.intake_is_due());
+    }
+
+    #[test]
+    fn absurd_readings_do_no_harm() {
+        let mut pace = pace();
+        for reading in [
+            Reading { elapsed_ns: u64::MAX, polls: 1 },
+            Reading { elapsed_ns: 0, polls: 32 },
+            Reading { elapsed_ns: u64::MAX, polls: 0 },
+        ] {
+            for _ in 0..100 {
+                pace.learn(reading);
+                assert!(INTERVAL.contains(&pace.interval()));
+                assert!(pace.reading_every >= 1);
+            }
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Who sleeps, who searches, and who must be woken.
+//!
+//! # Protocol
+//! `counts` holds two numbers: *searching* workers, which look for work that is
+//! not theirs, and *sleeping* ones that nobody has reserved yet. `asleep` has a
+//! bit per worker.
+//!
+//! ```text
+//! A producer                            A worker that found nothing
+//! P1 puts work into the intake          W1 sets its bit in `asleep`, then
+//! P2 fence(SeqCst)                         moves itself in `counts`: one searcher
+//! P3 if nobody searches and somebody       fewer (if it was one), one sleeper more
+//!    sleeps: reserves one (sleeping     W2 fence(SeqCst)
+//!    - 1, searching + 1, in one step),  W3 looks into every queue once more; if
+//!    takes a bit, unparks its owner        there is work it wakes itself (below)
+//!                                       W4 parks
+//! A searcher that found work
+//! S1 searching - 1
+//! S2 if it was the last: fence(SeqCst), looks whether more waits, then as P3
+//! ```
+//! *No work is slept on.* One of P2 and W2 comes first. If P2, then W3 sees the
+//! work. If W2, then P3 sees the sleeper, unless somebody searches. That searcher
+//! leaves by W1 or by S1, after P3 read it, and so after P2: its W3 or S2 sees
+//! the work.
+//!
+//! *Every reservation finds a bit.* A bit is set before its sleeper is counted,
+//! and a sleeper is uncounted before its bit is taken, so there are never fewer
+//! bits than sleepers plus reservations. Whoever reserves takes exactly one.
+//!
+//! *Waking oneself* is a reservation, too: if all sleepers are reserved, somebody
+//! is about to unpark us, and we wait for that. If we got one but our bit is gone,
+//! the reservation was meant for another sleeper, and we give it back.
+//!
+//! Work that a worker puts into its own ring is not covered: that worker will
+//! come to it. It wakes others for such work as advice, without P2.
+//!
+//! # Invariants
+//! Decisions have one source: whether to wake is `counts` alone, whom is `asleep`
+//! alone. At most half of the workers search.
+//!
+//! # Rejected
+//! One word with a bit per worker: a cap of 64. A park time-out that hides a lost
+//! wake-up: it costs wake-ups for ever.
+//!
+//! # Checked by
+//! `work_and_sleeper_never_miss_each_other` (weakened as `idle_producer_fence`,
+//! `idle_sleeper_fence`), `the_last_searcher_hands_on` (weakened as
+//! `idle_last_searcher`), `two_producers_wake_for_both_items`,
+//! `a_worker_that_wakes_itself_is_counted_once` (weakened as `idle_give_back`),
+//! `every_reservation_finds_a_bit`.
+
+use crate::engine::prim::{
+    AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
+    fence,
+    pad::CachePadded,
+    spin_loop, weakened,
+};
+
+const SEARCHING_ONE: u64 = 1;
+const SLEEPING_ONE: u64 = 1 << 32;
+
+const BITS: usize = u64::BITS as usize;
+
+/// See the module.
+pub(crate) struct Idle {
+    /// Searching in the lower half, sleeping in the upper.
+    counts: CachePadded<AtomicU64>,
+    /// One bit per worker, a word per 64.
+    asleep: Box<[AtomicU64]>,
+    workers: usize,
+}
+
+/// How a worker that wanted to sleep and saw work woke up.
+#[must_use]
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum SelfWoken {
+    /// It is awake, and searches if it may.
+    Awake,
+    /// Another thread is about to unpark it: it must park and take that token.
+    BeingWoken,
+}
+
+impl Idle {
+    pub(crate) fn new(workers: usize) -> Self {
+        Self {
+            counts: CachePadded::new(AtomicU64::new(0)),
+            asleep: (0..workers.div_ceil(BITS)).map(|_| AtomicU64::new(0)).collect(),
+            workers,
+        }
+    }
+
+    /// Becomes a searcher, unless half of the workers are.
+    pub(crate) fn start_searching(&self) -> bool {
+        // Relaxed: only a limit; too many for a moment would do no harm.
+        let mut now = self.counts.load(Relaxed);
+        loop {
+            if 2 * searching(now) >= self.workers as u64 {
+                return false;
+            }
+            // AcqRel: every change of `counts` is in one order with what was done
+            // before it. Relaxed on failure: a better guess.
+            match self.counts.compare_exchange_weak(now, now + SEARCHING_ONE, AcqRel, Relaxed) {
+                Ok(_) => return true,
+                Err(seen) => now = seen,
+            }
+        }
+    }
+
+    /// S1: the searcher found work. `true` if it was the last, which then does S2.
+    #[must_use]
+    pub(crate) fn stop_searching(&self) -> bool {
+        // AcqRel: as in `start_searching`.
+        let last = searching(self.counts.fetch_sub(SEARCHING_ONE, AcqRel)) == 1;
+        if last {
+            // SeqCst: S2. Pairs with P2.
+            fence(SeqCst);
+        }
+        last && !weakened!("idle_last_searcher")
+    }
+
+    /// W1 and W2.
+    pub(crate) fn fall_asleep(&self, worker: usize, was_searching: bool) {
+        let (word, bit) = self.bit(worker);
+        // AcqRel: with what was done before. The step below orders it for those
+        // who reserve. Pairs with the AcqRel in `take_bit`.
+        word.fetch_or(bit, AcqRel);
+        let step = SLEEPING_ONE - if was_searching { SEARCHING_ONE } else { 0 };
+        // AcqRel: publishes the bit to whoever counts it. Pairs with `reserve`.
+        self.counts.fetch_add(step, AcqRel);
+        if !weakened!("idle_sleeper_fence") {
+            // SeqCst: W2. Pairs with P2 in `reserve_for_work`.
+            fence(SeqCst);
+        }
+    }
+
+    /// After W3 saw work.
+    pub(crate) fn wake_self(&self, worker: usize) -> SelfWoken {
+        if !self.reserve(|_| true, 0) {
+            return SelfWoken::BeingWoken;
+        }
+        if self.take_bit(worker) {
+            return SelfWoken::Awake;
+        }
+        if !weakened!("idle_give_back") {
+            // AcqRel: as in `start_searching`.
+            self.counts.fetch_add(SLEEPING_ONE, AcqRel);
+        }
+        SelfWoken::BeingWoken
+    }
+
+    /// Whether `worker` is still marked as asleep: it was not woken on purpose.
+    pub(crate) fn is_asleep(&self, worker: usize) -> bool {
+        let (word, bit) = self.bit(worker);
+        // Acquire: whoever took the bit did so before unparking us.
+        word.load(Acquire) & bit != 0
+    }
+
+    /// Whether waking might be of use: advice, for work that is safe anyway.
+    #[inline]
+    pub(crate) fn is_worth_waking(&self) -> bool {
+        // Relaxed: advice.
+        let now = self.counts.load(Relaxed);
+        searching(now) == 0 && sleeping(now) > 0
+    }
+
+    /// P2 and P3: the worker to unpark, now a searcher, if one must be.
+    #[must_use = "the worker must be unparked"]
+    pub(crate) fn reserve_for_work(&self) -> Option<usize> {
+        if !weakened!("idle_producer_fence") {
+            // SeqCst: P2. Pairs with W2 in `fall_asleep` and S2 in `stop_searching`.
+            fence(SeqCst);
+        }
+        if !self.reserve(|now| searching(now) == 0, SEARCHING_ONE) {
+            return None;
+        }
+        Some(self.take_any_bit())
+    }
+
+    /// Reserves `worker` itself, if it sleeps; it is then a searcher.
+    #[must_use = "the worker must be unparked"]
+    pub(crate) fn reserve_worker(&self, worker: usize) -> bool {
+        if !self.is_asleep(worker) || !self.reserve(|_| true, SEARCHING_ONE) {
+            return false;
+        }
+        if self.take_bit(worker) {
+            return true;
+        }
+        // AcqRel: as in `start_searching`. It was meant for another; give it back.
+        self.counts.fetch_add(SLEEPING_ONE - SEARCHING_ONE, AcqRel);
+        false
+    }
+
+    /// How many sleep.
+    pub(crate) fn sleeping(&self) -> usize {
+        // Relaxed: a figure.
+        sleeping(self.counts.load(Relaxed)) as usize
+    }
+
+    /// Uncounts one sleeper and counts `gained`, if there is one and `allowed`.
+    #[inline]
+    fn reserve(&self, allowed: impl Fn(u64) -> bool, gained: u64) -> bool {
+        // Relaxed: ordered by the fence before, where that matters.
+        let mut now = self.counts.load(Relaxed);
+        loop {
+            if sleeping(now) == 0 || !allowed(now) {
+                return false;
+            }
+            let next = now - SLEEPING_ONE + gained;
+            // AcqRel: sees the bit of whom it counts. Pairs with `fall_asleep`.
+            match self.counts.compare_exchange_weak(now, next, AcqRel, Relaxed) {
+                Ok(_) => return true,
+                Err(seen) => now = seen,
+            }
+        }
+    }
+
+    /// Takes the bit of a reservation. The lowest one: few workers stay warm.
+    fn take_any_bit(&self) -> usize {
+        loop {
+            for (index, word) in self.asleep.iter().enumerate() {
+                // Relaxed: a guess; `take_bit` decides.
+                let mut bits = word.load(Relaxed);
+                while bits != 0 {
+                    let worker = index * BITS + bits.trailing_zeros() as usize;
+                    if self.take_bit(worker) {
+                        return worker;
+                    }
+                    bits &= bits - 1;
+                }
+            }
+            // Others took what we saw; there is one for us (see the proof).
+            spin_loop();
+        }
+    }
+
+    /// Clears the worker's bit; `true` if it was set.
+    fn take_bit(&self, worker: usize) -> bool {
+        let (word, bit) = self.bit(worker);
+        // AcqRel: one taker for each time that it was set. Pairs with itself and
+        // with `fall_asleep`.
+        word.fetch_and(!bit, AcqRel) & bit != 0
+    }
+
+    fn bit(&self, worker: usize) -> (&AtomicU64, u64) {
+        (&self.asleep[worker / BITS], 1 << (worker % BITS))
+    }
+}
+
+fn searching(counts: u64) -> u64 {
+    counts & (SLEEPING_ONE - 1)
+}
+
+fn sleeping(counts: u64) -> u64 {
+    counts >> 32
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,200 @@
+//! Models of sleeping and waking; see the story of `idle.rs`.
+
+use super::{Idle, SelfWoken};
+use crate::engine::prim::{
+    Arc, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+    model,
+    parker::Parker,
+    thread,
+};
+
+/// A world of workers with beds and one queue, which is only a count of items.
+struct World {
+    idle: Idle,
+    beds: Vec<Parker>,
+    items: AtomicUsize,
+    done: AtomicUsize,
+}
+
+impl World {
+    fn new(workers: usize) -> Arc<Self> {
+        Arc::new(Self {
+            idle: Idle::new(workers),
+            beds: (0..workers).map(|_| Parker::new()).collect(),
+            items: AtomicUsize::new(0),
+            done: AtomicUsize::new(0),
+        })
+    }
+
+    fn take(&self) -> bool {
+        // Acquire and Relaxed: as a queue would; the fences are the idle's.
+        let mut now = self.items.load(Relaxed);
+        while now > 0 {
+            match self.items.compare_exchange(now, now - 1, Acquire, Relaxed) {
+                Ok(_) => return true,
+                Err(seen) => now = seen,
+            }
+        }
+        false
+    }
+
+    /// P1 to P3.
+    fn produce(&self) {
+        // Release: pairs with the Acquire in `take`.
+        self.items.fetch_add(1, Release);
+        self.wake_one();
+    }
+
+    fn wake_one(&self) {
+        if let Some(worker) = self.idle.reserve_for_work() {
+            self.beds[worker].unpark();
+        }
+    }
+
+    /// A worker that runs items until it has run `quota` of them.
+    fn work(&self, worker: usize, quota: usize) {
+        let mut searching = false;
+        let mut ran = 0;
+        while ran < quota {
+            if self.take() {
+                if searching {
+                    searching = false;
+                    // Relaxed: the fence is in `stop_searching`.
+                    if self.idle.stop_searching() && self.items.load(Relaxed) > 0 {
+                        self.wake_one();
+                    }
+                }
+                ran += 1;
+                self.done.fetch_add(1, Relaxed);
+                continue;
+            }
+            self.idle.fall_asleep(worker, searching);
+            // Relaxed: the fence is in `fall_asleep`.
+            if self.items.load(Relaxed) > 0 && self.idle.wake_self(worker) == SelfWoken::Awake {
+                searching = false;
+                continue;
+            }
+            self.beds[worker].park();
+            searching = true;
+        }
+        if searching {
+            let _ = self.idle.stop_searching();
+        }
+    }
+}
+
+#[test]
+fn work_and_sleeper_never_miss_each_other() {
+    model(|| {
+        let world = World::new(1);
+        let worker = thread::spawn({
+            let world = world.clone();
+            move || world.work(0, 1)
+        });
+        world.produce();
+        worker.join().unwrap();
+    });
+}
+
+#[test]
+fn two_producers_wake_for_both_items() {
+    model(|| {
+        let world = World::new(1);
+        let worker = thread::spawn({
+            let world = world.clone();
+            move || world.work(0, 2)
+        });
+        let producer = thread::spawn({
+            let world = world.clone();
+            move || world.produce()
+        });
+        world.produce();
+        producer.join().unwrap();
+        worker.join().unwrap();
+    });
+}
+
+/// Two workers, one item each: the second is reached although the producer of the
+/// second item may have seen a searcher.
+#[test]
+fn the_last_searcher_hands_on() {
+    model(|| {
+        let world = World::new(2);
+        let workers: Vec<_> = (0..2)
+            .map(|worker| {
+                let world = world.clone();
+                thread::spawn(move || world.work(worker, 1))
+            })
+            .collect();
+        world.produce();
+        world.produce();
+        for worker in workers {
+            worker.join().unwrap();
+        }
+        assert_eq!(world.done.load(Relaxed), 2);
+    });
+}
+
+#[test]
+fn a_worker_that_wakes_itself_is_counted_once() {
+    model(|| {
+        let world = World::new(2);
+        world.idle.fall_asleep(1, false);
+        let producer = thread::spawn({
+            let world = world.clone();
+            move || world.produce()
+        });
+        world.idle.fall_asleep(0, false);
+        if world.idle.wake_self(0) == SelfWoken::BeingWoken {
+            world.beds[0].park();
+        }
+        producer.join().unwrap();
+        // Worker 0 is awake. Worker 1 sleeps, unless the producer woke it.
+        let expected = usize::from(world.idle.is_asleep(1));
+        assert_eq!(world.idle.sleeping(), expected);
+        assert!(!world.idle.is_asleep(0));
+    });
+}
+
+#[test]
+fn every_reservation_finds_a_bit() {
+    model(|| {
+        let idle = Arc::new(Idle::new(2));
+        let sleeper = thread::spawn({
+            let idle = idle.clone();
+            move || idle.fall_asleep(0, false)
+        });
+        // It looks for a bit as long as it takes: without one it never ends.
+        if let Some(worker) = idle.reserve_for_work() {
+            assert_eq!(worker, 0);
+        }
+        sleeper.join().unwrap();
+    });
+}
+
+#[cfg(not(blitz_loom))]
+#[test]
+fn more_than_64_workers_sleep_and_are_found() {
+    let idle = Idle::new(200);
+    for worker in 0..200 {
+        idle.fall_asleep(worker, false);
+    }
+    assert_eq!(idle.sleeping(), 200);
+    let mut woken = Vec::new();
+    while let Some(worker) = idle.reserve_for_work() {
+        woken.push(worker);
+        let _ = idle.stop_searching();
+    }
+    woken.sort_unstable();
+    assert_eq!(woken, (0..200).collect::<Vec<_>>());
+}
+
+#[cfg(not(blitz_loom))]
+#[test]
+fn at_most_half_of_the_workers_search() {
+    let idle = Idle::new(5);
+    assert_eq!((0..5).filter(|_| idle.start_searching()).count(), 3);
+    let idle = Idle::new(1);
+    assert!(idle.start_searching());
+}

@@ -1,0 +1,293 @@
+//! The pool: cores, the threads that borrow them, and what they share.
+//!
+//! A *core* is the right to run tasks: a ring, a LIFO slot, a home for new tasks,
+//! a clock. A *thread* holds a core while it runs tasks. They are two things, so
+//! that a core can change hands when its thread is stuck.
+//!
+//! The verbs are files: a [`worker`] runs, [`find`] chooses what it runs next,
+//! [`place`] puts what is to run somewhere, [`idle`] decides who sleeps and who
+//! is woken, [`park`] sleeps, [`stop`] ends it all. [`current`] is how code inside
+//! a poll reaches the core of its thread; [`counters`] is what they count.
+
+use std::{future::Future, io, panic::Location, ptr::NonNull, sync::Arc};
+
+use self::{
+    core::{Core, Remote},
+    counters::{Counters, OutsideCounters},
+    idle::Idle,
+};
+use super::{
+    prim::{AtomicBool, Mutex, OnceLock, Ordering::Acquire, clock::Tick, lock},
+    queue::inject::Inject,
+    threads::{Hook, Recipe, Started},
+    work::task::{
+        cell::{Header, Task},
+        handle::JoinHandle,
+        home::{Home, Origin, Schedule},
+    },
+};
+
+pub(crate) mod core;
+pub(crate) mod current;
+pub(crate) mod lifo;
+pub(crate) mod worker;
+pub(crate) mod drive;
+pub(crate) mod find;
+pub(crate) mod place;
+pub(crate) mod idle;
+pub(crate) mod park;
+pub(crate) mod stop;
+pub(crate) mod counters;
+
+/// Homes for tasks that are spawned outside of the cores, each behind a lock.
+/// Eight, so that a crowd of outside threads seldom meets; picked, not measured.
+const OUTSIDE_HOMES: usize = 8;
+
+/// What a pool is made from.
+#[derive(Clone)]
+pub(crate) struct Config {
+    pub(crate) workers: usize,
+    /// Whether the workers are threads of the pool; if not, `block_on` runs tasks.
+    pub(crate) threaded: bool,
+    /// Whether the threads start with the first task instead of at once.
+    pub(crate) lazy: bool,
+    pub(crate) lifo_slot: bool,
+    /// Polls between two looks at the intake; `None` tunes itself.
+    pub(crate) intake_interval: Option<u32>,
+    /// Polls in a worker's tick.
+    pub(crate) tick_polls: u32,
+    pub(crate) recipe: Recipe,
+    pub(crate) on_park: Option<Hook>,
+    pub(crate) on_unpark: Option<Hook>,
+}
+
+/// What all threads of a pool share.
+pub(crate) struct Pool {
+    pub(crate) config: Config,
+    pub(crate) remotes: Box<[Remote]>,
+    pub(crate) intake: Inject<Task>,
+    pub(crate) idle: Idle,
+    outside: Box<[Mutex<Outside>]>,
+    /// Moves when a monitor wants the cores to look at their clocks.
+    pub(crate) tick: Tick,
+    pub(crate) stopping: AtomicBool,
+    pub(crate) outside_counters: OutsideCounters,
+    pub(crate) free_cores: drive::FreeCores,
+    pub(crate) ended: stop::Ended,
+    threads: Mutex<Vec<Started>>,
+    started: OnceLock<()>,
+    around: OnceLock<Around>,
+}
+
+/// What the layer above wraps round the life of each thread.
+pub(crate) type Around = Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
+
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pool").field("workers", &self.config.workers).finish_non_exhaustive()
+    }
+}
+
+/// A home behind a lock, made when the first task asks for it.
+pub(crate) struct Outside {
+    home: Option<NonNull<Home>>,
+    /// The home refuses tasks.
+    closed: bool,
+}
+
+// SAFETY: whoever has the lock holds the home; a home may change hands.
+unsafe impl Send for Outside {}
+
+impl Pool {
+    /// A pool with its cores, and no thread yet.
+    pub(crate) fn new(config: Config) -> Arc<Self> {
+        let workers = config.workers;
+        let (owners, remotes): (Vec<_>, Vec<_>) = (0..workers).map(|_| Remote::new()).unzip();
+        let outside =
+            (0..OUTSIDE_HOMES).map(|_| Mutex::new(Outside { home: None, closed: false })).collect();
+        let pool = Arc::new(Self {
+            remotes: remotes.into_boxed_slice(),
+            intake: Inject::new(),
+            idle: Idle::new(workers),
+            outside,
+            tick: Tick::default(),
+            stopping: AtomicBool::new(false),
+            outside_counters: OutsideCounters::default(),
+            free_cores: drive::FreeCores::new(),
+            ended: stop::Ended::new(workers),
+            threads: Mutex::new(Vec::new()),
+            started: OnceLock::new(),
+            around: OnceLock::new(),
+            config,
+        });
+        let cores = owners.into_iter().enumerate();
+        pool.free_cores.fill(cores.map(|(index, ring)| Core::new(pool.clone(), index, ring)));
+        pool
+    }
+
+    /// Wraps `around` round the life of each thread that is started from now on.
+    pub(crate) fn surround(&self, around: Around) {
+        assert!(self.around.set(around).is_ok(), "a pool is surrounded once");
+    }
+
+    /// Starts the threads, once. On an error the pool has stopped again.
+    pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
+        debug_assert!(self.config.threaded, "this pool has no threads of its own");
+        let mut outcome = Ok(());
+        self.started.get_or_init(|| outcome = self.start_threads());
+        outcome
+    }
+
+    fn start_threads(self: &Arc<Self>) -> io::Result<()> {
+        for started in 0..self.config.workers {
+            let core = self.free_cores.take().expect("as many cores as workers");
+            let slot = Arc::new(Mutex::new(Some(core)));
+            let thread = self.config.recipe.start(self.around.get().cloned(), {
+                let slot = slot.clone();
+                move || worker::run(lock(&slot).take().expect("a core is taken once"))
+            });
+            match thread {
+                Ok(thread) => lock(&self.threads).push(thread),
+                Err(error) => {
+                    // The core of the thread that is not there, and of those that
+                    // were not tried, end on this thread.
+                    let core = lock(&slot).take().expect("no thread took it");
+                    self.free_cores.put_back(core);
+                    return Err(io::Error::new(
+                        error.kind(),
+                        format!(
+                            "started {started} of {} worker threads, then: {error}; ask for \
+                             fewer with `worker_threads`, or raise the limit on threads",
+                            self.config.workers
+                        ),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a task and queues it.
+    #[inline]
+    pub(crate) fn spawn<F>(
+        self: &Arc<Self>,
+        future: F,
+        spawned_at: &'static Location<'static>,
+    ) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        if !current::holds_core_of(self) {
+            return self.spawn_outside(future, spawned_at);
+        }
+        let header = current::with_core(|core| {
+            // SAFETY: this thread holds the core, and so its home.
+            let (task, header) = unsafe { Home::spawn(core.home, future, spawned_at) };
+            core.counters().spawned.add(1);
+            core.place(task, Origin::Spawned);
+            header
+        });
+        // SAFETY: a new task's join reference, of that output.
+        unsafe { JoinHandle::new(header) }
+    }
+
+    fn spawn_outside<F>(
+        self: &Arc<Self>,
+        future: F,
+        spawned_at: &'static Location<'static>,
+    ) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        if self.config.threaded
+            && self.config.lazy
+            && let Err(error) = self.start()
+        {
+            // As `std::thread::spawn`: there is nobody to run the task.
+            panic!("cannot start the runtime: {error}");
+        }
+        let (task, header) = self.make_outside(future, spawned_at);
+        if let Some(task) = task {
+            self.place_outside(task);
+        }
+        // SAFETY: a new task's join reference, of that output.
+        unsafe { JoinHandle::new(header) }
+    }
+
+    /// Makes a task in one of the outside homes. If they are closed the runtime is
+    /// shutting down: the task has ended before it began, and has no entry.
+    fn make_outside<F>(
+        self: &Arc<Self>,
+        future: F,
+        spawned_at: &'static Location<'static>,
+    ) -> (Option<Task>, NonNull<Header>)
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let mut outside = lock(&self.outside[current::thread_number() % OUTSIDE_HOMES]);
+        if outside.closed {
+            drop(outside);
+            return (None, self.make_ended(future, spawned_at));
+        }
+        let home = *outside.home.get_or_insert_with(|| Home::new(self.clone()));
+        // SAFETY: the lock is the right to hold; it is held until the end.
+        unsafe {
+            home.as_ref().sweep();
+            let (task, header) = Home::spawn(home, future, spawned_at);
+            self.outside_counters.spawn();
+            (Some(task), header)
+        }
+    }
+
+    /// A task that was cancelled before its first poll, in a home of its own.
+    #[cold]
+    fn make_ended<F>(
+        self: &Arc<Self>,
+        future: F,
+        spawned_at: &'static Location<'static>,
+    ) -> NonNull<Header>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let home = Home::new(self.clone());
+        // SAFETY: we made the home, and hold it until it is closed; the task keeps
+        // its memory until the `JoinHandle` is gone. Dropping the entry cancels.
+        unsafe {
+            let (task, header) = Home::spawn(home, future, spawned_at);
+            home.as_ref().refuse();
+            drop(task);
+            while home.as_ref().next_to_stop().is_some() {}
+            Home::close(home);
+            header
+        }
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        // Acquire: what was done before the stop is seen by those who obey it.
+        // Pairs with the Release in `stop`.
+        self.stopping.load(Acquire)
+    }
+
+    /// What each core counted.
+    pub(crate) fn counters(&self) -> impl Iterator<Item = &Counters> {
+        self.remotes.iter().map(|remote| &*remote.counters)
+    }
+}
+
+impl Schedule for Pool {
+    #[inline]
+    fn place(&self, task: Task, origin: Origin) {
+        if !current::holds_core_of(self) {
+            return self.place_outside(task);
+        }
+        current::with_core(|core| core.place(task, origin));
+    }
+
+    fn cells_wait(&self, home: NonNull<Home>) {
+        self.sweep_for(home);
+    }
+}

@@ -1,0 +1,127 @@
+//! Where a task that is to run is put, and whether somebody is woken for it.
+
+use std::ptr::NonNull;
+
+use super::{Pool, core::Core};
+use crate::engine::{
+    prim::lock,
+    queue::ring::Pushed,
+    work::task::{
+        cell::Task,
+        home::{Home, Origin},
+    },
+};
+
+impl Core {
+    /// Puts an entry where this core, or one that helps it, will find it.
+    #[inline]
+    pub(crate) fn place(&mut self, task: Task, origin: Origin) {
+        self.counters().placed.add(1);
+        if !self.pool.config.threaded {
+            self.fifo.push_back(task);
+            return;
+        }
+        if origin == Origin::Yielded || !self.pool.config.lifo_slot {
+            self.push_ring(task);
+            self.call_help();
+            return;
+        }
+        // SAFETY: this thread holds the core.
+        if let Some(replaced) = unsafe { self.remote().lifo.put(task) } {
+            self.push_ring(replaced);
+            self.call_help();
+        }
+    }
+
+    /// Puts an entry into the ring; half of a full ring goes to the intake.
+    #[inline]
+    pub(crate) fn push_ring(&mut self, task: Task) {
+        self.counters().pushed.add(1);
+        if let Pushed::Overflow(chain) = self.ring.push(task) {
+            self.overflow(chain);
+        }
+    }
+
+    #[cold]
+    fn overflow(&mut self, chain: crate::engine::queue::Chain<Task>) {
+        self.counters().overflows.add(1);
+        // The intake is closed only after every core has gone, so this one is
+        // open; were it not, dropping the chain ends the tasks.
+        drop(self.pool.intake.push_chain(chain));
+    }
+
+    /// Wakes a sleeping worker for what waits in the ring, if that is worth it.
+    ///
+    /// Advice only: this core will come to its ring by itself. So it looks without
+    /// a fence, and nothing is lost if it sees the past.
+    #[inline]
+    fn call_help(&mut self) {
+        if self.pool.idle.is_worth_waking() {
+            self.wake_helper();
+        }
+    }
+
+    #[cold]
+    fn wake_helper(&mut self) {
+        if self.pool.wake_one() {
+            self.counters().wakeups_sent.add(1);
+        }
+    }
+
+    /// This core found work while it searched: the last searcher calls the next
+    /// one, if there is more to do.
+    #[cold]
+    pub(crate) fn stop_searching(&mut self) {
+        self.searching = false;
+        if self.pool.idle.stop_searching() && self.pool.has_visible_work() && self.pool.wake_one() {
+            self.counters().wakeups_sent.add(1);
+        }
+    }
+}
+
+impl Pool {
+    /// Puts an entry into the intake and sees that somebody comes for it.
+    pub(crate) fn place_outside(&self, task: Task) {
+        self.outside_counters.place();
+        match self.intake.push(task) {
+            Ok(()) => {
+                self.wake_one();
+            }
+            // The pool is gone and with it all tasks: this entry is what was left
+            // of one, and dropping it frees it.
+            Err(task) => drop(task),
+        }
+    }
+
+    /// P2 and P3 of `idle`: wakes a worker if nobody searches; `true` if it did.
+    pub(crate) fn wake_one(&self) -> bool {
+        let Some(worker) = self.idle.reserve_for_work() else { return false };
+        self.remotes[worker].parker.unpark();
+        true
+    }
+
+    /// Whether there is work that a searcher could find.
+    pub(crate) fn has_visible_work(&self) -> bool {
+        !self.intake.is_empty() || self.remotes.iter().any(|remote| !remote.thief.is_empty())
+    }
+
+    /// Many cells wait for the holder of `home`: if it sleeps it is woken, and if
+    /// it is one of the outside homes, this thread does it.
+    pub(crate) fn sweep_for(&self, home: NonNull<Home>) {
+        for outside in &self.outside {
+            let outside = lock(outside);
+            if outside.home == Some(home) && !outside.closed {
+                // SAFETY: the lock is the right to hold; an open home is alive.
+                unsafe { home.as_ref().sweep() };
+                return;
+            }
+        }
+        for (worker, remote) in self.remotes.iter().enumerate() {
+            // Whoever sleeps here may be the holder; waking another does no harm,
+            // and a thousand cells are worth a wake-up.
+            if self.idle.reserve_worker(worker) {
+                remote.parker.unpark();
+            }
+        }
+    }
+}

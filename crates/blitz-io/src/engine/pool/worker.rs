@@ -1,0 +1,33 @@
+//! The life of a worker thread: find, run, find, run, sleep.
+
+use super::{core::Core, current, current::Held, park, stop};
+use crate::engine::work::{current as words, current::Blocking, task::poll};
+
+/// Runs tasks on this thread, with `core`, until the pool stops.
+pub(crate) fn run(core: Box<Core>) {
+    let pool = core.pool.clone();
+    let index = core.index;
+    words::with(|current| current.blocking.set(Blocking::Forbidden));
+    let held = Held::new(core);
+    let mut completed = false;
+    while !pool.is_stopping() {
+        let task = current::with_core(|core| {
+            core.counters().completed.add(u64::from(completed));
+            let task = core.next().or_else(|| core.search());
+            if task.is_some() && core.searching {
+                core.stop_searching();
+            }
+            task
+        });
+        match task {
+            Some(task) => completed = poll::run(task),
+            None => {
+                completed = false;
+                park::park(&pool, index, || false);
+            }
+        }
+    }
+    current::with_core(|core| core.counters().completed.add(u64::from(completed)));
+    stop::end_core(held.release());
+    words::with(|current| current.blocking.set(Blocking::Allowed));
+}

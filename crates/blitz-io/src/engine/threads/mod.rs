@@ -1,0 +1,84 @@
+//! The one source of operating-system threads: started here, named here, and
+//! joined here.
+
+use std::{fmt, io, sync::Arc};
+
+use crate::engine::prim::thread;
+
+/// A user's function that runs on each thread of a runtime.
+pub(crate) type Hook = Arc<dyn Fn() + Send + Sync>;
+
+/// How threads of a runtime are made.
+#[derive(Clone)]
+pub(crate) struct Recipe {
+    pub(crate) name: Arc<dyn Fn() -> String + Send + Sync>,
+    pub(crate) stack_size: Option<usize>,
+    pub(crate) on_start: Option<Hook>,
+    pub(crate) on_stop: Option<Hook>,
+}
+
+impl fmt::Debug for Recipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recipe").field("stack_size", &self.stack_size).finish_non_exhaustive()
+    }
+}
+
+/// A thread that was started; it is joined or left to itself.
+#[derive(Debug)]
+pub(crate) struct Started(thread::JoinHandle<()>);
+
+impl Recipe {
+    /// Starts a thread that runs `body` between the hooks, all inside `around`.
+    ///
+    /// A hook that panics ends its thread's use of it, not the body: what a
+    /// worker owes others must not depend on a hook.
+    pub(crate) fn start(
+        &self,
+        around: Option<Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>>,
+        body: impl FnOnce() + Send + 'static,
+    ) -> io::Result<Started> {
+        let mut builder = thread::Builder::new().name((self.name)());
+        if let Some(size) = self.stack_size {
+            builder = builder.stack_size(size);
+        }
+        let (on_start, on_stop) = (self.on_start.clone(), self.on_stop.clone());
+        let thread = builder.spawn(move || {
+            let mut body = Some(body);
+            let mut life = || {
+                run_hook(on_start.as_ref());
+                body.take().expect("a thread lives once")();
+                run_hook(on_stop.as_ref());
+            };
+            match around {
+                Some(around) => around(&mut life),
+                None => life(),
+            }
+        })?;
+        Ok(Started(thread))
+    }
+}
+
+impl Started {
+    /// Waits for the thread's end, unless the caller is that thread.
+    pub(crate) fn join(self) {
+        if self.0.thread().id() == thread::current().id() {
+            return;
+        }
+        if let Err(payload) = self.0.join() {
+            // Bodies catch what users' code may throw: this is a bug of ours, and
+            // hiding it would turn it into a hang.
+            std::panic::resume_unwind(payload);
+        }
+    }
+}
+
+/// Calls a hook, if there is one; its panic is reported by the panic hook and ends here.
+pub(crate) fn run_hook(hook: Option<&Hook>) {
+    if let Some(hook) = hook {
+        // The panic hook reports it; the payload's own drop may panic again.
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| hook()));
+        if let Err(payload) = outcome {
+            std::mem::forget(payload);
+        }
+    }
+}

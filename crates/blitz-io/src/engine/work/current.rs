@@ -1,0 +1,126 @@
+//! The one thread-local: what this thread is doing for which runtime.
+//!
+//! It holds plain words and needs no destructor, so it is there until the very
+//! end of a thread. The upper layers keep their own pointers in it as opaque
+//! words and give them their types (`pool/current.rs`).
+
+use std::{cell::Cell, ptr::NonNull};
+
+use super::task::{
+    budget::Budget,
+    cell::{Header, Id},
+    home::Home,
+};
+
+/// See the module.
+pub(crate) struct Current {
+    /// The task whose future is being polled or dropped.
+    task: Cell<Option<NonNull<Header>>>,
+    /// What is left of its budget.
+    pub(crate) budget: Cell<Budget>,
+    /// It has yielded in this poll.
+    yielded: Cell<bool>,
+    /// The home of the core that this thread holds.
+    pub(crate) home: Cell<Option<NonNull<Home>>>,
+    /// The core that this thread holds (`pool` knows the type).
+    pub(crate) core: Cell<*mut ()>,
+    /// The runtime that was entered last (`runtime` knows the type).
+    pub(crate) entered: Cell<*const ()>,
+    /// How many enter guards are alive: they must go in order.
+    pub(crate) depth: Cell<usize>,
+    /// Whether this thread is blocked inside `block_on`, or runs tasks.
+    pub(crate) blocking: Cell<Blocking>,
+}
+
+/// Whether `block_on` may start on this thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Blocking {
+    /// Yes.
+    Allowed,
+    /// No: it runs a runtime's tasks or is inside a `block_on`.
+    Forbidden,
+}
+
+impl Current {
+    const fn new() -> Self {
+        Self {
+            task: Cell::new(None),
+            budget: Cell::new(Budget::unlimited()),
+            yielded: Cell::new(false),
+            home: Cell::new(None),
+            core: Cell::new(std::ptr::null_mut()),
+            entered: Cell::new(std::ptr::null()),
+            depth: Cell::new(0),
+            blocking: Cell::new(Blocking::Allowed),
+        }
+    }
+}
+
+#[cfg(not(blitz_loom))]
+thread_local! {
+    static CURRENT: Current = const { Current::new() };
+}
+
+#[cfg(blitz_loom)]
+loom::thread_local! {
+    static CURRENT: Current = Current::new();
+}
+
+/// Reads or changes this thread's words.
+#[inline(always)]
+pub(crate) fn with<R>(f: impl FnOnce(&Current) -> R) -> R {
+    CURRENT.with(|current| f(current))
+}
+
+/// The task being polled or dropped on this thread.
+#[inline]
+pub(crate) fn task() -> Option<NonNull<Header>> {
+    with(|current| current.task.get())
+}
+
+/// Its ID.
+pub(crate) fn task_id() -> Option<Id> {
+    // SAFETY: a task is alive while it is current.
+    task().map(|task| unsafe { task.as_ref() }.id)
+}
+
+/// Marks the current task as yielding; it will be queued behind the others.
+#[inline]
+pub(crate) fn set_yielded() {
+    with(|current| current.yielded.set(true));
+}
+
+/// Whether the current task has yielded since [`Entered`] began; forgets it.
+#[inline]
+pub(crate) fn take_yielded() -> bool {
+    with(|current| current.yielded.replace(false))
+}
+
+/// While it lives, `task` is this thread's current task, with a fresh budget.
+pub(crate) struct Entered {
+    task: Option<NonNull<Header>>,
+    budget: Budget,
+    yielded: bool,
+}
+
+impl Entered {
+    #[inline]
+    pub(crate) fn new(task: NonNull<Header>, budget: Budget) -> Self {
+        with(|current| Self {
+            task: current.task.replace(Some(task)),
+            budget: current.budget.replace(budget),
+            yielded: current.yielded.replace(false),
+        })
+    }
+}
+
+impl Drop for Entered {
+    #[inline]
+    fn drop(&mut self) {
+        with(|current| {
+            current.task.set(self.task);
+            current.budget.set(self.budget);
+            current.yielded.set(self.yielded);
+        });
+    }
+}

@@ -1,0 +1,384 @@
+//! The memory of one task, and how code that does not know its type reaches it.
+//!
+//! ```text
+//! Cell<F>: | Header: state, vtable, link, home, links, id, place, join waker | stage: F, then its output |
+//!            ^ every pointer to a task points here
+//! ```
+//! The header is 80 bytes, and cells are aligned to 16 at most unless the future
+//! asks for more: a parked task is its future plus 88 bytes, and the allocator's
+//! ordinary path serves it. Half of a spawn elsewhere is the price of
+//! over-alignment.
+
+use std::{
+    alloc::Layout,
+    any::Any,
+    fmt,
+    future::Future,
+    num::NonZeroU64,
+    panic::{AssertUnwindSafe, Location, catch_unwind},
+    pin::Pin,
+    ptr::NonNull,
+    task::{Context, Poll, Waker},
+};
+
+use super::{budget::Budget, error::JoinError, home::Home, state::State};
+use crate::engine::{
+    prim::UnsafeCell,
+    queue::{
+        Link, Linked,
+        list::{Links, Listed},
+    },
+    work::current::Entered,
+};
+
+/// An opaque ID that uniquely identifies a task relative to all other currently
+/// running tasks.
+///
+/// IDs are not sequential and say nothing about the order of spawning. They are
+/// unique among all tasks of the process.
+///
+/// # Examples
+///
+/// ```
+/// # blitz_io::run(async {
+/// let handle = blitz_io::spawn(async { blitz_io::task::id() });
+/// let id = handle.id();
+/// assert_eq!(handle.await.unwrap(), id);
+/// # });
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Id(NonZeroU64);
+
+impl Id {
+    pub(crate) fn new(id: NonZeroU64) -> Self {
+        Self(id)
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Id").field(&self.0).finish()
+    }
+}
+
+/// What all tasks have in common.
+#[repr(C)]
+pub(crate) struct Header {
+    pub(crate) state: State,
+    pub(crate) vtable: &'static Vtable,
+    /// The queue's link, then the link of the way home.
+    pub(crate) link: Link<Header>,
+    pub(crate) home: NonNull<Home>,
+    /// The home's list of all its tasks.
+    links: Links<Header>,
+    pub(crate) id: Id,
+    pub(crate) spawned_at: &'static Location<'static>,
+    pub(crate) join_waker: UnsafeCell<Option<Waker>>,
+}
+
+/// What is done to a task by those who do not know its type.
+pub(crate) struct Vtable {
+    /// # Safety
+    /// 1. The caller set RUNNING, and the stage holds the future.
+    poll: unsafe fn(NonNull<Header>, &mut Context<'_>) -> Poll<()>,
+    /// # Safety
+    /// 1. The caller set RUNNING, and the stage holds the future.
+    cancel: unsafe fn(NonNull<Header>),
+    /// # Safety
+    /// 1. The stage is the caller's (rule 3 of the module) and is no future.
+    drop_output: unsafe fn(NonNull<Header>),
+    /// # Safety
+    /// 1. As `drop_output`. 2. The pointer is to a `Poll<Result<T, JoinError>>`
+    ///    of the task's own `T`.
+    read_output: unsafe fn(NonNull<Header>, *mut ()),
+    /// The memory's size and alignment.
+    pub(crate) layout: Layout,
+}
+
+/// A task's memory.
+#[repr(C)]
+pub(crate) struct Cell<F: Future> {
+    header: Header,
+    stage: UnsafeCell<Stage<F>>,
+}
+
+enum Stage<F: Future> {
+    Future(F),
+    Output(Result<F::Output, JoinError>),
+    Consumed,
+}
+
+/// What a cell is made from, besides the future.
+pub(crate) struct Birth {
+    pub(crate) home: NonNull<Home>,
+    pub(crate) id: Id,
+    pub(crate) spawned_at: &'static Location<'static>,
+}
+
+impl<F: Future> Cell<F> {
+    const VTABLE: Vtable = Vtable {
+        poll: poll::<F>,
+        cancel: cancel::<F>,
+        drop_output: drop_output::<F>,
+        read_output: read_output::<F>,
+        layout: Layout::new::<Cell<F>>(),
+    };
+
+    /// Makes a task in `memory`.
+    ///
+    /// # Safety
+    /// 1. `memory` is the caller's alone, and fits a `Cell<F>`.
+    #[inline]
+    pub(crate) unsafe fn create(memory: NonNull<u8>, future: F, birth: Birth) -> NonNull<Header> {
+        let cell = memory.cast::<Cell<F>>();
+        let header = Header {
+            state: State::at_spawn(),
+            vtable: &Self::VTABLE,
+            link: Link::new(),
+            home: birth.home,
+            links: Links::new(),
+            id: birth.id,
+            spawned_at: birth.spawned_at,
+            join_waker: UnsafeCell::new(None),
+        };
+        // SAFETY: by obligation 1.
+        unsafe { cell.write(Cell { header, stage: UnsafeCell::new(Stage::Future(future)) }) };
+        cell.cast()
+    }
+
+    /// # Safety
+    /// 1. `header` is that of a `Cell<F>`. 2. The stage is the caller's, and `f`
+    ///    does not reach it a second time.
+    #[inline(always)]
+    unsafe fn stage<R>(header: NonNull<Header>, f: impl FnOnce(&mut Stage<F>) -> R) -> R {
+        // SAFETY: 1.: the header is the first field of a `repr(C)` cell.
+        let cell = unsafe { header.cast::<Cell<F>>().as_ref() };
+        // SAFETY: 2.: nobody else has a reference.
+        cell.stage.with_mut(|stage| f(unsafe { &mut *stage }))
+    }
+}
+
+/// # Safety
+/// 1. As [`Vtable::poll`], of a `Cell<F>`.
+unsafe fn poll<F: Future>(header: NonNull<Header>, cx: &mut Context<'_>) -> Poll<()> {
+    // SAFETY: 1. the vtable belongs to a `Cell<F>`. 2. We run the task.
+    let polled = unsafe {
+        Cell::<F>::stage(header, |stage| {
+            let Stage::Future(future) = stage else { unreachable!("polled after completion") };
+            // The future stays where it is until it is dropped in place.
+            let future = Pin::new_unchecked(future);
+            catch_unwind(AssertUnwindSafe(|| future.poll(cx)))
+        })
+    };
+    let output = match polled {
+        Ok(Poll::Pending) => return Poll::Pending,
+        Ok(Poll::Ready(output)) => Ok(output),
+        // SAFETY: we run the task.
+        Err(payload) => Err(JoinError::panicked(unsafe { header.as_ref() }.id, payload)),
+    };
+    // SAFETY: 1. as above. 2. We run the task, and the first use has ended.
+    unsafe { finish::<F>(header, output) };
+    Poll::Ready(())
+}
+
+/// # Safety
+/// 1. As [`Vtable::cancel`], of a `Cell<F>`.
+unsafe fn cancel<F: Future>(header: NonNull<Header>) {
+    // SAFETY: we run the task.
+    let error = JoinError::cancelled(unsafe { header.as_ref() }.id);
+    // SAFETY: 1. as the caller. 2. We run the task.
+    unsafe { finish::<F>(header, Err(error)) };
+}
+
+/// Drops the future and stores the output; a panic of that drop replaces it.
+///
+/// # Safety
+/// 1. `header` is that of a `Cell<F>`. 2. The caller runs the task.
+unsafe fn finish<F: Future>(header: NonNull<Header>, output: Result<F::Output, JoinError>) {
+    // SAFETY: 1. and 2. are the caller's. Replacing the stage drops the future
+    // in place, as pinning demands.
+    let dropped = unsafe { drop_stage::<F>(header) };
+    let output = match dropped {
+        // SAFETY: we run the task.
+        Err(payload) => {
+            // What was computed goes too; its own panic must not escape either.
+            discard(output);
+            Err(JoinError::panicked(unsafe { header.as_ref() }.id, payload))
+        }
+        Ok(()) => output,
+    };
+    // SAFETY: 1. and 2. are the caller's; the first use has ended.
+    unsafe { Cell::<F>::stage(header, |stage| *stage = Stage::Output(output)) };
+}
+
+/// # Safety
+/// 1. `header` is that of a `Cell<F>`. 2. The stage is the caller's.
+unsafe fn drop_stage<F: Future>(header: NonNull<Header>) -> Result<(), Box<dyn Any + Send>> {
+    // SAFETY: 1. and 2. are the caller's. The stage is marked consumed even if
+    // the drop panics, so that nothing is dropped twice.
+    unsafe {
+        Cell::<F>::stage(header, |stage| {
+            struct Consume<'a, F: Future>(&'a mut Stage<F>);
+            impl<F: Future> Drop for Consume<'_, F> {
+                fn drop(&mut self) {
+                    // SAFETY: the old value was dropped in place, so it is
+                    // overwritten without another drop.
+                    unsafe { std::ptr::write(self.0, Stage::Consumed) };
+                }
+            }
+            catch_unwind(AssertUnwindSafe(|| {
+                let consume = Consume(stage);
+                // `Consume` overwrites what this leaves behind.
+                std::ptr::drop_in_place(std::ptr::from_mut(&mut *consume.0));
+            }))
+        })
+    }
+}
+
+/// Drops a value of a user's type where a panic has nobody to go to.
+pub(crate) fn discard<T>(value: T) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
+        // The hook has reported the panic. Dropping its payload may panic
+        // again, without end: leak it.
+        std::mem::forget(payload);
+    }
+}
+
+/// # Safety
+/// 1. As [`Vtable::drop_output`], of a `Cell<F>`.
+unsafe fn drop_output<F: Future>(header: NonNull<Header>) {
+    // SAFETY: 1. the vtable belongs to a `Cell<F>`. 2. The caller's obligation.
+    if let Err(payload) = unsafe { drop_stage::<F>(header) } {
+        std::mem::forget(payload);
+    }
+}
+
+/// # Safety
+/// 1. As [`Vtable::read_output`], of a `Cell<F>`.
+unsafe fn read_output<F: Future>(header: NonNull<Header>, target: *mut ()) {
+    // SAFETY: 1. the vtable belongs to a `Cell<F>`. 2. The caller's obligation.
+    let stage =
+        unsafe { Cell::<F>::stage(header, |stage| std::mem::replace(stage, Stage::Consumed)) };
+    let Stage::Output(output) = stage else { panic!("`JoinHandle` polled after completion") };
+    // SAFETY: obligation 2 of `Vtable::read_output`.
+    unsafe { *target.cast::<Poll<Result<F::Output, JoinError>>>() = Poll::Ready(output) };
+}
+
+impl Header {
+    /// # Safety
+    /// 1. As [`Vtable::poll`].
+    #[inline]
+    pub(crate) unsafe fn poll(task: NonNull<Header>, cx: &mut Context<'_>) -> Poll<()> {
+        // SAFETY: the caller's.
+        unsafe { (task.as_ref().vtable.poll)(task, cx) }
+    }
+
+    /// # Safety
+    /// 1. As [`Vtable::cancel`].
+    pub(crate) unsafe fn cancel(task: NonNull<Header>) {
+        // SAFETY: the caller's.
+        unsafe { (task.as_ref().vtable.cancel)(task) }
+    }
+
+    /// # Safety
+    /// 1. As [`Vtable::drop_output`].
+    pub(crate) unsafe fn drop_output(task: NonNull<Header>) {
+        // The output's destructor may ask which task it belonged to.
+        let _entered = Entered::new(task, Budget::unlimited());
+        // SAFETY: the caller's.
+        unsafe { (task.as_ref().vtable.drop_output)(task) }
+    }
+
+    /// # Safety
+    /// 1. and 2. As [`Vtable::read_output`].
+    pub(crate) unsafe fn read_output(task: NonNull<Header>, target: *mut ()) {
+        // SAFETY: the caller's.
+        unsafe { (task.as_ref().vtable.read_output)(task, target) }
+    }
+}
+
+/// An entry for a task: what queues hold. QUEUED is set while it exists.
+///
+/// Whoever has it must [`run`](super::poll::run) it; dropping it, as a queue does
+/// that goes away, cancels the task.
+#[derive(Debug)]
+pub(crate) struct Task(NonNull<Header>);
+
+// SAFETY: the state word decides who may touch what (rules of the module), and
+// futures and outputs are `Send`: `spawn` demands it.
+unsafe impl Send for Task {}
+
+impl Task {
+    /// # Safety
+    /// 1. The caller set QUEUED, and makes one entry of it.
+    #[inline]
+    pub(crate) unsafe fn new(task: NonNull<Header>) -> Self {
+        Self(task)
+    }
+
+    /// Gives the entry up for the right to `take`.
+    #[inline]
+    pub(crate) fn into_header(self) -> NonNull<Header> {
+        std::mem::ManuallyDrop::new(self).0
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        super::poll::cancel_entry(self.0);
+    }
+}
+
+// SAFETY: a task is at one address for its whole life, and the link is used by
+// whoever owns the entry (rule 2 of the module).
+unsafe impl Linked for Task {
+    type Node = Header;
+
+    #[inline]
+    fn into_ptr(self) -> NonNull<Header> {
+        self.into_header()
+    }
+
+    #[inline]
+    unsafe fn from_ptr(ptr: NonNull<Header>) -> Self {
+        Self(ptr)
+    }
+
+    #[inline]
+    unsafe fn link(ptr: NonNull<Header>) -> NonNull<Link<Header>> {
+        // SAFETY: the entry keeps the memory alive; no reference is made.
+        unsafe { NonNull::new_unchecked(&raw mut (*ptr.as_ptr()).link) }
+    }
+}
+
+/// A task as the list of its home knows it: alive until the home frees it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Member(pub(crate) NonNull<Header>);
+
+// SAFETY: the pointer is the owner; a cell stays where it is and alive until its
+// home has taken it out of the list, and only that list touches the links.
+unsafe impl Listed for Member {
+    type Node = Header;
+
+    #[inline]
+    fn into_ptr(self) -> NonNull<Header> {
+        self.0
+    }
+
+    #[inline]
+    unsafe fn from_ptr(ptr: NonNull<Header>) -> Self {
+        Self(ptr)
+    }
+
+    #[inline]
+    unsafe fn links(ptr: NonNull<Header>) -> NonNull<Links<Header>> {
+        // SAFETY: the home keeps the memory alive; no reference is made.
+        unsafe { NonNull::new_unchecked(&raw mut (*ptr.as_ptr()).links) }
+    }
+}

@@ -1,0 +1,570 @@
+//! Where tasks are born, listed, and their memory comes back to.
+//!
+//! Every core has a home, and the outside has a few behind locks. Whoever holds
+//! the core (or the lock) *holds* the home: it alone makes cells, lists them and
+//! frees them, with plain loads and stores. All others only give cells back.
+//!
+//! # Protocol
+//! A cell whose last reference is gone goes home:
+//!
+//! ```text
+//! on a thread that holds its home    off the list, onto the free list of its size
+//! on a thread that holds another     into that home's outbox; a full box is pushed
+//!                                    onto the owner's `returned` as one chain
+//! on any other thread                pushed onto `returned` alone
+//! the holder, now and then           takes all of `returned`, frees it as its own
+//! ```
+//! `returned` is a stack that is only ever taken whole, so it has no ABA problem.
+//!
+//! Closing (shutdown), by the holder:
+//! ```text
+//! C1 refuse new tasks; stop every listed one; cells freed meanwhile stay in `returned`
+//! C2 left = cells that exist + 1
+//! C3 swap `returned` for CLOSED, free what was in it
+//! C4 left -= what was freed + 1; at zero, free the home
+//! ```
+//! A thread that finds CLOSED frees its cell itself and counts `left` down; the
+//! last one frees the home. C2 happens before C3, so nobody counts down a `left`
+//! that is not there yet.
+//!
+//! # Invariants
+//! - A cell is on the list of its home from birth until its home frees it, or
+//!   until the home is closed. Shutdown therefore finds every task that lives.
+//! - The home lives as long as any of its cells, and holds its runtime.
+//!
+//! # Rejected
+//! One list behind sharded locks, with a reference and a clone of the runtime's
+//! handle in each task: four contended operations a task that this has not.
+//!
+//! # Checked by
+//! `cells_come_home_from_another_thread` (weakened as `give_back_publishes`,
+//! `take_back_sees`), `closing_against_a_late_return_frees_everything_once`
+//! (weakened as `late_return_counts`),
+//! `two_late_returns_free_the_home_once`.
+
+use std::{
+    alloc::{Layout, alloc, dealloc, handle_alloc_error},
+    future::Future,
+    num::NonZeroU64,
+    panic::Location,
+    ptr::{self, NonNull},
+};
+
+use super::cell::{Birth, Cell, Header, Id, Member, Task};
+use crate::engine::{
+    prim::{
+        AtomicPtr, AtomicUsize,
+        Ordering::{AcqRel, Acquire, Relaxed, Release},
+        UnsafeCell, ids,
+        pad::CachePadded,
+        weakened,
+    },
+    queue::list::List,
+    work::current,
+};
+
+/// Where an entry comes from; the runtime places it accordingly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A new task.
+    Spawned,
+    /// Somebody woke it.
+    Woken,
+    /// It yielded: others first.
+    Yielded,
+}
+
+/// What a home needs of its runtime.
+pub(crate) trait Schedule: Send + Sync {
+    /// Puts the entry where a thread of the runtime will find it.
+    fn place(&self, task: Task, origin: Origin);
+
+    /// Many cells wait in `returned`: see that the holder looks at them.
+    fn cells_wait(&self, home: NonNull<Home>);
+}
+
+/// See the module.
+pub(crate) struct Home {
+    /// Cells on their way back, or CLOSED.
+    returned: CachePadded<AtomicPtr<Header>>,
+    /// How many are there, roughly: written by those who give back.
+    waiting: AtomicUsize,
+    /// After closing: cells that still exist.
+    left: AtomicUsize,
+    schedule: std::sync::Arc<dyn Schedule>,
+    held: UnsafeCell<Held>,
+}
+
+// SAFETY: `held` is touched only by the holder, and what is in it may move
+// between threads with the right to hold.
+unsafe impl Send for Home {}
+// SAFETY: as above.
+unsafe impl Sync for Home {}
+
+/// The holder's part.
+struct Held {
+    tasks: List<Member>,
+    free: [FreeList; CLASSES],
+    /// Bytes in `free`.
+    kept_bytes: usize,
+    /// Cells that exist.
+    live: usize,
+    ids: std::ops::Range<u64>,
+    outbox: Outbox,
+    closed: bool,
+}
+
+/// Cells are made in steps of 16 bytes up to 1 KiB; the sizes are 8 more than a
+/// multiple of 16, which is what glibc's chunks hold.
+const CLASSES: usize = 64;
+const CLASS_STEP: usize = 16;
+const CLASS_SHIFT: usize = 8;
+/// The alignment of every recycled cell; malloc gives no less.
+const CLASS_ALIGN: usize = 16;
+
+/// Bytes of free cells that a home keeps: 6,900 small tasks. Picked so that a
+/// hundred cores keep a hundred megabytes at the most.
+const KEPT_BYTES: usize = 1 << 20;
+
+/// Cells a foreign core collects before it sends them home: amortises one
+/// contended exchange. Picked, not measured further.
+const BOX: usize = 32;
+
+/// Cells that may wait in `returned` before the holder is called.
+const WAITING: usize = 1024;
+
+/// Task IDs a home takes at a time: one shared operation in a thousand spawns.
+const IDS: u64 = 1024;
+
+impl Home {
+    /// A home for the tasks of `schedule`. It frees itself after `close`.
+    pub(crate) fn new(schedule: std::sync::Arc<dyn Schedule>) -> NonNull<Self> {
+        let held = Held {
+            tasks: List::new(),
+            free: [const { FreeList::new() }; CLASSES],
+            kept_bytes: 0,
+            live: 0,
+            ids: 0..0,
+            outbox: Outbox::empty(),
+            closed: false,
+        };
+        let home = Self {
+            returned: CachePadded::new(AtomicPtr::new(ptr::null_mut())),
+            waiting: AtomicUsize::new(0),
+            left: AtomicUsize::new(0),
+            schedule,
+            held: UnsafeCell::new(held),
+        };
+        NonNull::from(Box::leak(Box::new(home)))
+    }
+
+    #[inline]
+    pub(crate) fn schedule(&self) -> &dyn Schedule {
+        &*self.schedule
+    }
+
+    /// Makes a task, listed and queued: the caller places the entry. The other
+    /// half is the `JoinHandle`'s reference.
+    ///
+    /// # Safety
+    /// 1. The caller holds the home, and nothing of it is borrowed.
+    #[inline]
+    pub(crate) unsafe fn spawn<F: Future>(
+        home: NonNull<Self>,
+        future: F,
+        spawned_at: &'static Location<'static>,
+    ) -> (Task, NonNull<Header>) {
+        // SAFETY: a home lives as long as it is held; 1. for `held`.
+        let held = unsafe { home.as_ref().held() };
+        let memory = held.allocate(Layout::new::<Cell<F>>());
+        let birth = Birth { home, id: held.next_id(), spawned_at };
+        // SAFETY: the memory is fresh, or recycled from a cell of its class.
+        let header = unsafe { Cell::create(memory, future, birth) };
+        held.live += 1;
+        held.tasks.push_front(Member(header));
+        // SAFETY: a new cell is queued; this is its one entry.
+        (unsafe { Task::new(header) }, header)
+    }
+
+    /// Frees what came back and sends away what belongs elsewhere.
+    ///
+    /// # Safety
+    /// 1. As `spawn`.
+    #[inline]
+    pub(crate) unsafe fn sweep(&self) {
+        // SAFETY: 1.
+        let held = unsafe { self.held() };
+        held.outbox.send();
+        // Relaxed: a hint; `take_returned` reads it again.
+        if !held.closed && !self.returned.load(Relaxed).is_null() {
+            self.take_returned(held);
+        }
+    }
+
+    /// C1: refuses new tasks from now on.
+    ///
+    /// # Safety
+    /// 1. As `spawn`.
+    pub(crate) unsafe fn refuse(&self) {
+        // SAFETY: 1.
+        unsafe { self.held() }.closed = true;
+    }
+
+    /// C1: one of the tasks that are left, for `poll::stop`, which runs user code
+    /// and therefore must run without a lock. Cells that are freed from now
+    /// on wait in `returned`, so this one stays.
+    ///
+    /// # Safety
+    /// 1. As `spawn`, after `refuse`.
+    pub(crate) unsafe fn next_to_stop(&self) -> Option<NonNull<Header>> {
+        // SAFETY: 1.
+        let held = unsafe { self.held() };
+        debug_assert!(held.closed, "stopping tasks of a home that takes new ones");
+        held.tasks.pop_front().map(|Member(task)| task)
+    }
+
+    /// C2 to C4. The home must not be used afterwards.
+    ///
+    /// # Safety
+    /// 1. As `spawn`, after `next_to_stop` said `None`; and the caller gives the
+    ///    right to hold up.
+    pub(crate) unsafe fn close(home: NonNull<Self>) {
+        // SAFETY: held until C4.
+        let this = unsafe { home.as_ref() };
+        // SAFETY: 1.
+        let held = unsafe { this.held() };
+        held.outbox.send();
+        held.free.iter_mut().enumerate().for_each(|(class, list)| list.empty(class));
+        // C2. Relaxed: published by C3.
+        this.left.store(held.live + 1, Relaxed);
+        // C3. AcqRel: publishes `left` to those who find CLOSED, and sees what the
+        // givers did with their cells. Pairs with `push_returned`, both ways.
+        let mut next = this.returned.swap(CLOSED.as_ptr(), AcqRel);
+        let mut freed = 1;
+        while let Some(cell) = NonNull::new(next) {
+            // SAFETY: the stack was taken whole; the cell is ours.
+            next = unsafe { next_returned(cell) };
+            // SAFETY: as above, and nothing lists it any more.
+            unsafe { release_memory(cell) };
+            freed += 1;
+        }
+        // C4.
+        // SAFETY: the cells counted are freed; the one more is the holder.
+        unsafe { Self::count_down(home, freed) };
+    }
+
+    /// # Safety
+    /// 1. The caller freed `count` cells of a closed home, or stands for it.
+    unsafe fn count_down(home: NonNull<Self>, count: usize) {
+        // SAFETY: the count keeps it alive.
+        let left = unsafe { &home.as_ref().left };
+        // AcqRel: everyone's last touch of the home happens before it is freed.
+        // Pairs with itself.
+        if left.fetch_sub(count, AcqRel) == count {
+            // SAFETY: no cell and no holder is left; it came from `Box::leak`.
+            drop(unsafe { Box::from_raw(home.as_ptr()) });
+        }
+    }
+
+    /// # Safety
+    /// 1. The caller holds the home. 2. No other borrow of it is alive.
+    #[inline(always)]
+    #[allow(clippy::mut_from_ref, reason = "the right to hold is the borrow; see 2.")]
+    unsafe fn held(&self) -> &mut Held {
+        // SAFETY: 1. and 2.
+        self.held.with_mut(|held| unsafe { &mut *held })
+    }
+
+    #[cold]
+    fn take_returned(&self, held: &mut Held) {
+        // Relaxed: only a count for `cells_wait`.
+        self.waiting.store(0, Relaxed);
+        let order = if weakened!("take_back_sees") { Relaxed } else { Acquire };
+        // Acquire: sees what the givers did with their cells. Pairs with the
+        // Release in `push_returned`.
+        let mut next = self.returned.swap(ptr::null_mut(), order);
+        while let Some(cell) = NonNull::new(next) {
+            // SAFETY: the stack was taken whole; the cell is ours.
+            next = unsafe { next_returned(cell) };
+            // SAFETY: it came home, and we hold the home.
+            unsafe { held.free(cell) };
+        }
+    }
+
+    /// Pushes a chain of cells that ends in `last`.
+    ///
+    /// # Safety
+    /// 1. The caller freed the `count` cells from `first` to `last`, linked, all
+    ///    of this home, and gives them up.
+    unsafe fn push_returned(
+        home: NonNull<Self>,
+        first: NonNull<Header>,
+        last: NonNull<Header>,
+        count: usize,
+    ) {
+        // SAFETY: the cells keep the home alive until they are pushed.
+        let this = unsafe { home.as_ref() };
+        // Relaxed: a guess; and once CLOSED it stays so.
+        let mut top = this.returned.load(Relaxed);
+        loop {
+            if top == CLOSED.as_ptr() {
+                // SAFETY: 1.
+                return unsafe { free_late(home, first, count) };
+            }
+            // SAFETY: 1.: the link is ours until the exchange succeeds.
+            unsafe { last.as_ref().link.set(NonNull::new(top)) };
+            let order = if weakened!("give_back_publishes") { Relaxed } else { Release };
+            // Relaxed: only a count; it must come first, since the home may be
+            // gone after the exchange.
+            let waiting = this.waiting.fetch_add(count, Relaxed) + count;
+            let crossed = waiting / WAITING != (waiting - count) / WAITING;
+            // The runtime is kept by this clone, not by the home.
+            let schedule = crossed.then(|| this.schedule.clone());
+            // Release: the cells' contents go with them. Pairs with the Acquire in
+            // `take_returned` and the AcqRel in `close`. Acquire on failure: CLOSED
+            // publishes `left`. Pairs with the AcqRel in `close`.
+            match this.returned.compare_exchange_weak(top, first.as_ptr(), order, Acquire) {
+                Ok(_) => {
+                    if let Some(schedule) = schedule {
+                        schedule.cells_wait(home);
+                    }
+                    return;
+                }
+                Err(seen) => top = seen,
+            }
+        }
+    }
+}
+
+/// Frees cells whose home was closed before they came back.
+///
+/// # Safety
+/// 1. As [`Home::push_returned`].
+#[cold]
+unsafe fn free_late(home: NonNull<Home>, first: NonNull<Header>, count: usize) {
+    let mut next = first.as_ptr();
+    for _ in 0..count {
+        // SAFETY: 1.: the chain is ours and that long.
+        unsafe {
+            let cell = NonNull::new_unchecked(next);
+            next = next_returned(cell);
+            release_memory(cell);
+        }
+    }
+    if weakened!("late_return_counts") {
+        return;
+    }
+    // SAFETY: we freed that many.
+    unsafe { Home::count_down(home, count) };
+}
+
+/// The mark of a closed home: an address that no cell has.
+static CLOSED_MARK: u8 = 0;
+const CLOSED: NonNull<Header> = NonNull::from_ref(&CLOSED_MARK).cast();
+
+/// Whether this thread holds a core of the task's runtime: then the runtime
+/// cannot go away under it.
+#[inline]
+pub(crate) fn is_of_this_core(task: NonNull<Header>) -> bool {
+    let Some(here) = current::with(|current| current.home.get()) else { return false };
+    // SAFETY: the caller's reference keeps the task, the task its home.
+    let home = unsafe { task.as_ref() }.home;
+    // SAFETY: a held home is alive.
+    home == here || unsafe { ptr::addr_eq(home.as_ref().schedule(), here.as_ref().schedule()) }
+}
+
+/// Takes a cell home whose last reference is gone.
+///
+/// # Safety
+/// 1. The state said so, once, to the caller. 2. The output was dropped or
+///    taken, and so was the join waker.
+#[inline]
+pub(crate) unsafe fn free(cell: NonNull<Header>) {
+    // SAFETY: 1.: the cell is ours.
+    let home = unsafe { cell.as_ref() }.home;
+    let Some(here) = current::with(|current| current.home.get()) else {
+        // SAFETY: 1.; a chain of one.
+        return unsafe { Home::push_returned(home, cell, cell, 1) };
+    };
+    // SAFETY: this thread holds `here`, and no borrow of it is alive: none lives
+    // while other code runs.
+    let held = unsafe { here.as_ref().held() };
+    if here != home || held.closed {
+        // SAFETY: 1.
+        return unsafe { held.outbox.put(cell, home) };
+    }
+    // SAFETY: 1., and we hold its home.
+    unsafe { held.free(cell) };
+}
+
+impl Held {
+    #[inline]
+    fn allocate(&mut self, layout: Layout) -> NonNull<u8> {
+        let (layout, class) = classify(layout);
+        if let Some(class) = class
+            && let Some(memory) = self.free[class].pop()
+        {
+            self.kept_bytes -= layout.size();
+            return memory;
+        }
+        allocate_fresh(layout)
+    }
+
+    #[inline]
+    fn next_id(&mut self) -> Id {
+        let id = self.ids.next().unwrap_or_else(|| {
+            let start = ids::take(IDS);
+            self.ids = start + 1..start + IDS;
+            start
+        });
+        Id::new(NonZeroU64::new(id).expect("2^64 tasks were spawned"))
+    }
+
+    /// # Safety
+    /// 1. The cell is of this home, listed, and the caller's.
+    #[inline]
+    unsafe fn free(&mut self, cell: NonNull<Header>) {
+        // SAFETY: 1.
+        unsafe { self.tasks.remove(cell) };
+        self.live -= 1;
+        // SAFETY: 1.
+        let (layout, class) = classify(unsafe { cell.as_ref() }.vtable.layout);
+        match class {
+            Some(class) if self.kept_bytes + layout.size() <= KEPT_BYTES => {
+                self.kept_bytes += layout.size();
+                // SAFETY: 1.: the memory is ours, of that class, and nobody's.
+                unsafe { self.free[class].push(cell.cast()) };
+            }
+            // SAFETY: 1.
+            _ => unsafe { release_memory(cell) },
+        }
+    }
+}
+
+/// The layout to allocate for a cell, and its class if cells like it are recycled.
+#[inline(always)]
+fn classify(layout: Layout) -> (Layout, Option<usize>) {
+    let class = layout.size().saturating_sub(CLASS_SHIFT).div_ceil(CLASS_STEP);
+    if layout.align() > CLASS_ALIGN || class >= CLASSES || cfg!(blitz_loom) {
+        return (layout, None);
+    }
+    (class_layout(class), Some(class))
+}
+
+#[inline(always)]
+fn class_layout(class: usize) -> Layout {
+    Layout::from_size_align(class * CLASS_STEP + CLASS_SHIFT, CLASS_ALIGN)
+        .expect("a class is at most a kilobyte")
+}
+
+fn allocate_fresh(layout: Layout) -> NonNull<u8> {
+    // SAFETY: a cell has a header, so its size is not zero.
+    NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout))
+}
+
+/// # Safety
+/// 1. The cell is the caller's, and on no list.
+unsafe fn release_memory(cell: NonNull<Header>) {
+    // SAFETY: 1.
+    let (layout, _) = classify(unsafe { cell.as_ref() }.vtable.layout);
+    // Nothing in a header needs dropping, but model builds keep books about its
+    // atomics and cells.
+    #[cfg(blitz_loom)]
+    // SAFETY: 1.
+    unsafe {
+        cell.drop_in_place();
+    }
+    // SAFETY: 1., and it was allocated with that layout.
+    unsafe { dealloc(cell.as_ptr().cast(), layout) };
+}
+
+/// # Safety
+/// 1. The cell is the caller's, from a chain of returned ones.
+#[inline]
+unsafe fn next_returned(cell: NonNull<Header>) -> *mut Header {
+    // SAFETY: 1.
+    unsafe { cell.as_ref().link.get() }.map_or(ptr::null_mut(), NonNull::as_ptr)
+}
+
+/// Memory of one class, last in first out.
+struct FreeList {
+    first: Option<NonNull<Spare>>,
+}
+
+/// What free memory holds.
+struct Spare {
+    next: Option<NonNull<Spare>>,
+}
+
+impl FreeList {
+    const fn new() -> Self {
+        Self { first: None }
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<NonNull<u8>> {
+        let spare = self.first?;
+        // SAFETY: `push` wrote it, and the memory is the list's.
+        self.first = unsafe { spare.as_ref() }.next;
+        Some(spare.cast())
+    }
+
+    /// # Safety
+    /// 1. The memory is of this list's class, and given up.
+    #[inline]
+    unsafe fn push(&mut self, memory: NonNull<u8>) {
+        let spare = memory.cast::<Spare>();
+        // SAFETY: 1.: it is larger than a pointer, and aligned for one.
+        unsafe { spare.write(Spare { next: self.first }) };
+        self.first = Some(spare);
+    }
+
+    fn empty(&mut self, class: usize) {
+        while let Some(memory) = self.pop() {
+            // SAFETY: the list owned it, and its class says how it was allocated.
+            unsafe { dealloc(memory.as_ptr(), class_layout(class)) };
+        }
+    }
+}
+
+/// Cells of one other home, on their way there.
+struct Outbox {
+    home: Option<NonNull<Home>>,
+    ends: Option<(NonNull<Header>, NonNull<Header>)>,
+    count: usize,
+}
+
+impl Outbox {
+    const fn empty() -> Self {
+        Self { home: None, ends: None, count: 0 }
+    }
+
+    /// # Safety
+    /// 1. The cell is the caller's, of `home`, and given up.
+    unsafe fn put(&mut self, cell: NonNull<Header>, home: NonNull<Home>) {
+        if self.home != Some(home) {
+            self.send();
+            self.home = Some(home);
+        }
+        let first = self.ends.map(|(first, _)| first);
+        // SAFETY: 1.
+        unsafe { cell.as_ref().link.set(first) };
+        let last = self.ends.map_or(cell, |(_, last)| last);
+        self.ends = Some((cell, last));
+        self.count += 1;
+        if self.count >= BOX {
+            self.send();
+        }
+    }
+
+    fn send(&mut self) {
+        let Outbox { home, ends, count } = std::mem::replace(self, Self::empty());
+        if let (Some(home), Some((first, last))) = (home, ends) {
+            // SAFETY: `put` linked them, and gave them to us.
+            unsafe { Home::push_returned(home, first, last, count) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,235 @@
+//! Models of the way home, with real cells on a runtime that only counts.
+
+use std::{
+    future::{Ready, ready},
+    panic::Location,
+    ptr::NonNull,
+    sync::atomic::{AtomicUsize as Plain, Ordering::SeqCst},
+};
+
+use super::{Home, Origin, Schedule};
+use crate::engine::{
+    prim::{Arc, model, thread},
+    queue::inject::Inject,
+    work::{
+        current,
+        task::{cell::Task, handle::JoinHandle, poll},
+    },
+};
+
+/// A runtime that has an intake and no workers; it says on drop that its last
+/// home is gone.
+struct Nowhere {
+    intake: Inject<Task>,
+    gone: std::sync::Arc<Plain>,
+}
+
+impl Schedule for Nowhere {
+    fn place(&self, task: Task, _origin: Origin) {
+        // A closed intake gives the entry back, and dropping it is right.
+        drop(self.intake.push(task));
+    }
+
+    fn cells_wait(&self, _home: NonNull<Home>) {}
+}
+
+impl Drop for Nowhere {
+    fn drop(&mut self) {
+        // SeqCst: a test's book-keeping, outside of the model.
+        self.gone.fetch_add(1, SeqCst);
+    }
+}
+
+/// A pointer that may go to another thread.
+struct Carried<T>(T);
+// SAFETY: what is carried is a home or a cell, which the models hand over.
+unsafe impl<T> Send for Carried<T> {}
+
+fn world() -> (NonNull<Home>, std::sync::Arc<Plain>) {
+    let (home, _, gone) = world_with_intake();
+    (home, gone)
+}
+
+fn world_with_intake() -> (NonNull<Home>, std::sync::Arc<Nowhere>, std::sync::Arc<Plain>) {
+    let gone = std::sync::Arc::new(Plain::new(0));
+    let nowhere = std::sync::Arc::new(Nowhere { intake: Inject::new(), gone: gone.clone() });
+    (Home::new(nowhere.clone()), nowhere, gone)
+}
+
+/// A task that has run: only its `JoinHandle` is left of it.
+fn spent(home: NonNull<Home>) -> JoinHandle<()> {
+    // SAFETY: the test holds the home.
+    let (task, header) = unsafe { Home::spawn::<Ready<()>>(home, ready(()), Location::caller()) };
+    poll::run(task);
+    // SAFETY: the task's join reference.
+    unsafe { JoinHandle::new(header) }
+}
+
+/// What the holder does at the end.
+fn end(home: NonNull<Home>) {
+    // SAFETY: the test holds the home, and gives it up.
+    unsafe {
+        home.as_ref().refuse();
+        while let Some(task) = home.as_ref().next_to_stop() {
+            poll::stop(task);
+        }
+        Home::close(home);
+    }
+}
+
+#[test]
+fn cells_come_home_from_another_thread() {
+    model(|| {
+        let (home, gone) = world();
+        let handle = spent(home);
+        let other = thread::spawn(move || drop(handle));
+        // SAFETY: this thread holds the home.
+        unsafe { home.as_ref().sweep() };
+        other.join().unwrap();
+        // SAFETY: as above.
+        unsafe { home.as_ref().sweep() };
+        // SAFETY: as above.
+        assert_eq!(unsafe { home.as_ref().held() }.live, 0, "the cell did not come home");
+        end(home);
+        assert_eq!(gone.load(SeqCst), 1);
+    });
+}
+
+#[test]
+fn closing_against_a_late_return_frees_everything_once() {
+    model(|| {
+        let (home, gone) = world();
+        let handle = spent(home);
+        let other = thread::spawn(move || drop(handle));
+        end(home);
+        other.join().unwrap();
+        assert_eq!(gone.load(SeqCst), 1, "the home was not freed, or freed twice");
+    });
+}
+
+#[test]
+fn two_late_returns_free_the_home_once() {
+    model(|| {
+        let (home, gone) = world();
+        let handles = [spent(home), spent(home)];
+        end(home);
+        assert_eq!(gone.load(SeqCst), 0, "a home outlives nobody's cells");
+        let others = handles.map(|handle| thread::spawn(move || drop(handle)));
+        for other in others {
+            other.join().unwrap();
+        }
+        assert_eq!(gone.load(SeqCst), 1);
+    });
+}
+
+#[test]
+fn shutdown_against_wake_drops_the_future_once() {
+    model(|| {
+        let (home, nowhere, gone) = world_with_intake();
+        let drops = Arc::new(());
+        let future = {
+            let drops = drops.clone();
+            async move {
+                let _drops = drops;
+                std::future::pending::<()>().await;
+            }
+        };
+        // SAFETY: the test holds the home.
+        let (task, header) = unsafe { Home::spawn(home, future, Location::caller()) };
+        assert!(!poll::run(task));
+        // SAFETY: a reference of its own.
+        let waker = unsafe {
+            header.as_ref().state.add_ref();
+            crate::engine::work::task::waker::from_header(header)
+        };
+        // SAFETY: the task's join reference.
+        let handle = unsafe { JoinHandle::<()>::new(header) };
+        let other = thread::spawn(move || waker.wake());
+        // Shutdown, in the order of `pool/stop.rs`: homes, then the intake.
+        // SAFETY: the test holds the home.
+        unsafe { home.as_ref().refuse() };
+        // SAFETY: as above.
+        while let Some(task) = unsafe { home.as_ref().next_to_stop() } {
+            // SAFETY: the home keeps it.
+            unsafe { poll::stop(task) };
+        }
+        assert_eq!(Arc::strong_count(&drops), 1, "shutdown returned before the future was dropped");
+        nowhere.intake.close();
+        while let Some(task) = nowhere.intake.pop() {
+            drop(task);
+        }
+        // SAFETY: as above; given up.
+        unsafe { Home::close(home) };
+        other.join().unwrap();
+        drop((handle, nowhere));
+        assert_eq!(gone.load(SeqCst), 1);
+    });
+}
+
+#[test]
+fn a_cell_that_dies_on_a_foreign_core_comes_home() {
+    model(|| {
+        let (home, gone) = world();
+        let (foreign, foreign_gone) = world();
+        let handle = spent(home);
+        let foreign = Carried(foreign);
+        let other = thread::spawn(move || {
+            let foreign = foreign;
+            let Carried(foreign) = foreign;
+            current::with(|current| current.home.set(Some(foreign)));
+            drop(handle);
+            // SAFETY: this thread holds the foreign home.
+            unsafe { foreign.as_ref().sweep() };
+            current::with(|current| current.home.set(None));
+            end(foreign);
+        });
+        end(home);
+        other.join().unwrap();
+        assert_eq!(gone.load(SeqCst), 1);
+        assert_eq!(foreign_gone.load(SeqCst), 1);
+    });
+}
+
+#[cfg(not(blitz_loom))]
+#[test]
+fn cells_are_recycled_and_the_kept_bytes_are_bounded() {
+    let (home, gone) = world();
+    current::with(|current| current.home.set(Some(home)));
+    let first = spent(home);
+    let address = cell_of(&first);
+    drop(first);
+    let second = spent(home);
+    assert_eq!(cell_of(&second), address, "the cell was not recycled");
+    drop(second);
+    let many: Vec<_> = (0..20_000).map(|_| spent(home)).collect();
+    drop(many);
+    // SAFETY: this thread holds the home.
+    let kept = unsafe { home.as_ref().held() }.kept_bytes;
+    assert!(kept > 0 && kept <= super::KEPT_BYTES, "{kept}");
+    current::with(|current| current.home.set(None));
+    end(home);
+    assert_eq!(gone.load(SeqCst), 1);
+}
+
+#[cfg(not(blitz_loom))]
+fn cell_of(handle: &JoinHandle<()>) -> usize {
+    handle.header_address()
+}
+
+#[cfg(not(blitz_loom))]
+#[test]
+fn a_small_task_is_small() {
+    // Header, stage tag, and a future of 64 bytes.
+    struct Sized64([u64; 8]);
+    impl std::future::Future for Sized64 {
+        type Output = ();
+        fn poll(
+            self: std::pin::Pin<&mut Self>,
+            _: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<()> {
+            std::task::Poll::Ready(drop(self.0))
+        }
+    }
+    assert_eq!(size_of::<super::Header>(), 80);
+    assert!(size_of::<super::Cell<Sized64>>() <= 152);
+}

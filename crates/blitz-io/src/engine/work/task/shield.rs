@@ -1,0 +1,121 @@
+//! A section of a task that an abort does not interrupt.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use pin_project_lite::pin_project;
+
+use super::handle::TaskRef;
+use crate::engine::work::current;
+
+pin_project! {
+    /// Future for the [`shield`] function.
+    #[must_use = "futures do nothing unless you `.await` or poll them"]
+    #[derive(Debug)]
+    pub struct Shield<F> {
+        covered: Covered,
+        #[pin]
+        future: F,
+    }
+}
+
+/// Defers the abort of the current task from the first poll of `future` until it
+/// completes or is dropped.
+///
+/// An [`abort`](crate::task::JoinHandle::abort) that comes meanwhile takes effect
+/// at the next `.await` outside of every shield. Shields nest. Outside a task
+/// the function does nothing; polled by another task than before, the shield
+/// moves with the future.
+///
+/// A shield that is leaked ([`std::mem::forget`]) after its first poll leaves its
+/// task unabortable. The shutdown of a runtime drops shielded tasks all the same:
+/// it could not end otherwise.
+///
+/// # Panics
+///
+/// When polled inside 255 other shields.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::atomic::{AtomicBool, Ordering};
+/// use blitz_io::task;
+///
+/// static WRITTEN: AtomicBool = AtomicBool::new(false);
+///
+/// # blitz_io::run(async {
+/// let handle = task::spawn(async {
+///     task::shield(async {
+///         task::yield_now().await; // an abort does not end it here
+///         WRITTEN.store(true, Ordering::Relaxed);
+///     })
+///     .await;
+///     std::future::pending::<()>().await // but here
+/// });
+/// task::yield_now().await;
+/// handle.abort();
+/// # let aborted_before_its_first_poll = !WRITTEN.load(Ordering::Relaxed);
+/// assert!(handle.await.unwrap_err().is_cancelled());
+/// # let _ = aborted_before_its_first_poll;
+/// # });
+/// ```
+pub fn shield<F: Future>(future: F) -> Shield<F> {
+    Shield { covered: Covered(None), future }
+}
+
+/// The task that one shield covers now.
+#[derive(Debug)]
+struct Covered(Option<TaskRef>);
+
+impl std::fmt::Debug for TaskRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("TaskRef").field(&self.header().id).finish()
+    }
+}
+
+impl Covered {
+    /// Covers the task that is being polled, and no other.
+    fn follow(&mut self) {
+        let current = current::task();
+        if self.0.as_ref().map(TaskRef::as_ptr) == current {
+            return;
+        }
+        self.lift();
+        let Some(task) = current else { return };
+        // SAFETY: the current task is alive.
+        let task = unsafe { TaskRef::from_borrowed(task) };
+        if task.header().state.shield().is_err() {
+            panic!("255 shields cover this task already: shield a whole section, not each step");
+        }
+        self.0 = Some(task);
+    }
+
+    fn lift(&mut self) {
+        if let Some(task) = self.0.take() {
+            task.place(task.header().state.unshield());
+        }
+    }
+}
+
+impl Drop for Covered {
+    fn drop(&mut self) {
+        self.lift();
+    }
+}
+
+impl<F: Future> Future for Shield<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        this.covered.follow();
+        let polled = this.future.poll(cx);
+        if polled.is_ready() {
+            this.covered.lift();
+        }
+        polled
+    }
+}

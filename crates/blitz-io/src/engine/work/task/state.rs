@@ -1,0 +1,466 @@
+//! The word that says what a task is doing and who may touch it.
+//!
+//! ```text
+//!  63                        24 23       16 15       8 7 6 5 4 3 2 1 0
+//! +----------------------------+-----------+----------+-----------------+
+//! |       references (40)      | shield (8)|  unused  | s w j c n q x r |
+//! +----------------------------+-----------+----------+-----------------+
+//!  r RUNNING    x COMPLETE     q QUEUED       n NOTIFIED
+//!  c CANCELLED  j JOIN_INTEREST  w JOIN_WAKER  s STOPPED
+//! ```
+//! A task is *idle* while r, x and q are clear, and *detached* once j is.
+//!
+//! # Protocol
+//! ```text
+//!            wake 1                  take 2                 complete 5
+//!   idle ------------->  queued  ------------->  running  ------------> complete
+//!    ^                     ^                      |  |
+//!    |                     +---- woken meanwhile -+  |
+//!    +------------------------- rest 3 --------------+
+//! ```
+//! 1. `wake`: an idle task becomes queued and the caller must place it; a running
+//!    one is marked notified; a queued one gets nothing but our view of memory.
+//! 2. `take`: the thread that got the entry out of a queue makes it running.
+//! 3. `rest`: after `Pending` it is idle again, or queued if it was notified.
+//! 4. `cancel` marks; an idle task that no shield covers becomes queued, so that
+//!    a thread of its runtime drops the future. `stop` (shutdown) claims an idle
+//!    or queued task at once; the entry in the queue then finds nothing to do.
+//! 5. `complete`: the output is stored; life's reference goes afterwards.
+//!
+//! # Invariants
+//! - *One runner*: only the thread that set RUNNING clears it or sets COMPLETE.
+//! - *One entry*: QUEUED is set by one thread, which places the task once, and
+//!   cleared by the one thread that takes that entry out again.
+//! - *Memory*: it is freed by the one operation after which references are zero
+//!   and QUEUED is clear.
+//!
+//! # Rejected
+//! A wake that finds the task queued and only loads the word: the poller may
+//! then miss what was written before the wake (store-load on both sides). The
+//! exchange of the word for itself publishes it, and orders it before `take`.
+//!
+//! # Checked by
+//! `a_wake_that_finds_the_task_queued_is_seen_by_the_poll` (weakened as
+//! `wake_queued_publishes`), `a_wake_during_the_poll_is_not_lost` (weakened as
+//! `wake_running_notifies`, `rest_sees_notified`),
+//! `two_wakes_make_one_entry`, `abort_against_poll_drops_the_future_once`
+//! (weakened as `rest_sees_cancelled`), `abort_of_an_idle_task_against_a_wake_queues_once`,
+//! `stop_against_take_runs_once` (weakened as `take_sees_stop`),
+//! `the_last_reference_against_take_frees_once` (weakened as `free_waits_for_entry`),
+//! `completion_against_join_poll_wakes_or_is_seen` (weakened as `join_set_sees_complete`),
+//! `completion_against_handle_drop_drops_the_output_once`,
+//! `shield_against_abort_defers_and_delivers` (weakened as `unshield_delivers`).
+
+use crate::engine::prim::{
+    AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed},
+    weakened,
+};
+
+const RUNNING: u64 = 1;
+const COMPLETE: u64 = 1 << 1;
+const QUEUED: u64 = 1 << 2;
+const NOTIFIED: u64 = 1 << 3;
+const CANCELLED: u64 = 1 << 4;
+const JOIN_INTEREST: u64 = 1 << 5;
+const JOIN_WAKER: u64 = 1 << 6;
+const STOPPED: u64 = 1 << 7;
+
+const SHIELD_SHIFT: u32 = 16;
+const SHIELD_ONE: u64 = 1 << SHIELD_SHIFT;
+const SHIELD_MASK: u64 = 0xff << SHIELD_SHIFT;
+
+const REF_SHIFT: u32 = 24;
+const REF_ONE: u64 = 1 << REF_SHIFT;
+/// Half of what fits: room for every thread to notice before the count wraps.
+const REF_LIMIT: u64 = 1 << 63;
+
+/// Life and the `JoinHandle`.
+const AT_SPAWN: u64 = QUEUED | JOIN_INTEREST | 2 * REF_ONE;
+
+/// The state word of a task.
+pub(crate) struct State(AtomicU64);
+
+/// What the caller of a waking transition must do.
+#[must_use]
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Woken {
+    /// Place the task in a queue: it is queued now, by us.
+    Place,
+    /// Nothing.
+    Nothing,
+    /// Free the memory: ours was the last reference.
+    Free,
+}
+
+/// What the thread that took an entry out of a queue must do.
+#[must_use]
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// Poll the future.
+    Poll,
+    /// Drop the future and complete as cancelled.
+    Cancel,
+    /// Nothing: shutdown was here first.
+    Nothing,
+    /// Free the memory: shutdown was here first, and the entry was all that was left.
+    Free,
+}
+
+/// What the thread that polled must do after `Pending`.
+#[must_use]
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Rested {
+    /// Nothing: the task is idle and may be polled elsewhere by now.
+    Idle,
+    /// Place it again: it is queued.
+    Place,
+    /// It is still running: drop the future and complete as cancelled.
+    Cancel,
+}
+
+/// What the thread that completed a task must do besides giving up life.
+#[must_use]
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Completed {
+    /// Nobody will read the output: drop it.
+    pub(crate) drop_output: bool,
+    /// Take the join waker out and wake it.
+    pub(crate) wake_joiner: bool,
+}
+
+/// What the `JoinHandle` must do when it is dropped.
+#[must_use]
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Detached {
+    /// Nothing: its reference is given up too.
+    Gone,
+    /// The output is there and ours: drop it, then give up the reference.
+    DropOutput,
+    /// The waker is ours again: drop it, then give up the reference.
+    DropWaker,
+}
+
+/// How an attempt to change who owns the join waker ended.
+#[must_use]
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum JoinWaker {
+    /// Done.
+    Changed,
+    /// The task completed first; the output is there.
+    Complete,
+}
+
+/// The shield could not be counted.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TooManyShields;
+
+impl State {
+    /// A task that is about to be placed for the first time.
+    pub(crate) fn at_spawn() -> Self {
+        Self(AtomicU64::new(AT_SPAWN))
+    }
+
+    /// The word as it is now, for asserts and dumps.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        // Acquire: whoever sees COMPLETE may look at what completing wrote.
+        // Pairs with the AcqRel in `complete`.
+        Snapshot(self.0.load(Acquire))
+    }
+
+    /// Wakes; keeps the caller's reference, if it had one.
+    #[inline]
+    pub(crate) fn wake_by_ref(&self) -> Woken {
+        self.wake(0)
+    }
+
+    /// Wakes and gives up one reference in the same step.
+    #[inline]
+    pub(crate) fn wake_by_value(&self) -> Woken {
+        self.wake(REF_ONE)
+    }
+
+    #[inline]
+    fn wake(&self, given_up: u64) -> Woken {
+        self.update(|now| {
+            let next = now - given_up;
+            if now & COMPLETE != 0 {
+                let last = freeable(next) && given_up != 0;
+                return (if last { Woken::Free } else { Woken::Nothing }, next);
+            }
+            if now & RUNNING != 0 {
+                let mark = if weakened!("wake_running_notifies") { 0 } else { NOTIFIED };
+                return (Woken::Nothing, next | mark);
+            }
+            if now & QUEUED != 0 {
+                return (Woken::Nothing, next);
+            }
+            (Woken::Place, next | QUEUED)
+        })
+    }
+
+    /// Gives up a reference; `true` if the caller must free the memory.
+    #[inline]
+    #[must_use]
+    pub(crate) fn unref(&self) -> bool {
+        // AcqRel: what we did with the task happens before it is freed, by us
+        // or by whoever gives up the last reference. Pairs with itself and with
+        // the AcqRel in `take`.
+        let next = self.0.fetch_sub(REF_ONE, AcqRel) - REF_ONE;
+        freeable(next)
+    }
+
+    /// One more reference, made from one that the caller holds or borrows.
+    #[inline]
+    pub(crate) fn add_ref(&self) {
+        // Relaxed: the reference it was made from keeps the memory alive.
+        if self.0.fetch_add(REF_ONE, Relaxed) >= REF_LIMIT {
+            // 2^39 wakers were leaked; going on would free memory in use.
+            std::process::abort();
+        }
+    }
+
+    /// The entry is out of its queue: the task is running, in our hands.
+    #[inline]
+    pub(crate) fn take(&self) -> Taken {
+        self.update(|now| {
+            debug_assert!(now & QUEUED != 0, "took a task that was not queued: {now:#x}");
+            let next = now & !QUEUED;
+            let stopped = now & (RUNNING | COMPLETE) != 0 && !weakened!("take_sees_stop");
+            if stopped {
+                return (if freeable(next) { Taken::Free } else { Taken::Nothing }, next);
+            }
+            let duty = if must_cancel(now) { Taken::Cancel } else { Taken::Poll };
+            (duty, next | RUNNING)
+        })
+    }
+
+    /// The poll said `Pending`: idle, unless somebody wants more of the task.
+    #[inline]
+    pub(crate) fn rest(&self) -> Rested {
+        self.update(|now| {
+            debug_assert!(now & RUNNING != 0, "rested a task that was not running: {now:#x}");
+            if must_cancel(now) && !weakened!("rest_sees_cancelled") {
+                return (Rested::Cancel, now);
+            }
+            let next = now & !(RUNNING | NOTIFIED);
+            if now & NOTIFIED != 0 && !weakened!("rest_sees_notified") {
+                return (Rested::Place, next | QUEUED);
+            }
+            (Rested::Idle, next)
+        })
+    }
+
+    /// The poll said `Pending` after yielding: queued again in one step.
+    ///
+    /// A cancellation meanwhile is left for the next `take`.
+    #[inline]
+    pub(crate) fn rest_yielded(&self) {
+        const RUNNING_TO_QUEUED: u64 = QUEUED - RUNNING;
+        // AcqRel: publishes what the poll did to the next poller, which `take`s;
+        // and sees what wakers published that found the task running.
+        let before = self.0.fetch_add(RUNNING_TO_QUEUED, AcqRel);
+        debug_assert!(before & (RUNNING | QUEUED) == RUNNING, "yielded: {before:#x}");
+        if before & NOTIFIED != 0 {
+            // Relaxed: the task is ours until we place it; the queue publishes.
+            self.0.fetch_and(!NOTIFIED, Relaxed);
+        }
+    }
+
+    /// The output is stored; life's reference is still held.
+    #[inline]
+    pub(crate) fn complete(&self) -> Completed {
+        const RUNNING_TO_COMPLETE: u64 = COMPLETE - RUNNING;
+        // AcqRel: publishes the output. Pairs with the Acquire in `snapshot`; and
+        // sees the join waker, which `set_join_waker` published.
+        let before = self.0.fetch_add(RUNNING_TO_COMPLETE, AcqRel);
+        debug_assert!(before & (RUNNING | COMPLETE) == RUNNING, "completed: {before:#x}");
+        Completed {
+            drop_output: before & JOIN_INTEREST == 0,
+            wake_joiner: before & JOIN_WAKER != 0,
+        }
+    }
+
+    /// Whether life is the only reference and nobody waits: then the runner is
+    /// alone with the task, and may complete and free it without counting.
+    #[inline]
+    pub(crate) fn is_alone(&self) -> bool {
+        // Acquire: what others did before they gave up their references happened
+        // before. Pairs with the AcqRel in `unref` and `detach`.
+        let now = self.0.load(Acquire);
+        now >> REF_SHIFT == 1 && now & (JOIN_INTEREST | QUEUED | RUNNING) == RUNNING
+    }
+
+    /// Marks as complete a task that is alone. Shutdown may walk past it until
+    /// its home has it back, and must find it complete.
+    #[inline]
+    pub(crate) fn complete_alone(&self) {
+        // Relaxed: nobody can read the stage any more; the way home publishes.
+        self.0.store(COMPLETE, Relaxed);
+    }
+
+    /// Asks for cancellation; keeps the caller's reference.
+    pub(crate) fn cancel(&self) -> Woken {
+        self.update(|now| {
+            if now & COMPLETE != 0 {
+                return (Woken::Nothing, now);
+            }
+            let next = now | CANCELLED;
+            if now & (RUNNING | QUEUED) == 0 && must_cancel(next) {
+                return (Woken::Place, next | QUEUED);
+            }
+            (Woken::Nothing, next)
+        })
+    }
+
+    /// Shutdown: claims the task, shields or not; `true` if the caller now runs
+    /// it and must drop the future and complete it as cancelled. A task that is
+    /// running ends at the end of its poll.
+    #[must_use]
+    pub(crate) fn stop(&self) -> bool {
+        self.update(|now| {
+            if now & COMPLETE != 0 {
+                return (false, now);
+            }
+            let next = now | CANCELLED | STOPPED;
+            (now & RUNNING == 0, next | RUNNING)
+        })
+    }
+
+    /// Covers the task with one more shield.
+    pub(crate) fn shield(&self) -> Result<(), TooManyShields> {
+        self.update(|now| {
+            if now & SHIELD_MASK == SHIELD_MASK {
+                return (Err(TooManyShields), now);
+            }
+            (Ok(()), now + SHIELD_ONE)
+        })
+    }
+
+    /// Takes one shield away; an abort that waited for it is delivered.
+    pub(crate) fn unshield(&self) -> Woken {
+        self.update(|now| {
+            debug_assert!(now & SHIELD_MASK != 0, "unshielded once too often: {now:#x}");
+            let next = now - SHIELD_ONE;
+            let idle = now & (COMPLETE | RUNNING | QUEUED) == 0;
+            if idle && must_cancel(next) && !weakened!("unshield_delivers") {
+                return (Woken::Place, next | QUEUED);
+            }
+            (Woken::Nothing, next)
+        })
+    }
+
+    /// Gives the written join waker to whoever completes.
+    pub(crate) fn set_join_waker(&self) -> JoinWaker {
+        self.change_join_waker(|now| now | JOIN_WAKER)
+    }
+
+    /// Takes the join waker back, to replace it.
+    pub(crate) fn unset_join_waker(&self) -> JoinWaker {
+        self.change_join_waker(|now| now & !JOIN_WAKER)
+    }
+
+    fn change_join_waker(&self, change: impl Fn(u64) -> u64) -> JoinWaker {
+        self.update(|now| {
+            debug_assert!(now & JOIN_INTEREST != 0, "joined a detached task: {now:#x}");
+            if now & COMPLETE != 0 && !weakened!("join_set_sees_complete") {
+                return (JoinWaker::Complete, now);
+            }
+            (JoinWaker::Changed, change(now))
+        })
+    }
+
+    /// The `JoinHandle` goes away, with its reference if nothing else is to do.
+    #[inline]
+    pub(crate) fn detach(&self) -> Detached {
+        self.update(|now| {
+            debug_assert!(now & JOIN_INTEREST != 0, "detached twice: {now:#x}");
+            if now & COMPLETE != 0 {
+                // The waker belongs to the thread that completed, or is gone.
+                return (Detached::DropOutput, now & !JOIN_INTEREST);
+            }
+            if now & JOIN_WAKER != 0 {
+                return (Detached::DropWaker, now & !(JOIN_INTEREST | JOIN_WAKER));
+            }
+            // Life keeps the memory, so this reference is not the last.
+            (Detached::Gone, (now & !JOIN_INTEREST) - REF_ONE)
+        })
+    }
+
+    /// Replaces the word by what `step` makes of it; the exchange happens even
+    /// if the word stays the same, so that it always publishes and orders.
+    #[inline]
+    fn update<R>(&self, step: impl Fn(u64) -> (R, u64)) -> R {
+        // Relaxed: a guess; the exchange below confirms it.
+        let mut now = self.0.load(Relaxed);
+        loop {
+            let (duty, next) = step(now);
+            if weakened!("wake_queued_publishes") && next == now {
+                return duty;
+            }
+            // AcqRel: every transition sees what the ones before it published and
+            // publishes what its caller did. Each pairs with every other. Relaxed
+            // on failure: the word is only a better guess.
+            match self.0.compare_exchange_weak(now, next, AcqRel, Relaxed) {
+                Ok(_) => return duty,
+                Err(seen) => now = seen,
+            }
+        }
+    }
+}
+
+/// Whether nothing keeps the memory any more.
+#[inline]
+fn freeable(word: u64) -> bool {
+    word >> REF_SHIFT == 0 && (word & QUEUED == 0 || weakened!("free_waits_for_entry"))
+}
+
+/// Whether a cancellation was asked for and nothing holds it up.
+#[inline]
+fn must_cancel(word: u64) -> bool {
+    word & CANCELLED != 0 && (word & SHIELD_MASK == 0 || word & STOPPED != 0)
+}
+
+/// A look at the word.
+#[derive(Clone, Copy)]
+pub(crate) struct Snapshot(u64);
+
+impl Snapshot {
+    pub(crate) fn is_complete(self) -> bool {
+        self.0 & COMPLETE != 0
+    }
+
+    pub(crate) fn has_join_waker(self) -> bool {
+        self.0 & JOIN_WAKER != 0
+    }
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.snapshot().fmt(f)
+    }
+}
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names = [
+            (RUNNING, "running"),
+            (COMPLETE, "complete"),
+            (QUEUED, "queued"),
+            (NOTIFIED, "notified"),
+            (CANCELLED, "cancelled"),
+            (JOIN_INTEREST, "join-interest"),
+            (JOIN_WAKER, "join-waker"),
+            (STOPPED, "stopped"),
+        ];
+        let set = names.iter().filter(|(bit, _)| self.0 & bit != 0).map(|(_, name)| name);
+        f.debug_struct("State")
+            .field("flags", &set.collect::<Vec<_>>())
+            .field("shields", &((self.0 & SHIELD_MASK) >> SHIELD_SHIFT))
+            .field("references", &(self.0 >> REF_SHIFT))
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

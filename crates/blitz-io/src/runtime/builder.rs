@@ -1,0 +1,565 @@
+//! How a runtime is made.
+
+use std::{
+    fmt, io,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use super::{
+    Handle, Runtime, RuntimeFlavor,
+    context::Entered,
+    handle::{Id, Inner},
+    machine,
+};
+use crate::engine::{
+    pool::{Config, Pool},
+    threads::{Hook, Recipe},
+};
+
+/// Polls in a worker's tick, after which it looks after everything else: the
+/// design's figure.
+const TICK_POLLS: u32 = 128;
+
+/// Builds a runtime with custom configuration values.
+///
+/// Methods can be chained; [`build`](Self::build) ends the chain. Names and
+/// defaults are Tokio's, and where a knob has another meaning here its text says
+/// so.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::runtime::Builder;
+///
+/// let rt = Builder::new_multi_thread()
+///     .worker_threads(2)
+///     .thread_name("my-worker")
+///     .enable_all()
+///     .build()?;
+/// assert_eq!(rt.block_on(async { 1 + 1 }), 2);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct Builder {
+    flavor: RuntimeFlavor,
+    workers: Option<usize>,
+    name: Option<String>,
+    recipe: Recipe,
+    on_park: Option<Hook>,
+    on_unpark: Option<Hook>,
+    max_blocking_threads: usize,
+    keep_alive: Option<Duration>,
+    intake_interval: Option<u32>,
+    event_interval: u32,
+    max_io_events_per_tick: usize,
+    lifo_slot: bool,
+    lazy: bool,
+}
+
+impl Builder {
+    /// Returns a new builder with the current thread scheduler selected: no worker
+    /// threads, tasks run inside [`Runtime::block_on`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_current_thread().build()?;
+    /// rt.block_on(async { println!("on the main thread") });
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn new_current_thread() -> Builder {
+        Self::new(RuntimeFlavor::CurrentThread)
+    }
+
+    /// Returns a new builder with the multi thread scheduler selected.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread().build()?;
+    /// assert_eq!(rt.block_on(rt.spawn(async { 1 })).unwrap(), 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[cfg(feature = "rt-multi-thread")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "rt-multi-thread")))]
+    pub fn new_multi_thread() -> Builder {
+        Self::new(RuntimeFlavor::MultiThread)
+    }
+
+    fn new(flavor: RuntimeFlavor) -> Self {
+        let name: Arc<dyn Fn() -> String + Send + Sync> = Arc::new(|| "blitz-worker".to_owned());
+        Self {
+            flavor,
+            workers: None,
+            name: None,
+            recipe: Recipe { name, stack_size: None, on_start: None, on_stop: None },
+            on_park: None,
+            on_unpark: None,
+            max_blocking_threads: 512,
+            keep_alive: None,
+            intake_interval: None,
+            event_interval: TICK_POLLS,
+            max_io_events_per_tick: 1024,
+            lifo_slot: true,
+            lazy: false,
+        }
+    }
+
+    /// Enables both I/O and time drivers.
+    ///
+    /// Neither is part of this version; calls are accepted so that programs that
+    /// will need them compile today.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread().enable_all().build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn enable_all(&mut self) -> &mut Self {
+        self.enable_io();
+        self.enable_time()
+    }
+
+    /// Enables the I/O driver; see [`enable_all`](Self::enable_all).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread().enable_io().build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn enable_io(&mut self) -> &mut Self {
+        self
+    }
+
+    /// Enables the time driver; see [`enable_all`](Self::enable_all).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread().enable_time().build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn enable_time(&mut self) -> &mut Self {
+        self
+    }
+
+    /// Sets the number of worker threads the `Runtime` will use.
+    ///
+    /// Unset, it is `BLITZ_WORKER_THREADS`, else `TOKIO_WORKER_THREADS`, else the
+    /// number of processors that this process may use: by its affinity, and by its
+    /// cgroup's quota, rounded up. A current-thread runtime ignores it.
+    ///
+    /// # Panics
+    ///
+    /// If `val` is zero. [`build`](Self::build) refuses more than 32,768.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread().worker_threads(4).build()?;
+    /// assert_eq!(rt.metrics().num_workers(), 4);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn worker_threads(&mut self, val: usize) -> &mut Self {
+        assert!(
+            val > 0,
+            "Worker threads cannot be set to 0: leave it unset for one per processor, or use \
+             `Builder::new_current_thread`"
+        );
+        self.workers = Some(val);
+        self
+    }
+
+    /// Sets the most threads that blocking work may use: 512 unless set.
+    ///
+    /// The pool for blocking work is not part of this version; the value is kept
+    /// for it.
+    ///
+    /// # Panics
+    ///
+    /// If `val` is zero.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread().max_blocking_threads(8).build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    #[doc(alias = "max_threads")]
+    pub fn max_blocking_threads(&mut self, val: usize) -> &mut Self {
+        assert!(val > 0, "Max blocking threads cannot be set to 0: blocking work needs one");
+        self.max_blocking_threads = val;
+        self
+    }
+
+    /// Sets how long a thread for blocking work stays without work: 10 s unless
+    /// set. See [`max_blocking_threads`](Self::max_blocking_threads).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread()
+    ///     .thread_keep_alive(Duration::from_secs(1))
+    ///     .build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn thread_keep_alive(&mut self, duration: Duration) -> &mut Self {
+        self.keep_alive = Some(duration);
+        self
+    }
+
+    /// Sets the name of the runtime, which [`Handle::name`] gives back.
+    ///
+    /// # Panics
+    ///
+    /// If the name is empty or blank.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_current_thread().name("batch").build()?;
+    /// assert_eq!(rt.handle().name(), Some("batch"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn name(&mut self, val: impl Into<String>) -> &mut Self {
+        let name = val.into();
+        assert!(!name.trim().is_empty(), "runtime name shouldn't be empty: give one, or none");
+        self.name = Some(name);
+        self
+    }
+
+    /// Sets the name of threads spawned by the runtime: "blitz-worker" unless set.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread().thread_name("crunch").build()?;
+    /// let name = rt.spawn(async { std::thread::current().name().map(str::to_owned) });
+    /// assert_eq!(rt.block_on(name).unwrap().as_deref(), Some("crunch"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn thread_name(&mut self, val: impl Into<String>) -> &mut Self {
+        let name = val.into();
+        self.recipe.name = Arc::new(move || name.clone());
+        self
+    }
+
+    /// Sets a function used to generate the name of threads spawned by the runtime.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    ///
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread()
+    ///     .thread_name_fn(|| {
+    ///         static NEXT: AtomicUsize = AtomicUsize::new(0);
+    ///         format!("crunch-{}", NEXT.fetch_add(1, Ordering::Relaxed))
+    ///     })
+    ///     .build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn thread_name_fn<F>(&mut self, f: F) -> &mut Self
+    where
+        F: Fn() -> String + Send + Sync + 'static,
+    {
+        self.recipe.name = Arc::new(f);
+        self
+    }
+
+    /// Sets the stack size (in bytes) for worker threads: the system's default
+    /// unless set.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread()
+    ///     .thread_stack_size(4 * 1024 * 1024)
+    ///     .build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn thread_stack_size(&mut self, val: usize) -> &mut Self {
+        self.recipe.stack_size = Some(val);
+        self
+    }
+
+    /// Executes function `f` after each thread is started but before it starts
+    /// doing work.
+    ///
+    /// A panic in it is reported and ends there: the thread works all the same.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread()
+    ///     .on_thread_start(|| println!("thread started"))
+    ///     .build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn on_thread_start<F>(&mut self, f: F) -> &mut Self
+    where
+        F: Fn() + Send + Sync + 'static,
+    {
+        self.recipe.on_start = Some(Arc::new(f));
+        self
+    }
+
+    /// Executes function `f` before each thread stops; panics as in
+    /// [`on_thread_start`](Self::on_thread_start).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread()
+    ///     .on_thread_stop(|| println!("thread stopping"))
+    ///     .build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn on_thread_stop<F>(&mut self, f: F) -> &mut Self
+    where
+        F: Fn() + Send + Sync + 'static,
+    {
+        self.recipe.on_stop = Some(Arc::new(f));
+        self
+    }
+
+    /// Executes function `f` just before a worker sleeps; panics as in
+    /// [`on_thread_start`](Self::on_thread_start).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread()
+    ///     .on_thread_park(|| println!("going to sleep"))
+    ///     .build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn on_thread_park<F>(&mut self, f: F) -> &mut Self
+    where
+        F: Fn() + Send + Sync + 'static,
+    {
+        self.on_park = Some(Arc::new(f));
+        self
+    }
+
+    /// Executes function `f` just after a worker wakes up; panics as in
+    /// [`on_thread_start`](Self::on_thread_start).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread()
+    ///     .on_thread_unpark(|| println!("awake"))
+    ///     .build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn on_thread_unpark<F>(&mut self, f: F) -> &mut Self
+    where
+        F: Fn() + Send + Sync + 'static,
+    {
+        self.on_unpark = Some(Arc::new(f));
+        self
+    }
+
+    /// Sets the number of polls after which a worker looks into the intake first,
+    /// the queue of what comes from outside.
+    ///
+    /// Unset, it is tuned by the duration of polls, so that nothing waits there for
+    /// much longer than a millisecond while workers are busy.
+    ///
+    /// # Panics
+    ///
+    /// If `val` is zero.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread().global_queue_interval(31).build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn global_queue_interval(&mut self, val: u32) -> &mut Self {
+        assert!(val > 0, "global_queue_interval must be greater than 0: 1 looks before each poll");
+        self.intake_interval = Some(val);
+        self
+    }
+
+    /// Sets the number of polls in a worker's tick, after which it looks after
+    /// everything that is not a task: 128 unless set.
+    ///
+    /// # Panics
+    ///
+    /// If `val` is zero.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_current_thread().event_interval(31).build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn event_interval(&mut self, val: u32) -> &mut Self {
+        assert!(val > 0, "event_interval must be greater than 0: 1 looks after each poll");
+        self.event_interval = val;
+        self
+    }
+
+    /// Sets how many I/O events are taken per tick; kept for the I/O driver, which
+    /// is not part of this version.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread().max_io_events_per_tick(256).build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn max_io_events_per_tick(&mut self, capacity: usize) -> &mut Self {
+        self.max_io_events_per_tick = capacity;
+        self
+    }
+
+    /// Sets how many I/O events are taken in a tick that also runs tasks; kept for
+    /// the I/O driver, which is not part of this version.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt =
+    ///     blitz_io::runtime::Builder::new_multi_thread().max_io_events_per_busy_tick(64).build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn max_io_events_per_busy_tick(&mut self, capacity: usize) -> &mut Self {
+        self.max_io_events_per_tick = self.max_io_events_per_tick.max(capacity);
+        self
+    }
+
+    /// Disables the LIFO slot, in which the task that was woken last runs next.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread().disable_lifo_slot().build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn disable_lifo_slot(&mut self) -> &mut Self {
+        self.lifo_slot = false;
+        self
+    }
+
+    /// Starts the worker threads with the first task instead of in
+    /// [`build`](Self::build).
+    ///
+    /// The error of a thread that the system refuses then becomes a panic of that
+    /// first `spawn`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread().lazy_start().build()?;
+    /// assert_eq!(rt.block_on(rt.spawn(async { 1 })).unwrap(), 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn lazy_start(&mut self) -> &mut Self {
+        self.lazy = true;
+        self
+    }
+
+    /// Creates the configured `Runtime`.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses a worker thread (those that were started have ended
+    /// by then), or if [`worker_threads`](Self::worker_threads) asks for more than
+    /// 32,768.
+    ///
+    /// # Panics
+    ///
+    /// If the number of workers comes from an environment variable that does not
+    /// hold one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread().build()?;
+    /// rt.block_on(async {});
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn build(&mut self) -> io::Result<Runtime> {
+        let threaded = self.flavor == RuntimeFlavor::MultiThread;
+        let workers = if threaded { self.count_workers()? } else { 1 };
+        let pool = Pool::new(Config {
+            workers,
+            threaded,
+            lazy: self.lazy,
+            lifo_slot: self.lifo_slot,
+            intake_interval: self.intake_interval,
+            tick_polls: self.event_interval,
+            recipe: self.recipe.clone(),
+            on_park: self.on_park.clone(),
+            on_unpark: self.on_unpark.clone(),
+        });
+        let inner =
+            Arc::new(Inner { pool, flavor: self.flavor, id: Id::next(), name: self.name.clone() });
+        inner.pool.surround(entering(Arc::downgrade(&inner)));
+        let runtime = Runtime::from_handle(Handle { inner });
+        if threaded && !self.lazy {
+            // On an error the drop of `runtime` ends what was started.
+            runtime.handle().inner.pool.start()?;
+        }
+        Ok(runtime)
+    }
+
+    #[track_caller]
+    fn count_workers(&self) -> io::Result<usize> {
+        let Some(workers) = self.workers else {
+            return match machine::workers() {
+                Ok(workers) => Ok(workers.count),
+                Err(error) => panic!("{error}"),
+            };
+        };
+        if workers > machine::MAX_WORKERS {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!(
+                    "{workers} worker threads are more than the limit of {}: ask for about one \
+                     per processor",
+                    machine::MAX_WORKERS
+                ),
+            ));
+        }
+        Ok(workers)
+    }
+}
+
+/// What each worker thread lives inside of: its runtime is the current one.
+fn entering(inner: Weak<Inner>) -> Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync> {
+    Arc::new(move |life| {
+        // A runtime that is gone before its thread came up has nothing for it to
+        // find; the thread only has to end its core.
+        let _entered = inner.upgrade().map(Entered::new);
+        life();
+    })
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("flavor", &self.flavor)
+            .field("worker_threads", &self.workers)
+            .field("name", &self.name)
+            .field("max_blocking_threads", &self.max_blocking_threads)
+            .field("thread_keep_alive", &self.keep_alive)
+            .field("thread_stack_size", &self.recipe.stack_size)
+            .field("global_queue_interval", &self.intake_interval)
+            .field("event_interval", &self.event_interval)
+            .finish_non_exhaustive()
+    }
+}

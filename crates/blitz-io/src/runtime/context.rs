@@ -1,0 +1,154 @@
+//! Which runtime the code on this thread belongs to.
+
+use std::{fmt, marker::PhantomData, sync::Arc};
+
+use super::handle::{Handle, Inner};
+use crate::engine::work::current;
+
+/// Runtime context guard.
+///
+/// Returned by [`Runtime::enter`](super::Runtime::enter) and [`Handle::enter`].
+/// While it lives, [`Handle::current`] and [`spawn`](crate::spawn) on this thread
+/// mean its runtime. Guards must be dropped in the reverse order of entering.
+///
+/// # Examples
+///
+/// ```
+/// let rt = blitz_io::runtime::Runtime::new()?;
+/// let guard = rt.enter();
+/// let handle = blitz_io::spawn(async { 7 });
+/// drop(guard);
+/// assert_eq!(rt.block_on(handle).unwrap(), 7);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[must_use = "Creating and dropping a guard does nothing"]
+pub struct EnterGuard<'a> {
+    entered: Entered,
+    handle: PhantomData<&'a Handle>,
+}
+
+impl EnterGuard<'_> {
+    pub(crate) fn new(inner: &Arc<Inner>) -> Self {
+        Self { entered: Entered::new(inner.clone()), handle: PhantomData }
+    }
+}
+
+impl fmt::Debug for EnterGuard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EnterGuard").field("depth", &self.entered.depth).finish()
+    }
+}
+
+/// The runtime is this thread's current one until this is dropped. If it is
+/// leaked instead, so is one reference to the runtime: nothing dangles.
+pub(crate) struct Entered {
+    before: *const (),
+    depth: usize,
+}
+
+impl Entered {
+    pub(crate) fn new(inner: Arc<Inner>) -> Self {
+        current::with(|current| {
+            let depth = current.depth.get() + 1;
+            current.depth.set(depth);
+            Self { before: current.entered.replace(Arc::into_raw(inner).cast()), depth }
+        })
+    }
+}
+
+impl Drop for Entered {
+    #[track_caller]
+    fn drop(&mut self) {
+        let left = current::with(|current| {
+            if current.depth.get() != self.depth {
+                return None;
+            }
+            current.depth.set(self.depth - 1);
+            Some(current.entered.replace(self.before))
+        });
+        match left {
+            // SAFETY: `new` made it with `into_raw`, and it was in our place.
+            Some(inner) => drop(unsafe { Arc::from_raw(inner.cast::<Inner>()) }),
+            None if std::thread::panicking() => {}
+            None => panic!(
+                "`EnterGuard` values dropped out of order: guards returned by `Handle::enter` \
+                 must be dropped in the reverse order in which they were acquired"
+            ),
+        }
+    }
+}
+
+/// Calls `f` with the runtime of this thread.
+#[inline]
+pub(crate) fn with_current<R>(f: impl FnOnce(&Arc<Inner>) -> R) -> Result<R, TryCurrentError> {
+    let entered = current::with(|current| current.entered.get()).cast::<Inner>();
+    if entered.is_null() {
+        return Err(TryCurrentError(()));
+    }
+    // SAFETY: it came from `Arc::into_raw`, and whoever entered keeps it until it
+    // leaves, on this thread. `ManuallyDrop`: the reference is not ours.
+    let inner = std::mem::ManuallyDrop::new(unsafe { Arc::from_raw(entered) });
+    // `f` may leave that context (it runs on this thread), so it gets its own
+    // reference only where it clones one; it must not leave while borrowing.
+    Ok(f(&inner))
+}
+
+/// Error returned by [`Handle::try_current`] when no runtime has been started.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::runtime::Handle;
+///
+/// let error = Handle::try_current().unwrap_err();
+/// assert!(error.is_missing_context());
+/// ```
+pub struct TryCurrentError(());
+
+impl TryCurrentError {
+    /// Returns true if the call failed because there is no runtime on this thread.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use blitz_io::runtime::Handle;
+    /// assert!(Handle::try_current().unwrap_err().is_missing_context());
+    /// ```
+    pub fn is_missing_context(&self) -> bool {
+        true
+    }
+
+    /// Returns true if the call failed because this thread's context is gone.
+    ///
+    /// That never happens here: the context needs no destructor and is there until
+    /// the thread's very end.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use blitz_io::runtime::Handle;
+    /// assert!(!Handle::try_current().unwrap_err().is_thread_local_destroyed());
+    /// ```
+    pub fn is_thread_local_destroyed(&self) -> bool {
+        false
+    }
+}
+
+impl fmt::Debug for TryCurrentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TryCurrentError(NoContext)")
+    }
+}
+
+impl fmt::Display for TryCurrentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The second half is what Tokio says, for those who search for it.
+        f.write_str(
+            "no runtime on this thread: call this inside `Runtime::block_on` or a spawned task, \
+             or after `Handle::enter` (there is no reactor running, must be called from the \
+             context of a Tokio 1.x runtime)",
+        )
+    }
+}
+
+impl std::error::Error for TryCurrentError {}

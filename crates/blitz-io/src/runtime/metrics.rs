@@ -1,0 +1,261 @@
+//! What a runtime counted.
+
+use std::{fmt, time::Duration};
+
+use super::Handle;
+use crate::engine::pool::counters::Counters;
+
+/// Handle to the runtime's metrics.
+///
+/// Every figure is read from counters that the workers keep for themselves, so
+/// reading costs them nothing. Figures of different workers are read one after
+/// the other and need not be of the same moment.
+///
+/// # Examples
+///
+/// ```
+/// # blitz_io::run(async {
+/// let metrics = blitz_io::runtime::Handle::current().metrics();
+/// blitz_io::spawn(async {}).await.unwrap();
+/// let polls: u64 = (0..metrics.num_workers()).map(|w| metrics.worker_poll_count(w)).sum();
+/// assert!(polls >= 1);
+/// # });
+/// ```
+#[derive(Clone)]
+pub struct RuntimeMetrics {
+    handle: Handle,
+}
+
+macro_rules! worker_counters {
+    ($($(#[doc = $doc:literal])+ $name:ident: $field:ident,)+) => {
+        $(
+            $(#[doc = $doc])+
+            ///
+            /// # Panics
+            ///
+            /// If `worker` is not below [`num_workers`](Self::num_workers).
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// # blitz_io::run(async {
+            /// let metrics = blitz_io::runtime::Handle::current().metrics();
+            #[doc = concat!("let figure: u64 = metrics.", stringify!($name), "(0);")]
+            /// println!("{figure}");
+            /// # });
+            /// ```
+            #[track_caller]
+            pub fn $name(&self, worker: usize) -> u64 {
+                self.counters(worker).$field.get()
+            }
+        )+
+    };
+}
+
+impl RuntimeMetrics {
+    pub(crate) fn new(handle: Handle) -> Self {
+        Self { handle }
+    }
+
+    /// Returns the number of worker threads used by the runtime; 1 on a
+    /// current-thread runtime.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread().worker_threads(2).build()?;
+    /// assert_eq!(rt.metrics().num_workers(), 2);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn num_workers(&self) -> usize {
+        self.handle.inner.pool.remotes.len()
+    }
+
+    /// Returns the current number of alive tasks in the runtime: spawned and not
+    /// completed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Runtime::new()?;
+    /// assert_eq!(rt.metrics().num_alive_tasks(), 0);
+    /// let task = rt.spawn(std::future::pending::<()>());
+    /// assert_eq!(rt.metrics().num_alive_tasks(), 1);
+    /// # drop(task);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn num_alive_tasks(&self) -> usize {
+        let pool = &self.handle.inner.pool;
+        // Completed first: a task that ends between the readings is counted as
+        // alive, and never as less than nothing.
+        let completed: u64 = pool.counters().map(|counters| counters.completed.get()).sum();
+        let completed = completed + pool.outside_counters.completed();
+        let spawned: u64 = pool.counters().map(|counters| counters.spawned.get()).sum();
+        let spawned = spawned + pool.outside_counters.spawned();
+        usize::try_from(spawned.saturating_sub(completed)).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the number of tasks ever spawned onto the runtime.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # blitz_io::run(async {
+    /// let metrics = blitz_io::runtime::Handle::current().metrics();
+    /// blitz_io::spawn(async {}).await.unwrap();
+    /// assert_eq!(metrics.spawned_tasks_count(), 1);
+    /// # });
+    /// ```
+    pub fn spawned_tasks_count(&self) -> u64 {
+        let pool = &self.handle.inner.pool;
+        let spawned: u64 = pool.counters().map(|counters| counters.spawned.get()).sum();
+        spawned + pool.outside_counters.spawned()
+    }
+
+    /// Returns the number of tasks currently scheduled in the runtime's intake, the
+    /// queue for what comes from outside of the workers or does not fit into
+    /// theirs.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Runtime::new()?;
+    /// assert_eq!(rt.metrics().global_queue_depth(), 0);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn global_queue_depth(&self) -> usize {
+        self.handle.inner.pool.intake.len()
+    }
+
+    /// Returns the number of tasks currently scheduled in the given worker's local
+    /// queue.
+    ///
+    /// # Panics
+    ///
+    /// If `worker` is not below [`num_workers`](Self::num_workers).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Runtime::new()?;
+    /// assert_eq!(rt.metrics().worker_local_queue_depth(0), 0);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn worker_local_queue_depth(&self, worker: usize) -> usize {
+        let remote = self.remote(worker);
+        remote.thief.len() as usize + usize::from(!remote.lifo.is_empty())
+    }
+
+    /// Returns the number of times that tasks were scheduled from outside of the
+    /// runtime's workers.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Runtime::new()?;
+    /// rt.block_on(rt.spawn(async {})).unwrap();
+    /// assert_eq!(rt.metrics().remote_schedule_count(), 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn remote_schedule_count(&self) -> u64 {
+        self.handle.inner.pool.outside_counters.placed()
+    }
+
+    /// Returns the time the given worker has spent finding and running tasks.
+    ///
+    /// It is brought up to date every few dozen polls, and when the worker sleeps.
+    ///
+    /// # Panics
+    ///
+    /// If `worker` is not below [`num_workers`](Self::num_workers).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # blitz_io::run(async {
+    /// let metrics = blitz_io::runtime::Handle::current().metrics();
+    /// println!("busy for {:?}", metrics.worker_total_busy_duration(0));
+    /// # });
+    /// ```
+    #[track_caller]
+    pub fn worker_total_busy_duration(&self, worker: usize) -> Duration {
+        Duration::from_nanos(self.counters(worker).busy_ns.get())
+    }
+
+    /// Returns the number of times the given worker parked and unparked: odd while
+    /// it sleeps.
+    ///
+    /// # Panics
+    ///
+    /// If `worker` is not below [`num_workers`](Self::num_workers).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # blitz_io::run(async {
+    /// let metrics = blitz_io::runtime::Handle::current().metrics();
+    /// println!("{}", if metrics.worker_park_unpark_count(0) % 2 == 1 { "asleep" } else { "awake" });
+    /// # });
+    /// ```
+    #[track_caller]
+    pub fn worker_park_unpark_count(&self, worker: usize) -> u64 {
+        let counters = self.counters(worker);
+        let unparked = counters.unparked.get();
+        unparked + counters.parked.get().max(unparked)
+    }
+
+    worker_counters! {
+        /// Returns the total number of times the given worker went to sleep.
+        worker_park_count: parked,
+        /// Returns the number of times the given worker unparked but performed no
+        /// work before parking again.
+        worker_noop_count: idle_wakeups,
+        /// Returns the number of tasks the given worker has polled.
+        worker_poll_count: polled,
+        /// Returns the number of tasks the given worker stole from other workers.
+        worker_steal_count: stolen,
+        /// Returns the number of times the given worker stole from another one.
+        worker_steal_operations: steals,
+        /// Returns the number of tasks scheduled from within the runtime on the
+        /// given worker.
+        worker_local_schedule_count: placed,
+        /// Returns the number of times the given worker's local queue was full and
+        /// half of it moved to the intake.
+        worker_overflow_count: overflows,
+        /// Returns the number of entries the given worker pushed onto its local queue.
+        worker_push_count: pushed,
+        /// Returns the number of entries the given worker popped from its local queue.
+        worker_pop_count: popped,
+        /// Returns the number of tasks the given worker took from its LIFO slot.
+        worker_lifo_hit_count: lifo_hits,
+        /// Returns the number of batches the given worker fetched from the intake.
+        worker_batch_fetch_count: batch_fetches,
+        /// Returns the number of sleeping workers the given worker has woken.
+        worker_wakeup_count: wakeups_sent,
+    }
+
+    #[track_caller]
+    fn remote(&self, worker: usize) -> &crate::engine::pool::core::Remote {
+        let workers = self.num_workers();
+        match self.handle.inner.pool.remotes.get(worker) {
+            Some(remote) => remote,
+            None => panic!("there is no worker {worker}: this runtime has {workers}, from 0 on"),
+        }
+    }
+
+    #[track_caller]
+    fn counters(&self, worker: usize) -> &Counters {
+        &self.remote(worker).counters
+    }
+}
+
+impl fmt::Debug for RuntimeMetrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RuntimeMetrics")
+            .field("num_workers", &self.num_workers())
+            .field("num_alive_tasks", &self.num_alive_tasks())
+            .field("global_queue_depth", &self.global_queue_depth())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,70 @@
+//! The runtime: what runs tasks.
+//!
+//! A [`Runtime`] owns a scheduler and its threads. [`Builder`] makes one,
+//! [`Handle`] is a reference to one that can be cloned and sent anywhere, and
+//! code that runs inside one finds it by [`Handle::current`].
+//!
+//! Two flavours:
+//!
+//! - *multi-thread* ([`Builder::new_multi_thread`], [`Runtime::new`]): workers
+//!   that share their tasks by stealing; [`Runtime::block_on`] runs its future on
+//!   the caller's thread.
+//! - *current-thread* ([`Builder::new_current_thread`]): no threads; tasks run
+//!   inside [`Runtime::block_on`], in the order in which they became ready.
+//!
+//! # Examples
+//!
+//! ```
+//! use blitz_io::runtime::Runtime;
+//!
+//! let rt = Runtime::new()?;
+//! let sum = rt.block_on(async {
+//!     let parts: Vec<_> = (0..4).map(|n| blitz_io::spawn(async move { n * n })).collect();
+//!     let mut sum = 0;
+//!     for part in parts {
+//!         sum += part.await.unwrap();
+//!     }
+//!     sum
+//! });
+//! assert_eq!(sum, 14);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+mod builder;
+pub(crate) mod context;
+mod handle;
+#[doc(hidden)]
+pub mod machine;
+mod metrics;
+#[allow(clippy::module_inception, reason = "the runtime's own file")]
+mod runtime;
+
+pub use self::{
+    builder::Builder,
+    context::{EnterGuard, TryCurrentError},
+    handle::{Handle, Id, RuntimeFlavor},
+    metrics::RuntimeMetrics,
+    runtime::Runtime,
+};
+
+/// Returns the index of the worker that the calling code runs on, if it runs on one.
+///
+/// Workers of a runtime are numbered from zero; on a current-thread runtime the
+/// thread inside [`Runtime::block_on`] is worker 0. Everywhere else the answer is
+/// `None`: on the caller's thread of a multi-thread `block_on`, and in
+/// [`Handle::block_on`].
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::runtime;
+///
+/// assert_eq!(runtime::worker_index(), None);
+/// blitz_io::run(async {
+///     let index = blitz_io::spawn(async { runtime::worker_index() }).await.unwrap();
+///     assert!(index.is_some());
+/// });
+/// ```
+pub fn worker_index() -> Option<usize> {
+    crate::engine::pool::current::core_index()
+}

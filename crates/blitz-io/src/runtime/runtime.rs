@@ -1,0 +1,232 @@
+//! The owner of a runtime: where it begins, and where it ends.
+
+use std::{fmt, future::Future, io, time::Duration};
+
+use super::{Builder, EnterGuard, Handle, RuntimeFlavor, RuntimeMetrics, context::Entered};
+use crate::{
+    engine::pool::drive::{self, NoBlocking},
+    task::JoinHandle,
+};
+
+/// The blitz-io runtime.
+///
+/// # Shutdown
+///
+/// Dropping it stops the runtime: each worker finishes the poll it is in, then
+/// every task that is left is dropped, exactly once, and all threads are joined.
+/// The drop waits for that. [`shutdown_timeout`](Self::shutdown_timeout) waits for
+/// so long and no longer, [`shutdown_background`](Self::shutdown_background) not
+/// at all. Tasks spawned afterwards through a [`Handle`] are cancelled at once.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::runtime::Runtime;
+///
+/// let rt = Runtime::new()?;
+/// rt.block_on(async {
+///     assert_eq!(blitz_io::spawn(async { 1 + 1 }).await.unwrap(), 2);
+/// });
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct Runtime {
+    handle: Handle,
+    /// Nobody has begun to shut it down.
+    running: bool,
+}
+
+impl Runtime {
+    pub(crate) fn from_handle(handle: Handle) -> Self {
+        Self { handle, running: true }
+    }
+
+    /// Creates a new runtime instance with default configuration values: the
+    /// multi-thread flavor, with as many workers as this process may use
+    /// processors.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses a thread.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Runtime::new()?;
+    /// assert_eq!(rt.block_on(async { 1 }), 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[cfg(feature = "rt-multi-thread")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "rt-multi-thread")))]
+    pub fn new() -> io::Result<Self> {
+        Builder::new_multi_thread().enable_all().build()
+    }
+
+    /// Returns a handle to the runtime's spawner.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Runtime::new()?;
+    /// rt.handle().spawn(async { println!("on a worker") });
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Spawns a future onto the runtime; see [`Handle::spawn`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Runtime::new()?;
+    /// let handle = rt.spawn(async { 7 });
+    /// assert_eq!(rt.block_on(handle).unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.handle.spawn(future)
+    }
+
+    /// Runs a future to completion on the runtime. This is the runtime's entry
+    /// point.
+    ///
+    /// The future runs on the calling thread; what it spawns runs on the workers,
+    /// or, on a current-thread runtime, on this thread between its polls. Several
+    /// threads may call this at once; on a current-thread runtime one of them runs
+    /// the tasks.
+    ///
+    /// # Panics
+    ///
+    /// If the future panics, or if called inside an asynchronous context.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_current_thread().build()?;
+    /// let answer = rt.block_on(async { blitz_io::spawn(async { 42 }).await.unwrap() });
+    /// assert_eq!(answer, 42);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        let _entered = self.handle.enter_blocking();
+        match self.handle.inner.flavor {
+            RuntimeFlavor::CurrentThread => drive::drive(&self.handle.inner.pool, future),
+            RuntimeFlavor::MultiThread => drive::wait_for(future),
+        }
+    }
+
+    /// Enters the runtime context; see [`Handle::enter`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Runtime::new()?;
+    /// let _guard = rt.enter();
+    /// let handle = blitz_io::spawn(async { 1 });
+    /// assert_eq!(rt.block_on(handle).unwrap(), 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn enter(&self) -> EnterGuard<'_> {
+        self.handle.enter()
+    }
+
+    /// Shuts down the runtime, waiting for at most `duration` for all workers to
+    /// end.
+    ///
+    /// A worker that is inside a poll for longer is left to itself; it ends after
+    /// that poll.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let rt = blitz_io::runtime::Runtime::new()?;
+    /// rt.spawn(std::future::pending::<()>());
+    /// rt.shutdown_timeout(Duration::from_millis(100));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn shutdown_timeout(mut self, duration: Duration) {
+        self.shut_down(Some(duration));
+    }
+
+    /// Shuts down the runtime, without waiting for any worker to end.
+    ///
+    /// Unlike a drop it may be called inside an asynchronous context.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::runtime::Runtime;
+    ///
+    /// let rt = Runtime::new()?;
+    /// rt.block_on(async {
+    ///     let inner = Runtime::new().unwrap();
+    ///     inner.shutdown_background(); // dropping it here would panic
+    /// });
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn shutdown_background(self) {
+        self.shutdown_timeout(Duration::ZERO);
+    }
+
+    /// Returns a view that lets you get information about how the runtime is
+    /// performing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread().worker_threads(3).build()?;
+    /// assert_eq!(rt.metrics().num_workers(), 3);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn metrics(&self) -> RuntimeMetrics {
+        self.handle.metrics()
+    }
+
+    /// Stops, and waits: for ever if there is no time-out.
+    fn shut_down(&mut self, timeout: Option<Duration>) {
+        if !std::mem::replace(&mut self.running, false) {
+            return;
+        }
+        let pool = &self.handle.inner.pool;
+        {
+            // Tasks that are dropped on this thread find their runtime.
+            let _entered = Entered::new(self.handle.inner.clone());
+            pool.stop();
+        }
+        if timeout == Some(Duration::ZERO) {
+            return;
+        }
+        if !NoBlocking::is_allowed_to_block() {
+            if std::thread::panicking() {
+                return;
+            }
+            panic!(
+                "Cannot drop a runtime in a context where blocking is not allowed: this happens \
+                 when a runtime is dropped from within an asynchronous context; call \
+                 `shutdown_background`, or drop it on another thread"
+            );
+        }
+        pool.join(timeout);
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        self.shut_down(None);
+    }
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime").field("handle", &self.handle).finish_non_exhaustive()
+    }
+}

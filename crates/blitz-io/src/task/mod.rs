@@ -1,0 +1,35 @@
+//! Tasks: spawned futures that run by themselves.
+//!
+//! [`spawn`] starts one and answers with a [`JoinHandle`], which can be awaited
+//! for its output, or dropped: the task goes on. A task ends when its future
+//! completes or panics, when it is [aborted](JoinHandle::abort), or with its
+//! runtime. [`shield`] keeps an abort away from a section, [`yield_now`] lets
+//! others run.
+//!
+//! # Examples
+//!
+//! ```
+//! use blitz_io::task;
+//!
+//! # blitz_io::run(async {
+//! let handle = task::spawn(async {
+//!     task::yield_now().await;
+//!     "done"
+//! });
+//! assert_eq!(handle.await.unwrap(), "done");
+//! # });
+//! ```
+
+mod spawn;
+mod yield_now;
+
+pub use self::{
+    spawn::{id, spawn, try_id},
+    yield_now::yield_now,
+};
+pub use crate::engine::work::task::{
+    cell::Id,
+    error::JoinError,
+    handle::{AbortHandle, JoinHandle},
+    shield::{Shield, shield},
+};
