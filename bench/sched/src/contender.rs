@@ -1,0 +1,146 @@
+//! What a workload may ask of a runtime, and each contender's answer.
+//!
+//! The trait is as small as the rows allow. A contender is always driven the way its
+//! own documentation drives it; there is no tuning on either side.
+
+use std::future::Future;
+
+/// A runtime under test. One is built in each child process.
+pub(crate) trait Contender: Sized + 'static {
+    /// What `spawn` returns.
+    type Task<T: Send + 'static>: Send + 'static;
+
+    fn build(workers: usize) -> Self;
+
+    /// Runs a future on the calling thread, which is not one of the workers.
+    fn block_on<F: Future>(&self, future: F) -> F::Output;
+
+    /// Spawns onto the runtime around the caller: inside `block_on` this is a spawn
+    /// from outside the pool, inside a task it is one from a worker.
+    fn spawn<F>(future: F) -> Self::Task<F::Output>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static;
+
+    fn join<T: Send + 'static>(task: Self::Task<T>) -> impl Future<Output = T> + Send;
+
+    /// Lets the task run without anybody waiting for it.
+    fn detach<T: Send + 'static>(task: Self::Task<T>);
+
+    fn yield_now() -> impl Future<Output = ()> + Send;
+
+    /// Spawns `work` and waits for it, so that all it does is done by a worker.
+    fn on_a_worker<F>(&self, work: F) -> F::Output
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        self.block_on(async { Self::join(Self::spawn(work)).await })
+    }
+}
+
+/// blitz-io has Tokio's names, so one text is both adapters.
+macro_rules! with_tokios_names {
+    ($contender:ident, $runtime:ident $(, $drivers:ident)?) => {
+        pub(crate) struct $contender(::$runtime::runtime::Runtime);
+
+        impl Contender for $contender {
+            type Task<T: Send + 'static> = ::$runtime::task::JoinHandle<T>;
+
+            fn build(workers: usize) -> Self {
+                let mut builder = ::$runtime::runtime::Builder::new_multi_thread();
+                builder.worker_threads(workers);
+                $(builder.$drivers();)?
+                Self(builder.build().expect("cannot build the runtime"))
+            }
+
+            fn block_on<F: Future>(&self, future: F) -> F::Output {
+                self.0.block_on(future)
+            }
+
+            fn spawn<F>(future: F) -> Self::Task<F::Output>
+            where
+                F: Future<Output: Send + 'static> + Send + 'static,
+            {
+                ::$runtime::spawn(future)
+            }
+
+            async fn join<T: Send + 'static>(task: Self::Task<T>) -> T {
+                task.await.expect("a task of the workload panicked")
+            }
+
+            fn detach<T: Send + 'static>(task: Self::Task<T>) {
+                drop(task);
+            }
+
+            fn yield_now() -> impl Future<Output = ()> + Send {
+                ::$runtime::task::yield_now()
+            }
+        }
+    };
+}
+
+// As `#[tokio::main]` builds it: with the I/O and time drivers.
+with_tokios_names!(Tokio, tokio, enable_all);
+// Without drivers: its last worker to sleep then waits on a lock, not in epoll.
+with_tokios_names!(TokioBare, tokio);
+#[cfg(feature = "blitz")]
+with_tokios_names!(Blitz, blitz_io, enable_all);
+
+/// smol's executor is one queue that any thread may run. As in smol's own
+/// `spawn`, the executor is a static and each thread blocks on running it.
+pub(crate) struct Smol {
+    stop: smol::channel::Sender<()>,
+    threads: Vec<std::thread::JoinHandle<()>>,
+}
+
+static SMOL: smol::Executor<'static> = smol::Executor::new();
+
+impl Contender for Smol {
+    type Task<T: Send + 'static> = smol::Task<T>;
+
+    fn build(workers: usize) -> Self {
+        let (stop, stopped) = smol::channel::bounded::<()>(1);
+        let threads = (0..workers)
+            .map(|_| {
+                let stopped = stopped.clone();
+                std::thread::spawn(move || {
+                    // The channel closes when `stop` is dropped: the only message.
+                    let _ = smol::block_on(SMOL.run(stopped.recv()));
+                })
+            })
+            .collect();
+        Smol { stop, threads }
+    }
+
+    fn block_on<F: Future>(&self, future: F) -> F::Output {
+        smol::block_on(future)
+    }
+
+    fn spawn<F>(future: F) -> Self::Task<F::Output>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        SMOL.spawn(future)
+    }
+
+    async fn join<T: Send + 'static>(task: Self::Task<T>) -> T {
+        task.await
+    }
+
+    fn detach<T: Send + 'static>(task: Self::Task<T>) {
+        task.detach();
+    }
+
+    fn yield_now() -> impl Future<Output = ()> + Send {
+        smol::future::yield_now()
+    }
+}
+
+impl Drop for Smol {
+    fn drop(&mut self) {
+        self.stop.close();
+        for thread in self.threads.drain(..) {
+            // A worker that panicked has failed its row already.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What a recorded figure was measured on.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// The description as lines of `what: value`. What cannot be found out says so: a
+/// record must not look complete when it is not.
+pub(crate) fn describe(go: Option<&str>) -> Vec<(&'static str, String)> {
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_else(|_| "unknown".into());
+    vec![
+        ("kernel", output("uname", &["-srm"])),
+        ("processor", processor()),
+        ("load average at start", load.split(' ').take(3).collect::<Vec<_>>().join(" ")),
+        ("rustc", output("rustc", &["-vV"]).replace('\n', "; ")),
+        ("build", build()),
+        ("contenders", contenders(go)),
+        ("commit", commit()),
+    ]
+}
+
+/// Today in UTC, as 2026-01-31.
+pub(crate) fn today() -> String {
+    output("date", &["-u", "+%F"])
+}
+
+fn output(program: &str, args: &[&str]) -> String {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    match Command::new(program).args(args).current_dir(here).output() {
+        Ok(done) if done.status.success() => {
+            String::from_utf8_lossy(&done.stdout).trim().to_string()
+        }
+        _ => "unknown".into(),
+    }
+}
+
+fn processor() -> String {
+    let lscpu = output("lscpu", &[]);
+    let field = |name: &str| {
+        let line = lscpu.lines().find(|line| line.trim_start().starts_with(name));
+        line.and_then(|line| line.split_once(':'))
+            .map_or("unknown".to_string(), |(_, value)| value.trim().to_string())
+    };
+    let (model, threads) = (field("Model name:"), field("Thread(s) per core:"));
+    let usable = std::thread::available_parallelism().map_or(0, usize::from);
+    let cores = field("CPU(s):");
+    let under = field("Hypervisor vendor:");
+    format!(
+        "{model}, {cores} cores ({usable} usable), {threads} threads a core, hypervisor {under}"
+    )
+}
+
+fn build() -> String {
+    if cfg!(debug_assertions) {
+        "DEBUG: these figures mean nothing".into()
+    } else {
+        "release with cargo's defaults (no LTO), debug = 1, the system's allocator".into()
+    }
+}
+
+fn contenders(go: Option<&str>) -> String {
+    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock");
+    let lock = fs::read_to_string(lock).unwrap_or_default();
+    let mut names = vec!["tokio", "smol", "async-executor", "async-task"];
+    if cfg!(feature = "blitz") {
+        names.insert(0, "blitz-io");
+    }
+    let mut versions: Vec<String> = names
+        .iter()
+        .map(|name| format!("{name} {}", locked(&lock, name).unwrap_or("unknown")))
+        .collect();
+    versions.extend(go.map(str::to_string));
+    versions.join(", ")
+}
+
+/// The version of a package in the text of a lock file.
+fn locked<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
+    let name = format!("name = \"{package}\"\nversion = \"");
+    lock.split_once(&name)?.1.split('"').next()
+}
+
+fn commit() -> String {
+    let hash = output("git", &["rev-parse", "--short=12", "HEAD"]);
+    match output("git", &["status", "--porcelain", "--untracked-files=no"]).as_str() {
+        "" => hash,
+        _ => format!("{hash} with uncommitted changes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_locked_version_is_found_by_its_whole_name() {
+        let lock = "[[package]]\nname = \"tokio-macros\"\nversion = \"2.0.0\"\n\n\
+                    [[package]]\nname = \"tokio\"\nversion = \"1.2.3\"\n";
+        assert_eq!(locked(lock, "tokio"), Some("1.2.3"));
+        assert_eq!(locked(lock, "smol"), None);
+    }
+
+    #[test]
+    fn what_is_not_there_is_called_unknown() {
+        assert_eq!(output("no-such-program-here", &[]), "unknown");
+    }
+}

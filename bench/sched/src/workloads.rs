@@ -1,0 +1,525 @@
+//! The rows: each workload once, for any contender.
+//!
+//! A batch is timed from the main thread, which is never a worker. Where a row says
+//! 'from a worker', the batch is one task that does the work and is waited for; its
+//! own spawn and join are one in thousands of operations.
+//!
+//! go/main.go has the same rows with the same numbers.
+
+use std::future::Future;
+use std::hint::black_box;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll, ready};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::bell::{Bell, Latch, PaddedBell};
+use crate::contender::Contender;
+use crate::measure::{
+    Metric, Of, cpu_ns, per_op, percentile, resident_bytes, voluntary_switches,
+    wait_until_others_sleep,
+};
+
+/// A row of the table.
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    /// What one operation is.
+    pub(crate) what: &'static str,
+    /// Takes a second or more whatever the budget: one round of it is enough for a
+    /// quick look.
+    pub(crate) slow: bool,
+}
+
+pub(crate) const ROWS: [Row; 12] = [
+    Row {
+        name: "spawn_many_remote",
+        what: "one of 30,000 empty tasks spawned from block_on; wait for all",
+        slow: false,
+    },
+    Row {
+        name: "spawn_many_local",
+        what: "one of 30,000 empty tasks spawned from a worker; wait for all",
+        slow: false,
+    },
+    Row {
+        name: "spawn_join_local",
+        what: "spawn(..).await, one at a time, from a worker",
+        slow: false,
+    },
+    Row {
+        name: "spawn_join_remote",
+        what: "spawn(..).await, one at a time, from block_on",
+        slow: false,
+    },
+    Row { name: "chained_spawn", what: "each task spawns the next, 10,000 deep", slow: false },
+    Row { name: "yield_many", what: "one yield of 200 tasks x 1000 yields", slow: false },
+    Row {
+        name: "ping_pong",
+        what: "one hand-over, 1000 pairs of tasks that ring each other 100 times each way",
+        slow: false,
+    },
+    Row {
+        name: "wake_storm",
+        what: "one of 1000 parked tasks woken by an outside thread, and polled",
+        slow: false,
+    },
+    Row {
+        name: "spawn_heavy",
+        what: "one of 64 tasks of about 200 us of work each, spawned from a worker",
+        slow: false,
+    },
+    Row {
+        name: "wake_idle",
+        what: "from the wake call of an outside thread to the poll, all workers asleep before",
+        slow: false,
+    },
+    Row {
+        name: "idle_1m",
+        what: "one of a million parked tasks with 64 bytes of state: memory, spawn, wake and finish",
+        slow: true,
+    },
+    Row {
+        name: "idle_cpu",
+        what: "what the runtime's threads use in a second of idleness",
+        slow: true,
+    },
+];
+
+/// Runs a row on a runtime of its own.
+pub(crate) fn run<C: Contender>(
+    row: &str,
+    workers: usize,
+    budget: Duration,
+) -> Option<Vec<Metric>> {
+    let runtime = C::build(workers);
+    Some(match row {
+        "spawn_many_remote" => spawn_many_remote(&runtime, budget),
+        "spawn_many_local" => spawn_many_local(&runtime, budget),
+        "spawn_join_local" => spawn_join_local(&runtime, budget),
+        "spawn_join_remote" => spawn_join_remote(&runtime, budget),
+        "chained_spawn" => chained_spawn(&runtime, budget),
+        "yield_many" => yield_many(&runtime, budget),
+        "ping_pong" => ping_pong(&runtime, budget),
+        "wake_storm" => wake_storm(&runtime, budget),
+        "spawn_heavy" => spawn_heavy(&runtime, budget),
+        "wake_idle" => wake_idle(&runtime, budget),
+        "idle_1m" => idle_1m(&runtime, 1_000_000),
+        "idle_cpu" => idle_cpu(&runtime, Duration::from_secs(1)),
+        _ => return None,
+    })
+}
+
+const SPAWNS: usize = 30_000;
+
+async fn spawn_and_wait<C: Contender>(latch: &'static Latch) {
+    latch.set(SPAWNS);
+    for _ in 0..SPAWNS {
+        C::detach(C::spawn(async move { latch.count_down() }));
+    }
+    latch.wait().await;
+}
+
+fn spawn_many_remote<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
+    let latch = Latch::leaked();
+    per_op(budget, SPAWNS, || runtime.block_on(spawn_and_wait::<C>(latch)))
+}
+
+fn spawn_many_local<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
+    let latch = Latch::leaked();
+    per_op(budget, SPAWNS, || runtime.on_a_worker(spawn_and_wait::<C>(latch)))
+}
+
+/// Large enough that the batch's own spawn does not show, small enough that a slow
+/// contender still does several batches in a budget.
+const JOINS_LOCAL: usize = 10_000;
+/// Fewer: with sleeping workers one of these may cost tens of microseconds.
+const JOINS_REMOTE: usize = 1_000;
+
+async fn spawn_and_join<C: Contender>(joins: usize) {
+    for number in 0..joins {
+        black_box(C::join(C::spawn(async move { number })).await);
+    }
+}
+
+fn spawn_join_local<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
+    per_op(budget, JOINS_LOCAL, || runtime.on_a_worker(spawn_and_join::<C>(JOINS_LOCAL)))
+}
+
+fn spawn_join_remote<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
+    per_op(budget, JOINS_REMOTE, || runtime.block_on(spawn_and_join::<C>(JOINS_REMOTE)))
+}
+
+const DEPTH: usize = 10_000;
+
+fn chain<C: Contender>(left: usize, end: &'static Latch) {
+    C::detach(C::spawn(async move {
+        match left {
+            0 => end.count_down(),
+            _ => chain::<C>(left - 1, end),
+        }
+    }));
+}
+
+fn chained_spawn<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
+    let end = Latch::leaked();
+    per_op(budget, DEPTH, || {
+        runtime.on_a_worker(async move {
+            end.set(1);
+            chain::<C>(DEPTH, end);
+            end.wait().await;
+        });
+    })
+}
+
+const YIELDERS: usize = 200;
+const YIELDS: usize = 1000;
+
+fn yield_many<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
+    let latch = Latch::leaked();
+    per_op(budget, YIELDERS * YIELDS, || {
+        runtime.on_a_worker(async move {
+            latch.set(YIELDERS);
+            for _ in 0..YIELDERS {
+                C::detach(C::spawn(async move {
+                    for _ in 0..YIELDS {
+                        C::yield_now().await;
+                    }
+                    latch.count_down();
+                }));
+            }
+            latch.wait().await;
+        });
+    })
+}
+
+const PAIRS: usize = 1000;
+/// So many that the pair's two spawns are two in two hundred operations.
+const ROUND_TRIPS: usize = 100;
+
+fn padded_bells(count: usize) -> &'static [PaddedBell] {
+    Vec::leak((0..count).map(|_| PaddedBell(Bell::new())).collect())
+}
+
+fn ping_pong<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
+    let latch = Latch::leaked();
+    let bells = padded_bells(2 * PAIRS);
+    per_op(budget, PAIRS * ROUND_TRIPS * 2, || {
+        runtime.on_a_worker(async move {
+            latch.set(2 * PAIRS);
+            for pair in bells.chunks_exact(2) {
+                let (ping, pong) = (&pair[0].0, &pair[1].0);
+                C::detach(C::spawn(async move {
+                    for _ in 0..ROUND_TRIPS {
+                        ping.ring();
+                        pong.wait().await;
+                    }
+                    latch.count_down();
+                }));
+                C::detach(C::spawn(async move {
+                    for _ in 0..ROUND_TRIPS {
+                        ping.wait().await;
+                        pong.ring();
+                    }
+                    latch.count_down();
+                }));
+            }
+            latch.wait().await;
+        });
+    })
+}
+
+const CROWD: usize = 1000;
+/// Storms in a batch, so that a batch is ten thousand wakes.
+const STORMS: usize = 10;
+
+fn wake_storm<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
+    let latch = Latch::leaked();
+    let bells = padded_bells(CROWD);
+    let stop = Arc::new(AtomicBool::new(false));
+    runtime.block_on(async {
+        for bell in bells {
+            let stop = stop.clone();
+            C::detach(C::spawn(async move {
+                loop {
+                    bell.0.wait().await;
+                    // Relaxed: the ring that follows the store carries the order.
+                    if stop.load(Relaxed) {
+                        return;
+                    }
+                    latch.count_down();
+                }
+            }));
+        }
+    });
+    let storm = || {
+        latch.set(CROWD);
+        // Outside of `block_on`: the thread is no part of the runtime here.
+        bells.iter().for_each(|bell| bell.0.ring());
+        runtime.block_on(latch.wait());
+    };
+    let metrics = per_op(budget, CROWD * STORMS, || (0..STORMS).for_each(|_| storm()));
+    // Relaxed: as above. Nobody counts this storm: it only ends the tasks.
+    stop.store(true, Relaxed);
+    bells.iter().for_each(|bell| bell.0.ring());
+    metrics
+}
+
+const HEAVY_TASKS: usize = 64;
+/// A chain of multiplications and additions: about 200 us at 3 GHz and four cycles a
+/// step. A fixed count and not a clock, so that a task that shares its core with
+/// another does not come out shorter.
+const HEAVY_STEPS: u64 = 150_000;
+
+fn burn() -> u64 {
+    // An odd multiplier of full period; any would do, as long as it cannot be folded.
+    (0..HEAVY_STEPS).fold(black_box(1), |sum: u64, step| {
+        black_box(sum.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(step))
+    })
+}
+
+fn spawn_heavy<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
+    let latch = Latch::leaked();
+    per_op(budget, HEAVY_TASKS, || {
+        runtime.on_a_worker(async move {
+            latch.set(HEAVY_TASKS);
+            for _ in 0..HEAVY_TASKS {
+                C::detach(C::spawn(async move {
+                    burn();
+                    latch.count_down();
+                }));
+            }
+            latch.wait().await;
+        });
+    })
+}
+
+/// Between two wakes: many times what any contender spins before it sleeps.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// One sleeping task and the times at which it was polled, on a clock that starts
+/// with the row.
+struct Sleeper {
+    bell: Bell,
+    polled_at_ns: AtomicU64,
+    stop: AtomicBool,
+}
+
+fn wake_idle<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
+    let clock = Instant::now();
+    let now_ns = move || clock.elapsed().as_nanos() as u64;
+    let sleeper: &'static Sleeper = Box::leak(Box::new(Sleeper {
+        bell: Bell::new(),
+        polled_at_ns: AtomicU64::new(0),
+        stop: AtomicBool::new(false),
+    }));
+    runtime.block_on(async {
+        C::detach(C::spawn(async move {
+            // Relaxed, all of them: the numbers stand alone, and the main thread
+            // looks again until they change.
+            loop {
+                sleeper.bell.wait().await;
+                sleeper.polled_at_ns.store(now_ns(), Relaxed);
+                if sleeper.stop.load(Relaxed) {
+                    return;
+                }
+            }
+        }));
+    });
+
+    // At least fifty, so that the 99th percentile is not the largest of a handful.
+    let samples = (budget.as_millis() / PAUSE.as_millis()).max(50) as usize;
+    // The first ones start threads and touch memory.
+    let warm_up = 5;
+    let (mut latencies_us, mut cpu) = (Vec::new(), 0);
+    for sample in 0..samples + warm_up {
+        thread::sleep(PAUSE);
+        wait_until_others_sleep();
+        let cpu_before = cpu_ns(Of::Process);
+        let rung_at_ns = now_ns();
+        sleeper.bell.ring();
+        let polled_at_ns = wait_for_the_poll(sleeper, rung_at_ns);
+        if sample >= warm_up {
+            cpu += cpu_ns(Of::Process) - cpu_before;
+            latencies_us.push((polled_at_ns - rung_at_ns) as f64 / 1e3);
+        }
+    }
+    // Relaxed: as above.
+    sleeper.stop.store(true, Relaxed);
+    sleeper.bell.ring();
+
+    let cpu = cpu as f64 / samples as f64;
+    vec![
+        Metric::new("p50", "us", percentile(&mut latencies_us, 50), Some(cpu)),
+        Metric::new("p99", "us", percentile(&mut latencies_us, 99), None),
+    ]
+}
+
+/// Sleeps, and never spins: with as many workers as cores a spinning main thread
+/// would compete with the worker it has woken.
+fn wait_for_the_poll(sleeper: &Sleeper, rung_at_ns: u64) -> u64 {
+    // Picked, not measured: a thousand pauses are far below the driver's time-out.
+    for _ in 0..1000 {
+        thread::sleep(PAUSE);
+        // Relaxed: as in `wake_idle`.
+        let polled_at_ns = sleeper.polled_at_ns.load(Relaxed);
+        if polled_at_ns >= rung_at_ns {
+            return polled_at_ns;
+        }
+    }
+    panic!("the task was woken and not polled: look for a lost wake-up");
+}
+
+/// A connection that waits: a bell, two latches and 32 bytes of its own.
+struct Parked {
+    bell: &'static Bell,
+    all_parked: &'static Latch,
+    all_done: &'static Latch,
+    state: [u64; 4],
+    parked: bool,
+}
+
+impl Future for Parked {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let rung = self.bell.poll(cx);
+        if !self.parked {
+            self.parked = true;
+            self.all_parked.count_down();
+        }
+        ready!(rung);
+        black_box(&self.state);
+        self.all_done.count_down();
+        Poll::Ready(())
+    }
+}
+
+/// The spawner yields after so many, as an accept loop does; else a runtime with one
+/// worker would first queue the whole million.
+const SPAWNS_A_TURN: usize = 64;
+
+fn idle_1m<C: Contender>(runtime: &C, tasks: usize) -> Vec<Metric> {
+    let (all_parked, all_done) = (Latch::leaked(), Latch::leaked());
+    // Written, hence resident, before the first reading.
+    let bells: &'static [Bell] = Vec::leak((0..tasks).map(|_| Bell::new()).collect());
+    runtime.on_a_worker(spawn_and_wait::<C>(Latch::leaked()));
+    all_parked.set(tasks);
+    all_done.set(tasks);
+    let per_task = |total: u64| total as f64 / tasks as f64;
+
+    let bytes = resident_bytes();
+    let (start, cpu) = (Instant::now(), cpu_ns(Of::Process));
+    runtime.on_a_worker(async move {
+        for (number, bell) in bells.iter().enumerate() {
+            let state = [number as u64; 4];
+            C::detach(C::spawn(Parked { bell, all_parked, all_done, state, parked: false }));
+            if number % SPAWNS_A_TURN == SPAWNS_A_TURN - 1 {
+                C::yield_now().await;
+            }
+        }
+        all_parked.wait().await;
+    });
+    let spawn_ns = per_task(start.elapsed().as_nanos() as u64);
+    let spawn_cpu_ns = per_task(cpu_ns(Of::Process) - cpu);
+    let bytes = per_task(resident_bytes().saturating_sub(bytes));
+
+    let (start, cpu) = (Instant::now(), cpu_ns(Of::Process));
+    bells.iter().for_each(Bell::ring);
+    runtime.block_on(all_done.wait());
+    let wake_ns = per_task(start.elapsed().as_nanos() as u64);
+    let wake_cpu_ns = per_task(cpu_ns(Of::Process) - cpu);
+
+    vec![
+        Metric::new("bytes", "B", bytes, None),
+        Metric::new("spawn", "ns", spawn_ns, Some(spawn_cpu_ns)),
+        Metric::new("wake", "ns", wake_ns, Some(wake_cpu_ns)),
+    ]
+}
+
+fn idle_cpu<C: Contender>(runtime: &C, span: Duration) -> Vec<Metric> {
+    // A runtime that has worked, not one that was never used.
+    runtime.on_a_worker(spawn_and_wait::<C>(Latch::leaked()));
+    // Picked, not measured: a contender may finish what it does before it sleeps.
+    thread::sleep(Duration::from_millis(100));
+    // The main thread's own sleep is no work of the runtime. Signed: the two clocks
+    // are read one after the other, so that a difference may come out below zero.
+    let others = |reading: fn(Of) -> u64| {
+        let main_thread = reading(Of::ThisThread) as i64;
+        reading(Of::Process) as i64 - main_thread
+    };
+    let (cpu, switches) = (others(cpu_ns), others(voluntary_switches));
+    thread::sleep(span);
+    let (cpu, switches) = (others(cpu_ns) - cpu, others(voluntary_switches) - switches);
+    vec![
+        Metric::new("cpu", "us", cpu.max(0) as f64 / 1e3, None),
+        Metric::new("switches", "count", switches.max(0) as f64, None),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contender::{Smol, Tokio, TokioBare};
+
+    /// Every row that has a budget, cut as short as it goes, ends on its own and
+    /// gives figures that can be true.
+    fn every_short_row_ends<C: Contender>() {
+        for row in ROWS.iter().filter(|row| !row.slow && row.name != "wake_idle") {
+            for workers in [1, 2] {
+                let metrics = run::<C>(row.name, workers, Duration::ZERO).expect("a known row");
+                for metric in metrics {
+                    assert!(metric.value > 0.0, "{}: {metric:?}", row.name);
+                    assert!(metric.cpu_ns > Some(0.0), "{}: {metric:?}", row.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_short_row_ends_on_tokio() {
+        every_short_row_ends::<Tokio>();
+    }
+
+    #[test]
+    fn every_short_row_ends_on_tokio_without_drivers() {
+        every_short_row_ends::<TokioBare>();
+    }
+
+    #[test]
+    fn every_short_row_ends_on_smol() {
+        every_short_row_ends::<Smol>();
+    }
+
+    #[cfg(feature = "blitz")]
+    #[test]
+    fn every_short_row_ends_on_blitz() {
+        every_short_row_ends::<crate::contender::Blitz>();
+    }
+
+    #[test]
+    fn parked_tasks_are_counted_in_bytes_and_all_finish() {
+        let metrics = idle_1m(&Tokio::build(2), 20_000);
+        assert_eq!(metrics.len(), 3);
+        assert!(metrics.iter().all(|metric| metric.value.is_finite()));
+    }
+
+    #[test]
+    fn a_parked_task_has_64_bytes_of_state() {
+        assert_eq!(size_of::<Parked>(), 64);
+    }
+
+    #[test]
+    fn an_unknown_row_is_refused() {
+        assert!(run::<TokioBare>("spawn_few", 1, Duration::ZERO).is_none());
+    }
+
+    #[test]
+    fn row_names_are_unique() {
+        let mut names: Vec<_> = ROWS.iter().map(|row| row.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ROWS.len());
+    }
+}
