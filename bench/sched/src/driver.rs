@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::machine;
+use crate::machine::{self, Use};
 use crate::measure::Metric;
 use crate::report::{Run, Sample};
 use crate::workloads::{ROWS, Row};
@@ -29,6 +29,10 @@ pub(crate) const CONTENDERS: [(&str, &str); 6] = [
 /// A child that has not ended by then hangs: the longest row takes about three
 /// seconds.
 const TIME_OUT: Duration = Duration::from_secs(30);
+
+/// From this share of the machine on, what others use shows in the figures: on two
+/// cores a tenth is a fifth of one worker's. Picked, not measured.
+const BUSY: f64 = 0.1;
 
 /// What to measure, from the command line.
 pub(crate) struct Plan {
@@ -189,25 +193,42 @@ pub(crate) fn run(plan: &Plan) -> Result<(), String> {
         samples: Vec::new(),
         how: String::new(),
     };
+    let use_at_start = Use::now();
+    let mut busiest = (0.0, String::from("no row"));
     if cfg!(debug_assertions) {
         eprintln!("this is a debug build: its figures mean nothing, use --release");
     }
     for row in &plan.rows {
         for &workers in &plan.workers {
             eprintln!("{:>4} s  {} w{workers}", start.elapsed().as_secs(), row.name);
+            let use_before = Use::now();
             for round in 0..plan.rounds_of(row) {
                 run.samples.extend(one_round(&field, row, workers, round, plan.budget()));
             }
+            let others = Use::now().others_since(&use_before);
+            if others > busiest.0 {
+                busiest = (others, format!("{} w{workers}", row.name));
+            }
         }
     }
+    let others = Use::now().others_since(&use_at_start);
+    let others = format!(
+        "others used {:.0} % of the machine, at most {:.0} % (during {})",
+        others * 100.0,
+        busiest.0 * 100.0,
+        busiest.1
+    );
     run.how = format!(
-        "{} rounds ({} for slow rows), {} ms a child, {} s in all",
+        "{} rounds ({} for slow rows), {} ms a child, {} s in all; {others}",
         plan.rounds_of(&Row { name: "", what: "", slow: false }),
         plan.rounds_of(&Row { name: "", what: "", slow: true }),
         plan.budget().as_millis(),
         start.elapsed().as_secs()
     );
-    println!("{}", run.table());
+    println!("{}\n{}", run.table(), run.how);
+    if busiest.0 > BUSY {
+        println!("the machine was busy: measure again when it is not");
+    }
     if let Some(out) = &plan.out {
         let name = plan.name.as_deref().unwrap_or(if plan.quick { "sched-quick" } else { "sched" });
         let written = run.record(out, name).map_err(|error| {

@@ -87,9 +87,67 @@ fn commit() -> String {
     }
 }
 
+/// How much of the machine others used while we measured. Timed figures from a busy
+/// machine are no figures, and a load average is too slow to tell.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Use {
+    total_ticks: f64,
+    busy_ticks: f64,
+    ours_ticks: f64,
+}
+
+impl Use {
+    pub(crate) fn now() -> Use {
+        let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+        let (total_ticks, busy_ticks) = ticks_in(&stat);
+        Use { total_ticks, busy_ticks, ours_ticks: ticks_of_us_and_our_children() }
+    }
+
+    /// The part of the machine's time since `earlier` that went to others, between 0
+    /// and 1; that a hypervisor took away counts.
+    pub(crate) fn others_since(&self, earlier: &Use) -> f64 {
+        let busy = self.busy_ticks - earlier.busy_ticks;
+        let ours = self.ours_ticks - earlier.ours_ticks;
+        let total = self.total_ticks - earlier.total_ticks;
+        if total > 0.0 { ((busy - ours) / total).clamp(0.0, 1.0) } else { 0.0 }
+    }
+}
+
+/// All and busy ticks in the text of /proc/stat: its first line counts user, nice,
+/// system, idle, iowait, irq, softirq and steal.
+fn ticks_in(stat: &str) -> (f64, f64) {
+    let line = stat.lines().next().unwrap_or_default();
+    let ticks: Vec<f64> =
+        line.split_whitespace().skip(1).take(8).filter_map(|word| word.parse().ok()).collect();
+    let idle: f64 = ticks.iter().skip(3).take(2).sum();
+    let total: f64 = ticks.iter().sum();
+    (total, total - idle)
+}
+
+fn ticks_of_us_and_our_children() -> f64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // Behind the name in brackets: user and system time of the process and of the
+    // children it has waited for are fields 14 to 17 of the line.
+    let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
+    fields.split(' ').skip(11).take(4).filter_map(|word| word.parse::<f64>().ok()).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn idle_and_waiting_for_io_are_not_busy() {
+        assert_eq!(ticks_in("cpu  1 2 3 40 50 6 7 8 9 9\ncpu0 1"), (117.0, 27.0));
+    }
+
+    #[test]
+    fn what_others_use_is_what_is_busy_and_not_ours() {
+        let start = Use::default();
+        let end = Use { total_ticks: 200.0, busy_ticks: 150.0, ours_ticks: 100.0 };
+        assert_eq!(end.others_since(&start), 0.25);
+        assert_eq!(start.others_since(&start), 0.0);
+    }
 
     #[test]
     fn a_locked_version_is_found_by_its_whole_name() {

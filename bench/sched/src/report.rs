@@ -169,7 +169,7 @@ impl Line<'_> {
             self.ratio(),
             self.figure("smol"),
             self.figure("go"),
-            self.noise_floor().map_or("–".into(), |noise| format!("±{:.1} %", noise * 100.0)),
+            self.noise(),
             self.cpu_ratio(),
         ]
     }
@@ -253,7 +253,16 @@ impl Line<'_> {
             .into_iter()
             .zip(self.values(b, |metric| Some(metric.value)));
         let mut distances: Vec<f64> = rounds.map(|(a, b)| distance(a, b)).collect();
-        Some(medians.max(median(&mut distances))).filter(|noise| noise.is_finite())
+        Some(medians.max(median(&mut distances)))
+    }
+
+    fn noise(&self) -> String {
+        match self.noise_floor() {
+            None => "–".into(),
+            // Nothing once and something once: any ratio could be chance.
+            Some(noise) if noise.is_infinite() => "±∞".into(),
+            Some(noise) => format!("±{:.1} %", noise * 100.0),
+        }
     }
 }
 
@@ -352,6 +361,17 @@ mod tests {
             ("tokio-again", &[Some(200.0), Some(150.0), Some(100.0)]),
         ]);
         assert_eq!(run.lines()[0].noise_floor(), Some(1.0));
+    }
+
+    #[test]
+    fn a_ratio_to_nothing_is_marked() {
+        let run = run_of(&[
+            ("tokio", &[Some(0.0)]),
+            ("tokio-again", &[Some(1.0)]),
+            ("blitz", &[Some(0.5)]),
+        ]);
+        let cells = run.lines()[0].cells();
+        assert_eq!((cells[4].as_str(), cells[7].as_str()), ("0.00 ~", "±∞"));
     }
 
     #[test]

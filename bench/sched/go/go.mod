@@ -1,0 +1,3 @@
+module blitz-bench-sched
+
+go 1.19
