@@ -82,7 +82,7 @@ fn locked<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
 fn commit() -> String {
     let hash = output("git", &["rev-parse", "--short=12", "HEAD"]);
     match output("git", &["status", "--porcelain", "--untracked-files=no"]).as_str() {
-        "" => hash,
+        "" | "unknown" => hash,
         _ => format!("{hash} with uncommitted changes"),
     }
 }

@@ -438,13 +438,16 @@ fn idle_1m<C: Contender>(runtime: &C, tasks: usize) -> Vec<Metric> {
     ]
 }
 
+/// The two clocks of `idle_cpu` are read one after the other. With nothing running, the
+/// difference came out at up to a microsecond; twice that is still nothing.
+const READING_NS: i64 = 2_000;
+
 fn idle_cpu<C: Contender>(runtime: &C, span: Duration) -> Vec<Metric> {
     // A runtime that has worked, not one that was never used.
     runtime.on_a_worker(spawn_and_wait::<C>(Latch::leaked()));
     // Picked, not measured: a contender may finish what it does before it sleeps.
     thread::sleep(Duration::from_millis(100));
-    // The main thread's own sleep is no work of the runtime. Signed: the two clocks
-    // are read one after the other, so that a difference may come out below zero.
+    // The main thread's own sleep is no work of the runtime. Signed: see `READING_NS`.
     let others = |reading: fn(Of) -> u64| {
         let main_thread = reading(Of::ThisThread) as i64;
         reading(Of::Process) as i64 - main_thread
@@ -453,7 +456,7 @@ fn idle_cpu<C: Contender>(runtime: &C, span: Duration) -> Vec<Metric> {
     thread::sleep(span);
     let (cpu, switches) = (others(cpu_ns) - cpu, others(voluntary_switches) - switches);
     vec![
-        Metric::new("cpu", "us", cpu.max(0) as f64 / 1e3, None),
+        Metric::new("cpu", "us", if cpu < READING_NS { 0.0 } else { cpu as f64 / 1e3 }, None),
         Metric::new("switches", "count", switches.max(0) as f64, None),
     ]
 }

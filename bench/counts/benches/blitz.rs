@@ -1,0 +1,2 @@
+//! blitz-io's counts.
+blitz_bench_counts::count_on!(blitz_io);
