@@ -82,8 +82,8 @@ impl Plan {
 
     /// Ten rounds bring the noise floor of most rows to a few per cent on a quiet
     /// machine; three are the least with a median that can drop an outlier.
-    fn rounds_of(&self, row: &Row) -> usize {
-        self.rounds.unwrap_or(match (self.quick, row.slow) {
+    fn rounds(&self, slow: bool) -> usize {
+        self.rounds.unwrap_or(match (self.quick, slow) {
             (true, true) => 1,
             (true, false) => 3,
             (false, true) => 5,
@@ -202,7 +202,7 @@ pub(crate) fn run(plan: &Plan) -> Result<(), String> {
         for &workers in &plan.workers {
             eprintln!("{:>4} s  {} w{workers}", start.elapsed().as_secs(), row.name);
             let use_before = Use::now();
-            for round in 0..plan.rounds_of(row) {
+            for round in 0..plan.rounds(row.slow) {
                 run.samples.extend(one_round(&field, row, workers, round, plan.budget()));
             }
             let others = Use::now().others_since(&use_before);
@@ -220,8 +220,8 @@ pub(crate) fn run(plan: &Plan) -> Result<(), String> {
     );
     run.how = format!(
         "{} rounds ({} for slow rows), {} ms a child, {} s in all; {others}",
-        plan.rounds_of(&Row { name: "", what: "", slow: false }),
-        plan.rounds_of(&Row { name: "", what: "", slow: true }),
+        plan.rounds(false),
+        plan.rounds(true),
         plan.budget().as_millis(),
         start.elapsed().as_secs()
     );
@@ -253,7 +253,8 @@ fn one_round(
     round: usize,
     budget: Duration,
 ) -> Vec<Sample> {
-    let mut order: Vec<_> = field.contenders.iter().collect();
+    let has_row = |contender: &str| contender != "go" || row.go;
+    let mut order: Vec<_> = field.contenders.iter().filter(|(name, _)| has_row(name)).collect();
     if round % 2 == 1 {
         order.reverse();
     }
@@ -361,7 +362,7 @@ mod tests {
             plan.rows.iter().map(|row| row.name).collect::<Vec<_>>(),
             ["ping_pong", "idle_cpu"]
         );
-        assert_eq!((plan.workers.as_slice(), plan.rounds_of(plan.rows[0])), ([2].as_slice(), 3));
+        assert_eq!((plan.workers.as_slice(), plan.rounds(false)), ([2].as_slice(), 3));
         for wrong in [
             ["--only", "ping"],
             ["--contenders", "rayon"],

@@ -125,6 +125,28 @@ pub(crate) fn resident_bytes() -> u64 {
     pages * unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64
 }
 
+/// The cores that the calling thread may run on.
+pub(crate) fn allowed_cores() -> Vec<usize> {
+    // SAFETY: a set of cores is plain bits, for which zero is a value.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `set` is a valid place of the size given; 0 is the calling thread.
+    let failed = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &mut set) };
+    assert_eq!(failed, 0, "cannot read the allowed cores: run this on linux");
+    // SAFETY: the number is below the size of the set.
+    (0..libc::CPU_SETSIZE as usize).filter(|&core| unsafe { libc::CPU_ISSET(core, &set) }).collect()
+}
+
+/// Keeps the calling thread, and the threads it starts from now on, on one core.
+pub(crate) fn stay_on(core: usize) {
+    // SAFETY: as in `allowed_cores`.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `core` comes from `allowed_cores`, so it is below the size of the set.
+    unsafe { libc::CPU_SET(core, &mut set) };
+    // SAFETY: `set` is valid and of the size given; 0 is the calling thread.
+    let failed = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) };
+    assert_eq!(failed, 0, "cannot stay on core {core}: choose another row");
+}
+
 /// Waits until every thread but the calling main thread sleeps in the kernel.
 ///
 /// # Panics
@@ -200,6 +222,16 @@ mod tests {
         while start.elapsed() < Duration::from_millis(5) {}
         assert!(cpu_ns(Of::ThisThread) > before);
         assert!(cpu_ns(Of::Process) >= cpu_ns(Of::ThisThread));
+    }
+
+    #[test]
+    fn a_thread_stays_where_it_is_told_and_its_children_with_it() {
+        let last = *allowed_cores().last().expect("this runs somewhere");
+        let seen = thread::spawn(move || {
+            stay_on(last);
+            thread::spawn(allowed_cores).join().expect("the child only looks")
+        });
+        assert_eq!(seen.join().expect("the core is an allowed one"), [last]);
     }
 
     #[test]

@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 use crate::bell::{Bell, Latch, PaddedBell};
 use crate::contender::Contender;
 use crate::measure::{
-    Metric, Of, cpu_ns, per_op, percentile, resident_bytes, voluntary_switches,
-    wait_until_others_sleep,
+    Metric, Of, allowed_cores, cpu_ns, per_op, percentile, resident_bytes, stay_on,
+    voluntary_switches, wait_until_others_sleep,
 };
 
 /// A row of the table.
@@ -27,62 +27,91 @@ pub(crate) struct Row {
     pub(crate) name: &'static str,
     /// What one operation is.
     pub(crate) what: &'static str,
+    /// Go has it too.
+    pub(crate) go: bool,
     /// Takes a second or more whatever the budget: one round of it is enough for a
     /// quick look.
     pub(crate) slow: bool,
 }
 
-pub(crate) const ROWS: [Row; 12] = [
+pub(crate) const ROWS: [Row; 14] = [
     Row {
         name: "spawn_many_remote",
         what: "one of 30,000 empty tasks spawned from block_on; wait for all",
+        go: true,
         slow: false,
     },
     Row {
         name: "spawn_many_local",
         what: "one of 30,000 empty tasks spawned from a worker; wait for all",
+        go: true,
         slow: false,
     },
     Row {
         name: "spawn_join_local",
         what: "spawn(..).await, one at a time, from a worker",
+        go: true,
         slow: false,
     },
     Row {
         name: "spawn_join_remote",
         what: "spawn(..).await, one at a time, from block_on",
+        go: true,
         slow: false,
     },
-    Row { name: "chained_spawn", what: "each task spawns the next, 10,000 deep", slow: false },
-    Row { name: "yield_many", what: "one yield of 200 tasks x 1000 yields", slow: false },
+    Row {
+        name: "chained_spawn",
+        what: "each task spawns the next, 10,000 deep",
+        go: true,
+        slow: false,
+    },
+    Row { name: "yield_many", what: "one yield of 200 tasks x 1000 yields", go: true, slow: false },
     Row {
         name: "ping_pong",
         what: "one hand-over, 1000 pairs of tasks that ring each other 100 times each way",
+        go: true,
         slow: false,
     },
     Row {
         name: "wake_storm",
         what: "one of 1000 parked tasks woken by an outside thread, and polled",
+        go: true,
         slow: false,
     },
     Row {
         name: "spawn_heavy",
         what: "one of 64 tasks of about 200 us of work each, spawned from a worker",
+        go: true,
         slow: false,
     },
     Row {
         name: "wake_idle",
         what: "from the wake call of an outside thread to the poll, all workers asleep before",
+        go: true,
+        slow: false,
+    },
+    Row {
+        name: "wake_same_core",
+        what: "wake_idle with the whole process on one core",
+        go: false,
+        slow: false,
+    },
+    Row {
+        name: "wake_cross_core",
+        what: "wake_idle with the workers on one core and the waking thread on another",
+        go: false,
         slow: false,
     },
     Row {
         name: "idle_1m",
         what: "one of a million parked tasks with 64 bytes of state: memory, spawn, wake and finish",
+        go: true,
         slow: true,
     },
     Row {
         name: "idle_cpu",
         what: "what the runtime's threads use in a second of idleness",
+        go: true,
         slow: true,
     },
 ];
@@ -93,6 +122,12 @@ pub(crate) fn run<C: Contender>(
     workers: usize,
     budget: Duration,
 ) -> Option<Vec<Metric>> {
+    // Before the runtime is built: its threads stay where the thread that starts them does.
+    let cores = match row {
+        "wake_same_core" => Cores::one(),
+        "wake_cross_core" => Cores::two(),
+        _ => Cores::any(),
+    };
     let runtime = C::build(workers);
     Some(match row {
         "spawn_many_remote" => spawn_many_remote(&runtime, budget),
@@ -104,7 +139,7 @@ pub(crate) fn run<C: Contender>(
         "ping_pong" => ping_pong(&runtime, budget),
         "wake_storm" => wake_storm(&runtime, budget),
         "spawn_heavy" => spawn_heavy(&runtime, budget),
-        "wake_idle" => wake_idle(&runtime, budget),
+        "wake_idle" | "wake_same_core" | "wake_cross_core" => wake_idle(&runtime, cores, budget),
         "idle_1m" => idle_1m(&runtime, 1_000_000),
         "idle_cpu" => idle_cpu(&runtime, Duration::from_secs(1)),
         _ => return None,
@@ -306,7 +341,32 @@ struct Sleeper {
     stop: AtomicBool,
 }
 
-fn wake_idle<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
+/// Where the wake rows run. Left to itself, the kernel puts the woken worker now here,
+/// now there, at several times the price; told where, it repeats itself.
+struct Cores {
+    /// Where the main thread goes once the runtime has started its threads.
+    waker: Option<usize>,
+}
+
+impl Cores {
+    fn any() -> Cores {
+        Cores { waker: None }
+    }
+
+    fn one() -> Cores {
+        stay_on(allowed_cores()[0]);
+        Cores { waker: None }
+    }
+
+    fn two() -> Cores {
+        let cores = allowed_cores();
+        assert!(cores.len() > 1, "this row needs two cores: leave it out with --only");
+        stay_on(cores[1]);
+        Cores { waker: Some(cores[0]) }
+    }
+}
+
+fn wake_idle<C: Contender>(runtime: &C, cores: Cores, budget: Duration) -> Vec<Metric> {
     let clock = Instant::now();
     let now_ns = move || clock.elapsed().as_nanos() as u64;
     let sleeper: &'static Sleeper = Box::leak(Box::new(Sleeper {
@@ -327,6 +387,12 @@ fn wake_idle<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
             }
         }));
     });
+
+    // Also starts the threads that a contender starts late.
+    runtime.on_a_worker(spawn_and_wait::<C>(Latch::leaked()));
+    if let Some(core) = cores.waker {
+        stay_on(core);
+    }
 
     // At least fifty, so that the 99th percentile is not the largest of a handful.
     let samples = (budget.as_millis() / PAUSE.as_millis()).max(50) as usize;
@@ -469,7 +535,9 @@ mod tests {
     /// Every row that has a budget, cut as short as it goes, ends on its own and
     /// gives figures that can be true.
     fn every_short_row_ends<C: Contender>() {
-        for row in ROWS.iter().filter(|row| !row.slow && row.name != "wake_idle") {
+        // The wake rows look at all threads of the process, hence of the other tests.
+        let alone = ["wake_idle", "wake_same_core", "wake_cross_core"];
+        for row in ROWS.iter().filter(|row| !row.slow && !alone.contains(&row.name)) {
             for workers in [1, 2] {
                 let metrics = run::<C>(row.name, workers, Duration::ZERO).expect("a known row");
                 for metric in metrics {
