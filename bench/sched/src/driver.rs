@@ -26,8 +26,8 @@ pub(crate) const CONTENDERS: [(&str, &str); 6] = [
     ("tokio-bare", "Tokio without its I/O and time drivers (only when named)"),
 ];
 
-/// A child that has not ended by then hangs: the longest row takes about three
-/// seconds.
+/// A child that has not ended by then hangs. The longest seen was Go's `idle_1m`, ten
+/// seconds on a busy machine.
 const TIME_OUT: Duration = Duration::from_secs(30);
 
 /// From this share of the machine on, what others use shows in the figures: on two
@@ -80,8 +80,8 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Ten rounds bring the noise floor of most rows to a few per cent on a quiet
-    /// machine; three are the least with a median that can drop an outlier.
+    /// Three are the least with a median that can drop an outlier. Ten are picked, not
+    /// measured: as many as twenty minutes allow.
     fn rounds(&self, slow: bool) -> usize {
         self.rounds.unwrap_or(match (self.quick, slow) {
             (true, true) => 1,
@@ -92,7 +92,7 @@ impl Plan {
     }
 
     /// How long a child measures. Picked so that `--quick` ends within two minutes
-    /// and the whole table within twenty.
+    /// (it took one) and the whole table in about twenty (reckoned).
     fn budget(&self) -> Duration {
         Duration::from_millis(if self.quick { 100 } else { 400 })
     }

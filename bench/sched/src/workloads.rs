@@ -302,8 +302,8 @@ fn wake_storm<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
 }
 
 const HEAVY_TASKS: usize = 64;
-/// A chain of multiplications and additions: about 200 us at 3 GHz and four cycles a
-/// step. A fixed count and not a clock, so that a task that shares its core with
+/// A chain of multiplications and additions, reckoned at 200 us and measured at 200 to
+/// 250 us where the table was made. A fixed count and not a clock, so that a task that shares its core with
 /// another does not come out shorter.
 const HEAVY_STEPS: u64 = 150_000;
 
@@ -330,7 +330,8 @@ fn spawn_heavy<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
     })
 }
 
-/// Between two wakes: many times what any contender spins before it sleeps.
+/// Between two wakes. Picked, not measured: whether the workers really sleep by then is
+/// checked each time.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// One sleeping task and the times at which it was polled, on a clock that starts
@@ -342,7 +343,7 @@ struct Sleeper {
 }
 
 /// Where the wake rows run. Left to itself, the kernel puts the woken worker now here,
-/// now there, at several times the price; told where, it repeats itself.
+/// now there, at several times the price; these rows tell the two cases apart.
 struct Cores {
     /// Where the main thread goes once the runtime has started its threads.
     waker: Option<usize>,
@@ -505,7 +506,7 @@ fn idle_1m<C: Contender>(runtime: &C, tasks: usize) -> Vec<Metric> {
 }
 
 /// The two clocks of `idle_cpu` are read one after the other. With nothing running, the
-/// difference came out at up to a microsecond; twice that is still nothing.
+/// difference came out at about a microsecond; twice that is still nothing.
 const READING_NS: i64 = 2_000;
 
 fn idle_cpu<C: Contender>(runtime: &C, span: Duration) -> Vec<Metric> {
