@@ -35,8 +35,18 @@ pub mod task;
 
 #[cfg(feature = "rt")]
 pub use self::task::spawn;
-#[cfg(feature = "macros")]
+
+#[cfg(all(feature = "macros", feature = "rt-multi-thread"))]
+#[doc(inline)]
 pub use blitz_io_macros::{main, test};
+
+#[cfg(all(feature = "macros", feature = "rt", not(feature = "rt-multi-thread")))]
+#[doc(inline)]
+pub use blitz_io_macros::{main_rt as main, test_rt as test};
+
+#[cfg(all(feature = "macros", not(feature = "rt")))]
+#[doc(inline)]
+pub use blitz_io_macros::{no_rt as main, no_rt as test};
 
 /// Runs a future to completion on a new multi-thread runtime: the one-line start.
 ///

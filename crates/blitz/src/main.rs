@@ -8,14 +8,7 @@
 mod numbers;
 mod doctor;
 mod bench;
-mod tour {
-    //! The tour needs the runtime, which is not there yet.
-
-    pub(crate) fn run() -> std::process::ExitCode {
-        eprintln!("blitz: the tour is not in this build; try `blitz doctor`");
-        std::process::ExitCode::FAILURE
-    }
-}
+mod tour;
 
 use std::{ffi::OsString, process::ExitCode};
 

@@ -66,7 +66,6 @@ fn bench_outside_of_a_checkout_says_where_to_go() {
 }
 
 #[test]
-#[ignore = "the tour needs the runtime"]
 fn every_claim_of_the_tour_holds_with_one_worker_and_with_several() {
     for workers in ["1", "2", "8"] {
         let output = Command::new(env!("CARGO_BIN_EXE_blitz"))

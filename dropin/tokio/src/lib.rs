@@ -21,6 +21,13 @@
 #[doc(hidden)]
 pub const BLITZ_IO_DROPIN: &str = env!("CARGO_PKG_VERSION");
 
+#[doc(inline)]
+pub use blitz_io::pin;
+
+#[cfg(feature = "rt")]
+#[doc(inline)]
+pub use blitz_io::{runtime, spawn, task};
+
 #[cfg(all(feature = "macros", feature = "rt-multi-thread"))]
 #[doc(inline)]
 pub use blitz_io_macros::{main_tokio as main, test_tokio as test};
