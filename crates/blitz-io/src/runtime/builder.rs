@@ -14,7 +14,7 @@ use super::{
 };
 use crate::engine::{
     pool::{Config, Pool},
-    threads::{Hook, Recipe},
+    threads::{Around, Hook, Recipe},
 };
 
 /// Polls in a worker's tick, after which it looks after everything else: the
@@ -540,7 +540,7 @@ impl Builder {
 }
 
 /// What each worker thread lives inside of: its runtime is the current one.
-fn entering(inner: Weak<Inner>) -> Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync> {
+fn entering(inner: Weak<Inner>) -> Around {
     Arc::new(move |life| {
         // A runtime that is gone before its thread came up has nothing for it to
         // find; the thread only has to end its core.

@@ -3,7 +3,7 @@
 use std::{fmt, marker::PhantomData, sync::Arc};
 
 use super::handle::{Handle, Inner};
-use crate::engine::work::current;
+use crate::engine::{prim::is_panicking, work::current};
 
 /// Runtime context guard.
 ///
@@ -69,7 +69,7 @@ impl Drop for Entered {
         match left {
             // SAFETY: `new` made it with `into_raw`, and it was in our place.
             Some(inner) => drop(unsafe { Arc::from_raw(inner.cast::<Inner>()) }),
-            None if std::thread::panicking() => {}
+            None if is_panicking() => {}
             None => panic!(
                 "`EnterGuard` values dropped out of order: guards returned by `Handle::enter` \
                  must be dropped in the reverse order in which they were acquired"

@@ -4,7 +4,10 @@ use std::{fmt, future::Future, io, time::Duration};
 
 use super::{Builder, EnterGuard, Handle, RuntimeFlavor, RuntimeMetrics, context::Entered};
 use crate::{
-    engine::pool::drive::{self, NoBlocking},
+    engine::{
+        pool::drive::{self, NoBlocking},
+        prim::is_panicking,
+    },
     task::JoinHandle,
 };
 
@@ -206,7 +209,7 @@ impl Runtime {
             return;
         }
         if !NoBlocking::is_allowed_to_block() {
-            if std::thread::panicking() {
+            if is_panicking() {
                 return;
             }
             panic!(

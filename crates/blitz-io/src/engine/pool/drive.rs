@@ -12,7 +12,7 @@
 //! the next.
 //!
 //! # Checked by
-//! `a_free_core_finds_a_waiter` (weakened as `drive_passes_on`).
+//! `a_free_core_finds_a_waiter`; weakened as `drive_passes_on`.
 
 use std::{
     collections::VecDeque,
@@ -39,33 +39,33 @@ use crate::engine::{
 };
 
 /// Cores that no thread holds, and threads that would like one.
-pub(crate) struct FreeCores {
-    state: Mutex<State>,
+pub(crate) struct FreeCores<C = Box<Core>> {
+    state: Mutex<State<C>>,
 }
 
-struct State {
-    cores: Vec<Box<Core>>,
+struct State<C> {
+    cores: Vec<C>,
     waiters: VecDeque<Arc<Parker>>,
 }
 
-impl FreeCores {
+impl<C> FreeCores<C> {
     pub(crate) fn new() -> Self {
         Self { state: Mutex::new(State { cores: Vec::new(), waiters: VecDeque::new() }) }
     }
 
-    pub(crate) fn fill(&self, cores: impl Iterator<Item = Box<Core>>) {
+    pub(crate) fn fill(&self, cores: impl Iterator<Item = C>) {
         // The first is taken first.
         let mut cores: Vec<_> = cores.collect();
         cores.reverse();
         lock(&self.state).cores = cores;
     }
 
-    pub(crate) fn take(&self) -> Option<Box<Core>> {
+    pub(crate) fn take(&self) -> Option<C> {
         lock(&self.state).cores.pop()
     }
 
     /// Takes a core, or a place in the line.
-    fn take_or_wait(&self, parker: &Arc<Parker>) -> Option<Box<Core>> {
+    fn take_or_wait(&self, parker: &Arc<Parker>) -> Option<C> {
         let mut state = lock(&self.state);
         let core = state.cores.pop();
         if core.is_none() && !state.waiters.iter().any(|waiter| Arc::ptr_eq(waiter, parker)) {
@@ -74,7 +74,7 @@ impl FreeCores {
         core
     }
 
-    pub(crate) fn put_back(&self, core: Box<Core>) {
+    pub(crate) fn put_back(&self, core: C) {
         let mut state = lock(&self.state);
         state.cores.push(core);
         state.call_next();
@@ -90,7 +90,7 @@ impl FreeCores {
     }
 }
 
-impl State {
+impl<C> State<C> {
     /// Unparks the first in the line. Parkers are ours: no user code runs.
     fn call_next(&mut self) {
         if let Some(parker) = self.waiters.pop_front() {
@@ -281,5 +281,48 @@ impl NoBlocking {
 impl Drop for NoBlocking {
     fn drop(&mut self) {
         words::with(|current| current.blocking.set(self.before));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc as Plain;
+
+    use super::FreeCores;
+    use crate::engine::prim::{Arc, model, parker::Parker, thread};
+
+    /// One waits for the core whatever it takes, the other gives up at once; the
+    /// core comes back while both stand in line.
+    #[test]
+    fn a_free_core_finds_a_waiter() {
+        model(|| {
+            let cores = Arc::new(FreeCores::new());
+            let impatient = thread::spawn({
+                let cores = cores.clone();
+                move || {
+                    let parker = Plain::new(Parker::new());
+                    match cores.take_or_wait(&parker) {
+                        Some(core) => cores.put_back(core),
+                        None => cores.leave(&parker),
+                    }
+                }
+            });
+            let patient = thread::spawn({
+                let cores = cores.clone();
+                move || {
+                    let parker = Plain::new(Parker::new());
+                    loop {
+                        if let Some(core) = cores.take_or_wait(&parker) {
+                            return cores.put_back(core);
+                        }
+                        parker.park();
+                    }
+                }
+            });
+            cores.put_back(7);
+            impatient.join().unwrap();
+            patient.join().unwrap();
+            assert_eq!(cores.take(), Some(7));
+        });
     }
 }

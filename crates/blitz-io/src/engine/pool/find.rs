@@ -112,18 +112,18 @@ impl Core {
     pub(crate) fn next(&mut self) -> Option<Task> {
         if self.pace.intake_is_due() {
             self.pace.looked_at_intake();
-            if let Some(task) = self.from_intake() {
+            if let Some(task) = self.take_batch() {
                 self.count_poll();
                 return Some(task);
             }
         }
-        let task = self.from_own().or_else(|| self.from_intake())?;
+        let task = self.take_own().or_else(|| self.take_batch())?;
         self.count_poll();
         Some(task)
     }
 
     #[inline]
-    fn from_own(&mut self) -> Option<Task> {
+    fn take_own(&mut self) -> Option<Task> {
         if !self.pool.config.threaded {
             return self.fifo.pop_front();
         }
@@ -144,7 +144,7 @@ impl Core {
     }
 
     /// A batch from the intake: the first to run, the rest into the ring.
-    pub(crate) fn from_intake(&mut self) -> Option<Task> {
+    pub(crate) fn take_batch(&mut self) -> Option<Task> {
         if self.pool.intake.is_empty() {
             return None;
         }
@@ -174,8 +174,7 @@ impl Core {
             }
             self.searching = true;
         }
-        let task =
-            self.steal_half().or_else(|| self.steal_lifo()).or_else(|| self.from_intake())?;
+        let task = self.steal_half().or_else(|| self.steal_lifo()).or_else(|| self.take_batch())?;
         self.count_poll();
         Some(task)
     }

@@ -43,18 +43,19 @@
 //! wake-up: it costs wake-ups for ever.
 //!
 //! # Checked by
-//! `work_and_sleeper_never_miss_each_other` (weakened as `idle_producer_fence`,
-//! `idle_sleeper_fence`), `the_last_searcher_hands_on` (weakened as
-//! `idle_last_searcher`), `two_producers_wake_for_both_items`,
-//! `a_worker_that_wakes_itself_is_counted_once` (weakened as `idle_give_back`),
-//! `every_reservation_finds_a_bit`.
+//! `work_and_sleeper_never_miss_each_other`, `the_last_searcher_hands_on`,
+//! `two_producers_wake_for_both_items`, `a_worker_that_wakes_itself_is_counted_once`,
+//! `every_reservation_finds_a_bit`;
+//! weakened as `idle_producer_fence`, `idle_sleeper_fence`, `idle_last_searcher`,
+//! `idle_give_back`.
 
 use crate::engine::prim::{
     AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
+    backoff::Backoff,
     fence,
     pad::CachePadded,
-    spin_loop, weakened,
+    thread, weakened,
 };
 
 const SEARCHING_ONE: u64 = 1;
@@ -192,6 +193,7 @@ impl Idle {
     }
 
     /// How many sleep.
+    #[cfg(test)]
     pub(crate) fn sleeping(&self) -> usize {
         // Relaxed: a figure.
         sleeping(self.counts.load(Relaxed)) as usize
@@ -217,6 +219,7 @@ impl Idle {
 
     /// Takes the bit of a reservation. The lowest one: few workers stay warm.
     fn take_any_bit(&self) -> usize {
+        let mut backoff = Backoff::default();
         loop {
             for (index, word) in self.asleep.iter().enumerate() {
                 // Relaxed: a guess; `take_bit` decides.
@@ -229,8 +232,11 @@ impl Idle {
                     bits &= bits - 1;
                 }
             }
-            // Others took what we saw; there is one for us (see the proof).
-            spin_loop();
+            // Others took what we saw; there is one for us (see the proof), as
+            // soon as they are through with theirs.
+            if !backoff.spin() {
+                thread::yield_now();
+            }
         }
     }
 

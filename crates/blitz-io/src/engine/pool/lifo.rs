@@ -14,8 +14,8 @@
 //! Four slots: `bench/record` has the comparison.
 //!
 //! # Checked by
-//! `a_slot_is_emptied_once` (weakened as `lifo_put_publishes`, `lifo_take_sees`),
-//! `a_replaced_entry_is_not_lost`.
+//! `a_slot_is_emptied_once`, `a_replaced_entry_is_not_lost`;
+//! weakened as `lifo_put_publishes`, `lifo_take_sees`.
 
 use std::ptr::{self, NonNull};
 
@@ -93,8 +93,13 @@ mod tests {
     use super::Slot;
     use crate::engine::{
         prim::{Arc, model, thread},
-        queue::bead::Bead,
+        queue::{Chain, bead::Bead},
     };
+
+    /// Touches what is the bead's owner's alone, where the model can see it.
+    fn touched(bead: Bead) -> Bead {
+        Chain::one(bead).pop_front().expect("it is in there")
+    }
 
     #[test]
     fn a_slot_is_emptied_once() {
@@ -102,11 +107,11 @@ mod tests {
             let slot = Arc::new(Slot::new());
             let thief = thread::spawn({
                 let slot = slot.clone();
-                move || slot.take().map(|bead: Bead| bead.value())
+                move || slot.take().map(|bead: Bead| touched(bead).value())
             });
             // SAFETY: this thread is the only one that puts.
-            assert!(unsafe { slot.put(Bead::new(7)) }.is_none());
-            let here = slot.take().map(|bead| bead.value());
+            assert!(unsafe { slot.put(touched(Bead::new(7))) }.is_none());
+            let here = slot.take().map(|bead| touched(bead).value());
             let there = thief.join().unwrap();
             assert_eq!(here.or(there), Some(7));
             assert!(here.is_none() || there.is_none());

@@ -19,7 +19,7 @@ use self::{
 use super::{
     prim::{AtomicBool, Mutex, OnceLock, Ordering::Acquire, clock::Tick, lock},
     queue::inject::Inject,
-    threads::{Hook, Recipe, Started},
+    threads::{Around, Hook, Recipe, Started},
     work::task::{
         cell::{Header, Task},
         handle::JoinHandle,
@@ -78,9 +78,6 @@ pub(crate) struct Pool {
     started: OnceLock<()>,
     around: OnceLock<Around>,
 }
-
-/// What the layer above wraps round the life of each thread.
-pub(crate) type Around = Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
 
 impl std::fmt::Debug for Pool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

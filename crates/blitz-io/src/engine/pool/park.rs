@@ -36,10 +36,9 @@ fn sleep(pool: &Pool, index: usize, was_searching: bool, called: impl Fn() -> bo
     let wanted = || called() || pool.is_stopping();
     pool.idle.fall_asleep(index, was_searching);
     let parker = &pool.remotes[index].parker;
-    if pool.has_visible_work() || wanted() {
-        if pool.idle.wake_self(index) == SelfWoken::Awake {
-            return Woken::Alone;
-        }
+    let useless = pool.has_visible_work() || wanted();
+    if useless && pool.idle.wake_self(index) == SelfWoken::Awake {
+        return Woken::Alone;
     }
     let counters = &pool.remotes[index].counters;
     counters.parked.add(1);

@@ -19,8 +19,8 @@
 //!
 //! # Checked by
 //! `shutdown_against_wake_drops_the_future_once`,
-//! `shutdown_against_spawn_drops_the_future_once` (weakened as `stop_outside_refuses`),
-//! and the stress tests of shutdown in `tests/it`.
+//! `shutdown_against_spawn_drops_the_future_once`;
+//! weakened as `stop_outside_refuses`. Under load: the shutdown tests in tests/it.
 
 use std::{
     ptr::NonNull,
@@ -31,9 +31,10 @@ use std::{
 use super::{Pool, core::Core};
 use crate::engine::{
     prim::{
-        AtomicUsize, Condvar, Mutex,
-        Ordering::{AcqRel, Release},
-        lock,
+        AtomicUsize,
+        Ordering::{AcqRel, Acquire, Release},
+        futex::Futex,
+        lock, weakened,
     },
     work::task::{home::Home, poll},
 };
@@ -41,13 +42,12 @@ use crate::engine::{
 /// Counts the cores that have not ended.
 pub(crate) struct Ended {
     left: AtomicUsize,
-    done: Mutex<bool>,
-    bell: Condvar,
+    done: Futex,
 }
 
 impl Ended {
     pub(crate) fn new(cores: usize) -> Self {
-        Self { left: AtomicUsize::new(cores), done: Mutex::new(false), bell: Condvar::new() }
+        Self { left: AtomicUsize::new(cores), done: Futex::new(0) }
     }
 
     /// One core fewer; `true` for the last.
@@ -57,25 +57,23 @@ impl Ended {
     }
 
     fn ring(&self) {
-        *lock(&self.done) = true;
-        self.bell.notify_all();
+        // Release: the end happens before whoever waited goes on. Pairs with the
+        // Acquire in `wait`.
+        self.done.word().store(1, Release);
+        self.done.wake_all();
     }
 
     /// Waits for the last core; `false` if the time is over first.
     fn wait(&self, timeout: Option<Duration>) -> bool {
+        // A deadline beyond the clock's end is no deadline.
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let mut done = lock(&self.done);
-        while !*done {
-            done = match deadline {
-                None => self.bell.wait(done).unwrap(),
-                Some(deadline) => {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        return false;
-                    }
-                    self.bell.wait_timeout(done, left).unwrap().0
-                }
-            };
+        // Acquire: pairs with the Release in `ring`.
+        while self.done.word().load(Acquire) == 0 {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return false;
+            }
+            self.done.wait(0, left);
         }
         true
     }
@@ -108,6 +106,7 @@ impl Pool {
 }
 
 /// S3 to S6 for one core, which no thread holds any more.
+#[allow(clippy::boxed_local, reason = "cores live in boxes, and this one ends here")]
 pub(crate) fn end_core(core: Box<Core>) {
     let Core { pool, index, ring, fifo, home, .. } = *core;
     // SAFETY: we have the core, and so hold its home.
@@ -159,10 +158,63 @@ impl Pool {
 impl super::Outside {
     /// Refuses tasks from now on; the home is then the caller's alone.
     fn shut(&mut self) -> Option<NonNull<Home>> {
-        self.closed = true;
+        self.closed = !weakened!("stop_outside_refuses");
         let home = self.home.take()?;
         // SAFETY: the lock is the right to hold, and nobody will hold it again.
         unsafe { home.as_ref().refuse() };
         Some(home)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{panic::Location, sync::Arc as Plain};
+
+    use crate::engine::{
+        pool::{Config, Pool},
+        prim::{Arc, model, thread},
+        threads::Recipe,
+    };
+
+    fn pool() -> Plain<Pool> {
+        let recipe = Recipe {
+            name: Plain::new(String::new),
+            stack_size: None,
+            on_start: None,
+            on_stop: None,
+        };
+        Pool::new(Config {
+            workers: 1,
+            threaded: false,
+            lazy: false,
+            lifo_slot: true,
+            intake_interval: None,
+            tick_polls: 128,
+            recipe,
+            on_park: None,
+            on_unpark: None,
+        })
+    }
+
+    #[test]
+    fn shutdown_against_spawn_drops_the_future_once() {
+        model(|| {
+            let pool = pool();
+            let alive = Arc::new(());
+            let spawner = thread::spawn({
+                let (pool, alive) = (pool.clone(), alive.clone());
+                move || {
+                    let task = async move {
+                        let _alive = alive;
+                        std::future::pending::<()>().await;
+                    };
+                    drop(pool.spawn(task, Location::caller()));
+                }
+            });
+            pool.stop();
+            spawner.join().unwrap();
+            assert_eq!(Arc::strong_count(&alive), 1, "a task outlived its runtime");
+            assert_eq!(Plain::strong_count(&pool), 1, "a home outlived its last task");
+        });
     }
 }

@@ -23,6 +23,11 @@ pub(crate) mod rng;
 pub(crate) mod ids;
 pub(crate) mod clock;
 
+/// Whether this thread unwinds from a panic.
+pub(crate) fn is_panicking() -> bool {
+    std::thread::panicking()
+}
+
 /// A small number of the calling thread, to spread threads over a few locks.
 pub(crate) fn thread_number() -> usize {
     static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);

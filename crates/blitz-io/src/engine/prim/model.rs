@@ -12,6 +12,14 @@ pub(crate) use loom::{
 
 pub(crate) use std::sync::{OnceLock, atomic::compiler_fence};
 
+/// A thread-local of a model's thread.
+macro_rules! per_thread {
+    (static $name:ident: $type:ty = $value:expr;) => {
+        loom::thread_local! { static $name: $type = $value; }
+    };
+}
+pub(crate) use per_thread;
+
 /// Explores `f` under the bounds that `LOOM_MAX_PREEMPTIONS` and friends set;
 /// the default of two preemptions is where every planted bug is still found.
 #[cfg(test)]

@@ -17,8 +17,6 @@
 //! `a_token_is_never_lost`, `what_was_done_before_unpark_is_seen_after_park`;
 //! weakened as `unpark_release`, `park_acquire` and `unpark_blind`.
 
-use std::time::{Duration, Instant};
-
 use super::{
     Ordering::{Acquire, Relaxed, Release},
     futex::Futex,
@@ -42,25 +40,7 @@ impl Parker {
 
     /// Sleeps until a token is there, and takes it.
     pub(crate) fn park(&self) {
-        while !self.sleep(None) {}
-    }
-
-    /// Sleeps until a token is there or `timeout` is over; `true` if it took a token.
-    pub(crate) fn park_timeout(&self, timeout: Duration) -> bool {
-        // A deadline beyond the clock's end is no deadline.
-        let Some(deadline) = Instant::now().checked_add(timeout) else {
-            self.park();
-            return true;
-        };
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if self.sleep(Some(left)) {
-                return true;
-            }
-            if left.is_zero() {
-                return false;
-            }
-        }
+        while !self.sleep() {}
     }
 
     /// Leaves a token; wakes the sleeper if there is one.
@@ -76,7 +56,7 @@ impl Parker {
     }
 
     /// Takes a token, now or after one sleep; `false` if there was none.
-    fn sleep(&self, timeout: Option<Duration>) -> bool {
+    fn sleep(&self) -> bool {
         let word = self.state.word();
         let order = if weakened!("park_acquire") { Relaxed } else { Acquire };
         // Acquire, here and below: pairs with the Release in `unpark`.
@@ -84,10 +64,8 @@ impl Parker {
             return true;
         }
         // Relaxed: says only that we are about to sleep; publishes nothing.
-        if word.compare_exchange(EMPTY, PARKED, Relaxed, Relaxed).is_ok()
-            && timeout.is_none_or(|timeout| !timeout.is_zero())
-        {
-            self.state.wait(PARKED, timeout);
+        if word.compare_exchange(EMPTY, PARKED, Relaxed, Relaxed).is_ok() {
+            self.state.wait(PARKED, None);
         }
         word.swap(EMPTY, order) == NOTIFIED
     }
@@ -127,15 +105,5 @@ mod tests {
             assert_eq!(shared.1.load(Relaxed), 7);
             waker.join().unwrap();
         });
-    }
-
-    #[cfg(not(blitz_loom))]
-    #[test]
-    fn a_timed_park_ends_without_a_token_and_takes_one_that_is_there() {
-        let parker = Parker::new();
-        assert!(!parker.park_timeout(std::time::Duration::from_millis(1)));
-        parker.unpark();
-        assert!(parker.park_timeout(std::time::Duration::MAX));
-        assert!(!parker.park_timeout(std::time::Duration::ZERO));
     }
 }

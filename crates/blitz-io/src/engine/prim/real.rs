@@ -3,7 +3,7 @@
 pub(crate) use std::{
     hint::spin_loop,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, OnceLock,
+        Arc, Mutex, MutexGuard, OnceLock,
         atomic::{
             AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence,
             fence,
@@ -11,6 +11,9 @@ pub(crate) use std::{
     },
     thread,
 };
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) use std::sync::Condvar;
 
 /// `std`'s cell with loom's `with` and `with_mut`, so one source serves both.
 #[derive(Debug, Default)]
@@ -34,6 +37,14 @@ impl<T> UnsafeCell<T> {
         f(self.0.get())
     }
 }
+
+/// A thread-local that is a constant at first and needs no destructor.
+macro_rules! per_thread {
+    (static $name:ident: $type:ty = $value:expr;) => {
+        std::thread_local! { static $name: $type = const { $value }; }
+    };
+}
+pub(crate) use per_thread;
 
 /// Runs a model once, on real threads: every model is also an ordinary test.
 #[cfg(test)]

@@ -8,6 +8,9 @@ use crate::engine::prim::thread;
 /// A user's function that runs on each thread of a runtime.
 pub(crate) type Hook = Arc<dyn Fn() + Send + Sync>;
 
+/// What the layer above wraps round the life of each thread.
+pub(crate) type Around = Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
+
 /// How threads of a runtime are made.
 #[derive(Clone)]
 pub(crate) struct Recipe {
@@ -34,7 +37,7 @@ impl Recipe {
     /// worker owes others must not depend on a hook.
     pub(crate) fn start(
         &self,
-        around: Option<Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>>,
+        around: Option<Around>,
         body: impl FnOnce() + Send + 'static,
     ) -> io::Result<Started> {
         let mut builder = thread::Builder::new().name((self.name)());

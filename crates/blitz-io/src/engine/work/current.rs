@@ -6,6 +6,8 @@
 
 use std::{cell::Cell, ptr::NonNull};
 
+use crate::engine::prim::per_thread;
+
 use super::task::{
     budget::Budget,
     cell::{Header, Id},
@@ -56,13 +58,7 @@ impl Current {
     }
 }
 
-#[cfg(not(blitz_loom))]
-thread_local! {
-    static CURRENT: Current = const { Current::new() };
-}
-
-#[cfg(blitz_loom)]
-loom::thread_local! {
+per_thread! {
     static CURRENT: Current = Current::new();
 }
 

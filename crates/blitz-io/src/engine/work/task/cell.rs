@@ -205,11 +205,12 @@ unsafe fn finish<F: Future>(header: NonNull<Header>, output: Result<F::Output, J
     // in place, as pinning demands.
     let dropped = unsafe { drop_stage::<F>(header) };
     let output = match dropped {
-        // SAFETY: we run the task.
         Err(payload) => {
             // What was computed goes too; its own panic must not escape either.
             discard(output);
-            Err(JoinError::panicked(unsafe { header.as_ref() }.id, payload))
+            // SAFETY: we run the task.
+            let id = unsafe { header.as_ref() }.id;
+            Err(JoinError::panicked(id, payload))
         }
         Ok(()) => output,
     };
@@ -345,11 +346,15 @@ unsafe impl Linked for Task {
         self.into_header()
     }
 
+    /// # Safety
+    /// 1. and 2. As the trait says.
     #[inline]
     unsafe fn from_ptr(ptr: NonNull<Header>) -> Self {
         Self(ptr)
     }
 
+    /// # Safety
+    /// 1. As the trait says.
     #[inline]
     unsafe fn link(ptr: NonNull<Header>) -> NonNull<Link<Header>> {
         // SAFETY: the entry keeps the memory alive; no reference is made.
@@ -371,11 +376,15 @@ unsafe impl Listed for Member {
         self.0
     }
 
+    /// # Safety
+    /// 1. and 2. As the trait says.
     #[inline]
     unsafe fn from_ptr(ptr: NonNull<Header>) -> Self {
         Self(ptr)
     }
 
+    /// # Safety
+    /// 1. As the trait says.
     #[inline]
     unsafe fn links(ptr: NonNull<Header>) -> NonNull<Links<Header>> {
         // SAFETY: the home keeps the memory alive; no reference is made.

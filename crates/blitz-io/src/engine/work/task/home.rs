@@ -37,10 +37,10 @@
 //! handle in each task: four contended operations a task that this has not.
 //!
 //! # Checked by
-//! `cells_come_home_from_another_thread` (weakened as `give_back_publishes`,
-//! `take_back_sees`), `closing_against_a_late_return_frees_everything_once`
-//! (weakened as `late_return_counts`),
-//! `two_late_returns_free_the_home_once`.
+//! `cells_come_home_from_another_thread`,
+//! `closing_against_a_late_return_frees_everything_once`,
+//! `two_late_returns_free_the_home_once`, `a_cell_that_dies_on_a_foreign_core_comes_home`;
+//! weakened as `give_back_publishes`, `take_back_sees`, `late_return_counts`.
 
 use std::{
     alloc::{Layout, alloc, dealloc, handle_alloc_error},
@@ -313,13 +313,13 @@ impl Home {
             }
             // SAFETY: 1.: the link is ours until the exchange succeeds.
             unsafe { last.as_ref().link.set(NonNull::new(top)) };
-            let order = if weakened!("give_back_publishes") { Relaxed } else { Release };
             // Relaxed: only a count; it must come first, since the home may be
             // gone after the exchange.
             let waiting = this.waiting.fetch_add(count, Relaxed) + count;
             let crossed = waiting / WAITING != (waiting - count) / WAITING;
             // The runtime is kept by this clone, not by the home.
             let schedule = crossed.then(|| this.schedule.clone());
+            let order = if weakened!("give_back_publishes") { Relaxed } else { Release };
             // Release: the cells' contents go with them. Pairs with the Acquire in
             // `take_returned` and the AcqRel in `close`. Acquire on failure: CLOSED
             // publishes `left`. Pairs with the AcqRel in `close`.

@@ -40,16 +40,22 @@
 //! exchange of the word for itself publishes it, and orders it before `take`.
 //!
 //! # Checked by
-//! `a_wake_that_finds_the_task_queued_is_seen_by_the_poll` (weakened as
-//! `wake_queued_publishes`), `a_wake_during_the_poll_is_not_lost` (weakened as
-//! `wake_running_notifies`, `rest_sees_notified`),
-//! `two_wakes_make_one_entry`, `abort_against_poll_drops_the_future_once`
-//! (weakened as `rest_sees_cancelled`), `abort_of_an_idle_task_against_a_wake_queues_once`,
-//! `stop_against_take_runs_once` (weakened as `take_sees_stop`),
-//! `the_last_reference_against_take_frees_once` (weakened as `free_waits_for_entry`),
-//! `completion_against_join_poll_wakes_or_is_seen` (weakened as `join_set_sees_complete`),
+//! `a_wake_that_finds_the_task_queued_is_seen_by_the_poll`,
+//! `a_wake_during_the_poll_is_not_lost`, `two_wakes_make_one_entry`,
+//! `a_yield_against_a_wake_makes_one_entry`, `a_waker_against_the_end_frees_once`,
+//! `abort_against_poll_drops_the_future_once`, `abort_against_abort_ends_the_task_once`,
+//! `abort_of_an_idle_task_against_a_wake_queues_once`, `stop_against_take_runs_once`,
+//! `stop_against_wake_ends_the_task_once`, `stop_against_abort_ends_the_task_once`,
+//! `the_last_reference_against_take_frees_once`,
+//! `completion_against_join_poll_wakes_or_is_seen`,
+//! `a_replaced_join_waker_against_completion_is_sound`,
 //! `completion_against_handle_drop_drops_the_output_once`,
-//! `shield_against_abort_defers_and_delivers` (weakened as `unshield_delivers`).
+//! `a_handle_with_a_waker_against_completion_leaves_none_behind`,
+//! `shield_against_abort_defers_and_delivers`,
+//! `an_abort_under_a_shield_leaves_the_task_alone`;
+//! weakened as `wake_queued_publishes`, `wake_running_notifies`, `rest_sees_notified`,
+//! `rest_sees_cancelled`, `take_sees_stop`, `free_waits_for_entry`,
+//! `join_set_sees_complete`, `unshield_delivers`.
 
 use crate::engine::prim::{
     AtomicU64,
@@ -76,7 +82,7 @@ const REF_ONE: u64 = 1 << REF_SHIFT;
 const REF_LIMIT: u64 = 1 << 63;
 
 /// Life and the `JoinHandle`.
-const AT_SPAWN: u64 = QUEUED | JOIN_INTEREST | 2 * REF_ONE;
+const AT_SPAWN: u64 = QUEUED | JOIN_INTEREST | (2 * REF_ONE);
 
 /// The state word of a task.
 pub(crate) struct State(AtomicU64);

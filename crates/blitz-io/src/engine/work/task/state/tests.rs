@@ -3,7 +3,7 @@
 //! A mock task has a cell for its future and one for its join waker. Whoever the
 //! word makes the owner touches them, so the model checker sees two owners.
 
-use super::{Completed, Detached, JoinWaker, Rested, State, Taken, Woken};
+use super::{Detached, JoinWaker, Rested, State, Taken, Woken};
 use crate::engine::prim::{
     Arc, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
@@ -88,7 +88,7 @@ impl Mock {
                     Rested::Idle => {}
                     // Release: pairs with `pop`.
                     Rested::Place => drop(self.entries.fetch_add(1, Release)),
-                    Rested::Cancel => drop(self.end()),
+                    Rested::Cancel => self.end(),
                 }
                 Some(seen)
             }
@@ -105,7 +105,7 @@ impl Mock {
     }
 
     /// Drops the future and completes; gives up life.
-    fn end(&self) -> Completed {
+    fn end(&self) {
         // SAFETY: we run the task.
         self.stage.with_mut(|stage| unsafe {
             assert_eq!(*stage, 0, "the future was dropped twice");
@@ -126,7 +126,6 @@ impl Mock {
             self.joins.fetch_add(1, Relaxed);
         }
         self.unref();
-        completed
     }
 
     fn unref(&self) {
