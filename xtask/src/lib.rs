@@ -17,7 +17,8 @@ pub mod shell;
 pub mod json;
 pub mod source;
 
-/// What a subcommand answers: an error is one sentence for the user.
+/// What a subcommand answers: an error is one sentence for the user, or nothing
+/// if it has printed what there is to say.
 pub type Outcome = Result<(), String>;
 
 /// The repository's root.

@@ -22,6 +22,8 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = arguments.collect();
     match dispatch(&name, &arguments) {
         Ok(()) => ExitCode::SUCCESS,
+        // A subcommand that has said it all gives no words.
+        Err(why) if why.is_empty() => ExitCode::FAILURE,
         Err(why) => {
             eprintln!("xtask {name}: {why}");
             ExitCode::FAILURE

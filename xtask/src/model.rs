@@ -7,8 +7,8 @@
 //!
 //! A control counts as caught when a test fails, the process dies, or the run
 //! does not end (a lost wake-up may show as a model that never ends). The last
-//! is honest only because the healthy models end well within the limit: they
-//! are run first and the limit is never less than four times what they took.
+//! is honest only because the same models are run healthy before: they must
+//! pass, and the limit is never less than four times what they took.
 
 use std::{
     collections::BTreeMap,
@@ -144,12 +144,7 @@ fn weaken(binary: &Path, request: &Request) -> Outcome {
         return Err("no `weakened!` name matches the filter".into());
     }
     let start = Instant::now();
-    let healthy = run(binary, None, None, HEALTHY_LIMIT)?;
-    if healthy != Verdict::Unnoticed {
-        return Err(format!("the models fail with no bug planted: {healthy:?}"));
-    }
-    let limit = LIMIT.max(start.elapsed() * 4);
-    let verdicts = try_all(binary, &controls, limit)?;
+    let verdicts = Trial { binary, limits: Mutex::default() }.try_all(&controls)?;
     let width = verdicts.keys().map(String::len).max().unwrap_or(0);
     for (name, verdict) in &verdicts {
         match verdict {
@@ -205,43 +200,68 @@ fn commit_number() -> usize {
     usize::from_str_radix(hash.unwrap_or_default().trim(), 16).unwrap_or(0)
 }
 
-/// Tries the controls on all cores.
-fn try_all(
-    binary: &Path,
-    controls: &[Control],
-    limit: Duration,
-) -> Result<BTreeMap<String, Verdict>, String> {
-    let next = AtomicUsize::new(0);
-    let verdicts = Mutex::new(BTreeMap::new());
-    let failure = Mutex::new(None);
-    let worker = || {
-        // Relaxed: only hands out numbers.
-        while let Some(control) = controls.get(next.fetch_add(1, Relaxed)) {
-            match try_one(binary, control, limit) {
-                Ok(verdict) => {
-                    verdicts.lock().unwrap().insert(control.name.clone(), verdict);
-                }
-                Err(why) => *failure.lock().unwrap() = Some(why),
-            }
-        }
-    };
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    thread::scope(|scope| {
-        for _ in 0..cores {
-            scope.spawn(worker);
-        }
-    });
-    match failure.into_inner().unwrap() {
-        Some(why) => Err(why),
-        None => Ok(verdicts.into_inner().unwrap()),
-    }
+/// The test binary, and how long its models may take.
+struct Trial<'a> {
+    binary: &'a Path,
+    /// By module; `None` for all models.
+    limits: Mutex<BTreeMap<Option<String>, Duration>>,
 }
 
-/// The models of the control's own module first: they are the ones that notice.
-fn try_one(binary: &Path, control: &Control, limit: Duration) -> Result<Verdict, String> {
-    match run(binary, Some(&control.name), Some(&control.module), limit)? {
-        Verdict::Unnoticed => run(binary, Some(&control.name), None, limit),
-        caught => Ok(caught),
+impl Trial<'_> {
+    /// Tries the controls on all cores.
+    fn try_all(&self, controls: &[Control]) -> Result<BTreeMap<String, Verdict>, String> {
+        let next = AtomicUsize::new(0);
+        let verdicts = Mutex::new(Ok(BTreeMap::new()));
+        let worker = || {
+            // Relaxed: only hands out numbers.
+            while let Some(control) = controls.get(next.fetch_add(1, Relaxed)) {
+                let verdict = self.try_one(control);
+                let mut verdicts = verdicts.lock().unwrap();
+                match (verdict, verdicts.as_mut()) {
+                    (Ok(verdict), Ok(known)) => drop(known.insert(control.name.clone(), verdict)),
+                    (Err(why), _) => *verdicts = Err(why),
+                    (Ok(_), Err(_)) => return,
+                }
+            }
+        };
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        thread::scope(|scope| {
+            for _ in 0..cores {
+                scope.spawn(worker);
+            }
+        });
+        verdicts.into_inner().unwrap()
+    }
+
+    /// The models of the control's own module first: they are the ones that notice.
+    fn try_one(&self, control: &Control) -> Result<Verdict, String> {
+        for filter in [Some(control.module.as_str()), None] {
+            let limit = self.limit(filter)?;
+            let verdict = run(self.binary, Some(&control.name), filter, limit)?;
+            if verdict != Verdict::Unnoticed {
+                return Ok(verdict);
+            }
+        }
+        Ok(Verdict::Unnoticed)
+    }
+
+    /// Runs the models healthy, once; answers with how long they may take.
+    fn limit(&self, filter: Option<&str>) -> Result<Duration, String> {
+        // Held while they run: the second who asks needs the same answer.
+        let mut limits = self.limits.lock().unwrap();
+        let key = filter.map(str::to_owned);
+        if let Some(limit) = limits.get(&key) {
+            return Ok(*limit);
+        }
+        let start = Instant::now();
+        match run(self.binary, None, filter, HEALTHY_LIMIT)? {
+            Verdict::Caught(by) => Err(format!("{by} fails with no bug planted")),
+            Verdict::Unnoticed => {
+                let limit = LIMIT.max(start.elapsed() * 4);
+                limits.insert(key, limit);
+                Ok(limit)
+            }
+        }
     }
 }
 

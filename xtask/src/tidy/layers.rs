@@ -116,7 +116,9 @@ pub fn ground(files: &[File]) -> Vec<Finding> {
             continue;
         }
         for named in source.paths() {
-            let test = source.is_test(named.line) || file.path.ends_with("/tests.rs");
+            let test = source.is_test(named.line)
+                || file.path.ends_with("/tests.rs")
+                || file.path.contains("/tests/");
             let hit = GROUND.iter().find(|(path, tests_may)| {
                 let starts = named.path.strip_prefix(path);
                 starts.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))

@@ -1,7 +1,7 @@
 //! Comments that must stand near a thing: beside orderings, above unsafe code.
 
 use super::{File, Finding, layers::CRATE};
-use crate::source::{Source, is_word, split_tokens};
+use crate::source::{Line, Source, is_word, split_tokens};
 
 /// How far above an ordering its comment may stand: one comment may serve a
 /// group of lines, a screenful of code may not hide behind one.
@@ -19,8 +19,9 @@ pub fn orderings(files: &[File]) -> Vec<Finding> {
         let Some(source) = &file.source else { continue };
         let imports = source.use_lines();
         for (at, line) in source.lines.iter().enumerate().filter(|(at, _)| !imports[*at]) {
-            for token in split_tokens(&line.bare) {
-                if ORDERINGS.contains(&token) && !explained(source, at, token) {
+            let tokens = split_tokens(&line.bare);
+            for (position, token) in tokens.iter().enumerate() {
+                if is_ordering(&tokens, position) && !explained(source, at, token) {
                     let what = format!(
                         "{token} without a word: write `// {token}: …` and what it pairs with, at most {ABOVE} lines above"
                     );
@@ -30,6 +31,12 @@ pub fn orderings(files: &[File]) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Whether a token is an ordering, and not another type's variant of that name.
+fn is_ordering(tokens: &[&str], position: usize) -> bool {
+    let qualified = position > 1 && tokens[position - 1] == "::";
+    ORDERINGS.contains(&tokens[position]) && (!qualified || tokens[position - 2] == "Ordering")
 }
 
 fn explained(source: &Source, at: usize, ordering: &str) -> bool {
@@ -59,6 +66,7 @@ pub fn safety(files: &[File]) -> Vec<Finding> {
                 let wanted = match (tokens.get(position + 1), tokens.get(position + 2)) {
                     (Some(&"impl" | &"{") | None, _) => "SAFETY",
                     (Some(&"fn"), Some(name)) if is_word(name) => "Safety",
+                    (Some(&"extern"), _) if tokens.contains(&"fn") => "Safety",
                     _ => continue,
                 };
                 if !noted(source, at, wanted) {
@@ -75,7 +83,13 @@ pub fn safety(files: &[File]) -> Vec<Finding> {
 }
 
 fn noted(source: &Source, at: usize, wanted: &str) -> bool {
-    source.lines[at.saturating_sub(NOTE)..=at]
+    // A doc comment may be longer than a note, with attributes under it.
+    let belongs = |line: &&Line| {
+        let bare = line.bare.trim();
+        bare.starts_with("#[") || bare.is_empty() && !line.comment.is_empty()
+    };
+    let block = source.lines[..at].iter().rev().take_while(belongs).count();
+    source.lines[at - block.max(NOTE.min(at))..=at]
         .iter()
         .any(|line| line.comment.contains(wanted) || line.comment.contains("SAFETY"))
 }
@@ -98,6 +112,7 @@ mod tests {
             "// Prose about SeqCst.\nlet s = \"SeqCst\";\n",
             "// Release: publishes the slot.\nx.swap(1, AcqRel);\n",
             "x.load(Relaxed);\n",
+            "let duty = Duty::Release;\n",
         ] {
             assert_eq!(orderings(&one(good)), [], "{good}");
         }
@@ -119,12 +134,16 @@ mod tests {
             "// SAFETY: 1. the CAS above.\nunsafe { f() }\n",
             "// SAFETY: no thread sees it.\n#[cfg(x)]\nunsafe impl Send for A {}\n",
             "/// # Safety\n/// 1. The caller owns `slot`.\nunsafe fn read(slot: u8) {}\n",
+            &format!("/// # Safety\n{}unsafe fn f(a: u8) {{}}\n", "/// More.\n".repeat(20)),
             "struct Table { drop: unsafe fn(*const ()) }\n",
             "// The word unsafe.\nlet s = \"unsafe {\";\n#![forbid(unsafe_code)]\n",
         ] {
             assert_eq!(safety(&one(good)), [], "{good}");
         }
-        for bad in ["unsafe { f() }", "unsafe impl Send for A {}", "pub unsafe fn read(s: u8) {}"] {
+        let far = format!("// SAFETY: x.\n{}unsafe {{ f() }}", "f();\n".repeat(13));
+        for bad in
+            ["unsafe { f() }", "unsafe impl Send for A {}", "pub unsafe fn read(s: u8) {}", &far]
+        {
             assert_eq!(safety(&one(bad)).len(), 1, "{bad}");
         }
     }
