@@ -256,6 +256,9 @@ mod tests {
         let Work::Commands(commands) = &steps(false)[0].work else { panic!("no commands") };
         let arguments: Vec<_> = commands[0].get_args().collect();
         assert_eq!((commands.len(), arguments), (1, vec!["test".as_ref(), "--workspace".as_ref()]));
+        if let Ok(readme) = std::fs::read_to_string(crate::root().join("README.md")) {
+            assert!(readme.contains("cargo test --workspace"), "the README names another command");
+        }
     }
 
     #[test]

@@ -122,11 +122,32 @@ fn write<T: Token>(
     tokens
 }
 
+/// What an item may begin with.
+const ITEMS: &[&str] = &[
+    "const",
+    "enum",
+    "extern",
+    "fn",
+    "impl",
+    "macro_rules",
+    "mod",
+    "pub",
+    "static",
+    "struct",
+    "trait",
+    "type",
+    "use",
+];
+
 /// The body with a return in front that names its type and never happens.
 fn typed<T: Token>(body: &T, output: &[T]) -> T {
     let View::Group(_, mut inside) = body.view() else { return body.clone() };
-    if inside.len() > 1 && inside[0].is_mark('#') && inside[1].is_mark('!') {
-        // Inner attributes must stay at the beginning of their braces.
+    let begins_with_item =
+        |first: &T| first.is_mark('#') || ITEMS.iter().any(|word| first.is_word(word));
+    if inside.first().is_some_and(begins_with_item) {
+        // Inner attributes must stay at the beginning of their braces, and
+        // clippy wants items there. Other bodies lose their braces, because
+        // rustc finds them unused round a single expression.
         inside = vec![body.clone()];
     }
     let template = "
@@ -278,6 +299,14 @@ mod tests {
                 assert!(found.contains("pin ! ( async { 1 } ) ;"), "{found}");
                 assert!(!found.contains("output") && !found.contains("dyn"), "{found}");
             }
+        }
+    }
+
+    #[test]
+    fn a_body_that_begins_with_items_keeps_its_braces() {
+        for body in ["{ use a::b; f() }", "{ #![allow(x)] f() }"] {
+            let found = shown("", &format!("async fn main() {body}"), MAIN);
+            assert!(found.contains(&format!("return output ; }} {}", show(&lex(body)))), "{found}");
         }
     }
 

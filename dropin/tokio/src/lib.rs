@@ -83,6 +83,18 @@ mod tests {
     }
 
     #[test]
+    fn a_feature_that_blitz_io_has_is_passed_on() {
+        let manifest = include_str!("../Cargo.toml");
+        let runtime = include_str!("../../../crates/blitz-io/Cargo.toml");
+        let has = |feature: &str| runtime.contains(&format!("\n{feature} = ["));
+        assert!(has("rt") && has("sync"), "the runtime's manifest is written another way");
+        for feature in FEATURES.iter().filter(|feature| !matches!(**feature, "default" | "full")) {
+            let passed_on = manifest.contains(&format!("\"blitz-io/{feature}\""));
+            assert_eq!(passed_on, has(feature), "{feature}");
+        }
+    }
+
+    #[test]
     fn the_version_is_above_every_published_one() {
         assert_eq!(crate::BLITZ_IO_DROPIN, "1.999.0");
     }

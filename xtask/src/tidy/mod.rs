@@ -23,8 +23,8 @@ comments beside orderings and unsafe code, names after 'Checked by', words that
 must not be committed, lints of the manifests. Prints what breaks a rule and
 fails; long functions and files are printed too but break nothing.";
 
-/// Folders that hold nothing of ours.
-const SKIPPED: &[&str] = &["target", ".git"];
+/// What holds nothing of ours. In a work tree `.git` is a file.
+const SKIPPED: &[&str] = &["target", ".git", "Cargo.lock"];
 
 /// One file of the repository.
 #[derive(Debug)]
@@ -98,13 +98,12 @@ fn walk(root: &Path, folder: &Path, files: &mut Vec<File>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         let name = entry.file_name().to_string_lossy().into_owned();
+        if SKIPPED.contains(&name.as_str()) {
+            continue;
+        }
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            if !SKIPPED.contains(&name.as_str()) {
-                walk(root, &path, files);
-            }
-        } else if name != "Cargo.lock"
-            && let Ok(text) = fs::read_to_string(&path)
-        {
+            walk(root, &path, files);
+        } else if let Ok(text) = fs::read_to_string(&path) {
             let relative = path.strip_prefix(root).unwrap_or(&path);
             let relative = relative.to_string_lossy().replace('\\', "/");
             files.push(File::new(&relative, &text));
