@@ -48,6 +48,19 @@ impl Source {
         self.tests.iter().any(|range| range.contains(&line))
     }
 
+    /// The modules in other files that only tests compile.
+    pub fn test_modules(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        for pair in self.lines.windows(2) {
+            let tokens = split_tokens(&pair[1].bare);
+            let module = tokens.iter().position(|token| *token == "mod");
+            if is_test_cfg(&pair[0]) && tokens.last() == Some(&";") {
+                names.extend(module.and_then(|at| tokens.get(at + 1)));
+            }
+        }
+        names
+    }
+
     /// The `//!` lines at the top, without their slashes.
     pub fn story(&self) -> Vec<&str> {
         let comments = self.lines.iter().map(|line| line.comment.trim());
@@ -185,8 +198,7 @@ fn tree(
 fn test_modules(lines: &[Line]) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     for (start, line) in lines.iter().enumerate() {
-        let tokens = split_tokens(&line.bare);
-        if tokens.first() != Some(&"#") || !tokens.contains(&"cfg") || !tokens.contains(&"test") {
+        if !is_test_cfg(line) {
             continue;
         }
         let module = lines[start..].iter().take(6).position(|line| {
@@ -198,6 +210,11 @@ fn test_modules(lines: &[Line]) -> Vec<Range<usize>> {
         }
     }
     ranges
+}
+
+fn is_test_cfg(line: &Line) -> bool {
+    let tokens = split_tokens(&line.bare);
+    tokens.first() == Some(&"#") && tokens.contains(&"cfg") && tokens.contains(&"test")
 }
 
 /// The line after the block that opens on line `start`.
@@ -366,6 +383,8 @@ mod tests {
             "fn f() {}\n#[cfg(all(test, not(x)))]\nmod tests {\n    #[test]\n    #[ignore]\n    fn a_fact() {}\n    fn not_one() {}\n    #[tokio::test(x)]\n    async fn b() {}\n}\nfn g() {}\n",
         );
         assert_eq!(source.test_functions(), ["a_fact", "b"]);
+        let other = Source::new("#[cfg(test)]\npub(crate) mod bead;\nmod ring;\n");
+        assert_eq!(other.test_modules(), ["bead"]);
         assert!(!source.is_test(0) && source.is_test(5) && !source.is_test(10));
     }
 

@@ -50,6 +50,18 @@ impl File {
     }
 }
 
+/// Whether only tests compile a file: its parent says so, or its name does.
+pub fn is_test_file(files: &[File], path: &str) -> bool {
+    if path.contains("/tests/") || path.ends_with("/tests.rs") || path.ends_with("/models.rs") {
+        return true;
+    }
+    let Some((folder, name)) = path.rsplit_once('/') else { return false };
+    let parents = [format!("{folder}/mod.rs"), format!("{folder}.rs"), format!("{folder}/lib.rs")];
+    let parents = files.iter().filter(|file| parents.contains(&file.path));
+    let mut modules = parents.flat_map(|file| file.source.iter().flat_map(Source::test_modules));
+    modules.any(|module| name.strip_suffix(".rs") == Some(module))
+}
+
 /// A broken rule, or a thing worth knowing.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Finding {

@@ -1,6 +1,6 @@
 //! Comments that must stand near a thing: beside orderings, above unsafe code.
 
-use super::{File, Finding, layers::CRATE};
+use super::{File, Finding, is_test_file, layers::CRATE};
 use crate::source::{Line, Source, is_word, split_tokens};
 
 /// How far above an ordering its comment may stand: one comment may serve a
@@ -18,9 +18,15 @@ pub fn orderings(files: &[File]) -> Vec<Finding> {
     for file in files.iter().filter(|file| file.path.starts_with(CRATE)) {
         let Some(source) = &file.source else { continue };
         let imports = source.use_lines();
+        let test_file = is_test_file(files, &file.path);
         for (at, line) in source.lines.iter().enumerate().filter(|(at, _)| !imports[*at]) {
+            let test = test_file || source.is_test(at);
             let tokens = split_tokens(&line.bare);
             for (position, token) in tokens.iter().enumerate() {
+                // A test counts with SeqCst so as not to think; that needs no words.
+                if test && *token == "SeqCst" {
+                    continue;
+                }
                 if is_ordering(&tokens, position) && !explained(source, at, token) {
                     let what = format!(
                         "{token} without a word: write `// {token}: …` and what it pairs with, at most {ABOVE} lines above"
@@ -42,7 +48,10 @@ fn is_ordering(tokens: &[&str], position: usize) -> bool {
 fn explained(source: &Source, at: usize, ordering: &str) -> bool {
     // A comment on one half of AcqRel is a comment on it.
     let halves: &[&str] = if ordering == "AcqRel" { &["Acquire", "Release"] } else { &[] };
-    let last = (at + BELOW).min(source.lines.len() - 1);
+    // Where a negative control chooses the ordering, its use and its comment follow.
+    let chosen = source.lines[at].bare.contains("weakened!");
+    let below = if chosen { ABOVE } else { BELOW };
+    let last = (at + below).min(source.lines.len() - 1);
     source.lines[at.saturating_sub(ABOVE)..=last].iter().any(|line| {
         let says = |word: &&str| line.comment.contains(word);
         says(&ordering) || says(&"Pairs") || says(&"pairs") || halves.iter().any(says)
@@ -65,6 +74,8 @@ pub fn safety(files: &[File]) -> Vec<Finding> {
             {
                 let wanted = match (tokens.get(position + 1), tokens.get(position + 2)) {
                     (Some(&"impl" | &"{") | None, _) => "SAFETY",
+                    // What a trait's function owes is said in the trait.
+                    (Some(&"fn"), _) if implements_trait(source, at) => continue,
                     (Some(&"fn"), Some(name)) if is_word(name) => "Safety",
                     (Some(&"extern"), _) if tokens.contains(&"fn") => "Safety",
                     _ => continue,
@@ -80,6 +91,22 @@ pub fn safety(files: &[File]) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Whether a line lies directly in an `impl Trait for Type`, by indentation.
+fn implements_trait(source: &Source, at: usize) -> bool {
+    let indent = |line: &Line| line.code.len() - line.code.trim_start().len();
+    let own = indent(&source.lines[at]);
+    let above = source.lines[..at].iter().rev();
+    let mut headers = above.filter(|line| !line.bare.trim().is_empty() && indent(line) < own);
+    let header = headers.find(|line| {
+        let tokens = split_tokens(&line.bare);
+        ["impl", "trait", "mod", "fn"].iter().any(|word| tokens.contains(word))
+    });
+    header.is_some_and(|line| {
+        let tokens = split_tokens(&line.bare);
+        tokens.contains(&"impl") && tokens.contains(&"for")
+    })
 }
 
 fn noted(source: &Source, at: usize, wanted: &str) -> bool {
@@ -113,6 +140,9 @@ mod tests {
             "// Release: publishes the slot.\nx.swap(1, AcqRel);\n",
             "x.load(Relaxed);\n",
             "let duty = Duty::Release;\n",
+            "let order = if weakened!(\"x\") { Relaxed } else { Release };\na();\nb();\nc();\n\
+             // Release: pairs with the Acquire in `f`.\nx.store(1, order);\n",
+            "#[cfg(test)]\nmod tests {\n    fn f() { count.load(SeqCst); }\n}\n",
         ] {
             assert_eq!(orderings(&one(good)), [], "{good}");
         }
@@ -135,15 +165,20 @@ mod tests {
             "// SAFETY: no thread sees it.\n#[cfg(x)]\nunsafe impl Send for A {}\n",
             "/// # Safety\n/// 1. The caller owns `slot`.\nunsafe fn read(slot: u8) {}\n",
             &format!("/// # Safety\n{}unsafe fn f(a: u8) {{}}\n", "/// More.\n".repeat(20)),
+            "// SAFETY: x.\nunsafe impl T for A {\n    type B = C;\n\n    unsafe fn f(a: u8) {}\n}\n",
             "struct Table { drop: unsafe fn(*const ()) }\n",
             "// The word unsafe.\nlet s = \"unsafe {\";\n#![forbid(unsafe_code)]\n",
         ] {
             assert_eq!(safety(&one(good)), [], "{good}");
         }
         let far = format!("// SAFETY: x.\n{}unsafe {{ f() }}", "f();\n".repeat(13));
-        for bad in
-            ["unsafe { f() }", "unsafe impl Send for A {}", "pub unsafe fn read(s: u8) {}", &far]
-        {
+        for bad in [
+            "unsafe { f() }",
+            "unsafe impl Send for A {}",
+            "pub unsafe fn read(s: u8) {}",
+            "impl A {\n    unsafe fn f() {}\n}",
+            &far,
+        ] {
             assert_eq!(safety(&one(bad)).len(), 1, "{bad}");
         }
     }

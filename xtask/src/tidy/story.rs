@@ -27,6 +27,22 @@ struct Claim {
     weakened: bool,
 }
 
+/// What ends the clause 'weakened as …'.
+const ENDS: [char; 3] = [';', '.', ')'];
+
+impl Claim {
+    /// A fact has several words, a path has a slash, a control may be one word.
+    /// All else in backticks is prose: a command, a field, a step of the protocol.
+    fn is_name(&self) -> bool {
+        let plain = !self.name.contains([' ', '!', '(', '#']);
+        plain && (self.weakened || self.name.contains(['_', '/']) || self.name.ends_with(".rs"))
+    }
+
+    fn is_path(&self) -> bool {
+        self.name.contains('/') || self.name.ends_with(".rs")
+    }
+}
+
 /// The names that a file's story gives after 'Checked by'.
 fn claims(file: &File) -> Vec<Claim> {
     let Some(source) = &file.source else { return Vec::new() };
@@ -46,15 +62,15 @@ fn claims(file: &File) -> Vec<Claim> {
                 claims.push(Claim { line, name: part.to_owned(), weakened });
                 continue;
             }
-            // 'weakened as `a`, `b`' lasts to the end of its clause.
-            if part.contains([';', '.']) {
-                weakened = false;
+            // 'weakened as `a`, `b`' lasts to the end of its clause; what ends
+            // one may stand before the word that begins the next.
+            match part.to_lowercase().rfind("weakened") {
+                Some(at) => weakened = !part[at..].contains(ENDS),
+                None => weakened &= !part.contains(ENDS),
             }
-            weakened |= part.to_lowercase().contains("weakened");
         }
     }
-    // A command or an expression is no name.
-    claims.retain(|claim| !claim.name.contains([' ', '!', '(']));
+    claims.retain(Claim::is_name);
     claims
 }
 
@@ -81,8 +97,9 @@ pub fn checked_by(files: &[File]) -> Vec<Finding> {
     for file in files {
         for claim in claims(file) {
             let name = claim.name.rsplit("::").next().unwrap_or_default();
-            let (exists, kind) = if claim.name.ends_with(".rs") {
-                (files.iter().any(|file| file.path.ends_with(&claim.name)), "file")
+            let (exists, kind) = if claim.is_path() {
+                let path = claim.name.trim_end_matches('/');
+                (files.iter().any(|file| file.path.contains(path)), "file or folder")
             } else if claim.weakened {
                 (weakened.contains_key(name), "`weakened!` name")
             } else {
@@ -168,17 +185,26 @@ mod tests {
         assert_eq!(story(&one("")).len(), 1);
     }
 
-    const GOOD: &str = "//! A.\n//!\n//! # Checked by\n//! `a_fact` in `prim/a.rs`; weakened as `bug`\n//! and `other`.\n//!\n//! # Rejected\n//! `gone`\nfn f() { weakened!(\"bug\"); weakened!(\"other\"); }\n#[test]\nfn a_fact() {}\n";
+    #[test]
+    fn controls_may_stand_in_brackets_between_tests() {
+        let text = "//! A.\n//! # Checked by\n//! `one_fact` (weakened as `bug`,\n//! `other`), `two_facts`; the field `real`\n//! and step `B5` are prose, `cargo test x_y` too; `prim/`.\nfn f() { weakened!(\"bug\"); weakened!(\"other\"); }\n#[test]\nfn one_fact() {}\n#[test]\nfn two_facts() {}\n";
+        assert_eq!(checked_by(&one(text)), []);
+        assert_eq!(weakened(&one(text)), []);
+        assert_eq!(checked_by(&one(&text.replace("fn two_facts", "fn gone"))).len(), 1);
+        assert_eq!(checked_by(&one(&text.replace("prim/", "prism/"))).len(), 1);
+    }
+
+    const GOOD: &str = "//! A.\n//!\n//! # Checked by\n//! `a_fact` in `prim/a.rs`; weakened as `a_bug`\n//! and `other`.\n//!\n//! # Rejected\n//! `gone`\nfn f() { weakened!(\"a_bug\"); weakened!(\"other\"); }\n#[test]\nfn a_fact() {}\n";
 
     #[test]
     fn names_after_checked_by_must_exist() {
         assert_eq!(checked_by(&one(GOOD)), []);
         for (from, to) in [
             ("fn a_fact", "fn b_fact"),
-            ("weakened!(\"bug\")", "weakened!(\"bag\")"),
+            ("weakened!(\"a_bug\")", "weakened!(\"a_bag\")"),
             ("prim/a.rs", "prim/b.rs"),
             // A control's name does not do for a test's, nor the reverse.
-            ("`a_fact`", "`bug`"),
+            ("`a_fact`", "`a_bug`"),
             ("and `other`", "and `a_fact`"),
         ] {
             let bad = GOOD.replace(from, to);
@@ -190,10 +216,11 @@ mod tests {
     #[test]
     fn a_control_has_one_story() {
         assert_eq!(weakened(&one(GOOD)), []);
-        let silent = GOOD.replace("weakened as `bug`", "no more");
+        let silent = GOOD.replace("weakened as `a_bug`", "no more");
         assert_eq!(weakened(&one(&silent)).len(), 2);
         let mut twice = one(GOOD);
-        twice.push(File::new("crates/blitz-io/src/b.rs", "//! B.\nfn f() { weakened!(\"bug\") }"));
+        twice
+            .push(File::new("crates/blitz-io/src/b.rs", "//! B.\nfn f() { weakened!(\"a_bug\") }"));
         assert_eq!(weakened(&twice).len(), 1);
     }
 
