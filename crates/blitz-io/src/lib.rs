@@ -25,6 +25,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "rt")]
 mod engine;
 mod macros;
 
