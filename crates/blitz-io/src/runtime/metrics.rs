@@ -159,7 +159,7 @@ impl RuntimeMetrics {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn remote_schedule_count(&self) -> u64 {
-        self.handle.inner.pool.outside_counters.placed()
+        self.handle.inner.pool.intake.pushed()
     }
 
     /// Returns the time the given worker has spent finding and running tasks.

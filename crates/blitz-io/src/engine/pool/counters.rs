@@ -60,28 +60,18 @@ pub(crate) struct Counters {
 /// What is counted outside of the cores, by anyone.
 #[derive(Debug, Default)]
 pub(crate) struct OutsideCounters {
-    placed: AtomicU64,
     spawned: AtomicU64,
     stopped: AtomicU64,
 }
 
 // Relaxed throughout: figures, which order nothing.
 impl OutsideCounters {
-    pub(crate) fn place(&self) {
-        self.placed.fetch_add(1, Relaxed);
-    }
-
     pub(crate) fn spawn(&self) {
         self.spawned.fetch_add(1, Relaxed);
     }
 
     pub(crate) fn stopped(&self, count: u64) {
         self.stopped.fetch_add(count, Relaxed);
-    }
-
-    /// Entries that came from outside of the cores.
-    pub(crate) fn placed(&self) -> u64 {
-        self.placed.load(Relaxed)
     }
 
     /// Tasks spawned from outside of the cores.

@@ -82,7 +82,6 @@ impl Core {
 impl Pool {
     /// Puts an entry into the intake and sees that somebody comes for it.
     pub(crate) fn place_outside(&self, task: Task) {
-        self.outside_counters.place();
         match self.intake.push(task) {
             Ok(()) => {
                 self.wake_one();

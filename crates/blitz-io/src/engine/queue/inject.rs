@@ -41,7 +41,7 @@
 
 use super::{Chain, Linked};
 use crate::engine::prim::{
-    AtomicUsize, Mutex, MutexGuard, Ordering::Relaxed, lock, pad::CachePadded, weakened,
+    AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering::Relaxed, lock, pad::CachePadded, weakened,
 };
 
 #[cfg(test)]
@@ -57,6 +57,7 @@ pub(crate) struct Inject<T: Linked> {
     /// The chain's length, for those who do not hold the lock. On a line of its
     /// own: every idle worker polls it.
     len: CachePadded<AtomicUsize>,
+    pushed: AtomicU64,
     state: Mutex<State<T>>,
 }
 
@@ -69,6 +70,7 @@ impl<T: Linked> Inject<T> {
     pub(crate) fn new() -> Self {
         Self {
             len: CachePadded::new(AtomicUsize::new(0)),
+            pushed: AtomicU64::new(0),
             state: Mutex::new(State { chain: Chain::new(), closed: false }),
         }
     }
@@ -81,6 +83,8 @@ impl<T: Linked> Inject<T> {
             return Err(item);
         }
         state.chain.push_back(item);
+        // Relaxed: a figure that only lock holders write.
+        self.pushed.store(self.pushed.load(Relaxed) + 1, Relaxed);
         if !weakened!("inject_push_len") {
             self.note_len(state);
         }
@@ -122,6 +126,12 @@ impl<T: Linked> Inject<T> {
         let batch = state.chain.split_front(max);
         self.note_len(state);
         batch
+    }
+
+    /// How many items were ever pushed one by one.
+    pub(crate) fn pushed(&self) -> u64 {
+        // Relaxed: a figure.
+        self.pushed.load(Relaxed)
     }
 
     /// How many items one of `workers` should fetch now: a fair share, within bounds.

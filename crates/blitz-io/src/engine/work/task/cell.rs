@@ -298,6 +298,7 @@ impl Header {
 
     /// # Safety
     /// 1. and 2. As [`Vtable::read_output`].
+    #[inline]
     pub(crate) unsafe fn read_output(task: NonNull<Header>, target: *mut ()) {
         // SAFETY: the caller's.
         unsafe { (task.as_ref().vtable.read_output)(task, target) }

@@ -81,6 +81,7 @@ impl Clone for TaskRef {
 }
 
 impl Drop for TaskRef {
+    #[inline]
     fn drop(&mut self) {
         if self.header().state.unref() {
             // SAFETY: the state told us to; a task whose references are gone is
@@ -208,6 +209,7 @@ impl<T> JoinHandle<T> {
     }
 
     /// Leaves `waker` for the end of the task; `true` if that has come already.
+    #[inline]
     fn is_complete_or_register(&self, waker: &Waker) -> bool {
         let header = self.task.header();
         let now = header.state.snapshot();

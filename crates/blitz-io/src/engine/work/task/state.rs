@@ -78,6 +78,7 @@ const SHIELD_MASK: u64 = 0xff << SHIELD_SHIFT;
 
 const REF_SHIFT: u32 = 24;
 const REF_ONE: u64 = 1 << REF_SHIFT;
+const REF_MASK: u64 = !0 << REF_SHIFT;
 /// Half of what fits: room for every thread to notice before the count wraps.
 const REF_LIMIT: u64 = 1 << 63;
 
@@ -167,7 +168,8 @@ impl State {
         Self(AtomicU64::new(AT_SPAWN))
     }
 
-    /// The word as it is now, for asserts and dumps.
+    /// The word as it is now.
+    #[inline]
     pub(crate) fn snapshot(&self) -> Snapshot {
         // Acquire: whoever sees COMPLETE may look at what completing wrote.
         // Pairs with the AcqRel in `complete`.
@@ -209,6 +211,12 @@ impl State {
     #[inline]
     #[must_use]
     pub(crate) fn unref(&self) -> bool {
+        // Acquire: what the others did before they gave up theirs happened before.
+        // Pairs with the AcqRel below. Whoever has the only reference is alone: a
+        // new one is made of one that exists.
+        if self.0.load(Acquire) & (REF_MASK | QUEUED) == REF_ONE {
+            return true;
+        }
         // AcqRel: what we did with the task happens before it is freed, by us
         // or by whoever gives up the last reference. Pairs with itself and with
         // the AcqRel in `take`.
@@ -357,15 +365,18 @@ impl State {
     }
 
     /// Gives the written join waker to whoever completes.
+    #[inline]
     pub(crate) fn set_join_waker(&self) -> JoinWaker {
         self.change_join_waker(|now| now | JOIN_WAKER)
     }
 
     /// Takes the join waker back, to replace it.
+    #[inline]
     pub(crate) fn unset_join_waker(&self) -> JoinWaker {
         self.change_join_waker(|now| now & !JOIN_WAKER)
     }
 
+    #[inline]
     fn change_join_waker(&self, change: impl Fn(u64) -> u64) -> JoinWaker {
         self.update(|now| {
             debug_assert!(now & JOIN_INTEREST != 0, "joined a detached task: {now:#x}");
@@ -379,11 +390,15 @@ impl State {
     /// The `JoinHandle` goes away, with its reference if nothing else is to do.
     #[inline]
     pub(crate) fn detach(&self) -> Detached {
+        if self.snapshot().is_complete() {
+            // Nobody will look at JOIN_INTEREST any more. The waker belongs to the
+            // thread that completed, or is gone.
+            return Detached::DropOutput;
+        }
         self.update(|now| {
             debug_assert!(now & JOIN_INTEREST != 0, "detached twice: {now:#x}");
             if now & COMPLETE != 0 {
-                // The waker belongs to the thread that completed, or is gone.
-                return (Detached::DropOutput, now & !JOIN_INTEREST);
+                return (Detached::DropOutput, now);
             }
             if now & JOIN_WAKER != 0 {
                 return (Detached::DropWaker, now & !(JOIN_INTEREST | JOIN_WAKER));
@@ -432,10 +447,12 @@ fn must_cancel(word: u64) -> bool {
 pub(crate) struct Snapshot(u64);
 
 impl Snapshot {
+    #[inline]
     pub(crate) fn is_complete(self) -> bool {
         self.0 & COMPLETE != 0
     }
 
+    #[inline]
     pub(crate) fn has_join_waker(self) -> bool {
         self.0 & JOIN_WAKER != 0
     }
