@@ -25,7 +25,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(feature = "rt")]
+#[cfg(any(feature = "rt", blitz_variants))]
 mod engine;
 mod macros;
 
@@ -70,3 +70,8 @@ pub fn run<F: Future>(future: F) -> F::Output {
         Err(error) => panic!("cannot start a runtime: {error}"),
     }
 }
+
+/// What the benchmarks of the queues need; see bench/queues.
+#[cfg(blitz_variants)]
+#[doc(hidden)]
+pub use engine::queue::variants::for_bench as variants_for_bench;

@@ -4,6 +4,7 @@
 //! - [`inject`]: the intake, for work that comes from outside or overflows.
 //! - [`list`]: all members of a home, with removal from the middle.
 //! - [`Chain`]: a bundle on its way from one of them to another.
+//! - `variants`: contenders of these, built for tests and for bench/queues only.
 //!
 //! An item is a pointer-sized owner ([`Linked`]). Queues hold the pointer; the
 //! link that chains and the intake need is part of the pointee, so that moving
@@ -20,6 +21,8 @@ use crate::engine::prim::UnsafeCell;
 pub(crate) mod ring;
 pub(crate) mod inject;
 pub(crate) mod list;
+#[cfg(any(test, blitz_variants))]
+pub(crate) mod variants;
 
 #[cfg(test)]
 pub(crate) mod bead;

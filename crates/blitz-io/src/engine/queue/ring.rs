@@ -290,6 +290,18 @@ impl<T: Linked> Owner<T> {
         }
     }
 
+    /// The address of the item that the next `pop` may bring: a hint, because a
+    /// thief may have it already.
+    #[cfg(any(test, blitz_variants))]
+    #[inline]
+    pub(crate) fn next_hint(&self) -> Option<NonNull<T::Node>> {
+        let (_, real) = unpack(self.head);
+        // SAFETY: 1. not claimed, but the owner alone could overwrite the slot,
+        // which it wrote before it moved `tail` past it. 2. nothing is taken:
+        // the address is not used as an owner.
+        (real != self.tail).then(|| unsafe { self.ring.read(real) })
+    }
+
     /// How many items wait.
     #[inline]
     pub(crate) fn len(&self) -> u32 {

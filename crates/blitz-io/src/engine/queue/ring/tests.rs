@@ -281,7 +281,7 @@ fn a_million_items_arrive_exactly_once() {
 
 /// The same at the size the design asks for.
 #[test]
-#[ignore = "takes minutes: cargo test --release -p blitz-io --lib ten_to -- --ignored"]
+#[ignore = "a minute: cargo test --release -p blitz-io --lib ten_to -- --ignored"]
 fn ten_to_the_eighth_items_arrive_exactly_once() {
     exactly_once(100_000_000);
 }

@@ -1,0 +1,356 @@
+//! The queues and their contenders, opened up for bench/queues and nothing else.
+//!
+//! Everything here is a thin, inlined door: one concrete item type, so that the
+//! benchmark's own code stays free of unsafe.
+
+use std::ptr::NonNull;
+
+use super::{
+    intakes::{Intakes, SHARDS},
+    lifo::{LifoOwner, LifoThief, lifo},
+    prefetch,
+    unfenced::{UnfencedOwner, UnfencedThief, unfenced},
+};
+use crate::engine::queue::{
+    Chain, Link, Linked,
+    inject::Inject,
+    ring::{Half, Owner, Pushed, Share, Stolen, Thief, ring},
+};
+
+/// As large as a small task: a header line and a line that its poll touches.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Node {
+    link: Link<Node>,
+    header: u64,
+    payload: [u64; 12],
+}
+
+/// The owner of a node. Nodes of a benchmark are never freed.
+#[derive(Debug)]
+pub struct Item(NonNull<Node>);
+
+// SAFETY: an item is the only owner of its node.
+unsafe impl Send for Item {}
+
+impl Item {
+    /// Items whose nodes live in one block, shuffled by `seed`, so that the next
+    /// item's node is not the next in memory.
+    pub fn many(count: usize, seed: u64) -> Vec<Self> {
+        let node = |header| Node { link: Link::new(), header, payload: [0; 12] };
+        let nodes: &'static mut [Node] = (0..count as u64).map(node).collect::<Vec<_>>().leak();
+        let mut items: Vec<_> = nodes.iter_mut().map(|node| Self(NonNull::from(node))).collect();
+        let mut rng = crate::engine::prim::rng::Rng::new(seed);
+        for last in (1..items.len()).rev() {
+            items.swap(last, rng.below(last as u32 + 1) as usize);
+        }
+        items
+    }
+
+    /// What a poll would do at least: reads the header and writes the payload.
+    #[inline]
+    pub fn touch(&mut self) -> u64 {
+        // SAFETY: an item is the only owner of its node, which is never freed.
+        let node = unsafe { self.0.as_mut() };
+        node.payload[8] = node.payload[8].wrapping_add(node.header);
+        node.payload[8]
+    }
+}
+
+// SAFETY: 1. an item is its pointer. 2. nodes never move and are never freed.
+// 3. nothing but the queues touches the link.
+unsafe impl Linked for Item {
+    type Node = Node;
+
+    #[inline(always)]
+    fn into_ptr(self) -> NonNull<Node> {
+        self.0
+    }
+
+    #[inline(always)]
+    unsafe fn from_ptr(ptr: NonNull<Node>) -> Self {
+        Self(ptr)
+    }
+
+    #[inline(always)]
+    unsafe fn link(ptr: NonNull<Node>) -> NonNull<Link<Node>> {
+        // SAFETY: 1. of `link`: the node is alive, so its field has an address.
+        unsafe { NonNull::new_unchecked(&raw mut (*ptr.as_ptr()).link) }
+    }
+}
+
+/// A chain of items.
+#[derive(Debug)]
+pub struct Bundle(Chain<Item>);
+
+impl Bundle {
+    /// The next item.
+    #[inline]
+    pub fn pop(&mut self) -> Option<Item> {
+        self.0.pop_front()
+    }
+
+    /// How many are left.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether none is left.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl FromIterator<Item> for Bundle {
+    fn from_iter<I: IntoIterator<Item = Item>>(items: I) -> Self {
+        Self(items.into_iter().collect())
+    }
+}
+
+#[inline]
+fn overflow(pushed: Pushed<Item>) -> Option<Bundle> {
+    match pushed {
+        Pushed::Kept => None,
+        Pushed::Overflow(chain) => Some(Bundle(chain)),
+    }
+}
+
+#[inline]
+fn loot(stolen: Stolen<Item>) -> Option<(Item, u32)> {
+    let moved = stolen.moved;
+    stolen.first.map(|first| (first, moved))
+}
+
+/// The ring, as the runtime uses it.
+#[derive(Debug)]
+pub struct Ring(Owner<Item>);
+
+/// The ring's other end.
+#[derive(Debug)]
+pub struct RingThief(Thief<Item>);
+
+impl Ring {
+    /// A ring and its thieves' end.
+    pub fn pair() -> (Self, RingThief) {
+        let (owner, thief) = ring();
+        (Self(owner), RingThief(thief))
+    }
+
+    /// Pushes; answers what overflows.
+    #[inline]
+    pub fn push(&mut self, item: Item) -> Option<Bundle> {
+        overflow(self.0.push(item))
+    }
+
+    /// Pushes; the oldest half overflows.
+    #[inline]
+    pub fn push_spilling_oldest(&mut self, item: Item) -> Option<Bundle> {
+        overflow(self.0.push_or_spill(item, Half::Oldest))
+    }
+
+    /// Pushes; the newest half overflows.
+    #[inline]
+    pub fn push_spilling_newest(&mut self, item: Item) -> Option<Bundle> {
+        overflow(self.0.push_or_spill(item, Half::Newest))
+    }
+
+    /// Moves over what fits.
+    #[inline]
+    pub fn push_bundle(&mut self, bundle: &mut Bundle) -> u32 {
+        self.0.push_chain(&mut bundle.0)
+    }
+
+    /// Pops.
+    #[inline]
+    pub fn pop(&mut self) -> Option<Item> {
+        self.0.pop()
+    }
+
+    /// Pops and prefetches the next item's header.
+    #[inline]
+    pub fn pop_prefetching(&mut self) -> Option<Item> {
+        prefetch::pop(&mut self.0)
+    }
+}
+
+impl RingThief {
+    /// Steals half; answers the first item and how many more moved.
+    #[inline]
+    pub fn steal_half(&self, target: &mut Ring) -> Option<(Item, u32)> {
+        loot(self.0.steal_half_into(&mut target.0))
+    }
+
+    /// Steals one.
+    #[inline]
+    pub fn steal_one(&self, target: &mut Ring) -> Option<(Item, u32)> {
+        loot(self.0.steal_into(&mut target.0, Share::One))
+    }
+}
+
+/// The ring whose owner pops without an RMW.
+pub struct Unfenced(UnfencedOwner<Item>);
+
+/// Its other end.
+pub struct UnfencedRobber(UnfencedThief<Item>);
+
+impl std::fmt::Debug for Unfenced {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Unfenced").finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for UnfencedRobber {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("UnfencedRobber").finish_non_exhaustive()
+    }
+}
+
+impl Unfenced {
+    /// A ring and its thieves' end.
+    pub fn pair() -> (Self, UnfencedRobber) {
+        let (owner, thief) = unfenced(0);
+        (Self(owner), UnfencedRobber(thief))
+    }
+
+    /// Pushes; answers what overflows.
+    #[inline]
+    pub fn push(&mut self, item: Item) -> Option<Bundle> {
+        overflow(self.0.push(item))
+    }
+
+    /// Pops.
+    #[inline]
+    pub fn pop(&mut self) -> Option<Item> {
+        self.0.pop()
+    }
+}
+
+impl UnfencedRobber {
+    /// Steals half; answers the first item and how many more moved.
+    #[inline]
+    pub fn steal_half(&self, target: &mut Unfenced) -> Option<(Item, u32)> {
+        loot(self.0.steal_half_into(&mut target.0))
+    }
+}
+
+/// The intake: one list.
+#[derive(Debug)]
+pub struct OneList(Inject<Item>);
+
+impl OneList {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self(Inject::new())
+    }
+
+    /// Pushes one item.
+    #[inline]
+    pub fn push(&self, item: Item) {
+        assert!(self.0.push(item).is_ok(), "benchmarks do not close intakes");
+    }
+
+    /// Pushes a bundle under one lock.
+    #[inline]
+    pub fn push_bundle(&self, bundle: Bundle) {
+        assert!(self.0.push_chain(bundle.0).is_ok(), "benchmarks do not close intakes");
+    }
+
+    /// Pops one item.
+    #[inline]
+    pub fn pop(&self) -> Option<Item> {
+        self.0.pop()
+    }
+
+    /// Fetches a worker's fair share.
+    #[inline]
+    pub fn fetch(&self, workers: usize) -> Bundle {
+        Bundle(self.0.pop_batch(self.0.batch_size(workers)))
+    }
+}
+
+impl Default for OneList {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// An intake in parts: shards or inboxes.
+pub struct Parts(Intakes<Item>);
+
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parts").finish_non_exhaustive()
+    }
+}
+
+impl Parts {
+    /// Eight shards.
+    pub fn shards() -> Self {
+        Self(Intakes::new(SHARDS))
+    }
+
+    /// An inbox per worker.
+    pub fn inboxes(workers: usize) -> Self {
+        Self(Intakes::new(workers))
+    }
+
+    /// Pushes to part `to`, counted modulo the parts.
+    #[inline]
+    pub fn push(&self, to: usize, item: Item) {
+        assert!(self.0.push(to, item).is_ok(), "benchmarks do not close intakes");
+    }
+
+    /// Fetches up to `max` from the first part, from `from` on, that has some.
+    #[inline]
+    pub fn fetch(&self, from: usize, max: usize) -> Bundle {
+        Bundle(self.0.pop_batch(from, max))
+    }
+}
+
+/// Newest-first slots in front of a ring.
+pub struct Lifo<const N: usize>(LifoOwner<Item, N>);
+
+/// Their other end.
+pub struct LifoRobber<const N: usize>(LifoThief<Item, N>);
+
+impl<const N: usize> std::fmt::Debug for Lifo<N> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lifo").finish_non_exhaustive()
+    }
+}
+
+impl<const N: usize> std::fmt::Debug for LifoRobber<N> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LifoRobber").finish_non_exhaustive()
+    }
+}
+
+impl<const N: usize> Lifo<N> {
+    /// Slots and their thieves' end.
+    pub fn pair() -> (Self, LifoRobber<N>) {
+        let (owner, thief) = lifo();
+        (Self(owner), LifoRobber(thief))
+    }
+
+    /// Pushes; answers what is evicted.
+    #[inline]
+    pub fn push(&mut self, item: Item) -> Option<Item> {
+        self.0.push(item)
+    }
+
+    /// Pops the newest.
+    #[inline]
+    pub fn pop(&mut self) -> Option<Item> {
+        self.0.pop()
+    }
+}
+
+impl<const N: usize> LifoRobber<N> {
+    /// Steals any.
+    #[inline]
+    pub fn steal(&self) -> Option<Item> {
+        self.0.steal()
+    }
+}

@@ -1,0 +1,115 @@
+//! Several intakes instead of one: eight shards, or an inbox per worker.
+//!
+//! The two differ only in who chooses the part. A producer of *shards* pushes to
+//! the shard of its own thread, so producers meet rarely; a worker starts at a
+//! shard that moves on with each look. A producer of *inboxes* picks a worker, and
+//! a worker looks into its own box first. Both look everywhere before they say
+//! that there is nothing.
+//!
+//! # Protocol
+//! Each part is an intake with all it promises. Emptiness is asked part by part
+//! after one fence, and each part shows its own pushes (see `inject.rs`), so the
+//! idle protocol holds for the whole.
+//!
+//! What is lost against one list: the order between parts, and a batch that
+//! crosses parts takes several locks.
+//!
+//! # Checked by
+//! `a_producer_to_any_part_or_a_sleeper_sees_the_other`,
+//! `a_part_is_closed_with_the_whole`; weakened as `intakes_skip_part`.
+
+use crate::engine::{
+    prim::weakened,
+    queue::{Chain, Linked, inject::Inject},
+};
+
+/// The seed design's number of shards.
+pub(crate) const SHARDS: usize = 8;
+
+pub(crate) struct Intakes<T: Linked> {
+    /// Each begins with a padded word, so no two share a line.
+    parts: Box<[Inject<T>]>,
+}
+
+impl<T: Linked> Intakes<T> {
+    pub(crate) fn new(parts: usize) -> Self {
+        Self { parts: (0..parts.max(1)).map(|_| Inject::new()).collect() }
+    }
+
+    /// Pushes to part `to`, counted modulo the parts.
+    pub(crate) fn push(&self, to: usize, item: T) -> Result<(), T> {
+        self.parts[to % self.parts.len()].push(item)
+    }
+
+    /// Takes a batch from the first part, from `from` on, that has one.
+    pub(crate) fn pop_batch(&self, from: usize, max: usize) -> Chain<T> {
+        for offset in 0..self.parts.len() {
+            let batch = self.parts[(from + offset) % self.parts.len()].pop_batch(max);
+            if !batch.is_empty() {
+                return batch;
+            }
+        }
+        Chain::new()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        let skip = usize::from(weakened!("intakes_skip_part"));
+        self.parts.iter().skip(skip).all(Inject::is_empty)
+    }
+
+    pub(crate) fn close(&self) {
+        for part in &self.parts {
+            part.close();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Intakes;
+    use crate::engine::{
+        prim::{
+            Arc, AtomicUsize,
+            Ordering::{Relaxed, SeqCst},
+            fence, model, thread,
+        },
+        queue::bead::{Bead, values},
+    };
+
+    #[test]
+    fn a_producer_to_any_part_or_a_sleeper_sees_the_other() {
+        model(|| {
+            let shared = Arc::new((Intakes::new(2), AtomicUsize::new(0)));
+            let sleeper = thread::spawn({
+                let shared = shared.clone();
+                move || {
+                    shared.1.store(1, Relaxed);
+                    // SeqCst: pairs with the fence below.
+                    fence(SeqCst);
+                    !shared.0.is_empty()
+                }
+            });
+            shared.0.push(0, Bead::new(0)).ok().unwrap();
+            // SeqCst: pairs with the fence above.
+            fence(SeqCst);
+            let seen = shared.1.load(Relaxed) == 1;
+            assert!(sleeper.join().unwrap() || seen, "they missed each other");
+        });
+    }
+
+    #[test]
+    fn a_part_is_closed_with_the_whole() {
+        model(|| {
+            let intakes = Arc::new(Intakes::new(2));
+            let pusher = thread::spawn({
+                let intakes = intakes.clone();
+                move || intakes.push(1, Bead::new(1)).is_err()
+            });
+            intakes.close();
+            let popped = values(intakes.pop_batch(0, usize::MAX));
+            let refused = pusher.join().unwrap();
+            assert_eq!(popped.len() + usize::from(refused), 1);
+            assert!(intakes.is_empty());
+        });
+    }
+}

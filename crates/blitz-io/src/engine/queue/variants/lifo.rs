@@ -1,0 +1,183 @@
+//! Newest-first slots in front of a ring: one, or several.
+//!
+//! # Protocol
+//! Each slot is one word: an item's address, or null. The owner alone writes
+//! addresses, and alone knows which slot is the newest; that index is a plain
+//! number of its own. Everybody takes by swapping null in. So an item is in one
+//! slot, and whoever swaps it out has it: there is no second word that could
+//! disagree with the first, and a slot that a thief emptied is a hole that the
+//! owner passes over.
+//!
+//! The slots behind the newest one hold ever older items, holes aside. A push
+//! goes to the slot after the newest, which holds the oldest item or nothing, and
+//! answers with what it evicts.
+//!
+//! # Rejected
+//! A shared `top` beside the slots: owner and thieves change two words one after
+//! the other, and a thief between them makes the owner overwrite or skip items.
+//!
+//! # Checked by
+//! `a_slot_goes_to_its_owner_or_to_a_thief`, `a_push_evicts_or_a_thief_has_taken`;
+//! weakened as `lifo_push_release`, `lifo_steal_acquire`, `lifo_take_blind`.
+
+use std::{marker::PhantomData, ptr};
+
+use crate::engine::{
+    prim::{
+        Arc, AtomicPtr,
+        Ordering::{Acquire, Relaxed, Release},
+        weakened,
+    },
+    queue::Linked,
+};
+
+struct Slots<T: Linked, const N: usize> {
+    slots: [AtomicPtr<T::Node>; N],
+    owns: PhantomData<T>,
+}
+
+// SAFETY: each item goes to whoever swaps it out, so sharing is sending.
+unsafe impl<T: Linked + Send, const N: usize> Send for Slots<T, N> {}
+// SAFETY: as above.
+unsafe impl<T: Linked + Send, const N: usize> Sync for Slots<T, N> {}
+
+/// The worker's end.
+pub(crate) struct LifoOwner<T: Linked, const N: usize> {
+    shared: Arc<Slots<T, N>>,
+    newest: usize,
+}
+
+/// The others' end.
+pub(crate) struct LifoThief<T: Linked, const N: usize> {
+    shared: Arc<Slots<T, N>>,
+}
+
+pub(crate) fn lifo<T: Linked, const N: usize>() -> (LifoOwner<T, N>, LifoThief<T, N>) {
+    let slots = std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut()));
+    let shared = Arc::new(Slots { slots, owns: PhantomData });
+    (LifoOwner { shared: shared.clone(), newest: 0 }, LifoThief { shared })
+}
+
+impl<T: Linked, const N: usize> LifoOwner<T, N> {
+    /// Makes `item` the newest; answers with the oldest if all slots were taken.
+    #[inline]
+    pub(crate) fn push(&mut self, item: T) -> Option<T> {
+        let order = if weakened!("lifo_push_release") { Relaxed } else { Release };
+        self.newest = (self.newest + 1) % N;
+        let node = item.into_ptr().as_ptr();
+        // Release: the item; pairs with the Acquire in `steal`. What we get back
+        // we wrote ourselves.
+        own(self.shared.slots[self.newest].swap(node, order))
+    }
+
+    /// Takes the newest item.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        for offset in 0..N {
+            let index = (self.newest + N - offset) % N;
+            let slot = &self.shared.slots[index];
+            // Relaxed, twice: only we fill slots, so a null stays null, and what
+            // we swap out we wrote ourselves.
+            let seen = slot.load(Relaxed);
+            if seen.is_null() {
+                continue;
+            }
+            let taken = if weakened!("lifo_take_blind") {
+                slot.store(ptr::null_mut(), Relaxed);
+                seen
+            } else {
+                slot.swap(ptr::null_mut(), Relaxed)
+            };
+            if let Some(item) = own(taken) {
+                self.newest = (index + N - 1) % N;
+                return Some(item);
+            }
+        }
+        None
+    }
+}
+
+impl<T: Linked, const N: usize> LifoThief<T, N> {
+    /// Takes any item.
+    pub(crate) fn steal(&self) -> Option<T> {
+        let order = if weakened!("lifo_steal_acquire") { Relaxed } else { Acquire };
+        // Relaxed load: a look before the swap, which decides. Acquire: the
+        // item; pairs with the Release in `push`.
+        self.shared
+            .slots
+            .iter()
+            .filter(|slot| !slot.load(Relaxed).is_null())
+            .find_map(|slot| own(slot.swap(ptr::null_mut(), order)))
+    }
+}
+
+/// The owner of what a swap took out of a slot.
+#[inline]
+fn own<T: Linked>(taken: *mut T::Node) -> Option<T> {
+    // SAFETY: 1. slots hold what `into_ptr` gave. 2. a swap takes it out once.
+    ptr::NonNull::new(taken).map(|node| unsafe { T::from_ptr(node) })
+}
+
+impl<T: Linked, const N: usize> Drop for LifoOwner<T, N> {
+    fn drop(&mut self) {
+        while self.pop().is_some() {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lifo;
+    use crate::engine::{
+        prim::{model, thread},
+        queue::bead::Bead,
+    };
+
+    fn slots_are_exactly_once<const N: usize>(items: u32) {
+        model(move || {
+            let (mut owner, thief) = lifo::<Bead, N>();
+            let thief = thread::spawn(move || {
+                // Through the link, so that a model sees whether the item arrived.
+                let chain = thief.steal().map(crate::engine::queue::Chain::one);
+                chain.map(crate::engine::queue::bead::values).unwrap_or_default()
+            });
+            let mut seen = Vec::new();
+            for value in 0..items {
+                let mut chain = crate::engine::queue::Chain::one(Bead::new(value));
+                let bead = chain.pop_front().expect("it was pushed just now");
+                seen.extend(owner.push(bead).map(|bead| bead.value()));
+            }
+            seen.extend(std::iter::from_fn(|| owner.pop()).map(|bead| bead.value()));
+            seen.extend(thief.join().unwrap());
+            seen.sort_unstable();
+            assert_eq!(seen, (0..items).collect::<Vec<_>>());
+        });
+    }
+
+    #[test]
+    fn a_slot_goes_to_its_owner_or_to_a_thief() {
+        slots_are_exactly_once::<1>(1);
+        slots_are_exactly_once::<4>(2);
+    }
+
+    #[test]
+    fn a_push_evicts_or_a_thief_has_taken() {
+        slots_are_exactly_once::<1>(2);
+        slots_are_exactly_once::<2>(4);
+    }
+
+    #[test]
+    fn slots_are_newest_first_and_evict_the_oldest() {
+        model(|| {
+            let (mut owner, thief) = lifo::<Bead, 4>();
+            let evicted: Vec<_> = (0..6)
+                .filter_map(|value| owner.push(Bead::new(value)))
+                .map(|b| b.value())
+                .collect();
+            assert_eq!(evicted, [0, 1]);
+            assert_eq!(owner.pop().map(|bead| bead.value()), Some(5));
+            assert!(thief.steal().is_some(), "a hole, to be passed over");
+            assert!(owner.push(Bead::new(6)).is_none());
+            assert_eq!(owner.pop().map(|bead| bead.value()), Some(6));
+        });
+    }
+}

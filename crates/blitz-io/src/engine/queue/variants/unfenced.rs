@@ -1,0 +1,425 @@
+//! A ring whose owner pops with plain loads and stores; the thief pays.
+//!
+//! # Protocol
+//! `real` has two writers, so one of them must know that the other is not at it.
+//! The owner says with `busy` that it is inside a pop, the thief says with `word`
+//! that it is about to claim, and each looks at the other's flag after its own,
+//! across the asymmetric barrier:
+//!
+//! ```text
+//! The owner's pop                      A thief
+//! B1 sets `busy`                       T1 word: IDLE -> ASKING (a CAS: one thief at a time)
+//! B2 light()                           T2 heavy()
+//! B3 reads `word`                      T3 reads `busy`; gives up if it is set
+//! B4 ASKING: clears `busy` and         T4 claims: moves `real` by CAS
+//!    pops by CAS, as T4                T5 word: COPYING from the first claimed slot
+//!    else: `real` += 1, plainly        T6 copies
+//! B5 clears `busy`                     T7 word: IDLE
+//! ```
+//! B2 or T2 comes first. If B2, T3 sees B1: the thief gives up, or waits for B5,
+//! and then all of the pop is done and seen. If T2, B3 sees T1 or something
+//! later: ASKING, and both sides use CAS; or COPYING or IDLE, and the claim is
+//! done and seen, because T5 is a Release and B3 an Acquire. So plain stores to
+//! `real` never meet a CAS on it. The owner waits for nobody.
+//!
+//! A push needs none of this: it writes a slot and `tail`, which are the owner's.
+//! It only must not write a slot that is being copied. What it knows is `oldest`,
+//! a position at or before the oldest slot that somebody may read. To learn more
+//! it reads `real` and then `word`, in that order: whoever sees a claim's `real`
+//! sees the ASKING before it, so IDLE after it means that the copy is over.
+//! COPYING tells the position; ASKING tells nothing, and the old one stays.
+//!
+//! # Invariants
+//! As in `ring.rs`, with the start in `word` for `steal`.
+//!
+//! # Rejected
+//! Waiting for the thief in B4: `heavy` takes microseconds, a CAS takes nanoseconds.
+//!
+//! # Checked by
+//! `an_unfenced_pop_and_a_claim_never_meet`, `an_unfenced_ring_overflows_under_a_thief`,
+//! `two_thieves_of_an_unfenced_ring_take_each_item_once`,
+//! `an_unfenced_slot_is_not_overwritten_before_it_is_copied`, `an_unfenced_ring_wraps`;
+//! weakened as `unfenced_light`, `unfenced_heavy`, `unfenced_busy_check`,
+//! `unfenced_word_check`, `unfenced_copying_release`, `unfenced_done_release`, `unfenced_refresh_acquire`,
+//! `unfenced_refresh_order`, `unfenced_tail_release`, `unfenced_asking_room`.
+//! The Release of B5 has no control: without it the processor could let a thief
+//! see B5 before the store to `real`, and loom runs stores in program order.
+//! And `an_unfenced_ring_behaves_as_a_deque`, `a_million_items_pass_an_unfenced_ring_once`.
+
+use std::{marker::PhantomData, mem::MaybeUninit, ptr::NonNull};
+
+use crate::engine::{
+    prim::{
+        Arc, AtomicBool, AtomicU32, AtomicU64,
+        Ordering::{Acquire, Relaxed, Release},
+        UnsafeCell,
+        barrier::{heavy, light},
+        pad::CachePadded,
+        spin_loop, weakened,
+    },
+    queue::{
+        Chain, Linked,
+        ring::{CAPACITY, HALF, Pushed, Stolen},
+    },
+};
+
+const MASK: u32 = CAPACITY - 1;
+
+/// How often a thief looks at `busy` again: long enough for one pop, which is a
+/// handful of instructions. Picked, not measured. A model tries once.
+const LOOKS: u32 = if cfg!(blitz_loom) { 1 } else { 64 };
+
+/// No thief is here.
+const IDLE: u64 = 0;
+/// A thief is about to claim.
+const ASKING: u64 = 1 << 32;
+/// A thief copies; the lower half says from where on.
+const COPYING: u64 = 2 << 32;
+
+type Slot<N> = UnsafeCell<MaybeUninit<NonNull<N>>>;
+
+/// What the owner writes all the time; thieves read it when they steal.
+struct OwnerWords {
+    tail: AtomicU32,
+    real: AtomicU32,
+    busy: AtomicBool,
+}
+
+struct Ring<T: Linked> {
+    owner: CachePadded<OwnerWords>,
+    /// Written by thieves only, so the owner's copy of the line stays valid.
+    word: CachePadded<AtomicU64>,
+    slots: CachePadded<[Slot<T::Node>; CAPACITY as usize]>,
+    owns: PhantomData<T>,
+}
+
+// SAFETY: each item goes to one taker (see the protocol), so sharing is sending.
+unsafe impl<T: Linked + Send> Send for Ring<T> {}
+// SAFETY: as above.
+unsafe impl<T: Linked + Send> Sync for Ring<T> {}
+
+impl<T: Linked> Ring<T> {
+    #[inline(always)]
+    fn slot(&self, position: u32) -> &Slot<T::Node> {
+        &self.slots[(position & MASK) as usize]
+    }
+
+    /// # Safety
+    /// 1. The caller moved `real` past `position`, and the slot was not given
+    ///    back for writing since.
+    /// 2. The node is taken from it once.
+    #[inline(always)]
+    unsafe fn read(&self, position: u32) -> NonNull<T::Node> {
+        // SAFETY: by 1. the slot is initialised and nobody writes it now.
+        self.slot(position).with(|slot| unsafe { (*slot).assume_init() })
+    }
+
+    /// # Safety
+    /// 1. The caller is the owner, and found room for `position`.
+    #[inline(always)]
+    unsafe fn write(&self, position: u32, node: NonNull<T::Node>) {
+        // SAFETY: by 1. nobody reads or writes the slot.
+        self.slot(position).with_mut(|slot| unsafe { *slot = MaybeUninit::new(node) });
+    }
+}
+
+pub(crate) fn unfenced<T: Linked>(start: u32) -> (UnfencedOwner<T>, UnfencedThief<T>) {
+    let (tail, real) = (AtomicU32::new(start), AtomicU32::new(start));
+    let ring = Arc::new(Ring {
+        owner: CachePadded::new(OwnerWords { tail, real, busy: AtomicBool::new(false) }),
+        word: CachePadded::new(AtomicU64::new(IDLE)),
+        slots: CachePadded::new(std::array::from_fn(|_| UnsafeCell::new(MaybeUninit::uninit()))),
+        owns: PhantomData,
+    });
+    let thief = UnfencedThief { ring: ring.clone() };
+    (UnfencedOwner { ring, tail: start, oldest: start }, thief)
+}
+
+/// The worker's end.
+pub(crate) struct UnfencedOwner<T: Linked> {
+    ring: Arc<Ring<T>>,
+    /// `tail`, which only we write.
+    tail: u32,
+    /// At or before the oldest slot that somebody may be reading.
+    oldest: u32,
+}
+
+impl<T: Linked> UnfencedOwner<T> {
+    #[inline]
+    pub(crate) fn push(&mut self, item: T) -> Pushed<T> {
+        if self.known_room() == 0 {
+            return self.push_slowly(item);
+        }
+        self.put(item);
+        Pushed::Kept
+    }
+
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        if self.enter() == Entered::Contended {
+            return self.pop_by_cas();
+        }
+        let words = &*self.ring.owner;
+        // Relaxed: we wrote it, or `enter` saw the claim that did.
+        let real = words.real.load(Relaxed);
+        let taken = (real != self.tail).then(|| {
+            // Release: who sees this `real` sees a `tail` not before it; pairs
+            // with the Acquire of `real` in `claim`.
+            words.real.store(real.wrapping_add(1), Release);
+            // SAFETY: 1. of `read`: the store; no thief is at `real`, and we
+            // alone overwrite slots. 2. `real` moved. 1. and 2. of `from_ptr`:
+            // slots hold what `into_ptr` gave, and this one has left.
+            unsafe { T::from_ptr(self.ring.read(real)) }
+        });
+        self.leave();
+        taken
+    }
+
+    /// B1 to B3.
+    #[inline(always)]
+    fn enter(&self) -> Entered {
+        // Relaxed: the barrier orders it.
+        self.ring.owner.busy.store(true, Relaxed);
+        if !weakened!("unfenced_light") {
+            light();
+        }
+        // Acquire: a finished claim; pairs with the Release of T5 and T7.
+        let word = self.ring.word.load(Acquire);
+        if word == ASKING && !weakened!("unfenced_word_check") {
+            return Entered::Contended;
+        }
+        if word == IDLE { Entered::Alone } else { Entered::Copied }
+    }
+
+    /// B5.
+    #[inline(always)]
+    fn leave(&self) {
+        // Release: the pop is done. Pairs with the Acquire of T3.
+        self.ring.owner.busy.store(false, Release);
+    }
+
+    /// B4 while a thief is about to claim: two that use CAS on `real`.
+    #[cold]
+    fn pop_by_cas(&mut self) -> Option<T> {
+        self.leave();
+        let words = &*self.ring.owner;
+        // Relaxed: a guess that the CAS checks.
+        let mut real = words.real.load(Relaxed);
+        while real != self.tail {
+            let next = real.wrapping_add(1);
+            // Release: as in `pop`. Relaxed: we only count along.
+            match words.real.compare_exchange_weak(real, next, Release, Relaxed) {
+                // SAFETY: as in `pop`, with the CAS for the store.
+                Ok(_) => return Some(unsafe { T::from_ptr(self.ring.read(real)) }),
+                Err(actual) => real = actual,
+            }
+        }
+        None
+    }
+
+    #[inline(always)]
+    fn known_room(&self) -> u32 {
+        CAPACITY - self.tail.wrapping_sub(self.oldest)
+    }
+
+    /// Learns how far slots are free.
+    fn refresh(&mut self) {
+        let order = if weakened!("unfenced_refresh_acquire") { Relaxed } else { Acquire };
+        let early = self.ring.word.load(Relaxed);
+        // Acquire: whoever sees a claim's `real` sees its ASKING below; pairs
+        // with the fence in T2, which is before T4.
+        let real = self.ring.owner.real.load(order);
+        // Acquire: the copy is over; pairs with the Release of T7.
+        let late = self.ring.word.load(order);
+        let word = if weakened!("unfenced_refresh_order") { early } else { late };
+        match word {
+            IDLE => self.oldest = real,
+            ASKING if weakened!("unfenced_asking_room") => self.oldest = real,
+            ASKING => {}
+            copying => self.oldest = copying as u32,
+        }
+    }
+
+    #[inline(always)]
+    fn put(&mut self, item: T) {
+        // SAFETY: 1. we are the owner, and the callers found room.
+        unsafe { self.ring.write(self.tail, item.into_ptr()) };
+        self.publish(1);
+    }
+
+    #[inline(always)]
+    fn publish(&mut self, count: u32) {
+        let order = if weakened!("unfenced_tail_release") { Relaxed } else { Release };
+        self.tail = self.tail.wrapping_add(count);
+        // Release: the slots and the items. Pairs with the Acquire of `tail` in `claim`.
+        self.ring.owner.tail.store(self.tail, order);
+    }
+
+    #[cold]
+    fn push_slowly(&mut self, item: T) -> Pushed<T> {
+        self.refresh();
+        if self.known_room() > 0 {
+            self.put(item);
+            return Pushed::Kept;
+        }
+        if self.enter() != Entered::Alone {
+            self.leave();
+            return Pushed::Overflow(Chain::one(item));
+        }
+        // Alone and inside: `real` is ours, and so is every slot before it.
+        let words = &*self.ring.owner;
+        // Relaxed: as in `pop`.
+        let real = words.real.load(Relaxed);
+        let full = self.tail.wrapping_sub(real) == CAPACITY;
+        // A thief may have let go since the refresh, and then nothing is spilt.
+        let count = if full { HALF } else { 0 };
+        self.oldest = real.wrapping_add(count);
+        // Release: as in `pop`.
+        words.real.store(self.oldest, Release);
+        self.leave();
+        let mut chain = Chain::new();
+        for offset in 0..count {
+            // SAFETY: 1. and 2. of `read`: the store above, each once; we alone
+            // overwrite slots. 1. and 2. of `from_ptr`: as in `pop`.
+            chain.push_back(unsafe { T::from_ptr(self.ring.read(real.wrapping_add(offset))) });
+        }
+        self.put(item);
+        if !full {
+            return Pushed::Kept;
+        }
+        Pushed::Overflow(chain)
+    }
+}
+
+/// What the owner found when it looked at the thieves' word.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Entered {
+    /// No thief at all.
+    Alone,
+    /// A thief that has claimed and copies: `real` is not its business any more.
+    Copied,
+    /// A thief that may claim now.
+    Contended,
+}
+
+impl<T: Linked> Drop for UnfencedOwner<T> {
+    fn drop(&mut self) {
+        let mut left = Chain::new();
+        while let Some(item) = self.pop() {
+            left.push_back(item);
+        }
+    }
+}
+
+/// The others' end.
+pub(crate) struct UnfencedThief<T: Linked> {
+    ring: Arc<Ring<T>>,
+}
+
+impl<T: Linked> Clone for UnfencedThief<T> {
+    fn clone(&self) -> Self {
+        Self { ring: self.ring.clone() }
+    }
+}
+
+impl<T: Linked> UnfencedThief<T> {
+    pub(crate) fn steal_half_into(&self, target: &mut UnfencedOwner<T>) -> Stolen<T> {
+        // A ring that looks empty is not worth a barrier.
+        if self.is_empty() {
+            return Stolen { first: None, moved: 0, busy: false };
+        }
+        if target.known_room() < HALF {
+            target.refresh();
+        }
+        if !self.ask() {
+            return Stolen { first: None, moved: 0, busy: true };
+        }
+        let (first, count) = self.claim(target.known_room() + 1);
+        if count == 0 {
+            self.done();
+            return Stolen { first: None, moved: 0, busy: false };
+        }
+        let order = if weakened!("unfenced_copying_release") { Relaxed } else { Release };
+        // T5. Release: the claim; pairs with the Acquire in `enter`.
+        self.ring.word.store(COPYING | u64::from(first), order);
+        for offset in 1..count {
+            // SAFETY: 1. and 2. of `read`: T4, each once. 1. of `write`: the
+            // target is borrowed from its owner, and the claim fits.
+            unsafe {
+                let node = self.ring.read(first.wrapping_add(offset));
+                target.ring.write(target.tail.wrapping_add(offset - 1), node);
+            }
+        }
+        // SAFETY: 1. and 2. of `read`: T4, once. 1. and 2. of `from_ptr`: slots
+        // hold what `into_ptr` gave, and this one has left.
+        let item = unsafe { T::from_ptr(self.ring.read(first)) };
+        if count > 1 {
+            target.publish(count - 1);
+        }
+        self.done();
+        Stolen { first: Some(item), moved: count - 1, busy: false }
+    }
+
+    fn is_empty(&self) -> bool {
+        // Relaxed: a guess, which only saves work.
+        self.ring.owner.real.load(Relaxed) == self.ring.owner.tail.load(Relaxed)
+    }
+
+    /// T1 to T3; `false` if another thief or the owner is at it.
+    fn ask(&self) -> bool {
+        let words = &*self.ring.owner;
+        // Acquire: the thief before us; pairs with the Release of T7.
+        if self.ring.word.compare_exchange(IDLE, ASKING, Acquire, Relaxed).is_err() {
+            return false;
+        }
+        if !weakened!("unfenced_heavy") {
+            heavy();
+        }
+        for _ in 0..LOOKS {
+            // Acquire: the pop that ended; pairs with the Release of B5.
+            if !words.busy.load(Acquire) || weakened!("unfenced_busy_check") {
+                return true;
+            }
+            spin_loop();
+        }
+        self.done();
+        false
+    }
+
+    /// T4; answers the first position and how many.
+    fn claim(&self, most: u32) -> (u32, u32) {
+        let words = &*self.ring.owner;
+        // Acquire: a `tail` not before it; pairs with the Release in `pop`.
+        let mut real = words.real.load(Acquire);
+        loop {
+            // Acquire: the slots and the items; pairs with the Release in `publish`.
+            let available = words.tail.load(Acquire).wrapping_sub(real);
+            let count = (available - available / 2).min(most);
+            if count == 0 {
+                return (real, 0);
+            }
+            let next = real.wrapping_add(count);
+            // Relaxed: the fence in `heavy` lies between our ASKING and this, so
+            // who sees this `real` with the Acquire in `refresh` sees the ASKING.
+            // Acquire: as the load above.
+            match words.real.compare_exchange_weak(real, next, Relaxed, Acquire) {
+                Ok(_) => {
+                    assert!(available <= CAPACITY, "a thief claimed past the tail at {real:#x}");
+                    return (real, count);
+                }
+                Err(actual) => real = actual,
+            }
+        }
+    }
+
+    /// T7.
+    fn done(&self) {
+        let order = if weakened!("unfenced_done_release") { Relaxed } else { Release };
+        // Release: our reads are over; pairs with the Acquire in `refresh`, in
+        // `enter`, and in the next thief's `ask`.
+        self.ring.word.store(IDLE, order);
+    }
+}
+
+#[cfg(test)]
+mod tests;
