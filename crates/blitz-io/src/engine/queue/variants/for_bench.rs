@@ -47,6 +47,13 @@ impl Item {
         items
     }
 
+    /// The item's number, from zero, in the order of its node in memory.
+    #[inline]
+    pub fn number(&self) -> u64 {
+        // SAFETY: as in `touch`; nothing writes the header.
+        unsafe { self.0.as_ref() }.header
+    }
+
     /// What a poll would do at least: reads the header and writes the payload.
     #[inline]
     pub fn touch(&mut self) -> u64 {

@@ -1,0 +1,119 @@
+//! The intake as one list, as eight shards, and as an inbox per worker.
+
+use std::time::Instant;
+
+use blitz_io::variants_for_bench::{Bundle, Item, OneList, Parts};
+
+use crate::{Case, Gate};
+
+/// An intake as a producer and a worker see it. `who` is the caller's number,
+/// `turn` counts its operations.
+trait Intake: Send + Sync + 'static {
+    fn push(&self, who: usize, turn: usize, item: Item);
+    fn fetch(&self, who: usize, turn: usize) -> Bundle;
+}
+
+const WORKERS: usize = 2;
+
+/// What the parts hand out at once: the lower bound of the one list's batch. The
+/// loops keep intakes short, so all three take the same.
+const BATCH: usize = 4;
+
+struct One(OneList);
+
+impl Intake for One {
+    fn push(&self, _: usize, _: usize, item: Item) {
+        self.0.push(item);
+    }
+
+    fn fetch(&self, _: usize, _: usize) -> Bundle {
+        self.0.fetch(WORKERS)
+    }
+}
+
+struct Shards(Parts);
+
+impl Intake for Shards {
+    fn push(&self, who: usize, _: usize, item: Item) {
+        self.0.push(who, item);
+    }
+
+    fn fetch(&self, _: usize, turn: usize) -> Bundle {
+        self.0.fetch(turn, BATCH)
+    }
+}
+
+struct Inboxes(Parts);
+
+impl Intake for Inboxes {
+    fn push(&self, _: usize, turn: usize, item: Item) {
+        self.0.push(turn, item);
+    }
+
+    fn fetch(&self, who: usize, _: usize) -> Bundle {
+        self.0.fetch(who, BATCH)
+    }
+}
+
+pub(crate) fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (group, threads) in [
+        ("intake, one thread, per item in and out", 1),
+        ("intake, two threads push and fetch, per item in and out", 2),
+    ] {
+        let one = || One(OneList::new());
+        cases.push(Case::new(group, "one list", in_and_out(one(), threads)));
+        cases.push(Case::new(group, "one list, again", in_and_out(one(), threads)));
+        cases.push(Case::new(group, "8 shards", in_and_out(Shards(Parts::shards()), threads)));
+        let inboxes = Inboxes(Parts::inboxes(WORKERS));
+        cases.push(Case::new(group, "inbox per worker", in_and_out(inboxes, threads)));
+    }
+    cases
+}
+
+/// Each thread pushes four items, one by one, and fetches a batch, and so on.
+fn in_and_out(intake: impl Intake, threads: usize) -> impl FnMut() -> f64 {
+    // Some milliseconds, so that a thread that starts late matters little.
+    const TURNS: usize = 50_000;
+    let mut pools: Vec<_> = (0..threads).map(|who| Item::many(4096, who as u64)).collect();
+    move || {
+        let (intake, gate) = (&intake, &Gate::new(threads));
+        // The pushes are counted: who runs out of items pushes fewer.
+        let sums: Vec<(Instant, Instant, u64)> = std::thread::scope(|scope| {
+            let run = |(who, pool): (usize, &mut Vec<Item>)| {
+                gate.pass();
+                let start = Instant::now();
+                let mut pushed = 0;
+                for turn in 0..TURNS {
+                    for step in 0..4 {
+                        let Some(item) = pool.pop() else { break };
+                        intake.push(who, turn * 4 + step, item);
+                        pushed += 1;
+                    }
+                    let mut batch = intake.fetch(who, turn);
+                    while let Some(item) = batch.pop() {
+                        pool.push(item);
+                    }
+                }
+                (start, Instant::now(), pushed)
+            };
+            let handles: Vec<_> =
+                pools.iter_mut().enumerate().map(|one| scope.spawn(move || run(one))).collect();
+            handles.into_iter().map(|handle| handle.join().expect("no loop panics")).collect()
+        });
+        // What is still inside comes back, for the next round.
+        for turn in 0.. {
+            let mut batch = intake.fetch(0, turn);
+            if batch.is_empty() {
+                break;
+            }
+            while let Some(item) = batch.pop() {
+                let shortest = pools.iter_mut().min_by_key(|pool| pool.len());
+                shortest.expect("there is a thread").push(item);
+            }
+        }
+        let start = sums.iter().map(|sum| sum.0).min().expect("there is a thread");
+        let end = sums.iter().map(|sum| sum.1).max().expect("there is a thread");
+        (end - start).as_nanos() as f64 / sums.iter().map(|sum| sum.2).sum::<u64>() as f64
+    }
+}

@@ -1,0 +1,67 @@
+//! Medians, and the table they are printed in.
+
+use std::fmt::Write;
+
+use crate::Case;
+
+pub(crate) struct Row {
+    group: &'static str,
+    name: &'static str,
+    low: f64,
+    median: f64,
+    high: f64,
+}
+
+impl Row {
+    pub(crate) fn new(case: &Case, mut figures: Vec<f64>) -> Self {
+        // A round in which there was nothing to measure answers with no number.
+        figures.retain(|figure| !figure.is_nan());
+        if figures.is_empty() {
+            figures.push(f64::NAN);
+        }
+        figures.sort_unstable_by(f64::total_cmp);
+        let at = |part: usize| figures[(figures.len() - 1) * part / 4];
+        Self { group: case.group, name: case.name, low: at(1), median: at(2), high: at(3) }
+    }
+}
+
+pub(crate) fn table(rows: &[Row], rounds: usize) -> String {
+    let mut text = machine();
+    let _ =
+        writeln!(text, "Median of {rounds} rounds, with the quartiles; ns per unit of the row.\n");
+    text.push_str("| what | contender | median | quartiles | against the first |\n");
+    text.push_str("|---|---|--:|--:|--:|\n");
+    for row in rows {
+        let first = rows.iter().find(|first| first.group == row.group).expect("row is in rows");
+        let _ = writeln!(
+            text,
+            "| {} | {} | {:.2} | {:.2}–{:.2} | {:.2} |",
+            row.group,
+            row.name,
+            row.median,
+            row.low,
+            row.high,
+            row.median / first.median
+        );
+    }
+    let floor = rows.windows(2).filter(|pair| pair[1].name.ends_with("again")).map(|pair| {
+        let percent = (pair[1].median / pair[0].median - 1.0).abs() * 100.0;
+        format!("{} {percent:.1} %", pair[0].group)
+    });
+    let floor: Vec<_> = floor.collect();
+    if !floor.is_empty() {
+        let _ = writeln!(text, "\nNoise floor (a contender against itself): {}.", floor.join("; "));
+    }
+    text
+}
+
+/// What the figures were taken on, as far as Linux tells.
+fn machine() -> String {
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let info = read("/proc/cpuinfo");
+    let model = info.lines().find(|line| line.starts_with("model name"));
+    let model = model.and_then(|line| line.split_once(": ")).map_or("unknown processor", |l| l.1);
+    let kernel = read("/proc/sys/kernel/osrelease");
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    format!("{model}, {cores} cores, {} {}\n\n", std::env::consts::OS, kernel.trim())
+}

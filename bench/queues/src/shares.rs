@@ -1,0 +1,260 @@
+//! How much, and which: prefetch on pop, one or half in a steal, the oldest or
+//! the newest half in an overflow.
+
+use std::fmt::Write;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Instant;
+
+use blitz_io::variants_for_bench::{Bundle, Item, OneList, Ring, RingThief};
+
+use crate::{Case, Gate, Stop, ns_per};
+
+type Push = fn(&mut Ring, Item) -> Option<Bundle>;
+type Pop = fn(&mut Ring) -> Option<Item>;
+type Steal = fn(&RingThief, &mut Ring) -> Option<(Item, u32)>;
+
+pub(crate) fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (group, nodes) in [
+        // 128 bytes each: 32 KiB and 32 MiB.
+        ("pop and touch, items in the cache, per item", 256),
+        ("pop and touch, items in memory, per item", 1 << 18),
+    ] {
+        cases.push(Case::new(group, "no prefetch", pop_and_touch(nodes, Ring::pop)));
+        cases.push(Case::new(group, "no prefetch, again", pop_and_touch(nodes, Ring::pop)));
+        cases.push(Case::new(group, "prefetch", pop_and_touch(nodes, Ring::pop_prefetching)));
+    }
+    let group = "steal and pop what was stolen, one thread, per item";
+    cases.push(Case::new(group, "half", steal_and_pop(RingThief::steal_half)));
+    cases.push(Case::new(group, "one", steal_and_pop(RingThief::steal_one)));
+    let group = "owner and thief run items of 100 ns, per item";
+    cases.push(Case::new(group, "half", shared_work(RingThief::steal_half)));
+    cases.push(Case::new(group, "half, again", shared_work(RingThief::steal_half)));
+    cases.push(Case::new(group, "one", shared_work(RingThief::steal_one)));
+    let group = "overflow: 600 pushed, then run, one thread, per item";
+    cases.push(Case::new(group, "oldest", overflow(Ring::push_spilling_oldest)));
+    cases.push(Case::new(group, "oldest, again", overflow(Ring::push_spilling_oldest)));
+    cases.push(Case::new(group, "newest", overflow(Ring::push_spilling_newest)));
+    let group = "overflow: 600 pushed, a second thread helps, per item";
+    cases.push(Case::new(group, "oldest", helped_overflow(Ring::push_spilling_oldest)));
+    cases.push(Case::new(group, "newest", helped_overflow(Ring::push_spilling_newest)));
+    cases
+}
+
+fn pop_and_touch(nodes: usize, pop: Pop) -> impl FnMut() -> f64 {
+    const FILLS: usize = 64;
+    let (mut ring, _thief) = Ring::pair();
+    let mut pool: std::collections::VecDeque<_> = Item::many(nodes, 7).into();
+    move || {
+        let mut time = 0.0;
+        for _ in 0..FILLS {
+            for item in pool.drain(..256) {
+                assert!(ring.push(item).is_none());
+            }
+            time += ns_per(1, || {
+                while let Some(mut item) = pop(&mut ring) {
+                    black_box(item.touch());
+                    pool.push_back(item);
+                }
+            });
+        }
+        time / (FILLS * 256) as f64
+    }
+}
+
+fn steal_and_pop(steal: Steal) -> impl FnMut() -> f64 {
+    const FILLS: usize = 64;
+    let (mut source, thief) = Ring::pair();
+    let (mut target, _) = Ring::pair();
+    let mut pool = Item::many(256, 8);
+    move || {
+        let mut time = 0.0;
+        for _ in 0..FILLS {
+            for item in pool.drain(..) {
+                assert!(source.push(item).is_none());
+            }
+            time += ns_per(1, || {
+                while let Some((item, _)) = steal(&thief, &mut target) {
+                    pool.push(item);
+                    pool.extend(std::iter::from_fn(|| target.pop()));
+                }
+            });
+        }
+        time / (FILLS * 256) as f64
+    }
+}
+
+/// Some 100 ns of work that nothing else competes for.
+fn run(item: &mut Item) {
+    let mut value = item.touch();
+    for _ in 0..25 {
+        value = black_box(value.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ value >> 29);
+    }
+}
+
+/// The owner pushes all items and runs some; a thief runs what it can get.
+fn shared_work(steal: Steal) -> impl FnMut() -> f64 {
+    const ITEMS: usize = 50_000;
+    let mut pool = Item::many(ITEMS, 9);
+    move || {
+        let (mut owner, thief) = Ring::pair();
+        let (done, gate) = (&AtomicBool::new(false), &Gate::new(2));
+        let mut ran = Vec::with_capacity(ITEMS);
+        let (time, stolen) = std::thread::scope(|scope| {
+            let thief = scope.spawn(move || {
+                let (mut target, _) = Ring::pair();
+                let mut ran = Vec::with_capacity(ITEMS);
+                gate.pass();
+                // Relaxed: a flag to stop; the join orders the rest.
+                while !done.load(Relaxed) {
+                    let first = steal(&thief, &mut target).map(|(item, _)| item);
+                    for mut item in first.into_iter().chain(std::iter::from_fn(|| target.pop())) {
+                        run(&mut item);
+                        ran.push(item);
+                    }
+                }
+                ran
+            });
+            let stop = Stop(done);
+            gate.pass();
+            let start = Instant::now();
+            for (count, item) in pool.drain(..).enumerate() {
+                let mut spilt = owner.push(item);
+                let popped = if count % 4 == 0 { owner.pop() } else { None };
+                for mut item in
+                    popped.into_iter().chain(std::iter::from_fn(|| spilt.as_mut()?.pop()))
+                {
+                    run(&mut item);
+                    ran.push(item);
+                }
+            }
+            while let Some(mut item) = owner.pop() {
+                run(&mut item);
+                ran.push(item);
+            }
+            drop(stop);
+            // The thief finishes what it has before it sees the flag.
+            let stolen = thief.join().expect("no loop panics");
+            (start.elapsed().as_nanos() as f64, stolen)
+        });
+        pool.extend(ran);
+        pool.extend(stolen);
+        assert_eq!(pool.len(), ITEMS, "items were lost");
+        time / ITEMS as f64
+    }
+}
+
+/// How many items a burst pushes: more than a ring, twice over.
+const BURST: usize = 600;
+
+/// A burst into the ring and, as it overflows, into the intake.
+fn burst(ring: &mut Ring, intake: &OneList, items: impl Iterator<Item = Item>, push: Push) {
+    for mut item in items {
+        black_box(item.touch());
+        if let Some(spilt) = push(ring, item) {
+            intake.push_bundle(spilt);
+        }
+    }
+}
+
+/// What a worker does when its ring is empty: fetches a batch into the ring.
+fn refill(ring: &mut Ring, intake: &OneList) -> bool {
+    let mut batch = intake.fetch(1);
+    ring.push_bundle(&mut batch) > 0
+}
+
+fn overflow(push: Push) -> impl FnMut() -> f64 {
+    const BURSTS: usize = 50;
+    let (mut ring, _thief) = Ring::pair();
+    let intake = OneList::new();
+    let mut pool = Item::many(BURST, 10);
+    move || {
+        ns_per((BURSTS * BURST) as u64, || {
+            for _ in 0..BURSTS {
+                burst(&mut ring, &intake, pool.drain(..), push);
+                loop {
+                    while let Some(mut item) = ring.pop() {
+                        black_box(item.touch());
+                        pool.push(item);
+                    }
+                    if !refill(&mut ring, &intake) {
+                        break;
+                    }
+                }
+            }
+        })
+    }
+}
+
+fn helped_overflow(push: Push) -> impl FnMut() -> f64 {
+    const BURSTS: usize = 200;
+    let mut pool = Item::many(BURST, 11);
+    move || {
+        let (mut ring, _thief) = Ring::pair();
+        let (intake, returned) = (&OneList::new(), &OneList::new());
+        let (done, gate) = (&AtomicBool::new(false), &Gate::new(2));
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                gate.pass();
+                // Relaxed: a flag to stop; the scope's join orders the rest.
+                while !done.load(Relaxed) {
+                    let mut batch = intake.fetch(2);
+                    let ran = std::iter::from_fn(|| batch.pop()).map(|mut item| {
+                        run(&mut item);
+                        item
+                    });
+                    returned.push_bundle(ran.collect());
+                }
+            });
+            let stop = Stop(done);
+            gate.pass();
+            let time = ns_per((BURSTS * BURST) as u64, || {
+                for _ in 0..BURSTS {
+                    burst(&mut ring, intake, pool.drain(..), push);
+                    while pool.len() < BURST {
+                        if let Some(mut item) = ring.pop() {
+                            run(&mut item);
+                            pool.push(item);
+                        } else if !refill(&mut ring, intake) {
+                            let mut back = returned.fetch(1);
+                            pool.extend(std::iter::from_fn(|| back.pop()));
+                        }
+                    }
+                }
+            });
+            drop(stop);
+            time
+        })
+    }
+}
+
+/// How far from its place in the order of arrival an item runs, on average: no
+/// time, so no rounds.
+pub(crate) fn order_after_overflow() -> String {
+    let mut text =
+        String::from("\n| overflow of 600 | mean distance from its turn, in items |\n|---|--:|\n");
+    for (name, push) in
+        [("oldest", Ring::push_spilling_oldest as Push), ("newest", Ring::push_spilling_newest)]
+    {
+        let (mut ring, _thief) = Ring::pair();
+        let intake = OneList::new();
+        let mut distance = 0;
+        // In the order of their numbers, which are then their turns.
+        let mut items = Item::many(BURST, 12);
+        items.sort_unstable_by_key(Item::number);
+        burst(&mut ring, &intake, items.into_iter(), push);
+        let mut turn = 0;
+        loop {
+            while let Some(item) = ring.pop() {
+                distance += item.number().abs_diff(turn);
+                turn += 1;
+            }
+            if !refill(&mut ring, &intake) {
+                break;
+            }
+        }
+        let _ = writeln!(text, "| {name} | {:.1} |", distance as f64 / BURST as f64);
+    }
+    text
+}
