@@ -25,7 +25,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(any(feature = "rt", blitz_variants))]
+#[cfg(feature = "rt")]
 mod engine;
 mod macros;
 
@@ -72,6 +72,6 @@ pub fn run<F: Future>(future: F) -> F::Output {
 }
 
 /// What the benchmarks of the queues need; see bench/queues.
-#[cfg(blitz_variants)]
+#[cfg(all(feature = "rt", blitz_variants))]
 #[doc(hidden)]
 pub use engine::queue::variants::for_bench as variants_for_bench;

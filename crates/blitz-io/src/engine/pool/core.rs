@@ -2,7 +2,12 @@
 
 use std::{ptr::NonNull, sync::Arc};
 
-use super::{Pool, counters::Counters, find::Pace, lifo::LifoSlot};
+use super::{
+    Pool,
+    counters::Counters,
+    find::{Pace, Patience},
+    lifo::LifoSlot,
+};
 use crate::engine::{
     prim::{clock::CoarseClock, pad::CachePadded, parker::Parker, rng::Rng},
     queue::{
@@ -31,6 +36,7 @@ pub(crate) struct Core {
     pub(crate) searching: bool,
     /// How many tasks in a row came from the LIFO slot.
     pub(crate) lifo_streak: u8,
+    pub(crate) patience: Patience,
 }
 
 // SAFETY: everything in it may move to another thread; `home` is held by whoever
@@ -71,6 +77,7 @@ impl Core {
             pace: Pace::new(&pool.config),
             searching: false,
             lifo_streak: 0,
+            patience: Patience::new(),
             pool,
         })
     }

@@ -11,7 +11,10 @@
 
 use super::{Config, core::Core};
 use crate::engine::{
-    prim::clock::{POLLS_PER_READING, Reading},
+    prim::{
+        clock::{POLLS_PER_READING, Reading},
+        spin_loop,
+    },
     work::task::cell::Task,
 };
 
@@ -95,14 +98,49 @@ impl Pace {
         self.since_intake_ns = 0;
     }
 
-    /// About how long `polls` polls will take.
-    pub(crate) fn estimate_ns(&self, polls: u32) -> u64 {
-        u64::from(self.average_ns) * u64::from(polls)
-    }
-
     #[cfg(test)]
     pub(crate) fn interval(&self) -> u32 {
         self.interval
+    }
+}
+
+/// Looks at the queues before a searcher sleeps. A look with its pause takes 40 to
+/// 60 ns here, all of them about as long as falling asleep and being woken.
+const LOOKS: u32 = 50;
+
+/// Times in a row that lingering may be in vain before it is given up for a while.
+const VAIN: u8 = 4;
+
+/// For so many times of going to sleep.
+const GIVEN_UP: u8 = 32;
+
+/// Whether it pays to linger before sleeping: it does where work comes in a steady
+/// trickle from outside, and costs processor time where it comes seldom.
+#[derive(Debug)]
+pub(crate) struct Patience {
+    vain: u8,
+    rest: u8,
+}
+
+impl Patience {
+    pub(crate) const fn new() -> Self {
+        Self { vain: 0, rest: 0 }
+    }
+
+    fn is_left(&mut self) -> bool {
+        if self.rest > 0 {
+            self.rest -= 1;
+            return false;
+        }
+        true
+    }
+
+    fn learn(&mut self, found: bool) {
+        self.vain = if found { 0 } else { self.vain + 1 };
+        if self.vain >= VAIN {
+            // One more try when the rest is over.
+            *self = Self { vain: VAIN - 1, rest: GIVEN_UP };
+        }
     }
 }
 
@@ -179,15 +217,39 @@ impl Core {
         Some(task)
     }
 
+    /// Before a searcher sleeps: looks a few times more, if that has paid lately.
+    ///
+    /// While it lingers it counts as searching, so nobody pays for waking it.
+    #[cold]
+    pub(crate) fn linger(&mut self) -> Option<Task> {
+        if !self.searching || !self.patience.is_left() {
+            return None;
+        }
+        let found = (0..LOOKS).any(|_| {
+            spin_loop();
+            self.pool.has_visible_work()
+        });
+        self.patience.learn(found);
+        if found { self.search() } else { None }
+    }
+
     fn steal_half(&mut self) -> Option<Task> {
         let Self { pool, ring, rng, index, .. } = self;
-        for victim in victims(rng, pool.remotes.len(), *index) {
-            let stolen = pool.remotes[victim].thief.steal_half_into(ring);
-            if let Some(task) = stolen.first {
-                let counters = &pool.remotes[*index].counters;
-                counters.steals.add(1);
-                counters.stolen.add(u64::from(stolen.moved) + 1);
-                return Some(task);
+        // A second round if a victim was busy with another thief: it may have more.
+        for _ in 0..2 {
+            let mut busy = false;
+            for victim in victims(rng, pool.remotes.len(), *index) {
+                let stolen = pool.remotes[victim].thief.steal_half_into(ring);
+                busy |= stolen.busy;
+                if let Some(task) = stolen.first {
+                    let counters = &pool.remotes[*index].counters;
+                    counters.steals.add(1);
+                    counters.stolen.add(u64::from(stolen.moved) + 1);
+                    return Some(task);
+                }
+            }
+            if !busy {
+                break;
             }
         }
         None

@@ -13,7 +13,7 @@ pub(crate) fn run(core: Box<Core>) {
     while !pool.is_stopping() {
         let task = current::with_core(|core| {
             core.counters().completed.add(u64::from(completed));
-            let task = core.next().or_else(|| core.search());
+            let task = core.next().or_else(|| core.search()).or_else(|| core.linger());
             if task.is_some() && core.searching {
                 core.stop_searching();
             }

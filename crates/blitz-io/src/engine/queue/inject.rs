@@ -156,6 +156,7 @@ impl<T: Linked> Inject<T> {
         !std::mem::replace(&mut lock(&self.state).closed, true)
     }
 
+    #[cfg(test)]
     pub(crate) fn is_closed(&self) -> bool {
         lock(&self.state).closed
     }

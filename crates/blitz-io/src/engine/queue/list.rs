@@ -89,10 +89,12 @@ impl<T: Listed> List<T> {
         Self { first: None, len: 0, owns: PhantomData }
     }
 
+    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_none()
     }
 
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.len
     }

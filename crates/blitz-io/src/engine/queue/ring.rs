@@ -47,7 +47,7 @@
 //!
 //! # Checked by
 //! `models.rs`: `a_pushed_item_is_taken_once`, `the_last_item_goes_to_one_of_two`,
-//! `overflow_during_a_steal_loses_nothing`, `newest_overflow_during_a_steal_loses_nothing`,
+//! `overflow_during_a_steal_loses_nothing`, `oldest_overflow_during_a_steal_loses_nothing`,
 //! `counters_wrap_under_a_thief`, `two_thieves_take_each_item_once`,
 //! `a_ring_may_be_stolen_from_while_it_receives`,
 //! `the_owner_pops_while_a_thief_copies`, `a_slot_is_not_overwritten_before_it_is_copied`,
@@ -92,14 +92,16 @@ pub(crate) const HALF: u32 = CAPACITY / 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Half {
     /// What has waited longest; the ring keeps what is warm in the cache.
+    #[cfg(any(test, blitz_variants))]
     Oldest,
     /// What came last; the order of arrival survives.
-    #[cfg(any(test, blitz_variants))]
     Newest,
 }
 
-/// Picked until the recorded comparison decides (bench/queues, rows 'overflow').
-const OVERFLOWS: Half = Half::Oldest;
+/// The newest half: 5 % faster in two-worker hand-overs and 8 % in a full ring's
+/// push and pop, and an item's turn comes 110 items late on average instead of 276
+/// (bench/record, 'overflow').
+const OVERFLOWS: Half = Half::Newest;
 
 /// How much of a ring a thief asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -308,7 +310,7 @@ impl<T: Linked> Owner<T> {
         self.ring.len()
     }
 
-    #[inline]
+    #[cfg(any(test, blitz_variants))]
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -317,11 +319,6 @@ impl<T: Linked> Owner<T> {
     #[inline]
     pub(crate) fn room(&mut self) -> u32 {
         self.room_for(CAPACITY)
-    }
-
-    /// Another end for those who steal.
-    pub(crate) fn thief(&self) -> Thief<T> {
-        Thief { ring: self.ring.clone() }
     }
 
     /// The room, looked up afresh if what we know is less than `wanted`.
@@ -382,17 +379,17 @@ impl<T: Linked> Owner<T> {
             }
             // `None`: a thief came first, so look again.
             let spilt = match half {
-                Half::Oldest => self.spill_oldest(real),
                 #[cfg(any(test, blitz_variants))]
+                Half::Oldest => self.spill_oldest(real),
                 Half::Newest => self.spill_newest(real),
             };
             let Some(chain) = spilt else { continue };
             let chain = match half {
+                #[cfg(any(test, blitz_variants))]
                 Half::Oldest => {
                     self.put(item);
                     chain
                 }
-                #[cfg(any(test, blitz_variants))]
                 Half::Newest => {
                     let mut chain = chain;
                     chain.push_back(item);
@@ -404,6 +401,7 @@ impl<T: Linked> Owner<T> {
     }
 
     /// Takes the older half of a full ring that nobody steals from.
+    #[cfg(any(test, blitz_variants))]
     fn spill_oldest(&mut self, real: u32) -> Option<Chain<T>> {
         let order = if weakened!("ring_spill_release") { Relaxed } else { Release };
         let next = real.wrapping_add(HALF);
@@ -419,7 +417,6 @@ impl<T: Linked> Owner<T> {
     /// `tail` must not move back, because a thief may act on the one it has
     /// read. So all positions are claimed, and the older half, which stays in
     /// its slots, gets new positions a whole ring further.
-    #[cfg(any(test, blitz_variants))]
     fn spill_newest(&mut self, real: u32) -> Option<Chain<T>> {
         let order = if weakened!("ring_newest_release") { Relaxed } else { Release };
         let end = real.wrapping_add(CAPACITY);

@@ -79,34 +79,29 @@ fn the_last_item_goes_to_one_of_two() {
     });
 }
 
-#[test]
-fn overflow_during_a_steal_loses_nothing() {
-    model(|| {
-        let (mut owner, victim) = ring();
-        let thief = spawn_thief(&victim);
-        fill(&mut owner, 0..CAPACITY);
-        let mut spilt = push(&mut owner, CAPACITY);
-        spilt.extend(push(&mut owner, CAPACITY + 1));
-        let popped = drain(&mut owner);
-        assert_each_once(&[&popped, &spilt, &thief.join().unwrap()], 0..CAPACITY + 2);
-    });
+/// Fills a ring and pushes two more under a thief's hands.
+fn overflow_under_a_thief(start: u32, half: Half) {
+    let (mut owner, victim) = ring_from(start);
+    let thief = spawn_thief(&victim);
+    fill(&mut owner, 0..CAPACITY);
+    let mut spilt = Vec::new();
+    for value in [CAPACITY, CAPACITY + 1] {
+        if let Pushed::Overflow(chain) = owner.push_or_spill(Bead::new(value), half) {
+            spilt.extend(values(chain));
+        }
+    }
+    let popped = drain(&mut owner);
+    assert_each_once(&[&popped, &spilt, &thief.join().unwrap()], 0..CAPACITY + 2);
 }
 
 #[test]
-fn newest_overflow_during_a_steal_loses_nothing() {
-    model(|| {
-        let (mut owner, victim) = ring_from(u32::MAX - 1);
-        let thief = spawn_thief(&victim);
-        fill(&mut owner, 0..CAPACITY);
-        let mut spilt = Vec::new();
-        for value in [CAPACITY, CAPACITY + 1] {
-            if let Pushed::Overflow(chain) = owner.push_or_spill(Bead::new(value), Half::Newest) {
-                spilt.extend(values(chain));
-            }
-        }
-        let popped = drain(&mut owner);
-        assert_each_once(&[&popped, &spilt, &thief.join().unwrap()], 0..CAPACITY + 2);
-    });
+fn overflow_during_a_steal_loses_nothing() {
+    model(|| overflow_under_a_thief(u32::MAX - 1, Half::Newest));
+}
+
+#[test]
+fn oldest_overflow_during_a_steal_loses_nothing() {
+    model(|| overflow_under_a_thief(0, Half::Oldest));
 }
 
 #[test]

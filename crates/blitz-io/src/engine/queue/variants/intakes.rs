@@ -24,6 +24,7 @@ use crate::engine::{
 };
 
 /// The seed design's number of shards.
+#[cfg(blitz_variants)]
 pub(crate) const SHARDS: usize = 8;
 
 pub(crate) struct Intakes<T: Linked> {
