@@ -1,8 +1,8 @@
 //! The owner of a runtime: where it begins, and where it ends.
 
-use std::{fmt, future::Future, io, time::Duration};
+use std::{fmt, future::Future, time::Duration};
 
-use super::{Builder, EnterGuard, Handle, RuntimeFlavor, RuntimeMetrics, context::Entered};
+use super::{EnterGuard, Handle, RuntimeFlavor, RuntimeMetrics, context::Entered};
 use crate::{
     engine::{
         pool::drive::{self, NoBlocking},
@@ -60,8 +60,8 @@ impl Runtime {
     /// ```
     #[cfg(feature = "rt-multi-thread")]
     #[cfg_attr(docsrs, doc(cfg(feature = "rt-multi-thread")))]
-    pub fn new() -> io::Result<Self> {
-        Builder::new_multi_thread().enable_all().build()
+    pub fn new() -> std::io::Result<Self> {
+        super::Builder::new_multi_thread().enable_all().build()
     }
 
     /// Returns a handle to the runtime's spawner.

@@ -310,7 +310,7 @@ impl<T: Linked> Owner<T> {
         self.ring.len()
     }
 
-    #[cfg(any(test, blitz_variants))]
+    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -53,11 +53,13 @@ impl<T: Linked> Intakes<T> {
         Chain::new()
     }
 
+    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         let skip = usize::from(weakened!("intakes_skip_part"));
         self.parts.iter().skip(skip).all(Inject::is_empty)
     }
 
+    #[cfg(test)]
     pub(crate) fn close(&self) {
         for part in &self.parts {
             part.close();
