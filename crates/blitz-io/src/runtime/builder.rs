@@ -13,7 +13,7 @@ use super::{
     machine,
 };
 use crate::engine::{
-    pool::{Config, Pool},
+    pool::{Config, Pool, drive::NoBlocking},
     threads::{Around, Hook, Recipe},
 };
 
@@ -510,9 +510,17 @@ impl Builder {
             Arc::new(Inner { pool, flavor: self.flavor, id: Id::next(), name: self.name.clone() });
         inner.pool.surround(entering(Arc::downgrade(&inner)));
         let runtime = Runtime::from_handle(Handle { inner });
-        if threaded && !self.lazy {
-            // On an error the drop of `runtime` ends what was started.
-            runtime.handle().inner.pool.start()?;
+        if threaded
+            && !self.lazy
+            && let Err(error) = runtime.handle().inner.pool.start()
+        {
+            if NoBlocking::is_allowed_to_block() {
+                drop(runtime);
+            } else {
+                // What was started ends by itself; here nobody may wait for it.
+                runtime.shutdown_background();
+            }
+            return Err(error);
         }
         Ok(runtime)
     }
@@ -544,8 +552,11 @@ fn entering(inner: Weak<Inner>) -> Around {
     Arc::new(move |life| {
         // A runtime that is gone before its thread came up has nothing for it to
         // find; the thread only has to end its core.
-        let _entered = inner.upgrade().map(Entered::new);
+        let entered = inner.upgrade().map(Entered::new);
         life();
+        if let Some(entered) = entered {
+            entered.leave_with_all_inside();
+        }
     })
 }
 

@@ -56,6 +56,25 @@ impl Entered {
     }
 }
 
+impl Entered {
+    /// Leaves whatever was entered since and never left: the thread is at its end,
+    /// and a guard that a task leaked is no reason to fail.
+    pub(crate) fn leave_with_all_inside(self) {
+        let this = std::mem::ManuallyDrop::new(self);
+        let inner = current::with(|current| {
+            let inside = current.depth.replace(this.depth - 1) != this.depth;
+            let inner = current.entered.replace(this.before);
+            // What lies in between keeps its references: they are leaked, as the
+            // guards were.
+            (!inside).then_some(inner)
+        });
+        if let Some(inner) = inner {
+            // SAFETY: `new` made it with `into_raw`, and it was in our place.
+            drop(unsafe { Arc::from_raw(inner.cast::<Inner>()) });
+        }
+    }
+}
+
 impl Drop for Entered {
     #[track_caller]
     fn drop(&mut self) {

@@ -11,7 +11,7 @@ use crate::{
         Pool,
         drive::{self, NoBlocking},
     },
-    task::JoinHandle,
+    task::{JoinHandle, is_large},
 };
 
 /// Handle to the runtime.
@@ -179,7 +179,28 @@ impl Handle {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.inner.pool.spawn(future, Location::caller())
+        let spawned_at = Location::caller();
+        if is_large::<F>() {
+            return self.spawn_sized(Box::pin(future), spawned_at);
+        }
+        self.spawn_sized(future, spawned_at)
+    }
+
+    #[track_caller]
+    #[inline]
+    fn spawn_sized<F>(
+        &self,
+        future: F,
+        spawned_at: &'static Location<'static>,
+    ) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        match self.inner.pool.spawn_here(future, spawned_at) {
+            Ok(handle) => handle,
+            Err(future) => self.inner.pool.clone().spawn_outside(future, spawned_at),
+        }
     }
 
     /// Runs a future to completion on this `Handle`'s associated `Runtime`.

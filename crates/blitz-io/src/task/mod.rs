@@ -23,6 +23,8 @@
 mod spawn;
 mod yield_now;
 
+pub(crate) use self::spawn::is_large;
+
 pub use self::{
     spawn::{id, spawn, try_id},
     yield_now::yield_now,

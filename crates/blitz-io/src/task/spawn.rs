@@ -33,8 +33,34 @@ where
     F::Output: Send + 'static,
 {
     let spawned_at = Location::caller();
-    match context::with_current(|inner| inner.pool.spawn(future, spawned_at)) {
-        Ok(handle) => handle,
+    if is_large::<F>() {
+        return spawn_sized(Box::pin(future), spawned_at);
+    }
+    spawn_sized(future, spawned_at)
+}
+
+/// Whether a future is boxed before it is passed on: it would otherwise be copied
+/// through several frames, which a debug build does not elide. Tokio's limits.
+pub(crate) const fn is_large<F>() -> bool {
+    size_of::<F>() > if cfg!(debug_assertions) { 2048 } else { 16_384 }
+}
+
+#[track_caller]
+#[inline]
+fn spawn_sized<F>(future: F, spawned_at: &'static Location<'static>) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    // Dropping the future may leave the runtime's context and end the runtime, so
+    // nothing of it is borrowed where that can happen.
+    let spawned = context::with_current(|inner| {
+        let here = inner.pool.spawn_here(future, spawned_at);
+        here.map_err(|future| (inner.pool.clone(), future))
+    });
+    match spawned {
+        Ok(Ok(handle)) => handle,
+        Ok(Err((pool, future))) => pool.spawn_outside(future, spawned_at),
         Err(error) => panic!("{error}"),
     }
 }

@@ -9,7 +9,10 @@ use super::{
     lifo::LifoSlot,
 };
 use crate::engine::{
-    prim::{clock::CoarseClock, pad::CachePadded, parker::Parker, rng::Rng},
+    prim::{
+        AtomicUsize, Ordering::Relaxed, clock::CoarseClock, pad::CachePadded, parker::Parker,
+        rng::Rng,
+    },
     queue::{
         Chain,
         ring::{self, Owner, Thief},
@@ -50,6 +53,8 @@ pub(crate) struct Remote {
     pub(crate) parker: CachePadded<Parker>,
     /// Written by the holder alone, read by anyone.
     pub(crate) counters: CachePadded<Counters>,
+    /// The address of the core's home, to recognise it.
+    pub(crate) home: AtomicUsize,
 }
 
 impl Remote {
@@ -60,6 +65,7 @@ impl Remote {
             lifo: CachePadded::new(LifoSlot::new()),
             parker: CachePadded::new(Parker::new()),
             counters: CachePadded::new(Counters::default()),
+            home: AtomicUsize::new(0),
         };
         (owner, remote)
     }
@@ -67,8 +73,11 @@ impl Remote {
 
 impl Core {
     pub(crate) fn new(pool: Arc<Pool>, index: usize, ring: Owner<Task>) -> Box<Self> {
+        let home = Home::new(pool.clone());
+        // Relaxed: the pool is not shared yet.
+        pool.remotes[index].home.store(home.addr().get(), Relaxed);
         Box::new(Self {
-            home: Home::new(pool.clone()),
+            home,
             index,
             ring,
             fifo: Chain::new(),

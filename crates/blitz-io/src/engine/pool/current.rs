@@ -4,8 +4,13 @@
 //! reference leaves: when a core can be taken from a thread that is stuck in a
 //! poll, this is the one place that has to ask whether the thread still has it.
 
+use std::{ptr::NonNull, sync::Arc};
+
 use super::{Pool, core::Core};
-use crate::engine::{prim::thread_number as number, work::current};
+use crate::engine::{
+    prim::thread_number as number,
+    work::{current, task::home::Home},
+};
 
 /// A small number of this thread, to spread threads over locks.
 pub(crate) fn thread_number() -> usize {
@@ -15,17 +20,37 @@ pub(crate) fn thread_number() -> usize {
 /// Whether this thread holds a core of `pool`.
 #[inline]
 pub(crate) fn holds_core_of(pool: &Pool) -> bool {
-    let core = current::with(|current| current.core.get()).cast::<Core>();
-    // SAFETY: the pointer is null or that of the core this thread holds; only its
-    // `pool` is read.
-    !core.is_null() && std::ptr::eq(unsafe { &*(*core).pool }, pool)
+    current::with(|current| std::ptr::eq(current.pool.get(), std::ptr::from_ref(pool).cast()))
 }
 
 /// The index of the core that this thread holds.
 pub(crate) fn core_index() -> Option<usize> {
-    let core = current::with(|current| current.core.get()).cast::<Core>();
-    // SAFETY: as in `holds_core_of`.
-    (!core.is_null()).then(|| unsafe { (*core).index })
+    current::with(|current| (!current.core.get().is_null()).then(|| current.index.get()))
+}
+
+/// The home of the core that this thread holds.
+///
+/// # Panics
+/// If this thread holds none: callers have looked.
+#[inline]
+pub(crate) fn home() -> NonNull<Home> {
+    current::with(|current| current.home.get()).expect("this thread holds no core")
+}
+
+/// Held by a thread that starts the threads of a pool.
+pub(crate) struct Starting(());
+
+impl Starting {
+    /// `None` if this thread is at it already.
+    pub(crate) fn new() -> Option<Self> {
+        current::with(|current| (!current.starting.replace(true)).then_some(Self(())))
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        current::with(|current| current.starting.set(false));
+    }
 }
 
 /// Lends the core of this thread to `f`, which runs no code of users.
@@ -42,17 +67,18 @@ pub(crate) fn with_core<R>(f: impl FnOnce(&mut Core) -> R) -> R {
 }
 
 /// A core in the hands of this thread, until it is given up again.
-pub(crate) struct Held {
-    before: *mut (),
-}
+pub(crate) struct Held(());
 
 impl Held {
     /// Makes `core` the core of this thread.
     pub(crate) fn new(core: Box<Core>) -> Self {
         current::with(|current| {
-            assert!(current.home.get().is_none(), "this thread holds a core already");
+            assert!(current.core.get().is_null(), "this thread holds a core already");
             current.home.set(Some(core.home));
-            Self { before: current.core.replace(Box::into_raw(core).cast()) }
+            current.pool.set(Arc::as_ptr(&core.pool).cast());
+            current.index.set(core.index);
+            current.core.set(Box::into_raw(core).cast());
+            Self(())
         })
     }
 
@@ -60,7 +86,8 @@ impl Held {
     pub(crate) fn release(self) -> Box<Core> {
         current::with(|current| {
             current.home.set(None);
-            let core = current.core.replace(self.before).cast::<Core>();
+            current.pool.set(std::ptr::null());
+            let core = current.core.replace(std::ptr::null_mut()).cast::<Core>();
             // SAFETY: `new` made it of a box, and nobody else took it.
             unsafe { Box::from_raw(core) }
         })

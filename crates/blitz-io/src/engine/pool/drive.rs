@@ -12,7 +12,9 @@
 //! the next.
 //!
 //! # Checked by
-//! `a_free_core_finds_a_waiter`; weakened as `drive_passes_on`.
+//! `a_free_core_finds_a_waiter`, `a_waiter_that_comes_first_leaves_the_line`,
+//! `a_second_wake_of_a_block_on_is_not_lost`; weakened as `drive_passes_on`,
+//! `drive_first_leaves`, `root_sees_second_wake`.
 
 use std::{
     collections::VecDeque,
@@ -34,7 +36,7 @@ use crate::engine::{
     work::{
         current as words,
         current::Blocking,
-        task::{budget::Budget, poll},
+        task::{budget::Budget, home, poll},
     },
 };
 
@@ -68,8 +70,13 @@ impl<C> FreeCores<C> {
     fn take_or_wait(&self, parker: &Arc<Parker>) -> Option<C> {
         let mut state = lock(&self.state);
         let core = state.cores.pop();
-        if core.is_none() && !state.waiters.iter().any(|waiter| Arc::ptr_eq(waiter, parker)) {
+        let stands = |waiter: &Arc<Parker>| Arc::ptr_eq(waiter, parker);
+        if core.is_none() && !state.waiters.iter().any(stands) {
             state.waiters.push_back(parker.clone());
+        }
+        if core.is_some() && !weakened!("drive_first_leaves") {
+            // Whoever comes first without having been called is in line no more.
+            state.waiters.retain(|waiter| !stands(waiter));
         }
         core
     }
@@ -131,7 +138,7 @@ impl Wake for Root {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // Release: pairs with `take_woken`.
+        // Release: pairs with `take_woken` and `wait_for`.
         if self.woken.swap(true, Release) {
             return;
         }
@@ -158,8 +165,10 @@ pub(crate) fn wait_for<F: Future>(future: F) -> F::Output {
             return output;
         }
         root.parker.park();
-        // Relaxed: the parker orders it; and a poll too many does no harm.
-        root.woken.store(false, Relaxed);
+        let order = if weakened!("root_sees_second_wake") { Relaxed } else { AcqRel };
+        // AcqRel: a wake-up that found the flag set left no token, so what was done
+        // before it must be seen by this poll. Pairs with `wake_by_ref`.
+        root.woken.swap(false, order);
     }
 }
 
@@ -173,6 +182,7 @@ pub(crate) fn drive<F: Future>(pool: &Arc<Pool>, future: F) -> F::Output {
     let waker = Waker::from(root.clone());
     let mut cx = Context::from_waker(&waker);
     let mut future = pin!(future);
+    let _line = Line { cores: &pool.free_cores, parker: &root.parker };
     loop {
         if let Some(core) = pool.free_cores.take_or_wait(&root.parker) {
             let driven = Driven::new(core);
@@ -181,12 +191,23 @@ pub(crate) fn drive<F: Future>(pool: &Arc<Pool>, future: F) -> F::Output {
         if root.take_woken()
             && let Poll::Ready(output) = poll_root(future.as_mut(), &mut cx)
         {
-            pool.free_cores.leave(&root.parker);
             return output;
         }
         if !root.is_woken() {
             root.parker.park();
         }
+    }
+}
+
+/// A place in the line, which is left even if the future panics.
+struct Line<'a> {
+    cores: &'a FreeCores,
+    parker: &'a Arc<Parker>,
+}
+
+impl Drop for Line<'_> {
+    fn drop(&mut self) {
+        self.cores.leave(self.parker);
     }
 }
 
@@ -227,13 +248,18 @@ impl Driven {
             {
                 return output;
             }
+            // A root that is woken has its turn after a tick at the latest, and one
+            // that wakes itself does not have all of them.
             let mut ran = 0;
-            while ran < self.pool.config.tick_polls && !root.is_woken() {
+            while ran < self.pool.config.tick_polls {
                 let Some(task) = current::with_core(Core::next) else { break };
                 if poll::run(task) {
                     current::with_core(|core| core.counters().completed.add(1));
                 }
                 ran += 1;
+            }
+            if current::with_core(Core::take_tick) {
+                home::sweep_held();
             }
             if ran < self.pool.config.tick_polls && !root.is_woken() {
                 park::park(&self.pool, 0, || root.is_woken());
@@ -286,10 +312,16 @@ impl Drop for NoBlocking {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc as Plain;
+    use std::{sync::Arc as Plain, task::Poll};
 
     use super::FreeCores;
-    use crate::engine::prim::{Arc, model, parker::Parker, thread};
+    use crate::engine::prim::{
+        Arc, AtomicUsize,
+        Ordering::{Acquire, Release},
+        model, model_deeper,
+        parker::Parker,
+        thread,
+    };
 
     /// One waits for the core whatever it takes, the other gives up at once; the
     /// core comes back while both stand in line.
@@ -321,6 +353,69 @@ mod tests {
             });
             cores.put_back(7);
             impatient.join().unwrap();
+            patient.join().unwrap();
+            assert_eq!(cores.take(), Some(7));
+        });
+    }
+
+    /// Two sources wake one `block_on`. The second may find the flag still set and
+    /// leave no token: then what came before it must be seen.
+    #[test]
+    fn a_second_wake_of_a_block_on_is_not_lost() {
+        model(|| {
+            let flags = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+            let mut threads = Vec::new();
+            super::wait_for(std::future::poll_fn(|cx| {
+                if threads.is_empty() {
+                    threads.extend((0..2).map(|index| {
+                        let (flags, waker) = (flags.clone(), cx.waker().clone());
+                        thread::spawn(move || {
+                            // Release: pairs with the Acquire below.
+                            flags[index].store(1, Release);
+                            waker.wake();
+                        })
+                    }));
+                }
+                // Acquire: pairs with the Release above.
+                let all = flags.iter().all(|flag| flag.load(Acquire) == 1);
+                if all { Poll::Ready(()) } else { Poll::Pending }
+            }));
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+        });
+    }
+
+    /// One that waits is woken by its own future, finds the core before the one
+    /// that was called does, uses it and goes.
+    #[test]
+    fn a_waiter_that_comes_first_leaves_the_line() {
+        model_deeper(|| {
+            let cores = Arc::new(FreeCores::new());
+            let first = thread::spawn({
+                let cores = cores.clone();
+                move || {
+                    let parker = Plain::new(Parker::new());
+                    for _ in 0..2 {
+                        if let Some(core) = cores.take_or_wait(&parker) {
+                            return cores.put_back(core);
+                        }
+                    }
+                    cores.leave(&parker);
+                }
+            });
+            let patient = thread::spawn({
+                let cores = cores.clone();
+                move || {
+                    let parker = Plain::new(Parker::new());
+                    loop {
+                        if let Some(core) = cores.take_or_wait(&parker) {
+                            return cores.put_back(core);
+                        }
+                        parker.park();
+                    }
+                }
+            });
+            cores.put_back(7);
+            first.join().unwrap();
             patient.join().unwrap();
             assert_eq!(cores.take(), Some(7));
         });

@@ -188,11 +188,10 @@ impl Core {
         }
         let wanted = self.pool.intake.batch_size(self.pool.config.workers);
         if !self.pool.config.threaded {
-            let mut batch = self.pool.intake.pop_batch(wanted);
-            let first = batch.pop_front()?;
-            self.fifo.append(batch);
+            // Behind what waits already: the order of arrival is kept.
+            self.fifo.append(self.pool.intake.pop_batch(wanted));
             self.counters().batch_fetches.add(1);
-            return Some(first);
+            return self.fifo.pop_front();
         }
         let room = self.ring.room() as usize;
         let mut batch = self.pool.intake.pop_batch(wanted.min(room + 1));
@@ -277,16 +276,18 @@ impl Core {
         if self.clock.count(&self.pool.tick, self.pace.reading_every) {
             self.read_clock();
         }
-        self.pace.tick_in -= 1;
-        if self.pace.tick_in == 0 {
-            self.end_tick();
-        }
+        self.pace.tick_in = self.pace.tick_in.saturating_sub(1);
     }
 
     fn read_clock(&mut self) {
         let reading = self.clock.read(&self.pool.tick);
         self.counters().busy_ns.add(reading.elapsed_ns);
         self.pace.learn(reading);
+    }
+
+    /// Whether something waits where nobody but this core looks, or in its ring.
+    pub(crate) fn has_own(&self) -> bool {
+        !self.fifo.is_empty() || !self.remote().lifo.is_empty() || !self.ring.is_empty()
     }
 
     /// Brings the figures up to date before the thread sleeps.
@@ -303,12 +304,15 @@ impl Core {
         self.pace.ran_since_park = false;
     }
 
-    /// The end of a worker's tick: what is looked after now and then.
-    #[cold]
-    fn end_tick(&mut self) {
+    /// Whether a worker's tick has ended, and with it the time to look after what is
+    /// not a task.
+    #[inline]
+    pub(crate) fn take_tick(&mut self) -> bool {
+        if self.pace.tick_in > 0 {
+            return false;
+        }
         self.pace.tick_in = self.pace.tick_polls;
-        // SAFETY: whoever borrows the core holds its home.
-        unsafe { self.home.as_ref().sweep() };
+        true
     }
 }
 

@@ -178,20 +178,6 @@ impl Idle {
         Some(self.take_any_bit())
     }
 
-    /// Reserves `worker` itself, if it sleeps; it is then a searcher.
-    #[must_use = "the worker must be unparked"]
-    pub(crate) fn reserve_worker(&self, worker: usize) -> bool {
-        if !self.is_asleep(worker) || !self.reserve(|_| true, SEARCHING_ONE) {
-            return false;
-        }
-        if self.take_bit(worker) {
-            return true;
-        }
-        // AcqRel: as in `start_searching`. It was meant for another; give it back.
-        self.counts.fetch_add(SLEEPING_ONE - SEARCHING_ONE, AcqRel);
-        false
-    }
-
     /// How many sleep.
     #[cfg(test)]
     pub(crate) fn sleeping(&self) -> usize {

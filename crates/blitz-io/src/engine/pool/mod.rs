@@ -19,7 +19,7 @@ use self::{
 use super::{
     prim::{AtomicBool, Mutex, OnceLock, Ordering::Acquire, clock::Tick, lock},
     queue::inject::Inject,
-    threads::{Around, Hook, Recipe, Started},
+    threads::{Around, Hook, Life, Recipe, Started},
     work::task::{
         cell::{Header, Task},
         handle::JoinHandle,
@@ -75,7 +75,9 @@ pub(crate) struct Pool {
     pub(crate) free_cores: drive::FreeCores,
     pub(crate) ended: stop::Ended,
     threads: Mutex<Vec<Started>>,
-    started: OnceLock<()>,
+    started: OnceLock<Result<(), StartFailure>>,
+    /// Threads that have not come to their end.
+    alive: stop::Alive,
     around: OnceLock<Around>,
 }
 
@@ -83,6 +85,12 @@ impl std::fmt::Debug for Pool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Pool").field("workers", &self.config.workers).finish_non_exhaustive()
     }
+}
+
+/// Why the threads could not be started; kept for those who ask later.
+struct StartFailure {
+    kind: io::ErrorKind,
+    text: String,
 }
 
 /// A home behind a lock, made when the first task asks for it.
@@ -114,6 +122,7 @@ impl Pool {
             ended: stop::Ended::new(workers),
             threads: Mutex::new(Vec::new()),
             started: OnceLock::new(),
+            alive: stop::Alive::new(),
             around: OnceLock::new(),
             config,
         });
@@ -127,70 +136,88 @@ impl Pool {
         assert!(self.around.set(around).is_ok(), "a pool is surrounded once");
     }
 
-    /// Starts the threads, once. On an error the pool has stopped again.
+    /// Starts the threads, once; every later call answers as the first one did.
     pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
         debug_assert!(self.config.threaded, "this pool has no threads of its own");
-        let mut outcome = Ok(());
-        self.started.get_or_init(|| outcome = self.start_threads());
-        outcome
+        if self.started.get().is_none() {
+            // A function that names threads may spawn, and so come back here.
+            let Some(_starting) = current::Starting::new() else { return Ok(()) };
+            let names = self.config.recipe.names(self.config.workers)?;
+            self.started.get_or_init(|| self.start_threads(names));
+        }
+        match self.started.get() {
+            Some(Err(failure)) => Err(io::Error::new(failure.kind, failure.text.clone())),
+            _ => Ok(()),
+        }
     }
 
-    fn start_threads(self: &Arc<Self>) -> io::Result<()> {
-        for started in 0..self.config.workers {
-            let core = self.free_cores.take().expect("as many cores as workers");
+    fn start_threads(self: &Arc<Self>, names: Vec<String>) -> Result<(), StartFailure> {
+        for (started, name) in names.into_iter().enumerate() {
+            // Empty if the pool was stopped meanwhile.
+            let Some(core) = self.free_cores.take() else { return Ok(()) };
             let slot = Arc::new(Mutex::new(Some(core)));
-            let thread = self.config.recipe.start(self.around.get().cloned(), {
-                let slot = slot.clone();
-                move || worker::run(lock(&slot).take().expect("a core is taken once"))
+            self.alive.add();
+            let thread = self.config.recipe.start(name, self.around.get().cloned(), {
+                let (pool, slot) = (self.clone(), slot.clone());
+                Life {
+                    body: move || worker::run(lock(&slot).take().expect("a core is taken once")),
+                    after: move || pool.alive.remove(),
+                }
             });
             match thread {
                 Ok(thread) => lock(&self.threads).push(thread),
                 Err(error) => {
-                    // The core of the thread that is not there, and of those that
-                    // were not tried, end on this thread.
+                    // The core of the thread that is not there goes back to those
+                    // that were not tried; a stop ends them.
+                    self.alive.remove();
                     let core = lock(&slot).take().expect("no thread took it");
                     self.free_cores.put_back(core);
-                    return Err(io::Error::new(
-                        error.kind(),
-                        format!(
+                    return Err(StartFailure {
+                        kind: error.kind(),
+                        text: format!(
                             "started {started} of {} worker threads, then: {error}; ask for \
                              fewer with `worker_threads`, or raise the limit on threads",
                             self.config.workers
                         ),
-                    ));
+                    });
                 }
             }
         }
         Ok(())
     }
 
-    /// Makes a task and queues it.
+    /// Makes a task and queues it, if this thread holds a core of this pool; gives
+    /// the future back if not.
+    ///
+    /// Nothing of a user's is dropped inside, so the reference may be one that
+    /// dropping the future would end.
     #[inline]
-    pub(crate) fn spawn<F>(
-        self: &Arc<Self>,
+    pub(crate) fn spawn_here<F>(
+        &self,
         future: F,
         spawned_at: &'static Location<'static>,
-    ) -> JoinHandle<F::Output>
+    ) -> Result<JoinHandle<F::Output>, F>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
         if !current::holds_core_of(self) {
-            return self.spawn_outside(future, spawned_at);
+            return Err(future);
         }
-        let header = current::with_core(|core| {
-            // SAFETY: this thread holds the core, and so its home.
-            let (task, header) = unsafe { Home::spawn(core.home, future, spawned_at) };
+        // SAFETY: this thread holds the core, and so its home.
+        let (task, header) = unsafe { Home::spawn(current::home(), future, spawned_at) };
+        current::with_core(|core| {
             core.counters().spawned.add(1);
             core.place(task, Origin::Spawned);
-            header
         });
         // SAFETY: a new task's join reference, of that output.
-        unsafe { JoinHandle::new(header) }
+        Ok(unsafe { JoinHandle::new(header) })
     }
 
-    fn spawn_outside<F>(
-        self: &Arc<Self>,
+    /// Makes a task and queues it in the intake.
+    #[track_caller]
+    pub(crate) fn spawn_outside<F>(
+        self: Arc<Self>,
         future: F,
         spawned_at: &'static Location<'static>,
     ) -> JoinHandle<F::Output>

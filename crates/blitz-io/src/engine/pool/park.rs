@@ -1,25 +1,36 @@
 //! Sleeping: steps W1 to W4 of `idle`, without a time-out.
+//!
+//! # Checked by
+//! `a_stop_wakes_every_sleeper_whatever_producers_do`; weakened as `park_insists`.
 
 use super::{Pool, current, idle::SelfWoken};
-use crate::engine::threads::run_hook;
+use crate::engine::{
+    prim::{thread, weakened},
+    threads::run_hook,
+    work::task::home,
+};
 
 /// Sleeps until there may be something to do. This thread holds core `index`.
 ///
 /// `called` says whether something else than work wants the thread awake; it is
 /// asked after W2, so whoever makes it true and then unparks is never missed.
 pub(crate) fn park(pool: &Pool, index: usize, called: impl Fn() -> bool) {
-    let was_searching = current::with_core(|core| {
-        // SAFETY: whoever borrows the core holds its home. Foreign cells must not
-        // wait here for as long as we sleep.
-        unsafe { core.home.as_ref().sweep() };
-        core.before_park();
-        std::mem::take(&mut core.searching)
-    });
+    // Foreign cells must not wait here for as long as we sleep.
+    home::sweep_held();
     run_hook(pool.config.on_park.as_ref());
-    let woken = sleep(pool, index, was_searching, called);
+    // The hook, and what the sweep let go of, are users' code, which may have
+    // placed something on this core: nobody else will look there.
+    let was_searching = current::with_core(|core| {
+        core.before_park();
+        if core.has_own() {
+            return None;
+        }
+        Some(std::mem::take(&mut core.searching))
+    });
+    let woken = was_searching.map(|searching| sleep(pool, index, searching, called));
     run_hook(pool.config.on_unpark.as_ref());
     current::with_core(|core| {
-        core.searching = woken == Woken::ForWork;
+        core.searching |= woken == Some(Woken::ForWork);
         core.after_park();
     });
 }
@@ -33,9 +44,8 @@ enum Woken {
 }
 
 fn sleep(pool: &Pool, index: usize, was_searching: bool, called: impl Fn() -> bool) -> Woken {
-    let wanted = || called() || pool.is_stopping();
+    let wanted = || called() || pool.is_stopping() || home::held_is_worth_a_sweep();
     pool.idle.fall_asleep(index, was_searching);
-    let parker = &pool.remotes[index].parker;
     let useless = pool.has_visible_work() || wanted();
     if useless && pool.idle.wake_self(index) == SelfWoken::Awake {
         return Woken::Alone;
@@ -43,15 +53,71 @@ fn sleep(pool: &Pool, index: usize, was_searching: bool, called: impl Fn() -> bo
     let counters = &pool.remotes[index].counters;
     counters.parked.add(1);
     let woken = loop {
-        parker.park();
+        pool.remotes[index].parker.park();
         if !pool.idle.is_asleep(index) {
             break Woken::ForWork;
         }
         // Not reserved: called, or a token that was left over.
-        if wanted() && pool.idle.wake_self(index) == SelfWoken::Awake {
-            break Woken::Alone;
+        if wanted() {
+            break insist(pool, index);
         }
     };
     counters.unparked.add(1);
     woken
+}
+
+/// Wakes this worker, which must not sleep on: the token that called it is gone.
+///
+/// Another one that wakes itself may hold the reservation that is ours for a
+/// moment and then give it back, so one refusal is not an answer.
+fn insist(pool: &Pool, index: usize) -> Woken {
+    loop {
+        if pool.idle.wake_self(index) == SelfWoken::Awake {
+            return Woken::Alone;
+        }
+        if !pool.idle.is_asleep(index) {
+            // Reserved by somebody, whose token comes: one too many does no harm.
+            return Woken::ForWork;
+        }
+        if weakened!("park_insists") {
+            pool.remotes[index].parker.park();
+        }
+        thread::yield_now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sleep;
+    use crate::engine::{
+        pool::{Pool, stop::tests::config},
+        prim::{Ordering::Release, model, thread},
+    };
+
+    /// Two workers that sleep, a stop, and a producer that reserves meanwhile.
+    #[test]
+    fn a_stop_wakes_every_sleeper_whatever_producers_do() {
+        model(|| {
+            let pool = Pool::new(config(2, true));
+            let sleeper = thread::spawn({
+                let pool = pool.clone();
+                move || {
+                    sleep(&pool, 1, false, || false);
+                }
+            });
+            let producer = thread::spawn({
+                let pool = pool.clone();
+                move || {
+                    pool.wake_one();
+                }
+            });
+            // Release: as in `stop`.
+            pool.stopping.store(true, Release);
+            pool.remotes.iter().for_each(|remote| remote.parker.unpark());
+            sleep(&pool, 0, false, || false);
+            sleeper.join().unwrap();
+            producer.join().unwrap();
+            pool.stop();
+        });
+    }
 }

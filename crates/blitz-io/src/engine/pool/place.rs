@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 
 use super::{Pool, core::Core};
 use crate::engine::{
-    prim::lock,
+    prim::{Ordering::Relaxed, lock},
     queue::ring::Pushed,
     work::task::{
         cell::Task,
@@ -104,8 +104,8 @@ impl Pool {
         !self.intake.is_empty() || self.remotes.iter().any(|remote| !remote.thief.is_empty())
     }
 
-    /// Many cells wait for the holder of `home`: if it sleeps it is woken, and if
-    /// it is one of the outside homes, this thread does it.
+    /// Many cells wait for the holder of `home`: if it sleeps it is called, and if it
+    /// is one of the outside homes, this thread does it.
     pub(crate) fn sweep_for(&self, home: NonNull<Home>) {
         for outside in &self.outside {
             let outside = lock(outside);
@@ -115,10 +115,10 @@ impl Pool {
                 return;
             }
         }
-        for (worker, remote) in self.remotes.iter().enumerate() {
-            // Whoever sleeps here may be the holder; waking another does no harm,
-            // and a thousand cells are worth a wake-up.
-            if self.idle.reserve_worker(worker) {
+        for remote in &self.remotes {
+            // Relaxed: written before the pool was shared.
+            if remote.home.load(Relaxed) == home.addr().get() {
+                // A token for one who is awake does no harm.
                 remote.parker.unpark();
             }
         }

@@ -31,8 +31,7 @@ use std::{
 use super::{Pool, core::Core};
 use crate::engine::{
     prim::{
-        AtomicUsize,
-        Ordering::{AcqRel, Acquire, Release},
+        Ordering::{AcqRel, Acquire, Relaxed, Release},
         futex::Futex,
         lock, weakened,
     },
@@ -41,41 +40,65 @@ use crate::engine::{
 
 /// Counts the cores that have not ended.
 pub(crate) struct Ended {
-    left: AtomicUsize,
-    done: Futex,
+    left: Futex,
 }
 
 impl Ended {
     pub(crate) fn new(cores: usize) -> Self {
-        Self { left: AtomicUsize::new(cores), done: Futex::new(0) }
+        let cores = u32::try_from(cores).expect("the builder bounds the workers");
+        // One more: the last core is only ended when the outside is.
+        Self { left: Futex::new(cores + 1) }
     }
 
     /// One core fewer; `true` for the last.
     fn count_down(&self) -> bool {
         // AcqRel: the last one sees what the others did. Pairs with itself.
-        self.left.fetch_sub(1, AcqRel) == 1
+        self.left.word().fetch_sub(1, AcqRel) == 2
     }
 
     fn ring(&self) {
         // Release: the end happens before whoever waited goes on. Pairs with the
-        // Acquire in `wait`.
-        self.done.word().store(1, Release);
-        self.done.wake_all();
+        // Acquire in `wait_for_zero`.
+        self.left.word().store(0, Release);
+        self.left.wake_all();
+    }
+}
+
+/// Counts the threads that have not come to their end.
+pub(crate) struct Alive(Futex);
+
+impl Alive {
+    pub(crate) fn new() -> Self {
+        Self(Futex::new(0))
     }
 
-    /// Waits for the last core; `false` if the time is over first.
-    fn wait(&self, timeout: Option<Duration>) -> bool {
-        // A deadline beyond the clock's end is no deadline.
-        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        // Acquire: pairs with the Release in `ring`.
-        while self.done.word().load(Acquire) == 0 {
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
-                return false;
-            }
-            self.done.wait(0, left);
+    pub(crate) fn add(&self) {
+        // Relaxed: whoever waits was told of the thread in another way.
+        self.0.word().fetch_add(1, Relaxed);
+    }
+
+    /// The last act of a thread.
+    pub(crate) fn remove(&self) {
+        // Release: pairs with the Acquire in `wait_for_zero`.
+        if self.0.word().fetch_sub(1, Release) == 1 {
+            self.0.wake_all();
         }
-        true
+    }
+}
+
+/// Waits for the count to reach zero; `false` if the time is over first.
+fn wait_for_zero(count: &Futex, deadline: Option<Instant>) -> bool {
+    loop {
+        // Acquire: pairs with the Release of those who count down.
+        let now = count.word().load(Acquire);
+        if now == 0 {
+            return true;
+        }
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        if left.is_some_and(|left| left.is_zero()) {
+            return false;
+        }
+        count.wait(now, left);
     }
 }
 
@@ -85,7 +108,7 @@ impl Pool {
         // Release: pairs with the Acquire in `is_stopping`.
         self.stopping.store(true, Release);
         // A pool that was never started must not start any more.
-        self.started.get_or_init(|| ());
+        self.started.get_or_init(|| Ok(()));
         for remote in &self.remotes {
             remote.parker.unpark();
         }
@@ -96,11 +119,16 @@ impl Pool {
 
     /// S7; `false` if the time was over first: the threads are left to themselves.
     pub(crate) fn join(&self, timeout: Option<Duration>) -> bool {
-        if !self.ended.wait(timeout) {
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        if !wait_for_zero(&self.ended.left, deadline) || !wait_for_zero(&self.alive.0, deadline) {
             return false;
         }
         let threads = std::mem::take(&mut *lock(&self.threads));
-        threads.into_iter().for_each(|thread| thread.join());
+        if deadline.is_none() {
+            // What is left of them are destructors of thread-locals, which nobody
+            // can bound: only who waits for ever waits for those.
+            threads.into_iter().for_each(|thread| thread.join());
+        }
         true
     }
 }
@@ -108,7 +136,7 @@ impl Pool {
 /// S3 to S6 for one core, which no thread holds any more.
 #[allow(clippy::boxed_local, reason = "cores live in boxes, and this one ends here")]
 pub(crate) fn end_core(core: Box<Core>) {
-    let Core { pool, index, ring, fifo, home, .. } = *core;
+    let Core { pool, index, mut ring, fifo, home, .. } = *core;
     // SAFETY: we have the core, and so hold its home.
     unsafe { home.as_ref().refuse() };
     // SAFETY: as above; a home that refuses keeps cells until it is closed.
@@ -117,9 +145,14 @@ pub(crate) fn end_core(core: Box<Core>) {
         let stopped = unsafe { poll::stop(task) };
         pool.remotes[index].counters.completed.add(u64::from(stopped));
     }
-    drop(pool.remotes[index].lifo.take());
-    drop(ring);
-    drop(fifo);
+    let mut entries = fifo;
+    pool.remotes[index].lifo.take().into_iter().for_each(|task| entries.push_back(task));
+    while let Some(task) = ring.pop() {
+        entries.push_back(task);
+    }
+    while let Some(task) = entries.pop_front() {
+        pool.remotes[index].counters.completed.add(u64::from(poll::end(task)));
+    }
     if pool.ended.count_down() {
         pool.end_outside();
         // SAFETY: as above; we give the home up.
@@ -146,7 +179,7 @@ impl Pool {
         }
         self.intake.close();
         while let Some(task) = self.intake.pop() {
-            drop(task);
+            self.outside_counters.stopped(u64::from(poll::end(task)));
         }
         for home in homes {
             // SAFETY: as above; we give the home up.
@@ -167,7 +200,7 @@ impl super::Outside {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::{panic::Location, sync::Arc as Plain};
 
     use crate::engine::{
@@ -176,16 +209,17 @@ mod tests {
         threads::Recipe,
     };
 
-    fn pool() -> Plain<Pool> {
+    /// A pool that no thread works for.
+    pub(in crate::engine::pool) fn config(workers: usize, threaded: bool) -> Config {
         let recipe = Recipe {
             name: Plain::new(String::new),
             stack_size: None,
             on_start: None,
             on_stop: None,
         };
-        Pool::new(Config {
-            workers: 1,
-            threaded: false,
+        Config {
+            workers,
+            threaded,
             lazy: false,
             lifo_slot: true,
             intake_interval: None,
@@ -193,13 +227,13 @@ mod tests {
             recipe,
             on_park: None,
             on_unpark: None,
-        })
+        }
     }
 
     #[test]
     fn shutdown_against_spawn_drops_the_future_once() {
         model(|| {
-            let pool = pool();
+            let pool = Pool::new(config(1, false));
             let alive = Arc::new(());
             let spawner = thread::spawn({
                 let (pool, alive) = (pool.clone(), alive.clone());
@@ -208,7 +242,7 @@ mod tests {
                         let _alive = alive;
                         std::future::pending::<()>().await;
                     };
-                    drop(pool.spawn(task, Location::caller()));
+                    drop(pool.spawn_outside(task, Location::caller()));
                 }
             });
             pool.stop();

@@ -1,7 +1,11 @@
 //! The life of a worker thread: find, run, find, run, sleep.
 
 use super::{core::Core, current, current::Held, park, stop};
-use crate::engine::work::{current as words, current::Blocking, task::poll};
+use crate::engine::work::{
+    current as words,
+    current::Blocking,
+    task::{home, poll},
+};
 
 /// Runs tasks on this thread, with `core`, until the pool stops.
 pub(crate) fn run(core: Box<Core>) {
@@ -11,14 +15,17 @@ pub(crate) fn run(core: Box<Core>) {
     let held = Held::new(core);
     let mut completed = false;
     while !pool.is_stopping() {
-        let task = current::with_core(|core| {
+        let (task, tick) = current::with_core(|core| {
             core.counters().completed.add(u64::from(completed));
             let task = core.next().or_else(|| core.search()).or_else(|| core.linger());
             if task.is_some() && core.searching {
                 core.stop_searching();
             }
-            task
+            (task, core.take_tick())
         });
+        if tick {
+            home::sweep_held();
+        }
         match task {
             Some(task) => completed = poll::run(task),
             None => {

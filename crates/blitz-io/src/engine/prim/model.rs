@@ -20,13 +20,23 @@ macro_rules! per_thread {
 }
 pub(crate) use per_thread;
 
-/// Explores `f` under the bounds that `LOOM_MAX_PREEMPTIONS` and friends set;
-/// the default of two preemptions is where every planted bug is still found.
+/// Explores `f` with two preemptions, or as many as `LOOM_MAX_PREEMPTIONS` says.
 #[cfg(test)]
 pub(crate) fn model(f: impl Fn() + Sync + Send + 'static) {
+    explore(2, f);
+}
+
+/// The same with three: for small models of which some fault needs as many.
+#[cfg(test)]
+pub(crate) fn model_deeper(f: impl Fn() + Sync + Send + 'static) {
+    explore(3, f);
+}
+
+#[cfg(test)]
+fn explore(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     if builder.preemption_bound.is_none() {
-        builder.preemption_bound = Some(2);
+        builder.preemption_bound = Some(preemptions);
     }
     builder.max_branches = builder.max_branches.max(10_000);
     builder.check(f);

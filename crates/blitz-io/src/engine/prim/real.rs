@@ -52,6 +52,12 @@ pub(crate) fn model(f: impl Fn() + Sync + Send + 'static) {
     f();
 }
 
+/// As `model`; the difference is the model checker's.
+#[cfg(test)]
+pub(crate) fn model_deeper(f: impl Fn() + Sync + Send + 'static) {
+    f();
+}
+
 /// Locks, and goes on after a panic elsewhere: no user code runs under our locks.
 #[inline]
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -310,7 +310,6 @@ impl<T: Linked> Owner<T> {
         self.ring.len()
     }
 
-    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -30,32 +30,57 @@ impl fmt::Debug for Recipe {
 #[derive(Debug)]
 pub(crate) struct Started(thread::JoinHandle<()>);
 
+/// What a thread does: the body between the hooks, and then its last act.
+pub(crate) struct Life<B, A> {
+    pub(crate) body: B,
+    pub(crate) after: A,
+}
+
 impl Recipe {
-    /// Starts a thread that runs `body` between the hooks, all inside `around`.
+    /// Names for `count` threads, as the user's function gives them.
+    pub(crate) fn names(&self, count: usize) -> io::Result<Vec<String>> {
+        let names: Vec<String> = (0..count).map(|_| (self.name)()).collect();
+        match names.iter().find(|name| name.contains('\0')) {
+            None => Ok(names),
+            Some(name) => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("the thread name {name:?} has a NUL byte in it: leave that out"),
+            )),
+        }
+    }
+
+    /// Starts a thread that runs the body between the hooks, all inside `around`.
     ///
     /// A hook that panics ends its thread's use of it, not the body: what a
     /// worker owes others must not depend on a hook.
-    pub(crate) fn start(
+    pub(crate) fn start<B, A>(
         &self,
+        name: String,
         around: Option<Around>,
-        body: impl FnOnce() + Send + 'static,
-    ) -> io::Result<Started> {
-        let mut builder = thread::Builder::new().name((self.name)());
+        life: Life<B, A>,
+    ) -> io::Result<Started>
+    where
+        B: FnOnce() + Send + 'static,
+        A: FnOnce() + Send + 'static,
+    {
+        let mut builder = thread::Builder::new().name(name);
         if let Some(size) = self.stack_size {
             builder = builder.stack_size(size);
         }
         let (on_start, on_stop) = (self.on_start.clone(), self.on_stop.clone());
         let thread = builder.spawn(move || {
+            let Life { body, after } = life;
             let mut body = Some(body);
-            let mut life = || {
+            let mut whole = || {
                 run_hook(on_start.as_ref());
                 body.take().expect("a thread lives once")();
                 run_hook(on_stop.as_ref());
             };
             match around {
-                Some(around) => around(&mut life),
-                None => life(),
+                Some(around) => around(&mut whole),
+                None => whole(),
             }
+            after();
         })?;
         Ok(Started(thread))
     }

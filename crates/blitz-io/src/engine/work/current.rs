@@ -26,10 +26,16 @@ pub(crate) struct Current {
     pub(crate) home: Cell<Option<NonNull<Home>>>,
     /// The core that this thread holds (`pool` knows the type).
     pub(crate) core: Cell<*mut ()>,
+    /// The pool of that core, and the core's number, so that neither has to be
+    /// asked while it is borrowed.
+    pub(crate) pool: Cell<*const ()>,
+    pub(crate) index: Cell<usize>,
     /// The runtime that was entered last (`runtime` knows the type).
     pub(crate) entered: Cell<*const ()>,
     /// How many enter guards are alive: they must go in order.
     pub(crate) depth: Cell<usize>,
+    /// Whether this thread is starting the threads of a pool.
+    pub(crate) starting: Cell<bool>,
     /// Whether this thread is blocked inside `block_on`, or runs tasks.
     pub(crate) blocking: Cell<Blocking>,
 }
@@ -51,8 +57,11 @@ impl Current {
             yielded: Cell::new(false),
             home: Cell::new(None),
             core: Cell::new(std::ptr::null_mut()),
+            pool: Cell::new(std::ptr::null()),
+            index: Cell::new(0),
             entered: Cell::new(std::ptr::null()),
             depth: Cell::new(0),
+            starting: Cell::new(false),
             blocking: Cell::new(Blocking::Allowed),
         }
     }

@@ -18,10 +18,9 @@
 //! `a_producer_to_any_part_or_a_sleeper_sees_the_other`,
 //! `a_part_is_closed_with_the_whole`; weakened as `intakes_skip_part`.
 
-use crate::engine::{
-    prim::weakened,
-    queue::{Chain, Linked, inject::Inject},
-};
+#[cfg(test)]
+use crate::engine::prim::weakened;
+use crate::engine::queue::{Chain, Linked, inject::Inject};
 
 /// The seed design's number of shards.
 #[cfg(blitz_variants)]

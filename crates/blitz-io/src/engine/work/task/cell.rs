@@ -333,7 +333,8 @@ impl Task {
 
 impl Drop for Task {
     fn drop(&mut self) {
-        super::poll::cancel_entry(self.0);
+        // SAFETY: the entry is given up here, once.
+        super::poll::end(unsafe { Task::new(self.0) });
     }
 }
 

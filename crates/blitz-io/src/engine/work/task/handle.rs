@@ -13,7 +13,7 @@ use std::{
 
 use super::{
     budget,
-    cell::{Header, Id, Task},
+    cell::{Header, Id, Task, discard},
     error::JoinError,
     home::{self, Origin},
     poll,
@@ -266,7 +266,7 @@ impl<T> Drop for JoinHandle<T> {
             Detached::DropOutput => unsafe { Header::drop_output(self.task.as_ptr()) },
             Detached::DropWaker => {
                 // SAFETY: we cleared JOIN_WAKER before completion: rule 4.
-                drop(header.join_waker.with_mut(|field| unsafe { (*field).take() }));
+                discard(header.join_waker.with_mut(|field| unsafe { (*field).take() }));
             }
         }
         // SAFETY: dropped once, here; `Gone` gave the reference up already.

@@ -50,7 +50,7 @@ use std::{
     ptr::{self, NonNull},
 };
 
-use super::cell::{Birth, Cell, Header, Id, Member, Task};
+use super::cell::{Birth, Cell, Header, Id, Member, Task, discard};
 use crate::engine::{
     prim::{
         AtomicPtr, AtomicUsize,
@@ -79,7 +79,8 @@ pub(crate) trait Schedule: Send + Sync {
     /// Puts the entry where a thread of the runtime will find it.
     fn place(&self, task: Task, origin: Origin);
 
-    /// Many cells wait in `returned`: see that the holder looks at them.
+    /// Many cells wait in `returned` of `home`, which may be gone by now: see that
+    /// its holder looks at them.
     fn cells_wait(&self, home: NonNull<Home>);
 }
 
@@ -174,9 +175,12 @@ impl Home {
         future: F,
         spawned_at: &'static Location<'static>,
     ) -> (Task, NonNull<Header>) {
-        // SAFETY: a home lives as long as it is held; 1. for `held`.
-        let held = unsafe { home.as_ref().held() };
-        let memory = held.allocate(Layout::new::<Cell<F>>());
+        // SAFETY: a home lives as long as it is held.
+        let this = unsafe { home.as_ref() };
+        // SAFETY: 1.
+        let memory = unsafe { this.allocate(Layout::new::<Cell<F>>()) };
+        // SAFETY: 1.
+        let held = unsafe { this.held() };
         let birth = Birth { home, id: held.next_id(), spawned_at };
         // SAFETY: the memory is fresh, or recycled from a cell of its class.
         let header = unsafe { Cell::create(memory, future, birth) };
@@ -186,6 +190,32 @@ impl Home {
         (unsafe { Task::new(header) }, header)
     }
 
+    /// Memory for a cell. The allocator is a user's, for all we know: no borrow of
+    /// `held` lives while it runs.
+    ///
+    /// # Safety
+    /// 1. As `spawn`.
+    #[inline]
+    unsafe fn allocate(&self, layout: Layout) -> NonNull<u8> {
+        let (layout, class) = classify(layout);
+        let Some(class) = class else { return allocate_fresh(layout) };
+        // SAFETY: 1.
+        if let Some(memory) = unsafe { self.held() }.recycle(class, layout) {
+            return memory;
+        }
+        // Relaxed: a hint. Without this look a holder that spawns in one long poll
+        // would never get back what others have run meanwhile.
+        if !self.returned.load(Relaxed).is_null() {
+            // SAFETY: 1.
+            unsafe { self.take_returned() };
+            // SAFETY: 1.
+            if let Some(memory) = unsafe { self.held() }.recycle(class, layout) {
+                return memory;
+            }
+        }
+        allocate_fresh(layout)
+    }
+
     /// Frees what came back and sends away what belongs elsewhere.
     ///
     /// # Safety
@@ -193,12 +223,19 @@ impl Home {
     #[inline]
     pub(crate) unsafe fn sweep(&self) {
         // SAFETY: 1.
-        let held = unsafe { self.held() };
-        held.outbox.send();
+        let parcel = unsafe { self.held() }.outbox.take();
+        parcel.send();
         // Relaxed: a hint; `take_returned` reads it again.
-        if !held.closed && !self.returned.load(Relaxed).is_null() {
-            self.take_returned(held);
+        if !self.returned.load(Relaxed).is_null() {
+            // SAFETY: 1.
+            unsafe { self.take_returned() };
         }
+    }
+
+    /// Whether so many cells wait that the holder should look.
+    pub(crate) fn is_worth_a_sweep(&self) -> bool {
+        // Relaxed: ordered by the token that calls the holder.
+        self.waiting.load(Relaxed) >= WAITING
     }
 
     /// C1: refuses new tasks from now on.
@@ -231,12 +268,16 @@ impl Home {
     pub(crate) unsafe fn close(home: NonNull<Self>) {
         // SAFETY: held until C4.
         let this = unsafe { home.as_ref() };
-        // SAFETY: 1.
-        let held = unsafe { this.held() };
-        held.outbox.send();
-        held.free.iter_mut().enumerate().for_each(|(class, list)| list.empty(class));
+        let (parcel, mut free, live) = {
+            // SAFETY: 1.
+            let held = unsafe { this.held() };
+            let free = std::mem::replace(&mut held.free, [const { FreeList::new() }; CLASSES]);
+            (held.outbox.take(), free, held.live)
+        };
+        parcel.send();
+        free.iter_mut().enumerate().for_each(|(class, list)| list.empty(class));
         // C2. Relaxed: published by C3.
-        this.left.store(held.live + 1, Relaxed);
+        this.left.store(live + 1, Relaxed);
         // C3. AcqRel: publishes `left` to those who find CLOSED, and sees what the
         // givers did with their cells. Pairs with `push_returned`, both ways.
         let mut next = this.returned.swap(CLOSED.as_ptr(), AcqRel);
@@ -261,8 +302,10 @@ impl Home {
         // AcqRel: everyone's last touch of the home happens before it is freed.
         // Pairs with itself.
         if left.fetch_sub(count, AcqRel) == count {
+            // With it may go the last reference to its runtime, and so users' hooks:
+            // a panic of theirs must not reach the worker that happens to be here.
             // SAFETY: no cell and no holder is left; it came from `Box::leak`.
-            drop(unsafe { Box::from_raw(home.as_ptr()) });
+            discard(unsafe { Box::from_raw(home.as_ptr()) });
         }
     }
 
@@ -275,8 +318,16 @@ impl Home {
         self.held.with_mut(|held| unsafe { &mut *held })
     }
 
+    /// Frees all that came back.
+    ///
+    /// # Safety
+    /// 1. As `spawn`.
     #[cold]
-    fn take_returned(&self, held: &mut Held) {
+    unsafe fn take_returned(&self) {
+        // SAFETY: 1.
+        if unsafe { self.held() }.closed {
+            return;
+        }
         // Relaxed: only a count for `cells_wait`.
         self.waiting.store(0, Relaxed);
         let order = if weakened!("take_back_sees") { Relaxed } else { Acquire };
@@ -287,7 +338,10 @@ impl Home {
             // SAFETY: the stack was taken whole; the cell is ours.
             next = unsafe { next_returned(cell) };
             // SAFETY: it came home, and we hold the home.
-            unsafe { held.free(cell) };
+            if !unsafe { self.held().keep(cell) } {
+                // SAFETY: nobody lists it any more.
+                unsafe { release_memory(cell) };
+            }
         }
     }
 
@@ -327,6 +381,7 @@ impl Home {
                 Ok(_) => {
                     if let Some(schedule) = schedule {
                         schedule.cells_wait(home);
+                        discard(schedule);
                     }
                     return;
                 }
@@ -386,28 +441,48 @@ pub(crate) unsafe fn free(cell: NonNull<Header>) {
         // SAFETY: 1.; a chain of one.
         return unsafe { Home::push_returned(home, cell, cell, 1) };
     };
-    // SAFETY: this thread holds `here`, and no borrow of it is alive: none lives
-    // while other code runs.
-    let held = unsafe { here.as_ref().held() };
-    if here != home || held.closed {
+    let parcel = {
+        // SAFETY: this thread holds `here`, and no borrow of it is alive: none lives
+        // while other code runs.
+        let held = unsafe { here.as_ref().held() };
+        if here == home && !held.closed {
+            // SAFETY: 1., and we hold its home.
+            if !unsafe { held.keep(cell) } {
+                // SAFETY: nobody lists it any more.
+                unsafe { release_memory(cell) };
+            }
+            return;
+        }
         // SAFETY: 1.
-        return unsafe { held.outbox.put(cell, home) };
+        unsafe { held.outbox.put(cell, home) }
+    };
+    if let Some(parcel) = parcel {
+        parcel.send();
     }
-    // SAFETY: 1., and we hold its home.
-    unsafe { held.free(cell) };
+}
+
+/// Sweeps the home that this thread holds.
+pub(crate) fn sweep_held() {
+    if let Some(home) = current::with(|current| current.home.get()) {
+        // SAFETY: this thread holds it, and no borrow of it is alive.
+        unsafe { home.as_ref().sweep() };
+    }
+}
+
+/// Whether the home that this thread holds is worth a sweep.
+pub(crate) fn held_is_worth_a_sweep() -> bool {
+    let home = current::with(|current| current.home.get());
+    // SAFETY: a held home is alive.
+    home.is_some_and(|home| unsafe { home.as_ref() }.is_worth_a_sweep())
 }
 
 impl Held {
+    /// Memory of that class, if some is kept.
     #[inline]
-    fn allocate(&mut self, layout: Layout) -> NonNull<u8> {
-        let (layout, class) = classify(layout);
-        if let Some(class) = class
-            && let Some(memory) = self.free[class].pop()
-        {
-            self.kept_bytes -= layout.size();
-            return memory;
-        }
-        allocate_fresh(layout)
+    fn recycle(&mut self, class: usize, layout: Layout) -> Option<NonNull<u8>> {
+        let memory = self.free[class].pop()?;
+        self.kept_bytes -= layout.size();
+        Some(memory)
     }
 
     #[inline]
@@ -420,24 +495,27 @@ impl Held {
         Id::new(NonZeroU64::new(id).expect("2^64 tasks were spawned"))
     }
 
+    /// Takes a cell off the list and keeps its memory; `false` if there is enough,
+    /// and the caller must release it.
+    ///
     /// # Safety
     /// 1. The cell is of this home, listed, and the caller's.
     #[inline]
-    unsafe fn free(&mut self, cell: NonNull<Header>) {
+    #[must_use]
+    unsafe fn keep(&mut self, cell: NonNull<Header>) -> bool {
         // SAFETY: 1.
         unsafe { self.tasks.remove(cell) };
         self.live -= 1;
         // SAFETY: 1.
         let (layout, class) = classify(unsafe { cell.as_ref() }.vtable.layout);
-        match class {
-            Some(class) if self.kept_bytes + layout.size() <= KEPT_BYTES => {
-                self.kept_bytes += layout.size();
-                // SAFETY: 1.: the memory is ours, of that class, and nobody's.
-                unsafe { self.free[class].push(cell.cast()) };
-            }
-            // SAFETY: 1.
-            _ => unsafe { release_memory(cell) },
+        let Some(class) = class else { return false };
+        if self.kept_bytes + layout.size() > KEPT_BYTES {
+            return false;
         }
+        self.kept_bytes += layout.size();
+        // SAFETY: 1.: the memory is ours, of that class, and nobody's.
+        unsafe { self.free[class].push(cell.cast()) };
+        true
     }
 }
 
@@ -539,29 +617,33 @@ impl Outbox {
         Self { home: None, ends: None, count: 0 }
     }
 
+    /// Puts a cell in; answers with what must be sent now.
+    ///
     /// # Safety
     /// 1. The cell is the caller's, of `home`, and given up.
-    unsafe fn put(&mut self, cell: NonNull<Header>, home: NonNull<Home>) {
-        if self.home != Some(home) {
-            self.send();
-            self.home = Some(home);
-        }
+    #[must_use]
+    unsafe fn put(&mut self, cell: NonNull<Header>, home: NonNull<Home>) -> Option<Outbox> {
+        let other = (self.home != Some(home)).then(|| self.take());
+        self.home = Some(home);
         let first = self.ends.map(|(first, _)| first);
         // SAFETY: 1.
         unsafe { cell.as_ref().link.set(first) };
         let last = self.ends.map_or(cell, |(_, last)| last);
         self.ends = Some((cell, last));
         self.count += 1;
-        if self.count >= BOX {
-            self.send();
-        }
+        // A box that was just begun is not full.
+        other.or_else(|| (self.count >= BOX).then(|| self.take()))
     }
 
-    fn send(&mut self) {
-        let Outbox { home, ends, count } = std::mem::replace(self, Self::empty());
-        if let (Some(home), Some((first, last))) = (home, ends) {
+    fn take(&mut self) -> Outbox {
+        std::mem::replace(self, Self::empty())
+    }
+
+    /// Gives the cells to their home. Users' code may run: see `count_down`.
+    fn send(self) {
+        if let (Some(home), Some((first, last))) = (self.home, self.ends) {
             // SAFETY: `put` linked them, and gave them to us.
-            unsafe { Home::push_returned(home, first, last, count) };
+            unsafe { Home::push_returned(home, first, last, self.count) };
         }
     }
 }

@@ -40,16 +40,24 @@ pub(crate) fn run(task: Task) -> bool {
     }
 }
 
-/// Ends a task whose entry no queue will take: its runtime is gone.
+/// Ends a task whose entry no queue will take: its runtime is gone or going.
+/// `true` if it was dropped here.
 #[cold]
-pub(crate) fn cancel_entry(task: NonNull<Header>) {
+pub(crate) fn end(task: Task) -> bool {
+    let task = task.into_header();
     // SAFETY: as in `run`.
     match unsafe { task.as_ref() }.state.take() {
-        // SAFETY: as in `run`.
-        Taken::Poll | Taken::Cancel => unsafe { cancel(task) },
-        Taken::Nothing => {}
-        // SAFETY: `take` told us to.
-        Taken::Free => unsafe { home::free(task) },
+        Taken::Poll | Taken::Cancel => {
+            // SAFETY: as in `run`.
+            unsafe { cancel(task) };
+            true
+        }
+        Taken::Nothing => false,
+        Taken::Free => {
+            // SAFETY: `take` told us to.
+            unsafe { home::free(task) };
+            false
+        }
     }
 }
 
@@ -132,9 +140,12 @@ unsafe fn complete(task: NonNull<Header>) {
     if header.state.is_alone() {
         // SAFETY: nobody waits for the output, so it is ours.
         unsafe { Header::drop_output(task) };
-        header.state.complete_alone();
-        // SAFETY: life was the last reference, and it ends here.
-        return unsafe { home::free(task) };
+        // The drop ran users' code, which may have taken a reference (a shield).
+        if header.state.is_alone() {
+            header.state.complete_alone();
+            // SAFETY: life was the last reference, and it ends here.
+            return unsafe { home::free(task) };
+        }
     }
     let Completed { drop_output, wake_joiner } = header.state.complete();
     if drop_output {

@@ -84,7 +84,7 @@ fn cells_come_home_from_another_thread() {
         // Not `sweep`, which looks first: loom forgets a load as soon as another
         // thread has loaded too, and would not try the exchange in between.
         // SAFETY: this thread holds the home.
-        unsafe { home.as_ref().take_returned(home.as_ref().held()) };
+        unsafe { home.as_ref().take_returned() };
         other.join().unwrap();
         // SAFETY: as above.
         unsafe { home.as_ref().sweep() };

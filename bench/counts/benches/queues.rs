@@ -1,0 +1,49 @@
+//! What the run queue's operations cost, one thread, each a thousand times.
+
+use std::hint::black_box;
+
+use blitz_io::variants_for_bench::{Item, Ring, RingThief};
+use gungraun::prelude::*;
+
+const OPERATIONS: usize = 1000;
+
+/// A ring that has gone round once, and items for it.
+fn warm() -> (Ring, RingThief, Vec<Item>) {
+    let (mut ring, thief) = Ring::pair();
+    let mut items = Item::many(128, 1);
+    for _ in 0..4 {
+        items.drain(..).for_each(|item| assert!(ring.push(item).is_none()));
+        items.extend(std::iter::from_fn(|| ring.pop()));
+    }
+    (ring, thief, items)
+}
+
+#[library_benchmark]
+#[bench::warm(warm())]
+fn push_and_pop((mut ring, thief, mut items): (Ring, RingThief, Vec<Item>)) -> impl Sized {
+    let mut item = items.pop();
+    for _ in 0..OPERATIONS {
+        if let Some(item) = item.take() {
+            black_box(ring.push(item));
+        }
+        item = black_box(ring.pop());
+    }
+    (ring, thief, items, item)
+}
+
+/// A hundred and twenty-eight items in the victim, and a ring for the thief.
+fn full() -> (Ring, RingThief, Ring) {
+    let (mut ring, thief, items) = warm();
+    items.into_iter().for_each(|item| assert!(ring.push(item).is_none()));
+    (ring, thief, Ring::pair().0)
+}
+
+#[library_benchmark]
+#[bench::full(full())]
+fn steal_half_of_128((ring, thief, mut target): (Ring, RingThief, Ring)) -> impl Sized {
+    let stolen = black_box(thief.steal_half(&mut target));
+    (ring, thief, target, stolen)
+}
+
+library_benchmark_group!(name = queues, benchmarks = [push_and_pop, steal_half_of_128]);
+main!(library_benchmark_groups = queues);
