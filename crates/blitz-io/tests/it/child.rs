@@ -1,0 +1,55 @@
+//! A test that runs again, alone, in a process of its own: with variables, limits
+//! and threads that are nobody else's.
+
+use std::{
+    env,
+    process::{Command, Output},
+};
+
+const ROLE: &str = "BLITZ_IT_ROLE";
+
+/// The part that this process plays, if it is a child.
+pub(crate) fn role() -> Option<String> {
+    env::var(ROLE).ok()
+}
+
+/// A command that runs the test `name` (with its module) in the part of `role`.
+pub(crate) fn command(name: &str, role: &str) -> Command {
+    let mut command = Command::new(env::current_exe().expect("a test has a program"));
+    prepare(&mut command, role);
+    command.args(arguments(name));
+    command
+}
+
+/// The environment of a child.
+pub(crate) fn prepare(command: &mut Command, role: &str) {
+    command.env(ROLE, role).env("RUST_BACKTRACE", "0");
+    command.env_remove("BLITZ_WORKER_THREADS").env_remove("TOKIO_WORKER_THREADS");
+}
+
+/// What the test program needs to run one test and nothing else.
+pub(crate) fn arguments(name: &str) -> [String; 5] {
+    [name, "--exact", "--nocapture", "--include-ignored", "--test-threads=1"].map(str::to_owned)
+}
+
+/// Runs it; the answer is what it printed, if it ended well and ran its test.
+#[track_caller]
+pub(crate) fn succeed(command: &mut Command) -> String {
+    let output = command.output().expect("the test program starts");
+    let text = text(&output);
+    assert!(output.status.success(), "{}: {text}", output.status);
+    assert!(text.contains("1 passed"), "the child ran no test: {text}");
+    text
+}
+
+/// Everything that a child printed.
+pub(crate) fn text(output: &Output) -> String {
+    let (out, err) = (&output.stdout, &output.stderr);
+    format!("{}{}", String::from_utf8_lossy(out), String::from_utf8_lossy(err))
+}
+
+/// The threads of this process.
+#[cfg(target_os = "linux")]
+pub(crate) fn threads() -> usize {
+    std::fs::read_dir("/proc/self/task").expect("Linux lists threads").count()
+}

@@ -1,0 +1,40 @@
+//! The runtime as its documentation describes it, tested from outside.
+//!
+//! Nothing here knows how the engine works. A test says in its name what a
+//! reader of the documentation may rely on, and fails if that does not hold.
+//! No test waits for time to pass in order to succeed: threads and tasks meet at
+//! gates and channels, and `watch` ends a test that hangs.
+#![cfg(all(feature = "rt-multi-thread", not(blitz_loom)))]
+
+// What the tests are made with.
+mod watch;
+mod gate;
+mod tally;
+mod caught;
+mod child;
+mod make;
+
+// Tasks.
+mod joining;
+mod aborting;
+mod outputs;
+mod shapes;
+mod join_wakers;
+mod shielding;
+mod yielding;
+
+// The runtime.
+//mod building;
+//mod hooks;
+//mod one_thread;
+//mod entering;
+//mod shutdown;
+//mod late;
+
+// What goes wrong, what is much, and what is nothing.
+//mod bad_input;
+//mod out_of_threads;
+//mod panics;
+//mod storm;
+//mod idle;
+//mod marker_traits;

@@ -1,0 +1,78 @@
+//! Runtimes, and the little that every test does with them.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Barrier, Mutex},
+    task::{Context, Poll, Waker},
+    thread::ThreadId,
+};
+
+use blitz_io::runtime::{Builder, Runtime};
+
+pub(crate) fn workers(count: usize) -> Runtime {
+    Builder::new_multi_thread().worker_threads(count).build().expect("a runtime")
+}
+
+pub(crate) fn one_thread() -> Runtime {
+    Builder::new_current_thread().build().expect("a runtime")
+}
+
+/// One of each kind, for facts that hold on all.
+pub(crate) fn all_kinds() -> Vec<Runtime> {
+    vec![one_thread(), workers(1), workers(2), workers(4)]
+}
+
+/// A runtime and the threads of its workers.
+pub(crate) fn workers_and_threads(count: usize) -> (Runtime, Vec<ThreadId>) {
+    let threads: Arc<Mutex<Vec<ThreadId>>> = Arc::default();
+    let seen = threads.clone();
+    let rt = Builder::new_multi_thread()
+        .worker_threads(count)
+        .on_thread_start(move || seen.lock().unwrap().push(std::thread::current().id()))
+        .build()
+        .expect("a runtime");
+    crate::watch::until(|| threads.lock().unwrap().len() == count);
+    let threads = threads.lock().unwrap().clone();
+    (rt, threads)
+}
+
+/// Runs tasks until `fact` holds, by a task that looks and yields.
+pub(crate) fn run_until(rt: &Runtime, fact: impl Fn() -> bool + Send + 'static) {
+    rt.block_on(rt.spawn(async move {
+        while !fact() {
+            blitz_io::task::yield_now().await;
+        }
+    }))
+    .expect("a fact does not panic");
+}
+
+/// Polls once with this waker.
+pub(crate) fn poll_with<F: Future + Unpin>(future: &mut F, waker: &Waker) -> Poll<F::Output> {
+    Pin::new(future).poll(&mut Context::from_waker(waker))
+}
+
+/// Polls once with a waker that does nothing.
+pub(crate) fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+    poll_with(future, Waker::noop())
+}
+
+/// Brings every worker of `rt` into a poll at the same time, calls `f` on each,
+/// and gives back the answers.
+pub(crate) fn on_every_worker<T: Send + 'static>(
+    rt: &Runtime,
+    f: impl Fn() -> T + Send + Sync + 'static,
+) -> Vec<T> {
+    let count = rt.metrics().num_workers();
+    let (f, meeting) = (Arc::new(f), Arc::new(Barrier::new(count)));
+    let tasks: Vec<_> = (0..count)
+        .map(|_| {
+            let (f, meeting) = (f.clone(), meeting.clone());
+            rt.spawn(async move {
+                meeting.wait();
+                f()
+            })
+        })
+        .collect();
+    tasks.into_iter().map(|task| rt.block_on(task).expect("an answer")).collect()
+}

@@ -1,0 +1,89 @@
+//! Ends a test that hangs, and waits for what must come.
+
+use std::{
+    sync::{Condvar, Mutex, MutexGuard, Once, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// A test that takes longer hangs. Picked: a hundred times what the slowest
+/// ordinary test takes in a debug build on two busy cores.
+const LIMIT: Duration = Duration::from_secs(30);
+
+struct Watched {
+    key: u64,
+    name: String,
+    until: Instant,
+}
+
+struct Watchman {
+    watched: Mutex<(u64, Vec<Watched>)>,
+    changed: Condvar,
+}
+
+static WATCHMAN: Watchman =
+    Watchman { watched: Mutex::new((0, Vec::new())), changed: Condvar::new() };
+
+/// The test is watched until this is dropped.
+#[must_use]
+pub(crate) struct Watch(u64);
+
+/// Watches the calling test: past the limit the process is aborted, and its name
+/// printed.
+pub(crate) fn begin() -> Watch {
+    begin_for(LIMIT)
+}
+
+/// [`begin`], for a test that is made to take longer.
+pub(crate) fn begin_for(limit: Duration) -> Watch {
+    static STARTED: Once = Once::new();
+    STARTED.call_once(|| {
+        std::thread::Builder::new()
+            .name("watchman".to_owned())
+            .spawn(|| WATCHMAN.stand())
+            .expect("the watchman needs a thread");
+    });
+    let name = std::thread::current().name().unwrap_or("a test").to_owned();
+    let mut watched = WATCHMAN.lock();
+    watched.0 += 1;
+    let key = watched.0;
+    watched.1.push(Watched { key, name, until: Instant::now() + limit });
+    WATCHMAN.changed.notify_one();
+    Watch(key)
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        WATCHMAN.lock().1.retain(|watched| watched.key != self.0);
+    }
+}
+
+impl Watchman {
+    fn lock(&self) -> MutexGuard<'_, (u64, Vec<Watched>)> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stand(&self) {
+        let mut watched = self.lock();
+        loop {
+            let now = Instant::now();
+            if let Some(late) = watched.1.iter().find(|watched| watched.until <= now) {
+                eprintln!("`{}` hangs: it did not end in its time", late.name);
+                std::process::abort();
+            }
+            let next = watched.1.iter().map(|watched| watched.until - now).min();
+            // Without anything to watch there is nothing to wake up for; an hour
+            // stands for that.
+            let rest = next.unwrap_or(Duration::from_secs(3600));
+            let waited = self.changed.wait_timeout(watched, rest);
+            watched = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// Waits until `fact` holds. It must come to hold by itself; if it never does the
+/// watchman ends the test.
+pub(crate) fn until(mut fact: impl FnMut() -> bool) {
+    while !fact() {
+        std::thread::yield_now();
+    }
+}
