@@ -304,6 +304,7 @@ fn a_waker_that_panics_when_let_go_with_its_handle_harms_nothing() {
         drop(rt);
         tally.assert_all_dropped(1);
         assert_eq!(memory.strong_count(), 1, "only ours is left");
+        memory.upgrade().unwrap().left.store(0, Relaxed);
         drop(std::mem::ManuallyDrop::into_inner(own));
     }
 }

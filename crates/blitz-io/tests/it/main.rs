@@ -24,17 +24,17 @@ mod shielding;
 mod yielding;
 
 // The runtime.
-//mod building;
-//mod hooks;
-//mod one_thread;
-//mod entering;
-//mod shutdown;
-//mod late;
+mod building;
+mod hooks;
+mod one_thread;
+mod entering;
+mod shutdown;
+mod late;
 
 // What goes wrong, what is much, and what is nothing.
-//mod bad_input;
-//mod out_of_threads;
-//mod panics;
-//mod storm;
-//mod idle;
-//mod marker_traits;
+mod bad_input;
+mod out_of_threads;
+mod panics;
+mod storm;
+mod idle;
+mod marker_traits;

@@ -1,0 +1,152 @@
+//! A runtime without work does nothing at all.
+
+use std::time::Duration;
+
+use blitz_io::runtime::Runtime;
+
+use crate::{
+    child,
+    make::{on_every_worker, workers},
+    watch,
+};
+
+/// Work, and then none: answers when all workers sleep.
+fn tired(count: usize) -> Runtime {
+    let rt = workers(count);
+    rt.block_on(rt.spawn(async {
+        let tasks: Vec<_> =
+            (0..1_000).map(|_| blitz_io::spawn(blitz_io::task::yield_now())).collect();
+        for task in tasks {
+            task.await.unwrap();
+        }
+    }))
+    .unwrap();
+    on_every_worker(&rt, || ());
+    let metrics = rt.metrics();
+    watch::until(|| (0..count).all(|worker| metrics.worker_park_unpark_count(worker) % 2 == 1));
+    rt
+}
+
+fn figures(rt: &Runtime) -> Vec<u64> {
+    let metrics = rt.metrics();
+    (0..metrics.num_workers())
+        .flat_map(|worker| {
+            [
+                metrics.worker_park_count(worker),
+                metrics.worker_park_unpark_count(worker),
+                metrics.worker_poll_count(worker),
+                metrics.worker_noop_count(worker),
+                metrics.worker_steal_operations(worker),
+            ]
+        })
+        .collect()
+}
+
+/// Processor time of this process.
+#[cfg(unix)]
+fn processor_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call fills `time`, which outlives it.
+    assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) }, 0);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[cfg(unix)]
+#[test]
+fn an_idle_runtime_uses_no_processor_time() {
+    let _watch = watch::begin();
+    // Alone in a process, so that the time is the runtime's.
+    if child::role().is_none() {
+        let name = "idle::an_idle_runtime_uses_no_processor_time";
+        child::succeed(&mut child::command(name, "idles"));
+        return;
+    }
+    let rt = tired(8);
+    let (before, time) = (figures(&rt), processor_time());
+    // Not waited for: this is the stretch of time that is measured.
+    std::thread::sleep(Duration::from_millis(300));
+    let spent = processor_time() - time;
+    assert_eq!(figures(&rt), before, "a worker did something");
+    assert!(spent < Duration::from_millis(5), "{spent:?}");
+}
+
+#[test]
+fn an_idle_runtime_makes_no_progress() {
+    let _watch = watch::begin();
+    for count in [1, 2, 8] {
+        let rt = tired(count);
+        let before = figures(&rt);
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(figures(&rt), before, "a worker did something");
+    }
+}
+
+/// What the child writes when its idleness begins and ends.
+#[cfg(target_os = "linux")]
+const MARKS: [&str; 2] = ["idleness begins", "idleness ends"];
+
+/// The child under strace: prints its workers' thread ids and the marks.
+#[cfg(target_os = "linux")]
+fn idle_between_marks() {
+    use std::io::Write;
+
+    let rt = tired(4);
+    // SAFETY: a system call without arguments.
+    let ids = on_every_worker(&rt, || unsafe { libc::syscall(libc::SYS_gettid) });
+    let metrics = rt.metrics();
+    watch::until(|| (0..4).all(|worker| metrics.worker_park_unpark_count(worker) % 2 == 1));
+    // Counted as asleep a moment before the system call that sleeps: let all of
+    // them reach it, which strace slows down. Nothing passes because of this; a
+    // stretch that begins too early only shows more calls.
+    std::thread::sleep(Duration::from_secs(1));
+    let mut out = std::io::stdout();
+    writeln!(out, "workers {ids:?}").unwrap();
+    writeln!(out, "{}", MARKS[0]).unwrap();
+    std::thread::sleep(Duration::from_secs(10));
+    writeln!(out, "{}", MARKS[1]).unwrap();
+}
+
+/// Skips, and says so, where there is no strace or where it may not trace.
+#[cfg(target_os = "linux")]
+#[test]
+#[ignore = "long: run by `cargo xtask stress`"]
+fn idle_workers_make_no_system_call_in_ten_seconds() {
+    use std::process::Command;
+
+    let _watch = watch::begin_for(Duration::from_secs(120));
+    if child::role().is_some() {
+        return idle_between_marks();
+    }
+    let trace = std::env::temp_dir().join(format!("blitz-idle-{}.strace", std::process::id()));
+    let mut command = Command::new("strace");
+    child::prepare(&mut command, "idles under strace");
+    command.arg("-f").arg("-o").arg(&trace).arg(std::env::current_exe().unwrap());
+    command.args(child::arguments("idle::idle_workers_make_no_system_call_in_ten_seconds"));
+    let output = match command.output() {
+        Ok(output) if output.status.success() => output,
+        Ok(output) => {
+            let text = child::text(&output);
+            assert!(text.contains("ptrace") || text.contains("PTRACE"), "{text}");
+            return println!("skipped: strace may not trace here: {text}");
+        }
+        Err(error) => return println!("skipped: no strace here: {error}"),
+    };
+    let text = child::text(&output);
+    let lines = std::fs::read_to_string(&trace).unwrap();
+    std::fs::remove_file(&trace).unwrap();
+    let (_, ids) = text.split_once("workers [").expect("the workers' ids");
+    let (ids, _) = ids.split_once(']').unwrap();
+    let ids: Vec<&str> = ids.split(", ").collect();
+    assert_eq!(ids.len(), 4);
+    let of_workers = |lines: &mut dyn Iterator<Item = &str>| -> Vec<String> {
+        lines
+            .filter(|line| ids.contains(&line.split_whitespace().next().unwrap_or_default()))
+            .map(str::to_owned)
+            .collect()
+    };
+    let at = |mark| lines.lines().position(|line| line.contains(mark)).expect("a mark");
+    let (begin, end) = (at(MARKS[0]), at(MARKS[1]));
+    assert!(!of_workers(&mut lines.lines().take(begin)).is_empty(), "strace saw no worker");
+    let calls = of_workers(&mut lines.lines().take(end).skip(begin));
+    assert!(calls.is_empty(), "{} calls while idle: {calls:?}", calls.len());
+}

@@ -1,0 +1,118 @@
+//! Which public types are `Send`, `Sync`, `Unpin` and unwind safe: as Tokio's are.
+
+use std::{
+    cell::Cell,
+    fmt::Debug,
+    future::Ready,
+    hash::Hash,
+    marker::PhantomData,
+    panic::{RefUnwindSafe, UnwindSafe},
+    rc::Rc,
+    sync::MutexGuard,
+};
+
+use blitz_io::{
+    runtime::{
+        self, Builder, EnterGuard, Handle, Runtime, RuntimeFlavor, RuntimeMetrics, TryCurrentError,
+    },
+    task::{AbortHandle, Id, JoinError, JoinHandle, Shield},
+};
+
+/// Whether a type has a trait, as a constant. An inherent constant is found before
+/// one of a trait, and exists only where its bounds hold.
+macro_rules! has {
+    ($type:ty: $trait:path) => {{
+        struct Asked<T>(PhantomData<T>);
+        trait Otherwise {
+            const HAS: bool = false;
+        }
+        impl<T> Otherwise for Asked<T> {}
+        #[allow(dead_code, reason = "used where the bound holds")]
+        impl<T: $trait> Asked<T> {
+            const HAS: bool = true;
+        }
+        Asked::<$type>::HAS
+    }};
+}
+
+/// Send, Sync, Unpin, UnwindSafe, RefUnwindSafe.
+macro_rules! traits_of {
+    ($type:ty) => {
+        [
+            has!($type: Send),
+            has!($type: Sync),
+            has!($type: Unpin),
+            has!($type: UnwindSafe),
+            has!($type: RefUnwindSafe),
+        ]
+    };
+}
+
+const YES: bool = true;
+const NO: bool = false;
+
+#[test]
+fn the_question_has_both_answers() {
+    assert_eq!(traits_of!(u8), [YES; 5]);
+    assert_eq!(traits_of!(Rc<Cell<u8>>), [NO, NO, YES, NO, NO]);
+    assert_eq!(traits_of!(MutexGuard<'static, u8>)[..3], [NO, YES, YES]);
+}
+
+#[test]
+fn types_of_the_runtime_have_tokios_marker_traits() {
+    assert_eq!(traits_of!(Runtime)[..3], [YES; 3]);
+    assert_eq!(traits_of!(Handle)[..3], [YES; 3]);
+    assert_eq!(traits_of!(runtime::Id), [YES; 5]);
+    assert_eq!(traits_of!(RuntimeFlavor), [YES; 5]);
+    assert_eq!(traits_of!(RuntimeMetrics)[..3], [YES; 3]);
+    assert_eq!(traits_of!(TryCurrentError), [YES; 5]);
+    assert_eq!(traits_of!(Builder)[..3], [YES, YES, YES]);
+    // A guard belongs to the thread that entered.
+    assert_eq!(traits_of!(EnterGuard<'static>)[..3], [NO, YES, YES]);
+}
+
+#[test]
+fn types_of_tasks_have_tokios_marker_traits() {
+    assert_eq!(traits_of!(AbortHandle), [YES; 5]);
+    assert_eq!(traits_of!(Id), [YES; 5]);
+    assert_eq!(traits_of!(JoinError)[..3], [YES, YES, YES]);
+    assert_eq!(traits_of!(JoinHandle<u8>), [YES; 5]);
+    // Send and Sync if the output is Send; a handle hands it out and lends nothing.
+    assert_eq!(traits_of!(JoinHandle<Cell<u8>>), [YES; 5]);
+    assert_eq!(traits_of!(JoinHandle<Rc<u8>>), [NO, NO, YES, YES, YES]);
+    assert_eq!(traits_of!(JoinHandle<MutexGuard<'static, u8>>)[..3], [NO, NO, YES]);
+    assert_eq!(traits_of!(JoinHandle<std::marker::PhantomPinned>)[..3], [YES, YES, YES]);
+}
+
+#[test]
+fn a_shield_is_what_its_future_is() {
+    assert_eq!(traits_of!(Shield<Ready<u8>>)[..3], [YES, YES, YES]);
+    assert_eq!(traits_of!(Shield<Ready<Cell<u8>>>)[..2], [YES, NO]);
+    assert_eq!(traits_of!(Shield<Ready<Rc<u8>>>)[..2], [NO, NO]);
+    assert_eq!(traits_of!(Shield<std::marker::PhantomPinned>)[2], NO);
+}
+
+#[test]
+fn values_that_are_compared_copied_and_shown() {
+    fn value<T: Copy + Eq + Debug>() {}
+    fn key<T: Copy + Eq + Hash + Debug + std::fmt::Display>() {}
+    fn error<T: std::error::Error + Send + Sync + 'static>() {}
+    fn shown<T: Debug>() {}
+    value::<RuntimeFlavor>();
+    key::<Id>();
+    key::<runtime::Id>();
+    error::<JoinError>();
+    error::<TryCurrentError>();
+    shown::<(Runtime, Handle, Builder, EnterGuard<'static>, RuntimeMetrics)>();
+    shown::<(AbortHandle, JoinHandle<Rc<u8>>)>();
+    assert!(has!(Handle: Clone) && has!(AbortHandle: Clone) && has!(RuntimeMetrics: Clone));
+    assert!(!has!(Runtime: Clone) && !has!(JoinHandle<u8>: Clone) && !has!(JoinError: Clone));
+}
+
+#[test]
+fn futures_of_the_library_can_be_spawned() {
+    fn spawnable<T: Send + 'static>(_: T) {}
+    spawnable(blitz_io::task::yield_now());
+    spawnable(blitz_io::task::shield(std::future::ready(1)));
+    assert!(!has!(Rc<u8>: Send));
+}

@@ -1,0 +1,192 @@
+//! The current-thread runtime: its order, and several threads inside it.
+
+use std::sync::{Arc, Barrier, Mutex, mpsc};
+
+use blitz_io::task;
+
+use crate::{
+    gate::Gate,
+    make::{one_thread, poll_once},
+    watch,
+};
+
+/// The first task that ran out of turn, if `count` are spawned, inside a task or
+/// from outside.
+fn out_of_turn(count: u32, inside: bool) -> Option<u32> {
+    let rt = one_thread();
+    let order: Arc<Mutex<Vec<u32>>> = Arc::default();
+    let seen = order.clone();
+    let handle = rt.handle().clone();
+    let spawn_all = move || {
+        (0..count)
+            .map(|n| {
+                let order = order.clone();
+                handle.spawn(async move { order.lock().unwrap().push(n) })
+            })
+            .collect::<Vec<_>>()
+    };
+    let tasks = if inside {
+        rt.block_on(rt.spawn(async move { spawn_all() })).unwrap()
+    } else {
+        spawn_all()
+    };
+    rt.block_on(async {
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), count as usize);
+    seen.iter().zip(0..).find(|(n, turn)| *n != turn).map(|(n, _)| *n)
+}
+
+#[test]
+fn tasks_run_in_the_order_in_which_they_were_spawned() {
+    let _watch = watch::begin();
+    assert_eq!(out_of_turn(50, false), None);
+    assert_eq!(out_of_turn(50, true), None);
+}
+
+#[test]
+fn tasks_run_in_the_order_in_which_they_were_woken() {
+    let _watch = watch::begin();
+    let rt = one_thread();
+    let order: Arc<Mutex<Vec<usize>>> = Arc::default();
+    let gates: Vec<_> = (0..8).map(|_| Gate::new()).collect();
+    let wanted = [5, 2, 7, 0, 1, 6, 3, 4];
+    let (seen, all) = (order.clone(), gates.clone());
+    rt.block_on(rt.spawn(async move {
+        let tasks: Vec<_> = all
+            .iter()
+            .enumerate()
+            .map(|(n, gate)| {
+                let (order, opened) = (order.clone(), gate.opened());
+                blitz_io::spawn(async move {
+                    opened.await;
+                    order.lock().unwrap().push(n);
+                })
+            })
+            .collect();
+        while all.iter().any(|gate| gate.waiting() == 0) {
+            task::yield_now().await;
+        }
+        wanted.iter().for_each(|n| all[*n].open());
+        for task in tasks {
+            task.await.unwrap();
+        }
+    }))
+    .unwrap();
+    assert_eq!(*seen.lock().unwrap(), wanted);
+}
+
+#[test]
+fn without_block_on_nothing_runs() {
+    let _watch = watch::begin();
+    let rt = one_thread();
+    let mut task = rt.spawn(async { std::thread::current().id() });
+    assert_eq!(rt.handle().block_on(async { 1 }), 1, "a handle's block_on runs no tasks");
+    assert!(poll_once(&mut task).is_pending());
+    assert_eq!(rt.metrics().worker_poll_count(0), 0);
+    assert_eq!(rt.block_on(task).unwrap(), std::thread::current().id());
+}
+
+#[test]
+fn tasks_wait_between_two_calls_and_go_on_in_the_second() {
+    let _watch = watch::begin();
+    let rt = one_thread();
+    let (sender, receiver) = mpsc::channel();
+    let gate = Gate::new();
+    let opened = gate.opened();
+    rt.spawn(async move {
+        sender.send(1).unwrap();
+        opened.await;
+        sender.send(2).unwrap();
+    });
+    rt.block_on(rt.spawn(async {})).unwrap();
+    assert_eq!(receiver.try_recv(), Ok(1));
+    gate.open();
+    assert!(receiver.try_recv().is_err(), "nobody runs it");
+    rt.block_on(rt.spawn(async {})).unwrap();
+    assert_eq!(receiver.try_recv(), Ok(2));
+}
+
+#[test]
+fn when_the_thread_that_runs_the_tasks_leaves_another_goes_on() {
+    let _watch = watch::begin();
+    for _ in 0..50 {
+        let rt = one_thread();
+        let (first_leaves, go_on) = (Gate::new(), Gate::new());
+        let opened = go_on.opened();
+        let task = rt.spawn(async move {
+            opened.await;
+            task::yield_now().await;
+            7
+        });
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| rt.block_on(first_leaves.opened()));
+            watch::until(|| first_leaves.waiting() == 1 && go_on.waiting() == 1);
+            let second = scope.spawn(|| rt.block_on(task));
+            first_leaves.open();
+            first.join().unwrap();
+            go_on.open();
+            assert_eq!(second.join().unwrap().unwrap(), 7);
+        });
+    }
+}
+
+#[test]
+fn when_the_thread_that_runs_the_tasks_panics_another_goes_on() {
+    let _watch = watch::begin();
+    let rt = one_thread();
+    let (first_leaves, go_on) = (Gate::new(), Gate::new());
+    let opened = go_on.opened();
+    let task = rt.spawn(async move {
+        opened.await;
+        7
+    });
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| {
+            rt.block_on(async {
+                first_leaves.opened().await;
+                panic!("the first leaves");
+            })
+        });
+        watch::until(|| first_leaves.waiting() == 1 && go_on.waiting() == 1);
+        let second = scope.spawn(|| rt.block_on(task));
+        first_leaves.open();
+        assert!(first.join().is_err());
+        go_on.open();
+        assert_eq!(second.join().unwrap().unwrap(), 7);
+    });
+    assert_eq!(rt.block_on(async { 3 }), 3);
+}
+
+#[test]
+fn a_handle_waits_for_a_task_that_another_thread_runs() {
+    let _watch = watch::begin();
+    let rt = one_thread();
+    let stop = Gate::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| rt.block_on(stop.opened()));
+        let handle = rt.handle().clone();
+        assert_eq!(handle.block_on(handle.spawn(async { 4 })).unwrap(), 4);
+        stop.open();
+    });
+}
+
+#[test]
+fn a_spawn_from_another_thread_wakes_the_sleeping_block_on() {
+    let _watch = watch::begin();
+    let rt = one_thread();
+    let stop = Gate::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| rt.block_on(stop.opened()));
+        for _ in 0..100 {
+            watch::until(|| rt.metrics().worker_park_unpark_count(0) % 2 == 1);
+            let (sender, receiver) = mpsc::channel();
+            rt.spawn(async move { sender.send(()).unwrap() });
+            receiver.recv().unwrap();
+        }
+        stop.open();
+    });
+}
