@@ -23,6 +23,7 @@ use blitz_io::{
 macro_rules! has {
     ($type:ty: $trait:path) => {{
         struct Asked<T>(PhantomData<T>);
+        #[allow(dead_code, reason = "used where the bound does not hold")]
         trait Otherwise {
             const HAS: bool = false;
         }

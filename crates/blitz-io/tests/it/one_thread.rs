@@ -1,6 +1,6 @@
 //! The current-thread runtime: its order, and several threads inside it.
 
-use std::sync::{Arc, Barrier, Mutex, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 
 use blitz_io::task;
 
@@ -12,7 +12,7 @@ use crate::{
 
 /// The first task that ran out of turn, if `count` are spawned, inside a task or
 /// from outside.
-fn out_of_turn(count: u32, inside: bool) -> Option<u32> {
+pub(crate) fn out_of_turn(count: u32, inside: bool) -> Option<u32> {
     let rt = one_thread();
     let order: Arc<Mutex<Vec<u32>>> = Arc::default();
     let seen = order.clone();
@@ -45,6 +45,7 @@ fn tasks_run_in_the_order_in_which_they_were_spawned() {
     let _watch = watch::begin();
     assert_eq!(out_of_turn(50, false), None);
     assert_eq!(out_of_turn(50, true), None);
+    assert_eq!(out_of_turn(2_000, true), None);
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn a_stack_that_does_not_fit_makes_build_fail() {
     }
 }
 
-fn lazy_without_threads() -> Runtime {
+pub(crate) fn lazy_without_threads() -> Runtime {
     Builder::new_multi_thread()
         .worker_threads(2)
         .thread_stack_size(NO_STACK)

@@ -1,6 +1,7 @@
 //! Ends a test that hangs, and waits for what must come.
 
 use std::{
+    io::Write,
     sync::{Condvar, Mutex, MutexGuard, Once, PoisonError},
     time::{Duration, Instant},
 };
@@ -67,7 +68,10 @@ impl Watchman {
         loop {
             let now = Instant::now();
             if let Some(late) = watched.1.iter().find(|watched| watched.until <= now) {
-                eprintln!("`{}` hangs: it did not end in its time", late.name);
+                // Not `eprintln`: this thread inherits the capture of the test that
+                // was first.
+                let text = format!("\n`{}` hangs: it did not end in its time\n", late.name);
+                let _ = std::io::stderr().write_all(text.as_bytes());
                 std::process::abort();
             }
             let next = watched.1.iter().map(|watched| watched.until - now).min();
