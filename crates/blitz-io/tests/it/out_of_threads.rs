@@ -32,8 +32,12 @@ fn counting(started: &Arc<AtomicUsize>, stopped: &Arc<AtomicUsize>) -> Builder {
     let mut builder = Builder::new_multi_thread();
     builder
         .worker_threads(6)
-        .on_thread_start(move || drop(starts.fetch_add(1, Relaxed)))
-        .on_thread_stop(move || drop(stops.fetch_add(1, Relaxed)));
+        .on_thread_start(move || {
+            starts.fetch_add(1, Relaxed);
+        })
+        .on_thread_stop(move || {
+            stops.fetch_add(1, Relaxed);
+        });
     builder
 }
 
