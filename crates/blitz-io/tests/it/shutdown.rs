@@ -234,9 +234,9 @@ fn futures_whose_drop_panics_do_not_keep_others_from_theirs() {
         let tally = Tally::new();
         let mut bad = Vec::new();
         for _ in 0..10 {
-            let token = tally.token();
+            let (token, panics) = (tally.token(), OnDrop(|| panic!("in the drop of a future")));
             bad.push(rt.spawn(async move {
-                let _panics = OnDrop(|| panic!("in the drop of a future"));
+                let _panics = panics;
                 hold(token).await;
             }));
             rt.spawn(hold(tally.token()));

@@ -119,7 +119,6 @@ fn spawn_abort_and_join_at_random(count: usize, worker_count: usize, seed: u64) 
         }
     });
     let spawned = count / throwers * throwers;
-    let metrics = rt.metrics();
     drop(rt);
     futures.assert_all_dropped(spawned);
     outputs.assert_all_dropped(spawned);
@@ -127,7 +126,6 @@ fn spawn_abort_and_join_at_random(count: usize, worker_count: usize, seed: u64) 
     assert_eq!(completed + cancelled, spawned);
     assert!(joined_ok.load(Relaxed) <= completed && joined_cancelled.load(Relaxed) <= cancelled);
     assert!(completed > spawned / 4 && cancelled > spawned / 50, "{completed}, {cancelled}");
-    assert_eq!(metrics.num_alive_tasks(), 0);
 }
 
 #[test]
