@@ -3,12 +3,17 @@
 use std::{
     future::Future,
     pin::Pin,
-    sync::{Arc, Barrier, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
     task::{Context, Poll, Waker},
     thread::ThreadId,
 };
 
 use blitz_io::runtime::{Builder, Runtime};
+
+use crate::{gate::Gate, watch};
 
 pub(crate) fn workers(count: usize) -> Runtime {
     Builder::new_multi_thread().worker_threads(count).build().expect("a runtime")
@@ -32,7 +37,7 @@ pub(crate) fn workers_and_threads(count: usize) -> (Runtime, Vec<ThreadId>) {
         .on_thread_start(move || seen.lock().unwrap().push(std::thread::current().id()))
         .build()
         .expect("a runtime");
-    crate::watch::until(|| threads.lock().unwrap().len() == count);
+    watch::until(|| threads.lock().unwrap().len() == count);
     let threads = threads.lock().unwrap().clone();
     (rt, threads)
 }
@@ -59,20 +64,28 @@ pub(crate) fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
 
 /// Brings every worker of `rt` into a poll at the same time, calls `f` on each,
 /// and gives back the answers.
+///
+/// Spawns until all are there, so that it does not depend on who sleeps when.
 pub(crate) fn on_every_worker<T: Send + 'static>(
     rt: &Runtime,
     f: impl Fn() -> T + Send + Sync + 'static,
 ) -> Vec<T> {
     let count = rt.metrics().num_workers();
-    let (f, meeting) = (Arc::new(f), Arc::new(Barrier::new(count)));
+    let (f, meeting, inside) = (Arc::new(f), Gate::new(), Arc::new(AtomicUsize::new(0)));
     let tasks: Vec<_> = (0..count)
         .map(|_| {
-            let (f, meeting) = (f.clone(), meeting.clone());
+            let (f, meeting, inside) = (f.clone(), meeting.clone(), inside.clone());
             rt.spawn(async move {
-                meeting.wait();
+                inside.fetch_add(1, Relaxed);
+                meeting.block();
                 f()
             })
         })
         .collect();
+    watch::until(|| {
+        drop(rt.spawn(async {}));
+        inside.load(Relaxed) == count
+    });
+    meeting.open();
     tasks.into_iter().map(|task| rt.block_on(task).expect("an answer")).collect()
 }
