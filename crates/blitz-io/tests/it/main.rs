@@ -38,3 +38,4 @@ mod panics;
 mod storm;
 mod idle;
 mod marker_traits;
+mod once_broken;

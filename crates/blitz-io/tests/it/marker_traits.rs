@@ -36,6 +36,8 @@ macro_rules! has {
     }};
 }
 
+pub(crate) use has;
+
 /// Send, Sync, Unpin, UnwindSafe, RefUnwindSafe.
 macro_rules! traits_of {
     ($type:ty) => {
