@@ -27,6 +27,10 @@ pub struct EnterGuard<'a> {
     handle: PhantomData<&'a Handle>,
 }
 
+// SAFETY: through a shared guard only its depth is read; what counts, its drop,
+// needs the guard itself, and that does not leave its thread.
+unsafe impl Sync for EnterGuard<'_> {}
+
 impl EnterGuard<'_> {
     pub(crate) fn new(inner: &Arc<Inner>) -> Self {
         Self { entered: Entered::new(inner.clone()), handle: PhantomData }

@@ -1,6 +1,12 @@
 //! A reference to a runtime.
 
-use std::{fmt, future::Future, num::NonZeroU64, panic::Location, sync::Arc};
+use std::{
+    fmt,
+    future::Future,
+    num::NonZeroU64,
+    panic::{Location, RefUnwindSafe, UnwindSafe},
+    sync::Arc,
+};
 
 use super::{
     RuntimeMetrics,
@@ -42,6 +48,11 @@ pub(crate) struct Inner {
     pub(crate) id: Id,
     pub(crate) name: Option<String>,
 }
+
+// What a panic of a user's may leave half done is that user's: nothing of theirs
+// runs while the runtime is inconsistent.
+impl UnwindSafe for Handle {}
+impl RefUnwindSafe for Handle {}
 
 /// The flavor of a `Runtime`.
 ///

@@ -33,7 +33,7 @@ fn aborted_before_its_first_poll_a_future_is_never_polled() {
     task.abort();
     assert!(!task.is_finished(), "nobody has dropped its future yet");
     assert_eq!(tally.dropped(), 0, "the one who aborts does not drop it");
-    let error: task::JoinError = rt.block_on(task).map(|()| ()).unwrap_err();
+    let error: task::JoinError = rt.block_on(task).unwrap_err();
     assert!(error.is_cancelled());
     tally.assert_all_dropped(1);
 }
@@ -55,7 +55,7 @@ fn aborted_before_its_first_poll_behind_a_busy_worker() {
     task.abort();
     assert_eq!(tally.dropped(), 0);
     gate.open();
-    let error: task::JoinError = rt.block_on(task).map(|()| ()).unwrap_err();
+    let error: task::JoinError = rt.block_on(task).unwrap_err();
     assert!(error.is_cancelled());
     rt.block_on(busy).unwrap();
     assert_eq!(tally.dropped_on(), threads);

@@ -221,7 +221,7 @@ fn metrics_count_what_happened() {
         let polls = |metrics: &runtime::RuntimeMetrics| -> u64 {
             (0..metrics.num_workers()).map(|worker| metrics.worker_poll_count(worker)).sum()
         };
-        assert!(polls(&metrics) >= 1 + 50 * 2 + 1, "{}", polls(&metrics));
+        assert!(polls(&metrics) > 1 + 50 * 2, "{}", polls(&metrics));
         forever.abort();
         assert!(rt.block_on(forever).unwrap_err().is_cancelled());
         drop(rt);

@@ -77,7 +77,7 @@ fn a_panic_ends_its_task_and_is_carried_to_the_joiner() {
     for rt in all_kinds() {
         let task = rt.spawn(async { panic!("boom {}", 1) });
         let id = task.id();
-        let error: task::JoinError = rt.block_on(task).map(|()| ()).unwrap_err();
+        let error: task::JoinError = rt.block_on(task).unwrap_err();
         assert!(error.is_panic() && !error.is_cancelled());
         assert_eq!(error.id(), id);
         assert_eq!(message(&*error.into_panic()), "boom 1");
@@ -97,7 +97,7 @@ fn a_panic_after_a_wait_is_carried_too() {
     });
     watch::until(|| gate.waiting() == 1);
     gate.open();
-    let error: task::JoinError = rt.block_on(task).map(|()| ()).unwrap_err();
+    let error: task::JoinError = rt.block_on(task).unwrap_err();
     assert_eq!(message(&*error.into_panic()), "later");
 }
 
@@ -116,7 +116,7 @@ fn join_errors_say_what_happened_and_to_which_task() {
     let rt = workers(1);
     let task = rt.spawn(async { panic!("boom") });
     let id = task.id().to_string();
-    let error = rt.block_on(task).map(|()| ()).unwrap_err();
+    let error = rt.block_on(task).unwrap_err();
     for text in [error.to_string(), format!("{error:?}")] {
         assert!(text.contains(&id), "{text}");
         assert!(text.to_lowercase().contains("panic") && text.contains("boom"), "{text}");

@@ -5,6 +5,8 @@
 //! No test waits for time to pass in order to succeed: threads and tasks meet at
 //! gates and channels, and `watch` ends a test that hangs.
 #![cfg(all(feature = "rt-multi-thread", not(blitz_loom)))]
+#![allow(clippy::waker_clone_wake, reason = "waking by value is what is tested")]
+#![allow(clippy::async_yields_async, reason = "handles as outputs are what is tested")]
 
 // What the tests are made with.
 mod watch;
@@ -39,3 +41,5 @@ mod storm;
 mod idle;
 mod marker_traits;
 mod once_broken;
+mod hostile;
+mod hostile_more;

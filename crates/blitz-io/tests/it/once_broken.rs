@@ -185,7 +185,7 @@ fn meet(rt: &Runtime) {
     let tasks: Vec<_> = (0..count)
         .map(|_| {
             let meeting = meeting.clone();
-            rt.spawn(async move { drop(meeting.wait()) })
+            rt.spawn(async move { meeting.wait().is_leader() })
         })
         .collect();
     for task in tasks {

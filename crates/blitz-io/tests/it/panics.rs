@@ -146,11 +146,11 @@ fn a_future_is_dropped_once_when_it_panics_in_a_poll() {
     for rt in all_kinds() {
         let tally = Tally::new();
         let token = tally.token();
-        let task = rt.spawn(std::future::poll_fn(move |_| {
+        let task: blitz_io::task::JoinHandle<()> = rt.spawn(std::future::poll_fn(move |_| {
             token.keep();
             resume_unwind(Box::new("in a poll"))
         }));
-        let error: blitz_io::task::JoinError = rt.block_on(task).map(|()| ()).unwrap_err();
+        let error: blitz_io::task::JoinError = rt.block_on(task).unwrap_err();
         assert!(error.is_panic());
         tally.assert_all_dropped(1);
     }

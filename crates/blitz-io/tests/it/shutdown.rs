@@ -332,7 +332,7 @@ fn a_runtime_dropped_by_a_panic_in_an_asynchronous_context_does_not_abort() {
         let _inner = inner;
         panic!("the first");
     });
-    let error: task::JoinError = outer.block_on(task).map(|()| ()).unwrap_err();
+    let error: task::JoinError = outer.block_on(task).unwrap_err();
     assert_eq!(crate::caught::message(&*error.into_panic()), "the first");
 }
 

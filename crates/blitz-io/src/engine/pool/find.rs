@@ -189,15 +189,22 @@ impl Core {
         let wanted = self.pool.intake.batch_size(self.pool.config.workers);
         if !self.pool.config.threaded {
             // Behind what waits already: the order of arrival is kept.
-            self.fifo.append(self.pool.intake.pop_batch(wanted));
+            let Self { pool, fifo, .. } = self;
+            pool.intake.pop_batch_into(wanted, |batch| fifo.append(batch));
             self.counters().batch_fetches.add(1);
             return self.fifo.pop_front();
         }
         let room = self.ring.room() as usize;
-        let mut batch = self.pool.intake.pop_batch(wanted.min(room + 1));
-        let first = batch.pop_front()?;
-        let moved = self.ring.push_chain(&mut batch);
-        debug_assert!(batch.is_empty(), "the batch was cut to fit");
+        let Self { pool, ring, .. } = self;
+        // Into the ring before the intake says that they are gone: a worker that is
+        // about to sleep must see them.
+        let (first, moved) = pool.intake.pop_batch_into(wanted.min(room + 1), |mut batch| {
+            let first = batch.pop_front();
+            let moved = ring.push_chain(&mut batch);
+            debug_assert!(batch.is_empty(), "the batch was cut to fit");
+            (first, moved)
+        });
+        let first = first?;
         self.counters().pushed.add(u64::from(moved));
         self.counters().batch_fetches.add(1);
         Some(first)

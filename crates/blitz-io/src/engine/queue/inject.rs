@@ -35,13 +35,19 @@
 //! `models.rs`: `a_push_that_races_a_close_is_refused_or_popped`,
 //! `a_chain_that_races_a_close_is_refused_whole_or_popped_whole`,
 //! `a_producer_or_a_sleeper_sees_the_other`, `two_takers_share_a_batch`,
-//! `the_length_is_right_once_the_lock_is_free`; weakened as `inject_close_check`,
-//! `inject_chain_close_check`, `inject_producer_fence`, `inject_sleeper_fence`,
-//! `inject_push_len`, `inject_len_unlocked`.
+//! `the_length_is_right_once_the_lock_is_free`,
+//! `a_batch_on_its_way_to_a_ring_is_never_out_of_sight`; weakened as
+//! `inject_close_check`, `inject_chain_close_check`, `inject_producer_fence`,
+//! `inject_sleeper_fence`, `inject_push_len`, `inject_len_unlocked`,
+//! `inject_store_first`, `inject_len_acquire`.
 
 use super::{Chain, Linked};
 use crate::engine::prim::{
-    AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering::Relaxed, lock, pad::CachePadded, weakened,
+    AtomicU64, AtomicUsize, Mutex, MutexGuard,
+    Ordering::{Acquire, Relaxed, Release},
+    lock,
+    pad::CachePadded,
+    weakened,
 };
 
 #[cfg(test)]
@@ -118,14 +124,28 @@ impl<T: Linked> Inject<T> {
     }
 
     /// Takes up to `max` of the oldest items under one lock.
+    #[cfg(any(test, blitz_variants))]
     pub(crate) fn pop_batch(&self, max: usize) -> Chain<T> {
         if self.is_empty() {
             return Chain::new();
         }
+        self.pop_batch_into(max, |batch| batch)
+    }
+
+    /// Takes up to `max` of the oldest items and hands them to `store` before the
+    /// length says that they are gone, so that whoever looks first here and then
+    /// where they are stored sees them in one of the two places. `store` runs under
+    /// the lock: it only moves pointers. Callers look at `is_empty` first.
+    pub(crate) fn pop_batch_into<R>(&self, max: usize, store: impl FnOnce(Chain<T>) -> R) -> R {
         let mut state = lock(&self.state);
         let batch = state.chain.split_front(max);
+        if weakened!("inject_store_first") {
+            self.note_len(state);
+            return store(batch);
+        }
+        let stored = store(batch);
         self.note_len(state);
-        batch
+        stored
     }
 
     /// How many items were ever pushed one by one.
@@ -142,8 +162,10 @@ impl<T: Linked> Inject<T> {
     /// How many items wait; see the story for how old this may be.
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        // Relaxed: a hint. Who must not miss a push has a fence before this.
-        self.len.load(Relaxed)
+        let order = if weakened!("inject_len_acquire") { Relaxed } else { Acquire };
+        // Acquire: whoever sees that a batch is gone sees where it went. Pairs with
+        // the Release in `note_len`. Who must not miss a push has a fence before.
+        self.len.load(order)
     }
 
     #[inline]
@@ -169,8 +191,8 @@ impl<T: Linked> Inject<T> {
             drop(state);
             return self.len.store(len, Relaxed);
         }
-        // Relaxed: only lock holders write it, and fences order it for sleepers.
-        self.len.store(len, Relaxed);
+        // Release: pairs with the Acquire in `len`. Only lock holders write it.
+        self.len.store(len, Release);
     }
 }
 

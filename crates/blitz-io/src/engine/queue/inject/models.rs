@@ -7,7 +7,10 @@ use crate::engine::{
         Ordering::{Relaxed, SeqCst},
         fence, model, thread, weakened,
     },
-    queue::bead::{Bead, values},
+    queue::{
+        bead::{Bead, values},
+        ring::ring,
+    },
 };
 
 /// What a shutdown does: closes, then empties. The lock that `close` takes shows
@@ -109,5 +112,29 @@ fn the_length_is_right_once_the_lock_is_free() {
         pusher.join().unwrap();
         assert_eq!((popped, intake.len()), (Some(0), 1));
         assert_eq!(intake.pop().map(|bead| bead.value()), Some(1));
+    });
+}
+
+/// A worker fetches two items, keeps one in hand and puts one into its ring, while
+/// another looks for the last time: first into the intake, then into the ring.
+#[test]
+fn a_batch_on_its_way_to_a_ring_is_never_out_of_sight() {
+    model(|| {
+        let intake = Arc::new(Inject::new());
+        intake.push_chain((0..2).map(Bead::new).collect()).unwrap();
+        let (mut owner, thief) = ring();
+        let worker = thread::spawn({
+            let intake = intake.clone();
+            move || {
+                let first = intake.pop_batch_into(2, |mut batch| {
+                    let first = batch.pop_front();
+                    owner.push_chain(&mut batch);
+                    first
+                });
+                (owner, first)
+            }
+        });
+        assert!(!intake.is_empty() || !thief.is_empty(), "one item was in neither place");
+        drop(worker.join().unwrap());
     });
 }
