@@ -27,9 +27,11 @@
 //! and a sleeper is uncounted before its bit is taken, so there are never fewer
 //! bits than sleepers plus reservations. Whoever reserves takes exactly one.
 //!
-//! *Waking oneself* is a reservation, too: if all sleepers are reserved, somebody
-//! is about to unpark us, and we wait for that. If we got one but our bit is gone,
-//! the reservation was meant for another sleeper, and we give it back.
+//! *Waking oneself* is a reservation, too, and for work it makes a searcher: a
+//! producer that saw us search before W1 left more than one item to us, perhaps,
+//! and S2 must follow. If all sleepers are reserved, somebody is about to unpark
+//! us, and we wait for that. If we got a reservation but our bit is gone, it was
+//! meant for another sleeper, and we give it back.
 //!
 //! Work that a worker puts into its own ring is not covered: that worker will
 //! come to it. It wakes others for such work as advice, without P2.
@@ -45,9 +47,9 @@
 //! # Checked by
 //! `work_and_sleeper_never_miss_each_other`, `the_last_searcher_hands_on`,
 //! `two_producers_wake_for_both_items`, `a_worker_that_wakes_itself_is_counted_once`,
-//! `every_reservation_finds_a_bit`;
+//! `a_worker_that_wakes_itself_hands_on`, `every_reservation_finds_a_bit`;
 //! weakened as `idle_producer_fence`, `idle_sleeper_fence`, `idle_last_searcher`,
-//! `idle_give_back`.
+//! `idle_give_back`, `idle_self_searches`.
 
 use crate::engine::prim::{
     AtomicU64,
@@ -135,17 +137,29 @@ impl Idle {
         }
     }
 
-    /// After W3 saw work.
-    pub(crate) fn wake_self(&self, worker: usize) -> SelfWoken {
-        if !self.reserve(|_| true, 0) {
+    /// After W3 saw work: the worker is a searcher, if it is awake.
+    pub(crate) fn wake_self_for_work(&self, worker: usize) -> SelfWoken {
+        let gained = if weakened!("idle_self_searches") { 0 } else { SEARCHING_ONE };
+        self.wake_self(worker, gained)
+    }
+
+    /// For another reason than work.
+    pub(crate) fn wake_self_alone(&self, worker: usize) -> SelfWoken {
+        self.wake_self(worker, 0)
+    }
+
+    fn wake_self(&self, worker: usize, gained: u64) -> SelfWoken {
+        if !self.reserve(|_| true, gained) {
             return SelfWoken::BeingWoken;
         }
         if self.take_bit(worker) {
             return SelfWoken::Awake;
         }
         if !weakened!("idle_give_back") {
-            // AcqRel: as in `start_searching`.
-            self.counts.fetch_add(SLEEPING_ONE, AcqRel);
+            // AcqRel: as in `start_searching`. Whoever counted on the searcher that
+            // we were for a moment is served by the one that we are about to be:
+            // our bit was taken by somebody who counts us.
+            self.counts.fetch_add(SLEEPING_ONE - gained, AcqRel);
         }
         SelfWoken::BeingWoken
     }

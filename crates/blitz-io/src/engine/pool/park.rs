@@ -37,17 +37,19 @@ pub(crate) fn park(pool: &Pool, index: usize, called: impl Fn() -> bool) {
 
 #[derive(PartialEq, Eq)]
 enum Woken {
-    /// Somebody reserved this worker: it counts as searching.
+    /// There is work, or was: it counts as searching.
     ForWork,
-    /// It woke by itself.
+    /// Something else called it.
     Alone,
 }
 
 fn sleep(pool: &Pool, index: usize, was_searching: bool, called: impl Fn() -> bool) -> Woken {
     let wanted = || called() || pool.is_stopping() || home::held_is_worth_a_sweep();
     pool.idle.fall_asleep(index, was_searching);
-    let useless = pool.has_visible_work() || wanted();
-    if useless && pool.idle.wake_self(index) == SelfWoken::Awake {
+    if pool.has_visible_work() && pool.idle.wake_self_for_work(index) == SelfWoken::Awake {
+        return Woken::ForWork;
+    }
+    if wanted() && pool.idle.wake_self_alone(index) == SelfWoken::Awake {
         return Woken::Alone;
     }
     let counters = &pool.remotes[index].counters;
@@ -72,7 +74,7 @@ fn sleep(pool: &Pool, index: usize, was_searching: bool, called: impl Fn() -> bo
 /// moment and then give it back, so one refusal is not an answer.
 fn insist(pool: &Pool, index: usize) -> Woken {
     loop {
-        if pool.idle.wake_self(index) == SelfWoken::Awake {
+        if pool.idle.wake_self_alone(index) == SelfWoken::Awake {
             return Woken::Alone;
         }
         if !pool.idle.is_asleep(index) {

@@ -54,7 +54,10 @@ impl World {
 
     /// A worker that runs items until it has run `quota` of them.
     fn work(&self, worker: usize, quota: usize) {
-        let mut searching = false;
+        self.work_from(worker, quota, false);
+    }
+
+    fn work_from(&self, worker: usize, quota: usize, mut searching: bool) {
         let mut ran = 0;
         while ran < quota {
             if self.take() {
@@ -71,11 +74,10 @@ impl World {
             }
             self.idle.fall_asleep(worker, searching);
             // Relaxed: the fence is in `fall_asleep`.
-            if self.items.load(Relaxed) > 0 && self.idle.wake_self(worker) == SelfWoken::Awake {
-                searching = false;
-                continue;
+            let work = self.items.load(Relaxed) > 0;
+            if !work || self.idle.wake_self_for_work(worker) == SelfWoken::BeingWoken {
+                self.beds[worker].park();
             }
-            self.beds[worker].park();
             searching = true;
         }
         if searching {
@@ -136,6 +138,27 @@ fn the_last_searcher_hands_on() {
     });
 }
 
+/// One worker searches when both items come, so nobody is woken for them; it finds
+/// them only on its way to bed. The other must still be reached.
+#[test]
+fn a_worker_that_wakes_itself_hands_on() {
+    model(|| {
+        let world = World::new(2);
+        assert!(world.idle.start_searching());
+        let workers: Vec<_> = (0..2)
+            .map(|worker| {
+                let world = world.clone();
+                thread::spawn(move || world.work_from(worker, 1, worker == 0))
+            })
+            .collect();
+        world.produce();
+        world.produce();
+        for worker in workers {
+            worker.join().unwrap();
+        }
+    });
+}
+
 #[test]
 fn a_worker_that_wakes_itself_is_counted_once() {
     model(|| {
@@ -146,7 +169,7 @@ fn a_worker_that_wakes_itself_is_counted_once() {
             move || world.produce()
         });
         world.idle.fall_asleep(0, false);
-        if world.idle.wake_self(0) == SelfWoken::BeingWoken {
+        if world.idle.wake_self_alone(0) == SelfWoken::BeingWoken {
             world.beds[0].park();
         }
         producer.join().unwrap();
