@@ -208,9 +208,9 @@ impl Handle {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        match self.inner.pool.spawn_here(future, spawned_at) {
+        match self.inner.pool.spawn(future, spawned_at) {
             Ok(handle) => handle,
-            Err(future) => self.inner.pool.clone().spawn_outside(future, spawned_at),
+            Err(refused) => refused.end(spawned_at),
         }
     }
 

@@ -54,13 +54,9 @@ where
 {
     // Dropping the future may leave the runtime's context and end the runtime, so
     // nothing of it is borrowed where that can happen.
-    let spawned = context::with_current(|inner| {
-        let here = inner.pool.spawn_here(future, spawned_at);
-        here.map_err(|future| (inner.pool.clone(), future))
-    });
-    match spawned {
+    match context::with_current(|inner| inner.pool.spawn(future, spawned_at)) {
         Ok(Ok(handle)) => handle,
-        Ok(Err((pool, future))) => pool.spawn_outside(future, spawned_at),
+        Ok(Err(refused)) => refused.end(spawned_at),
         Err(error) => panic!("{error}"),
     }
 }

@@ -17,7 +17,7 @@ use self::{
     idle::Idle,
 };
 use super::{
-    prim::{AtomicBool, Mutex, OnceLock, Ordering::Acquire, clock::Tick, lock},
+    prim::{AtomicBool, Mutex, OnceLock, Ordering::Acquire, clock::Tick, lock, pad::CachePadded},
     queue::inject::Inject,
     threads::{Around, Hook, Life, Recipe, Started},
     work::task::{
@@ -65,13 +65,15 @@ pub(crate) struct Config {
 pub(crate) struct Pool {
     pub(crate) config: Config,
     pub(crate) remotes: Box<[Remote]>,
-    pub(crate) intake: Inject<Task>,
-    pub(crate) idle: Idle,
+    /// On lines of its own, as what else is written by many: beside it are words
+    /// that every worker reads for each poll.
+    pub(crate) intake: CachePadded<Inject<Task>>,
+    pub(crate) idle: CachePadded<Idle>,
     outside: Box<[Mutex<Outside>]>,
     /// Moves when a monitor wants the cores to look at their clocks.
     pub(crate) tick: Tick,
     pub(crate) stopping: AtomicBool,
-    pub(crate) outside_counters: OutsideCounters,
+    pub(crate) outside_counters: CachePadded<OutsideCounters>,
     pub(crate) free_cores: drive::FreeCores,
     pub(crate) ended: stop::Ended,
     threads: Mutex<Vec<Started>>,
@@ -84,6 +86,36 @@ pub(crate) struct Pool {
 impl std::fmt::Debug for Pool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Pool").field("workers", &self.config.workers).finish_non_exhaustive()
+    }
+}
+
+/// A future that could not be spawned.
+pub(crate) struct Refused<F> {
+    future: F,
+    pool: Arc<Pool>,
+    /// The threads could not be started; otherwise the pool is stopping.
+    error: Option<io::Error>,
+}
+
+impl<F> Refused<F>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    /// Ends the future here: a task that was cancelled before it began.
+    ///
+    /// # Panics
+    /// If the threads could not be started, as `std::thread::spawn` does: there is
+    /// nobody to run it.
+    #[cold]
+    #[track_caller]
+    pub(crate) fn end(self, spawned_at: &'static Location<'static>) -> JoinHandle<F::Output> {
+        if let Some(error) = self.error {
+            panic!("cannot start the runtime: {error}");
+        }
+        let header = self.pool.make_ended(self.future, spawned_at);
+        // SAFETY: a new task's join reference, of that output.
+        unsafe { JoinHandle::new(header) }
     }
 }
 
@@ -112,12 +144,12 @@ impl Pool {
             (0..OUTSIDE_HOMES).map(|_| Mutex::new(Outside { home: None, closed: false })).collect();
         let pool = Arc::new(Self {
             remotes: remotes.into_boxed_slice(),
-            intake: Inject::new(),
-            idle: Idle::new(workers),
+            intake: CachePadded::new(Inject::new()),
+            idle: CachePadded::new(Idle::new(workers)),
             outside,
             tick: Tick::default(),
             stopping: AtomicBool::new(false),
-            outside_counters: OutsideCounters::default(),
+            outside_counters: CachePadded::new(OutsideCounters::default()),
             free_cores: drive::FreeCores::new(),
             ended: stop::Ended::new(workers),
             threads: Mutex::new(Vec::new()),
@@ -186,23 +218,23 @@ impl Pool {
         Ok(())
     }
 
-    /// Makes a task and queues it, if this thread holds a core of this pool; gives
-    /// the future back if not.
+    /// Makes a task and queues it, or gives the future back with the reason.
     ///
-    /// Nothing of a user's is dropped inside, so the reference may be one that
-    /// dropping the future would end.
+    /// Nothing of a user's runs or is dropped inside, so `self` may be borrowed from
+    /// something that dropping the future would end. Nor is the pool's count of
+    /// references touched: it is on a line that every worker reads.
     #[inline]
-    pub(crate) fn spawn_here<F>(
-        &self,
+    pub(crate) fn spawn<F>(
+        self: &Arc<Self>,
         future: F,
         spawned_at: &'static Location<'static>,
-    ) -> Result<JoinHandle<F::Output>, F>
+    ) -> Result<JoinHandle<F::Output>, Refused<F>>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
         if !current::holds_core_of(self) {
-            return Err(future);
+            return self.spawn_outside(future, spawned_at);
         }
         // SAFETY: this thread holds the core, and so its home.
         let (task, header) = unsafe { Home::spawn(current::home(), future, spawned_at) };
@@ -214,13 +246,11 @@ impl Pool {
         Ok(unsafe { JoinHandle::new(header) })
     }
 
-    /// Makes a task and queues it in the intake.
-    #[track_caller]
-    pub(crate) fn spawn_outside<F>(
-        self: Arc<Self>,
+    fn spawn_outside<F>(
+        self: &Arc<Self>,
         future: F,
         spawned_at: &'static Location<'static>,
-    ) -> JoinHandle<F::Output>
+    ) -> Result<JoinHandle<F::Output>, Refused<F>>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
@@ -229,41 +259,21 @@ impl Pool {
             && self.config.lazy
             && let Err(error) = self.start()
         {
-            // As `std::thread::spawn`: there is nobody to run the task.
-            panic!("cannot start the runtime: {error}");
+            return Err(Refused { future, pool: self.clone(), error: Some(error) });
         }
-        let (task, header) = self.make_outside(future, spawned_at);
-        if let Some(task) = task {
-            self.place_outside(task);
-        }
+        let (task, header) = {
+            let mut outside = lock(&self.outside[current::thread_number() % OUTSIDE_HOMES]);
+            if outside.closed {
+                return Err(Refused { future, pool: self.clone(), error: None });
+            }
+            let home = *outside.home.get_or_insert_with(|| Home::new(self.clone()));
+            // SAFETY: the lock is the right to hold; it is held until the end.
+            unsafe { Home::spawn(home, future, spawned_at) }
+        };
+        self.outside_counters.spawn();
+        self.place_outside(task);
         // SAFETY: a new task's join reference, of that output.
-        unsafe { JoinHandle::new(header) }
-    }
-
-    /// Makes a task in one of the outside homes. If they are closed the runtime is
-    /// shutting down: the task has ended before it began, and has no entry.
-    fn make_outside<F>(
-        self: &Arc<Self>,
-        future: F,
-        spawned_at: &'static Location<'static>,
-    ) -> (Option<Task>, NonNull<Header>)
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-    {
-        let mut outside = lock(&self.outside[current::thread_number() % OUTSIDE_HOMES]);
-        if outside.closed {
-            drop(outside);
-            return (None, self.make_ended(future, spawned_at));
-        }
-        let home = *outside.home.get_or_insert_with(|| Home::new(self.clone()));
-        // SAFETY: the lock is the right to hold; it is held until the end.
-        unsafe {
-            home.as_ref().sweep();
-            let (task, header) = Home::spawn(home, future, spawned_at);
-            self.outside_counters.spawn();
-            (Some(task), header)
-        }
+        Ok(unsafe { JoinHandle::new(header) })
     }
 
     /// A task that was cancelled before its first poll, in a home of its own.

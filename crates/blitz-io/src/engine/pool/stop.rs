@@ -242,7 +242,8 @@ pub(super) mod tests {
                         let _alive = alive;
                         std::future::pending::<()>().await;
                     };
-                    drop(pool.spawn_outside(task, Location::caller()));
+                    let at = Location::caller();
+                    drop(pool.spawn(task, at).unwrap_or_else(|refused| refused.end(at)));
                 }
             });
             pool.stop();

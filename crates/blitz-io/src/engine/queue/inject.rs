@@ -5,8 +5,11 @@
 //! lock lets everybody see that there is nothing without taking it.
 //!
 //! # Protocol
-//! Items move under the lock, and so does every change of `len`. Nothing is
-//! dropped under the lock: an item may run a stranger's code when it ends.
+//! Items move under the lock. `len` counts them before the lock is free after a
+//! push, and until they are *stored* after a fetch: whoever fetches a batch puts it
+//! where others can see it first and uncounts it then, so an item is always seen
+//! here or there. Nothing is dropped under the lock: an item may run a stranger's
+//! code when it ends.
 //!
 //! A producer                           A worker that is about to sleep
 //! P1 pushes                            W1 says that it sleeps
@@ -24,7 +27,8 @@
 //! goes back to its pusher, whose duty it is to end it.
 //!
 //! # Invariants
-//! `len` is the chain's length whenever the lock is free.
+//! `len` is never less than the chain's length while the lock is free, and more only
+//! by what somebody is just storing.
 //!
 //! # Rejected
 //! - A lock-free queue: it takes and gives single items, and an intrusive one
@@ -38,12 +42,12 @@
 //! `the_length_is_right_once_the_lock_is_free`,
 //! `a_batch_on_its_way_to_a_ring_is_never_out_of_sight`; weakened as
 //! `inject_close_check`, `inject_chain_close_check`, `inject_producer_fence`,
-//! `inject_sleeper_fence`, `inject_push_len`, `inject_len_unlocked`,
+//! `inject_sleeper_fence`, `inject_push_len`,
 //! `inject_store_first`, `inject_len_acquire`.
 
 use super::{Chain, Linked};
 use crate::engine::prim::{
-    AtomicU64, AtomicUsize, Mutex, MutexGuard,
+    AtomicU64, AtomicUsize, Mutex,
     Ordering::{Acquire, Relaxed, Release},
     lock,
     pad::CachePadded,
@@ -92,8 +96,9 @@ impl<T: Linked> Inject<T> {
         // Relaxed: a figure that only lock holders write.
         self.pushed.store(self.pushed.load(Relaxed) + 1, Relaxed);
         if !weakened!("inject_push_len") {
-            self.note_len(state);
+            self.count(1);
         }
+        drop(state);
         Ok(())
     }
 
@@ -107,8 +112,9 @@ impl<T: Linked> Inject<T> {
             drop(state);
             return Err(chain);
         }
+        let len = chain.len();
         state.chain.append(chain);
-        self.note_len(state);
+        self.count(len);
         Ok(())
     }
 
@@ -117,9 +123,10 @@ impl<T: Linked> Inject<T> {
         if self.is_empty() {
             return None;
         }
-        let mut state = lock(&self.state);
-        let item = state.chain.pop_front();
-        self.note_len(state);
+        let item = lock(&self.state).chain.pop_front();
+        if item.is_some() {
+            self.uncount(1);
+        }
         item
     }
 
@@ -134,17 +141,17 @@ impl<T: Linked> Inject<T> {
 
     /// Takes up to `max` of the oldest items and hands them to `store` before the
     /// length says that they are gone, so that whoever looks first here and then
-    /// where they are stored sees them in one of the two places. `store` runs under
-    /// the lock: it only moves pointers. Callers look at `is_empty` first.
+    /// where they are stored sees them in one of the two places. Callers look at
+    /// `is_empty` first.
     pub(crate) fn pop_batch_into<R>(&self, max: usize, store: impl FnOnce(Chain<T>) -> R) -> R {
-        let mut state = lock(&self.state);
-        let batch = state.chain.split_front(max);
+        let batch = lock(&self.state).chain.split_front(max);
+        let taken = batch.len();
         if weakened!("inject_store_first") {
-            self.note_len(state);
+            self.uncount(taken);
             return store(batch);
         }
         let stored = store(batch);
-        self.note_len(state);
+        self.uncount(taken);
         stored
     }
 
@@ -164,7 +171,7 @@ impl<T: Linked> Inject<T> {
     pub(crate) fn len(&self) -> usize {
         let order = if weakened!("inject_len_acquire") { Relaxed } else { Acquire };
         // Acquire: whoever sees that a batch is gone sees where it went. Pairs with
-        // the Release in `note_len`. Who must not miss a push has a fence before.
+        // the Release in `uncount`. Who must not miss a push has a fence before.
         self.len.load(order)
     }
 
@@ -183,16 +190,16 @@ impl<T: Linked> Inject<T> {
         lock(&self.state).closed
     }
 
-    /// Ends a change of the chain.
     #[inline]
-    fn note_len(&self, state: MutexGuard<'_, State<T>>) {
-        let len = state.chain.len();
-        if weakened!("inject_len_unlocked") {
-            drop(state);
-            return self.len.store(len, Relaxed);
-        }
-        // Release: pairs with the Acquire in `len`. Only lock holders write it.
-        self.len.store(len, Release);
+    fn count(&self, items: usize) {
+        // Relaxed: the lock and the callers' fences order it.
+        self.len.fetch_add(items, Relaxed);
+    }
+
+    #[inline]
+    fn uncount(&self, items: usize) {
+        // Release: where they went. Pairs with the Acquire in `len`.
+        self.len.fetch_sub(items, Release);
     }
 }
 

@@ -86,10 +86,8 @@ pub(crate) trait Schedule: Send + Sync {
 
 /// See the module.
 pub(crate) struct Home {
-    /// Cells on their way back, or CLOSED.
-    returned: CachePadded<AtomicPtr<Header>>,
-    /// How many are there, roughly: written by those who give back.
-    waiting: AtomicUsize,
+    /// Written by those who give back, and so apart from the holder's part.
+    arrivals: CachePadded<Arrivals>,
     /// After closing: cells that still exist.
     left: AtomicUsize,
     schedule: std::sync::Arc<dyn Schedule>,
@@ -101,6 +99,14 @@ pub(crate) struct Home {
 unsafe impl Send for Home {}
 // SAFETY: as above.
 unsafe impl Sync for Home {}
+
+/// What others write.
+struct Arrivals {
+    /// Cells on their way back, or CLOSED.
+    returned: AtomicPtr<Header>,
+    /// How many are there, roughly.
+    waiting: AtomicUsize,
+}
 
 /// The holder's part.
 struct Held {
@@ -150,8 +156,10 @@ impl Home {
             closed: false,
         };
         let home = Self {
-            returned: CachePadded::new(AtomicPtr::new(ptr::null_mut())),
-            waiting: AtomicUsize::new(0),
+            arrivals: CachePadded::new(Arrivals {
+                returned: AtomicPtr::new(ptr::null_mut()),
+                waiting: AtomicUsize::new(0),
+            }),
             left: AtomicUsize::new(0),
             schedule,
             held: UnsafeCell::new(held),
@@ -205,7 +213,7 @@ impl Home {
         }
         // Relaxed: a hint. Without this look a holder that spawns in one long poll
         // would never get back what others have run meanwhile.
-        if !self.returned.load(Relaxed).is_null() {
+        if !self.arrivals.returned.load(Relaxed).is_null() {
             // SAFETY: 1.
             unsafe { self.take_returned() };
             // SAFETY: 1.
@@ -226,7 +234,7 @@ impl Home {
         let parcel = unsafe { self.held() }.outbox.take();
         parcel.send();
         // Relaxed: a hint; `take_returned` reads it again.
-        if !self.returned.load(Relaxed).is_null() {
+        if !self.arrivals.returned.load(Relaxed).is_null() {
             // SAFETY: 1.
             unsafe { self.take_returned() };
         }
@@ -235,7 +243,7 @@ impl Home {
     /// Whether so many cells wait that the holder should look.
     pub(crate) fn is_worth_a_sweep(&self) -> bool {
         // Relaxed: ordered by the token that calls the holder.
-        self.waiting.load(Relaxed) >= WAITING
+        self.arrivals.waiting.load(Relaxed) >= WAITING
     }
 
     /// C1: refuses new tasks from now on.
@@ -280,7 +288,7 @@ impl Home {
         this.left.store(live + 1, Relaxed);
         // C3. AcqRel: publishes `left` to those who find CLOSED, and sees what the
         // givers did with their cells. Pairs with `push_returned`, both ways.
-        let mut next = this.returned.swap(CLOSED.as_ptr(), AcqRel);
+        let mut next = this.arrivals.returned.swap(CLOSED.as_ptr(), AcqRel);
         let mut freed = 1;
         while let Some(cell) = NonNull::new(next) {
             // SAFETY: the stack was taken whole; the cell is ours.
@@ -329,11 +337,11 @@ impl Home {
             return;
         }
         // Relaxed: only a count for `cells_wait`.
-        self.waiting.store(0, Relaxed);
+        self.arrivals.waiting.store(0, Relaxed);
         let order = if weakened!("take_back_sees") { Relaxed } else { Acquire };
         // Acquire: sees what the givers did with their cells. Pairs with the
         // Release in `push_returned`.
-        let mut next = self.returned.swap(ptr::null_mut(), order);
+        let mut next = self.arrivals.returned.swap(ptr::null_mut(), order);
         while let Some(cell) = NonNull::new(next) {
             // SAFETY: the stack was taken whole; the cell is ours.
             next = unsafe { next_returned(cell) };
@@ -359,7 +367,7 @@ impl Home {
         // SAFETY: the cells keep the home alive until they are pushed.
         let this = unsafe { home.as_ref() };
         // Relaxed: a guess; and once CLOSED it stays so.
-        let mut top = this.returned.load(Relaxed);
+        let mut top = this.arrivals.returned.load(Relaxed);
         loop {
             if top == CLOSED.as_ptr() {
                 // SAFETY: 1.
@@ -369,7 +377,7 @@ impl Home {
             unsafe { last.as_ref().link.set(NonNull::new(top)) };
             // Relaxed: only a count; it must come first, since the home may be
             // gone after the exchange.
-            let waiting = this.waiting.fetch_add(count, Relaxed) + count;
+            let waiting = this.arrivals.waiting.fetch_add(count, Relaxed) + count;
             let crossed = waiting / WAITING != (waiting - count) / WAITING;
             // The runtime is kept by this clone, not by the home.
             let schedule = crossed.then(|| this.schedule.clone());
@@ -377,7 +385,8 @@ impl Home {
             // Release: the cells' contents go with them. Pairs with the Acquire in
             // `take_returned` and the AcqRel in `close`. Acquire on failure: CLOSED
             // publishes `left`. Pairs with the AcqRel in `close`.
-            match this.returned.compare_exchange_weak(top, first.as_ptr(), order, Acquire) {
+            match this.arrivals.returned.compare_exchange_weak(top, first.as_ptr(), order, Acquire)
+            {
                 Ok(_) => {
                     if let Some(schedule) = schedule {
                         schedule.cells_wait(home);
