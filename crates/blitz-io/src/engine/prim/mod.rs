@@ -23,6 +23,16 @@ pub(crate) mod rng;
 pub(crate) mod ids;
 pub(crate) mod clock;
 
+/// Drops a value of a user's type where a panic has nobody to go to.
+pub(crate) fn discard<T>(value: T) {
+    let dropped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(value)));
+    if let Err(payload) = dropped {
+        // The panic hook has reported it. Dropping its payload may panic again,
+        // without end: leak it.
+        std::mem::forget(payload);
+    }
+}
+
 /// Whether this thread unwinds from a panic.
 pub(crate) fn is_panicking() -> bool {
     std::thread::panicking()

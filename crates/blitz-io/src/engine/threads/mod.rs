@@ -3,7 +3,7 @@
 
 use std::{fmt, io, sync::Arc};
 
-use crate::engine::prim::thread;
+use crate::engine::prim::{discard, thread};
 
 /// A user's function that runs on each thread of a runtime.
 pub(crate) type Hook = Arc<dyn Fn() + Send + Sync>;
@@ -103,10 +103,10 @@ impl Started {
 /// Calls a hook, if there is one; its panic is reported by the panic hook and ends here.
 pub(crate) fn run_hook(hook: Option<&Hook>) {
     if let Some(hook) = hook {
-        // The panic hook reports it; the payload's own drop may panic again.
+        // The panic hook reports it.
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| hook()));
         if let Err(payload) = outcome {
-            std::mem::forget(payload);
+            discard(payload);
         }
     }
 }

@@ -23,7 +23,7 @@ use std::{
 
 use super::{budget::Budget, error::JoinError, home::Home, state::State};
 use crate::engine::{
-    prim::UnsafeCell,
+    prim::{UnsafeCell, discard},
     queue::{
         Link, Linked,
         list::{Links, Listed},
@@ -242,21 +242,12 @@ unsafe fn drop_stage<F: Future>(header: NonNull<Header>) -> Result<(), Box<dyn A
     }
 }
 
-/// Drops a value of a user's type where a panic has nobody to go to.
-pub(crate) fn discard<T>(value: T) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
-        // The hook has reported the panic. Dropping its payload may panic
-        // again, without end: leak it.
-        std::mem::forget(payload);
-    }
-}
-
 /// # Safety
 /// 1. As [`Vtable::drop_output`], of a `Cell<F>`.
 unsafe fn drop_output<F: Future>(header: NonNull<Header>) {
     // SAFETY: 1. the vtable belongs to a `Cell<F>`. 2. The caller's obligation.
     if let Err(payload) = unsafe { drop_stage::<F>(header) } {
-        std::mem::forget(payload);
+        discard(payload);
     }
 }
 

@@ -13,12 +13,13 @@ use std::{
 
 use super::{
     budget,
-    cell::{Header, Id, Task, discard},
+    cell::{Header, Id, Task},
     error::JoinError,
     home::{self, Origin},
     poll,
     state::{Detached, JoinWaker, Woken},
 };
+use crate::engine::prim::discard;
 
 /// A counted reference to a task.
 pub(crate) struct TaskRef(NonNull<Header>);

@@ -50,12 +50,12 @@ use std::{
     ptr::{self, NonNull},
 };
 
-use super::cell::{Birth, Cell, Header, Id, Member, Task, discard};
+use super::cell::{Birth, Cell, Header, Id, Member, Task};
 use crate::engine::{
     prim::{
         AtomicPtr, AtomicUsize,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
-        UnsafeCell, ids,
+        UnsafeCell, discard, ids,
         pad::CachePadded,
         weakened,
     },

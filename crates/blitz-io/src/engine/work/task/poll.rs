@@ -9,12 +9,15 @@ use std::{
 
 use super::{
     budget::Budget,
-    cell::{Header, Task, discard},
+    cell::{Header, Task},
     home::{self, Home, Origin},
     state::{Completed, Rested, Taken},
     waker,
 };
-use crate::engine::work::current::{self, Entered};
+use crate::engine::{
+    prim::discard,
+    work::current::{self, Entered},
+};
 
 /// Polls the task once and does what its state then asks for; `true` if it is
 /// complete now.
