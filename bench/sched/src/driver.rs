@@ -20,7 +20,7 @@ use crate::workloads::{ROWS, Row};
 pub(crate) const CONTENDERS: [(&str, &str); 6] = [
     ("tokio", "as #[tokio::main] builds it; what the ratios are against"),
     ("tokio-again", "the same once more: how far two equal things differ is the noise floor"),
-    ("blitz", "blitz-io (only in builds with --features blitz)"),
+    ("blitz", "blitz-io (not in builds without the feature `blitz`)"),
     ("smol", "one Executor and N threads that run it"),
     ("go", "go/main.go (only with `go` on PATH)"),
     ("tokio-bare", "Tokio without its I/O and time drivers (only when named)"),
@@ -144,7 +144,7 @@ impl Field {
             }
             let program = match name {
                 "blitz" if !cfg!(feature = "blitz") => {
-                    Err("build with `--features blitz` to add it".to_string())
+                    Err("build with the feature `blitz` to add it".to_string())
                 }
                 "go" => build_go().map(|(program, version)| {
                     field.go_version = Some(version);
