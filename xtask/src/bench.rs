@@ -1,6 +1,6 @@
 //! The comparison of bench/, which lives in workspaces of its own.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::{Outcome, root, shell};
 
@@ -32,11 +32,55 @@ pub fn main(arguments: &[String]) -> Outcome {
         // From inside: the folder has a configuration of its own.
         command.current_dir(folder).args(["run", "--release", "--"]);
         if *workspace == "sched" {
+            // It records by itself.
             command.arg("run");
+        } else if !passed.iter().any(|argument| argument == "--out") {
+            let record = format!("bench/record/{}-{workspace}.md", today());
+            println!("recorded in {record}");
+            command.arg("--out").arg(root().join(record));
         }
         if !shell::run(command.args(passed), LIMIT)?.success() {
             return Err(format!("bench/{workspace} failed"));
         }
     }
     Ok(())
+}
+
+/// The date in UTC, as year-month-day.
+fn today() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    date_of(since.as_secs() / 86_400)
+}
+
+/// The date of a day counted from 1970-01-01, by eras of 400 years that begin in
+/// March, so that the leap day is the last of a year.
+fn date_of(day: u64) -> String {
+    let day = day + 719_468;
+    let (era, day) = (day / 146_097, day % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let march = (5 * day + 2) / 153;
+    let day = day - (153 * march + 2) / 5 + 1;
+    let month = if march < 10 { march + 3 } else { march - 9 };
+    let year = era * 400 + year + u64::from(month <= 2);
+    format!("{year}-{month:02}-{day:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::date_of;
+
+    #[test]
+    fn days_become_dates_across_leap_years() {
+        let known = [
+            (0, "1970-01-01"),
+            (59, "1970-03-01"),
+            (11_016, "2000-02-29"),
+            (11_017, "2000-03-01"),
+            (20_772, "2026-11-15"),
+        ];
+        for (day, date) in known {
+            assert_eq!(date_of(day), date);
+        }
+    }
 }
