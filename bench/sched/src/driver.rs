@@ -17,14 +17,18 @@ use crate::report::{Run, Sample};
 use crate::workloads::{ROWS, Row};
 
 /// All contenders, and what each is.
-pub(crate) const CONTENDERS: [(&str, &str); 6] = [
+pub(crate) const CONTENDERS: [(&str, &str); 7] = [
     ("tokio", "as #[tokio::main] builds it; what the ratios are against"),
     ("tokio-again", "the same once more: how far two equal things differ is the noise floor"),
     ("blitz", "blitz-io (not in builds without the feature `blitz`)"),
     ("smol", "one Executor and N threads that run it"),
     ("go", "go/main.go (only with `go` on PATH)"),
     ("tokio-bare", "Tokio without its I/O and time drivers (only when named)"),
+    ("futex", "a bare thread, parked and unparked (only when named, wake rows alone)"),
 ];
+
+/// References for single questions; each has a column of its own when it runs.
+pub(crate) const ONLY_WHEN_NAMED: [&str; 2] = ["tokio-bare", "futex"];
 
 /// A child that has not ended by then hangs. The longest seen was Go's `idle_1m`, ten
 /// seconds on a busy machine.
@@ -137,7 +141,7 @@ impl Field {
             let wanted = match named {
                 // The noise floor comes with Tokio.
                 Some(_) => asked(name) || (name == "tokio-again" && asked("tokio")),
-                None => name != "tokio-bare",
+                None => !ONLY_WHEN_NAMED.contains(&name),
             };
             if !wanted {
                 continue;

@@ -62,6 +62,7 @@ fn child(contender: &str, row: &str, workers: &str, budget_ms: &str) -> Result<(
     let metrics = match contender {
         "tokio" | "tokio-again" => workloads::run::<contender::Tokio>(row, workers, budget),
         "tokio-bare" => workloads::run::<contender::TokioBare>(row, workers, budget),
+        "futex" => workloads::run_bare_thread(row, budget),
         "smol" => workloads::run::<contender::Smol>(row, workers, budget),
         #[cfg(feature = "blitz")]
         "blitz" => workloads::run::<contender::Blitz>(row, workers, budget),

@@ -53,12 +53,16 @@ impl Run {
 
     /// The table, as Markdown.
     pub(crate) fn table(&self) -> String {
-        let extra = self.contenders.iter().find(|name| *name == "tokio-bare");
+        let extra: Vec<&String> = self
+            .contenders
+            .iter()
+            .filter(|name| crate::driver::ONLY_WHEN_NAMED.contains(&name.as_str()))
+            .collect();
         let mut rows = vec![COLUMNS.iter().map(|column| column.to_string()).collect::<Vec<_>>()];
-        rows[0].extend(extra.cloned());
+        rows[0].extend(extra.iter().map(|name| name.to_string()));
         for line in self.lines() {
             let mut cells = line.cells();
-            cells.extend(extra.map(|name| line.figure(name)));
+            cells.extend(extra.iter().map(|name| line.figure(name)));
             rows.push(cells);
         }
         aligned(&rows)

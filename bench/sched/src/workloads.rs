@@ -123,11 +123,7 @@ pub(crate) fn run<C: Contender>(
     budget: Duration,
 ) -> Option<Vec<Metric>> {
     // Before the runtime is built: its threads stay where the thread that starts them does.
-    let cores = match row {
-        "wake_same_core" => Cores::one(),
-        "wake_cross_core" => Cores::two(),
-        _ => Cores::any(),
-    };
+    let cores = Cores::of(row);
     let runtime = C::build(workers);
     Some(match row {
         "spawn_many_remote" => spawn_many_remote(&runtime, budget),
@@ -350,6 +346,14 @@ struct Cores {
 }
 
 impl Cores {
+    fn of(row: &str) -> Cores {
+        match row {
+            "wake_same_core" => Cores::one(),
+            "wake_cross_core" => Cores::two(),
+            _ => Cores::any(),
+        }
+    }
+
     fn any() -> Cores {
         Cores { waker: None }
     }
@@ -391,6 +395,42 @@ fn wake_idle<C: Contender>(runtime: &C, cores: Cores, budget: Duration) -> Vec<M
 
     // Also starts the threads that a contender starts late.
     runtime.on_a_worker(spawn_and_wait::<C>(Latch::leaked()));
+    measure_wakes(cores, budget, sleeper, now_ns, || sleeper.bell.ring())
+}
+
+/// What waking costs without a runtime: a thread that sleeps on a futex.
+pub(crate) fn run_bare_thread(row: &str, budget: Duration) -> Option<Vec<Metric>> {
+    if !row.starts_with("wake_") || row == "wake_storm" {
+        return None;
+    }
+    let cores = Cores::of(row);
+    let clock = Instant::now();
+    let now_ns = move || clock.elapsed().as_nanos() as u64;
+    let sleeper: &'static Sleeper = Box::leak(Box::new(Sleeper {
+        bell: Bell::new(),
+        polled_at_ns: AtomicU64::new(0),
+        stop: AtomicBool::new(false),
+    }));
+    let parked = thread::spawn(move || {
+        // Relaxed: as in `wake_idle`.
+        while !sleeper.stop.load(Relaxed) {
+            thread::park();
+            sleeper.polled_at_ns.store(now_ns(), Relaxed);
+        }
+    });
+    let thread = parked.thread().clone();
+    let metrics = measure_wakes(cores, budget, sleeper, now_ns, move || thread.unpark());
+    parked.join().expect("it only sleeps and notes the time");
+    Some(metrics)
+}
+
+fn measure_wakes(
+    cores: Cores,
+    budget: Duration,
+    sleeper: &Sleeper,
+    now_ns: impl Fn() -> u64,
+    ring: impl Fn(),
+) -> Vec<Metric> {
     if let Some(core) = cores.waker {
         stay_on(core);
     }
@@ -405,16 +445,16 @@ fn wake_idle<C: Contender>(runtime: &C, cores: Cores, budget: Duration) -> Vec<M
         wait_until_others_sleep();
         let cpu_before = cpu_ns(Of::Process);
         let rung_at_ns = now_ns();
-        sleeper.bell.ring();
+        ring();
         let polled_at_ns = wait_for_the_poll(sleeper, rung_at_ns);
         if sample >= warm_up {
             cpu += cpu_ns(Of::Process) - cpu_before;
             latencies_us.push((polled_at_ns - rung_at_ns) as f64 / 1e3);
         }
     }
-    // Relaxed: as above.
+    // Relaxed: as in `wake_idle`.
     sleeper.stop.store(true, Relaxed);
-    sleeper.bell.ring();
+    ring();
 
     let cpu = cpu as f64 / samples as f64;
     vec![
