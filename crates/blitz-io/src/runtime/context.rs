@@ -83,6 +83,11 @@ impl Drop for Entered {
     #[track_caller]
     fn drop(&mut self) {
         let left = current::with(|current| {
+            if current.depth.get() < self.depth {
+                // Whoever entered before us has left with all inside: the thread is at
+                // its end, and this guard outlived it in a thread-local.
+                return Some(std::ptr::null());
+            }
             if current.depth.get() != self.depth {
                 return None;
             }
@@ -90,6 +95,7 @@ impl Drop for Entered {
             Some(current.entered.replace(self.before))
         });
         match left {
+            Some(inner) if inner.is_null() => {}
             // SAFETY: `new` made it with `into_raw`, and it was in our place.
             Some(inner) => drop(unsafe { Arc::from_raw(inner.cast::<Inner>()) }),
             None if is_panicking() => {}

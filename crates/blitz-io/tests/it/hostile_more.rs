@@ -2,6 +2,7 @@
 //! against everything at once.
 
 use std::{
+    cell::RefCell,
     future::{Future, pending, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
@@ -15,9 +16,11 @@ use std::{
 };
 
 use blitz_io::{
-    runtime::{Builder, Handle},
+    runtime::{Builder, EnterGuard, Handle},
     task,
 };
+
+use crate::watch;
 
 #[test]
 fn a_large_future_can_be_spawned_from_a_worker() {
@@ -184,4 +187,57 @@ fn shutdown_against_everything() {
         wakers.lock().unwrap().clear();
         assert_eq!(Arc::strong_count(&live), 1, "round {round}");
     }
+}
+
+#[test]
+fn a_runtime_built_inside_a_name_fn_has_threads() {
+    let _watch = watch::begin();
+    let other = Arc::new(Mutex::new(None));
+    let rt = Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name_fn({
+            let other = other.clone();
+            move || {
+                let inner = Builder::new_multi_thread().worker_threads(1).build().unwrap();
+                *other.lock().unwrap() = Some(inner);
+                "outer".to_owned()
+            }
+        })
+        .build()
+        .unwrap();
+    let other = other.lock().unwrap().take().unwrap();
+    assert_eq!(other.block_on(other.spawn(async { 7 })).unwrap(), 7);
+    drop(rt);
+}
+
+#[test]
+fn a_lazy_runtime_that_anothers_name_fn_spawns_on_starts() {
+    let _watch = watch::begin();
+    let (tx, rx) = mpsc::channel();
+    let lazy = Builder::new_multi_thread().worker_threads(1).lazy_start().build().unwrap();
+    let handle = lazy.handle().clone();
+    let _rt = Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name_fn(move || {
+            let tx = tx.clone();
+            handle.spawn(async move { tx.send(7).unwrap() });
+            "other".to_owned()
+        })
+        .build()
+        .unwrap();
+    assert_eq!(rx.recv().unwrap(), 7);
+}
+
+thread_local! {
+    static GUARD: RefCell<Option<EnterGuard<'static>>> = const { RefCell::new(None) };
+}
+
+#[test]
+fn a_guard_that_ends_with_its_thread_aborts_nothing() {
+    let _watch = watch::begin();
+    let rt = Builder::new_multi_thread().worker_threads(1).build().unwrap();
+    let handle: &'static Handle = Box::leak(Box::new(rt.handle().clone()));
+    let keep = async move { GUARD.with(|guard| *guard.borrow_mut() = Some(handle.enter())) };
+    rt.block_on(rt.spawn(keep)).unwrap();
+    drop(rt);
 }

@@ -37,19 +37,45 @@ pub(crate) fn home() -> NonNull<Home> {
     current::with(|current| current.home.get()).expect("this thread holds no core")
 }
 
-/// Held by a thread that starts the threads of a pool.
-pub(crate) struct Starting(());
+/// Held by a thread that starts the threads of a pool. The user's function that
+/// names them may start another pool meanwhile, so they form a chain.
+pub(crate) struct Starting(Box<Link>);
+
+struct Link {
+    pool: *const Pool,
+    outer: *const Link,
+}
 
 impl Starting {
     /// `None` if this thread is at it already.
-    pub(crate) fn new() -> Option<Self> {
-        current::with(|current| (!current.starting.replace(true)).then_some(Self(())))
+    pub(crate) fn new(pool: &Pool) -> Option<Self> {
+        if is_starting(pool) {
+            return None;
+        }
+        current::with(|current| {
+            let link = Box::new(Link { pool, outer: current.starting.get().cast() });
+            current.starting.set((&raw const *link).cast());
+            Some(Self(link))
+        })
     }
+}
+
+/// Whether this thread is starting the threads of `pool`.
+pub(crate) fn is_starting(pool: &Pool) -> bool {
+    let mut link = current::with(|current| current.starting.get()).cast::<Link>();
+    // SAFETY: links are boxed, and leave the chain before they are dropped.
+    while let Some(starting) = unsafe { link.as_ref() } {
+        if std::ptr::eq(starting.pool, pool) {
+            return true;
+        }
+        link = starting.outer;
+    }
+    false
 }
 
 impl Drop for Starting {
     fn drop(&mut self) {
-        current::with(|current| current.starting.set(false));
+        current::with(|current| current.starting.set(self.0.outer.cast()));
     }
 }
 

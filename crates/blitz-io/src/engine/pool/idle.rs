@@ -199,6 +199,15 @@ impl Idle {
         sleeping(self.counts.load(Relaxed)) as usize
     }
 
+    /// Nobody is marked or counted as asleep, and so many search.
+    #[cfg(test)]
+    pub(crate) fn assert_all_awake(&self, searchers: u64) {
+        // Relaxed: the threads have been joined.
+        let counts = self.counts.load(Relaxed);
+        assert_eq!((searching(counts), sleeping(counts)), (searchers, 0));
+        assert!(self.asleep.iter().all(|word| word.load(Relaxed) == 0), "a bit is left");
+    }
+
     /// Uncounts one sleeper and counts `gained`, if there is one and `allowed`.
     #[inline]
     fn reserve(&self, allowed: impl Fn(u64) -> bool, gained: u64) -> bool {

@@ -93,8 +93,13 @@ impl std::fmt::Debug for Pool {
 pub(crate) struct Refused<F> {
     future: F,
     pool: Arc<Pool>,
-    /// The threads could not be started; otherwise the pool is stopping.
-    error: Option<io::Error>,
+    why: Why,
+}
+
+enum Why {
+    /// Its threads wait for the first task, or could not be started.
+    NotStarted,
+    Stopping,
 }
 
 impl<F> Refused<F>
@@ -102,7 +107,8 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    /// Ends the future here: a task that was cancelled before it began.
+    /// Starts the pool and tries again, or ends the future here: a task that was
+    /// cancelled before it began. Users' code runs, and nothing is borrowed.
     ///
     /// # Panics
     /// If the threads could not be started, as `std::thread::spawn` does: there is
@@ -110,10 +116,17 @@ where
     #[cold]
     #[track_caller]
     pub(crate) fn end(self, spawned_at: &'static Location<'static>) -> JoinHandle<F::Output> {
-        if let Some(error) = self.error {
-            panic!("cannot start the runtime: {error}");
+        let Self { future, pool, why } = self;
+        if let Why::NotStarted = why {
+            if let Err(error) = pool.start() {
+                panic!("cannot start the runtime: {error}");
+            }
+            return match pool.spawn(future, spawned_at) {
+                Ok(handle) => handle,
+                Err(refused) => refused.end(spawned_at),
+            };
         }
-        let header = self.pool.make_ended(self.future, spawned_at);
+        let header = pool.make_ended(future, spawned_at);
         // SAFETY: a new task's join reference, of that output.
         unsafe { JoinHandle::new(header) }
     }
@@ -168,12 +181,13 @@ impl Pool {
         assert!(self.around.set(around).is_ok(), "a pool is surrounded once");
     }
 
-    /// Starts the threads, once; every later call answers as the first one did.
+    /// Starts the threads, once. A system that refuses one is asked once: every later
+    /// call answers as the first did.
     pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
         debug_assert!(self.config.threaded, "this pool has no threads of its own");
         if self.started.get().is_none() {
             // A function that names threads may spawn, and so come back here.
-            let Some(_starting) = current::Starting::new() else { return Ok(()) };
+            let Some(_starting) = current::Starting::new(self) else { return Ok(()) };
             let names = self.config.recipe.names(self.config.workers)?;
             self.started.get_or_init(|| self.start_threads(names));
         }
@@ -181,6 +195,13 @@ impl Pool {
             Some(Err(failure)) => Err(io::Error::new(failure.kind, failure.text.clone())),
             _ => Ok(()),
         }
+    }
+
+    /// Whether somebody must call `start` before a task can run. Not a thread that is
+    /// at it: its task waits in the intake.
+    fn must_start(&self) -> bool {
+        let started = matches!(self.started.get(), Some(Ok(())));
+        self.config.threaded && !started && !current::is_starting(self)
     }
 
     fn start_threads(self: &Arc<Self>, names: Vec<String>) -> Result<(), StartFailure> {
@@ -255,16 +276,13 @@ impl Pool {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        if self.config.threaded
-            && self.config.lazy
-            && let Err(error) = self.start()
-        {
-            return Err(Refused { future, pool: self.clone(), error: Some(error) });
+        if self.config.lazy && self.must_start() {
+            return Err(Refused { future, pool: self.clone(), why: Why::NotStarted });
         }
         let (task, header) = {
             let mut outside = lock(&self.outside[current::thread_number() % OUTSIDE_HOMES]);
             if outside.closed {
-                return Err(Refused { future, pool: self.clone(), error: None });
+                return Err(Refused { future, pool: self.clone(), why: Why::Stopping });
             }
             let home = *outside.home.get_or_insert_with(|| Home::new(self.clone()));
             // SAFETY: the lock is the right to hold; it is held until the end.

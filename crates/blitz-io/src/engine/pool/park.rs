@@ -1,7 +1,9 @@
 //! Sleeping: steps W1 to W4 of `idle`, without a time-out.
 //!
 //! # Checked by
-//! `a_stop_wakes_every_sleeper_whatever_producers_do`; weakened as `park_insists`.
+//! `a_stop_wakes_every_sleeper_whatever_producers_do`,
+//! `the_counts_are_right_after_sleeping`,
+//! `the_counts_are_right_after_searching_and_sleeping`; weakened as `park_insists`.
 
 use super::{Pool, current, idle::SelfWoken};
 use crate::engine::{
@@ -90,7 +92,9 @@ fn insist(pool: &Pool, index: usize) -> Woken {
 
 #[cfg(test)]
 mod tests {
-    use super::sleep;
+    use std::panic::Location;
+
+    use super::{Woken, sleep};
     use crate::engine::{
         pool::{Pool, stop::tests::config},
         prim::{Ordering::Release, model, thread},
@@ -121,5 +125,37 @@ mod tests {
             producer.join().unwrap();
             pool.stop();
         });
+    }
+
+    /// Two of three workers sleep, a task comes from outside, then a stop: whoever
+    /// woke for work is counted as searching, and nobody else is counted at all.
+    fn books_balance(searching_first: bool) {
+        let pool = Pool::new(config(3, true));
+        let worker = |index: usize| {
+            let pool = pool.clone();
+            move || {
+                let was_searching = searching_first && pool.idle.start_searching();
+                u64::from(sleep(&pool, index, was_searching, || false) == Woken::ForWork)
+            }
+        };
+        let (one, two) = (thread::spawn(worker(0)), thread::spawn(worker(1)));
+        let at = Location::caller();
+        drop(pool.spawn(async {}, at).unwrap_or_else(|refused| refused.end(at)));
+        // Release: as in `stop`.
+        pool.stopping.store(true, Release);
+        pool.remotes.iter().for_each(|remote| remote.parker.unpark());
+        let woken_for_work = one.join().unwrap() + two.join().unwrap();
+        pool.idle.assert_all_awake(woken_for_work);
+        pool.stop();
+    }
+
+    #[test]
+    fn the_counts_are_right_after_sleeping() {
+        model(|| books_balance(false));
+    }
+
+    #[test]
+    fn the_counts_are_right_after_searching_and_sleeping() {
+        model(|| books_balance(true));
     }
 }

@@ -36,6 +36,17 @@ pub(crate) struct Life<B, A> {
     pub(crate) after: A,
 }
 
+/// The last act of a thread, also if a bug of ours unwinds it.
+struct Last<A: FnOnce()>(Option<A>);
+
+impl<A: FnOnce()> Drop for Last<A> {
+    fn drop(&mut self) {
+        if let Some(act) = self.0.take() {
+            act();
+        }
+    }
+}
+
 impl Recipe {
     /// Names for `count` threads, as the user's function gives them.
     pub(crate) fn names(&self, count: usize) -> io::Result<Vec<String>> {
@@ -70,6 +81,7 @@ impl Recipe {
         let (on_start, on_stop) = (self.on_start.clone(), self.on_stop.clone());
         let thread = builder.spawn(move || {
             let Life { body, after } = life;
+            let _last = Last(Some(after));
             let mut body = Some(body);
             let mut whole = || {
                 run_hook(on_start.as_ref());
@@ -80,7 +92,6 @@ impl Recipe {
                 Some(around) => around(&mut whole),
                 None => whole(),
             }
-            after();
         })?;
         Ok(Started(thread))
     }

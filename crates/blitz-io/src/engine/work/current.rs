@@ -34,8 +34,8 @@ pub(crate) struct Current {
     pub(crate) entered: Cell<*const ()>,
     /// How many enter guards are alive: they must go in order.
     pub(crate) depth: Cell<usize>,
-    /// Whether this thread is starting the threads of a pool.
-    pub(crate) starting: Cell<bool>,
+    /// The pools whose threads this thread is starting (`pool` knows the type).
+    pub(crate) starting: Cell<*const ()>,
     /// Whether this thread is blocked inside `block_on`, or runs tasks.
     pub(crate) blocking: Cell<Blocking>,
 }
@@ -61,7 +61,7 @@ impl Current {
             index: Cell::new(0),
             entered: Cell::new(std::ptr::null()),
             depth: Cell::new(0),
-            starting: Cell::new(false),
+            starting: Cell::new(std::ptr::null()),
             blocking: Cell::new(Blocking::Allowed),
         }
     }

@@ -242,8 +242,10 @@ impl Home {
 
     /// Whether so many cells wait that the holder should look.
     pub(crate) fn is_worth_a_sweep(&self) -> bool {
-        // Relaxed: ordered by the token that calls the holder.
+        // Relaxed: ordered by the token that calls the holder. The count alone is not
+        // enough: cells that came while it was reset were taken and stay counted.
         self.arrivals.waiting.load(Relaxed) >= WAITING
+            && !self.arrivals.returned.load(Relaxed).is_null()
     }
 
     /// C1: refuses new tasks from now on.
@@ -366,36 +368,36 @@ impl Home {
     ) {
         // SAFETY: the cells keep the home alive until they are pushed.
         let this = unsafe { home.as_ref() };
+        // Relaxed: only a count; it must come first, since the home may be gone after
+        // the exchange.
+        let waiting = this.arrivals.waiting.fetch_add(count, Relaxed) + count;
+        let crossed = waiting / WAITING != (waiting - count) / WAITING;
+        // The runtime is kept by this clone, not by the home.
+        let schedule = crossed.then(|| this.schedule.clone());
         // Relaxed: a guess; and once CLOSED it stays so.
         let mut top = this.arrivals.returned.load(Relaxed);
         loop {
             if top == CLOSED.as_ptr() {
+                discard(schedule);
                 // SAFETY: 1.
                 return unsafe { free_late(home, first, count) };
             }
             // SAFETY: 1.: the link is ours until the exchange succeeds.
             unsafe { last.as_ref().link.set(NonNull::new(top)) };
-            // Relaxed: only a count; it must come first, since the home may be
-            // gone after the exchange.
-            let waiting = this.arrivals.waiting.fetch_add(count, Relaxed) + count;
-            let crossed = waiting / WAITING != (waiting - count) / WAITING;
-            // The runtime is kept by this clone, not by the home.
-            let schedule = crossed.then(|| this.schedule.clone());
             let order = if weakened!("give_back_publishes") { Relaxed } else { Release };
             // Release: the cells' contents go with them. Pairs with the Acquire in
             // `take_returned` and the AcqRel in `close`. Acquire on failure: CLOSED
             // publishes `left`. Pairs with the AcqRel in `close`.
-            match this.arrivals.returned.compare_exchange_weak(top, first.as_ptr(), order, Acquire)
-            {
-                Ok(_) => {
-                    if let Some(schedule) = schedule {
-                        schedule.cells_wait(home);
-                        discard(schedule);
-                    }
-                    return;
-                }
+            let pushed =
+                this.arrivals.returned.compare_exchange_weak(top, first.as_ptr(), order, Acquire);
+            match pushed {
+                Ok(_) => break,
                 Err(seen) => top = seen,
             }
+        }
+        if let Some(schedule) = schedule {
+            schedule.cells_wait(home);
+            discard(schedule);
         }
     }
 }
