@@ -15,6 +15,7 @@ use super::{
 use crate::engine::{
     pool::{Config, Pool, drive::NoBlocking},
     threads::{Around, Hook, Recipe},
+    work::task::hooks::{Hooks, TaskMeta},
 };
 
 /// Polls in a worker's tick, after which it looks after everything else: the
@@ -47,6 +48,7 @@ pub struct Builder {
     recipe: Recipe,
     on_park: Option<Hook>,
     on_unpark: Option<Hook>,
+    hooks: Hooks,
     max_blocking_threads: usize,
     keep_alive: Option<Duration>,
     intake_interval: Option<u32>,
@@ -95,6 +97,7 @@ impl Builder {
             recipe: Recipe { name, stack_size: None, on_start: None, on_stop: None },
             on_park: None,
             on_unpark: None,
+            hooks: Hooks::default(),
             max_blocking_threads: 512,
             keep_alive: None,
             intake_interval: None,
@@ -368,6 +371,124 @@ impl Builder {
         self
     }
 
+    /// Executes function `f` when a task is spawned, before its first poll.
+    ///
+    /// It runs on the thread that does it, inside the runtime; it should be short, and
+    /// must not block. A panic in it is reported and ends there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::{Arc, atomic::{AtomicUsize, Ordering}};
+    ///
+    /// let calls = Arc::new(AtomicUsize::new(0));
+    /// let counted = calls.clone();
+    /// let rt = blitz_io::runtime::Builder::new_current_thread()
+    ///     .on_task_spawn(move |_| {
+    ///         counted.fetch_add(1, Ordering::Relaxed);
+    ///     })
+    ///     .build()?;
+    /// rt.block_on(async { blitz_io::spawn(async {}).await.unwrap() });
+    /// assert_eq!(calls.load(Ordering::Relaxed), 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn on_task_spawn<F>(&mut self, f: F) -> &mut Self
+    where
+        F: Fn(&TaskMeta<'_>) + Send + Sync + 'static,
+    {
+        self.hooks.on_spawn = Some(Arc::new(f));
+        self
+    }
+
+    /// Executes function `f` before each poll of a task.
+    ///
+    /// It runs on the thread that does it, inside the runtime; it should be short, and
+    /// must not block. A panic in it is reported and ends there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::{Arc, atomic::{AtomicUsize, Ordering}};
+    ///
+    /// let calls = Arc::new(AtomicUsize::new(0));
+    /// let counted = calls.clone();
+    /// let rt = blitz_io::runtime::Builder::new_current_thread()
+    ///     .on_before_task_poll(move |_| {
+    ///         counted.fetch_add(1, Ordering::Relaxed);
+    ///     })
+    ///     .build()?;
+    /// rt.block_on(async { blitz_io::spawn(async {}).await.unwrap() });
+    /// assert_eq!(calls.load(Ordering::Relaxed), 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn on_before_task_poll<F>(&mut self, f: F) -> &mut Self
+    where
+        F: Fn(&TaskMeta<'_>) + Send + Sync + 'static,
+    {
+        self.hooks.before_poll = Some(Arc::new(f));
+        self
+    }
+
+    /// Executes function `f` after each poll of a task.
+    ///
+    /// It runs on the thread that does it, inside the runtime; it should be short, and
+    /// must not block. A panic in it is reported and ends there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::{Arc, atomic::{AtomicUsize, Ordering}};
+    ///
+    /// let calls = Arc::new(AtomicUsize::new(0));
+    /// let counted = calls.clone();
+    /// let rt = blitz_io::runtime::Builder::new_current_thread()
+    ///     .on_after_task_poll(move |_| {
+    ///         counted.fetch_add(1, Ordering::Relaxed);
+    ///     })
+    ///     .build()?;
+    /// rt.block_on(async { blitz_io::spawn(async {}).await.unwrap() });
+    /// assert_eq!(calls.load(Ordering::Relaxed), 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn on_after_task_poll<F>(&mut self, f: F) -> &mut Self
+    where
+        F: Fn(&TaskMeta<'_>) + Send + Sync + 'static,
+    {
+        self.hooks.after_poll = Some(Arc::new(f));
+        self
+    }
+
+    /// Executes function `f` when a task has ended.
+    ///
+    /// It runs on the thread that does it, inside the runtime; it should be short, and
+    /// must not block. A panic in it is reported and ends there. The task has completed,
+    /// panicked or been cancelled, and its future was dropped; its `JoinHandle` is not
+    /// told yet.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::{Arc, atomic::{AtomicUsize, Ordering}};
+    ///
+    /// let calls = Arc::new(AtomicUsize::new(0));
+    /// let counted = calls.clone();
+    /// let rt = blitz_io::runtime::Builder::new_current_thread()
+    ///     .on_task_terminate(move |_| {
+    ///         counted.fetch_add(1, Ordering::Relaxed);
+    ///     })
+    ///     .build()?;
+    /// rt.block_on(async { blitz_io::spawn(async {}).await.unwrap() });
+    /// assert_eq!(calls.load(Ordering::Relaxed), 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn on_task_terminate<F>(&mut self, f: F) -> &mut Self
+    where
+        F: Fn(&TaskMeta<'_>) + Send + Sync + 'static,
+    {
+        self.hooks.on_terminate = Some(Arc::new(f));
+        self
+    }
+
     /// Sets the number of polls after which a worker looks into the intake first,
     /// the queue of what comes from outside.
     ///
@@ -505,6 +626,7 @@ impl Builder {
             recipe: self.recipe.clone(),
             on_park: self.on_park.clone(),
             on_unpark: self.on_unpark.clone(),
+            hooks: (!self.hooks.is_empty()).then(|| Arc::new(self.hooks.clone())),
         });
         let inner =
             Arc::new(Inner { pool, flavor: self.flavor, id: Id::next(), name: self.name.clone() });

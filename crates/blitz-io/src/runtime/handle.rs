@@ -13,9 +13,12 @@ use super::{
     context::{self, EnterGuard, Entered, TryCurrentError},
 };
 use crate::{
-    engine::pool::{
-        Pool,
-        drive::{self, NoBlocking},
+    engine::{
+        pool::{
+            Pool,
+            drive::{self, NoBlocking},
+        },
+        work::task::{cell::Label, extra::Extra},
     },
     task::{JoinHandle, is_large},
 };
@@ -192,25 +195,22 @@ impl Handle {
     {
         let spawned_at = Location::caller();
         if is_large::<F>() {
-            return self.spawn_sized(Box::pin(future), spawned_at);
+            return self.spawn_labelled(Box::pin(future), Label::at(spawned_at));
         }
-        self.spawn_sized(future, spawned_at)
+        self.spawn_labelled(future, Label::at(spawned_at))
     }
 
     #[track_caller]
     #[inline]
-    fn spawn_sized<F>(
-        &self,
-        future: F,
-        spawned_at: &'static Location<'static>,
-    ) -> JoinHandle<F::Output>
+    pub(crate) fn spawn_labelled<F, X>(&self, future: F, label: Label<X>) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
+        X: Extra,
     {
-        match self.inner.pool.spawn(future, spawned_at) {
+        match self.inner.pool.spawn(future, label) {
             Ok(handle) => handle,
-            Err(refused) => refused.end(spawned_at),
+            Err(refused) => refused.end(),
         }
     }
 

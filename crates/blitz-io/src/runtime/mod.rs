@@ -46,6 +46,7 @@ pub use self::{
     metrics::RuntimeMetrics,
     runtime::Runtime,
 };
+pub use crate::engine::work::task::hooks::TaskMeta;
 
 /// Returns the index of the worker that the calling code runs on, if it runs on one.
 ///

@@ -20,12 +20,14 @@
 //! # });
 //! ```
 
+mod builder;
 mod spawn;
 mod yield_now;
 
 pub(crate) use self::spawn::is_large;
 
 pub use self::{
+    builder::Builder,
     spawn::{id, spawn, try_id},
     yield_now::yield_now,
 };

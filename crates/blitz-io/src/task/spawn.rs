@@ -3,7 +3,10 @@
 use std::{future::Future, panic::Location};
 
 use super::{Id, JoinHandle};
-use crate::{engine::work::current, runtime::context};
+use crate::{
+    engine::work::{current, task::cell::Label},
+    runtime::context,
+};
 
 /// Spawns a new asynchronous task, returning a [`JoinHandle`] for it.
 ///
@@ -54,9 +57,9 @@ where
 {
     // Dropping the future may leave the runtime's context and end the runtime, so
     // nothing of it is borrowed where that can happen.
-    match context::with_current(|inner| inner.pool.spawn(future, spawned_at)) {
+    match context::with_current(|inner| inner.pool.spawn(future, Label::at(spawned_at))) {
         Ok(Ok(handle)) => handle,
-        Ok(Err(refused)) => refused.end(spawned_at),
+        Ok(Err(refused)) => refused.end(),
         Err(error) => panic!("{error}"),
     }
 }

@@ -9,7 +9,7 @@
 //! is woken, [`park`] sleeps, [`stop`] ends it all. [`current`] is how code inside
 //! a poll reaches the core of its thread; [`counters`] is what they count.
 
-use std::{future::Future, io, panic::Location, ptr::NonNull, sync::Arc};
+use std::{future::Future, io, ptr::NonNull, sync::Arc};
 
 use self::{
     core::{Core, Remote},
@@ -21,9 +21,11 @@ use super::{
     queue::inject::Inject,
     threads::{Around, Hook, Life, Recipe, Started},
     work::task::{
-        cell::{Header, Task},
+        cell::{Header, Label, Task},
+        extra::Extra,
         handle::JoinHandle,
         home::{Home, Origin, Schedule},
+        hooks::{self, Hooks},
     },
 };
 
@@ -59,6 +61,7 @@ pub(crate) struct Config {
     pub(crate) recipe: Recipe,
     pub(crate) on_park: Option<Hook>,
     pub(crate) on_unpark: Option<Hook>,
+    pub(crate) hooks: Option<Arc<Hooks>>,
 }
 
 /// What all threads of a pool share.
@@ -90,8 +93,9 @@ impl std::fmt::Debug for Pool {
 }
 
 /// A future that could not be spawned.
-pub(crate) struct Refused<F> {
+pub(crate) struct Refused<F, X = ()> {
     future: F,
+    label: Label<X>,
     pool: Arc<Pool>,
     why: Why,
 }
@@ -102,10 +106,11 @@ enum Why {
     Stopping,
 }
 
-impl<F> Refused<F>
+impl<F, X> Refused<F, X>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
+    X: Extra,
 {
     /// Starts the pool and tries again, or ends the future here: a task that was
     /// cancelled before it began. Users' code runs, and nothing is borrowed.
@@ -115,18 +120,18 @@ where
     /// nobody to run it.
     #[cold]
     #[track_caller]
-    pub(crate) fn end(self, spawned_at: &'static Location<'static>) -> JoinHandle<F::Output> {
-        let Self { future, pool, why } = self;
+    pub(crate) fn end(self) -> JoinHandle<F::Output> {
+        let Self { future, label, pool, why } = self;
         if let Why::NotStarted = why {
             if let Err(error) = pool.start() {
                 panic!("cannot start the runtime: {error}");
             }
-            return match pool.spawn(future, spawned_at) {
+            return match pool.spawn(future, label) {
                 Ok(handle) => handle,
-                Err(refused) => refused.end(spawned_at),
+                Err(refused) => refused.end(),
             };
         }
-        let header = pool.make_ended(future, spawned_at);
+        let header = pool.make_ended(future, label);
         // SAFETY: a new task's join reference, of that output.
         unsafe { JoinHandle::new(header) }
     }
@@ -245,20 +250,27 @@ impl Pool {
     /// something that dropping the future would end. Nor is the pool's count of
     /// references touched: it is on a line that every worker reads.
     #[inline]
-    pub(crate) fn spawn<F>(
+    pub(crate) fn spawn<F, X>(
         self: &Arc<Self>,
         future: F,
-        spawned_at: &'static Location<'static>,
-    ) -> Result<JoinHandle<F::Output>, Refused<F>>
+        label: Label<X>,
+    ) -> Result<JoinHandle<F::Output>, Refused<F, X>>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
+        X: Extra,
     {
         if !current::holds_core_of(self) {
-            return self.spawn_outside(future, spawned_at);
+            return self.spawn_outside(future, label);
         }
         // SAFETY: this thread holds the core, and so its home.
-        let (task, header) = unsafe { Home::spawn(current::home(), future, spawned_at) };
+        let (task, header) = unsafe { Home::spawn(current::home(), future, label) };
+        if self.config.hooks.is_some() {
+            current::with_core(|core| core.counters().spawned.add(1));
+            self.clone().place_hooked(task);
+            // SAFETY: a new task's join reference, of that output.
+            return Ok(unsafe { JoinHandle::new(header) });
+        }
         current::with_core(|core| {
             core.counters().spawned.add(1);
             core.place(task, Origin::Spawned);
@@ -267,49 +279,63 @@ impl Pool {
         Ok(unsafe { JoinHandle::new(header) })
     }
 
-    fn spawn_outside<F>(
+    fn spawn_outside<F, X>(
         self: &Arc<Self>,
         future: F,
-        spawned_at: &'static Location<'static>,
-    ) -> Result<JoinHandle<F::Output>, Refused<F>>
+        label: Label<X>,
+    ) -> Result<JoinHandle<F::Output>, Refused<F, X>>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
+        X: Extra,
     {
         if self.config.lazy && self.must_start() {
-            return Err(Refused { future, pool: self.clone(), why: Why::NotStarted });
+            return Err(Refused { future, label, pool: self.clone(), why: Why::NotStarted });
         }
         let (task, header) = {
             let mut outside = lock(&self.outside[current::thread_number() % OUTSIDE_HOMES]);
             if outside.closed {
-                return Err(Refused { future, pool: self.clone(), why: Why::Stopping });
+                return Err(Refused { future, label, pool: self.clone(), why: Why::Stopping });
             }
             let home = *outside.home.get_or_insert_with(|| Home::new(self.clone()));
             // SAFETY: the lock is the right to hold; it is held until the end.
-            unsafe { Home::spawn(home, future, spawned_at) }
+            unsafe { Home::spawn(home, future, label) }
         };
         self.outside_counters.spawn();
-        self.place_outside(task);
+        if self.config.hooks.is_some() {
+            self.clone().place_hooked(task);
+        } else {
+            self.place_outside(task);
+        }
         // SAFETY: a new task's join reference, of that output.
         Ok(unsafe { JoinHandle::new(header) })
     }
 
+    /// Tells the hook of a new task and then places it. A user's code runs: nothing
+    /// but this pool is borrowed, and who holds a core is asked again.
+    #[cold]
+    fn place_hooked(self: Arc<Self>, task: Task) {
+        let header = task.into_header();
+        let hook = self.config.hooks.as_ref().and_then(|hooks| hooks.on_spawn.as_ref());
+        // SAFETY: the entry, which is ours, keeps it.
+        unsafe { hooks::call(hook, header) };
+        // SAFETY: `into_header` gave the entry to us, and we place it once.
+        self.place(unsafe { Task::new(header) }, Origin::Spawned);
+    }
+
     /// A task that was cancelled before its first poll, in a home of its own.
     #[cold]
-    fn make_ended<F>(
-        self: &Arc<Self>,
-        future: F,
-        spawned_at: &'static Location<'static>,
-    ) -> NonNull<Header>
+    fn make_ended<F, X>(self: &Arc<Self>, future: F, label: Label<X>) -> NonNull<Header>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
+        X: Extra,
     {
         let home = Home::new(self.clone());
         // SAFETY: we made the home, and hold it until it is closed; the task keeps
         // its memory until the `JoinHandle` is gone. Dropping the entry cancels.
         unsafe {
-            let (task, header) = Home::spawn(home, future, spawned_at);
+            let (task, header) = Home::spawn(home, future, label);
             home.as_ref().refuse();
             drop(task);
             while home.as_ref().next_to_stop().is_some() {}
@@ -341,5 +367,9 @@ impl Schedule for Pool {
 
     fn cells_wait(&self, home: NonNull<Home>) {
         self.sweep_for(home);
+    }
+
+    fn hooks(&self) -> Option<Arc<Hooks>> {
+        self.config.hooks.clone()
     }
 }

@@ -98,6 +98,7 @@ mod tests {
     use crate::engine::{
         pool::{Pool, stop::tests::config},
         prim::{Ordering::Release, model, thread},
+        work::task::cell::Label,
     };
 
     /// Two workers that sleep, a stop, and a producer that reserves meanwhile.
@@ -140,7 +141,7 @@ mod tests {
         };
         let (one, two) = (thread::spawn(worker(0)), thread::spawn(worker(1)));
         let at = Location::caller();
-        drop(pool.spawn(async {}, at).unwrap_or_else(|refused| refused.end(at)));
+        drop(pool.spawn(async {}, Label::at(at)).unwrap_or_else(|refused| refused.end()));
         // Release: as in `stop`.
         pool.stopping.store(true, Release);
         pool.remotes.iter().for_each(|remote| remote.parker.unpark());

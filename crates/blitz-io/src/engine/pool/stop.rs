@@ -207,6 +207,7 @@ pub(super) mod tests {
         pool::{Config, Pool},
         prim::{Arc, model, thread},
         threads::Recipe,
+        work::task::cell::Label,
     };
 
     /// A pool that no thread works for.
@@ -227,6 +228,7 @@ pub(super) mod tests {
             recipe,
             on_park: None,
             on_unpark: None,
+            hooks: None,
         }
     }
 
@@ -243,7 +245,7 @@ pub(super) mod tests {
                         std::future::pending::<()>().await;
                     };
                     let at = Location::caller();
-                    drop(pool.spawn(task, at).unwrap_or_else(|refused| refused.end(at)));
+                    drop(pool.spawn(task, Label::at(at)).unwrap_or_else(|refused| refused.end()));
                 }
             });
             pool.stop();

@@ -1,9 +1,11 @@
 //! The memory of one task, and how code that does not know its type reaches it.
 //!
 //! ```text
-//! Cell<F>: | Header: state, vtable, link, home, links, id, place, join waker | stage: F, then its output |
-//!            ^ every pointer to a task points here
+//! Cell<F, X>: | Header: state, vtable, link, home, links, id, place, join waker | X | stage: F, then its output |
+//!              ^ every pointer to a task points here
 //! ```
+//! `X` is what some tasks carry besides ([`super::extra`]): nothing, for most.
+//!
 //! The header is 80 bytes, and cells are aligned to 16 at most unless the future
 //! asks for more: a parked task is its future plus 88 bytes, and the allocator's
 //! ordinary path serves it. Half of a spawn elsewhere is the price of
@@ -21,7 +23,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use super::{budget::Budget, error::JoinError, home::Home, state::State};
+use super::{budget::Budget, error::JoinError, extra::Extra, home::Home, state::State};
 use crate::engine::{
     prim::{UnsafeCell, discard},
     queue::{
@@ -97,14 +99,32 @@ pub(crate) struct Vtable {
     /// 1. As `drop_output`. 2. The pointer is to a `Poll<Result<T, JoinError>>`
     ///    of the task's own `T`.
     read_output: unsafe fn(NonNull<Header>, *mut ()),
+    /// # Safety
+    /// 1. The cell is alive, as long as the name is used.
+    name: unsafe fn(NonNull<Header>) -> Option<NonNull<str>>,
+    /// Drops what the task carries besides, if that has to be dropped.
+    ///
+    /// # Safety
+    /// 1. The cell is the caller's alone, and `X` is not used again.
+    drop_extra: Option<unsafe fn(NonNull<Header>)>,
+    /// The name of the future's type.
+    #[allow(dead_code, reason = "dumps show it")]
+    pub(crate) type_name: fn() -> &'static str,
     /// The memory's size and alignment.
     pub(crate) layout: Layout,
 }
 
+/// The part of a cell that does not depend on the future.
+#[repr(C)]
+pub(crate) struct Front<X> {
+    header: Header,
+    extra: X,
+}
+
 /// A task's memory.
 #[repr(C)]
-pub(crate) struct Cell<F: Future> {
-    header: Header,
+pub(crate) struct Cell<F: Future, X = ()> {
+    front: Front<X>,
     stage: UnsafeCell<Stage<F>>,
 }
 
@@ -114,29 +134,50 @@ enum Stage<F: Future> {
     Consumed,
 }
 
-/// What a cell is made from, besides the future.
-pub(crate) struct Birth {
-    pub(crate) home: NonNull<Home>,
-    pub(crate) id: Id,
+/// What a spawner says of a task, besides its future.
+pub(crate) struct Label<X = ()> {
     pub(crate) spawned_at: &'static Location<'static>,
+    pub(crate) extra: X,
 }
 
-impl<F: Future> Cell<F> {
+impl Label {
+    /// What is said of most: where they were spawned.
+    #[inline]
+    pub(crate) fn at(spawned_at: &'static Location<'static>) -> Self {
+        Self { spawned_at, extra: () }
+    }
+}
+
+/// What a cell is made from, besides the future.
+pub(crate) struct Birth<X> {
+    pub(crate) home: NonNull<Home>,
+    pub(crate) id: Id,
+    pub(crate) label: Label<X>,
+}
+
+impl<F: Future, X: Extra> Cell<F, X> {
     const VTABLE: Vtable = Vtable {
-        poll: poll::<F>,
-        cancel: cancel::<F>,
-        drop_output: drop_output::<F>,
-        read_output: read_output::<F>,
-        layout: Layout::new::<Cell<F>>(),
+        poll: poll::<F, X>,
+        cancel: cancel::<F, X>,
+        drop_output: drop_output::<F, X>,
+        read_output: read_output::<F, X>,
+        name: name::<X>,
+        drop_extra: if std::mem::needs_drop::<X>() { Some(drop_extra::<X>) } else { None },
+        type_name: std::any::type_name::<F>,
+        layout: Layout::new::<Cell<F, X>>(),
     };
 
     /// Makes a task in `memory`.
     ///
     /// # Safety
-    /// 1. `memory` is the caller's alone, and fits a `Cell<F>`.
+    /// 1. `memory` is the caller's alone, and fits a `Cell<F, X>`.
     #[inline]
-    pub(crate) unsafe fn create(memory: NonNull<u8>, future: F, birth: Birth) -> NonNull<Header> {
-        let cell = memory.cast::<Cell<F>>();
+    pub(crate) unsafe fn create(
+        memory: NonNull<u8>,
+        future: F,
+        birth: Birth<X>,
+    ) -> NonNull<Header> {
+        let cell = memory.cast::<Cell<F, X>>();
         let header = Header {
             state: State::at_spawn(),
             vtable: &Self::VTABLE,
@@ -144,32 +185,33 @@ impl<F: Future> Cell<F> {
             home: birth.home,
             links: Links::new(),
             id: birth.id,
-            spawned_at: birth.spawned_at,
+            spawned_at: birth.label.spawned_at,
             join_waker: UnsafeCell::new(None),
         };
+        let front = Front { header, extra: birth.label.extra };
         // SAFETY: by obligation 1.
-        unsafe { cell.write(Cell { header, stage: UnsafeCell::new(Stage::Future(future)) }) };
+        unsafe { cell.write(Cell { front, stage: UnsafeCell::new(Stage::Future(future)) }) };
         cell.cast()
     }
 
     /// # Safety
-    /// 1. `header` is that of a `Cell<F>`. 2. The stage is the caller's, and `f`
+    /// 1. `header` is that of a `Cell<F, X>`. 2. The stage is the caller's, and `f`
     ///    does not reach it a second time.
     #[inline(always)]
     unsafe fn stage<R>(header: NonNull<Header>, f: impl FnOnce(&mut Stage<F>) -> R) -> R {
         // SAFETY: 1.: the header is the first field of a `repr(C)` cell.
-        let cell = unsafe { header.cast::<Cell<F>>().as_ref() };
+        let cell = unsafe { header.cast::<Cell<F, X>>().as_ref() };
         // SAFETY: 2.: nobody else has a reference.
         cell.stage.with_mut(|stage| f(unsafe { &mut *stage }))
     }
 }
 
 /// # Safety
-/// 1. As [`Vtable::poll`], of a `Cell<F>`.
-unsafe fn poll<F: Future>(header: NonNull<Header>, cx: &mut Context<'_>) -> Poll<()> {
-    // SAFETY: 1. the vtable belongs to a `Cell<F>`. 2. We run the task.
+/// 1. As [`Vtable::poll`], of a `Cell<F, X>`.
+unsafe fn poll<F: Future, X: Extra>(header: NonNull<Header>, cx: &mut Context<'_>) -> Poll<()> {
+    // SAFETY: 1. the vtable belongs to a `Cell<F, X>`. 2. We run the task.
     let polled = unsafe {
-        Cell::<F>::stage(header, |stage| {
+        Cell::<F, X>::stage(header, |stage| {
             let Stage::Future(future) = stage else { unreachable!("polled after completion") };
             // The future stays where it is until it is dropped in place.
             let future = Pin::new_unchecked(future);
@@ -183,27 +225,30 @@ unsafe fn poll<F: Future>(header: NonNull<Header>, cx: &mut Context<'_>) -> Poll
         Err(payload) => Err(JoinError::panicked(unsafe { header.as_ref() }.id, payload)),
     };
     // SAFETY: 1. as above. 2. We run the task, and the first use has ended.
-    unsafe { finish::<F>(header, output) };
+    unsafe { finish::<F, X>(header, output) };
     Poll::Ready(())
 }
 
 /// # Safety
-/// 1. As [`Vtable::cancel`], of a `Cell<F>`.
-unsafe fn cancel<F: Future>(header: NonNull<Header>) {
+/// 1. As [`Vtable::cancel`], of a `Cell<F, X>`.
+unsafe fn cancel<F: Future, X: Extra>(header: NonNull<Header>) {
     // SAFETY: we run the task.
     let error = JoinError::cancelled(unsafe { header.as_ref() }.id);
     // SAFETY: 1. as the caller. 2. We run the task.
-    unsafe { finish::<F>(header, Err(error)) };
+    unsafe { finish::<F, X>(header, Err(error)) };
 }
 
 /// Drops the future and stores the output; a panic of that drop replaces it.
 ///
 /// # Safety
-/// 1. `header` is that of a `Cell<F>`. 2. The caller runs the task.
-unsafe fn finish<F: Future>(header: NonNull<Header>, output: Result<F::Output, JoinError>) {
+/// 1. `header` is that of a `Cell<F, X>`. 2. The caller runs the task.
+unsafe fn finish<F: Future, X: Extra>(
+    header: NonNull<Header>,
+    output: Result<F::Output, JoinError>,
+) {
     // SAFETY: 1. and 2. are the caller's. Replacing the stage drops the future
     // in place, as pinning demands.
-    let dropped = unsafe { drop_stage::<F>(header) };
+    let dropped = unsafe { drop_stage::<F, X>(header) };
     let output = match dropped {
         Err(payload) => {
             // What was computed goes too; its own panic must not escape either.
@@ -215,16 +260,18 @@ unsafe fn finish<F: Future>(header: NonNull<Header>, output: Result<F::Output, J
         Ok(()) => output,
     };
     // SAFETY: 1. and 2. are the caller's; the first use has ended.
-    unsafe { Cell::<F>::stage(header, |stage| *stage = Stage::Output(output)) };
+    unsafe { Cell::<F, X>::stage(header, |stage| *stage = Stage::Output(output)) };
 }
 
 /// # Safety
-/// 1. `header` is that of a `Cell<F>`. 2. The stage is the caller's.
-unsafe fn drop_stage<F: Future>(header: NonNull<Header>) -> Result<(), Box<dyn Any + Send>> {
+/// 1. `header` is that of a `Cell<F, X>`. 2. The stage is the caller's.
+unsafe fn drop_stage<F: Future, X: Extra>(
+    header: NonNull<Header>,
+) -> Result<(), Box<dyn Any + Send>> {
     // SAFETY: 1. and 2. are the caller's. The stage is marked consumed even if
     // the drop panics, so that nothing is dropped twice.
     unsafe {
-        Cell::<F>::stage(header, |stage| {
+        Cell::<F, X>::stage(header, |stage| {
             struct Consume<'a, F: Future>(&'a mut Stage<F>);
             impl<F: Future> Drop for Consume<'_, F> {
                 fn drop(&mut self) {
@@ -243,26 +290,73 @@ unsafe fn drop_stage<F: Future>(header: NonNull<Header>) -> Result<(), Box<dyn A
 }
 
 /// # Safety
-/// 1. As [`Vtable::drop_output`], of a `Cell<F>`.
-unsafe fn drop_output<F: Future>(header: NonNull<Header>) {
-    // SAFETY: 1. the vtable belongs to a `Cell<F>`. 2. The caller's obligation.
-    if let Err(payload) = unsafe { drop_stage::<F>(header) } {
+/// 1. As [`Vtable::drop_output`], of a `Cell<F, X>`.
+unsafe fn drop_output<F: Future, X: Extra>(header: NonNull<Header>) {
+    // SAFETY: 1. the vtable belongs to a `Cell<F, X>`. 2. The caller's obligation.
+    if let Err(payload) = unsafe { drop_stage::<F, X>(header) } {
         discard(payload);
     }
 }
 
 /// # Safety
-/// 1. As [`Vtable::read_output`], of a `Cell<F>`.
-unsafe fn read_output<F: Future>(header: NonNull<Header>, target: *mut ()) {
-    // SAFETY: 1. the vtable belongs to a `Cell<F>`. 2. The caller's obligation.
+/// 1. As [`Vtable::read_output`], of a `Cell<F, X>`.
+unsafe fn read_output<F: Future, X: Extra>(header: NonNull<Header>, target: *mut ()) {
+    // SAFETY: 1. the vtable belongs to a `Cell<F, X>`. 2. The caller's obligation.
     let stage =
-        unsafe { Cell::<F>::stage(header, |stage| std::mem::replace(stage, Stage::Consumed)) };
+        unsafe { Cell::<F, X>::stage(header, |stage| std::mem::replace(stage, Stage::Consumed)) };
     let Stage::Output(output) = stage else { panic!("`JoinHandle` polled after completion") };
     // SAFETY: obligation 2 of `Vtable::read_output`.
     unsafe { *target.cast::<Poll<Result<F::Output, JoinError>>>() = Poll::Ready(output) };
 }
 
+/// # Safety
+/// 1. As [`Vtable::name`], of a cell with an `X`.
+unsafe fn name<X: Extra>(header: NonNull<Header>) -> Option<NonNull<str>> {
+    // SAFETY: 1.
+    unsafe { Header::extra::<X>(header) }.name().map(NonNull::from)
+}
+
+/// # Safety
+/// 1. As [`Vtable::drop_extra`], of a cell with an `X`.
+unsafe fn drop_extra<X>(header: NonNull<Header>) {
+    // SAFETY: 1.
+    unsafe { std::ptr::drop_in_place(&raw mut (*header.cast::<Front<X>>().as_ptr()).extra) };
+}
+
 impl Header {
+    /// What the task carries besides its future.
+    ///
+    /// # Safety
+    /// 1. The task's cell was made with an `X`. 2. It is alive during `'a`.
+    #[inline]
+    pub(crate) unsafe fn extra<'a, X: Extra>(task: NonNull<Header>) -> &'a X {
+        // SAFETY: 1.: the header is the first field of a `repr(C)` front. 2.
+        unsafe { &task.cast::<Front<X>>().as_ref().extra }
+    }
+
+    /// The name that the spawner gave it.
+    ///
+    /// # Safety
+    /// 1. The cell is alive during `'a`.
+    pub(crate) unsafe fn name<'a>(task: NonNull<Header>) -> Option<&'a str> {
+        // SAFETY: 1.
+        unsafe { (task.as_ref().vtable.name)(task).map(|name| name.as_ref()) }
+    }
+
+    /// Drops what the task carries besides; its memory goes next. Users' code may run:
+    /// an allocator.
+    ///
+    /// # Safety
+    /// 1. The cell is the caller's alone, and this is called once.
+    #[inline]
+    pub(crate) unsafe fn drop_extra(task: NonNull<Header>) {
+        // SAFETY: 1.
+        if let Some(drop_extra) = unsafe { task.as_ref() }.vtable.drop_extra {
+            // SAFETY: 1.
+            unsafe { drop_extra(task) };
+        }
+    }
+
     /// # Safety
     /// 1. As [`Vtable::poll`].
     #[inline]

@@ -46,11 +46,15 @@ use std::{
     alloc::{Layout, alloc, dealloc, handle_alloc_error},
     future::Future,
     num::NonZeroU64,
-    panic::Location,
     ptr::{self, NonNull},
+    sync::Arc,
 };
 
-use super::cell::{Birth, Cell, Header, Id, Member, Task};
+use super::{
+    cell::{Birth, Cell, Header, Id, Label, Member, Task},
+    extra::Extra,
+    hooks::Hooks,
+};
 use crate::engine::{
     prim::{
         AtomicPtr, AtomicUsize,
@@ -82,6 +86,11 @@ pub(crate) trait Schedule: Send + Sync {
     /// Many cells wait in `returned` of `home`, which may be gone by now: see that
     /// its holder looks at them.
     fn cells_wait(&self, home: NonNull<Home>);
+
+    /// What users hung onto its tasks; asked once, by each new home.
+    fn hooks(&self) -> Option<Arc<Hooks>> {
+        None
+    }
 }
 
 /// See the module.
@@ -90,7 +99,8 @@ pub(crate) struct Home {
     arrivals: CachePadded<Arrivals>,
     /// After closing: cells that still exist.
     left: AtomicUsize,
-    schedule: std::sync::Arc<dyn Schedule>,
+    schedule: Arc<dyn Schedule>,
+    hooks: Option<Arc<Hooks>>,
     held: UnsafeCell<Held>,
 }
 
@@ -145,7 +155,7 @@ const IDS: u64 = 1024;
 
 impl Home {
     /// A home for the tasks of `schedule`. It frees itself after `close`.
-    pub(crate) fn new(schedule: std::sync::Arc<dyn Schedule>) -> NonNull<Self> {
+    pub(crate) fn new(schedule: Arc<dyn Schedule>) -> NonNull<Self> {
         let held = Held {
             tasks: List::new(),
             free: [const { FreeList::new() }; CLASSES],
@@ -161,10 +171,17 @@ impl Home {
                 waiting: AtomicUsize::new(0),
             }),
             left: AtomicUsize::new(0),
+            hooks: schedule.hooks(),
             schedule,
             held: UnsafeCell::new(held),
         };
         NonNull::from(Box::leak(Box::new(home)))
+    }
+
+    /// What users hung onto its tasks.
+    #[inline]
+    pub(crate) fn hooks(&self) -> Option<&Hooks> {
+        self.hooks.as_deref()
     }
 
     #[inline]
@@ -178,18 +195,18 @@ impl Home {
     /// # Safety
     /// 1. The caller holds the home, and nothing of it is borrowed.
     #[inline]
-    pub(crate) unsafe fn spawn<F: Future>(
+    pub(crate) unsafe fn spawn<F: Future, X: Extra>(
         home: NonNull<Self>,
         future: F,
-        spawned_at: &'static Location<'static>,
+        label: Label<X>,
     ) -> (Task, NonNull<Header>) {
         // SAFETY: a home lives as long as it is held.
         let this = unsafe { home.as_ref() };
         // SAFETY: 1.
-        let memory = unsafe { this.allocate(Layout::new::<Cell<F>>()) };
+        let memory = unsafe { this.allocate(Layout::new::<Cell<F, X>>()) };
         // SAFETY: 1.
         let held = unsafe { this.held() };
-        let birth = Birth { home, id: held.next_id(), spawned_at };
+        let birth = Birth { home, id: held.next_id(), label };
         // SAFETY: the memory is fresh, or recycled from a cell of its class.
         let header = unsafe { Cell::create(memory, future, birth) };
         held.live += 1;
@@ -296,7 +313,10 @@ impl Home {
             // SAFETY: the stack was taken whole; the cell is ours.
             next = unsafe { next_returned(cell) };
             // SAFETY: as above, and nothing lists it any more.
-            unsafe { release_memory(cell) };
+            unsafe {
+                Header::drop_extra(cell);
+                release_memory(cell);
+            }
             freed += 1;
         }
         // C4.
@@ -348,10 +368,29 @@ impl Home {
             // SAFETY: the stack was taken whole; the cell is ours.
             next = unsafe { next_returned(cell) };
             // SAFETY: it came home, and we hold the home.
-            if !unsafe { self.held().keep(cell) } {
-                // SAFETY: nobody lists it any more.
-                unsafe { release_memory(cell) };
-            }
+            unsafe { self.bury(cell) };
+        }
+    }
+
+    /// Takes a cell off the list; its memory is kept for the next, or released.
+    ///
+    /// # Safety
+    /// 1. As `spawn`. 2. The cell is of this home, listed, and the caller's.
+    #[inline]
+    unsafe fn bury(&self, cell: NonNull<Header>) {
+        {
+            // SAFETY: 1. and 2.
+            let held = unsafe { self.held() };
+            // SAFETY: 2.
+            unsafe { held.tasks.remove(cell) };
+            held.live -= 1;
+        }
+        // SAFETY: 2.; and nobody who walks the list sees it any more.
+        unsafe { Header::drop_extra(cell) };
+        // SAFETY: 1. and 2.
+        if !unsafe { self.held().keep(cell) } {
+            // SAFETY: 2.
+            unsafe { release_memory(cell) };
         }
     }
 
@@ -414,6 +453,7 @@ unsafe fn free_late(home: NonNull<Home>, first: NonNull<Header>, count: usize) {
         unsafe {
             let cell = NonNull::new_unchecked(next);
             next = next_returned(cell);
+            Header::drop_extra(cell);
             release_memory(cell);
         }
     }
@@ -452,21 +492,14 @@ pub(crate) unsafe fn free(cell: NonNull<Header>) {
         // SAFETY: 1.; a chain of one.
         return unsafe { Home::push_returned(home, cell, cell, 1) };
     };
-    let parcel = {
-        // SAFETY: this thread holds `here`, and no borrow of it is alive: none lives
-        // while other code runs.
-        let held = unsafe { here.as_ref().held() };
-        if here == home && !held.closed {
-            // SAFETY: 1., and we hold its home.
-            if !unsafe { held.keep(cell) } {
-                // SAFETY: nobody lists it any more.
-                unsafe { release_memory(cell) };
-            }
-            return;
-        }
-        // SAFETY: 1.
-        unsafe { held.outbox.put(cell, home) }
-    };
+    // SAFETY: this thread holds `here`, and no borrow of it is alive: none lives
+    // while other code runs.
+    if here == home && !unsafe { here.as_ref().held() }.closed {
+        // SAFETY: 1., and we hold its home.
+        return unsafe { here.as_ref().bury(cell) };
+    }
+    // SAFETY: 1.; as above for `held`.
+    let parcel = unsafe { here.as_ref().held().outbox.put(cell, home) };
     if let Some(parcel) = parcel {
         parcel.send();
     }
@@ -506,17 +539,14 @@ impl Held {
         Id::new(NonZeroU64::new(id).expect("2^64 tasks were spawned"))
     }
 
-    /// Takes a cell off the list and keeps its memory; `false` if there is enough,
-    /// and the caller must release it.
+    /// Keeps the memory of a cell; `false` if there is enough, and the caller must
+    /// release it.
     ///
     /// # Safety
-    /// 1. The cell is of this home, listed, and the caller's.
+    /// 1. The cell is of this home, no longer listed, and the caller's.
     #[inline]
     #[must_use]
     unsafe fn keep(&mut self, cell: NonNull<Header>) -> bool {
-        // SAFETY: 1.
-        unsafe { self.tasks.remove(cell) };
-        self.live -= 1;
         // SAFETY: 1.
         let (layout, class) = classify(unsafe { cell.as_ref() }.vtable.layout);
         let Some(class) = class else { return false };

@@ -4,13 +4,14 @@ use std::{
     mem::ManuallyDrop,
     panic::{AssertUnwindSafe, catch_unwind},
     ptr::NonNull,
-    task::Context,
+    task::{Context, Poll},
 };
 
 use super::{
     budget::Budget,
     cell::{Header, Task},
     home::{self, Home, Origin},
+    hooks::{self, Hooks},
     state::{Completed, Rested, Taken},
     waker,
 };
@@ -90,8 +91,13 @@ unsafe fn poll(task: NonNull<Header>) -> bool {
     // that the future makes count for themselves.
     let waker = ManuallyDrop::new(unsafe { waker::from_header(task) });
     let mut cx = Context::from_waker(&waker);
-    // SAFETY: 1.
-    let polled = unsafe { Header::poll(task, &mut cx) };
+    // SAFETY: a task keeps its home.
+    let polled = match unsafe { header.home.as_ref() }.hooks() {
+        // SAFETY: 1.
+        None => unsafe { Header::poll(task, &mut cx) },
+        // SAFETY: 1.
+        Some(hooks) => unsafe { poll_hooked(hooks, task, &mut cx) },
+    };
     let yielded = current::take_yielded();
     drop(entered);
 
@@ -123,6 +129,19 @@ unsafe fn poll(task: NonNull<Header>) -> bool {
 }
 
 /// # Safety
+/// 1. As `poll`.
+#[cold]
+unsafe fn poll_hooked(hooks: &Hooks, task: NonNull<Header>, cx: &mut Context<'_>) -> Poll<()> {
+    // SAFETY: running keeps the memory alive.
+    unsafe { hooks::call(hooks.before_poll.as_ref(), task) };
+    // SAFETY: 1.
+    let polled = unsafe { Header::poll(task, cx) };
+    // SAFETY: as above.
+    unsafe { hooks::call(hooks.after_poll.as_ref(), task) };
+    polled
+}
+
+/// # Safety
 /// 1. The caller runs the task, and the stage holds the future.
 #[cold]
 unsafe fn cancel(task: NonNull<Header>) {
@@ -140,6 +159,11 @@ unsafe fn cancel(task: NonNull<Header>) {
 unsafe fn complete(task: NonNull<Header>) {
     // SAFETY: running keeps the memory alive.
     let header = unsafe { task.as_ref() };
+    // SAFETY: a task keeps its home.
+    if let Some(hooks) = unsafe { header.home.as_ref() }.hooks() {
+        // SAFETY: running keeps the memory alive.
+        unsafe { hooks::call(hooks.on_terminate.as_ref(), task) };
+    }
     if header.state.is_alone() {
         // SAFETY: nobody waits for the output, so it is ours.
         unsafe { Header::drop_output(task) };

@@ -1,10 +1,6 @@
 //! Models of the way home, with real cells on a runtime that only counts.
 
-use std::{
-    future::{Ready, ready},
-    panic::Location,
-    ptr::NonNull,
-};
+use std::{future::ready, panic::Location, ptr::NonNull};
 
 use super::{Home, Origin, Schedule};
 use crate::engine::{
@@ -12,7 +8,11 @@ use crate::engine::{
     queue::inject::Inject,
     work::{
         current,
-        task::{cell::Task, handle::JoinHandle, poll},
+        task::{
+            cell::{Label, Task},
+            handle::JoinHandle,
+            poll,
+        },
     },
 };
 
@@ -57,7 +57,7 @@ fn world_with_intake() -> (NonNull<Home>, std::sync::Arc<Nowhere>, std::sync::Ar
 /// A task that has run: only its `JoinHandle` is left of it.
 fn spent(home: NonNull<Home>) -> JoinHandle<()> {
     // SAFETY: the test holds the home.
-    let (task, header) = unsafe { Home::spawn::<Ready<()>>(home, ready(()), Location::caller()) };
+    let (task, header) = unsafe { Home::spawn(home, ready(()), Label::at(Location::caller())) };
     poll::run(task);
     // SAFETY: the task's join reference.
     unsafe { JoinHandle::new(header) }
@@ -135,7 +135,7 @@ fn shutdown_against_wake_drops_the_future_once() {
             }
         };
         // SAFETY: the test holds the home.
-        let (task, header) = unsafe { Home::spawn(home, future, Location::caller()) };
+        let (task, header) = unsafe { Home::spawn(home, future, Label::at(Location::caller())) };
         assert!(!poll::run(task));
         // SAFETY: a reference of its own.
         let waker = unsafe {

@@ -1,0 +1,35 @@
+//! What some tasks carry besides their future: a name, a place in a set.
+//!
+//! It lies between a cell's header and its future, so that it costs no allocation
+//! of its own, and nothing at all for the tasks that have none. It is written
+//! before the task is shared, read by whoever keeps the cell, and dropped when the
+//! home has taken the cell off its list.
+
+/// See the module. Read and dropped on any thread.
+pub(crate) trait Extra: Send + Sync + 'static {
+    /// The name that the spawner gave the task.
+    fn name(&self) -> Option<&str> {
+        None
+    }
+}
+
+impl Extra for () {}
+
+/// A name, in front of which may be something else.
+#[repr(C)]
+pub(crate) struct Named<X = ()> {
+    inner: X,
+    name: Box<str>,
+}
+
+impl<X> Named<X> {
+    pub(crate) fn new(inner: X, name: &str) -> Self {
+        Self { inner, name: name.into() }
+    }
+}
+
+impl<X: Extra> Extra for Named<X> {
+    fn name(&self) -> Option<&str> {
+        Some(&self.name)
+    }
+}
