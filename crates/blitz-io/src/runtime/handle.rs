@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    RuntimeMetrics,
+    Dump, RuntimeMetrics,
     context::{self, EnterGuard, Entered, TryCurrentError},
 };
 use crate::{
@@ -295,6 +295,41 @@ impl Handle {
     /// ```
     pub fn metrics(&self) -> RuntimeMetrics {
         RuntimeMetrics::new(self.clone())
+    }
+
+    /// Captures a snapshot of the runtime's tasks.
+    ///
+    /// It lists every task that was spawned on this runtime and lives, blocking work
+    /// included; tasks of a `LocalSet` are not the runtime's. It does not disturb
+    /// them, and it works while they are stuck. The future is ready at once: Tokio's
+    /// has to wait, hence the signature. [`dump_now`](Self::dump_now) is the same for
+    /// a thread outside.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # blitz_io::run(async {
+    /// blitz_io::spawn(std::future::pending::<()>());
+    /// println!("{}", blitz_io::runtime::Handle::current().dump().await);
+    /// # });
+    /// ```
+    pub async fn dump(&self) -> Dump {
+        self.dump_now()
+    }
+
+    /// Captures a snapshot of the runtime's tasks, from anywhere; see
+    /// [`dump`](Self::dump).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Runtime::new()?;
+    /// rt.spawn(std::future::pending::<()>());
+    /// assert_eq!(rt.handle().dump_now().tasks().iter().count(), 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn dump_now(&self) -> Dump {
+        Dump::new(self.inner.pool.dump())
     }
 
     /// Makes this runtime the current one for a `block_on` on this thread.

@@ -32,6 +32,7 @@
 
 mod builder;
 pub(crate) mod context;
+pub mod dump;
 mod handle;
 #[doc(hidden)]
 pub mod machine;
@@ -42,6 +43,7 @@ mod runtime;
 pub use self::{
     builder::Builder,
     context::{EnterGuard, TryCurrentError},
+    dump::Dump,
     handle::{Handle, Id, RuntimeFlavor},
     metrics::RuntimeMetrics,
     runtime::Runtime,

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::engine::{
     prim::{
-        AtomicUsize, Ordering::Relaxed, clock::CoarseClock, pad::CachePadded, parker::Parker,
+        AtomicPtr, Mutex, Ordering::Relaxed, clock::CoarseClock, pad::CachePadded, parker::Parker,
         rng::Rng,
     },
     queue::{
@@ -53,8 +53,10 @@ pub(crate) struct Remote {
     pub(crate) parker: CachePadded<Parker>,
     /// Written by the holder alone, read by anyone.
     pub(crate) counters: CachePadded<Counters>,
-    /// The address of the core's home, to recognise it.
-    pub(crate) home: AtomicUsize,
+    /// The core's home, to recognise it.
+    pub(crate) home: AtomicPtr<Home>,
+    /// Whether the home may be visited: from the core's birth to its end.
+    pub(crate) open: Mutex<bool>,
 }
 
 impl Remote {
@@ -65,7 +67,8 @@ impl Remote {
             lifo: CachePadded::new(LifoSlot::new()),
             parker: CachePadded::new(Parker::new()),
             counters: CachePadded::new(Counters::default()),
-            home: AtomicUsize::new(0),
+            home: AtomicPtr::new(std::ptr::null_mut()),
+            open: Mutex::new(true),
         };
         (owner, remote)
     }
@@ -75,7 +78,7 @@ impl Core {
     pub(crate) fn new(pool: Arc<Pool>, index: usize, ring: Owner<Task>) -> Box<Self> {
         let home = Home::new(pool.clone());
         // Relaxed: the pool is not shared yet.
-        pool.remotes[index].home.store(home.addr().get(), Relaxed);
+        pool.remotes[index].home.store(home.as_ptr(), Relaxed);
         Box::new(Self {
             home,
             index,

@@ -252,8 +252,9 @@ impl Driven {
             // that wakes itself does not have all of them.
             let mut ran = 0;
             while ran < self.pool.config.tick_polls {
-                let Some(task) = current::with_core(Core::next) else { break };
-                if poll::run(task) {
+                let next = current::with_core(|core| Some((core.next()?, core.clock.now_ms())));
+                let Some((task, now_ms)) = next else { break };
+                if poll::run(task, now_ms) {
                     current::with_core(|core| core.counters().completed.add(1));
                 }
                 ran += 1;

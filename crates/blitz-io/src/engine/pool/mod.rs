@@ -40,6 +40,7 @@ pub(crate) mod idle;
 pub(crate) mod park;
 pub(crate) mod stop;
 pub(crate) mod counters;
+pub(crate) mod dump;
 
 /// Homes for tasks that are spawned outside of the cores, each behind a lock.
 /// Eight, so that a crowd of outside threads seldom meets; picked, not measured.

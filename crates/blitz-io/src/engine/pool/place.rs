@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 
 use super::{Pool, core::Core};
 use crate::engine::{
-    prim::{Ordering::Relaxed, lock},
+    prim::{Ordering::Relaxed, clock::coarse_now_ms, lock},
     queue::ring::Pushed,
     work::task::{
         cell::Task,
@@ -17,6 +17,7 @@ impl Core {
     #[inline]
     pub(crate) fn place(&mut self, task: Task, origin: Origin) {
         self.counters().placed.add(1);
+        task.stamp(self.clock.now_ms());
         if !self.pool.config.threaded {
             self.fifo.push_back(task);
             return;
@@ -82,6 +83,7 @@ impl Core {
 impl Pool {
     /// Puts an entry into the intake and sees that somebody comes for it.
     pub(crate) fn place_outside(&self, task: Task) {
+        task.stamp(coarse_now_ms());
         match self.intake.push(task) {
             Ok(()) => {
                 self.wake_one();
@@ -117,7 +119,7 @@ impl Pool {
         }
         for remote in &self.remotes {
             // Relaxed: written before the pool was shared.
-            if remote.home.load(Relaxed) == home.addr().get() {
+            if remote.home.load(Relaxed) == home.as_ptr() {
                 // A token for one who is awake does no harm.
                 remote.parker.unpark();
             }

@@ -137,6 +137,8 @@ impl Pool {
 #[allow(clippy::boxed_local, reason = "cores live in boxes, and this one ends here")]
 pub(crate) fn end_core(core: Box<Core>) {
     let Core { pool, index, mut ring, fifo, home, .. } = *core;
+    // Whoever is looking at the home finishes first, and nobody begins.
+    *lock(&pool.remotes[index].open) = false;
     // SAFETY: we have the core, and so hold its home.
     unsafe { home.as_ref().refuse() };
     // SAFETY: as above; a home that refuses keeps cells until it is closed.

@@ -15,19 +15,19 @@ pub(crate) fn run(core: Box<Core>) {
     let held = Held::new(core);
     let mut completed = false;
     while !pool.is_stopping() {
-        let (task, tick) = current::with_core(|core| {
+        let (task, tick, now_ms) = current::with_core(|core| {
             core.counters().completed.add(u64::from(completed));
             let task = core.next().or_else(|| core.search()).or_else(|| core.linger());
             if task.is_some() && core.searching {
                 core.stop_searching();
             }
-            (task, core.take_tick())
+            (task, core.take_tick(), core.clock.now_ms())
         });
         if tick {
             home::sweep_held();
         }
         match task {
-            Some(task) => completed = poll::run(task),
+            Some(task) => completed = poll::run(task, now_ms),
             None => {
                 completed = false;
                 park::park(&pool, index, || false);

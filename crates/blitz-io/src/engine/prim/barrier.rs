@@ -50,7 +50,6 @@ pub(crate) fn mechanism() -> Mechanism {
 
 /// The busy side's barrier.
 #[inline(always)]
-#[allow(dead_code, reason = "the hand-off (preemption) and the fence-free ring variant use it")]
 pub(crate) fn light() {
     if weakened!("barrier_light") {
         return;
@@ -65,7 +64,6 @@ pub(crate) fn light() {
 }
 
 /// The rare side's barrier.
-#[allow(dead_code, reason = "see `light`")]
 pub(crate) fn heavy() {
     if weakened!("barrier_heavy") {
         return;

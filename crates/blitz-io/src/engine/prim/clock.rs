@@ -8,7 +8,7 @@
 
 use std::time::Instant;
 
-use super::{AtomicU32, Ordering::Relaxed};
+use super::{AtomicU32, OnceLock, Ordering::Relaxed};
 
 /// Polls between two readings at the most. At 100 ns a poll that is a reading every 3 µs
 /// and 0.7 ns a poll; picked, not measured further.
@@ -27,10 +27,59 @@ impl Tick {
     }
 }
 
+/// When this process first asked for the time.
+static START: OnceLock<Start> = OnceLock::new();
+
+struct Start {
+    instant: Instant,
+    #[cfg(all(target_os = "linux", not(blitz_loom)))]
+    monotonic_ns: u64,
+}
+
+fn start() -> &'static Start {
+    START.get_or_init(|| Start {
+        #[cfg(all(target_os = "linux", not(blitz_loom)))]
+        monotonic_ns: linux::read(libc::CLOCK_MONOTONIC),
+        instant: Instant::now(),
+    })
+}
+
+fn since_start(now: Instant) -> u32 {
+    now.saturating_duration_since(start().instant).as_millis() as u32
+}
+
+/// Milliseconds since the process began, without the upper bits.
+pub(crate) fn exact_now_ms() -> u32 {
+    since_start(Instant::now())
+}
+
+/// The same to within a tick of the system's clock (a few milliseconds), for a third
+/// of the price: what code without a core's clock stamps tasks with.
+pub(crate) fn coarse_now_ms() -> u32 {
+    #[cfg(all(target_os = "linux", not(blitz_loom)))]
+    return (linux::read(libc::CLOCK_MONOTONIC_COARSE).saturating_sub(start().monotonic_ns)
+        / 1_000_000) as u32;
+    #[cfg(not(all(target_os = "linux", not(blitz_loom))))]
+    exact_now_ms()
+}
+
+#[cfg(all(target_os = "linux", not(blitz_loom)))]
+mod linux {
+    pub(super) fn read(clock: libc::clockid_t) -> u64 {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the kernel writes a `timespec` where we have one. It cannot fail:
+        // every Linux has these clocks.
+        unsafe { libc::clock_gettime(clock, &raw mut time) };
+        (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
+    }
+}
+
 /// One core's coarse time.
 #[derive(Debug)]
 pub(crate) struct CoarseClock {
     now: Instant,
+    /// The same as milliseconds since the process began.
+    now_ms: u32,
     seen: u32,
     polls: u32,
 }
@@ -44,7 +93,14 @@ pub(crate) struct Reading {
 
 impl CoarseClock {
     pub(crate) fn new() -> Self {
-        Self { now: Instant::now(), seen: 0, polls: 0 }
+        let now = Instant::now();
+        Self { now, now_ms: since_start(now), seen: 0, polls: 0 }
+    }
+
+    /// The time of the last reading, as [`exact_now_ms`] counts.
+    #[inline(always)]
+    pub(crate) fn now_ms(&self) -> u32 {
+        self.now_ms
     }
 
     /// Counts a poll; says whether it is time for `read`: after `every` polls.
@@ -62,6 +118,7 @@ impl CoarseClock {
         let reading =
             Reading { elapsed_ns: u64::try_from(elapsed).unwrap_or(u64::MAX), polls: self.polls };
         self.now = now;
+        self.now_ms = since_start(now);
         // Relaxed: see `Tick::advance`.
         self.seen = tick.0.load(Relaxed);
         self.polls = 0;

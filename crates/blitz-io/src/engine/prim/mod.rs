@@ -22,6 +22,8 @@ pub(crate) mod backoff;
 pub(crate) mod rng;
 pub(crate) mod ids;
 pub(crate) mod clock;
+pub(crate) mod gauge;
+pub(crate) mod biased;
 
 /// Drops a value of a user's type where a panic has nobody to go to.
 pub(crate) fn discard<T>(value: T) {

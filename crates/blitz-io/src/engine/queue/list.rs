@@ -147,6 +147,19 @@ impl<T: Listed> List<T> {
         }
     }
 
+    /// Shows every member, the youngest first.
+    ///
+    /// # Safety
+    /// 1. Nobody changes the list meanwhile.
+    pub(crate) unsafe fn for_each(&self, mut look: impl FnMut(NonNull<T::Node>)) {
+        let mut next = self.first;
+        while let Some(node) = next {
+            // SAFETY: members are alive, and by 1. nobody writes their links.
+            next = unsafe { T::links(node).as_ref().0.with(|of| (*of).next) };
+            look(node);
+        }
+    }
+
     /// # Safety
     /// 1. The node is alive, and no other list has it as a member.
     unsafe fn neighbours<R>(

@@ -12,6 +12,7 @@ use super::task::{
     budget::Budget,
     cell::{Header, Id},
     home::Home,
+    moment::Wait,
 };
 
 /// See the module.
@@ -22,6 +23,8 @@ pub(crate) struct Current {
     pub(crate) budget: Cell<Budget>,
     /// It has yielded in this poll.
     yielded: Cell<bool>,
+    /// What it waits for, as the primitive says that answered `Pending` last.
+    wait: Cell<Wait>,
     /// The home of the core that this thread holds.
     pub(crate) home: Cell<Option<NonNull<Home>>>,
     /// The core that this thread holds (`pool` knows the type).
@@ -55,6 +58,7 @@ impl Current {
             task: Cell::new(None),
             budget: Cell::new(Budget::unlimited()),
             yielded: Cell::new(false),
+            wait: Cell::new(Wait::Unknown),
             home: Cell::new(None),
             core: Cell::new(std::ptr::null_mut()),
             pool: Cell::new(std::ptr::null()),
@@ -99,6 +103,18 @@ pub(crate) fn set_yielded() {
 #[inline]
 pub(crate) fn take_yielded() -> bool {
     with(|current| current.yielded.replace(false))
+}
+
+/// Says what the current task waits for: called by primitives that answer `Pending`.
+#[inline]
+pub(crate) fn waits_for(wait: Wait) {
+    with(|current| current.wait.set(wait));
+}
+
+/// What the current task waits for; forgets it.
+#[inline]
+pub(crate) fn take_wait() -> Wait {
+    with(|current| current.wait.replace(Wait::Unknown))
 }
 
 /// While it lives, `task` is this thread's current task, with a fresh budget.

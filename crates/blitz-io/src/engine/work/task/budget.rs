@@ -7,6 +7,7 @@
 
 use std::task::{Context, Poll};
 
+use super::moment::Wait;
 use crate::engine::work::current;
 
 /// Operations per poll: Tokio's figure, which its users have tuned to.
@@ -70,6 +71,7 @@ pub(crate) fn proceed(cx: &mut Context<'_>) -> Poll<Unit> {
     match unit {
         Some(unit) => Poll::Ready(unit),
         None => {
+            current::waits_for(Wait::Turn);
             cx.waker().wake_by_ref();
             Poll::Pending
         }

@@ -1,12 +1,12 @@
 //! The memory of one task, and how code that does not know its type reaches it.
 //!
 //! ```text
-//! Cell<F, X>: | Header: state, vtable, link, home, links, id, place, join waker | X | stage: F, then its output |
+//! Cell<F, X>: | Header: state, vtable, link, home, links, id, place, moment, join waker | X | stage: F, then its output |
 //!              ^ every pointer to a task points here
 //! ```
 //! `X` is what some tasks carry besides ([`super::extra`]): nothing, for most.
 //!
-//! The header is 80 bytes, and cells are aligned to 16 at most unless the future
+//! The header is 88 bytes, and cells are aligned to 16 at most unless the future
 //! asks for more: a parked task is its future plus 88 bytes, and the allocator's
 //! ordinary path serves it. Half of a spawn elsewhere is the price of
 //! over-alignment.
@@ -16,14 +16,23 @@ use std::{
     any::Any,
     fmt,
     future::Future,
+    mem::ManuallyDrop,
     num::NonZeroU64,
     panic::{AssertUnwindSafe, Location, catch_unwind},
     pin::Pin,
     ptr::NonNull,
+    sync::Arc,
     task::{Context, Poll, Waker},
 };
 
-use super::{budget::Budget, error::JoinError, extra::Extra, home::Home, state::State};
+use super::{
+    budget::Budget,
+    error::JoinError,
+    extra::Extra,
+    home::Home,
+    moment::{Moment, Waiting},
+    state::State,
+};
 use crate::engine::{
     prim::{UnsafeCell, discard},
     queue::{
@@ -81,6 +90,10 @@ pub(crate) struct Header {
     links: Links<Header>,
     pub(crate) id: Id,
     pub(crate) spawned_at: &'static Location<'static>,
+    pub(crate) moment: Moment,
+    pub(crate) waiting: Waiting,
+    /// Belongs to whom the stage belongs.
+    stage: UnsafeCell<Holds>,
     pub(crate) join_waker: UnsafeCell<Option<Waker>>,
 }
 
@@ -101,14 +114,13 @@ pub(crate) struct Vtable {
     read_output: unsafe fn(NonNull<Header>, *mut ()),
     /// # Safety
     /// 1. The cell is alive, as long as the name is used.
-    name: unsafe fn(NonNull<Header>) -> Option<NonNull<str>>,
+    name: unsafe fn(NonNull<Header>) -> Option<NonNull<Arc<str>>>,
     /// Drops what the task carries besides, if that has to be dropped.
     ///
     /// # Safety
     /// 1. The cell is the caller's alone, and `X` is not used again.
     drop_extra: Option<unsafe fn(NonNull<Header>)>,
     /// The name of the future's type.
-    #[allow(dead_code, reason = "dumps show it")]
     pub(crate) type_name: fn() -> &'static str,
     /// The memory's size and alignment.
     pub(crate) layout: Layout,
@@ -128,10 +140,19 @@ pub(crate) struct Cell<F: Future, X = ()> {
     stage: UnsafeCell<Stage<F>>,
 }
 
-enum Stage<F: Future> {
-    Future(F),
-    Output(Result<F::Output, JoinError>),
-    Consumed,
+/// The future, then its output. Which of them is there says [`Header::stage`], so
+/// that the tag costs no word of its own.
+union Stage<F: Future> {
+    future: ManuallyDrop<F>,
+    output: ManuallyDrop<Result<F::Output, JoinError>>,
+}
+
+/// What the stage holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    Future,
+    Output,
+    Nothing,
 }
 
 /// What a spawner says of a task, besides its future.
@@ -186,23 +207,38 @@ impl<F: Future, X: Extra> Cell<F, X> {
             links: Links::new(),
             id: birth.id,
             spawned_at: birth.label.spawned_at,
+            moment: Moment::new(),
+            waiting: Waiting::new(),
+            stage: UnsafeCell::new(Holds::Future),
             join_waker: UnsafeCell::new(None),
         };
         let front = Front { header, extra: birth.label.extra };
         // SAFETY: by obligation 1.
-        unsafe { cell.write(Cell { front, stage: UnsafeCell::new(Stage::Future(future)) }) };
+        unsafe {
+            cell.write(Cell {
+                front,
+                stage: UnsafeCell::new(Stage { future: ManuallyDrop::new(future) }),
+            })
+        };
         cell.cast()
     }
 
+    /// Lends the stage, and the word that says what it holds, to `f`.
+    ///
     /// # Safety
     /// 1. `header` is that of a `Cell<F, X>`. 2. The stage is the caller's, and `f`
     ///    does not reach it a second time.
     #[inline(always)]
-    unsafe fn stage<R>(header: NonNull<Header>, f: impl FnOnce(&mut Stage<F>) -> R) -> R {
+    unsafe fn stage<R>(
+        header: NonNull<Header>,
+        f: impl FnOnce(&mut Holds, &mut Stage<F>) -> R,
+    ) -> R {
         // SAFETY: 1.: the header is the first field of a `repr(C)` cell.
         let cell = unsafe { header.cast::<Cell<F, X>>().as_ref() };
-        // SAFETY: 2.: nobody else has a reference.
-        cell.stage.with_mut(|stage| f(unsafe { &mut *stage }))
+        cell.front.header.stage.with_mut(|holds| {
+            // SAFETY: 2.: nobody else has a reference.
+            cell.stage.with_mut(|stage| unsafe { f(&mut *holds, &mut *stage) })
+        })
     }
 }
 
@@ -211,10 +247,10 @@ impl<F: Future, X: Extra> Cell<F, X> {
 unsafe fn poll<F: Future, X: Extra>(header: NonNull<Header>, cx: &mut Context<'_>) -> Poll<()> {
     // SAFETY: 1. the vtable belongs to a `Cell<F, X>`. 2. We run the task.
     let polled = unsafe {
-        Cell::<F, X>::stage(header, |stage| {
-            let Stage::Future(future) = stage else { unreachable!("polled after completion") };
-            // The future stays where it is until it is dropped in place.
-            let future = Pin::new_unchecked(future);
+        Cell::<F, X>::stage(header, |holds, stage| {
+            assert!(*holds == Holds::Future, "polled after completion");
+            // The future is there, and stays where it is until it is dropped in place.
+            let future = Pin::new_unchecked(&mut *stage.future);
             catch_unwind(AssertUnwindSafe(|| future.poll(cx)))
         })
     };
@@ -246,8 +282,8 @@ unsafe fn finish<F: Future, X: Extra>(
     header: NonNull<Header>,
     output: Result<F::Output, JoinError>,
 ) {
-    // SAFETY: 1. and 2. are the caller's. Replacing the stage drops the future
-    // in place, as pinning demands.
+    // SAFETY: 1. and 2. are the caller's. The future is dropped in place, as pinning
+    // demands.
     let dropped = unsafe { drop_stage::<F, X>(header) };
     let output = match dropped {
         Err(payload) => {
@@ -260,30 +296,31 @@ unsafe fn finish<F: Future, X: Extra>(
         Ok(()) => output,
     };
     // SAFETY: 1. and 2. are the caller's; the first use has ended.
-    unsafe { Cell::<F, X>::stage(header, |stage| *stage = Stage::Output(output)) };
+    unsafe {
+        Cell::<F, X>::stage(header, |holds, stage| {
+            stage.output = ManuallyDrop::new(output);
+            *holds = Holds::Output;
+        });
+    }
 }
 
+/// Drops what the stage holds.
+///
 /// # Safety
 /// 1. `header` is that of a `Cell<F, X>`. 2. The stage is the caller's.
 unsafe fn drop_stage<F: Future, X: Extra>(
     header: NonNull<Header>,
 ) -> Result<(), Box<dyn Any + Send>> {
-    // SAFETY: 1. and 2. are the caller's. The stage is marked consumed even if
-    // the drop panics, so that nothing is dropped twice.
+    // SAFETY: 1. and 2. are the caller's. The stage is marked as empty before the
+    // drop, which may panic, so that nothing is dropped twice; what it held says
+    // which of the fields is there.
     unsafe {
-        Cell::<F, X>::stage(header, |stage| {
-            struct Consume<'a, F: Future>(&'a mut Stage<F>);
-            impl<F: Future> Drop for Consume<'_, F> {
-                fn drop(&mut self) {
-                    // SAFETY: the old value was dropped in place, so it is
-                    // overwritten without another drop.
-                    unsafe { std::ptr::write(self.0, Stage::Consumed) };
-                }
-            }
-            catch_unwind(AssertUnwindSafe(|| {
-                let consume = Consume(stage);
-                // `Consume` overwrites what this leaves behind.
-                std::ptr::drop_in_place(std::ptr::from_mut(&mut *consume.0));
+        Cell::<F, X>::stage(header, |holds, stage| {
+            let held = std::mem::replace(holds, Holds::Nothing);
+            catch_unwind(AssertUnwindSafe(|| match held {
+                Holds::Future => ManuallyDrop::drop(&mut stage.future),
+                Holds::Output => ManuallyDrop::drop(&mut stage.output),
+                Holds::Nothing => {}
             }))
         })
     }
@@ -301,17 +338,22 @@ unsafe fn drop_output<F: Future, X: Extra>(header: NonNull<Header>) {
 /// # Safety
 /// 1. As [`Vtable::read_output`], of a `Cell<F, X>`.
 unsafe fn read_output<F: Future, X: Extra>(header: NonNull<Header>, target: *mut ()) {
-    // SAFETY: 1. the vtable belongs to a `Cell<F, X>`. 2. The caller's obligation.
-    let stage =
-        unsafe { Cell::<F, X>::stage(header, |stage| std::mem::replace(stage, Stage::Consumed)) };
-    let Stage::Output(output) = stage else { panic!("`JoinHandle` polled after completion") };
+    // SAFETY: 1. the vtable belongs to a `Cell<F, X>`. 2. The caller's obligation. The
+    // output is taken out once, as what the stage holds says.
+    let output = unsafe {
+        Cell::<F, X>::stage(header, |holds, stage| {
+            let held = std::mem::replace(holds, Holds::Nothing);
+            (held == Holds::Output).then(|| ManuallyDrop::take(&mut stage.output))
+        })
+    };
+    let Some(output) = output else { panic!("`JoinHandle` polled after completion") };
     // SAFETY: obligation 2 of `Vtable::read_output`.
     unsafe { *target.cast::<Poll<Result<F::Output, JoinError>>>() = Poll::Ready(output) };
 }
 
 /// # Safety
 /// 1. As [`Vtable::name`], of a cell with an `X`.
-unsafe fn name<X: Extra>(header: NonNull<Header>) -> Option<NonNull<str>> {
+unsafe fn name<X: Extra>(header: NonNull<Header>) -> Option<NonNull<Arc<str>>> {
     // SAFETY: 1.
     unsafe { Header::extra::<X>(header) }.name().map(NonNull::from)
 }
@@ -338,7 +380,7 @@ impl Header {
     ///
     /// # Safety
     /// 1. The cell is alive during `'a`.
-    pub(crate) unsafe fn name<'a>(task: NonNull<Header>) -> Option<&'a str> {
+    pub(crate) unsafe fn name<'a>(task: NonNull<Header>) -> Option<&'a Arc<str>> {
         // SAFETY: 1.
         unsafe { (task.as_ref().vtable.name)(task).map(|name| name.as_ref()) }
     }
@@ -409,10 +451,17 @@ impl Task {
         Self(task)
     }
 
+    /// Notes when the task was queued.
+    #[inline(always)]
+    pub(crate) fn stamp(&self, now_ms: u32) {
+        // SAFETY: the entry keeps the memory alive.
+        unsafe { self.0.as_ref() }.moment.stamp(now_ms);
+    }
+
     /// Gives the entry up for the right to `take`.
     #[inline]
     pub(crate) fn into_header(self) -> NonNull<Header> {
-        std::mem::ManuallyDrop::new(self).0
+        ManuallyDrop::new(self).0
     }
 }
 

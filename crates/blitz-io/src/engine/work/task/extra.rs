@@ -5,10 +5,12 @@
 //! before the task is shared, read by whoever keeps the cell, and dropped when the
 //! home has taken the cell off its list.
 
+use std::sync::Arc;
+
 /// See the module. Read and dropped on any thread.
 pub(crate) trait Extra: Send + Sync + 'static {
     /// The name that the spawner gave the task.
-    fn name(&self) -> Option<&str> {
+    fn name(&self) -> Option<&Arc<str>> {
         None
     }
 }
@@ -19,7 +21,7 @@ impl Extra for () {}
 #[repr(C)]
 pub(crate) struct Named<X = ()> {
     inner: X,
-    name: Box<str>,
+    name: Arc<str>,
 }
 
 impl<X> Named<X> {
@@ -29,7 +31,7 @@ impl<X> Named<X> {
 }
 
 impl<X: Extra> Extra for Named<X> {
-    fn name(&self) -> Option<&str> {
+    fn name(&self) -> Option<&Arc<str>> {
         Some(&self.name)
     }
 }

@@ -16,10 +16,11 @@ use super::{
     cell::{Header, Id, Task},
     error::JoinError,
     home::{self, Origin},
+    moment::Wait,
     poll,
     state::{Detached, JoinWaker, Woken},
 };
-use crate::engine::prim::discard;
+use crate::engine::{prim::discard, work::current};
 
 /// A counted reference to a task.
 pub(crate) struct TaskRef(NonNull<Header>);
@@ -246,6 +247,7 @@ impl<T> Future for JoinHandle<T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let unit = ready!(budget::proceed(cx));
         if !self.is_complete_or_register(cx.waker()) {
+            current::waits_for(Wait::Task);
             return Poll::Pending;
         }
         unit.spend();

@@ -59,7 +59,9 @@ use crate::engine::{
     prim::{
         AtomicPtr, AtomicUsize,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
-        UnsafeCell, discard, ids,
+        UnsafeCell,
+        biased::Biased,
+        discard, ids,
         pad::CachePadded,
         weakened,
     },
@@ -101,6 +103,9 @@ pub(crate) struct Home {
     left: AtomicUsize,
     schedule: Arc<dyn Schedule>,
     hooks: Option<Arc<Hooks>>,
+    /// Guards the list of tasks against those who want to see it.
+    roll: Biased,
+    tasks: UnsafeCell<List<Member>>,
     held: UnsafeCell<Held>,
 }
 
@@ -120,7 +125,6 @@ struct Arrivals {
 
 /// The holder's part.
 struct Held {
-    tasks: List<Member>,
     free: [FreeList; CLASSES],
     /// Bytes in `free`.
     kept_bytes: usize,
@@ -157,7 +161,6 @@ impl Home {
     /// A home for the tasks of `schedule`. It frees itself after `close`.
     pub(crate) fn new(schedule: Arc<dyn Schedule>) -> NonNull<Self> {
         let held = Held {
-            tasks: List::new(),
             free: [const { FreeList::new() }; CLASSES],
             kept_bytes: 0,
             live: 0,
@@ -172,6 +175,8 @@ impl Home {
             }),
             left: AtomicUsize::new(0),
             hooks: schedule.hooks(),
+            roll: Biased::new(),
+            tasks: UnsafeCell::new(List::new()),
             schedule,
             held: UnsafeCell::new(held),
         };
@@ -210,7 +215,8 @@ impl Home {
         // SAFETY: the memory is fresh, or recycled from a cell of its class.
         let header = unsafe { Cell::create(memory, future, birth) };
         held.live += 1;
-        held.tasks.push_front(Member(header));
+        // SAFETY: 1.
+        unsafe { this.change_list(|tasks| tasks.push_front(Member(header))) };
         // SAFETY: a new cell is queued; this is its one entry.
         (unsafe { Task::new(header) }, header)
     }
@@ -284,7 +290,8 @@ impl Home {
         // SAFETY: 1.
         let held = unsafe { self.held() };
         debug_assert!(held.closed, "stopping tasks of a home that takes new ones");
-        held.tasks.pop_front().map(|Member(task)| task)
+        // SAFETY: 1.
+        unsafe { self.change_list(List::pop_front) }.map(|Member(task)| task)
     }
 
     /// C2 to C4. The home must not be used afterwards.
@@ -339,6 +346,33 @@ impl Home {
         }
     }
 
+    /// Changes the list of tasks; whoever visits it waits, or is waited for.
+    ///
+    /// # Safety
+    /// 1. The caller holds the home, and `change` does not come back here.
+    #[inline(always)]
+    unsafe fn change_list<R>(&self, change: impl FnOnce(&mut List<Member>) -> R) -> R {
+        // SAFETY: 1.; and nobody visits.
+        let change = || self.tasks.with_mut(|tasks| change(unsafe { &mut *tasks }));
+        // The lock has models of its own; in those of homes nobody visits.
+        if cfg!(blitz_loom) { change() } else { self.roll.own(change) }
+    }
+
+    /// Shows every task that lives, and some that are about to go, to `look`; `false`
+    /// if the list could not be had. No code but the engine's may run inside `look`:
+    /// the holder may be waiting.
+    ///
+    /// # Safety
+    /// 1. The home is not closed meanwhile. 2. There is one visitor at a time.
+    pub(crate) unsafe fn visit(&self, mut look: impl FnMut(NonNull<Header>)) -> bool {
+        let visited = self.roll.visit(|| {
+            // SAFETY: the list changes only while the lock is owned, and now it is
+            // visited. Members are alive until they leave the list.
+            self.tasks.with(|tasks| unsafe { (*tasks).for_each(&mut look) });
+        });
+        visited.is_some()
+    }
+
     /// # Safety
     /// 1. The caller holds the home. 2. No other borrow of it is alive.
     #[inline(always)]
@@ -378,12 +412,10 @@ impl Home {
     /// 1. As `spawn`. 2. The cell is of this home, listed, and the caller's.
     #[inline]
     unsafe fn bury(&self, cell: NonNull<Header>) {
-        {
-            // SAFETY: 1. and 2.
-            let held = unsafe { self.held() };
-            // SAFETY: 2.
-            unsafe { held.tasks.remove(cell) };
-            held.live -= 1;
+        // SAFETY: 1. and 2.
+        unsafe {
+            self.held().live -= 1;
+            self.change_list(|tasks| tasks.remove(cell));
         }
         // SAFETY: 2.; and nobody who walks the list sees it any more.
         unsafe { Header::drop_extra(cell) };

@@ -110,7 +110,7 @@ impl TaskMeta<'_> {
     /// ```
     pub fn name(&self) -> Option<&str> {
         // SAFETY: 1. of the type.
-        unsafe { Header::name(self.task) }
+        unsafe { Header::name(self.task) }.map(|name| &**name)
     }
 }
 

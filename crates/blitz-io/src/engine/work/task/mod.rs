@@ -26,6 +26,7 @@ pub(crate) mod state;
 pub(crate) mod cell;
 pub(crate) mod extra;
 pub(crate) mod hooks;
+pub(crate) mod moment;
 pub(crate) mod home;
 pub(crate) mod poll;
 pub(crate) mod waker;

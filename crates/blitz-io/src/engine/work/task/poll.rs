@@ -21,10 +21,12 @@ use crate::engine::{
 };
 
 /// Polls the task once and does what its state then asks for; `true` if it is
-/// complete now.
+/// complete now. `now_ms` is the time, as far as the caller knows it.
 #[inline]
-pub(crate) fn run(task: Task) -> bool {
+pub(crate) fn run(task: Task, now_ms: u32) -> bool {
     let task = task.into_header();
+    // SAFETY: the entry keeps the memory alive.
+    unsafe { task.as_ref() }.moment.stamp(now_ms);
     // SAFETY: the entry keeps the memory alive until `take`, and running after.
     match unsafe { task.as_ref() }.state.take() {
         // SAFETY: `take` made us the runner, and a task that was not complete
@@ -99,6 +101,7 @@ unsafe fn poll(task: NonNull<Header>) -> bool {
         Some(hooks) => unsafe { poll_hooked(hooks, task, &mut cx) },
     };
     let yielded = current::take_yielded();
+    let wait = current::take_wait();
     drop(entered);
 
     if polled.is_ready() {
@@ -112,6 +115,7 @@ unsafe fn poll(task: NonNull<Header>) -> bool {
         place(unsafe { Task::new(task) }, Origin::Yielded);
         return false;
     }
+    header.waiting.set(wait);
     match header.state.rest() {
         // The task may be running elsewhere or gone by now.
         Rested::Idle => false,

@@ -442,6 +442,15 @@ fn must_cancel(word: u64) -> bool {
     word & CANCELLED != 0 && (word & SHIELD_MASK == 0 || word & STOPPED != 0)
 }
 
+/// Where a task is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Idle,
+    Queued,
+    Running,
+    Complete,
+}
+
 /// A look at the word.
 #[derive(Clone, Copy)]
 pub(crate) struct Snapshot(u64);
@@ -450,6 +459,19 @@ impl Snapshot {
     #[inline]
     pub(crate) fn is_complete(self) -> bool {
         self.0 & COMPLETE != 0
+    }
+
+    /// The state in one word, for people.
+    pub(crate) fn phase(self) -> Phase {
+        if self.0 & COMPLETE != 0 {
+            Phase::Complete
+        } else if self.0 & RUNNING != 0 {
+            Phase::Running
+        } else if self.0 & QUEUED != 0 {
+            Phase::Queued
+        } else {
+            Phase::Idle
+        }
     }
 
     #[inline]
