@@ -28,6 +28,8 @@ mod yielding;
 // The runtime.
 mod building;
 mod hooks;
+mod task_hooks;
+mod dump;
 mod one_thread;
 mod entering;
 mod shutdown;

@@ -1,0 +1,169 @@
+//! Dumps: every task that lives, and what it does, whatever the workers do.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::Relaxed},
+};
+
+use blitz_io::{
+    runtime::dump::State,
+    task::{self, yield_now},
+};
+
+use crate::{
+    gate::Gate,
+    make::{self, workers},
+    watch,
+};
+
+#[test]
+fn a_dump_has_each_task_once_with_name_place_and_state() {
+    let _watch = watch::begin();
+    for rt in make::all_kinds() {
+        let gate = Gate::new();
+        let named = task::Builder::new().name("waiter").spawn_on(gate.opened(), rt.handle());
+        let named = named.unwrap();
+        let line = line!() - 2;
+        let plain: Vec<_> = (0..1_000).map(|_| rt.spawn(gate.opened())).collect();
+        let from_inside = rt.block_on(rt.spawn({
+            let gate = gate.clone();
+            async move { task::spawn(gate.opened()) }
+        }));
+        let from_inside = from_inside.unwrap();
+        let waits = gate.clone();
+        make::run_until(&rt, move || waits.waiting() == 1_002);
+        let dump = rt.handle().dump_now();
+        assert_eq!(dump.missed_lists(), 0);
+        let mut ids: Vec<_> = plain.iter().map(task::JoinHandle::id).collect();
+        ids.extend([named.id(), from_inside.id()]);
+        ids.sort();
+        assert_eq!(dump.tasks().iter().map(|task| task.id()).collect::<Vec<_>>(), ids);
+        let found = dump.tasks().iter().find(|found| found.id() == named.id()).unwrap();
+        assert_eq!((found.name(), found.spawned_at().line()), (Some("waiter"), line));
+        assert!(found.spawned_at().file().ends_with("dump.rs"));
+        assert_eq!(found.state(), State::Idle);
+        assert!(found.trace().future().contains("Opened"), "{}", found.trace());
+        gate.open();
+        for task in plain {
+            rt.block_on(task).unwrap();
+        }
+        rt.block_on(named).unwrap();
+        rt.block_on(from_inside).unwrap();
+        assert_eq!(rt.handle().dump_now().tasks().iter().count(), 0);
+    }
+}
+
+#[test]
+fn a_dump_works_while_every_worker_is_stuck() {
+    let _watch = watch::begin();
+    let rt = workers(2);
+    let (gate, inside) = (Gate::new(), Arc::new(std::sync::atomic::AtomicUsize::new(0)));
+    let stuck: Vec<_> = (0..2)
+        .map(|_| {
+            let (gate, inside) = (gate.clone(), inside.clone());
+            rt.spawn(async move {
+                inside.fetch_add(1, Relaxed);
+                gate.block();
+            })
+        })
+        .collect();
+    watch::until(|| {
+        // Somebody has to be woken for the second.
+        drop(rt.spawn(async {}));
+        inside.load(Relaxed) == 2
+    });
+    let queued = rt.spawn(async {});
+    let dump = rt.handle().dump_now();
+    let state = |id| dump.tasks().iter().find(|task| task.id() == id).map(|task| task.state());
+    for task in &stuck {
+        assert_eq!(state(task.id()), Some(State::Running));
+    }
+    assert_eq!(state(queued.id()), Some(State::Queued));
+    gate.open();
+    rt.block_on(queued).unwrap();
+}
+
+#[test]
+fn a_dump_says_what_a_task_waits_for() {
+    let _watch = watch::begin();
+    let rt = workers(1);
+    let gate = Gate::new();
+    let inner = rt.spawn(gate.opened());
+    let outer = rt.spawn(inner);
+    let looks = {
+        let (handle, id) = (rt.handle().clone(), outer.id());
+        move || {
+            let dump = handle.dump_now();
+            let found = dump.tasks().iter().find(|task| task.id() == id).expect("it lives");
+            found.state() == State::Idle
+                && found.trace().waits_for().is_some_and(|what| what.contains("JoinHandle"))
+        }
+    };
+    watch::until(looks);
+    gate.open();
+    rt.block_on(outer).unwrap().unwrap();
+}
+
+#[test]
+fn time_in_a_state_goes_on() {
+    let _watch = watch::begin();
+    let rt = workers(1);
+    let gate = Gate::new();
+    let task = rt.spawn(gate.opened());
+    let age = || {
+        let dump = rt.handle().dump_now();
+        dump.tasks().iter().find(|found| found.id() == task.id()).unwrap().time_in_state()
+    };
+    watch::until(|| gate.waiting() == 1);
+    watch::until(|| age().as_millis() >= 5);
+    gate.open();
+    rt.block_on(task).unwrap();
+}
+
+#[test]
+fn dumps_against_spawns_and_ends_lose_nothing() {
+    let _watch = watch::begin();
+    let rt = workers(2);
+    let gate = Gate::new();
+    let kept: Vec<_> = (0..10).map(|_| rt.spawn(gate.opened())).collect();
+    let over = Arc::new(AtomicBool::new(false));
+    let churn: Vec<_> = (0..2)
+        .map(|_| {
+            let over = over.clone();
+            rt.spawn(async move {
+                let mut spawned = 0u32;
+                while !over.load(Relaxed) {
+                    let tasks: Vec<_> = (0..20)
+                        .map(|_| task::Builder::new().name("fly").spawn(yield_now()))
+                        .collect();
+                    for task in tasks {
+                        task.unwrap().await.unwrap();
+                        spawned += 1;
+                    }
+                }
+                spawned
+            })
+        })
+        .collect();
+    for _ in 0..200 {
+        let dump = rt.handle().dump_now();
+        let ids: Vec<_> = dump.tasks().iter().map(|task| task.id()).collect();
+        assert!(kept.iter().all(|task| ids.contains(&task.id())), "a task is missing");
+        assert!(dump.tasks().iter().all(|task| task.name().is_none_or(|name| name == "fly")));
+        drop(rt.spawn(async {}));
+    }
+    over.store(true, Relaxed);
+    for task in churn {
+        assert!(rt.block_on(task).unwrap() > 0);
+    }
+    gate.open();
+}
+
+#[test]
+fn a_dump_of_a_runtime_that_is_gone_is_empty() {
+    let rt = workers(2);
+    drop(rt.spawn(std::future::pending::<()>()));
+    let handle = rt.handle().clone();
+    drop(rt);
+    assert_eq!(handle.dump_now().tasks().iter().count(), 0);
+}
