@@ -18,7 +18,7 @@ use crate::{
             Pool,
             drive::{self, NoBlocking},
         },
-        work::task::{cell::Label, extra::Extra},
+        work::task::{cell::Label, extra::Extra, trace},
     },
     task::{JoinHandle, is_large},
 };
@@ -208,6 +208,7 @@ impl Handle {
         F::Output: Send + 'static,
         X: Extra,
     {
+        let (future, label) = trace::trace(future, label, trace::Kind::Task);
         match self.inner.pool.spawn(future, label) {
             Ok(handle) => handle,
             Err(refused) => refused.end(),

@@ -128,7 +128,7 @@ impl<'a> Builder<'a> {
             None => handle.spawn_labelled(future, Label::at(spawned_at)),
             Some(name) => {
                 let extra = Named::new((), name);
-                handle.spawn_labelled(future, Label { spawned_at, extra })
+                handle.spawn_labelled(future, Label::with(spawned_at, extra))
             }
         }
     }

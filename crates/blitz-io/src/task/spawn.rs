@@ -4,7 +4,10 @@ use std::{future::Future, panic::Location};
 
 use super::{Id, JoinHandle};
 use crate::{
-    engine::work::{current, task::cell::Label},
+    engine::work::{
+        current,
+        task::{cell::Label, trace},
+    },
     runtime::context,
 };
 
@@ -57,7 +60,8 @@ where
 {
     // Dropping the future may leave the runtime's context and end the runtime, so
     // nothing of it is borrowed where that can happen.
-    match context::with_current(|inner| inner.pool.spawn(future, Label::at(spawned_at))) {
+    let (future, label) = trace::trace(future, Label::at(spawned_at), trace::Kind::Task);
+    match context::with_current(|inner| inner.pool.spawn(future, label)) {
         Ok(Ok(handle)) => handle,
         Ok(Err(refused)) => refused.end(),
         Err(error) => panic!("{error}"),

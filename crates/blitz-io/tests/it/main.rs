@@ -30,6 +30,8 @@ mod building;
 mod hooks;
 mod task_hooks;
 mod dump;
+#[cfg(feature = "tracing")]
+mod spans;
 mod one_thread;
 mod entering;
 mod shutdown;

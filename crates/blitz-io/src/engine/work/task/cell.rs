@@ -25,6 +25,8 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+#[cfg(feature = "tracing")]
+use super::trace::Seen;
 use super::{
     budget::Budget,
     error::JoinError,
@@ -32,6 +34,7 @@ use super::{
     home::Home,
     moment::{Moment, Waiting},
     state::State,
+    trace,
 };
 use crate::engine::{
     prim::{UnsafeCell, discard},
@@ -64,6 +67,11 @@ impl Id {
     pub(crate) fn new(id: NonZeroU64) -> Self {
         Self(id)
     }
+
+    #[cfg(feature = "tracing")]
+    pub(crate) fn as_u64(self) -> u64 {
+        self.0.get()
+    }
 }
 
 impl fmt::Display for Id {
@@ -92,6 +100,8 @@ pub(crate) struct Header {
     pub(crate) spawned_at: &'static Location<'static>,
     pub(crate) moment: Moment,
     pub(crate) waiting: Waiting,
+    #[cfg(feature = "tracing")]
+    pub(crate) seen: Option<Seen>,
     /// Belongs to whom the stage belongs.
     stage: UnsafeCell<Holds>,
     pub(crate) join_waker: UnsafeCell<Option<Waker>>,
@@ -159,13 +169,28 @@ enum Holds {
 pub(crate) struct Label<X = ()> {
     pub(crate) spawned_at: &'static Location<'static>,
     pub(crate) extra: X,
+    #[cfg(feature = "tracing")]
+    pub(crate) seen: Option<Seen>,
+}
+
+impl<X> Label<X> {
+    /// The same of a task that carries `extra`.
+    #[inline]
+    pub(crate) fn with(spawned_at: &'static Location<'static>, extra: X) -> Self {
+        Self {
+            spawned_at,
+            extra,
+            #[cfg(feature = "tracing")]
+            seen: None,
+        }
+    }
 }
 
 impl Label {
     /// What is said of most: where they were spawned.
     #[inline]
     pub(crate) fn at(spawned_at: &'static Location<'static>) -> Self {
-        Self { spawned_at, extra: () }
+        Self::with(spawned_at, ())
     }
 }
 
@@ -209,6 +234,8 @@ impl<F: Future, X: Extra> Cell<F, X> {
             spawned_at: birth.label.spawned_at,
             moment: Moment::new(),
             waiting: Waiting::new(),
+            #[cfg(feature = "tracing")]
+            seen: birth.label.seen,
             stage: UnsafeCell::new(Holds::Future),
             join_waker: UnsafeCell::new(None),
         };
@@ -257,8 +284,12 @@ unsafe fn poll<F: Future, X: Extra>(header: NonNull<Header>, cx: &mut Context<'_
     let output = match polled {
         Ok(Poll::Pending) => return Poll::Pending,
         Ok(Poll::Ready(output)) => Ok(output),
-        // SAFETY: we run the task.
-        Err(payload) => Err(JoinError::panicked(unsafe { header.as_ref() }.id, payload)),
+        Err(payload) => {
+            // SAFETY: we run the task.
+            unsafe { trace::panicked(header) };
+            // SAFETY: as above.
+            Err(JoinError::panicked(unsafe { header.as_ref() }.id, payload))
+        }
     };
     // SAFETY: 1. as above. 2. We run the task, and the first use has ended.
     unsafe { finish::<F, X>(header, output) };

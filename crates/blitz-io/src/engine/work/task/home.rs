@@ -211,7 +211,11 @@ impl Home {
         let memory = unsafe { this.allocate(Layout::new::<Cell<F, X>>()) };
         // SAFETY: 1.
         let held = unsafe { this.held() };
-        let birth = Birth { home, id: held.next_id(), label };
+        #[cfg(feature = "tracing")]
+        let id = label.seen.map_or_else(|| held.next_id(), |seen| seen.task);
+        #[cfg(not(feature = "tracing"))]
+        let id = held.next_id();
+        let birth = Birth { home, id, label };
         // SAFETY: the memory is fresh, or recycled from a cell of its class.
         let header = unsafe { Cell::create(memory, future, birth) };
         held.live += 1;

@@ -27,6 +27,7 @@ pub(crate) mod cell;
 pub(crate) mod extra;
 pub(crate) mod hooks;
 pub(crate) mod moment;
+pub(crate) mod trace;
 pub(crate) mod home;
 pub(crate) mod poll;
 pub(crate) mod waker;

@@ -10,6 +10,7 @@ use super::{
     home::{self, Origin},
     poll,
     state::Woken,
+    trace,
 };
 use crate::engine::work::current;
 
@@ -45,7 +46,9 @@ unsafe fn header(data: *const ()) -> NonNull<Header> {
 /// 1. The waker is alive.
 unsafe fn clone(data: *const ()) -> RawWaker {
     // SAFETY: 1.
-    unsafe { header(data).as_ref() }.state.add_ref();
+    let task = unsafe { header(data).as_ref() };
+    trace::woken(task, "waker.clone");
+    task.state.add_ref();
     RawWaker::new(data, &VTABLE)
 }
 
@@ -54,12 +57,14 @@ unsafe fn clone(data: *const ()) -> RawWaker {
 unsafe fn wake(data: *const ()) {
     // SAFETY: 1.
     let task = unsafe { header(data) };
+    // SAFETY: 1.
+    trace::woken(unsafe { task.as_ref() }, "waker.wake");
     if !home::is_of_this_core(task) {
         // While the runtime places the task, our reference keeps the runtime.
         // SAFETY: 1., for both.
         return unsafe {
-            wake_by_ref(data);
-            drop(data);
+            wake_here(task);
+            unref(task);
         };
     }
     // SAFETY: 1.: our reference goes in the same step; QUEUED keeps the memory,
@@ -79,6 +84,16 @@ unsafe fn wake_by_ref(data: *const ()) {
     // SAFETY: 1.
     let task = unsafe { header(data) };
     // SAFETY: 1.
+    trace::woken(unsafe { task.as_ref() }, "waker.wake_by_ref");
+    // SAFETY: 1.
+    unsafe { wake_here(task) };
+}
+
+/// # Safety
+/// 1. The caller has a reference to the task.
+#[inline]
+unsafe fn wake_here(task: NonNull<Header>) {
+    // SAFETY: 1.
     match unsafe { task.as_ref() }.state.wake_by_ref() {
         // SAFETY: we set QUEUED.
         Woken::Place => poll::place(unsafe { Task::new(task) }, Origin::Woken),
@@ -92,6 +107,16 @@ unsafe fn wake_by_ref(data: *const ()) {
 unsafe fn drop(data: *const ()) {
     // SAFETY: 1.
     let task = unsafe { header(data) };
+    // SAFETY: 1.
+    trace::woken(unsafe { task.as_ref() }, "waker.drop");
+    // SAFETY: 1.
+    unsafe { unref(task) };
+}
+
+/// # Safety
+/// 1. The caller gives up a reference to the task.
+#[inline]
+unsafe fn unref(task: NonNull<Header>) {
     // SAFETY: 1.
     if unsafe { task.as_ref() }.state.unref() {
         // SAFETY: the state told us to.

@@ -1,0 +1,150 @@
+//! Spans and events for `tracing`, with the names and targets that consoles for Tokio
+//! read; nothing at all without the feature.
+//!
+//! A subscriber is a user's code. So a span is made before anything is locked or
+//! borrowed, by whoever spawns; it is entered and left around each poll inside the
+//! task's own guard against panics; and a panic of it elsewhere is contained.
+
+/// How consoles sort tasks.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "only spans say it"))]
+pub(crate) enum Kind {
+    Task,
+    #[allow(dead_code, reason = "the local sets' part")]
+    Local,
+    #[allow(dead_code, reason = "the blocking pool's part")]
+    Blocking,
+}
+
+#[cfg(not(feature = "tracing"))]
+pub(crate) use self::off::{panicked, trace, woken};
+#[cfg(feature = "tracing")]
+pub(crate) use self::on::{Seen, panicked, trace, woken};
+
+#[cfg(not(feature = "tracing"))]
+mod off {
+    use std::ptr::NonNull;
+
+    use super::Kind;
+    use crate::engine::work::task::cell::{Header, Label};
+
+    /// The future itself.
+    type Traced<F> = F;
+
+    #[inline(always)]
+    pub(crate) fn trace<F, X>(future: F, label: Label<X>, _: Kind) -> (Traced<F>, Label<X>) {
+        (future, label)
+    }
+
+    #[inline(always)]
+    pub(crate) fn woken(_: &Header, _: &'static str) {}
+
+    /// # Safety
+    /// 1. The task is alive.
+    #[inline(always)]
+    pub(crate) unsafe fn panicked(_: NonNull<Header>) {}
+}
+
+#[cfg(feature = "tracing")]
+mod on {
+    use std::{
+        num::NonZeroU64,
+        panic::{AssertUnwindSafe, catch_unwind},
+        ptr::NonNull,
+    };
+
+    use tracing::instrument::{Instrument, Instrumented};
+
+    use super::Kind;
+    use crate::engine::{
+        prim::{discard, ids},
+        work::task::{
+            cell::{Header, Id, Label},
+            extra::Extra,
+        },
+    };
+
+    /// The future inside of its span.
+    type Traced<F> = Instrumented<F>;
+
+    /// What a task's header keeps of its span.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct Seen {
+        /// The task's ID, which the span names and so has to be taken first.
+        pub(crate) task: Id,
+        span: Option<NonZeroU64>,
+    }
+
+    /// Makes the span of a task that is about to be spawned.
+    pub(crate) fn trace<F, X: Extra>(
+        future: F,
+        mut label: Label<X>,
+        kind: Kind,
+    ) -> (Traced<F>, Label<X>) {
+        let task = Id::new(NonZeroU64::new(ids::take(1)).expect("2^64 tasks were spawned"));
+        let name: &str = label.extra.name().map_or("", |name| name);
+        let (at, bytes) = (label.spawned_at, size_of::<F>());
+        // A target is part of a span's static description, so there are two.
+        let span = match kind {
+            Kind::Blocking => tracing::trace_span!(
+                target: "tokio::task::blocking",
+                "runtime.spawn",
+                kind = %"blocking",
+                task.name = %name,
+                task.id = task.as_u64(),
+                "fn" = %std::any::type_name::<F>(),
+                size.bytes = bytes,
+                loc.file = at.file(),
+                loc.line = at.line(),
+                loc.col = at.column(),
+            ),
+            Kind::Task | Kind::Local => tracing::trace_span!(
+                target: "tokio::task",
+                parent: None,
+                "runtime.spawn",
+                kind = %match kind { Kind::Local => "local", _ => "task" },
+                task.name = %name,
+                task.id = task.as_u64(),
+                size.bytes = bytes,
+                loc.file = at.file(),
+                loc.line = at.line(),
+                loc.col = at.column(),
+            ),
+        };
+        let span_id = span.id().map(|id| id.into_non_zero_u64());
+        label.seen = Some(Seen { task, span: span_id });
+        (future.instrument(span), label)
+    }
+
+    /// A waker of the task was used.
+    pub(crate) fn woken(task: &Header, op: &'static str) {
+        if let Some(span) = task.seen.and_then(|seen| seen.span) {
+            tracing::trace!(target: "tokio::task::waker", op, task.id = span.get());
+        }
+    }
+
+    /// The task has panicked: adds to the panic hook's line who it was.
+    ///
+    /// # Safety
+    /// 1. The task is alive.
+    #[cold]
+    pub(crate) unsafe fn panicked(task: NonNull<Header>) {
+        let told = catch_unwind(AssertUnwindSafe(|| {
+            // SAFETY: 1.
+            let (header, name) = unsafe { (task.as_ref(), Header::name(task)) };
+            let (at, name): (_, &str) = (header.spawned_at, name.map_or("", |name| name));
+            tracing::error!(
+                target: "blitz_io::task",
+                message = "a task panicked",
+                task.id = header.id.as_u64(),
+                task.name = %name,
+                loc.file = at.file(),
+                loc.line = at.line(),
+                loc.col = at.column(),
+            );
+        }));
+        if let Err(payload) = told {
+            discard(payload);
+        }
+    }
+}

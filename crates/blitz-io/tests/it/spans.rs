@@ -1,0 +1,144 @@
+//! With `tracing` on: a span per task, events of its wakers, one event per panic.
+
+use std::{
+    fmt::Debug,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+
+use blitz_io::task;
+use tracing::{
+    Event, Id, Metadata, Subscriber,
+    field::{Field, Visit},
+    span::{Attributes, Record},
+    subscriber::with_default,
+};
+
+use crate::make::one_thread;
+
+/// Writes down all that it is told.
+#[derive(Clone, Default)]
+struct Recorder {
+    next: Arc<AtomicU64>,
+    lines: Arc<Mutex<Vec<String>>>,
+}
+
+impl Recorder {
+    fn note(&self, line: String) {
+        self.lines.lock().unwrap().push(line);
+    }
+
+    fn lines_with(&self, words: &[&str]) -> usize {
+        let lines = self.lines.lock().unwrap();
+        lines.iter().filter(|line| words.iter().all(|word| line.contains(word))).count()
+    }
+}
+
+struct Fields(String);
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.0.push_str(&format!(" {}={value:?}", field.name()));
+    }
+}
+
+impl Subscriber for Recorder {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let id = self.next.fetch_add(1, Relaxed) + 1;
+        let mut fields = Fields(String::new());
+        span.record(&mut fields);
+        let meta = span.metadata();
+        self.note(format!("new {id} {} {}{}", meta.target(), meta.name(), fields.0));
+        Id::from_u64(id)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut fields = Fields(String::new());
+        event.record(&mut fields);
+        self.note(format!("event {}{}", event.metadata().target(), fields.0));
+    }
+
+    fn enter(&self, id: &Id) {
+        self.note(format!("enter {}", id.into_u64()));
+    }
+
+    fn exit(&self, id: &Id) {
+        self.note(format!("exit {}", id.into_u64()));
+    }
+
+    fn try_close(&self, id: Id) -> bool {
+        self.note(format!("close {}", id.into_u64()));
+        true
+    }
+}
+
+#[test]
+fn a_task_has_one_span_with_the_fields_that_consoles_read() {
+    let recorder = Recorder::default();
+    let id = with_default(recorder.clone(), || {
+        one_thread().block_on(async {
+            let task = task::Builder::new().name("reader").spawn(task::yield_now()).unwrap();
+            let id = task.id();
+            task.await.unwrap();
+            id
+        })
+    });
+    let id = format!("task.id={id}");
+    let words = ["new 1 ", "tokio::task ", "runtime.spawn", "kind=task", "task.name=reader", &id];
+    assert_eq!(recorder.lines_with(&words), 1, "{:#?}", recorder.lines.lock().unwrap());
+    let place = ["loc.file=", "spans.rs", "loc.line=", "loc.col=", "size.bytes="];
+    assert_eq!(recorder.lines_with(&place), 1);
+    // Two polls, and the drop of the future.
+    assert_eq!(recorder.lines_with(&["enter 1"]), 3);
+    assert_eq!(recorder.lines_with(&["exit 1"]), 3);
+    assert_eq!(recorder.lines_with(&["close 1"]), 1);
+}
+
+#[test]
+fn wakers_tell_what_is_done_with_them() {
+    let recorder = Recorder::default();
+    with_default(recorder.clone(), || {
+        one_thread().block_on(async {
+            let polled = std::cell::Cell::new(false);
+            let wakes = std::future::poll_fn(move |cx| {
+                if polled.replace(true) {
+                    return std::task::Poll::Ready(());
+                }
+                cx.waker().wake_by_ref();
+                cx.waker().clone().wake();
+                drop(cx.waker().clone());
+                std::task::Poll::Pending
+            });
+            task::spawn(wakes).await.unwrap();
+        });
+    });
+    for (op, count) in
+        [("waker.clone", 2), ("waker.wake_by_ref", 1), ("waker.wake\"", 1), ("waker.drop", 1)]
+    {
+        let words = ["event tokio::task::waker", op, "task.id=1"];
+        assert_eq!(recorder.lines_with(&words), count, "{op}");
+    }
+}
+
+#[test]
+fn a_panic_adds_one_event_that_says_which_task_it_was() {
+    let recorder = Recorder::default();
+    with_default(recorder.clone(), || {
+        one_thread().block_on(async {
+            let task = task::Builder::new().name("clumsy").spawn(async { panic!("on purpose") });
+            assert!(task.unwrap().await.unwrap_err().is_panic());
+        });
+    });
+    let words = ["event blitz_io::task", "a task panicked", "task.name=clumsy", "spans.rs"];
+    assert_eq!(recorder.lines_with(&words), 1, "{:#?}", recorder.lines.lock().unwrap());
+}
