@@ -237,7 +237,7 @@ impl Handle {
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let _entered = self.enter_blocking();
-        drive::wait_for(future)
+        drive::wait_for(Some(&self.inner.pool), future)
     }
 
     /// Returns the flavor of the current `Runtime`.

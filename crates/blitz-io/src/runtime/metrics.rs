@@ -162,6 +162,28 @@ impl RuntimeMetrics {
         self.handle.inner.pool.intake.pushed()
     }
 
+    /// Returns the number of times that tasks, and futures of `block_on`, were forced
+    /// to yield because their [budget](crate::task::coop) was used up.
+    ///
+    /// One that ends with its last unit was not forced and is not counted.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # blitz_io::run(async {
+    /// let metrics = blitz_io::runtime::Handle::current().metrics();
+    /// for _ in 0..200 {
+    ///     blitz_io::task::consume_budget().await;
+    /// }
+    /// assert_eq!(metrics.budget_forced_yield_count(), 1);
+    /// # });
+    /// ```
+    pub fn budget_forced_yield_count(&self) -> u64 {
+        let pool = &self.handle.inner.pool;
+        let tasks: u64 = pool.counters().map(|counters| counters.forced_yields.get()).sum();
+        tasks + pool.outside_counters.forced_yields().get()
+    }
+
     /// Returns the time the given worker has spent finding and running tasks.
     ///
     /// It is brought up to date every few dozen polls, and when the worker sleeps.

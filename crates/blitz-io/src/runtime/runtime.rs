@@ -121,7 +121,7 @@ impl Runtime {
         let _entered = self.handle.enter_blocking();
         match self.handle.inner.flavor {
             RuntimeFlavor::CurrentThread => drive::drive(&self.handle.inner.pool, future),
-            RuntimeFlavor::MultiThread => drive::wait_for(future),
+            RuntimeFlavor::MultiThread => drive::wait_for(Some(&self.handle.inner.pool), future),
         }
     }
 

@@ -21,6 +21,7 @@
 //! ```
 
 mod builder;
+pub mod coop;
 mod spawn;
 mod yield_now;
 
@@ -28,6 +29,7 @@ pub(crate) use self::spawn::is_large;
 
 pub use self::{
     builder::Builder,
+    coop::{Unconstrained, consume_budget, unconstrained},
     spawn::{id, spawn, try_id},
     yield_now::yield_now,
 };

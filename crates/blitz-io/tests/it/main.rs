@@ -24,6 +24,7 @@ mod shapes;
 mod join_wakers;
 mod shielding;
 mod yielding;
+mod coop;
 
 // The runtime.
 mod building;

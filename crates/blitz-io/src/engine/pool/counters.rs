@@ -18,6 +18,11 @@ impl Counter {
         // Relaxed: see `add`.
         self.0.load(Relaxed)
     }
+
+    /// The number itself, for a writer below this layer.
+    pub(crate) fn word(&self) -> &AtomicU64 {
+        &self.0
+    }
 }
 
 /// One core's figures since it was made.
@@ -55,6 +60,8 @@ pub(crate) struct Counters {
     pub(crate) completed: Counter,
     /// Time not asleep, as far as the clock was read.
     pub(crate) busy_ns: Counter,
+    /// Polls that ended because the task's budget was used up.
+    pub(crate) forced_yields: Counter,
 }
 
 /// What is counted outside of the cores, by anyone.
@@ -62,6 +69,8 @@ pub(crate) struct Counters {
 pub(crate) struct OutsideCounters {
     spawned: AtomicU64,
     stopped: AtomicU64,
+    /// As [`Counters::forced_yields`], of futures of `block_on`.
+    forced_yields: Counter,
 }
 
 // Relaxed throughout: figures, which order nothing.
@@ -77,6 +86,11 @@ impl OutsideCounters {
     /// Tasks spawned from outside of the cores.
     pub(crate) fn spawned(&self) -> u64 {
         self.spawned.load(Relaxed)
+    }
+
+    /// Yields that the budget forced upon futures of `block_on`.
+    pub(crate) fn forced_yields(&self) -> &Counter {
+        &self.forced_yields
     }
 
     /// Tasks of theirs that shutdown dropped.

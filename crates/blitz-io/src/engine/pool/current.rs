@@ -93,18 +93,24 @@ pub(crate) fn with_core<R>(f: impl FnOnce(&mut Core) -> R) -> R {
 }
 
 /// A core in the hands of this thread, until it is given up again.
-pub(crate) struct Held(());
+pub(crate) struct Held {
+    _counting: current::CountingYields,
+}
 
 impl Held {
     /// Makes `core` the core of this thread.
     pub(crate) fn new(core: Box<Core>) -> Self {
+        // SAFETY: 1. the counters live with the pool, which the core keeps until
+        // `release`.
+        let _counting =
+            unsafe { current::CountingYields::new(core.counters().forced_yields.word()) };
         current::with(|current| {
             assert!(current.core.get().is_null(), "this thread holds a core already");
             current.home.set(Some(core.home));
             current.pool.set(Arc::as_ptr(&core.pool).cast());
             current.index.set(core.index);
             current.core.set(Box::into_raw(core).cast());
-            Self(())
+            Self { _counting }
         })
     }
 

@@ -35,8 +35,11 @@ use crate::engine::{
     },
     work::{
         current as words,
-        current::Blocking,
-        task::{budget::Budget, home, poll},
+        current::{Blocking, CountingYields},
+        task::{
+            budget::{self, Budget},
+            home, poll,
+        },
     },
 };
 
@@ -150,8 +153,11 @@ impl Wake for Root {
     }
 }
 
-/// Waits for `future` on this thread, which runs nothing else.
-pub(crate) fn wait_for<F: Future>(future: F) -> F::Output {
+/// Waits for `future` on this thread, which runs nothing else. What it does counts
+/// as done for `pool`.
+pub(crate) fn wait_for<F: Future>(pool: Option<&Arc<Pool>>, future: F) -> F::Output {
+    // SAFETY: 1. `pool` is borrowed for longer.
+    let _counting = pool.map(|pool| unsafe { counting(pool) });
     let root = Arc::new(Root {
         woken: AtomicBool::new(false),
         parker: Arc::new(Parker::new()),
@@ -174,6 +180,8 @@ pub(crate) fn wait_for<F: Future>(future: F) -> F::Output {
 
 /// Waits for `future` and runs the pool's tasks meanwhile, when the core is free.
 pub(crate) fn drive<F: Future>(pool: &Arc<Pool>, future: F) -> F::Output {
+    // SAFETY: 1. `pool` is borrowed for longer.
+    let _counting = unsafe { counting(pool) };
     let root = Arc::new(Root {
         woken: AtomicBool::new(true),
         parker: Arc::new(Parker::new()),
@@ -211,18 +219,15 @@ impl Drop for Line<'_> {
     }
 }
 
-fn poll_root<F: Future>(future: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Output> {
-    let before = words::with(|current| current.budget.replace(Budget::per_poll()));
-    let _restore = Restore(before);
-    future.poll(cx)
+/// # Safety
+/// 1. `pool` lives until the answer is dropped, on this thread and in order.
+unsafe fn counting(pool: &Pool) -> CountingYields {
+    // SAFETY: 1.
+    unsafe { CountingYields::new(pool.outside_counters.forced_yields().word()) }
 }
 
-struct Restore(Budget);
-
-impl Drop for Restore {
-    fn drop(&mut self) {
-        words::with(|current| current.budget.set(self.0));
-    }
+fn poll_root<F: Future>(future: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Output> {
+    budget::under(Budget::per_poll(), || future.poll(cx))
 }
 
 /// A core in the hands of a `block_on`; it goes back even if the future panics.
@@ -366,21 +371,24 @@ mod tests {
         model(|| {
             let flags = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
             let mut threads = Vec::new();
-            super::wait_for(std::future::poll_fn(|cx| {
-                if threads.is_empty() {
-                    threads.extend((0..2).map(|index| {
-                        let (flags, waker) = (flags.clone(), cx.waker().clone());
-                        thread::spawn(move || {
-                            // Release: pairs with the Acquire below.
-                            flags[index].store(1, Release);
-                            waker.wake();
-                        })
-                    }));
-                }
-                // Acquire: pairs with the Release above.
-                let all = flags.iter().all(|flag| flag.load(Acquire) == 1);
-                if all { Poll::Ready(()) } else { Poll::Pending }
-            }));
+            super::wait_for(
+                None,
+                std::future::poll_fn(|cx| {
+                    if threads.is_empty() {
+                        threads.extend((0..2).map(|index| {
+                            let (flags, waker) = (flags.clone(), cx.waker().clone());
+                            thread::spawn(move || {
+                                // Release: pairs with the Acquire below.
+                                flags[index].store(1, Release);
+                                waker.wake();
+                            })
+                        }));
+                    }
+                    // Acquire: pairs with the Release above.
+                    let all = flags.iter().all(|flag| flag.load(Acquire) == 1);
+                    if all { Poll::Ready(()) } else { Poll::Pending }
+                }),
+            );
             threads.into_iter().for_each(|thread| thread.join().unwrap());
         });
     }

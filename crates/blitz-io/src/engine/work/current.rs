@@ -6,7 +6,7 @@
 
 use std::{cell::Cell, ptr::NonNull};
 
-use crate::engine::prim::per_thread;
+use crate::engine::prim::{AtomicU64, Ordering::Relaxed, per_thread};
 
 use super::task::{
     budget::Budget,
@@ -41,6 +41,8 @@ pub(crate) struct Current {
     pub(crate) starting: Cell<*const ()>,
     /// Whether this thread is blocked inside `block_on`, or runs tasks.
     pub(crate) blocking: Cell<Blocking>,
+    /// Where yields that the budget forces are counted ([`CountingYields`]).
+    forced_yields: Cell<*const AtomicU64>,
 }
 
 /// Whether `block_on` may start on this thread.
@@ -67,6 +69,7 @@ impl Current {
             depth: Cell::new(0),
             starting: Cell::new(std::ptr::null()),
             blocking: Cell::new(Blocking::Allowed),
+            forced_yields: Cell::new(std::ptr::null()),
         }
     }
 }
@@ -143,5 +146,35 @@ impl Drop for Entered {
             current.budget.set(self.budget);
             current.yielded.set(self.yielded);
         });
+    }
+}
+
+/// While it lives, yields that the budget forces on this thread are counted there.
+pub(crate) struct CountingYields {
+    before: *const AtomicU64,
+}
+
+impl CountingYields {
+    /// # Safety
+    /// 1. `count` lives until this is dropped, on this thread and in order.
+    pub(crate) unsafe fn new(count: &AtomicU64) -> Self {
+        with(|current| Self { before: current.forced_yields.replace(count) })
+    }
+}
+
+impl Drop for CountingYields {
+    fn drop(&mut self) {
+        with(|current| current.forced_yields.set(self.before));
+    }
+}
+
+/// Counts a yield that the budget forced, for the runtime that polls on this thread.
+#[cold]
+pub(crate) fn count_forced_yield() {
+    let count = with(|current| current.forced_yields.get());
+    // SAFETY: obligation 1 of `CountingYields::new`.
+    if let Some(count) = unsafe { count.as_ref() } {
+        // Relaxed: a figure, which orders nothing.
+        count.fetch_add(1, Relaxed);
     }
 }

@@ -4,30 +4,43 @@
 //! at zero it answers `Pending` and wakes the task at once, so that a loop over
 //! ready channels or sockets comes round to the scheduler. (The other budget,
 //! polls per worker tick, is the worker's: `pool/worker.rs`.)
+//!
+//! What always answers `Pending` first (`yield_now`) takes none: it lets others
+//! run anyway. Nor does what only passes polls on (`shield`).
 
-use std::task::{Context, Poll};
+use std::{
+    cell::Cell,
+    task::{Context, Poll},
+};
 
-use super::moment::Wait;
+use super::{moment::Wait, waker};
 use crate::engine::work::current;
 
 /// Operations per poll: Tokio's figure, which its users have tuned to.
 const OPERATIONS_PER_POLL: u8 = 128;
 
-/// What is left; `None` is without limit.
+/// What is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Budget(Option<u8>);
+pub(crate) enum Budget {
+    /// As much as it likes.
+    Unlimited,
+    /// So many operations.
+    Left(u8),
+    /// None, and an operation has been refused: the yield is counted.
+    Refused,
+}
 
 impl Budget {
     /// What a task has at the start of a poll.
     #[inline]
     pub(crate) const fn per_poll() -> Self {
-        Self(Some(OPERATIONS_PER_POLL))
+        Self::Left(OPERATIONS_PER_POLL)
     }
 
     /// What code outside tasks has.
     #[inline]
     pub(crate) const fn unlimited() -> Self {
-        Self(None)
+        Self::Unlimited
     }
 }
 
@@ -35,76 +48,173 @@ impl Budget {
 #[must_use]
 #[derive(Debug)]
 pub(crate) struct Unit {
-    before: Budget,
-    spent: bool,
+    /// It was taken from a budget, and is not spent.
+    owed: Cell<bool>,
 }
 
 impl Unit {
     /// The operation completed: the unit is spent.
     #[inline]
-    pub(crate) fn spend(mut self) {
-        self.spent = true;
+    pub(crate) fn spend(&self) {
+        self.owed.set(false);
     }
 }
 
 impl Drop for Unit {
     #[inline]
     fn drop(&mut self) {
-        if !self.spent {
-            current::with(|current| current.budget.set(self.before));
+        if self.owed.get() {
+            give_back();
         }
     }
+}
+
+/// One unit more, never past a full budget: a unit may outlive the poll in which it
+/// was taken, and what others have spent since stays spent.
+#[inline]
+fn give_back() {
+    current::with(|current| {
+        current.budget.set(match current.budget.get() {
+            Budget::Left(left) => Budget::Left(OPERATIONS_PER_POLL.min(left + 1)),
+            Budget::Refused => Budget::Left(1),
+            Budget::Unlimited => Budget::Unlimited,
+        });
+    });
 }
 
 /// Takes one unit, or wakes the task and says `Pending` when none is left.
 #[inline]
 pub(crate) fn proceed(cx: &mut Context<'_>) -> Poll<Unit> {
-    let unit = current::with(|current| {
-        let before = current.budget.get();
-        match before.0 {
-            Some(0) => return None,
-            Some(left) => current.budget.set(Budget(Some(left - 1))),
-            None => {}
+    let unit = current::with(|current| match current.budget.get() {
+        Budget::Left(0) | Budget::Refused => None,
+        Budget::Left(left) => {
+            current.budget.set(Budget::Left(left - 1));
+            Some(Unit { owed: Cell::new(true) })
         }
-        Some(Unit { before, spent: false })
+        Budget::Unlimited => Some(Unit { owed: Cell::new(false) }),
     });
     match unit {
         Some(unit) => Poll::Ready(unit),
-        None => {
-            current::waits_for(Wait::Turn);
-            cx.waker().wake_by_ref();
-            Poll::Pending
+        None => refuse(cx),
+    }
+}
+
+/// Asks for a unit without taking it; `Pending` as in [`proceed`].
+#[inline]
+pub(crate) fn available(cx: &mut Context<'_>) -> Poll<()> {
+    if is_left() { Poll::Ready(()) } else { refuse(cx) }
+}
+
+/// Whether a unit could be taken now.
+#[inline]
+pub(crate) fn is_left() -> bool {
+    current::with(|current| !matches!(current.budget.get(), Budget::Left(0) | Budget::Refused))
+}
+
+/// The task runs again after the others. Its yield is counted once a poll, however
+/// many of its operations find nothing left.
+#[cold]
+fn refuse<T>(cx: &mut Context<'_>) -> Poll<T> {
+    if current::with(|current| current.budget.replace(Budget::Refused)) != Budget::Refused {
+        current::count_forced_yield();
+    }
+    current::waits_for(Wait::Turn);
+    if waker::is_current(cx.waker()) {
+        // The short way: the thread that polls it queues it again.
+        current::set_yielded();
+    } else {
+        cx.waker().wake_by_ref();
+    }
+    Poll::Pending
+}
+
+/// Calls `f` under another budget; the old one is back afterwards, also if it panics.
+#[inline]
+pub(crate) fn under<R>(budget: Budget, f: impl FnOnce() -> R) -> R {
+    struct Restore(Budget);
+    impl Drop for Restore {
+        #[inline]
+        fn drop(&mut self) {
+            current::with(|current| current.budget.set(self.0));
         }
     }
+    let _restore = Restore(current::with(|current| current.budget.replace(budget)));
+    f()
 }
 
 #[cfg(all(test, not(blitz_loom)))]
 mod tests {
     use std::task::{Context, Poll, Waker};
 
-    use super::{Budget, proceed};
+    use super::{Budget, Unit, available, is_left, proceed, under};
     use crate::engine::work::current;
+
+    fn take() -> Poll<Unit> {
+        proceed(&mut Context::from_waker(Waker::noop()))
+    }
+
+    fn left() -> Budget {
+        current::with(|current| current.budget.get())
+    }
 
     #[test]
     fn a_poll_may_complete_128_operations_and_no_more() {
-        let mut cx = Context::from_waker(Waker::noop());
-        current::with(|current| current.budget.set(Budget::per_poll()));
-        for _ in 0..128 {
-            let Poll::Ready(unit) = proceed(&mut cx) else { panic!("ended early") };
-            unit.spend();
-        }
-        assert!(proceed(&mut cx).is_pending());
-        current::with(|current| current.budget.set(Budget::unlimited()));
+        under(Budget::per_poll(), || {
+            for _ in 0..128 {
+                assert!(is_left());
+                let Poll::Ready(unit) = take() else { panic!("ended early") };
+                unit.spend();
+            }
+            assert!(!is_left());
+            assert!(take().is_pending());
+            assert!(available(&mut Context::from_waker(Waker::noop())).is_pending());
+        });
     }
 
     #[test]
     fn an_operation_without_progress_costs_nothing() {
-        let mut cx = Context::from_waker(Waker::noop());
-        current::with(|current| current.budget.set(Budget::per_poll()));
-        for _ in 0..1_000 {
-            let Poll::Ready(unit) = proceed(&mut cx) else { panic!("charged for nothing") };
+        under(Budget::per_poll(), || {
+            for _ in 0..1_000 {
+                let Poll::Ready(unit) = take() else { panic!("charged for nothing") };
+                drop(unit);
+            }
+            assert_eq!(left(), Budget::per_poll());
+        });
+    }
+
+    #[test]
+    fn a_unit_that_is_given_back_does_not_undo_what_others_spent() {
+        under(Budget::Left(2), || {
+            let (Poll::Ready(kept), Poll::Ready(used)) = (take(), take()) else { panic!("two") };
+            used.spend();
+            drop(used);
+            assert!(take().is_pending());
+            drop(kept);
+            assert_eq!(left(), Budget::Left(1));
+        });
+    }
+
+    #[test]
+    fn a_unit_given_back_elsewhere_makes_no_budget_larger_than_it_was() {
+        let unit = under(Budget::per_poll(), take);
+        under(Budget::per_poll(), || {
             drop(unit);
-        }
-        current::with(|current| current.budget.set(Budget::unlimited()));
+            assert_eq!(left(), Budget::per_poll());
+        });
+        let free = under(Budget::Unlimited, take);
+        under(Budget::Left(0), || {
+            drop(free);
+            assert_eq!(left(), Budget::Left(0));
+        });
+    }
+
+    #[test]
+    fn a_budget_comes_back_after_a_panic() {
+        let before = left();
+        let caught = std::panic::catch_unwind(|| {
+            under(Budget::Left(3), || std::panic::resume_unwind(Box::new(())))
+        });
+        assert!(caught.is_err());
+        assert_eq!(left(), before);
     }
 }
