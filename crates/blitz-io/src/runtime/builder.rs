@@ -1,5 +1,7 @@
 //! How a runtime is made.
 
+mod measuring;
+
 use std::{
     fmt, io,
     sync::{Arc, Weak},
@@ -10,6 +12,7 @@ use super::{
     Handle, Runtime, RuntimeFlavor,
     context::Entered,
     handle::{Id, Inner},
+    histogram::Choice,
     machine,
 };
 use crate::engine::{
@@ -56,6 +59,8 @@ pub struct Builder {
     max_io_events_per_tick: usize,
     lifo_slot: bool,
     lazy: bool,
+    poll_times: Choice,
+    latencies: Choice,
 }
 
 impl Builder {
@@ -105,6 +110,8 @@ impl Builder {
             max_io_events_per_tick: 1024,
             lifo_slot: true,
             lazy: false,
+            poll_times: Choice::off(),
+            latencies: Choice::off(),
         }
     }
 
@@ -627,6 +634,8 @@ impl Builder {
             on_park: self.on_park.clone(),
             on_unpark: self.on_unpark.clone(),
             hooks: (!self.hooks.is_empty()).then(|| Arc::new(self.hooks.clone())),
+            poll_times: self.poll_times.scale(),
+            latencies: self.latencies.scale(),
         });
         let inner =
             Arc::new(Inner { pool, flavor: self.flavor, id: Id::next(), name: self.name.clone() });

@@ -260,7 +260,7 @@ impl Task {
 
     /// Returns how long it had been doing that.
     ///
-    /// Times are in milliseconds, and as coarse as the clocks that the runtime keeps
+    /// Times are as coarse as the clocks that the runtime keeps
     /// anyway: a few dozen polls on a worker, a tick of the system outside. An idle task counts from the
     /// beginning of its last poll.
     ///
@@ -274,7 +274,7 @@ impl Task {
     /// # });
     /// ```
     pub fn time_in_state(&self) -> Duration {
-        Duration::from_millis(self.known.ms_in_phase.into())
+        Duration::from_micros(self.known.us_in_phase)
     }
 
     /// Returns where it waits, as far as that is known.

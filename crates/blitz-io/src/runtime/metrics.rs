@@ -1,15 +1,45 @@
 //! What a runtime counted.
 
+mod histograms;
+
 use std::{fmt, time::Duration};
 
 use super::Handle;
-use crate::engine::pool::counters::Counters;
+use crate::engine::{
+    pool::counters::Counters,
+    prim::{ThreadId, lock},
+};
 
 /// Handle to the runtime's metrics.
 ///
 /// Every figure is read from counters that the workers keep for themselves, so
 /// reading costs them nothing. Figures of different workers are read one after
-/// the other and need not be of the same moment.
+/// the other and need not be of the same moment. The two histograms need readings
+/// of the clock and are off unless the [`Builder`](super::Builder) enables them.
+///
+/// # Which figure is which
+///
+/// *Sum* means over all workers, from 0 to [`num_workers`](Self::num_workers) - 1.
+///
+/// | what | method |
+/// |---|---|
+/// | workers | [`num_workers`](Self::num_workers) |
+/// | tasks ever spawned | [`spawned_tasks_count`](Self::spawned_tasks_count) |
+/// | tasks alive | [`num_alive_tasks`](Self::num_alive_tasks) |
+/// | polls | [`worker_poll_count`](Self::worker_poll_count), and its sum |
+/// | steals | [`worker_steal_operations`](Self::worker_steal_operations), and its sum |
+/// | tasks stolen | [`worker_steal_count`](Self::worker_steal_count), and its sum |
+/// | times slept | [`worker_park_count`](Self::worker_park_count), and its sum |
+/// | tasks from the LIFO slot | [`worker_lifo_hit_count`](Self::worker_lifo_hit_count) |
+/// | batches from the intake | [`worker_batch_fetch_count`](Self::worker_batch_fetch_count) |
+/// | tasks waiting for a worker | [`worker_local_queue_depth`](Self::worker_local_queue_depth) |
+/// | tasks waiting in the intake | [`global_queue_depth`](Self::global_queue_depth) |
+/// | tasks scheduled by workers, by others | [`worker_local_schedule_count`](Self::worker_local_schedule_count), [`remote_schedule_count`](Self::remote_schedule_count) |
+/// | yields forced by a budget | [`budget_forced_yield_count`](Self::budget_forced_yield_count) |
+/// | time awake, average poll | [`worker_total_busy_duration`](Self::worker_total_busy_duration), [`worker_mean_poll_time`](Self::worker_mean_poll_time) |
+/// | distribution of polls | [`poll_time_histogram_bucket_count`](Self::poll_time_histogram_bucket_count) |
+/// | distribution of waiting times | [`schedule_latency_histogram_bucket_count`](Self::schedule_latency_histogram_bucket_count) |
+/// | threads for blocking work, idle ones, work that waits for one | `num_blocking_threads`, `num_idle_blocking_threads`, `blocking_queue_depth` |
 ///
 /// # Examples
 ///
@@ -144,7 +174,19 @@ impl RuntimeMetrics {
     #[track_caller]
     pub fn worker_local_queue_depth(&self, worker: usize) -> usize {
         let remote = self.remote(worker);
-        remote.thief.len() as usize + usize::from(!remote.lifo.is_empty())
+        let pool = &self.handle.inner.pool;
+        if pool.config.threaded {
+            return remote.thief.len() as usize + usize::from(!remote.lifo.is_empty());
+        }
+        if pool.is_stopping() {
+            // What was queued has been dropped.
+            return 0;
+        }
+        // The queue of a pool without thieves is its holder's alone: what went in,
+        // less what came out, and what came out is read first.
+        let polled = remote.counters.polled.get();
+        let put = remote.counters.placed.get() + remote.counters.fetched.get();
+        usize::try_from(put.saturating_sub(polled)).unwrap_or(usize::MAX)
     }
 
     /// Returns the number of times that tasks were scheduled from outside of the
@@ -203,6 +245,112 @@ impl RuntimeMetrics {
     #[track_caller]
     pub fn worker_total_busy_duration(&self, worker: usize) -> Duration {
         Duration::from_nanos(self.counters(worker).busy_ns.get())
+    }
+
+    /// Returns the average duration of a task's poll on the given worker; zero until
+    /// it has polled some.
+    ///
+    /// It is the average by which the worker tunes itself, in which the latest count
+    /// most: taken over up to a few dozen polls at a time, with what is done in between.
+    ///
+    /// # Panics
+    ///
+    /// If `worker` is not below [`num_workers`](Self::num_workers).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # blitz_io::run(async {
+    /// let metrics = blitz_io::runtime::Handle::current().metrics();
+    /// println!("a poll takes {:?}", metrics.worker_mean_poll_time(0));
+    /// # });
+    /// ```
+    #[track_caller]
+    pub fn worker_mean_poll_time(&self, worker: usize) -> Duration {
+        Duration::from_nanos(self.counters(worker).mean_poll_ns.get())
+    }
+
+    /// Returns the ID of the thread that the given worker runs on, or ran on last;
+    /// `None` if it never ran.
+    ///
+    /// The worker of a current-thread runtime runs on the thread inside
+    /// [`Runtime::block_on`](super::Runtime::block_on).
+    ///
+    /// # Panics
+    ///
+    /// If `worker` is not below [`num_workers`](Self::num_workers).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_current_thread().build()?;
+    /// assert_eq!(rt.metrics().worker_thread_id(0), None);
+    /// rt.block_on(async {});
+    /// assert_eq!(rt.metrics().worker_thread_id(0), Some(std::thread::current().id()));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn worker_thread_id(&self, worker: usize) -> Option<ThreadId> {
+        *lock(&self.remote(worker).thread)
+    }
+
+    /// Returns the number of file descriptors that have been registered with the I/O
+    /// driver: zero, since there is no I/O driver in this version.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # blitz_io::run(async {
+    /// let metrics = blitz_io::runtime::Handle::current().metrics();
+    /// assert_eq!(metrics.io_driver_fd_registered_count(), 0);
+    /// # });
+    /// ```
+    pub fn io_driver_fd_registered_count(&self) -> u64 {
+        0
+    }
+
+    /// Returns the number of file descriptors that have been deregistered from the I/O
+    /// driver: zero, since there is no I/O driver in this version.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # blitz_io::run(async {
+    /// let metrics = blitz_io::runtime::Handle::current().metrics();
+    /// assert_eq!(metrics.io_driver_fd_deregistered_count(), 0);
+    /// # });
+    /// ```
+    pub fn io_driver_fd_deregistered_count(&self) -> u64 {
+        0
+    }
+
+    /// Returns the number of ready events that the I/O driver has processed: zero,
+    /// since there is no I/O driver in this version.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # blitz_io::run(async {
+    /// let metrics = blitz_io::runtime::Handle::current().metrics();
+    /// assert_eq!(metrics.io_driver_ready_count(), 0);
+    /// # });
+    /// ```
+    pub fn io_driver_ready_count(&self) -> u64 {
+        0
+    }
+
+    /// The older name of [`num_alive_tasks`](Self::num_alive_tasks).
+    #[deprecated(note = "renamed to `num_alive_tasks`")]
+    #[doc(hidden)]
+    pub fn active_tasks_count(&self) -> usize {
+        self.num_alive_tasks()
+    }
+
+    /// The older name of [`global_queue_depth`](Self::global_queue_depth).
+    #[deprecated(note = "renamed to `global_queue_depth`")]
+    #[doc(hidden)]
+    pub fn injection_queue_depth(&self) -> usize {
+        self.global_queue_depth()
     }
 
     /// Returns the number of times the given worker parked and unparked: odd while

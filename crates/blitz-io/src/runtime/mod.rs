@@ -34,6 +34,7 @@ mod builder;
 pub(crate) mod context;
 pub mod dump;
 mod handle;
+mod histogram;
 #[doc(hidden)]
 pub mod machine;
 mod metrics;
@@ -45,6 +46,10 @@ pub use self::{
     context::{EnterGuard, TryCurrentError},
     dump::Dump,
     handle::{Handle, Id, RuntimeFlavor},
+    histogram::{
+        HistogramConfiguration, HistogramScale, InvalidHistogramConfiguration, LogHistogram,
+        LogHistogramBuilder,
+    },
     metrics::RuntimeMetrics,
     runtime::Runtime,
 };

@@ -33,6 +33,7 @@ mod task_hooks;
 mod dump;
 #[cfg(feature = "tracing")]
 mod spans;
+mod figures;
 mod one_thread;
 mod entering;
 mod shutdown;

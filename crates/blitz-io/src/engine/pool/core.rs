@@ -3,15 +3,16 @@
 use std::{ptr::NonNull, sync::Arc};
 
 use super::{
-    Pool,
+    Config, Pool,
     counters::Counters,
     find::{Pace, Patience},
+    histogram::Histogram,
     lifo::LifoSlot,
 };
 use crate::engine::{
     prim::{
-        AtomicPtr, Mutex, Ordering::Relaxed, clock::CoarseClock, pad::CachePadded, parker::Parker,
-        rng::Rng,
+        AtomicPtr, Mutex, Ordering::Relaxed, ThreadId, clock::CoarseClock, pad::CachePadded,
+        parker::Parker, rng::Rng,
     },
     queue::{
         Chain,
@@ -57,10 +58,15 @@ pub(crate) struct Remote {
     pub(crate) home: AtomicPtr<Home>,
     /// Whether the home may be visited: from the core's birth to its end.
     pub(crate) open: Mutex<bool>,
+    /// As `counters`: durations of polls, and times from queueing to polling.
+    pub(crate) poll_times: Option<Histogram>,
+    pub(crate) latencies: Option<Histogram>,
+    /// The thread that holds the core, or held it last.
+    pub(crate) thread: Mutex<Option<ThreadId>>,
 }
 
 impl Remote {
-    pub(crate) fn new() -> (Owner<Task>, Self) {
+    pub(crate) fn new(config: &Config) -> (Owner<Task>, Self) {
         let (owner, thief) = ring::ring();
         let remote = Self {
             thief,
@@ -69,6 +75,9 @@ impl Remote {
             counters: CachePadded::new(Counters::default()),
             home: AtomicPtr::new(std::ptr::null_mut()),
             open: Mutex::new(true),
+            poll_times: config.poll_times.map(Histogram::new),
+            latencies: config.latencies.map(Histogram::new),
+            thread: Mutex::new(None),
         };
         (owner, remote)
     }

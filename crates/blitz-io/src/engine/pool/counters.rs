@@ -14,6 +14,11 @@ impl Counter {
         self.0.store(self.0.load(Relaxed).wrapping_add(count), Relaxed);
     }
 
+    pub(crate) fn set(&self, value: u64) {
+        // Relaxed: see `add`.
+        self.0.store(value, Relaxed);
+    }
+
     pub(crate) fn get(&self) -> u64 {
         // Relaxed: see `add`.
         self.0.load(Relaxed)
@@ -60,6 +65,10 @@ pub(crate) struct Counters {
     pub(crate) completed: Counter,
     /// Time not asleep, as far as the clock was read.
     pub(crate) busy_ns: Counter,
+    /// The average duration of a poll, with more weight on the latest.
+    pub(crate) mean_poll_ns: Counter,
+    /// Entries that came from the intake into the queue of a pool without thieves.
+    pub(crate) fetched: Counter,
     /// Polls that ended because the task's budget was used up.
     pub(crate) forced_yields: Counter,
 }

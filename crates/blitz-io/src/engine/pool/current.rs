@@ -8,7 +8,7 @@ use std::{ptr::NonNull, sync::Arc};
 
 use super::{Pool, core::Core};
 use crate::engine::{
-    prim::thread_number as number,
+    prim::{lock, thread_id, thread_number as number},
     work::{current, task::home::Home},
 };
 
@@ -100,6 +100,7 @@ pub(crate) struct Held {
 impl Held {
     /// Makes `core` the core of this thread.
     pub(crate) fn new(core: Box<Core>) -> Self {
+        *lock(&core.remote().thread) = Some(thread_id());
         // SAFETY: 1. the counters live with the pool, which the core keeps until
         // `release`.
         let _counting =

@@ -24,7 +24,7 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-use super::{Pool, core::Core, current, current::Held, park};
+use super::{Pool, core::Core, current, current::Held, park, timing};
 use crate::engine::{
     prim::{
         AtomicBool, Mutex,
@@ -38,7 +38,7 @@ use crate::engine::{
         current::{Blocking, CountingYields},
         task::{
             budget::{self, Budget},
-            home, poll,
+            home,
         },
     },
 };
@@ -257,9 +257,9 @@ impl Driven {
             // that wakes itself does not have all of them.
             let mut ran = 0;
             while ran < self.pool.config.tick_polls {
-                let next = current::with_core(|core| Some((core.next()?, core.clock.now_ms())));
-                let Some((task, now_ms)) = next else { break };
-                if poll::run(task, now_ms) {
+                let next = current::with_core(|core| Some((core.next()?, core.clock.now_us())));
+                let Some((task, now_us)) = next else { break };
+                if timing::run(&self.pool, task, now_us) {
                     current::with_core(|core| core.counters().completed.add(1));
                 }
                 ran += 1;

@@ -31,7 +31,7 @@ pub(crate) struct Known {
     pub(crate) spawned_at: &'static Location<'static>,
     pub(crate) future: &'static str,
     pub(crate) phase: Phase,
-    pub(crate) ms_in_phase: u32,
+    pub(crate) us_in_phase: u64,
     pub(crate) wait: Wait,
 }
 
@@ -83,13 +83,13 @@ impl Census {
         loop {
             self.tasks.truncate(before);
             self.tasks.reserve(room);
-            let now_ms = clock::exact_now_ms();
+            let now_us = clock::exact_now_us();
             let mut seen = 0;
             let visited = visit(&mut |task| {
                 seen += 1;
                 if self.tasks.len() < self.tasks.capacity() {
                     // SAFETY: it is on the list that is visited.
-                    let known = unsafe { Known::look_at(task, now_ms) };
+                    let known = unsafe { Known::look_at(task, now_us) };
                     if known.phase != Phase::Complete {
                         self.tasks.push(known);
                     }
@@ -111,7 +111,7 @@ impl Census {
 impl Known {
     /// # Safety
     /// 1. The task is on the list of its home, and stays there during the call.
-    unsafe fn look_at(task: NonNull<Header>, now_ms: u32) -> Self {
+    unsafe fn look_at(task: NonNull<Header>, now_us: u64) -> Self {
         // SAFETY: 1.
         let header = unsafe { task.as_ref() };
         let phase = header.state.snapshot().phase();
@@ -122,7 +122,7 @@ impl Known {
             spawned_at: header.spawned_at,
             future: (header.vtable.type_name)(),
             phase,
-            ms_in_phase: header.moment.elapsed_ms(now_ms),
+            us_in_phase: header.elapsed_us(now_us),
             wait: if phase == Phase::Idle { header.waiting.get() } else { Wait::Unknown },
         }
     }

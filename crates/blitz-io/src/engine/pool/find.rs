@@ -36,6 +36,8 @@ const SLOW_POLL_NS: u32 = 32_000;
 pub(crate) struct Pace {
     /// The average duration of a poll.
     average_ns: u32,
+    /// The same without an assumption at the start: zero until something is known.
+    mean_ns: u32,
     /// Polls between two looks at the intake.
     interval: u32,
     fixed: bool,
@@ -58,6 +60,7 @@ impl Pace {
         Self {
             // Nothing is known: assume polls that deserve a look every time.
             average_ns: SLOW_POLL_NS,
+            mean_ns: 0,
             interval,
             fixed: config.intake_interval.is_some(),
             intake_in: interval,
@@ -77,10 +80,9 @@ impl Pace {
         }
         let sample = reading.elapsed_ns / u64::from(reading.polls);
         let sample = i64::try_from(sample).unwrap_or(i64::MAX).min(i64::from(u32::MAX));
-        let average = i64::from(self.average_ns);
-        // α = 3/32, near the design's 0.1, without a division.
-        let next = average + (((sample - average) * 3) >> 5);
-        self.average_ns = u32::try_from(next).unwrap_or(0).max(1);
+        self.average_ns = follow(self.average_ns, sample);
+        let first = u32::try_from(sample).unwrap_or(u32::MAX).max(1);
+        self.mean_ns = if self.mean_ns == 0 { first } else { follow(self.mean_ns, sample) };
         self.reading_every = (SLOW_POLL_NS / self.average_ns).clamp(1, POLLS_PER_READING);
         if !self.fixed {
             let polls = INTAKE_LATENCY_NS / u64::from(self.average_ns);
@@ -102,6 +104,15 @@ impl Pace {
     pub(crate) fn interval(&self) -> u32 {
         self.interval
     }
+}
+
+/// An average with one sample more: α = 3/32, near the design's 0.1, without a
+/// division.
+#[inline]
+fn follow(average: u32, sample: i64) -> u32 {
+    let average = i64::from(average);
+    let next = average + (((sample - average) * 3) >> 5);
+    u32::try_from(next).unwrap_or(0).max(1)
 }
 
 /// Looks at the queues before a searcher sleeps. A look with its pause takes 40 to
@@ -190,7 +201,12 @@ impl Core {
         if !self.pool.config.threaded {
             // Behind what waits already: the order of arrival is kept.
             let Self { pool, fifo, .. } = self;
-            pool.intake.pop_batch_into(wanted, |batch| fifo.append(batch));
+            let fetched = pool.intake.pop_batch_into(wanted, |batch| {
+                let count = batch.len();
+                fifo.append(batch);
+                count
+            });
+            self.counters().fetched.add(fetched as u64);
             self.counters().batch_fetches.add(1);
             return self.fifo.pop_front();
         }
@@ -290,6 +306,7 @@ impl Core {
         let reading = self.clock.read(&self.pool.tick);
         self.counters().busy_ns.add(reading.elapsed_ns);
         self.pace.learn(reading);
+        self.counters().mean_poll_ns.set(u64::from(self.pace.mean_ns));
     }
 
     /// Whether something waits where nobody but this core looks, or in its ring.
@@ -340,6 +357,7 @@ mod tests {
     fn pace() -> Pace {
         Pace {
             average_ns: 1_000,
+            mean_ns: 0,
             interval: 100,
             fixed: false,
             intake_in: 100,

@@ -14,6 +14,7 @@ use std::{future::Future, io, ptr::NonNull, sync::Arc};
 use self::{
     core::{Core, Remote},
     counters::{Counters, OutsideCounters},
+    histogram::Scale,
     idle::Idle,
 };
 use super::{
@@ -41,6 +42,8 @@ pub(crate) mod park;
 pub(crate) mod stop;
 pub(crate) mod counters;
 pub(crate) mod dump;
+pub(crate) mod histogram;
+pub(crate) mod timing;
 
 /// Homes for tasks that are spawned outside of the cores, each behind a lock.
 /// Eight, so that a crowd of outside threads seldom meets; picked, not measured.
@@ -63,6 +66,18 @@ pub(crate) struct Config {
     pub(crate) on_park: Option<Hook>,
     pub(crate) on_unpark: Option<Hook>,
     pub(crate) hooks: Option<Arc<Hooks>>,
+    /// How durations of polls are counted, if they are.
+    pub(crate) poll_times: Option<Scale>,
+    /// How times from queueing to polling are counted, if they are.
+    pub(crate) latencies: Option<Scale>,
+}
+
+impl Config {
+    /// Whether each poll is timed.
+    #[inline(always)]
+    fn is_timed(&self) -> bool {
+        self.poll_times.is_some() || self.latencies.is_some()
+    }
 }
 
 /// What all threads of a pool share.
@@ -158,7 +173,8 @@ impl Pool {
     /// A pool with its cores, and no thread yet.
     pub(crate) fn new(config: Config) -> Arc<Self> {
         let workers = config.workers;
-        let (owners, remotes): (Vec<_>, Vec<_>) = (0..workers).map(|_| Remote::new()).unzip();
+        let (owners, remotes): (Vec<_>, Vec<_>) =
+            (0..workers).map(|_| Remote::new(&config)).unzip();
         let outside =
             (0..OUTSIDE_HOMES).map(|_| Mutex::new(Outside { home: None, closed: false })).collect();
         let pool = Arc::new(Self {

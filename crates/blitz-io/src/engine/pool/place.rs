@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 
 use super::{Pool, core::Core};
 use crate::engine::{
-    prim::{Ordering::Relaxed, clock::coarse_now_ms, lock},
+    prim::{Ordering::Relaxed, clock, lock},
     queue::ring::Pushed,
     work::task::{
         cell::Task,
@@ -17,7 +17,7 @@ impl Core {
     #[inline]
     pub(crate) fn place(&mut self, task: Task, origin: Origin) {
         self.counters().placed.add(1);
-        task.stamp(self.clock.now_ms());
+        task.stamp(self.now_us());
         if !self.pool.config.threaded {
             self.fifo.push_back(task);
             return;
@@ -32,6 +32,15 @@ impl Core {
             self.push_ring(replaced);
             self.call_help();
         }
+    }
+
+    /// The time, as exactly as somebody wants to know it.
+    #[inline(always)]
+    fn now_us(&self) -> u64 {
+        if self.pool.config.latencies.is_some() {
+            return clock::exact_now_us();
+        }
+        self.clock.now_us()
     }
 
     /// Puts an entry into the ring; half of a full ring goes to the intake.
@@ -83,7 +92,7 @@ impl Core {
 impl Pool {
     /// Puts an entry into the intake and sees that somebody comes for it.
     pub(crate) fn place_outside(&self, task: Task) {
-        task.stamp(coarse_now_ms());
+        task.stamp(self.now_us_outside());
         match self.intake.push(task) {
             Ok(()) => {
                 self.wake_one();
@@ -92,6 +101,10 @@ impl Pool {
             // of one, and dropping it frees it.
             Err(task) => drop(task),
         }
+    }
+
+    fn now_us_outside(&self) -> u64 {
+        if self.config.latencies.is_some() { clock::exact_now_us() } else { clock::coarse_now_us() }
     }
 
     /// P2 and P3 of `idle`: wakes a worker if nobody searches; `true` if it did.

@@ -231,6 +231,8 @@ pub(super) mod tests {
             on_park: None,
             on_unpark: None,
             hooks: None,
+            poll_times: None,
+            latencies: None,
         }
     }
 

@@ -1,11 +1,7 @@
 //! The life of a worker thread: find, run, find, run, sleep.
 
-use super::{core::Core, current, current::Held, park, stop};
-use crate::engine::work::{
-    current as words,
-    current::Blocking,
-    task::{home, poll},
-};
+use super::{core::Core, current, current::Held, park, stop, timing};
+use crate::engine::work::{current as words, current::Blocking, task::home};
 
 /// Runs tasks on this thread, with `core`, until the pool stops.
 pub(crate) fn run(core: Box<Core>) {
@@ -15,19 +11,19 @@ pub(crate) fn run(core: Box<Core>) {
     let held = Held::new(core);
     let mut completed = false;
     while !pool.is_stopping() {
-        let (task, tick, now_ms) = current::with_core(|core| {
+        let (task, tick, now_us) = current::with_core(|core| {
             core.counters().completed.add(u64::from(completed));
             let task = core.next().or_else(|| core.search()).or_else(|| core.linger());
             if task.is_some() && core.searching {
                 core.stop_searching();
             }
-            (task, core.take_tick(), core.clock.now_ms())
+            (task, core.take_tick(), core.clock.now_us())
         });
         if tick {
             home::sweep_held();
         }
         match task {
-            Some(task) => completed = poll::run(task, now_ms),
+            Some(task) => completed = timing::run(&pool, task, now_us),
             None => {
                 completed = false;
                 park::park(&pool, index, || false);

@@ -44,23 +44,22 @@ fn start() -> &'static Start {
     })
 }
 
-fn since_start(now: Instant) -> u32 {
-    now.saturating_duration_since(start().instant).as_millis() as u32
+fn since_start(now: Instant) -> u64 {
+    now.saturating_duration_since(start().instant).as_micros() as u64
 }
 
-/// Milliseconds since the process began, without the upper bits.
-pub(crate) fn exact_now_ms() -> u32 {
+/// Microseconds since the process began.
+pub(crate) fn exact_now_us() -> u64 {
     since_start(Instant::now())
 }
 
 /// The same to within a tick of the system's clock (a few milliseconds), for a third
 /// of the price: what code without a core's clock stamps tasks with.
-pub(crate) fn coarse_now_ms() -> u32 {
+pub(crate) fn coarse_now_us() -> u64 {
     #[cfg(all(target_os = "linux", not(blitz_loom)))]
-    return (linux::read(libc::CLOCK_MONOTONIC_COARSE).saturating_sub(start().monotonic_ns)
-        / 1_000_000) as u32;
+    return linux::read(libc::CLOCK_MONOTONIC_COARSE).saturating_sub(start().monotonic_ns) / 1_000;
     #[cfg(not(all(target_os = "linux", not(blitz_loom))))]
-    exact_now_ms()
+    exact_now_us()
 }
 
 #[cfg(all(target_os = "linux", not(blitz_loom)))]
@@ -78,8 +77,8 @@ mod linux {
 #[derive(Debug)]
 pub(crate) struct CoarseClock {
     now: Instant,
-    /// The same as milliseconds since the process began.
-    now_ms: u32,
+    /// The same as microseconds since the process began.
+    now_us: u64,
     seen: u32,
     polls: u32,
 }
@@ -94,13 +93,13 @@ pub(crate) struct Reading {
 impl CoarseClock {
     pub(crate) fn new() -> Self {
         let now = Instant::now();
-        Self { now, now_ms: since_start(now), seen: 0, polls: 0 }
+        Self { now, now_us: since_start(now), seen: 0, polls: 0 }
     }
 
-    /// The time of the last reading, as [`exact_now_ms`] counts.
+    /// The time of the last reading, as [`exact_now_us`] counts.
     #[inline(always)]
-    pub(crate) fn now_ms(&self) -> u32 {
-        self.now_ms
+    pub(crate) fn now_us(&self) -> u64 {
+        self.now_us
     }
 
     /// Counts a poll; says whether it is time for `read`: after `every` polls.
@@ -118,7 +117,7 @@ impl CoarseClock {
         let reading =
             Reading { elapsed_ns: u64::try_from(elapsed).unwrap_or(u64::MAX), polls: self.polls };
         self.now = now;
-        self.now_ms = since_start(now);
+        self.now_us = since_start(now);
         // Relaxed: see `Tick::advance`.
         self.seen = tick.0.load(Relaxed);
         self.polls = 0;

@@ -3,7 +3,7 @@
 //! Models do not explore it: nothing is decided by it, and each of its accesses
 //! would double their work.
 
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering::Relaxed};
 
 macro_rules! gauges {
     ($($(#[doc = $doc:literal])+ $name:ident: $value:ty, $atomic:ty;)+) => {
@@ -13,10 +13,6 @@ macro_rules! gauges {
             pub(crate) struct $name($atomic);
 
             impl $name {
-                pub(crate) const fn new() -> Self {
-                    Self(<$atomic>::new(0))
-                }
-
                 #[inline(always)]
                 pub(crate) fn set(&self, value: $value) {
                     // Relaxed: a figure, which orders nothing.
@@ -36,6 +32,8 @@ macro_rules! gauges {
 gauges! {
     /// See the module.
     Gauge: u32, AtomicU32;
+    /// A shorter one.
+    ShortGauge: u16, AtomicU16;
     /// A small one.
     ByteGauge: u8, AtomicU8;
 }

@@ -40,6 +40,14 @@ pub(crate) fn is_panicking() -> bool {
     std::thread::panicking()
 }
 
+/// The system's threads have these; those of a model are all one thread.
+pub(crate) use std::thread::ThreadId;
+
+/// The calling thread's.
+pub(crate) fn thread_id() -> ThreadId {
+    std::thread::current().id()
+}
+
 /// A small number of the calling thread, to spread threads over a few locks.
 pub(crate) fn thread_number() -> usize {
     static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);

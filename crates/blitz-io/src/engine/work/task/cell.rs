@@ -32,7 +32,7 @@ use super::{
     error::JoinError,
     extra::Extra,
     home::Home,
-    moment::{Moment, Waiting},
+    moment::{self, Lower, Upper, Waiting},
     state::State,
     trace,
 };
@@ -98,7 +98,8 @@ pub(crate) struct Header {
     links: Links<Header>,
     pub(crate) id: Id,
     pub(crate) spawned_at: &'static Location<'static>,
-    pub(crate) moment: Moment,
+    since_upper: Upper,
+    since_lower: Lower,
     pub(crate) waiting: Waiting,
     #[cfg(feature = "tracing")]
     pub(crate) seen: Option<Seen>,
@@ -232,8 +233,9 @@ impl<F: Future, X: Extra> Cell<F, X> {
             links: Links::new(),
             id: birth.id,
             spawned_at: birth.label.spawned_at,
-            moment: Moment::new(),
-            waiting: Waiting::new(),
+            since_upper: Upper::default(),
+            since_lower: Lower::default(),
+            waiting: Waiting::default(),
             #[cfg(feature = "tracing")]
             seen: birth.label.seen,
             stage: UnsafeCell::new(Holds::Future),
@@ -407,6 +409,17 @@ impl Header {
         unsafe { &task.cast::<Front<X>>().as_ref().extra }
     }
 
+    /// Notes the time of a change of state.
+    #[inline(always)]
+    pub(crate) fn stamp(&self, now_us: u64) {
+        moment::stamp(&self.since_upper, &self.since_lower, now_us);
+    }
+
+    /// How long ago the last change of state was.
+    pub(crate) fn elapsed_us(&self, now_us: u64) -> u64 {
+        moment::elapsed_us(&self.since_upper, &self.since_lower, now_us)
+    }
+
     /// The name that the spawner gave it.
     ///
     /// # Safety
@@ -484,9 +497,15 @@ impl Task {
 
     /// Notes when the task was queued.
     #[inline(always)]
-    pub(crate) fn stamp(&self, now_ms: u32) {
+    pub(crate) fn stamp(&self, now_us: u64) {
         // SAFETY: the entry keeps the memory alive.
-        unsafe { self.0.as_ref() }.moment.stamp(now_ms);
+        unsafe { self.0.as_ref() }.stamp(now_us);
+    }
+
+    /// How long it has been queued.
+    pub(crate) fn elapsed_us(&self, now_us: u64) -> u64 {
+        // SAFETY: the entry keeps the memory alive.
+        unsafe { self.0.as_ref() }.elapsed_us(now_us)
     }
 
     /// Gives the entry up for the right to `take`.

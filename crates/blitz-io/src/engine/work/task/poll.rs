@@ -21,12 +21,12 @@ use crate::engine::{
 };
 
 /// Polls the task once and does what its state then asks for; `true` if it is
-/// complete now. `now_ms` is the time, as far as the caller knows it.
+/// complete now. `now_us` is the time, as far as the caller knows it.
 #[inline]
-pub(crate) fn run(task: Task, now_ms: u32) -> bool {
+pub(crate) fn run(task: Task, now_us: u64) -> bool {
     let task = task.into_header();
     // SAFETY: the entry keeps the memory alive.
-    unsafe { task.as_ref() }.moment.stamp(now_ms);
+    unsafe { task.as_ref() }.stamp(now_us);
     // SAFETY: the entry keeps the memory alive until `take`, and running after.
     match unsafe { task.as_ref() }.state.take() {
         // SAFETY: `take` made us the runner, and a task that was not complete
