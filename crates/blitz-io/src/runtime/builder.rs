@@ -1,6 +1,7 @@
 //! How a runtime is made.
 
 mod measuring;
+mod seed;
 
 use std::{
     fmt, io,
@@ -8,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+pub use self::seed::{RngSeed, thread_rng_n};
 use super::{
     Handle, Runtime, RuntimeFlavor,
     context::Entered,
@@ -61,6 +63,7 @@ pub struct Builder {
     lazy: bool,
     poll_times: Choice,
     latencies: Choice,
+    seed: Option<RngSeed>,
 }
 
 impl Builder {
@@ -112,6 +115,7 @@ impl Builder {
             lazy: false,
             poll_times: Choice::off(),
             latencies: Choice::off(),
+            seed: None,
         }
     }
 
@@ -628,7 +632,7 @@ impl Builder {
             threaded,
             lazy: self.lazy,
             lifo_slot: self.lifo_slot,
-            intake_interval: self.intake_interval,
+            intake_interval: self.intake_interval.or(self.steady_interval(threaded)),
             tick_polls: self.event_interval,
             recipe: self.recipe.clone(),
             on_park: self.on_park.clone(),
@@ -636,6 +640,7 @@ impl Builder {
             hooks: (!self.hooks.is_empty()).then(|| Arc::new(self.hooks.clone())),
             poll_times: self.poll_times.scale(),
             latencies: self.latencies.scale(),
+            seed: self.seed.as_ref().map(RngSeed::word),
         });
         let inner =
             Arc::new(Inner { pool, flavor: self.flavor, id: Id::next(), name: self.name.clone() });

@@ -18,7 +18,10 @@ use crate::{
             Pool,
             drive::{self, NoBlocking},
         },
-        work::task::{cell::Label, extra::Extra, trace},
+        work::{
+            current::Seeded,
+            task::{cell::Label, extra::Extra, trace},
+        },
     },
     task::{JoinHandle, is_large},
 };
@@ -335,7 +338,7 @@ impl Handle {
 
     /// Makes this runtime the current one for a `block_on` on this thread.
     #[track_caller]
-    pub(crate) fn enter_blocking(&self) -> (Entered, NoBlocking) {
+    pub(crate) fn enter_blocking(&self) -> (Entered, NoBlocking, Option<Seeded>) {
         let Some(guard) = NoBlocking::enter() else {
             panic!(
                 "Cannot start a runtime from within a runtime: `block_on` would block a thread \
@@ -343,7 +346,9 @@ impl Handle {
                  call `block_on` on a thread of its own"
             );
         };
-        (Entered::new(self.inner.clone()), guard)
+        let seeds = self.inner.pool.seeds.as_ref();
+        let seeded = seeds.map(|seeds| Seeded::new(&seeds.next_call()));
+        (Entered::new(self.inner.clone()), guard, seeded)
     }
 }
 

@@ -42,7 +42,7 @@ mod metrics;
 mod runtime;
 
 pub use self::{
-    builder::Builder,
+    builder::{Builder, RngSeed},
     context::{EnterGuard, TryCurrentError},
     dump::Dump,
     handle::{Handle, Id, RuntimeFlavor},
@@ -54,6 +54,9 @@ pub use self::{
     runtime::Runtime,
 };
 pub use crate::engine::work::task::hooks::TaskMeta;
+
+#[doc(hidden)]
+pub use self::builder::thread_rng_n;
 
 /// Returns the index of the worker that the calling code runs on, if it runs on one.
 ///

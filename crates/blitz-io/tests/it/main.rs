@@ -34,6 +34,7 @@ mod dump;
 #[cfg(feature = "tracing")]
 mod spans;
 mod figures;
+mod seeds;
 mod one_thread;
 mod entering;
 mod shutdown;

@@ -93,7 +93,10 @@ impl Core {
             index,
             ring,
             fifo: Chain::new(),
-            rng: Rng::new(Rng::process_seed() ^ index as u64),
+            rng: match &pool.seeds {
+                Some(seeds) => seeds.core(index),
+                None => Rng::new(Rng::process_seed() ^ index as u64),
+            },
             clock: CoarseClock::new(),
             pace: Pace::new(&pool.config),
             searching: false,

@@ -18,7 +18,10 @@ use self::{
     idle::Idle,
 };
 use super::{
-    prim::{AtomicBool, Mutex, OnceLock, Ordering::Acquire, clock::Tick, lock, pad::CachePadded},
+    prim::{
+        AtomicBool, Mutex, OnceLock, Ordering::Acquire, clock::Tick, lock, pad::CachePadded,
+        rng::Seeds,
+    },
     queue::inject::Inject,
     threads::{Around, Hook, Life, Recipe, Started},
     work::task::{
@@ -70,6 +73,8 @@ pub(crate) struct Config {
     pub(crate) poll_times: Option<Scale>,
     /// How times from queueing to polling are counted, if they are.
     pub(crate) latencies: Option<Scale>,
+    /// What all random choices are derived from; `None` for another in each process.
+    pub(crate) seed: Option<u64>,
 }
 
 impl Config {
@@ -100,6 +105,7 @@ pub(crate) struct Pool {
     /// Threads that have not come to their end.
     alive: stop::Alive,
     around: OnceLock<Around>,
+    pub(crate) seeds: Option<Seeds>,
 }
 
 impl std::fmt::Debug for Pool {
@@ -191,6 +197,7 @@ impl Pool {
             started: OnceLock::new(),
             alive: stop::Alive::new(),
             around: OnceLock::new(),
+            seeds: config.seed.map(Seeds::new),
             config,
         });
         let cores = owners.into_iter().enumerate();

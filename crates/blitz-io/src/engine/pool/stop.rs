@@ -233,6 +233,7 @@ pub(super) mod tests {
             hooks: None,
             poll_times: None,
             latencies: None,
+            seed: None,
         }
     }
 

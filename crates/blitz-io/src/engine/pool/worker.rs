@@ -1,13 +1,18 @@
 //! The life of a worker thread: find, run, find, run, sleep.
 
 use super::{core::Core, current, current::Held, park, stop, timing};
-use crate::engine::work::{current as words, current::Blocking, task::home};
+use crate::engine::work::{
+    current as words,
+    current::{Blocking, Seeded},
+    task::home,
+};
 
 /// Runs tasks on this thread, with `core`, until the pool stops.
 pub(crate) fn run(core: Box<Core>) {
     let pool = core.pool.clone();
     let index = core.index;
     words::with(|current| current.blocking.set(Blocking::Forbidden));
+    let _seeded = pool.seeds.as_ref().map(|seeds| Seeded::new(&seeds.worker(index)));
     let held = Held::new(core);
     let mut completed = false;
     while !pool.is_stopping() {

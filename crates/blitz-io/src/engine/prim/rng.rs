@@ -1,6 +1,11 @@
-//! One xorshift generator per core: whom to rob first, nothing secret.
+//! One xorshift generator per core and per thread: whom to rob first, which branch
+//! to try first, nothing secret.
+//!
+//! A runtime that is given a seed derives all of its generators from it.
 
 use std::hash::{BuildHasher, RandomState};
+
+use super::{AtomicU64, Ordering::Relaxed};
 
 /// Marsaglia's xorshift64* : three shifts and a multiplication.
 #[derive(Debug)]
@@ -17,6 +22,19 @@ impl Rng {
     /// A seed that differs from process to process, from std's hasher keys.
     pub(crate) fn process_seed() -> u64 {
         RandomState::new().hash_one(0u8)
+    }
+
+    /// A generator that goes on from where [`state`](Self::state) was asked.
+    #[inline]
+    pub(crate) fn resume(state: u64) -> Self {
+        debug_assert_ne!(state, 0, "xorshift is stuck at zero");
+        Self(state)
+    }
+
+    /// Where it is; never zero.
+    #[inline]
+    pub(crate) fn state(&self) -> u64 {
+        self.0
     }
 
     #[inline]
@@ -36,9 +54,81 @@ impl Rng {
     }
 }
 
+/// Spreads every bit over all: Steele's and Vigna's finaliser of splitmix64.
+pub(crate) fn mix(mut word: u64) -> u64 {
+    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
+/// What the generators of one runtime are derived from.
+#[derive(Debug)]
+pub(crate) struct Seeds {
+    seed: u64,
+    /// Calls of `block_on` so far.
+    calls: AtomicU64,
+}
+
+/// The kinds of generators, so that no two have the same stream.
+const CORE: u64 = 1 << 62;
+const WORKER: u64 = 2 << 62;
+
+impl Seeds {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { seed, calls: AtomicU64::new(0) }
+    }
+
+    /// Of a core.
+    pub(crate) fn core(&self, index: usize) -> Rng {
+        self.stream(CORE | index as u64)
+    }
+
+    /// Of the thread that works with a core.
+    pub(crate) fn worker(&self, index: usize) -> Rng {
+        self.stream(WORKER | index as u64)
+    }
+
+    /// Of the thread of the next `block_on`.
+    pub(crate) fn next_call(&self) -> Rng {
+        // Relaxed: the numbers only have to differ; who calls in order gets them in
+        // order.
+        self.stream(self.calls.fetch_add(1, Relaxed))
+    }
+
+    fn stream(&self, number: u64) -> Rng {
+        Rng::new(mix(self.seed ^ mix(number)))
+    }
+}
+
 #[cfg(all(test, not(blitz_loom)))]
 mod tests {
-    use super::Rng;
+    use super::{Rng, Seeds};
+
+    #[test]
+    fn one_seed_gives_many_streams_and_the_same_ones_again() {
+        let streams = |seed| {
+            let seeds = Seeds::new(seed);
+            let mut all: Vec<Rng> = (0..8).map(|index| seeds.core(index)).collect();
+            all.extend((0..8).map(|index| seeds.worker(index)));
+            all.extend((0..8).map(|_| seeds.next_call()));
+            all.iter_mut().map(|rng| rng.next_u32()).collect::<Vec<_>>()
+        };
+        assert_eq!(streams(7), streams(7));
+        let mut all = [streams(0), streams(1), streams(2)].concat();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 3 * 24);
+    }
+
+    #[test]
+    fn a_generator_goes_on_where_it_was() {
+        let mut straight = Rng::new(3);
+        let mut halting = Rng::new(3);
+        for _ in 0..100 {
+            halting = Rng::resume(halting.state());
+            assert_eq!(halting.next_u32(), straight.next_u32());
+        }
+    }
 
     #[test]
     fn every_victim_is_drawn() {

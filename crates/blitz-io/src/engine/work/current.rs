@@ -6,7 +6,7 @@
 
 use std::{cell::Cell, ptr::NonNull};
 
-use crate::engine::prim::{AtomicU64, Ordering::Relaxed, per_thread};
+use crate::engine::prim::{AtomicU64, Ordering::Relaxed, per_thread, rng::Rng};
 
 use super::task::{
     budget::Budget,
@@ -43,6 +43,8 @@ pub(crate) struct Current {
     pub(crate) blocking: Cell<Blocking>,
     /// Where yields that the budget forces are counted ([`CountingYields`]).
     forced_yields: Cell<*const AtomicU64>,
+    /// The state of this thread's generator; zero before its first use.
+    random: Cell<u64>,
 }
 
 /// Whether `block_on` may start on this thread.
@@ -70,6 +72,7 @@ impl Current {
             starting: Cell::new(std::ptr::null()),
             blocking: Cell::new(Blocking::Allowed),
             forced_yields: Cell::new(std::ptr::null()),
+            random: Cell::new(0),
         }
     }
 }
@@ -176,5 +179,37 @@ pub(crate) fn count_forced_yield() {
     if let Some(count) = unsafe { count.as_ref() } {
         // Relaxed: a figure, which orders nothing.
         count.fetch_add(1, Relaxed);
+    }
+}
+
+/// A number below `bound`, from this thread's generator: that of the seeded runtime
+/// that works here, else one that is seeded by the process.
+#[inline]
+pub(crate) fn random_below(bound: u32) -> u32 {
+    with(|current| {
+        let mut rng = match current.random.get() {
+            0 => Rng::new(Rng::process_seed()),
+            state => Rng::resume(state),
+        };
+        let number = rng.below(bound);
+        current.random.set(rng.state());
+        number
+    })
+}
+
+/// While it lives, this thread draws from a generator of a seeded runtime.
+pub(crate) struct Seeded {
+    before: u64,
+}
+
+impl Seeded {
+    pub(crate) fn new(rng: &Rng) -> Self {
+        with(|current| Self { before: current.random.replace(rng.state()) })
+    }
+}
+
+impl Drop for Seeded {
+    fn drop(&mut self) {
+        with(|current| current.random.set(self.before));
     }
 }
