@@ -16,6 +16,7 @@ pub const LAYERS: &[&[&str]] = &[
     &["prim"],
     &["queue"],
     &["work"],
+    &["wait"],
     &["driver", "wheel", "threads"],
     &["pool"],
     &["preempt", "fork", "blocking"],

@@ -1,0 +1,65 @@
+//! What the models wait with: a waker that rings, and a thread that sleeps until then.
+
+use std::{
+    future::Future,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    task::{Context, Poll, Wake, Waker},
+};
+
+use crate::engine::prim::parker::Parker;
+
+/// A waker that counts its calls and wakes the thread that listens.
+///
+/// The count is a plain one of std: it is no part of what a model explores.
+pub(crate) struct Bell {
+    parker: Parker,
+    rung: AtomicUsize,
+}
+
+impl Bell {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { parker: Parker::new(), rung: AtomicUsize::new(0) })
+    }
+
+    pub(crate) fn waker(self: &Arc<Self>) -> Waker {
+        self.clone().into()
+    }
+
+    /// How often it was rung.
+    pub(crate) fn rung(&self) -> usize {
+        self.rung.load(Relaxed)
+    }
+
+    /// Sleeps until it is rung.
+    pub(crate) fn listen(&self) {
+        self.parker.park();
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.rung.fetch_add(1, Relaxed);
+        self.parker.unpark();
+    }
+}
+
+/// Polls to the end and sleeps in between: a wake-up that is lost is a deadlock,
+/// which the model checker finds.
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    let (bell, mut future) = (Bell::new(), pin!(future));
+    let waker = bell.waker();
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => bell.listen(),
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! How tasks wait for each other: what every primitive that can be awaited stands on.
+//!
+//! - [`line`]: who waits, in the order they came, through the futures themselves.
+//! - [`batch`]: wakers that were collected under a lock, to be woken outside of it.
+//! - [`permits`]: n at a time out of a fixed number, first come, first served.
+//! - [`bound`]: a future that holds a permit for as long as it lives.
+//! - [`waker_cell`]: one waker, which many may wake.
+//!
+//! # Invariants
+//! No user code under a lock: a waker is cloned before the lock is taken, and
+//! called or dropped after it was let go. Wakers compare by two pointers
+//! (`will_wake`), which runs nobody's code.
+
+pub(crate) mod line;
+pub(crate) mod batch;
+pub(crate) mod permits;
+pub(crate) mod bound;
+#[allow(dead_code, reason = "sets of tasks and channels stand on it")]
+pub(crate) mod waker_cell;
+
+#[cfg(test)]
+pub(crate) mod bell;

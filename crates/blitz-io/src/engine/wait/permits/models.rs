@@ -1,0 +1,239 @@
+//! Permits under every interleaving: few of them, and two or three who want them.
+//!
+//! Each model ends by counting: every permit is somewhere, once.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+};
+
+use super::{Closed, Permits};
+use crate::engine::{
+    prim::{Arc, UnsafeCell, model, thread},
+    wait::bell::block_on,
+};
+
+type Waiting = Pin<Box<dyn Future<Output = Result<(), Closed>> + Send>>;
+
+fn permits(count: usize) -> Arc<Permits> {
+    Arc::new(Permits::new(count))
+}
+
+/// Wants `count` permits; not polled yet.
+fn want(permits: &Arc<Permits>, count: usize) -> Waiting {
+    let permits = permits.clone();
+    Box::pin(async move { permits.acquire(count).await })
+}
+
+fn poll(waiting: &mut Waiting) -> Poll<Result<(), Closed>> {
+    waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// Wants `count` permits, and stands in line.
+#[track_caller]
+fn in_line(permits: &Arc<Permits>, count: usize) -> Waiting {
+    let mut waiting = want(permits, count);
+    assert!(poll(&mut waiting).is_pending(), "there were enough");
+    waiting
+}
+
+fn release(permits: &Arc<Permits>, count: usize) -> thread::JoinHandle<()> {
+    let permits = permits.clone();
+    thread::spawn(move || permits.release(count))
+}
+
+#[test]
+fn acquire_against_release_is_never_left_waiting() {
+    model(|| {
+        let permits = permits(0);
+        let releaser = release(&permits, 1);
+        assert_eq!(block_on(permits.acquire(1)), Ok(()));
+        releaser.join().unwrap();
+        assert_eq!(permits.available(), 0);
+    });
+}
+
+#[test]
+fn acquire_against_close_ends() {
+    model(|| {
+        let permits = permits(0);
+        let closer = thread::spawn({
+            let permits = permits.clone();
+            move || permits.close()
+        });
+        assert_eq!(block_on(permits.acquire(1)), Err(Closed));
+        closer.join().unwrap();
+        assert_eq!(block_on(permits.acquire(1)), Err(Closed));
+    });
+}
+
+#[test]
+fn a_waiter_dropped_against_a_release_loses_no_permit() {
+    model(|| {
+        let permits = permits(0);
+        let waiting = in_line(&permits, 1);
+        let releaser = release(&permits, 1);
+        drop(waiting);
+        releaser.join().unwrap();
+        assert_eq!(permits.available(), 1, "a permit was lost, or made");
+    });
+}
+
+#[test]
+fn a_part_of_many_is_passed_on_when_its_waiter_is_dropped() {
+    model(|| {
+        let permits = permits(1);
+        let many = in_line(&permits, 2);
+        assert_eq!(permits.available(), 0, "the first in line has it");
+        let dropper = thread::spawn(move || drop(many));
+        assert_eq!(block_on(permits.acquire(1)), Ok(()));
+        dropper.join().unwrap();
+        permits.release(1);
+        assert_eq!(permits.available(), 1);
+    });
+}
+
+#[test]
+fn two_waiters_are_served_in_the_order_they_came() {
+    model(|| {
+        let permits = permits(0);
+        let (mut first, mut second) = (in_line(&permits, 1), in_line(&permits, 1));
+        let releaser = release(&permits, 1);
+        assert!(poll(&mut second).is_pending(), "the second was served first");
+        assert!(permits.try_acquire(1).is_err(), "the line was overtaken");
+        releaser.join().unwrap();
+        assert!(poll(&mut first).is_ready());
+        assert!(poll(&mut second).is_pending());
+        permits.release(1);
+        assert!(poll(&mut second).is_ready());
+    });
+}
+
+#[test]
+fn many_permits_are_collected_from_two_releases() {
+    model(|| {
+        let permits = permits(0);
+        let releasers = [release(&permits, 1), release(&permits, 1)];
+        assert_eq!(block_on(permits.acquire(2)), Ok(()));
+        releasers.into_iter().for_each(|releaser| releaser.join().unwrap());
+        assert_eq!(permits.available(), 0);
+    });
+}
+
+/// What a permit guards.
+struct Guarded(UnsafeCell<usize>);
+
+// SAFETY: whoever has the one permit is alone with it; the model checks that.
+unsafe impl Send for Guarded {}
+// SAFETY: as above.
+unsafe impl Sync for Guarded {}
+
+impl Guarded {
+    fn add(&self) -> usize {
+        // SAFETY: as above.
+        self.0.with_mut(|count| unsafe {
+            *count += 1;
+            *count
+        })
+    }
+}
+
+#[test]
+fn a_permit_guards_as_a_lock_does() {
+    model(|| {
+        let shared = Arc::new((Permits::new(1), Guarded(UnsafeCell::new(0))));
+        let enter = |shared: &(Permits, Guarded)| {
+            assert_eq!(block_on(shared.0.acquire(1)), Ok(()));
+            shared.1.add();
+            shared.0.release(1);
+        };
+        let other = thread::spawn({
+            let shared = shared.clone();
+            move || enter(&shared)
+        });
+        enter(&shared);
+        other.join().unwrap();
+        assert_eq!((shared.1.add(), shared.0.available()), (3, 1));
+    });
+}
+
+#[test]
+fn a_waiter_is_handed_what_the_releaser_wrote() {
+    model(|| {
+        let shared = Arc::new((permits(0), Guarded(UnsafeCell::new(0))));
+        let mut waiting = in_line(&shared.0, 1);
+        let releaser = thread::spawn({
+            let shared = shared.clone();
+            move || {
+                shared.1.add();
+                shared.0.release(1);
+            }
+        });
+        // Without a bell in between, which would order it.
+        if poll(&mut waiting).is_ready() {
+            assert_eq!(shared.1.add(), 2);
+        }
+        releaser.join().unwrap();
+    });
+}
+
+#[test]
+fn the_owner_may_free_a_waiter_that_has_left() {
+    model(|| {
+        let permits = permits(0);
+        let mut waiting = in_line(&permits, 1);
+        let releaser = release(&permits, 1);
+        let polled = poll(&mut waiting);
+        drop(waiting);
+        releaser.join().unwrap();
+        assert_eq!(permits.available(), usize::from(polled.is_pending()));
+    });
+}
+
+#[test]
+fn a_new_waker_against_a_release_is_woken() {
+    model(|| {
+        let permits = permits(0);
+        let waiting = in_line(&permits, 1);
+        let releaser = release(&permits, 1);
+        assert_eq!(block_on(waiting), Ok(()));
+        releaser.join().unwrap();
+        assert_eq!(permits.available(), 0);
+    });
+}
+
+#[test]
+fn close_against_release_keeps_the_count() {
+    model(|| {
+        let permits = permits(1);
+        let waiting = in_line(&permits, 2);
+        let closer = thread::spawn({
+            let permits = permits.clone();
+            move || permits.close()
+        });
+        permits.release(1);
+        if block_on(waiting).is_ok() {
+            permits.release(2);
+        }
+        closer.join().unwrap();
+        assert_eq!(permits.available(), 2, "a permit was lost, or made");
+    });
+}
+
+/// More than fit into a model's batch.
+#[test]
+fn a_full_batch_against_a_drop_serves_the_rest() {
+    model(|| {
+        let permits = permits(0);
+        let mut waiting: Vec<_> = (0..3).map(|_| in_line(&permits, 1)).collect();
+        let second = waiting.remove(1);
+        let dropper = thread::spawn(move || drop(second));
+        permits.release(3);
+        for waiting in &mut waiting {
+            assert!(poll(waiting).is_ready(), "it was passed over");
+        }
+        dropper.join().unwrap();
+        assert_eq!(permits.available(), 1);
+    });
+}

@@ -1,0 +1,445 @@
+//! Permits one step at a time against a simple reference, then under load.
+
+use std::{
+    collections::VecDeque,
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::{Pin, pin},
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    task::{Context, Poll, RawWaker, RawWakerVTable, Waker},
+};
+
+use proptest::prelude::*;
+
+use super::{Closed, MAX, NotNow, Permits, Wish};
+use crate::engine::{
+    wait::bell::{Bell, block_on},
+    work::{current, task::budget::Budget},
+};
+
+fn poll(future: Pin<&mut Wish<'_>>, waker: &Waker) -> Poll<Result<(), Closed>> {
+    future.poll(&mut Context::from_waker(waker))
+}
+
+fn poll_idly(future: Pin<&mut Wish<'_>>) -> Poll<Result<(), Closed>> {
+    poll(future, Waker::noop())
+}
+
+#[test]
+fn permits_are_small() {
+    assert!(size_of::<Permits>() <= 40, "{}", size_of::<Permits>());
+    assert!(size_of::<Wish<'_>>() <= 72, "{}", size_of::<Wish<'_>>());
+}
+
+#[test]
+fn none_at_all_can_always_be_acquired() {
+    let permits = Permits::new(0);
+    let mut waiting = pin!(permits.acquire(1));
+    assert!(poll_idly(waiting.as_mut()).is_pending());
+    assert_eq!(block_on(permits.acquire(0)), Ok(()));
+    assert_eq!(permits.try_acquire(0), Ok(()));
+    permits.close();
+    assert_eq!(permits.try_acquire(0), Err(NotNow::Closed));
+}
+
+#[test]
+fn a_large_wish_is_not_overtaken_by_small_ones() {
+    let permits = Permits::new(3);
+    let mut large = pin!(permits.acquire(5));
+    assert!(poll_idly(large.as_mut()).is_pending());
+    assert_eq!(permits.try_acquire(1), Err(NotNow::TooFew));
+    let mut small = pin!(permits.acquire(1));
+    assert!(poll_idly(small.as_mut()).is_pending());
+    permits.release(1);
+    assert!(poll_idly(large.as_mut()).is_pending());
+    assert!(poll_idly(small.as_mut()).is_pending());
+    permits.release(2);
+    assert_eq!(poll_idly(large.as_mut()), Poll::Ready(Ok(())));
+    assert_eq!(poll_idly(small.as_mut()), Poll::Ready(Ok(())));
+    assert_eq!(permits.available(), 0);
+}
+
+#[test]
+fn a_finished_wish_can_be_dropped_and_keeps_its_permits() {
+    let permits = Permits::new(1);
+    {
+        let mut wish = pin!(permits.acquire(1));
+        assert!(poll_idly(wish.as_mut()).is_ready());
+    }
+    assert_eq!(permits.available(), 0);
+}
+
+#[test]
+fn a_close_refuses_who_waits_and_who_comes_and_takes_permits_back() {
+    let permits = Permits::new(2);
+    assert_eq!(permits.try_acquire(1), Ok(()));
+    let bell = Bell::new();
+    let mut waiting = pin!(permits.acquire(2));
+    assert!(poll(waiting.as_mut(), &bell.waker()).is_pending());
+    permits.close();
+    assert_eq!(bell.rung(), 1);
+    assert_eq!(permits.available(), 1, "what the waiting one was given");
+    assert_eq!(poll_idly(waiting.as_mut()), Poll::Ready(Err(Closed)));
+    assert_eq!(block_on(permits.acquire(1)), Err(Closed));
+    permits.release(1);
+    assert_eq!(permits.available(), 2);
+    assert!(permits.is_closed());
+    permits.close();
+}
+
+#[test]
+fn forgotten_permits_are_gone() {
+    let permits = Permits::new(3);
+    assert_eq!((permits.forget(2), permits.available()), (2, 1));
+    assert_eq!((permits.forget(2), permits.available()), (1, 0));
+    assert_eq!(permits.forget(1), 0);
+}
+
+#[test]
+fn more_permits_than_can_be_counted_are_refused() {
+    let panics = |f: &dyn Fn()| catch_unwind(AssertUnwindSafe(f)).is_err();
+    assert!(panics(&|| assert_eq!(Permits::new(MAX + 1).available(), 0)));
+    let permits = Permits::new(MAX);
+    assert!(panics(&|| permits.release(1)));
+    assert!(panics(&|| permits.release(usize::MAX)));
+    assert!(panics(&|| drop(permits.acquire(MAX + 1))));
+    assert!(panics(&|| assert!(permits.try_acquire(MAX + 1).is_err())));
+    assert_eq!(permits.available(), MAX, "a refused release changes nothing");
+    assert_eq!(permits.try_acquire(MAX), Ok(()));
+    let mut all = pin!(permits.acquire(MAX));
+    assert!(poll_idly(all.as_mut()).is_pending());
+    permits.release(MAX);
+    assert!(poll_idly(all.as_mut()).is_ready());
+}
+
+#[test]
+fn waiting_takes_of_the_budget_when_it_ends() {
+    let permits = Permits::new(1_000);
+    current::with(|current| current.budget.set(Budget::per_poll()));
+    let taken = (0..1_000).take_while(|_| poll_idly(pin!(permits.acquire(1))).is_ready()).count();
+    current::with(|current| current.budget.set(Budget::unlimited()));
+    assert_eq!((taken, permits.available()), (128, 872));
+}
+
+#[test]
+fn one_wake_up_is_sent_for_each_who_is_served() {
+    let permits = Permits::new(0);
+    let bells: Vec<_> = (0..100).map(|_| Bell::new()).collect();
+    let mut waiting: Vec<_> = (0..100).map(|_| Box::pin(permits.acquire(1))).collect();
+    for (bell, waiting) in bells.iter().zip(&mut waiting) {
+        assert!(poll(waiting.as_mut(), &bell.waker()).is_pending());
+    }
+    permits.release(70);
+    let rung: Vec<_> = bells.iter().map(|bell| bell.rung()).collect();
+    assert_eq!(rung, [[1; 70].as_slice(), &[0; 30]].concat());
+    // Half of those who were served have not looked: theirs goes to the others.
+    waiting.drain(..35);
+    assert!(bells.iter().all(|bell| bell.rung() == 1));
+    drop(waiting);
+    assert_eq!(permits.available(), 70);
+}
+
+/// What a waker finds that looks whether the lock is free whenever it is cloned,
+/// called or dropped.
+struct Witness {
+    permits: Permits,
+    looks: AtomicUsize,
+    locked: AtomicUsize,
+}
+
+impl Witness {
+    fn new(count: usize) -> &'static Self {
+        let (looks, locked) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Box::leak(Box::new(Self { permits: Permits::new(count), looks, locked }))
+    }
+
+    fn waker(&'static self) -> Waker {
+        // SAFETY: the data is a reference that is never given up, and may be shared.
+        unsafe { Waker::from_raw(Self::raw(std::ptr::from_ref(self).cast())) }
+    }
+
+    const fn raw(this: *const ()) -> RawWaker {
+        RawWaker::new(this, &RawWakerVTable::new(Self::cloned, Self::look, Self::look, Self::look))
+    }
+
+    /// # Safety
+    /// 1. As `look`.
+    unsafe fn cloned(this: *const ()) -> RawWaker {
+        // SAFETY: the caller's.
+        unsafe { Self::look(this) };
+        Self::raw(this)
+    }
+
+    /// # Safety
+    /// 1. `this` points to a leaked `Witness`.
+    unsafe fn look(this: *const ()) {
+        // SAFETY: 1.
+        let this = unsafe { &*this.cast::<Self>() };
+        this.looks.fetch_add(1, Relaxed);
+        this.locked.fetch_add(usize::from(this.permits.line.try_lock().is_err()), Relaxed);
+    }
+
+    #[track_caller]
+    fn looked(&self, times: usize) {
+        let (looks, locked) = (self.looks.swap(0, Relaxed), self.locked.load(Relaxed));
+        assert_eq!((looks, locked), (times, 0), "(looks, of these under the lock)");
+    }
+}
+
+#[test]
+fn wakers_are_cloned_called_and_dropped_outside_of_the_lock() {
+    let witness = Witness::new(0);
+    let permits = &witness.permits;
+    let (waker, other) = (witness.waker(), Waker::noop());
+    let mut wishes: Vec<_> = (0..3).map(|_| Box::pin(permits.acquire(1))).collect();
+    for wish in &mut wishes {
+        assert!(poll(wish.as_mut(), &waker).is_pending());
+        witness.looked(1); // cloned
+        assert!(poll(wish.as_mut(), &waker).is_pending());
+        witness.looked(0); // the same
+    }
+    assert!(poll(wishes[1].as_mut(), other).is_pending());
+    witness.looked(1); // dropped for another
+    permits.release(1);
+    witness.looked(1); // called by the release
+    drop(wishes.pop());
+    witness.looked(1); // dropped with its future
+    assert!(poll(wishes[1].as_mut(), &waker).is_pending());
+    witness.looked(1); // cloned
+    permits.close();
+    witness.looked(1); // called by the close
+}
+
+/// A waker whose clone panics.
+fn unclonable() -> Waker {
+    const TABLE: RawWakerVTable =
+        RawWakerVTable::new(|_| panic!("this waker was told to panic"), |_| {}, |_| {}, |_| {});
+    // SAFETY: there is no data, and nothing is done with it.
+    unsafe { Waker::new(std::ptr::null(), &TABLE) }
+}
+
+#[test]
+fn a_waker_that_cannot_be_cloned_leaves_the_permits_usable() {
+    let permits = Permits::new(0);
+    let mut wish = pin!(permits.acquire(1));
+    let bad = unclonable();
+    assert!(catch_unwind(AssertUnwindSafe(|| poll(wish.as_mut(), &bad))).is_err());
+    let bell = Bell::new();
+    assert!(poll(wish.as_mut(), &bell.waker()).is_pending());
+    assert!(catch_unwind(AssertUnwindSafe(|| poll(wish.as_mut(), &bad))).is_err());
+    permits.release(1);
+    assert_eq!(bell.rung(), 1, "the waker before is still there");
+    assert_eq!(poll_idly(wish.as_mut()), Poll::Ready(Ok(())));
+}
+
+/// What permits should do, without threads: a number and a queue.
+#[derive(Default)]
+struct Reference {
+    free: usize,
+    closed: bool,
+    /// Number, wanted, given.
+    line: VecDeque<(usize, usize, usize)>,
+    served: Vec<usize>,
+    refused: Vec<usize>,
+}
+
+impl Reference {
+    fn settle(&mut self) {
+        while let Some((number, wanted, given)) = self.line.front_mut() {
+            let part = self.free.min(*wanted - *given);
+            *given += part;
+            self.free -= part;
+            if given < wanted {
+                return;
+            }
+            self.served.push(*number);
+            self.line.pop_front();
+        }
+    }
+
+    fn take(&mut self, wanted: usize) -> Result<(), NotNow> {
+        match () {
+            () if self.closed => Err(NotNow::Closed),
+            () if self.free < wanted => Err(NotNow::TooFew),
+            () => {
+                self.free -= wanted;
+                Ok(())
+            }
+        }
+    }
+
+    fn join(&mut self, number: usize, wanted: usize) -> Poll<Result<(), Closed>> {
+        match self.take(wanted) {
+            Ok(()) => return Poll::Ready(Ok(())),
+            Err(NotNow::Closed) => return Poll::Ready(Err(Closed)),
+            Err(NotNow::TooFew) => {}
+        }
+        self.line.push_back((number, wanted, 0));
+        self.settle();
+        Poll::Pending
+    }
+
+    fn poll(&mut self, number: usize) -> Poll<Result<(), Closed>> {
+        let taken = |list: &mut Vec<usize>| {
+            list.iter().position(|&one| one == number).map(|at| list.remove(at)).is_some()
+        };
+        if taken(&mut self.served) {
+            return Poll::Ready(Ok(()));
+        }
+        if taken(&mut self.refused) { Poll::Ready(Err(Closed)) } else { Poll::Pending }
+    }
+
+    fn leave(&mut self, number: usize, wanted: usize) {
+        match self.poll(number) {
+            Poll::Ready(Ok(())) => self.free += wanted,
+            Poll::Ready(Err(Closed)) => {}
+            Poll::Pending => {
+                let at = self.line.iter().position(|one| one.0 == number);
+                self.free += self.line.remove(at.expect("it waits")).expect("it waits").2;
+            }
+        }
+        self.settle();
+    }
+
+    fn close(&mut self) {
+        self.closed = true;
+        for (number, _, given) in self.line.drain(..) {
+            self.free += given;
+            self.refused.push(number);
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Want(usize),
+    Poll(usize),
+    Drop(usize),
+    Add(usize),
+    Try(usize),
+    Forget(usize),
+    Close,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => (0usize..5).prop_map(Step::Want),
+        6 => any::<usize>().prop_map(Step::Poll),
+        4 => any::<usize>().prop_map(Step::Drop),
+        6 => (0usize..6).prop_map(Step::Add),
+        2 => (0usize..4).prop_map(Step::Try),
+        1 => (0usize..3).prop_map(Step::Forget),
+        1 => Just(Step::Close),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn permits_behave_as_a_simple_model(
+        start in 0usize..4,
+        steps in prop::collection::vec(step(), 0..80),
+    ) {
+        let permits = Permits::new(start);
+        let mut model = Reference { free: start, ..Reference::default() };
+        let mut waiting = Vec::new();
+        for (number, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Want(wanted) => {
+                    let mut wish = Box::pin(permits.acquire(wanted));
+                    let polled = poll_idly(wish.as_mut());
+                    prop_assert_eq!(polled, model.join(number, wanted));
+                    if polled.is_pending() {
+                        waiting.push((number, wanted, wish));
+                    }
+                }
+                Step::Poll(pick) if !waiting.is_empty() => {
+                    let at = pick % waiting.len();
+                    let (number, _, wish) = &mut waiting[at];
+                    let polled = poll_idly(wish.as_mut());
+                    prop_assert_eq!(polled, model.poll(*number));
+                    if polled.is_ready() {
+                        drop(waiting.remove(at));
+                    }
+                }
+                Step::Drop(pick) if !waiting.is_empty() => {
+                    let (number, wanted, wish) = waiting.remove(pick % waiting.len());
+                    drop(wish);
+                    model.leave(number, wanted);
+                }
+                Step::Poll(_) | Step::Drop(_) => {}
+                Step::Add(count) => {
+                    permits.release(count);
+                    model.free += count;
+                    model.settle();
+                }
+                Step::Try(count) => {
+                    prop_assert_eq!(permits.try_acquire(count), model.take(count));
+                }
+                Step::Forget(count) => {
+                    let gone = count.min(model.free);
+                    model.free -= gone;
+                    prop_assert_eq!(permits.forget(count), gone);
+                }
+                Step::Close => {
+                    permits.close();
+                    model.close();
+                }
+            }
+            prop_assert_eq!(permits.available(), model.free);
+            prop_assert_eq!(permits.is_closed(), model.closed);
+        }
+        // Who is dropped from the front passes on to who is behind.
+        for (number, wanted, wish) in waiting {
+            drop(wish);
+            model.leave(number, wanted);
+            prop_assert_eq!(permits.available(), model.free);
+        }
+    }
+}
+
+/// Threads take one to three, try, and give up in the middle; at the end all are there.
+fn storm(threads: usize, rounds: usize) {
+    const PERMITS: usize = 4;
+    let (permits, inside) = (Permits::new(PERMITS), AtomicUsize::new(0));
+    let enter = |count: usize| {
+        let now = inside.fetch_add(count, Relaxed) + count;
+        assert!(now <= PERMITS, "{now} permits were out");
+        inside.fetch_sub(count, Relaxed);
+        permits.release(count);
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let (permits, enter) = (&permits, &enter);
+            scope.spawn(move || {
+                for round in 0..rounds {
+                    let count = 1 + (round + thread) % 3;
+                    match (round * 7 + thread) % 4 {
+                        0 if permits.try_acquire(count).is_ok() => enter(count),
+                        1 => {
+                            let mut wish = pin!(permits.acquire(count));
+                            if poll_idly(wish.as_mut()).is_ready() {
+                                enter(count);
+                            }
+                        }
+                        _ => {
+                            assert_eq!(block_on(permits.acquire(count)), Ok(()));
+                            enter(count);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!((permits.available(), inside.into_inner()), (PERMITS, 0));
+}
+
+#[test]
+fn no_permit_is_lost_or_made() {
+    storm(4, 2_000);
+}
+
+#[test]
+#[ignore = "long: run by `cargo xtask stress`"]
+fn no_permit_is_lost_or_made_for_long() {
+    storm(8, 200_000);
+}
