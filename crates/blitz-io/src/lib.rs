@@ -27,7 +27,8 @@
 
 #[cfg(feature = "rt")]
 mod engine;
-mod macros;
+#[doc(hidden)]
+pub mod macros;
 
 #[cfg(feature = "rt")]
 pub mod runtime;

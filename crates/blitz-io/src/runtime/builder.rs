@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-pub use self::seed::{RngSeed, thread_rng_n};
+pub use self::seed::RngSeed;
 use super::{
     Handle, Runtime, RuntimeFlavor,
     context::Entered,

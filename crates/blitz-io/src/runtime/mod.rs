@@ -55,9 +55,6 @@ pub use self::{
 };
 pub use crate::engine::work::task::hooks::TaskMeta;
 
-#[doc(hidden)]
-pub use self::builder::thread_rng_n;
-
 /// Returns the index of the worker that the calling code runs on, if it runs on one.
 ///
 /// Workers of a runtime are numbered from zero; on a current-thread runtime the

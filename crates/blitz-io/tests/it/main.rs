@@ -15,6 +15,7 @@ mod tally;
 mod caught;
 mod child;
 mod make;
+mod by_hand;
 
 // Tasks.
 mod joining;
@@ -25,6 +26,10 @@ mod join_wakers;
 mod shielding;
 mod yielding;
 mod coop;
+
+// Macros.
+mod join_macros;
+mod selecting;
 
 // The runtime.
 mod building;

@@ -8,7 +8,8 @@ use std::{
 };
 
 use blitz_io::{
-    runtime::{Builder, RngSeed, Runtime, thread_rng_n},
+    macros::support::thread_rng_n,
+    runtime::{Builder, RngSeed, Runtime},
     task::yield_now,
 };
 

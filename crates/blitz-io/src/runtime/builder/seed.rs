@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::Builder;
-use crate::engine::{prim::rng::mix, work::current};
+use crate::engine::prim::rng::mix;
 
 /// Polls between two looks at the intake where time must not decide: near what the
 /// tuning arrives at for polls of 30 µs. Picked, not measured.
@@ -90,10 +90,4 @@ impl Builder {
     pub(super) fn steady_interval(&self, threaded: bool) -> Option<u32> {
         (self.seed.is_some() && !threaded).then_some(STEADY_INTERVAL)
     }
-}
-
-/// A number below `n` from the generator of this thread, for the macros.
-#[doc(hidden)]
-pub fn thread_rng_n(n: u32) -> u32 {
-    current::random_below(n)
 }

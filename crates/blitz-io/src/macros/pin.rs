@@ -1,4 +1,4 @@
-//! Macros that are plain patterns; the attributes are in a crate of their own.
+//! `pin!`: pinning on the stack, by name.
 
 /// Pins a value on the stack.
 ///

@@ -1,0 +1,120 @@
+//! `try_join!`: several futures in one task, until all are done or one fails.
+//!
+//! Built as `join!` is; see there for the names.
+
+/// Waits for several futures at once, until all have given `Ok` or one has given
+/// `Err`.
+///
+/// With `Ok` from all of them the values come in a tuple. The first `Err` ends
+/// the wait, and the futures that are not done by then are dropped. All must have
+/// the same type of error.
+///
+/// The futures run in turns within the current task, as with
+/// [`join!`](crate::join), and `biased;` means the same as there. A spawned task
+/// goes on when its handle is dropped: an error of one handle does not stop the
+/// tasks of the others.
+///
+/// # Cancel safety
+///
+/// Dropping the future that contains it drops all futures that are not done, and
+/// the outputs of those that are.
+///
+/// # Examples
+///
+/// ```
+/// async fn number(text: &str) -> Result<u32, std::num::ParseIntError> {
+///     text.parse()
+/// }
+///
+/// # blitz_io::run(async {
+/// let both = blitz_io::try_join!(number("40"), number("2"));
+/// assert_eq!(both, Ok((40, 2)));
+///
+/// let error = blitz_io::try_join!(number("forty"), std::future::pending()).unwrap_err();
+/// let (): () = assert!(error.to_string().contains("invalid digit"));
+/// # });
+/// ```
+///
+/// Tasks, and what they return, in one go:
+///
+/// ```
+/// use std::io;
+///
+/// /// The output of a task; its panic is an error like others.
+/// async fn flat<T>(task: blitz_io::task::JoinHandle<io::Result<T>>) -> io::Result<T> {
+///     task.await.unwrap_or_else(|panicked| Err(panicked.into()))
+/// }
+///
+/// # blitz_io::run(async {
+/// let fine = blitz_io::spawn(async { Ok(1) });
+/// let broken = blitz_io::spawn(async { Err::<(), _>(io::Error::other("disk full")) });
+/// let error = blitz_io::try_join!(flat(fine), flat(broken)).unwrap_err();
+/// assert_eq!(error.to_string(), "disk full");
+/// # });
+/// ```
+#[macro_export]
+macro_rules! try_join {
+    (biased; $($future:expr),* $(,)?) => {
+        $crate::__try_join!(Declared [] $($future,)*)
+    };
+    ($($future:expr),* $(,)?) => {
+        $crate::__try_join!(Rotating [] $($future,)*)
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __try_join {
+    ($order:ident [$($named:tt)*] $future:expr, $($left:tt)*) => {
+        $crate::__try_join!($order [$($named)* (future $future)] $($left)*)
+    };
+    ($order:ident []) => {
+        ::core::future::ready(::core::result::Result::Ok(())).await
+    };
+    ($order:ident [$(($name:ident $future:expr))+]) => {{
+        $( let $name = $future; )+
+        let mut futures = ($( $crate::macros::support::Joined::new($name), )+);
+        // The closure has a reference, not the futures: it may be moved, they not.
+        let futures = &mut futures;
+        let mut order = <$crate::macros::support::$order as ::core::default::Default>::default();
+        $crate::macros::support::poll_fn(move |cx| {
+            let ($( $name, )+) = &mut *futures;
+            let first = order.first();
+            let mut waiting = false;
+            let mut count = 0u32;
+            // From the first to the end, then from the beginning to the first.
+            for wrapped in [false, true] {
+                count = 0u32;
+                $(
+                    if (count < first) == wrapped {
+                        // SAFETY: the futures lie in a variable that nothing else
+                        // can name, and stay there until they are dropped.
+                        let future = unsafe { $crate::macros::support::Pin::new_unchecked(&mut *$name) };
+                        match future.poll_ok(cx) {
+                            $crate::macros::support::Poll::Ready(::core::result::Result::Ok(())) => {}
+                            $crate::macros::support::Poll::Ready(::core::result::Result::Err(error)) => {
+                                return $crate::macros::support::Poll::Ready(
+                                    ::core::result::Result::Err(error),
+                                );
+                            }
+                            $crate::macros::support::Poll::Pending => waiting = true,
+                        }
+                    }
+                    count += 1u32;
+                )+
+            }
+            order.advance(count);
+            if waiting {
+                return $crate::macros::support::Poll::Pending;
+            }
+            // SAFETY: as above.
+            match ($( unsafe { $crate::macros::support::Pin::new_unchecked(&mut *$name) }.take_ok(), )+) {
+                ($( ::core::option::Option::Some($name), )+) => {
+                    $crate::macros::support::Poll::Ready(::core::result::Result::Ok(($( $name, )+)))
+                }
+                _ => ::core::unreachable!("`try_join!` was polled after it had completed"),
+            }
+        })
+        .await
+    }};
+}

@@ -1,0 +1,75 @@
+//! Futures polled by hand.
+
+use std::{
+    cell::RefCell,
+    future::Future,
+    pin::{Pin, pin},
+    task::{Context, Poll, Waker},
+};
+
+/// Polls once.
+pub(crate) fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// The output of a future that needs one poll.
+#[track_caller]
+pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
+    match poll(pin!(future)) {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("it waits"),
+    }
+}
+
+/// What happened, in this order.
+#[derive(Default)]
+pub(crate) struct Log(RefCell<Vec<String>>);
+
+impl Log {
+    pub(crate) fn add(&self, what: impl Into<String>) {
+        self.0.borrow_mut().push(what.into());
+    }
+
+    pub(crate) fn take(&self) -> Vec<String> {
+        self.0.take()
+    }
+
+    /// A future with this output that notes its polls and its drop.
+    pub(crate) fn ready<'a, T>(&'a self, name: &'a str, output: T) -> Noted<'a, T> {
+        self.ready_at(name, 1, output)
+    }
+
+    /// The same, and it is ready when it is polled for the `polls`th time.
+    pub(crate) fn ready_at<'a, T>(&'a self, name: &'a str, polls: u32, output: T) -> Noted<'a, T> {
+        Noted { log: self, name, polls, output: Some(output) }
+    }
+}
+
+/// See [`Log::ready`].
+pub(crate) struct Noted<'a, T> {
+    log: &'a Log,
+    name: &'a str,
+    polls: u32,
+    output: Option<T>,
+}
+
+impl<T> Unpin for Noted<'_, T> {}
+
+impl<T> Future for Noted<'_, T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<T> {
+        self.log.add(format!("poll {}", self.name));
+        self.polls -= 1;
+        if self.polls > 0 {
+            return Poll::Pending;
+        }
+        Poll::Ready(self.output.take().expect("it is polled after it was done"))
+    }
+}
+
+impl<T> Drop for Noted<'_, T> {
+    fn drop(&mut self) {
+        self.log.add(format!("drop {}", self.name));
+    }
+}
