@@ -22,14 +22,18 @@
 
 mod builder;
 pub mod coop;
+mod local_key;
 mod spawn;
 mod yield_now;
 
 pub(crate) use self::spawn::is_large;
 
+#[doc(hidden)]
+pub use self::local_key::Slot as __Slot;
 pub use self::{
     builder::Builder,
     coop::{Unconstrained, consume_budget, unconstrained},
+    local_key::{AccessError, LocalKey},
     spawn::{id, spawn, try_id},
     yield_now::yield_now,
 };
@@ -39,3 +43,8 @@ pub use crate::engine::work::task::{
     handle::{AbortHandle, JoinHandle},
     shield::{Shield, shield},
 };
+
+/// Futures that functions of this module give, for those who have to name them.
+pub mod futures {
+    pub use super::local_key::TaskLocalFuture;
+}

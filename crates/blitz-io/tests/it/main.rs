@@ -30,6 +30,7 @@ mod coop;
 // Macros.
 mod join_macros;
 mod selecting;
+mod task_locals;
 
 // The runtime.
 mod building;

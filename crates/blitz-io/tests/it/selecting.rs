@@ -224,19 +224,16 @@ fn with_all_disabled_it_is_else() {
     assert_eq!(two, 2);
 }
 
-thread_local! {
-    static LINE: Cell<u32> = const { Cell::new(0) };
-}
-
 #[test]
 fn with_all_disabled_and_no_else_it_panics_there() {
+    let line = Cell::new(0);
     let disabled = async {
         // The line below.
-        LINE.set(line!() + 1);
+        line.set(line!() + 1);
         select! { Some(()) = ready(None) => {} }
     };
     let panic = panic_of(|| now(disabled));
-    panic.says(&["all branches are disabled and there is no else branch"]).at(file!(), LINE.get());
+    panic.says(&["all branches are disabled and there is no else branch"]).at(file!(), line.get());
 }
 
 #[test]

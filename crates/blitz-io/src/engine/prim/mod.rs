@@ -25,6 +25,10 @@ pub(crate) mod clock;
 pub(crate) mod gauge;
 pub(crate) mod biased;
 
+/// The key of a thread-local that a macro declares in a user's crate: std's, in
+/// models too.
+pub(crate) use std::thread::LocalKey as ThreadKey;
+
 /// Drops a value of a user's type where a panic has nobody to go to.
 pub(crate) fn discard<T>(value: T) {
     let dropped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(value)));

@@ -1,0 +1,425 @@
+//! Values that belong to a task, or to a part of one: `task_local!`.
+//!
+//! The value lies in the future that [`LocalKey::scope`] makes. While that future
+//! is polled or dropped, a thread-local points to the value; a nested scope points
+//! it elsewhere for its own time, and points it back. So a scope costs two writes
+//! per poll, however large its value is, and the thread-local, a plain word, needs
+//! no destructor: it can be used to the very end of a thread.
+//!
+//! # Invariants
+//! - *Pointed to is borrowed.* What a slot points to is borrowed by a [`Scope`] on
+//!   the stack of this thread, and the scope points the slot back before the borrow
+//!   ends, when it is dropped. No scope leaves this file, so none is forgotten.
+//!
+//! # Rejected
+//! Moving the value into the thread-local and back. It copies large values, needs a
+//! cell that counts borrows, and then a scope inside of `with` has to panic.
+
+use std::{
+    cell::Cell,
+    error::Error,
+    fmt,
+    future::Future,
+    marker::{PhantomData, PhantomPinned},
+    pin::Pin,
+    ptr::NonNull,
+    task::{Context, Poll, ready},
+};
+
+use pin_project_lite::pin_project;
+
+use crate::engine::prim::ThreadKey;
+
+/// Declares task-local values.
+///
+/// Each is a static of type [`LocalKey`](crate::task::LocalKey). It has no value
+/// until [`scope`](crate::task::LocalKey::scope) gives it one, for the time of one
+/// future. Tasks that are spawned in there do not inherit it.
+///
+/// # Examples
+///
+/// ```
+/// blitz_io::task_local! {
+///     /// Who asked.
+///     pub static USER: String;
+///     static ATTEMPT: u32;
+/// }
+///
+/// async fn greet() -> String {
+///     USER.with(|user| format!("hello, {user}"))
+/// }
+///
+/// # blitz_io::run(async {
+/// let greeting = USER.scope("Ada".into(), greet()).await;
+/// assert_eq!(greeting, "hello, Ada");
+/// assert!(ATTEMPT.try_get().is_err());
+/// # });
+/// ```
+#[macro_export]
+macro_rules! task_local {
+    ($( $(#[$attribute:meta])* $visibility:vis static $name:ident: $type:ty );* $(;)?) => { $(
+        $(#[$attribute])*
+        $visibility static $name: $crate::task::LocalKey<$type> = {
+            ::std::thread_local! {
+                static __SLOT: $crate::task::__Slot<$type> = const { $crate::task::__Slot::empty() };
+            }
+            $crate::task::LocalKey::__new(__SLOT)
+        };
+    )* };
+    ($( $(#[$attribute:meta])* $visibility:vis static $name:ident: $type:ty $(= $value:expr)? );* $(;)?) => {
+        ::core::compile_error!(
+            "a task-local has no initial value: remove `= …`, and give it one with `scope`"
+        );
+    };
+}
+
+/// Points to the value of the innermost scope on a thread.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Slot<T>(Cell<Option<NonNull<T>>>);
+
+impl<T> Slot<T> {
+    #[doc(hidden)]
+    #[allow(clippy::new_without_default, reason = "`task_local!` needs a constant")]
+    pub const fn empty() -> Self {
+        Self(Cell::new(None))
+    }
+}
+
+/// A key for a value of the current task, declared with
+/// [`task_local!`](crate::task_local).
+///
+/// # Examples
+///
+/// ```
+/// blitz_io::task_local! {
+///     static DEPTH: u32;
+/// }
+///
+/// # blitz_io::run(async {
+/// let inner = DEPTH.scope(1, async {
+///     // A scope within a scope hides the outer value for its time.
+///     let inner = DEPTH.scope(DEPTH.get() + 1, async { DEPTH.get() }).await;
+///     assert_eq!(DEPTH.get(), 1);
+///     inner
+/// });
+/// assert_eq!(inner.await, 2);
+/// # });
+/// ```
+pub struct LocalKey<T: 'static> {
+    slot: ThreadKey<Slot<T>>,
+}
+
+/// While it lives the slot of this thread points to `value`, or nowhere.
+struct Scope<'a, T: 'static> {
+    key: &'static LocalKey<T>,
+    outer: Option<NonNull<T>>,
+    value: PhantomData<&'a T>,
+}
+
+impl<'a, T> Scope<'a, T> {
+    fn enter(key: &'static LocalKey<T>, value: Option<&'a T>) -> Self {
+        let outer = key.slot.with(|slot| slot.0.replace(value.map(NonNull::from)));
+        Self { key, outer, value: PhantomData }
+    }
+}
+
+impl<T> Drop for Scope<'_, T> {
+    fn drop(&mut self) {
+        self.key.slot.with(|slot| slot.0.set(self.outer));
+    }
+}
+
+impl<T: 'static> LocalKey<T> {
+    #[doc(hidden)]
+    pub const fn __new(slot: ThreadKey<Slot<T>>) -> Self {
+        Self { slot }
+    }
+
+    /// Gives the key a value for as long as `f` runs.
+    ///
+    /// The value is there when `f` is polled, and also when it is dropped. It goes
+    /// with the future from thread to thread, and is dropped with it; see
+    /// [`take_value`](TaskLocalFuture::take_value) for how to get it back.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// blitz_io::task_local! {
+    ///     static NUMBER: u32;
+    /// }
+    ///
+    /// # blitz_io::run(async {
+    /// let task = blitz_io::spawn(NUMBER.scope(7, async { NUMBER.get() }));
+    /// assert_eq!(task.await.unwrap(), 7);
+    /// # });
+    /// ```
+    pub fn scope<F>(&'static self, value: T, f: F) -> TaskLocalFuture<T, F>
+    where
+        F: Future,
+    {
+        TaskLocalFuture { key: self, value: Some(value), future: Some(f), pinned: PhantomPinned }
+    }
+
+    /// Gives the key a value for the time of a call.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// blitz_io::task_local! {
+    ///     static NUMBER: u32;
+    /// }
+    ///
+    /// assert_eq!(NUMBER.sync_scope(7, || NUMBER.get()), 7);
+    /// assert!(NUMBER.try_get().is_err());
+    /// ```
+    pub fn sync_scope<F, R>(&'static self, value: T, f: F) -> R
+    where
+        F: FnOnce() -> R,
+    {
+        let _scope = Scope::enter(self, Some(&value));
+        f()
+    }
+
+    /// Calls `f` with the value.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a scope of this key; [`try_with`](Self::try_with) answers with an
+    /// error instead.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// blitz_io::task_local! {
+    ///     static NAME: String;
+    /// }
+    ///
+    /// let length = NAME.sync_scope("four".into(), || NAME.with(|name| name.len()));
+    /// assert_eq!(length, 4);
+    /// ```
+    #[track_caller]
+    pub fn with<F, R>(&'static self, f: F) -> R
+    where
+        F: FnOnce(&T) -> R,
+    {
+        match self.try_with(f) {
+            Ok(result) => result,
+            Err(AccessError { .. }) => panic!(
+                "cannot access a task-local storage value without setting it first: \
+                 call this inside of the key's `scope` or `sync_scope`"
+            ),
+        }
+    }
+
+    /// Calls `f` with the value, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// Outside of a scope of this key.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// blitz_io::task_local! {
+    ///     static NAME: String;
+    /// }
+    ///
+    /// let error = NAME.try_with(|name| name.len()).unwrap_err();
+    /// assert_eq!(error.to_string(), "task-local value not set");
+    /// ```
+    pub fn try_with<F, R>(&'static self, f: F) -> Result<R, AccessError>
+    where
+        F: FnOnce(&T) -> R,
+    {
+        let value = self.slot.with(|slot| slot.0.get()).ok_or(AccessError { private: () })?;
+        // SAFETY: pointed to is borrowed, by a scope whose frame is below this one on
+        // the stack of this thread, so the borrow lasts longer than this call.
+        Ok(f(unsafe { value.as_ref() }))
+    }
+}
+
+impl<T: Clone + 'static> LocalKey<T> {
+    /// A copy of the value.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a scope of this key; [`try_get`](Self::try_get) answers with an
+    /// error instead.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// blitz_io::task_local! {
+    ///     static NUMBER: u32;
+    /// }
+    ///
+    /// assert_eq!(NUMBER.sync_scope(3, || NUMBER.get() + 1), 4);
+    /// ```
+    #[track_caller]
+    pub fn get(&'static self) -> T {
+        self.with(T::clone)
+    }
+
+    /// A copy of the value, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// Outside of a scope of this key.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// blitz_io::task_local! {
+    ///     static NUMBER: u32;
+    /// }
+    ///
+    /// assert!(NUMBER.try_get().is_err());
+    /// assert_eq!(NUMBER.sync_scope(3, || NUMBER.try_get()), Ok(3));
+    /// ```
+    pub fn try_get(&'static self) -> Result<T, AccessError> {
+        self.try_with(T::clone)
+    }
+}
+
+impl<T: 'static> fmt::Debug for LocalKey<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("LocalKey { .. }")
+    }
+}
+
+pin_project! {
+    /// A future with a task-local value: what [`LocalKey::scope`] gives.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::task::futures::TaskLocalFuture;
+    ///
+    /// blitz_io::task_local! {
+    ///     static NUMBER: u32;
+    /// }
+    ///
+    /// fn with_number<F: Future>(future: F) -> TaskLocalFuture<u32, F> {
+    ///     NUMBER.scope(1, future)
+    /// }
+    ///
+    /// # blitz_io::run(async {
+    /// assert_eq!(with_number(async { NUMBER.get() }).await, 1);
+    /// # });
+    /// ```
+    #[must_use = "futures do nothing unless you `.await` or poll them"]
+    pub struct TaskLocalFuture<T, F>
+    where
+        T: 'static,
+    {
+        key: &'static LocalKey<T>,
+        value: Option<T>,
+        // `None` once it is done: it is dropped while its value is there.
+        #[pin]
+        future: Option<F>,
+        // As in Tokio: it promises nothing about moving it.
+        #[pin]
+        pinned: PhantomPinned,
+    }
+
+    impl<T: 'static, F> PinnedDrop for TaskLocalFuture<T, F> {
+        fn drop(this: Pin<&mut Self>) {
+            let mut this = this.project();
+            let _scope = Scope::enter(this.key, this.value.as_ref());
+            this.future.set(None);
+        }
+    }
+}
+
+impl<T, F> TaskLocalFuture<T, F>
+where
+    T: 'static,
+{
+    /// Takes the value out; gives `None` the second time.
+    ///
+    /// If the future is not done, it finds no value from now on, nor that of a scope
+    /// around this one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::cell::Cell;
+    ///
+    /// blitz_io::task_local! {
+    ///     static COUNT: Cell<u32>;
+    /// }
+    ///
+    /// # blitz_io::run(async {
+    /// let counted = COUNT.scope(Cell::new(0), async {
+    ///     for _ in 0..3 {
+    ///         COUNT.with(|count| count.set(count.get() + 1));
+    ///     }
+    /// });
+    /// blitz_io::pin!(counted);
+    /// counted.as_mut().await;
+    /// assert_eq!(counted.take_value().map(Cell::into_inner), Some(3));
+    /// # });
+    /// ```
+    pub fn take_value(self: Pin<&mut Self>) -> Option<T> {
+        self.project().value.take()
+    }
+}
+
+impl<T: 'static, F: Future> Future for TaskLocalFuture<T, F> {
+    type Output = F::Output;
+
+    #[track_caller]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let mut this = self.project();
+        let Some(future) = this.future.as_mut().as_pin_mut() else {
+            panic!("`TaskLocalFuture` polled after completion");
+        };
+        let _scope = Scope::enter(this.key, this.value.as_ref());
+        let output = ready!(future.poll(cx));
+        this.future.set(None);
+        Poll::Ready(output)
+    }
+}
+
+impl<T: fmt::Debug + 'static, F> fmt::Debug for TaskLocalFuture<T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("TaskLocalFuture");
+        match &self.value {
+            Some(value) => shown.field("value", value),
+            None => shown.field("value", &format_args!("<missing>")),
+        };
+        shown.finish()
+    }
+}
+
+/// A task-local value was asked for outside of a scope of its key.
+///
+/// # Examples
+///
+/// ```
+/// blitz_io::task_local! {
+///     static NUMBER: u32;
+/// }
+///
+/// let error: blitz_io::task::AccessError = NUMBER.try_get().unwrap_err();
+/// assert_eq!(error.to_string(), "task-local value not set");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct AccessError {
+    private: (),
+}
+
+impl fmt::Debug for AccessError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AccessError").finish()
+    }
+}
+
+impl fmt::Display for AccessError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("task-local value not set")
+    }
+}
+
+impl Error for AccessError {}
