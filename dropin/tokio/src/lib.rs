@@ -24,9 +24,18 @@ pub const BLITZ_IO_DROPIN: &str = env!("CARGO_PKG_VERSION");
 #[doc(inline)]
 pub use blitz_io::pin;
 
+#[cfg(feature = "macros")]
+#[doc(inline)]
+pub use blitz_io::{join, select, try_join};
+
+// Hidden in Tokio too; `thread_rng_n` has users all the same.
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+pub use blitz_io::macros;
+
 #[cfg(feature = "rt")]
 #[doc(inline)]
-pub use blitz_io::{runtime, spawn, task};
+pub use blitz_io::{runtime, spawn, task, task_local};
 
 #[cfg(all(feature = "macros", feature = "rt-multi-thread"))]
 #[doc(inline)]
