@@ -8,4 +8,5 @@ pub(crate) mod work;
 #[allow(dead_code, reason = "the primitives that stand on it come one by one")]
 pub(crate) mod wait;
 pub(crate) mod threads;
+pub(crate) mod local;
 pub(crate) mod pool;

@@ -182,6 +182,7 @@ pub(crate) fn wait_for<F: Future>(pool: Option<&Arc<Pool>>, future: F) -> F::Out
 pub(crate) fn drive<F: Future>(pool: &Arc<Pool>, future: F) -> F::Output {
     // SAFETY: 1. `pool` is borrowed for longer.
     let _counting = unsafe { counting(pool) };
+    pool.assert_here();
     let root = Arc::new(Root {
         woken: AtomicBool::new(true),
         parker: Arc::new(Parker::new()),

@@ -38,6 +38,7 @@ pub(crate) mod current;
 pub(crate) mod lifo;
 pub(crate) mod worker;
 pub(crate) mod drive;
+pub(crate) mod local;
 pub(crate) mod find;
 pub(crate) mod place;
 pub(crate) mod idle;
@@ -106,6 +107,7 @@ pub(crate) struct Pool {
     alive: stop::Alive,
     around: OnceLock<Around>,
     pub(crate) seeds: Option<Seeds>,
+    belongs: local::Belongs,
 }
 
 impl std::fmt::Debug for Pool {
@@ -198,6 +200,7 @@ impl Pool {
             alive: stop::Alive::new(),
             around: OnceLock::new(),
             seeds: config.seed.map(Seeds::new),
+            belongs: local::Belongs::to_nobody(),
             config,
         });
         let cores = owners.into_iter().enumerate();
@@ -351,8 +354,7 @@ impl Pool {
     #[cold]
     fn make_ended<F, X>(self: &Arc<Self>, future: F, label: Label<X>) -> NonNull<Header>
     where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
+        F: Future + 'static,
         X: Extra,
     {
         let home = Home::new(self.clone());

@@ -105,6 +105,7 @@ fn wait_for_zero(count: &Futex, deadline: Option<Instant>) -> bool {
 impl Pool {
     /// S1. Cores that no thread holds end on this one.
     pub(crate) fn stop(self: &Arc<Self>) {
+        self.assert_here();
         // Release: pairs with the Acquire in `is_stopping`.
         self.stopping.store(true, Release);
         // A pool that was never started must not start any more.
@@ -139,6 +140,9 @@ pub(crate) fn end_core(core: Box<Core>) {
     let Core { pool, index, mut ring, fifo, home, .. } = *core;
     // Whoever is looking at the home finishes first, and nobody begins.
     *lock(&pool.remotes[index].open) = false;
+    if weakened!("owned_stops_first") {
+        pool.intake.close();
+    }
     // SAFETY: we have the core, and so hold its home.
     unsafe { home.as_ref().refuse() };
     // SAFETY: as above; a home that refuses keeps cells until it is closed.

@@ -6,7 +6,7 @@
 
 use std::{cell::Cell, ptr::NonNull};
 
-use crate::engine::prim::{AtomicU64, Ordering::Relaxed, per_thread, rng::Rng};
+use crate::engine::prim::{AtomicU64, Ordering::Relaxed, ids, per_thread, rng::Rng};
 
 use super::task::{
     budget::Budget,
@@ -45,6 +45,13 @@ pub(crate) struct Current {
     forced_yields: Cell<*const AtomicU64>,
     /// The state of this thread's generator; zero before its first use.
     random: Cell<u64>,
+    /// The sets of local tasks that were entered, innermost first (`local` knows
+    /// the type).
+    pub(crate) local: Cell<*const ()>,
+    /// A set of local tasks is being polled or dropped.
+    pub(crate) polls_local: Cell<bool>,
+    /// See [`thread`]; zero until somebody asks.
+    thread: Cell<u64>,
 }
 
 /// Whether `block_on` may start on this thread.
@@ -73,6 +80,9 @@ impl Current {
             blocking: Cell::new(Blocking::Allowed),
             forced_yields: Cell::new(std::ptr::null()),
             random: Cell::new(0),
+            local: Cell::new(std::ptr::null()),
+            polls_local: Cell::new(false),
+            thread: Cell::new(0),
         }
     }
 }
@@ -85,6 +95,17 @@ per_thread! {
 #[inline(always)]
 pub(crate) fn with<R>(f: impl FnOnce(&Current) -> R) -> R {
     CURRENT.with(|current| f(current))
+}
+
+/// A number of this thread that no other thread of the process has, or will have
+/// after its end: addresses and the system's numbers are used again.
+pub(crate) fn thread() -> u64 {
+    with(|current| {
+        if current.thread.get() == 0 {
+            current.thread.set(ids::take(1));
+        }
+        current.thread.get()
+    })
 }
 
 /// The task being polled or dropped on this thread.

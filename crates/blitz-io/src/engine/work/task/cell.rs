@@ -484,7 +484,9 @@ impl Header {
 pub(crate) struct Task(NonNull<Header>);
 
 // SAFETY: the state word decides who may touch what (rules of the module), and
-// futures and outputs are `Send`: `spawn` demands it.
+// futures and outputs are `Send`: `spawn` demands it. Where they are not, as in
+// `local` and in a pool that belongs to a thread, an entry may travel, but whoever
+// takes it out on another thread than theirs finds the task complete.
 unsafe impl Send for Task {}
 
 impl Task {

@@ -1,0 +1,216 @@
+//! A set against other threads, under every interleaving.
+
+use std::{
+    convert::Infallible,
+    future::{pending, poll_fn},
+    panic::Location,
+    sync::Weak,
+    task::{Context, Poll, Wake, Waker},
+};
+
+use super::{Left, Local, Shared};
+use crate::engine::{
+    prim::{Arc, AtomicUsize, Mutex, Ordering::Relaxed, ids::Tally, lock, model, thread},
+    work::task::handle::JoinHandle,
+};
+
+/// Where a task leaves its waker for another thread.
+type Slot = Arc<Mutex<Option<Waker>>>;
+
+/// Says on which thread it was dropped.
+struct Witness {
+    home: thread::ThreadId,
+    dropped: std::sync::Arc<Tally>,
+}
+
+impl Witness {
+    fn new(dropped: &std::sync::Arc<Tally>) -> Self {
+        Self { home: thread::current().id(), dropped: dropped.clone() }
+    }
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        assert_eq!(thread::current().id(), self.home, "a future left its thread");
+        self.dropped.add();
+    }
+}
+
+/// Counts how often the driver was called.
+#[derive(Default)]
+struct Calls(Tally);
+
+impl Wake for Calls {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.add();
+    }
+}
+
+fn spawn<F: Future + 'static>(set: &Local, future: F) -> JoinHandle<F::Output> {
+    set.spawn(future, Location::caller())
+}
+
+/// One turn of the set, for a driver without a future of its own.
+fn turn(set: &Local, calls: &std::sync::Arc<Calls>) -> Left {
+    let waker = Waker::from(calls.clone());
+    let mut cx = Context::from_waker(&waker);
+    let Err(left) = set.poll(super::Driver::first(), &mut cx, |_| Poll::<Infallible>::Pending);
+    left
+}
+
+/// A task that leaves its waker and waits for ever, polled once.
+fn parked(set: &Local, witness: Witness) -> (JoinHandle<()>, Waker) {
+    let slot = Slot::default();
+    let handle = spawn(set, {
+        let slot = slot.clone();
+        async move {
+            let _witness = witness;
+            poll_fn(|cx| {
+                *lock(&slot) = Some(cx.waker().clone());
+                Poll::Ready(())
+            })
+            .await;
+            pending::<()>().await;
+        }
+    });
+    assert_eq!(turn(set, &std::sync::Arc::default()), Left::Tasks);
+    let waker = lock(&slot).take().expect("the task was polled");
+    (handle, waker)
+}
+
+/// The set is gone, with its home and all its cells.
+#[track_caller]
+fn assert_gone(set: &Weak<Shared>) {
+    assert!(set.upgrade().is_none(), "a cell or an entry was left behind");
+}
+
+#[test]
+fn a_wake_against_a_poll_is_seen_or_calls_again() {
+    model(|| {
+        let (set, calls) = (Local::new(), std::sync::Arc::new(Calls::default()));
+        let flag = Arc::new(AtomicUsize::new(0));
+        let slot = Slot::default();
+        let handle = spawn(&set, {
+            let (flag, slot) = (flag.clone(), slot.clone());
+            poll_fn(move |cx| {
+                // Relaxed: the wake-up is what orders it.
+                if flag.load(Relaxed) == 1 {
+                    return Poll::Ready(());
+                }
+                *lock(&slot) = Some(cx.waker().clone());
+                Poll::Pending
+            })
+        });
+        // Called once in vain, so that no waker is there when the race begins.
+        assert_eq!(turn(&set, &calls), Left::Tasks);
+        set.shared.bell.ring();
+        let before = calls.0.get();
+        let waker = lock(&slot).take().expect("the task was polled");
+        let other = thread::spawn(move || {
+            flag.store(1, Relaxed);
+            waker.wake();
+        });
+        let seen = turn(&set, &calls) == Left::Nothing;
+        other.join().unwrap();
+        if !seen {
+            assert!(calls.0.get() > before, "nobody would come for the task");
+            assert_eq!(turn(&set, &calls), Left::Nothing);
+        }
+        assert!(handle.is_finished());
+        set.end();
+    });
+}
+
+#[test]
+fn a_wake_against_completion_frees_once() {
+    model(|| {
+        let (set, dropped) = (Local::new(), std::sync::Arc::new(Tally::default()));
+        let gone = std::sync::Arc::downgrade(&set.shared);
+        let slot = Slot::default();
+        let handle = spawn(&set, {
+            let (witness, slot) = (Witness::new(&dropped), slot.clone());
+            let mut polled = false;
+            poll_fn(move |cx| {
+                let _witness = &witness;
+                if std::mem::replace(&mut polled, true) {
+                    return Poll::Ready(());
+                }
+                *lock(&slot) = Some(cx.waker().clone());
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            })
+        });
+        drop(handle);
+        let calls = std::sync::Arc::new(Calls::default());
+        let task = set.next().expect("it was spawned");
+        assert!(!crate::engine::work::task::poll::run(task, 0));
+        let waker = lock(&slot).take().expect("the task was polled");
+        let other = thread::spawn(move || waker.wake());
+        assert_eq!(turn(&set, &calls), Left::Nothing);
+        assert_eq!(dropped.get(), 1);
+        set.end();
+        drop(set);
+        other.join().unwrap();
+        assert_gone(&gone);
+    });
+}
+
+#[test]
+fn a_wake_against_the_end_drops_the_future_on_its_thread() {
+    model(|| {
+        let (set, dropped) = (Local::new(), std::sync::Arc::new(Tally::default()));
+        let gone = std::sync::Arc::downgrade(&set.shared);
+        let (handle, waker) = parked(&set, Witness::new(&dropped));
+        let other = thread::spawn(move || {
+            waker.wake_by_ref();
+            drop(waker);
+            drop(handle);
+        });
+        set.end();
+        assert_eq!(dropped.get(), 1, "the end left the future, or somebody else took it");
+        drop(set);
+        other.join().unwrap();
+        assert_gone(&gone);
+    });
+}
+
+#[test]
+fn an_abort_against_the_end_drops_the_future_on_its_thread() {
+    model(|| {
+        let (set, dropped) = (Local::new(), std::sync::Arc::new(Tally::default()));
+        let gone = std::sync::Arc::downgrade(&set.shared);
+        let handle = spawn(&set, {
+            let witness = Witness::new(&dropped);
+            async move {
+                let _witness = witness;
+                pending::<()>().await;
+            }
+        });
+        assert_eq!(turn(&set, &std::sync::Arc::default()), Left::Tasks);
+        let abort = handle.abort_handle();
+        drop(handle);
+        let other = thread::spawn(move || abort.abort());
+        set.end();
+        assert_eq!(dropped.get(), 1);
+        drop(set);
+        other.join().unwrap();
+        assert_gone(&gone);
+    });
+}
+
+/// Two threads push while the set ends: what comes before the close is taken out,
+/// what comes after is refused, and neither keeps memory.
+#[test]
+fn a_push_against_the_end_leaves_nothing_behind() {
+    model(|| {
+        let (set, dropped) = (Local::new(), std::sync::Arc::new(Tally::default()));
+        let gone = std::sync::Arc::downgrade(&set.shared);
+        let wakers = [(); 2].map(|()| parked(&set, Witness::new(&dropped)).1);
+        let others = wakers.map(|waker| thread::spawn(move || waker.wake()));
+        set.end();
+        assert_eq!(dropped.get(), 2);
+        drop(set);
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert_gone(&gone);
+    });
+}

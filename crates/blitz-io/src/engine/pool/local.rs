@@ -1,0 +1,214 @@
+//! A pool that belongs to one thread, and its tasks whose futures are not `Send`.
+//!
+//! Such a pool has no threads of its own and one core. Its *local* tasks are made in
+//! the home of that core, and nowhere else. They are polled by whoever holds the
+//! core and takes their entry out, and dropped by that or by the end of the core.
+//! So this is to be shown: only the owner's thread ever holds the core.
+//!
+//! # Invariants
+//! *One thread*: the core is in the line of free cores, or in a hand on the thread
+//! whose number is `owner`. The ways to get it out of the line are
+//!
+//! 1. `drive`, which `LocalRuntime::block_on` calls. That runtime is not `Send`; and
+//!    `Handle::block_on`, which may be called anywhere, only waits for its future.
+//! 2. `stop`, which the runtime's shutdown and drop call: the same thread.
+//! 3. `spawn_local` below, which looks at the number.
+//! 4. starting threads, which this pool has not.
+//!
+//! 1 and 2 look at the number too ([`Pool::assert_here`]): should a way be added, it
+//! fails before a future is touched. A core is not handed over to another thread
+//! while its own blocks: that is for pools with threads.
+//!
+//! Other threads do hold *entries* of local tasks, of those they have woken or
+//! aborted. They put them into the intake. Whoever takes them out there holds the
+//! core, or ends the last one, which is the same thread; and one that finds the
+//! intake closed drops an entry whose task was stopped before: S3 to S5 of `stop`,
+//! in that order, on one thread.
+//!
+//! Outside homes hold tasks that are `Send`: `spawn` demands it, also here.
+//!
+//! # Checked by
+//! `a_wake_against_the_end_of_an_owned_pool_drops_the_future_on_its_thread`;
+//! weakened as `owned_stops_first`.
+
+use std::{future::Future, panic::Location, sync::Arc};
+
+use super::{Pool, current};
+use crate::engine::{
+    prim::OnceLock,
+    work::{
+        current::thread,
+        task::{
+            cell::Label,
+            handle::JoinHandle,
+            home::{Home, Origin},
+        },
+    },
+};
+
+/// The thread that a pool belongs to, if it belongs to one.
+#[derive(Debug, Default)]
+pub(crate) struct Belongs {
+    owner: OnceLock<u64>,
+}
+
+impl Belongs {
+    pub(super) fn to_nobody() -> Self {
+        Self { owner: OnceLock::new() }
+    }
+}
+
+/// A future that an ended pool did not take.
+pub(crate) struct RefusedLocal<F> {
+    future: F,
+    pool: Arc<Pool>,
+}
+
+impl<F: Future + 'static> RefusedLocal<F> {
+    /// Ends the future here: a task that was cancelled before it began. Users' code
+    /// runs, and nothing is borrowed.
+    #[cold]
+    pub(crate) fn end(self, spawned_at: &'static Location<'static>) -> JoinHandle<F::Output> {
+        let header = self.pool.make_ended(self.future, Label::at(spawned_at));
+        // SAFETY: a new task's join reference, of that output.
+        unsafe { JoinHandle::new(header) }
+    }
+}
+
+impl Pool {
+    /// From now on the pool belongs to the calling thread.
+    pub(crate) fn belong_here(&self) {
+        assert!(!self.config.threaded, "a pool with threads belongs to nobody");
+        let set = self.belongs.owner.set(thread());
+        assert!(set.is_ok(), "a pool belongs to one thread");
+    }
+
+    /// Whether the pool takes local tasks: from its own thread.
+    pub(crate) fn is_local(&self) -> bool {
+        self.belongs.owner.get().is_some()
+    }
+
+    /// Whether the pool belongs to the calling thread.
+    pub(crate) fn is_local_here(&self) -> bool {
+        self.belongs.owner.get().is_some_and(|owner| *owner == thread())
+    }
+
+    /// The core is about to be taken: not by another thread than the pool's own.
+    pub(super) fn assert_here(&self) {
+        assert!(!self.is_local() || self.is_local_here(), "another thread took a local core");
+    }
+
+    /// Makes a local task and queues it, or gives the future back if the pool has
+    /// ended. As in `spawn`, nothing of a user's runs or is dropped inside.
+    pub(crate) fn spawn_local<F: Future + 'static>(
+        self: &Arc<Self>,
+        future: F,
+        spawned_at: &'static Location<'static>,
+    ) -> Result<JoinHandle<F::Output>, RefusedLocal<F>> {
+        assert!(self.is_local_here(), "a local task was spawned on another thread");
+        let header = if current::holds_core_of(self) {
+            // SAFETY: this thread holds the core, and so its home.
+            let (task, header) =
+                unsafe { Home::spawn(current::home(), future, Label::at(spawned_at)) };
+            current::with_core(|core| {
+                core.counters().spawned.add(1);
+                core.place(task, Origin::Spawned);
+            });
+            header
+        } else {
+            // Nobody runs tasks now: the core is in the line, or gone for good.
+            let Some(mut core) = self.free_cores.take() else {
+                return Err(RefusedLocal { future, pool: self.clone() });
+            };
+            // SAFETY: we have the core, and so hold its home.
+            let (task, header) = unsafe { Home::spawn(core.home, future, Label::at(spawned_at)) };
+            core.counters().spawned.add(1);
+            core.place(task, Origin::Spawned);
+            self.free_cores.put_back(core);
+            header
+        };
+        // SAFETY: a new task's join reference, of that output.
+        Ok(unsafe { JoinHandle::new(header) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        cell::RefCell,
+        future::{pending, poll_fn},
+        panic::Location,
+        rc::Rc,
+        sync::Arc as Plain,
+        task::{Poll, Waker},
+    };
+
+    use crate::engine::{
+        pool::{Pool, drive, stop::tests::config},
+        prim::{ids::Tally, model, thread},
+    };
+
+    /// Fails where it is dropped, if that is on another thread than its own.
+    struct Witness(thread::ThreadId, Plain<Tally>);
+
+    impl Drop for Witness {
+        fn drop(&mut self) {
+            assert_eq!(thread::current().id(), self.0, "a future left its thread");
+            self.1.add();
+        }
+    }
+
+    #[test]
+    fn a_wake_against_the_end_of_an_owned_pool_drops_the_future_on_its_thread() {
+        model(|| {
+            let (pool, dropped) = (Pool::new(config(1, false)), Plain::new(Tally::default()));
+            pool.belong_here();
+            let slot = Rc::new(RefCell::new(None::<Waker>));
+            let task = {
+                let witness = Witness(thread::current().id(), dropped.clone());
+                let slot = slot.clone();
+                async move {
+                    let _witness = witness;
+                    poll_fn(|cx| {
+                        *slot.borrow_mut() = Some(cx.waker().clone());
+                        Poll::Ready(())
+                    })
+                    .await;
+                    pending::<()>().await;
+                }
+            };
+            let handle = pool.spawn_local(task, Location::caller()).ok().expect("it is open");
+            drop(handle);
+            let mut turns = 2;
+            drive::drive(
+                &pool,
+                poll_fn(|cx| {
+                    turns -= 1;
+                    if turns == 0 {
+                        return Poll::Ready(());
+                    }
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                }),
+            );
+            let waker = slot.take().expect("the task was polled");
+            let other = thread::spawn(move || waker.wake());
+            pool.stop();
+            assert_eq!(dropped.get(), 1, "the end left the future, or somebody else took it");
+            other.join().unwrap();
+            assert_eq!(Plain::strong_count(&pool), 1, "a home outlived its last task");
+        });
+    }
+
+    #[cfg(not(blitz_loom))]
+    #[test]
+    #[should_panic = "another thread took a local core"]
+    fn no_other_thread_gets_the_core() {
+        let pool = Pool::new(config(1, false));
+        pool.belong_here();
+        let there = pool.clone();
+        let panic = thread::spawn(move || drive::drive(&there, std::future::ready(()))).join();
+        pool.stop();
+        std::panic::resume_unwind(panic.unwrap_err());
+    }
+}
