@@ -47,7 +47,7 @@ const TICK_POLLS: u32 = 128;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct Builder {
-    flavor: RuntimeFlavor,
+    pub(super) flavor: RuntimeFlavor,
     workers: Option<usize>,
     name: Option<String>,
     recipe: Recipe,

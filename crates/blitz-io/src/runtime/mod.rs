@@ -11,6 +11,8 @@
 //!   the caller's thread.
 //! - *current-thread* ([`Builder::new_current_thread`]): no threads; tasks run
 //!   inside [`Runtime::block_on`], in the order in which they became ready.
+//!   As a [`LocalRuntime`] it belongs to its thread, and takes futures that are not
+//!   [`Send`].
 //!
 //! # Examples
 //!
@@ -35,6 +37,7 @@ pub(crate) mod context;
 pub mod dump;
 mod handle;
 mod histogram;
+mod local;
 #[doc(hidden)]
 pub mod machine;
 mod metrics;
@@ -50,6 +53,7 @@ pub use self::{
         HistogramConfiguration, HistogramScale, InvalidHistogramConfiguration, LogHistogram,
         LogHistogramBuilder,
     },
+    local::{LocalOptions, LocalRuntime},
     metrics::RuntimeMetrics,
     runtime::Runtime,
 };

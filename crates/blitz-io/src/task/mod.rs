@@ -23,6 +23,7 @@
 mod builder;
 pub mod coop;
 mod local_key;
+mod local;
 mod spawn;
 mod yield_now;
 
@@ -34,6 +35,7 @@ pub use self::{
     builder::Builder,
     coop::{Unconstrained, consume_budget, unconstrained},
     local_key::{AccessError, LocalKey},
+    local::{LocalEnterGuard, LocalSet, spawn_local},
     spawn::{id, spawn, try_id},
     yield_now::yield_now,
 };

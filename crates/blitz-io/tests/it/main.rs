@@ -45,6 +45,8 @@ mod one_thread;
 mod entering;
 mod shutdown;
 mod late;
+mod local_set;
+mod local_runtime;
 
 // What goes wrong, what is much, and what is nothing.
 mod bad_input;
