@@ -78,6 +78,12 @@ impl<F: FnMut()> Drop for OnDrop<F> {
     }
 }
 
+/// Keeps a value for ever without a drop, where a search for leaks still finds it.
+fn keep_for_ever<T: 'static>(value: T) {
+    static KEPT: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+    KEPT.lock().unwrap().push(Box::into_raw(Box::new(value)).expose_provenance());
+}
+
 /// Counts its calls.
 #[derive(Default)]
 struct Calls(AtomicUsize);
@@ -823,7 +829,7 @@ fn a_guard_that_is_leaked_harms_nobody() {
     thread::spawn(|| {
         let rt = one_thread();
         let (set, other) = (LocalSet::new(), LocalSet::new());
-        std::mem::forget(set.enter());
+        keep_for_ever(set.enter());
         assert_eq!(other.block_on(&rt, async { task::spawn_local(async { 1 }).await.unwrap() }), 1);
         drop(set);
         assert!(rt.block_on(task::spawn_local(async {})).unwrap_err().is_cancelled());
@@ -842,7 +848,7 @@ fn a_set_that_is_leaked_takes_wakes_and_gives_nothing() {
             let mut set = LocalSet::new();
             set.spawn_local(parks(Stays::new(&tally), &left));
             assert!(poll_once(&mut set).is_pending());
-            std::mem::forget(set);
+            keep_for_ever(set);
         }
     })
     .join()

@@ -55,7 +55,7 @@ use super::{
     prim::{UnsafeCell, clock::coarse_now_us, weakened},
     queue::{Chain, inject::Inject},
     work::{
-        current,
+        current::{self, Blocking},
         task::{
             cell::{Label, Task},
             handle::JoinHandle,
@@ -313,18 +313,26 @@ impl Local {
     }
 
     /// Calls `f` inside the set, which looks for entries afterwards: nobody has to be
-    /// called for what this thread places meanwhile.
+    /// called for what this thread places meanwhile. Where blocking is not allowed as
+    /// it is, it is not in place either: the other tasks of the set would wait.
     fn inside<R>(&self, f: impl FnOnce() -> R) -> R {
-        struct Restore<'a>(&'a Local, bool, bool);
+        struct Restore<'a> {
+            set: &'a Local,
+            running: bool,
+            blocking: Blocking,
+        }
         impl Drop for Restore<'_> {
             fn drop(&mut self) {
-                self.0.held(|held| held.running = self.1);
-                current::with(|current| current.polls_local.set(self.2));
+                self.set.held(|held| held.running = self.running);
+                current::with(|current| current.blocking.set(self.blocking));
             }
         }
-        let ran = self.held(|held| std::mem::replace(&mut held.running, true));
-        let polled = current::with(|current| current.polls_local.replace(true));
-        let _restore = Restore(self, ran, polled);
+        let running = self.held(|held| std::mem::replace(&mut held.running, true));
+        let blocking = current::with(|current| current.blocking.get());
+        let _restore = Restore { set: self, running, blocking };
+        if blocking != Blocking::Allowed {
+            current::with(|current| current.blocking.set(Blocking::Forbidden));
+        }
         context::within(self, f)
     }
 

@@ -48,8 +48,6 @@ pub(crate) struct Current {
     /// The sets of local tasks that were entered, innermost first (`local` knows
     /// the type).
     pub(crate) local: Cell<*const ()>,
-    /// A set of local tasks is being polled or dropped.
-    pub(crate) polls_local: Cell<bool>,
     /// See [`thread`]; zero until somebody asks.
     thread: Cell<u64>,
 }
@@ -81,7 +79,6 @@ impl Current {
             forced_yields: Cell::new(std::ptr::null()),
             random: Cell::new(0),
             local: Cell::new(std::ptr::null()),
-            polls_local: Cell::new(false),
             thread: Cell::new(0),
         }
     }
