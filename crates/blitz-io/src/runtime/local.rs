@@ -10,7 +10,10 @@ use std::{
 };
 
 use super::{Builder, EnterGuard, Handle, Runtime, RuntimeFlavor, RuntimeMetrics};
-use crate::task::{JoinHandle, is_large};
+use crate::{
+    engine::work::task::{cell::Label, trace},
+    task::{JoinHandle, is_large},
+};
 
 /// A local runtime: a current-thread runtime that cannot leave its thread, and that
 /// runs tasks whose futures are not [`Send`].
@@ -157,19 +160,16 @@ impl LocalRuntime {
     {
         let spawned_at = Location::caller();
         if is_large::<F>() {
-            return self.spawn_sized(Box::pin(future), spawned_at);
+            return self.spawn_sized(Box::pin(future), Label::at(spawned_at));
         }
-        self.spawn_sized(future, spawned_at)
+        self.spawn_sized(future, Label::at(spawned_at))
     }
 
-    fn spawn_sized<F: Future + 'static>(
-        &self,
-        future: F,
-        spawned_at: &'static Location<'static>,
-    ) -> JoinHandle<F::Output> {
-        match self.handle().inner.pool.spawn_local(future, spawned_at) {
+    fn spawn_sized<F: Future + 'static>(&self, future: F, label: Label) -> JoinHandle<F::Output> {
+        let (future, label) = trace::trace(future, label, trace::Kind::Local);
+        match self.handle().inner.pool.spawn_local(future, label) {
             Ok(handle) => handle,
-            Err(refused) => refused.end(spawned_at),
+            Err(refused) => refused.end(),
         }
     }
 

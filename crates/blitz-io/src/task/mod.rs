@@ -34,8 +34,8 @@ pub use self::local_key::Slot as __Slot;
 pub use self::{
     builder::Builder,
     coop::{Unconstrained, consume_budget, unconstrained},
-    local_key::{AccessError, LocalKey},
     local::{LocalEnterGuard, LocalSet, spawn_local},
+    local_key::{AccessError, LocalKey},
     spawn::{id, spawn, try_id},
     yield_now::yield_now,
 };

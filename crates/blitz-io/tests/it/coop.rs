@@ -3,7 +3,6 @@
 use std::{
     cell::Cell,
     future::{Future, poll_fn, ready},
-    marker::PhantomData,
     pin::pin,
     sync::{
         Arc,

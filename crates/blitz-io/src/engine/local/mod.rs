@@ -44,7 +44,6 @@
 use std::{
     future::Future,
     marker::PhantomData,
-    panic::Location,
     ptr::NonNull,
     sync::Arc,
     task::{Context, Poll},
@@ -58,6 +57,7 @@ use super::{
         current::{self, Blocking},
         task::{
             cell::{Label, Task},
+            extra::Extra,
             handle::JoinHandle,
             home::{Home, Origin, Schedule},
             poll,
@@ -154,16 +154,16 @@ impl Local {
     }
 
     /// Makes a task and queues it; of a set that has ended, one that is cancelled.
-    pub(crate) fn spawn<F: Future + 'static>(
+    pub(crate) fn spawn<F: Future + 'static, X: Extra>(
         &self,
         future: F,
-        spawned_at: &'static Location<'static>,
+        label: Label<X>,
     ) -> JoinHandle<F::Output> {
         if self.held(|held| held.closed) {
-            return self.spawn_ended(future, spawned_at);
+            return self.spawn_ended(future, label);
         }
         // SAFETY: this thread holds the home, and nothing of it is borrowed.
-        let (task, header) = unsafe { Home::spawn(self.home(), future, Label::at(spawned_at)) };
+        let (task, header) = unsafe { Home::spawn(self.home(), future, label) };
         self.held(|held| held.alive += 1);
         self.place(task);
         // SAFETY: a new task's join reference, of that output.
@@ -173,16 +173,16 @@ impl Local {
     /// A task that was cancelled before its first poll, in a home of its own. Users'
     /// code runs, and nothing is borrowed.
     #[cold]
-    fn spawn_ended<F: Future + 'static>(
+    fn spawn_ended<F: Future + 'static, X: Extra>(
         &self,
         future: F,
-        spawned_at: &'static Location<'static>,
+        label: Label<X>,
     ) -> JoinHandle<F::Output> {
         let home = Home::new(self.shared.clone());
         // SAFETY: we made the home, and hold it until it is closed; the task keeps its
         // memory until the `JoinHandle` is gone. Dropping the entry cancels, here.
         unsafe {
-            let (task, header) = Home::spawn(home, future, Label::at(spawned_at));
+            let (task, header) = Home::spawn(home, future, label);
             home.as_ref().refuse();
             drop(task);
             while home.as_ref().next_to_stop().is_some() {}

@@ -47,7 +47,7 @@ impl Wake for Calls {
 }
 
 fn spawn<F: Future + 'static>(set: &Local, future: F) -> JoinHandle<F::Output> {
-    set.spawn(future, Location::caller())
+    set.spawn(future, crate::engine::work::task::cell::Label::at(Location::caller()))
 }
 
 /// One turn of the set, for a driver without a future of its own.

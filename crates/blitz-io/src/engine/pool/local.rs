@@ -31,7 +31,7 @@
 //! `a_wake_against_the_end_of_an_owned_pool_drops_the_future_on_its_thread`;
 //! weakened as `owned_stops_first`.
 
-use std::{future::Future, panic::Location, sync::Arc};
+use std::{future::Future, sync::Arc};
 
 use super::{Pool, current};
 use crate::engine::{
@@ -40,6 +40,7 @@ use crate::engine::{
         current::thread,
         task::{
             cell::Label,
+            extra::Extra,
             handle::JoinHandle,
             home::{Home, Origin},
         },
@@ -59,17 +60,18 @@ impl Belongs {
 }
 
 /// A future that an ended pool did not take.
-pub(crate) struct RefusedLocal<F> {
+pub(crate) struct RefusedLocal<F, X = ()> {
     future: F,
+    label: Label<X>,
     pool: Arc<Pool>,
 }
 
-impl<F: Future + 'static> RefusedLocal<F> {
+impl<F: Future + 'static, X: Extra> RefusedLocal<F, X> {
     /// Ends the future here: a task that was cancelled before it began. Users' code
     /// runs, and nothing is borrowed.
     #[cold]
-    pub(crate) fn end(self, spawned_at: &'static Location<'static>) -> JoinHandle<F::Output> {
-        let header = self.pool.make_ended(self.future, Label::at(spawned_at));
+    pub(crate) fn end(self) -> JoinHandle<F::Output> {
+        let header = self.pool.make_ended(self.future, self.label);
         // SAFETY: a new task's join reference, of that output.
         unsafe { JoinHandle::new(header) }
     }
@@ -100,31 +102,33 @@ impl Pool {
 
     /// Makes a local task and queues it, or gives the future back if the pool has
     /// ended. As in `spawn`, nothing of a user's runs or is dropped inside.
-    pub(crate) fn spawn_local<F: Future + 'static>(
+    pub(crate) fn spawn_local<F: Future + 'static, X: Extra>(
         self: &Arc<Self>,
         future: F,
-        spawned_at: &'static Location<'static>,
-    ) -> Result<JoinHandle<F::Output>, RefusedLocal<F>> {
+        label: Label<X>,
+    ) -> Result<JoinHandle<F::Output>, RefusedLocal<F, X>> {
         assert!(self.is_local_here(), "a local task was spawned on another thread");
         let header = if current::holds_core_of(self) {
             // SAFETY: this thread holds the core, and so its home.
-            let (task, header) =
-                unsafe { Home::spawn(current::home(), future, Label::at(spawned_at)) };
-            current::with_core(|core| {
-                core.counters().spawned.add(1);
-                core.place(task, Origin::Spawned);
-            });
+            let (task, header) = unsafe { Home::spawn(current::home(), future, label) };
+            current::with_core(|core| core.counters().spawned.add(1));
+            self.place_new(task);
             header
         } else {
             // Nobody runs tasks now: the core is in the line, or gone for good.
             let Some(mut core) = self.free_cores.take() else {
-                return Err(RefusedLocal { future, pool: self.clone() });
+                return Err(RefusedLocal { future, label, pool: self.clone() });
             };
             // SAFETY: we have the core, and so hold its home.
-            let (task, header) = unsafe { Home::spawn(core.home, future, Label::at(spawned_at)) };
+            let (task, header) = unsafe { Home::spawn(core.home, future, label) };
             core.counters().spawned.add(1);
-            core.place(task, Origin::Spawned);
-            self.free_cores.put_back(core);
+            if self.config.hooks.is_none() {
+                core.place(task, Origin::Spawned);
+                self.free_cores.put_back(core);
+            } else {
+                self.free_cores.put_back(core);
+                self.clone().place_hooked(task);
+            }
             header
         };
         // SAFETY: a new task's join reference, of that output.
@@ -146,6 +150,7 @@ mod tests {
     use crate::engine::{
         pool::{Pool, stop::tests::config},
         prim::{ids::Tally, model, thread},
+        work::task::cell::Label,
         work::task::poll,
     };
 
@@ -178,11 +183,12 @@ mod tests {
                     pending::<()>().await;
                 }
             };
-            let handle = pool.spawn_local(task, Location::caller()).ok().expect("it is open");
+            let handle =
+                pool.spawn_local(task, Label::at(Location::caller())).ok().expect("it is open");
             drop(handle);
             // Not by `drive`, which reads the clock: a model must repeat itself.
             let mut core = pool.free_cores.take().expect("nobody holds it");
-            assert!(!poll::run(core.fifo.pop_front().expect("it was spawned")));
+            assert!(!poll::run(core.fifo.pop_front().expect("it was spawned"), 0));
             pool.free_cores.put_back(core);
             let waker = slot.take().expect("the task was polled");
             let other = thread::spawn(move || waker.wake());

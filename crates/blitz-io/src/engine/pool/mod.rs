@@ -294,7 +294,7 @@ impl Pool {
         let (task, header) = unsafe { Home::spawn(current::home(), future, label) };
         if self.config.hooks.is_some() {
             current::with_core(|core| core.counters().spawned.add(1));
-            self.clone().place_hooked(task);
+            self.place_new(task);
             // SAFETY: a new task's join reference, of that output.
             return Ok(unsafe { JoinHandle::new(header) });
         }
@@ -336,6 +336,15 @@ impl Pool {
         }
         // SAFETY: a new task's join reference, of that output.
         Ok(unsafe { JoinHandle::new(header) })
+    }
+
+    /// Places a new task of the core that this thread holds.
+    fn place_new(self: &Arc<Self>, task: Task) {
+        if self.config.hooks.is_some() {
+            self.clone().place_hooked(task);
+        } else {
+            current::with_core(|core| core.place(task, Origin::Spawned));
+        }
     }
 
     /// Tells the hook of a new task and then places it. A user's code runs: nothing

@@ -4,7 +4,11 @@ use std::{future::Future, panic::Location};
 
 use super::{JoinHandle, is_large};
 use crate::{
-    engine::{local::context as sets, pool::local::RefusedLocal},
+    engine::{
+        local::context as sets,
+        pool::local::RefusedLocal,
+        work::task::{cell::Label, extra::Extra, trace},
+    },
     runtime::context,
 };
 
@@ -51,54 +55,56 @@ where
 {
     let spawned_at = Location::caller();
     if is_large::<F>() {
-        return spawn_sized(Box::pin(future), spawned_at);
+        return spawn_labelled(Box::pin(future), Label::at(spawned_at));
     }
-    spawn_sized(future, spawned_at)
+    spawn_labelled(future, Label::at(spawned_at))
 }
 
 /// What became of a future that was offered to the current runtime.
-enum Offered<F: Future> {
+enum Offered<F: Future, X> {
     Spawned(JoinHandle<F::Output>),
-    Refused(RefusedLocal<F>),
+    Refused(RefusedLocal<F, X>),
     /// The runtime belongs to another thread.
     Elsewhere,
     /// It is none that takes local tasks.
-    NotLocal(F),
+    NotLocal(F, Label<X>),
 }
 
 #[track_caller]
-fn spawn_sized<F: Future + 'static>(
-    future: F,
-    spawned_at: &'static Location<'static>,
-) -> JoinHandle<F::Output> {
-    let mut future = Some(future);
+pub(crate) fn spawn_labelled<F, X>(future: F, label: Label<X>) -> JoinHandle<F::Output>
+where
+    F: Future + 'static,
+    X: Extra,
+{
+    let mut offer = Some(trace::trace(future, label, trace::Kind::Local));
     // Dropping the future may leave the runtime's context and end the runtime, so
     // nothing of it is borrowed where that can happen.
     let offered = context::with_current(|inner| {
         if !inner.pool.is_local() {
-            return Offered::NotLocal(future.take().expect("it was not offered before"));
+            let (future, label) = offer.take().expect("it was not offered before");
+            return Offered::NotLocal(future, label);
         }
         if !inner.pool.is_local_here() {
             return Offered::Elsewhere;
         }
-        let future = future.take().expect("it was not offered before");
-        match inner.pool.spawn_local(future, spawned_at) {
+        let (future, label) = offer.take().expect("it was not offered before");
+        match inner.pool.spawn_local(future, label) {
             Ok(handle) => Offered::Spawned(handle),
             Err(refused) => Offered::Refused(refused),
         }
     });
-    let future = match offered {
+    let (future, label) = match offered {
         Ok(Offered::Spawned(handle)) => return handle,
-        Ok(Offered::Refused(refused)) => return refused.end(spawned_at),
+        Ok(Offered::Refused(refused)) => return refused.end(),
         Ok(Offered::Elsewhere) => panic!(
             "Local tasks can only be spawned on a LocalRuntime from the thread the runtime was \
              created on: use `spawn` with a future that is `Send`"
         ),
-        Ok(Offered::NotLocal(future)) => future,
-        Err(_) => future.take().expect("there was nobody to offer it to"),
+        Ok(Offered::NotLocal(future, label)) => (future, label),
+        Err(_) => offer.take().expect("there was nobody to offer it to"),
     };
     match sets::entered() {
-        Some(set) => set.spawn(future, spawned_at),
+        Some(set) => set.spawn(future, label),
         None => panic!(
             "`spawn_local` called from outside of a `task::LocalSet` or `runtime::LocalRuntime`: \
              call it inside `LocalSet::run_until` or `LocalRuntime::block_on`, or after \

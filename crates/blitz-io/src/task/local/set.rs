@@ -14,7 +14,10 @@ use pin_project_lite::pin_project;
 
 use super::super::{JoinHandle, is_large};
 use crate::{
-    engine::local::{Left, Local, bell::Driver, context::Inside},
+    engine::{
+        local::{Left, Local, bell::Driver, context::Inside},
+        work::task::{cell::Label, extra::Extra, trace},
+    },
     runtime::{Id, Runtime},
 };
 
@@ -171,9 +174,18 @@ impl LocalSet {
     {
         let spawned_at = Location::caller();
         if is_large::<F>() {
-            return self.local.spawn(Box::pin(future), spawned_at);
+            return self.spawn_labelled(Box::pin(future), Label::at(spawned_at));
         }
-        self.local.spawn(future, spawned_at)
+        self.spawn_labelled(future, Label::at(spawned_at))
+    }
+
+    pub(crate) fn spawn_labelled<F, X>(&self, future: F, label: Label<X>) -> JoinHandle<F::Output>
+    where
+        F: Future + 'static,
+        X: Extra,
+    {
+        let (future, label) = trace::trace(future, label, trace::Kind::Local);
+        self.local.spawn(future, label)
     }
 
     /// Runs a future to completion on the provided runtime, driving any local futures
