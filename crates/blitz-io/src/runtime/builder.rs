@@ -1,6 +1,7 @@
 //! How a runtime is made.
 
 mod measuring;
+mod panics;
 mod seed;
 
 use std::{
@@ -9,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-pub use self::seed::RngSeed;
+pub use self::{panics::UnhandledPanic, seed::RngSeed};
 use super::{
     Handle, Runtime, RuntimeFlavor,
     context::Entered,
@@ -64,6 +65,7 @@ pub struct Builder {
     poll_times: Choice,
     latencies: Choice,
     seed: Option<RngSeed>,
+    ends_on_panic: bool,
 }
 
 impl Builder {
@@ -116,6 +118,7 @@ impl Builder {
             poll_times: Choice::off(),
             latencies: Choice::off(),
             seed: None,
+            ends_on_panic: false,
         }
     }
 
@@ -641,6 +644,7 @@ impl Builder {
             poll_times: self.poll_times.scale(),
             latencies: self.latencies.scale(),
             seed: self.seed.as_ref().map(RngSeed::word),
+            ends_on_panic: self.ends_on_panic,
         });
         let inner =
             Arc::new(Inner { pool, flavor: self.flavor, id: Id::next(), name: self.name.clone() });

@@ -45,7 +45,7 @@ mod metrics;
 mod runtime;
 
 pub use self::{
-    builder::{Builder, RngSeed},
+    builder::{Builder, RngSeed, UnhandledPanic},
     context::{EnterGuard, TryCurrentError},
     dump::Dump,
     handle::{Handle, Id, RuntimeFlavor},

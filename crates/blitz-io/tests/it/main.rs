@@ -52,6 +52,7 @@ mod local_runtime;
 mod bad_input;
 mod out_of_threads;
 mod panics;
+mod unhandled;
 mod storm;
 mod idle;
 mod marker_traits;

@@ -24,7 +24,7 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-use super::{Pool, core::Core, current, current::Held, park, timing};
+use super::{Pool, core::Core, current, current::Held, park, stop, timing};
 use crate::engine::{
     prim::{
         AtomicBool, Mutex,
@@ -155,6 +155,10 @@ impl Wake for Root {
 
 /// Waits for `future` on this thread, which runs nothing else. What it does counts
 /// as done for `pool`.
+///
+/// # Panics
+/// If a task of `pool` panicked and that ends it.
+#[track_caller]
 pub(crate) fn wait_for<F: Future>(pool: Option<&Arc<Pool>>, future: F) -> F::Output {
     // SAFETY: 1. `pool` is borrowed for longer.
     let _counting = pool.map(|pool| unsafe { counting(pool) });
@@ -166,8 +170,12 @@ pub(crate) fn wait_for<F: Future>(pool: Option<&Arc<Pool>>, future: F) -> F::Out
     let waker = Waker::from(root.clone());
     let mut cx = Context::from_waker(&waker);
     let mut future = pin!(future);
+    let _caller = pool.and_then(|pool| pool.unhandled.call(&root.parker));
     loop {
+        check(pool);
         if let Poll::Ready(output) = poll_root(future.as_mut(), &mut cx) {
+            // It may be ready because of the task that panicked.
+            check(pool);
             return output;
         }
         root.parker.park();
@@ -179,6 +187,10 @@ pub(crate) fn wait_for<F: Future>(pool: Option<&Arc<Pool>>, future: F) -> F::Out
 }
 
 /// Waits for `future` and runs the pool's tasks meanwhile, when the core is free.
+///
+/// # Panics
+/// As [`wait_for`].
+#[track_caller]
 pub(crate) fn drive<F: Future>(pool: &Arc<Pool>, future: F) -> F::Output {
     // SAFETY: 1. `pool` is borrowed for longer.
     let _counting = unsafe { counting(pool) };
@@ -192,7 +204,9 @@ pub(crate) fn drive<F: Future>(pool: &Arc<Pool>, future: F) -> F::Output {
     let mut cx = Context::from_waker(&waker);
     let mut future = pin!(future);
     let _line = Line { cores: &pool.free_cores, parker: &root.parker };
+    let _caller = pool.unhandled.call(&root.parker);
     loop {
+        pool.unhandled.check();
         if let Some(core) = pool.free_cores.take_or_wait(&root.parker) {
             let driven = Driven::new(core);
             return driven.run(&root, future, &mut cx);
@@ -200,6 +214,8 @@ pub(crate) fn drive<F: Future>(pool: &Arc<Pool>, future: F) -> F::Output {
         if root.take_woken()
             && let Poll::Ready(output) = poll_root(future.as_mut(), &mut cx)
         {
+            // As in `wait_for`.
+            pool.unhandled.check();
             return output;
         }
         if !root.is_woken() {
@@ -227,6 +243,14 @@ unsafe fn counting(pool: &Pool) -> CountingYields {
     unsafe { CountingYields::new(pool.outside_counters.forced_yields().word()) }
 }
 
+/// B2 of `unhandled`.
+#[track_caller]
+fn check(pool: Option<&Arc<Pool>>) {
+    if let Some(pool) = pool {
+        pool.unhandled.check();
+    }
+}
+
 fn poll_root<F: Future>(future: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Output> {
     budget::under(Budget::per_poll(), || future.poll(cx))
 }
@@ -242,8 +266,9 @@ impl Driven {
         Self { pool: core.pool.clone(), held: Some(Held::new(core)) }
     }
 
+    #[track_caller]
     fn run<F: Future>(
-        self,
+        mut self,
         root: &Arc<Root>,
         mut future: Pin<&mut F>,
         cx: &mut Context<'_>,
@@ -262,6 +287,11 @@ impl Driven {
                 let Some((task, now_us)) = next else { break };
                 if timing::run(&self.pool, task, now_us) {
                     current::with_core(|core| core.counters().completed.add(1));
+                    // A task that panicked has completed: only then it is asked.
+                    if self.pool.unhandled.has_happened() {
+                        self.end();
+                        self.pool.unhandled.check();
+                    }
                 }
                 ran += 1;
             }
@@ -278,6 +308,15 @@ impl Driven {
                 });
             }
         }
+    }
+}
+
+impl Driven {
+    /// Ends the core, and with it every task, here.
+    #[cold]
+    fn end(&mut self) {
+        let held = self.held.take().expect("a core is ended once");
+        stop::end_core(held.release());
     }
 }
 

@@ -16,6 +16,7 @@ use self::{
     counters::{Counters, OutsideCounters},
     histogram::Scale,
     idle::Idle,
+    unhandled::Unhandled,
 };
 use super::{
     prim::{
@@ -48,6 +49,7 @@ pub(crate) mod counters;
 pub(crate) mod dump;
 pub(crate) mod histogram;
 pub(crate) mod timing;
+pub(crate) mod unhandled;
 
 /// Homes for tasks that are spawned outside of the cores, each behind a lock.
 /// Eight, so that a crowd of outside threads seldom meets; picked, not measured.
@@ -76,6 +78,8 @@ pub(crate) struct Config {
     pub(crate) latencies: Option<Scale>,
     /// What all random choices are derived from; `None` for another in each process.
     pub(crate) seed: Option<u64>,
+    /// Whether the panic of a task ends the pool.
+    pub(crate) ends_on_panic: bool,
 }
 
 impl Config {
@@ -108,6 +112,7 @@ pub(crate) struct Pool {
     around: OnceLock<Around>,
     pub(crate) seeds: Option<Seeds>,
     belongs: local::Belongs,
+    pub(crate) unhandled: Unhandled,
 }
 
 impl std::fmt::Debug for Pool {
@@ -201,6 +206,7 @@ impl Pool {
             around: OnceLock::new(),
             seeds: config.seed.map(Seeds::new),
             belongs: local::Belongs::to_nobody(),
+            unhandled: Unhandled::new(config.ends_on_panic),
             config,
         });
         let cores = owners.into_iter().enumerate();
@@ -406,5 +412,9 @@ impl Schedule for Pool {
 
     fn hooks(&self) -> Option<Arc<Hooks>> {
         self.config.hooks.clone()
+    }
+
+    fn task_panicked(&self) {
+        self.on_task_panic();
     }
 }

@@ -103,16 +103,21 @@ fn wait_for_zero(count: &Futex, deadline: Option<Instant>) -> bool {
 }
 
 impl Pool {
-    /// S1. Cores that no thread holds end on this one.
-    pub(crate) fn stop(self: &Arc<Self>) {
-        self.assert_here();
+    /// The half of S1 that runs no code of users: who holds a core ends it.
+    pub(crate) fn call_stop(&self) {
         // Release: pairs with the Acquire in `is_stopping`.
         self.stopping.store(true, Release);
-        // A pool that was never started must not start any more.
-        self.started.get_or_init(|| Ok(()));
         for remote in &self.remotes {
             remote.parker.unpark();
         }
+    }
+
+    /// S1. Cores that no thread holds end on this one.
+    pub(crate) fn stop(self: &Arc<Self>) {
+        self.assert_here();
+        self.call_stop();
+        // A pool that was never started must not start any more.
+        self.started.get_or_init(|| Ok(()));
         while let Some(core) = self.free_cores.take() {
             end_core(core);
         }
@@ -238,6 +243,7 @@ pub(super) mod tests {
             poll_times: None,
             latencies: None,
             seed: None,
+            ends_on_panic: false,
         }
     }
 

@@ -286,16 +286,26 @@ unsafe fn poll<F: Future, X: Extra>(header: NonNull<Header>, cx: &mut Context<'_
     let output = match polled {
         Ok(Poll::Pending) => return Poll::Pending,
         Ok(Poll::Ready(output)) => Ok(output),
-        Err(payload) => {
-            // SAFETY: we run the task.
-            unsafe { trace::panicked(header) };
-            // SAFETY: as above.
-            Err(JoinError::panicked(unsafe { header.as_ref() }.id, payload))
-        }
+        // SAFETY: we run the task.
+        Err(payload) => Err(unsafe { panicked(header, payload) }),
     };
     // SAFETY: 1. as above. 2. We run the task, and the first use has ended.
     unsafe { finish::<F, X>(header, output) };
     Poll::Ready(())
+}
+
+/// A panic of a task, of which its runtime hears before anybody else.
+///
+/// # Safety
+/// 1. The caller runs the task.
+#[cold]
+unsafe fn panicked(header: NonNull<Header>, payload: Box<dyn Any + Send>) -> JoinError {
+    // SAFETY: 1.: running keeps the memory alive, and the memory its home.
+    let (id, home) = unsafe { (header.as_ref().id, header.as_ref().home.as_ref()) };
+    home.schedule().task_panicked();
+    // SAFETY: 1.
+    unsafe { trace::panicked(header) };
+    JoinError::panicked(id, payload)
 }
 
 /// # Safety
@@ -323,8 +333,7 @@ unsafe fn finish<F: Future, X: Extra>(
             // What was computed goes too; its own panic must not escape either.
             discard(output);
             // SAFETY: we run the task.
-            let id = unsafe { header.as_ref() }.id;
-            Err(JoinError::panicked(id, payload))
+            Err(unsafe { panicked(header, payload) })
         }
         Ok(()) => output,
     };

@@ -93,6 +93,9 @@ pub(crate) trait Schedule: Send + Sync {
     fn hooks(&self) -> Option<Arc<Hooks>> {
         None
     }
+
+    /// A task panicked in its poll or in its drop; nobody knows of it yet.
+    fn task_panicked(&self) {}
 }
 
 /// See the module.

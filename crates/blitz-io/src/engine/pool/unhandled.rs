@@ -1,0 +1,145 @@
+//! A task panicked, and its runtime was told to end for that.
+//!
+//! # Protocol
+//! ```text
+//! The thread that polled the task      A thread in `block_on`
+//! U1 sets `happened`                   B1 puts its parker among `callers` (lock)
+//! U2 the pool stops (`stop`: S1)       B2 reads `happened`; if set, panics
+//! U3 unparks all `callers` (lock)      B3 polls, parks, and back to B2
+//! ```
+//! One of the two locks comes first. If B1's, U3 finds the parker, and its token
+//! ends B3. If U3's, U1 came before it, and B2 sees that.
+//!
+//! U1 comes before the task completes, so a `block_on` that was woken by the task's
+//! end sees it, too: it panics, whoever was faster.
+//!
+//! # Checked by
+//! `a_panic_reaches_every_block_on`; weakened as `unhandled_flag_first`.
+
+use std::sync::Arc;
+
+use super::Pool;
+use crate::engine::prim::{
+    AtomicBool, Mutex,
+    Ordering::{Acquire, Release},
+    lock,
+    parker::Parker,
+    weakened,
+};
+
+/// See the module.
+pub(crate) struct Unhandled {
+    /// The policy: whether a panic ends the runtime.
+    ends: bool,
+    happened: AtomicBool,
+    callers: Mutex<Vec<Arc<Parker>>>,
+}
+
+impl Unhandled {
+    pub(crate) fn new(ends: bool) -> Self {
+        Self { ends, happened: AtomicBool::new(false), callers: Mutex::new(Vec::new()) }
+    }
+
+    /// Whether a task has panicked that ends the runtime.
+    #[inline]
+    pub(crate) fn has_happened(&self) -> bool {
+        // Acquire: pairs with the Release in `happen`.
+        self.ends && self.happened.load(Acquire)
+    }
+
+    /// B2.
+    ///
+    /// # Panics
+    /// If it has happened.
+    #[track_caller]
+    #[inline]
+    pub(crate) fn check(&self) {
+        if self.has_happened() {
+            fail();
+        }
+    }
+
+    /// B1, until the answer is dropped.
+    pub(crate) fn call(&self, parker: &Arc<Parker>) -> Option<Caller<'_>> {
+        if !self.ends {
+            return None;
+        }
+        lock(&self.callers).push(parker.clone());
+        Some(Caller { unhandled: self, parker: parker.clone() })
+    }
+
+    /// U1 and U3, with U2 in between.
+    fn happen(&self, stop: impl FnOnce()) {
+        if !weakened!("unhandled_flag_first") {
+            // Release: what the task did is seen by those who panic for it. Pairs with
+            // the Acquire in `has_happened`.
+            self.happened.store(true, Release);
+        }
+        stop();
+        for parker in lock(&self.callers).iter() {
+            parker.unpark();
+        }
+        // Release: as above.
+        self.happened.store(true, Release);
+    }
+}
+
+/// A `block_on` that is unparked when the runtime ends for a panic.
+pub(crate) struct Caller<'a> {
+    unhandled: &'a Unhandled,
+    parker: Arc<Parker>,
+}
+
+impl Drop for Caller<'_> {
+    fn drop(&mut self) {
+        lock(&self.unhandled.callers).retain(|parker| !Arc::ptr_eq(parker, &self.parker));
+    }
+}
+
+/// The end of a `block_on`.
+#[cold]
+#[track_caller]
+fn fail() -> ! {
+    panic!(
+        "a spawned task panicked and the runtime is configured to shut down on unhandled panic: \
+         the panic itself was reported before; build another runtime to go on"
+    );
+}
+
+impl Pool {
+    /// A task of this pool panicked; its output is not stored yet.
+    #[cold]
+    pub(crate) fn on_task_panic(&self) {
+        if self.unhandled.ends {
+            self.unhandled.happen(|| self.call_stop());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc as Plain;
+
+    use super::Unhandled;
+    use crate::engine::prim::{Arc, model, parker::Parker, thread};
+
+    /// Two threads in `block_on`, and a panic at any moment.
+    #[test]
+    fn a_panic_reaches_every_block_on() {
+        model(|| {
+            let unhandled = Arc::new(Unhandled::new(true));
+            let callers = [(); 2].map(|()| {
+                let unhandled = unhandled.clone();
+                thread::spawn(move || {
+                    let parker = Plain::new(Parker::new());
+                    let _caller = unhandled.call(&parker);
+                    while !unhandled.has_happened() {
+                        parker.park();
+                    }
+                })
+            });
+            unhandled.happen(|| ());
+            callers.into_iter().for_each(|caller| caller.join().unwrap());
+        });
+    }
+}
