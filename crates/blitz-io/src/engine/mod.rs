@@ -5,7 +5,6 @@
 pub(crate) mod prim;
 pub(crate) mod queue;
 pub(crate) mod work;
-#[allow(dead_code, reason = "the primitives that stand on it come one by one")]
 pub(crate) mod wait;
 pub(crate) mod threads;
 pub(crate) mod local;

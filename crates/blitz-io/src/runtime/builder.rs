@@ -13,6 +13,7 @@ use std::{
 pub use self::{panics::UnhandledPanic, seed::RngSeed};
 use super::{
     Handle, Runtime, RuntimeFlavor,
+    admission::{Admission, Limits},
     context::Entered,
     handle::{Id, Inner},
     histogram::Choice,
@@ -21,6 +22,7 @@ use super::{
 use crate::engine::{
     pool::{Config, Pool, drive::NoBlocking},
     threads::{Around, Hook, Recipe},
+    wait::permits::MAX,
     work::task::hooks::{Hooks, TaskMeta},
 };
 
@@ -66,6 +68,7 @@ pub struct Builder {
     latencies: Choice,
     seed: Option<RngSeed>,
     ends_on_panic: bool,
+    limits: Limits,
 }
 
 impl Builder {
@@ -119,6 +122,7 @@ impl Builder {
             latencies: Choice::off(),
             seed: None,
             ends_on_panic: false,
+            limits: Limits::default(),
         }
     }
 
@@ -606,6 +610,62 @@ impl Builder {
         self
     }
 
+    /// Sets from how many waiting tasks for each worker on
+    /// [`spawn_reporting`](crate::task::spawn_reporting) reports pressure; from twice as
+    /// many on it rejects. Unset, it does neither.
+    ///
+    /// A current-thread runtime counts as one worker. Plain
+    /// [`spawn`](crate::task::spawn) is not concerned.
+    ///
+    /// # Panics
+    ///
+    /// If `per_worker` is zero.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread().backpressure_threshold(1000).build()?;
+    /// assert!(rt.spawn_reporting(async {}).is_ok());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn backpressure_threshold(&mut self, per_worker: usize) -> &mut Self {
+        assert!(
+            per_worker > 0,
+            "backpressure_threshold must be greater than 0: 1 reports as soon as a task waits"
+        );
+        self.limits.threshold = Some(per_worker);
+        self
+    }
+
+    /// Sets how many tasks of [`spawn_bounded`](crate::task::spawn_bounded) may live at
+    /// the same time. Unset, there is no limit.
+    ///
+    /// Plain [`spawn`](crate::task::spawn) is not concerned.
+    ///
+    /// # Panics
+    ///
+    /// If `val` is zero, or more than `usize::MAX >> 3`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread().max_bounded_tasks(10_000).build()?;
+    /// let task = rt.block_on(rt.spawn_bounded(async { 1 })).unwrap();
+    /// assert_eq!(rt.block_on(task).unwrap(), 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn max_bounded_tasks(&mut self, val: usize) -> &mut Self {
+        assert!(val > 0, "max_bounded_tasks must be greater than 0: no task could be spawned");
+        assert!(
+            val <= MAX,
+            "max_bounded_tasks must not be greater than usize::MAX >> 3: leave it unset for no limit"
+        );
+        self.limits.bounded = Some(val);
+        self
+    }
+
     /// Creates the configured `Runtime`.
     ///
     /// # Errors
@@ -646,8 +706,13 @@ impl Builder {
             seed: self.seed.as_ref().map(RngSeed::word),
             ends_on_panic: self.ends_on_panic,
         });
-        let inner =
-            Arc::new(Inner { pool, flavor: self.flavor, id: Id::next(), name: self.name.clone() });
+        let inner = Arc::new(Inner {
+            pool,
+            flavor: self.flavor,
+            id: Id::next(),
+            name: self.name.clone(),
+            admission: Admission::new(self.limits, workers),
+        });
         inner.pool.surround(entering(Arc::downgrade(&inner)));
         let runtime = Runtime::from_handle(Handle { inner });
         if threaded
@@ -711,6 +776,8 @@ impl fmt::Debug for Builder {
             .field("thread_stack_size", &self.recipe.stack_size)
             .field("global_queue_interval", &self.intake_interval)
             .field("event_interval", &self.event_interval)
+            .field("backpressure_threshold", &self.limits.threshold)
+            .field("max_bounded_tasks", &self.limits.bounded)
             .finish_non_exhaustive()
     }
 }

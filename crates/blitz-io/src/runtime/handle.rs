@@ -10,6 +10,7 @@ use std::{
 
 use super::{
     Dump, RuntimeMetrics,
+    admission::Admission,
     context::{self, EnterGuard, Entered, TryCurrentError},
 };
 use crate::{
@@ -53,6 +54,7 @@ pub(crate) struct Inner {
     pub(crate) flavor: RuntimeFlavor,
     pub(crate) id: Id,
     pub(crate) name: Option<String>,
+    pub(crate) admission: Admission,
 }
 
 // What a panic of a user's may leave half done is that user's: nothing of theirs

@@ -32,6 +32,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod admission;
 mod builder;
 pub(crate) mod context;
 pub mod dump;

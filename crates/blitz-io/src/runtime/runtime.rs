@@ -203,6 +203,7 @@ impl Runtime {
         {
             // Tasks that are dropped on this thread find their runtime.
             let _entered = Entered::new(self.handle.inner.clone());
+            self.handle.inner.admission.close();
             pool.stop();
         }
         if timeout == Some(Duration::ZERO) {

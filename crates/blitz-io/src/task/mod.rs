@@ -6,6 +6,9 @@
 //! runtime. [`shield`] keeps an abort away from a section, [`yield_now`] lets
 //! others run.
 //!
+//! Nothing bounds [`spawn`]. [`spawn_reporting`] tells when the runtime does not keep
+//! up, and [`spawn_bounded`] waits until there is a place.
+//!
 //! # Examples
 //!
 //! ```
@@ -25,6 +28,8 @@ pub mod coop;
 mod local_key;
 mod local;
 mod spawn;
+mod admission;
+mod bounded;
 mod yield_now;
 
 pub(crate) use self::spawn::is_large;
@@ -32,6 +37,8 @@ pub(crate) use self::spawn::is_large;
 #[doc(hidden)]
 pub use self::local_key::Slot as __Slot;
 pub use self::{
+    admission::{Pressure, Rejected, Rejection},
+    bounded::{spawn_bounded, spawn_reporting, try_spawn_bounded},
     builder::Builder,
     coop::{Unconstrained, consume_budget, unconstrained},
     local::{LocalEnterGuard, LocalSet, spawn_local},

@@ -31,6 +31,7 @@ mod coop;
 mod join_macros;
 mod selecting;
 mod task_locals;
+mod backpressure;
 
 // The runtime.
 mod building;

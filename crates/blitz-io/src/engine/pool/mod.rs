@@ -50,6 +50,7 @@ pub(crate) mod dump;
 pub(crate) mod histogram;
 pub(crate) mod timing;
 pub(crate) mod unhandled;
+pub(crate) mod depth;
 
 /// Homes for tasks that are spawned outside of the cores, each behind a lock.
 /// Eight, so that a crowd of outside threads seldom meets; picked, not measured.

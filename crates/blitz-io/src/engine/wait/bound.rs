@@ -78,6 +78,7 @@ impl Bound {
     }
 
     /// How many seats are free.
+    #[cfg(test)]
     pub(crate) fn free(&self) -> usize {
         self.0.available()
     }

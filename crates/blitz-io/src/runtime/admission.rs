@@ -1,0 +1,275 @@
+//! Who is let in: spawns that report, and spawns that are bounded.
+//!
+//! Two things that are often taken for one. [`Admission::look`] compares the lengths
+//! of queues with a threshold: cheap, and advice only. The [`Bound`] counts permits:
+//! exact, and it can be waited for. A plain spawn knows of neither.
+
+use std::{future::Future, panic::Location};
+
+use super::{Handle, Runtime};
+use crate::{
+    engine::{
+        pool::Pool,
+        wait::{
+            bound::{Bound, Seat},
+            permits::{Closed, MAX, NotNow},
+        },
+        work::task::cell::Label,
+    },
+    task::{JoinHandle, Pressure, Rejected, Rejection, is_large},
+};
+
+/// What a builder says about it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Limits {
+    /// Entries in queues for each worker, from which on there is pressure.
+    pub(crate) threshold: Option<usize>,
+    /// Bounded tasks that may live.
+    pub(crate) bounded: Option<usize>,
+}
+
+/// A runtime's limits.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    /// Entries in all queues from which on there is pressure.
+    threshold: Option<usize>,
+    bound: Bound,
+}
+
+impl Admission {
+    pub(crate) fn new(limits: Limits, workers: usize) -> Self {
+        Self {
+            threshold: limits.threshold.map(|each| each.saturating_mul(workers)),
+            bound: Bound::new(limits.bounded.unwrap_or(MAX)),
+        }
+    }
+
+    /// Advice: what the queues look like now, before one more is put there.
+    pub(crate) fn look(&self, pool: &Pool) -> Result<Pressure, Rejection> {
+        if pool.is_stopping() {
+            return Err(Rejection::ShuttingDown);
+        }
+        let Some(threshold) = self.threshold else { return Ok(Pressure::Low) };
+        let depth = pool.depth();
+        if depth >= threshold.saturating_mul(2) {
+            return Err(Rejection::Overloaded);
+        }
+        Ok(if depth < threshold { Pressure::Low } else { Pressure::High })
+    }
+
+    /// Shutdown: nobody is let in any more, and who waits is told so.
+    pub(crate) fn close(&self) {
+        self.bound.close();
+    }
+}
+
+impl Handle {
+    /// Spawns a task and reports whether the runtime keeps up, or gives the future back;
+    /// see [`task::spawn_reporting`](crate::task::spawn_reporting).
+    ///
+    /// # Errors
+    ///
+    /// [`Rejected`], with the future, if the runtime is overloaded or shutting down.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::{runtime::Runtime, task::Pressure};
+    ///
+    /// let rt = Runtime::new()?;
+    /// let (handle, pressure) = rt.handle().spawn_reporting(async { 1 }).unwrap();
+    /// assert_eq!(pressure, Pressure::Low, "there is no threshold");
+    /// assert_eq!(rt.block_on(handle).unwrap(), 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn spawn_reporting<F>(
+        &self,
+        future: F,
+    ) -> Result<(JoinHandle<F::Output>, Pressure), Rejected<F>>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        match self.inner.admission.look(&self.inner.pool) {
+            Ok(pressure) => Ok((self.spawn(future), pressure)),
+            Err(why) => Err(Rejected::new(future, why)),
+        }
+    }
+
+    /// Waits until fewer bounded tasks live than the runtime allows, then spawns; see
+    /// [`task::spawn_bounded`](crate::task::spawn_bounded).
+    ///
+    /// # Errors
+    ///
+    /// [`Rejected`], with the future, if the runtime shuts down before there is a place.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it before it is ready drops the future without having spawned it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::runtime::Builder;
+    ///
+    /// let rt = Builder::new_multi_thread().max_bounded_tasks(2).build()?;
+    /// let handle = rt.handle().clone();
+    /// rt.block_on(async {
+    ///     let task = handle.spawn_bounded(async { 5 }).await.unwrap();
+    ///     assert_eq!(task.await.unwrap(), 5);
+    /// });
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn spawn_bounded<F>(
+        &self,
+        future: F,
+    ) -> impl Future<Output = Result<JoinHandle<F::Output>, Rejected<F>>> + Send + use<F>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        // Not an `async fn`: the place is the caller's, not that of the first poll.
+        let (handle, spawned_at) = (self.clone(), Location::caller());
+        async move {
+            match handle.inner.admission.bound.clone().take().await {
+                Ok(seat) => Ok(handle.spawn_seated(seat, future, spawned_at)),
+                Err(Closed) => Err(Rejected::new(future, Rejection::ShuttingDown)),
+            }
+        }
+    }
+
+    /// Spawns a bounded task if there is a place for it now; see
+    /// [`task::try_spawn_bounded`](crate::task::try_spawn_bounded).
+    ///
+    /// # Errors
+    ///
+    /// [`Rejected`], with the future, if there is no place or the runtime is shutting
+    /// down.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::runtime::Builder;
+    ///
+    /// let rt = Builder::new_multi_thread().max_bounded_tasks(1).build()?;
+    /// let _forever = rt.handle().try_spawn_bounded(std::future::pending::<()>()).unwrap();
+    /// assert!(rt.handle().try_spawn_bounded(async {}).is_err());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn try_spawn_bounded<F>(&self, future: F) -> Result<JoinHandle<F::Output>, Rejected<F>>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let why = match self.inner.admission.bound.try_take() {
+            Ok(seat) => return Ok(self.spawn_seated(seat, future, Location::caller())),
+            Err(NotNow::TooFew) => Rejection::Full,
+            Err(NotNow::Closed) => Rejection::ShuttingDown,
+        };
+        Err(Rejected::new(future, why))
+    }
+
+    #[track_caller]
+    fn spawn_seated<F>(
+        &self,
+        seat: Seat,
+        future: F,
+        spawned_at: &'static Location<'static>,
+    ) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        if is_large::<F>() {
+            return self.spawn_labelled(seat.hold(Box::pin(future)), Label::at(spawned_at));
+        }
+        self.spawn_labelled(seat.hold(future), Label::at(spawned_at))
+    }
+}
+
+impl Runtime {
+    /// Spawns a task and reports whether the runtime keeps up, or gives the future back;
+    /// see [`task::spawn_reporting`](crate::task::spawn_reporting).
+    ///
+    /// # Errors
+    ///
+    /// [`Rejected`], with the future, if the runtime is overloaded.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_current_thread().backpressure_threshold(1).build()?;
+    /// let reports: Vec<_> = (0..3).map(|_| rt.spawn_reporting(async {}).is_ok()).collect();
+    /// assert_eq!(reports, [true, true, false], "nobody runs them");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn spawn_reporting<F>(
+        &self,
+        future: F,
+    ) -> Result<(JoinHandle<F::Output>, Pressure), Rejected<F>>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.handle().spawn_reporting(future)
+    }
+
+    /// Waits until fewer bounded tasks live than the runtime allows, then spawns; see
+    /// [`task::spawn_bounded`](crate::task::spawn_bounded).
+    ///
+    /// # Errors
+    ///
+    /// [`Rejected`], with the future, if the runtime shuts down before there is a place.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it before it is ready drops the future without having spawned it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread().max_bounded_tasks(1).build()?;
+    /// let task = rt.block_on(rt.spawn_bounded(async { 3 })).unwrap();
+    /// assert_eq!(rt.block_on(task).unwrap(), 3);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn spawn_bounded<F>(
+        &self,
+        future: F,
+    ) -> impl Future<Output = Result<JoinHandle<F::Output>, Rejected<F>>> + Send + use<F>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.handle().spawn_bounded(future)
+    }
+
+    /// Spawns a bounded task if there is a place for it now; see
+    /// [`task::try_spawn_bounded`](crate::task::try_spawn_bounded).
+    ///
+    /// # Errors
+    ///
+    /// [`Rejected`], with the future, if there is no place.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread().max_bounded_tasks(8).build()?;
+    /// let task = rt.try_spawn_bounded(async { 3 }).unwrap();
+    /// assert_eq!(rt.block_on(task).unwrap(), 3);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn try_spawn_bounded<F>(&self, future: F) -> Result<JoinHandle<F::Output>, Rejected<F>>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.handle().try_spawn_bounded(future)
+    }
+}
