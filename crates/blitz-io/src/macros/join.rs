@@ -75,7 +75,7 @@ macro_rules! __join {
         ::core::future::ready(()).await
     };
     ($order:ident [$(($name:ident $future:expr))+]) => {{
-        $( let $name = $future; )+
+        $( let $name = $crate::macros::support::Awaited($future); )+
         let mut futures = ($( $crate::macros::support::Joined::new($name), )+);
         // The closure has a reference, not the futures: it may be moved, they not.
         let futures = &mut futures;

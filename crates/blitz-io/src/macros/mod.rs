@@ -12,6 +12,8 @@ mod try_join;
 mod select;
 
 #[cfg(feature = "macros")]
+mod awaited;
+#[cfg(feature = "macros")]
 mod joined;
 #[cfg(feature = "macros")]
 mod branches;

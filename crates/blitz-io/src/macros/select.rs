@@ -245,11 +245,12 @@ macro_rules! __select {
             let mut disabled =
                 $crate::macros::support::Disabled::<{ $crate::macros::support::bytes($count) }>::none();
             $($(
-                if !$precondition {
+                let enabled: bool = $precondition;
+                if !enabled {
                     disabled.add($number);
                 }
             )?)+
-            $( let $name = $future; )+
+            $( let $name = $crate::macros::support::Awaited($future); )+
             let mut futures = ($( $crate::macros::support::IntoFuture::into_future($name), )+);
             $crate::macros::support::poll_fn(|cx| {
                 $crate::macros::support::ready!($crate::macros::support::poll_budget_available(cx));
@@ -260,25 +261,30 @@ macro_rules! __select {
                 let mut waiting = false;
                 for wrapped in [false, true] {$(
                     if disabled.is_next($number, first, wrapped) {
-                        // SAFETY: the futures lie in a variable that nothing else can
-                        // name, and stay there until they are dropped.
-                        let future =
-                            unsafe { $crate::macros::support::Pin::new_unchecked(&mut futures.$number) };
                         // No code of the user's is in here, except for patterns.
                         #[allow(unused_variables, unused_mut, unreachable_code, unreachable_patterns)]
-                        match $crate::macros::support::Future::poll(future, cx) {
-                            $crate::macros::support::Poll::Pending => waiting = true,
-                            $crate::macros::support::Poll::Ready(output) => {
-                                disabled.add($number);
-                                let mut matches = false;
-                                match { output } {
-                                    $pattern if { matches = true; false } => {}
-                                    output => if matches {
-                                        return $crate::macros::support::Poll::Ready(
-                                            $crate::macros::support::Finished::$name(output),
-                                        );
-                                    },
+                        'branch: {
+                            // SAFETY: the futures lie in a variable that nothing else can
+                            // name, and stay there until they are dropped.
+                            let future = unsafe {
+                                $crate::macros::support::Pin::new_unchecked(&mut futures.$number)
+                            };
+                            let output = match $crate::macros::support::Future::poll(future, cx) {
+                                $crate::macros::support::Poll::Ready(output) => output,
+                                $crate::macros::support::Poll::Pending => {
+                                    waiting = true;
+                                    break 'branch;
                                 }
+                            };
+                            disabled.add($number);
+                            let mut matches = false;
+                            match { output } {
+                                $pattern if { matches = true; false } => {}
+                                output => if matches {
+                                    return $crate::macros::support::Poll::Ready(
+                                        $crate::macros::support::Finished::$name(output),
+                                    );
+                                },
                             }
                         }
                     }

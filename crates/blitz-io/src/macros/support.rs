@@ -10,6 +10,7 @@ pub use std::{
 };
 
 pub use super::{
+    awaited::{Awaited, Fallible},
     branches::{Disabled, Finished, Off, bytes},
     joined::{Declared, Joined, Rotating},
 };

@@ -73,7 +73,9 @@ macro_rules! __try_join {
         ::core::future::ready(::core::result::Result::Ok(())).await
     };
     ($order:ident [$(($name:ident $future:expr))+]) => {{
-        $( let $name = $future; )+
+        // One type of error for all.
+        let error = ::core::marker::PhantomData;
+        $( let $name = $crate::macros::support::Fallible(error, $future, ::core::marker::PhantomData); )+
         let mut futures = ($( $crate::macros::support::Joined::new($name), )+);
         // The closure has a reference, not the futures: it may be moved, they not.
         let futures = &mut futures;

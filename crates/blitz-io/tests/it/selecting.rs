@@ -141,6 +141,17 @@ fn a_precondition_keeps_a_future_from_being_polled_but_not_from_being_made() {
 }
 
 #[test]
+fn a_disabled_future_needs_no_type_of_output() {
+    let never_polled = poll_fn(|_| panic!("it is disabled"));
+    now(async {
+        select! {
+            _ = never_polled, if false => unreachable!(),
+            () = ready(()) => {}
+        }
+    });
+}
+
+#[test]
 fn all_futures_are_dropped_before_the_handler_runs() {
     let log = Log::default();
     now(async {
