@@ -170,6 +170,7 @@ fn steps(full: bool) -> Vec<Step> {
         needs("fmt", "fmt", step("format", 1, format())),
         needs("clippy", "clippy", step("clippy", 10, [clippy])),
         step("docs", 5, [docs]),
+        step("macros: messages, and another name", 10, misuse()),
         step("each feature alone and none", 10, features()),
         step("tests in release with overflow checks", 15, [overflow]),
         step("models", 20, [cargo("xtask model")]),
@@ -182,10 +183,23 @@ fn steps(full: bool) -> Vec<Step> {
     ]
 }
 
+/// What the compiler says about misuse of the macros; and the macros in a crate that
+/// has only them, under another name.
+fn misuse() -> Vec<Command> {
+    let test = |package: &str| {
+        let mut command =
+            cargo(&format!("test --manifest-path compile-fail/Cargo.toml -p {package}"));
+        command.env("CARGO_TARGET_DIR", root().join("target/compile-fail"));
+        command
+    };
+    // Apart, because together they would have the features of both.
+    ["compile-fail", "renamed"].map(test).into()
+}
+
 /// The workspace, and the workspaces beside it.
 fn format() -> Vec<Command> {
     let mut commands = vec![cargo("fmt --all -- --check")];
-    for manifest in ["conformance/tokio-test", "bench/sched", "bench/queues"] {
+    for manifest in ["compile-fail", "conformance/tokio-test", "bench/sched", "bench/queues"] {
         let manifest = format!("{manifest}/Cargo.toml");
         if root().join(&manifest).exists() {
             commands.push(cargo(&format!("fmt --all --manifest-path {manifest} -- --check")));

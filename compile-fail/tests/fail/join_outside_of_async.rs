@@ -1,0 +1,5 @@
+//! Only async code can wait.
+
+fn main() {
+    blitz_io::join!(async {});
+}

@@ -1,0 +1,6 @@
+//! The attribute is for functions.
+
+#[blitz_io::main]
+struct Main;
+
+fn main() {}

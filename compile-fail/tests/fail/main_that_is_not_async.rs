@@ -1,0 +1,4 @@
+//! There is nothing to run on a runtime.
+
+#[blitz_io::main]
+fn main() {}

@@ -1,0 +1,6 @@
+//! The error is the body's own.
+
+#[blitz_io::main]
+async fn main() -> Result<(), String> {
+    "no result"
+}

@@ -1,0 +1,7 @@
+//! Only async code can wait.
+
+fn main() {
+    blitz_io::select! {
+        _ = async {} => {}
+    }
+}

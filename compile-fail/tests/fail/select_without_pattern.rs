@@ -1,0 +1,9 @@
+//! A branch begins with its future.
+
+#[blitz_io::main]
+async fn main() {
+    blitz_io::select! {
+        _ = async {} => {}
+        async {} => {}
+    }
+}

@@ -1,0 +1,9 @@
+//! Who would give them?
+
+#[blitz_io::test]
+async fn adds(_left: u8) {}
+
+#[blitz_io::test]
+fn waits_for_nothing() {}
+
+fn main() {}

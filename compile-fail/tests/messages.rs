@@ -1,0 +1,11 @@
+//! What the compiler says to those who misuse a macro: at their own line, and with
+//! what to do.
+//!
+//! Each file of `tests/fail` is one misuse, and the file beside it with the ending
+//! `stderr` is what Rust 1.95 prints. `TRYBUILD=overwrite cargo test` writes these
+//! anew; read the difference before you keep it.
+
+#[test]
+fn misuse_is_explained_at_its_place() {
+    trybuild::TestCases::new().compile_fail("tests/fail/*.rs");
+}
