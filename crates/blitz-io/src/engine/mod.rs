@@ -9,3 +9,4 @@ pub(crate) mod wait;
 pub(crate) mod threads;
 pub(crate) mod local;
 pub(crate) mod pool;
+pub(crate) mod blocking;

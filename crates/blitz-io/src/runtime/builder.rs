@@ -20,6 +20,7 @@ use super::{
     machine,
 };
 use crate::engine::{
+    blocking::{self, Blocking},
     pool::{Config, Pool, drive::NoBlocking},
     threads::{Around, Hook, Recipe},
     wait::permits::MAX,
@@ -29,6 +30,9 @@ use crate::engine::{
 /// Polls in a worker's tick, after which it looks after everything else: the
 /// design's figure.
 const TICK_POLLS: u32 = 128;
+
+/// How long a thread for blocking work stays without work: Tokio's figure.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// Builds a runtime with custom configuration values.
 ///
@@ -194,10 +198,12 @@ impl Builder {
         self
     }
 
-    /// Sets the most threads that blocking work may use: 512 unless set.
+    /// Sets the most threads that blocking work may use: 512 unless set, and 32,767 at
+    /// the most.
     ///
-    /// The pool for blocking work is not part of this version; the value is kept
-    /// for it.
+    /// They are started on demand, when work comes and none is idle; at the limit work
+    /// waits for one of them. Workers are not among them, nor is a thread that stands
+    /// in for a worker inside [`block_in_place`](crate::task::block_in_place).
     ///
     /// # Panics
     ///
@@ -706,14 +712,24 @@ impl Builder {
             seed: self.seed.as_ref().map(RngSeed::word),
             ends_on_panic: self.ends_on_panic,
         });
+        let blocking = Blocking::new(blocking::Config {
+            cap: self.max_blocking_threads,
+            keep_alive: self.keep_alive.unwrap_or(KEEP_ALIVE),
+            cores: workers,
+            recipe: self.recipe.clone(),
+        });
+        let relief: Weak<Blocking> = Arc::downgrade(&blocking);
+        pool.relieve_by(relief);
         let inner = Arc::new(Inner {
             pool,
+            blocking,
             flavor: self.flavor,
             id: Id::next(),
             name: self.name.clone(),
             admission: Admission::new(self.limits, workers),
         });
         inner.pool.surround(entering(Arc::downgrade(&inner)));
+        inner.blocking.surround(entering(Arc::downgrade(&inner)));
         let runtime = Runtime::from_handle(Handle { inner });
         if threaded
             && !self.lazy

@@ -15,13 +15,18 @@ use super::{
 };
 use crate::{
     engine::{
+        blocking::{Blocking, Job},
         pool::{
             Pool,
             drive::{self, NoBlocking},
         },
         work::{
-            current::Seeded,
-            task::{cell::Label, extra::Extra, trace},
+            current::{self, Seeded},
+            task::{
+                cell::Label,
+                extra::{Blocks, Extra},
+                trace,
+            },
         },
     },
     task::{JoinHandle, is_large},
@@ -51,6 +56,7 @@ pub struct Handle {
 /// What a runtime is, behind all of its handles.
 pub(crate) struct Inner {
     pub(crate) pool: Arc<Pool>,
+    pub(crate) blocking: Arc<Blocking>,
     pub(crate) flavor: RuntimeFlavor,
     pub(crate) id: Id,
     pub(crate) name: Option<String>,
@@ -220,6 +226,52 @@ impl Handle {
         }
     }
 
+    /// Runs the provided function on a thread for blocking work; see
+    /// [`task::spawn_blocking`](crate::task::spawn_blocking).
+    ///
+    /// After the runtime has shut down the function is dropped at once, and the handle
+    /// says that it was cancelled.
+    ///
+    /// # Panics
+    ///
+    /// If the system refuses a thread and none lives that the work could wait for.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Runtime::new()?;
+    /// let handle = rt.handle().spawn_blocking(|| "done");
+    /// assert_eq!(rt.block_on(handle).unwrap(), "done");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn spawn_blocking<F, R>(&self, func: F) -> JoinHandle<R>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        let spawned_at = Location::caller();
+        if is_large::<F>() {
+            let func = Box::new(func);
+            return self.spawn_blocking_labelled(func, Label::with(spawned_at, Blocks));
+        }
+        self.spawn_blocking_labelled(func, Label::with(spawned_at, Blocks))
+    }
+
+    #[track_caller]
+    pub(crate) fn spawn_blocking_labelled<F, R, X>(&self, func: F, label: Label<X>) -> JoinHandle<R>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+        X: Extra,
+    {
+        let (job, label) = trace::trace(Job::new(func), label, trace::Kind::Blocking);
+        match self.inner.blocking.spawn(&self.inner.pool, job, label) {
+            Ok(spawned) => spawned.settle(),
+            Err(refused) => refused.end(),
+        }
+    }
+
     /// Runs a future to completion on this `Handle`'s associated `Runtime`.
     ///
     /// The future runs on the calling thread. On a current-thread runtime this does
@@ -228,7 +280,9 @@ impl Handle {
     ///
     /// # Panics
     ///
-    /// If called inside an asynchronous context: await instead.
+    /// If called inside an asynchronous context: await instead. Inside
+    /// [`spawn_blocking`](crate::task::spawn_blocking) and
+    /// [`block_in_place`](crate::task::block_in_place) it may be called.
     ///
     /// # Examples
     ///
@@ -241,7 +295,7 @@ impl Handle {
     /// ```
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        let _entered = self.enter_blocking();
+        let _entered = self.enter_blocking(current::Blocking::InPlace);
         drive::wait_for(Some(&self.inner.pool), future)
     }
 
@@ -340,8 +394,11 @@ impl Handle {
 
     /// Makes this runtime the current one for a `block_on` on this thread.
     #[track_caller]
-    pub(crate) fn enter_blocking(&self) -> (Entered, NoBlocking, Option<Seeded>) {
-        let Some(guard) = NoBlocking::enter() else {
+    pub(crate) fn enter_blocking(
+        &self,
+        kind: current::Blocking,
+    ) -> (Entered, NoBlocking, Option<Seeded>) {
+        let Some(guard) = NoBlocking::enter(kind) else {
             panic!(
                 "Cannot start a runtime from within a runtime: `block_on` would block a thread \
                  that is being used to drive asynchronous tasks; `.await` the future instead, or \

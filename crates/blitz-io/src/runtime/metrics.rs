@@ -142,6 +142,48 @@ impl RuntimeMetrics {
         spawned + pool.outside_counters.spawned()
     }
 
+    /// Returns the number of additional threads spawned by the runtime: those for
+    /// blocking work, workers excluded.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Runtime::new()?;
+    /// assert_eq!(rt.metrics().num_blocking_threads(), 0);
+    /// rt.block_on(rt.spawn_blocking(|| ())).unwrap();
+    /// assert_eq!(rt.metrics().num_blocking_threads(), 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn num_blocking_threads(&self) -> usize {
+        self.handle.inner.blocking.threads()
+    }
+
+    /// Returns the number of threads for blocking work that have none.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Runtime::new()?;
+    /// assert_eq!(rt.metrics().num_idle_blocking_threads(), 0);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn num_idle_blocking_threads(&self) -> usize {
+        self.handle.inner.blocking.idle_threads()
+    }
+
+    /// Returns the number of functions of `spawn_blocking` that no thread has started.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Runtime::new()?;
+    /// assert_eq!(rt.metrics().blocking_queue_depth(), 0);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn blocking_queue_depth(&self) -> usize {
+        self.handle.inner.blocking.queued()
+    }
+
     /// Returns the number of tasks currently scheduled in the runtime's intake, the
     /// queue for what comes from outside of the workers or does not fit into
     /// theirs.

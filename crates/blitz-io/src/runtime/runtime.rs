@@ -1,12 +1,17 @@
 //! The owner of a runtime: where it begins, and where it ends.
 
-use std::{fmt, future::Future, time::Duration};
+use std::{
+    fmt,
+    future::Future,
+    time::{Duration, Instant},
+};
 
 use super::{EnterGuard, Handle, RuntimeFlavor, RuntimeMetrics, context::Entered};
 use crate::{
     engine::{
         pool::drive::{self, NoBlocking},
         prim::is_panicking,
+        work::current::Blocking,
     },
     task::JoinHandle,
 };
@@ -20,6 +25,11 @@ use crate::{
 /// The drop waits for that. [`shutdown_timeout`](Self::shutdown_timeout) waits for
 /// so long and no longer, [`shutdown_background`](Self::shutdown_background) not
 /// at all. Tasks spawned afterwards through a [`Handle`] are cancelled at once.
+///
+/// Functions of [`spawn_blocking`](Self::spawn_blocking) that have not started end as
+/// cancelled; those that run cannot be stopped, and the drop waits for them, too. If
+/// that takes longer than a second it says so on standard error, with the place where
+/// each was spawned.
 ///
 /// # Examples
 ///
@@ -96,6 +106,30 @@ impl Runtime {
         self.handle.spawn(future)
     }
 
+    /// Runs the provided function on a thread for blocking work; see
+    /// [`task::spawn_blocking`](crate::task::spawn_blocking).
+    ///
+    /// # Panics
+    ///
+    /// If the system refuses a thread and none lives that the work could wait for.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Runtime::new()?;
+    /// let handle = rt.spawn_blocking(|| 7);
+    /// assert_eq!(rt.block_on(handle).unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn spawn_blocking<F, R>(&self, func: F) -> JoinHandle<R>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        self.handle.spawn_blocking(func)
+    }
+
     /// Runs a future to completion on the runtime. This is the runtime's entry
     /// point.
     ///
@@ -118,10 +152,15 @@ impl Runtime {
     /// ```
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        let _entered = self.handle.enter_blocking();
         match self.handle.inner.flavor {
-            RuntimeFlavor::CurrentThread => drive::drive(&self.handle.inner.pool, future),
-            RuntimeFlavor::MultiThread => drive::wait_for(Some(&self.handle.inner.pool), future),
+            RuntimeFlavor::CurrentThread => {
+                let _entered = self.handle.enter_blocking(Blocking::Forbidden);
+                drive::drive(&self.handle.inner.pool, future)
+            }
+            RuntimeFlavor::MultiThread => {
+                let _entered = self.handle.enter_blocking(Blocking::InPlace);
+                drive::wait_for(Some(&self.handle.inner.pool), future)
+            }
         }
     }
 
@@ -140,11 +179,11 @@ impl Runtime {
         self.handle.enter()
     }
 
-    /// Shuts down the runtime, waiting for at most `duration` for all workers to
-    /// end.
+    /// Shuts down the runtime, waiting for at most `duration` for all workers and
+    /// all blocking work to end.
     ///
     /// A worker that is inside a poll for longer is left to itself; it ends after
-    /// that poll.
+    /// that poll. So is a thread inside blocking work.
     ///
     /// # Examples
     ///
@@ -160,7 +199,8 @@ impl Runtime {
         self.shut_down(Some(duration));
     }
 
-    /// Shuts down the runtime, without waiting for any worker to end.
+    /// Shuts down the runtime, without waiting for any worker or any blocking work to
+    /// end.
     ///
     /// Unlike a drop it may be called inside an asynchronous context.
     ///
@@ -199,11 +239,14 @@ impl Runtime {
         if !std::mem::replace(&mut self.running, false) {
             return;
         }
-        let pool = &self.handle.inner.pool;
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let (pool, blocking) = (&self.handle.inner.pool, &self.handle.inner.blocking);
         {
             // Tasks that are dropped on this thread find their runtime.
             let _entered = Entered::new(self.handle.inner.clone());
             self.handle.inner.admission.close();
+            // Before the cores: what is queued there must not be counted as tasks of theirs.
+            blocking.stop();
             pool.stop();
         }
         if timeout == Some(Duration::ZERO) {
@@ -219,7 +262,10 @@ impl Runtime {
                  `shutdown_background`, or drop it on another thread"
             );
         }
-        pool.join(timeout);
+        // First: it says for whom it waits.
+        if blocking.join(deadline) {
+            pool.join(deadline);
+        }
     }
 }
 

@@ -30,6 +30,7 @@ mod local;
 mod spawn;
 mod admission;
 mod bounded;
+mod blocking;
 mod yield_now;
 
 pub(crate) use self::spawn::is_large;
@@ -38,6 +39,7 @@ pub(crate) use self::spawn::is_large;
 pub use self::local_key::Slot as __Slot;
 pub use self::{
     admission::{Pressure, Rejected, Rejection},
+    blocking::{block_in_place, spawn_blocking},
     bounded::{spawn_bounded, spawn_reporting, try_spawn_bounded},
     builder::Builder,
     coop::{Unconstrained, consume_budget, unconstrained},

@@ -33,6 +33,9 @@ mod selecting;
 mod task_locals;
 mod backpressure;
 
+// Code that blocks.
+mod blocking;
+
 // The runtime.
 mod building;
 mod hooks;

@@ -102,7 +102,8 @@ impl OutsideCounters {
         &self.forced_yields
     }
 
-    /// Tasks of theirs that shutdown dropped.
+    /// Tasks that ended without a core: dropped by shutdown, or on a thread that had
+    /// handed its core off.
     pub(crate) fn completed(&self) -> u64 {
         self.stopped.load(Relaxed)
     }

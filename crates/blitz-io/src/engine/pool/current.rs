@@ -28,6 +28,12 @@ pub(crate) fn core_index() -> Option<usize> {
     current::with(|current| (!current.core.get().is_null()).then(|| current.index.get()))
 }
 
+/// A small number for a thread that spawns onto `pool`, to spread those who do: its
+/// core's, or its own.
+pub(crate) fn spawner_number(pool: &Pool) -> usize {
+    if holds_core_of(pool) { current::with(|current| current.index.get()) } else { number() }
+}
+
 /// The home of the core that this thread holds.
 ///
 /// # Panics
@@ -116,13 +122,25 @@ impl Held {
     }
 
     /// Takes the core out of this thread's hands.
+    ///
+    /// # Panics
+    /// If it was handed off: whoever may have done so looks first.
     pub(crate) fn release(self) -> Box<Core> {
-        current::with(|current| {
-            current.home.set(None);
-            current.pool.set(std::ptr::null());
-            let core = current.core.replace(std::ptr::null_mut()).cast::<Core>();
-            // SAFETY: `new` made it of a box, and nobody else took it.
-            unsafe { Box::from_raw(core) }
-        })
+        take_core().expect("this thread holds no core")
     }
+}
+
+/// Takes the core out of this thread's hands, if it has one. The [`Held`] that it was
+/// in is then empty.
+pub(crate) fn take_core() -> Option<Box<Core>> {
+    current::with(|current| {
+        let core = current.core.replace(std::ptr::null_mut()).cast::<Core>();
+        if core.is_null() {
+            return None;
+        }
+        current.home.set(None);
+        current.pool.set(std::ptr::null());
+        // SAFETY: `Held::new` made it of a box, and whoever takes it leaves null.
+        Some(unsafe { Box::from_raw(core) })
+    })
 }

@@ -334,13 +334,13 @@ pub(crate) struct NoBlocking {
 }
 
 impl NoBlocking {
-    /// `None` if it is marked already.
-    pub(crate) fn enter() -> Option<Self> {
+    /// `None` if it is marked already. `kind` says what `block_in_place` may do.
+    pub(crate) fn enter(kind: Blocking) -> Option<Self> {
         words::with(|current| {
-            if current.blocking.get() == Blocking::Forbidden {
+            if current.blocking.get() != Blocking::Allowed {
                 return None;
             }
-            Some(Self { before: current.blocking.replace(Blocking::Forbidden) })
+            Some(Self { before: current.blocking.replace(kind) })
         })
     }
 

@@ -9,7 +9,12 @@
 //! is woken, [`park`] sleeps, [`stop`] ends it all. [`current`] is how code inside
 //! a poll reaches the core of its thread; [`counters`] is what they count.
 
-use std::{future::Future, io, ptr::NonNull, sync::Arc};
+use std::{
+    future::Future,
+    io,
+    ptr::NonNull,
+    sync::{Arc, Weak},
+};
 
 use self::{
     core::{Core, Remote},
@@ -45,6 +50,7 @@ pub(crate) mod place;
 pub(crate) mod idle;
 pub(crate) mod park;
 pub(crate) mod stop;
+pub(crate) mod handoff;
 pub(crate) mod counters;
 pub(crate) mod dump;
 pub(crate) mod histogram;
@@ -114,6 +120,8 @@ pub(crate) struct Pool {
     pub(crate) seeds: Option<Seeds>,
     belongs: local::Belongs,
     pub(crate) unhandled: Unhandled,
+    /// Who helps threads and cores that have lost each other.
+    relief: OnceLock<Weak<dyn handoff::Relief>>,
 }
 
 impl std::fmt::Debug for Pool {
@@ -208,6 +216,7 @@ impl Pool {
             seeds: config.seed.map(Seeds::new),
             belongs: local::Belongs::to_nobody(),
             unhandled: Unhandled::new(config.ends_on_panic),
+            relief: OnceLock::new(),
             config,
         });
         let cores = owners.into_iter().enumerate();
@@ -252,7 +261,10 @@ impl Pool {
             let thread = self.config.recipe.start(name, self.around.get().cloned(), {
                 let (pool, slot) = (self.clone(), slot.clone());
                 Life {
-                    body: move || worker::run(lock(&slot).take().expect("a core is taken once")),
+                    body: move || {
+                        let core = lock(&slot).take().expect("a core is taken once");
+                        handoff::live(core);
+                    },
                     after: move || pool.alive.remove(),
                 }
             });
@@ -364,6 +376,32 @@ impl Pool {
         unsafe { hooks::call(hook, header) };
         // SAFETY: `into_header` gave the entry to us, and we place it once.
         self.place(unsafe { Task::new(header) }, Origin::Spawned);
+    }
+
+    /// Makes a task for a queue of the layer above, which counts it for itself; or
+    /// gives the future back, as `spawn` does.
+    pub(crate) fn make<F, X>(
+        self: &Arc<Self>,
+        future: F,
+        label: Label<X>,
+    ) -> Result<(Task, NonNull<Header>), Refused<F, X>>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+        X: Extra,
+    {
+        if current::holds_core_of(self) {
+            // SAFETY: this thread holds the core, and so its home.
+            return Ok(unsafe { Home::spawn(current::home(), future, label) });
+        }
+        let mut outside = lock(&self.outside[current::thread_number() % OUTSIDE_HOMES]);
+        if outside.closed {
+            drop(outside);
+            return Err(Refused { future, label, pool: self.clone(), why: Why::Stopping });
+        }
+        let home = *outside.home.get_or_insert_with(|| Home::new(self.clone()));
+        // SAFETY: the lock is the right to hold; it is held until the end.
+        Ok(unsafe { Home::spawn(home, future, label) })
     }
 
     /// A task that was cancelled before its first poll, in a home of its own.

@@ -22,11 +22,7 @@
 //! `shutdown_against_spawn_drops_the_future_once`;
 //! weakened as `stop_outside_refuses`. Under load: the shutdown tests in tests/it.
 
-use std::{
-    ptr::NonNull,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{ptr::NonNull, sync::Arc, time::Instant};
 
 use super::{Pool, core::Core};
 use crate::engine::{
@@ -35,6 +31,7 @@ use crate::engine::{
         futex::Futex,
         lock, weakened,
     },
+    threads::Started,
     work::task::{home::Home, poll},
 };
 
@@ -58,13 +55,14 @@ impl Ended {
 
     fn ring(&self) {
         // Release: the end happens before whoever waited goes on. Pairs with the
-        // Acquire in `wait_for_zero`.
+        // Acquire in `wait_for`.
         self.left.word().store(0, Release);
         self.left.wake_all();
     }
 }
 
 /// Counts the threads that have not come to their end.
+#[derive(Debug)]
 pub(crate) struct Alive(Futex);
 
 impl Alive {
@@ -79,19 +77,25 @@ impl Alive {
 
     /// The last act of a thread.
     pub(crate) fn remove(&self) {
-        // Release: pairs with the Acquire in `wait_for_zero`.
-        if self.0.word().fetch_sub(1, Release) == 1 {
+        // Release: pairs with the Acquire in `wait_for`.
+        if self.0.word().fetch_sub(1, Release) <= 2 {
+            // Who waits may be one of them, and then waits for all but itself.
             self.0.wake_all();
         }
     }
+
+    /// Waits until no more than `rest` are left; `false` if the time is over first.
+    pub(crate) fn wait(&self, rest: u32, deadline: Option<Instant>) -> bool {
+        wait_for(&self.0, rest, deadline)
+    }
 }
 
-/// Waits for the count to reach zero; `false` if the time is over first.
-fn wait_for_zero(count: &Futex, deadline: Option<Instant>) -> bool {
+/// Waits for the count to come down to `rest`; `false` if the time is over first.
+fn wait_for(count: &Futex, rest: u32, deadline: Option<Instant>) -> bool {
     loop {
         // Acquire: pairs with the Release of those who count down.
         let now = count.word().load(Acquire);
-        if now == 0 {
+        if now <= rest {
             return true;
         }
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -124,9 +128,10 @@ impl Pool {
     }
 
     /// S7; `false` if the time was over first: the threads are left to themselves.
-    pub(crate) fn join(&self, timeout: Option<Duration>) -> bool {
-        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        if !wait_for_zero(&self.ended.left, deadline) || !wait_for_zero(&self.alive.0, deadline) {
+    pub(crate) fn join(&self, deadline: Option<Instant>) -> bool {
+        // A worker may get here inside `block_in_place`: it does not wait for itself.
+        let own = u32::from(lock(&self.threads).iter().any(Started::is_current));
+        if !wait_for(&self.ended.left, 0, deadline) || !self.alive.wait(own, deadline) {
             return false;
         }
         let threads = std::mem::take(&mut *lock(&self.threads));

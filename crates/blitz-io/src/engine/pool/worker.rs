@@ -7,11 +7,21 @@ use crate::engine::work::{
     task::home,
 };
 
-/// Runs tasks on this thread, with `core`, until the pool stops.
-pub(crate) fn run(core: Box<Core>) {
+/// How the time of a thread as a worker ended.
+#[must_use]
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The pool stops, and the core has ended.
+    Stopped,
+    /// The core was handed off in a poll, and another thread has it.
+    CoreLost,
+}
+
+/// Runs tasks on this thread, with `core`, until the pool stops or the core is lost.
+pub(crate) fn run(core: Box<Core>) -> End {
     let pool = core.pool.clone();
     let index = core.index;
-    words::with(|current| current.blocking.set(Blocking::Forbidden));
+    words::with(|current| current.blocking.set(Blocking::InPlace));
     let _seeded = pool.seeds.as_ref().map(|seeds| Seeded::new(&seeds.worker(index)));
     let held = Held::new(core);
     let mut completed = false;
@@ -28,7 +38,15 @@ pub(crate) fn run(core: Box<Core>) {
             home::sweep_held();
         }
         match task {
-            Some(task) => completed = timing::run(&pool, task, now_us),
+            Some(task) => {
+                completed = timing::run(&pool, task, now_us);
+                if !current::holds_core_of(&pool) {
+                    // Its counters have another writer now.
+                    pool.outside_counters.stopped(u64::from(completed));
+                    words::with(|current| current.blocking.set(Blocking::Allowed));
+                    return End::CoreLost;
+                }
+            }
             None => {
                 completed = false;
                 park::park(&pool, index, || false);
@@ -38,4 +56,5 @@ pub(crate) fn run(core: Box<Core>) {
     current::with_core(|core| core.counters().completed.add(u64::from(completed)));
     stop::end_core(held.release());
     words::with(|current| current.blocking.set(Blocking::Allowed));
+    End::Stopped
 }

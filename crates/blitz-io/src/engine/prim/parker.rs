@@ -17,6 +17,8 @@
 //! `a_token_is_never_lost`, `what_was_done_before_unpark_is_seen_after_park`;
 //! weakened as `unpark_release`, `park_acquire` and `unpark_blind`.
 
+use std::time::{Duration, Instant};
+
 use super::{
     Ordering::{Acquire, Relaxed, Release},
     futex::Futex,
@@ -40,7 +42,30 @@ impl Parker {
 
     /// Sleeps until a token is there, and takes it.
     pub(crate) fn park(&self) {
-        while !self.sleep() {}
+        while !self.sleep(None) {}
+    }
+
+    /// Sleeps until a token is there, and takes it; `false` if there was none when
+    /// `timeout` was over.
+    ///
+    /// In a model no time passes: what happens at the end of one is modelled by
+    /// not parking at all.
+    pub(crate) fn park_timeout(&self, timeout: Duration) -> bool {
+        // A time-out beyond what the clock can say is none.
+        let Some(deadline) = Instant::now().checked_add(timeout) else {
+            self.park();
+            return true;
+        };
+        let mut left = timeout;
+        loop {
+            if self.sleep(Some(left)) {
+                return true;
+            }
+            left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+        }
     }
 
     /// Leaves a token; wakes the sleeper if there is one.
@@ -56,7 +81,7 @@ impl Parker {
     }
 
     /// Takes a token, now or after one sleep; `false` if there was none.
-    fn sleep(&self) -> bool {
+    fn sleep(&self, timeout: Option<Duration>) -> bool {
         let word = self.state.word();
         let order = if weakened!("park_acquire") { Relaxed } else { Acquire };
         // Acquire, here and below: pairs with the Release in `unpark`.
@@ -65,7 +90,7 @@ impl Parker {
         }
         // Relaxed: says only that we are about to sleep; publishes nothing.
         if word.compare_exchange(EMPTY, PARKED, Relaxed, Relaxed).is_ok() {
-            self.state.wait(PARKED, None);
+            self.state.wait(PARKED, timeout);
         }
         word.swap(EMPTY, order) == NOTIFIED
     }
@@ -105,5 +130,21 @@ mod tests {
             assert_eq!(shared.1.load(Relaxed), 7);
             waker.join().unwrap();
         });
+    }
+
+    #[cfg(not(blitz_loom))]
+    #[test]
+    fn a_timed_park_ends_by_itself_and_takes_a_token_that_is_there() {
+        use std::time::{Duration, Instant};
+
+        let parker = Parker::new();
+        let (start, limit) = (Instant::now(), Duration::from_millis(5));
+        assert!(!parker.park_timeout(limit));
+        assert!(start.elapsed() >= limit);
+        parker.unpark();
+        assert!(parker.park_timeout(Duration::ZERO), "a token is taken without a sleep");
+        assert!(!parker.park_timeout(Duration::ZERO), "and only once");
+        parker.unpark();
+        assert!(parker.park_timeout(Duration::MAX));
     }
 }

@@ -130,6 +130,22 @@ impl<T: Linked> Inject<T> {
         item
     }
 
+    /// Takes one item out again, wherever it stands; `None` if somebody else did.
+    pub(crate) fn take_out(&self, node: std::ptr::NonNull<T::Node>) -> Option<T> {
+        let item = lock(&self.state).chain.take_out(node);
+        if item.is_some() {
+            self.uncount(1);
+        }
+        item
+    }
+
+    /// Takes all items at once.
+    pub(crate) fn take_all(&self) -> Chain<T> {
+        let chain = std::mem::take(&mut lock(&self.state).chain);
+        self.uncount(chain.len());
+        chain
+    }
+
     /// Takes up to `max` of the oldest items under one lock.
     #[cfg(any(test, blitz_variants))]
     pub(crate) fn pop_batch(&self, max: usize) -> Chain<T> {

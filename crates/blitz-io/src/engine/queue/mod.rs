@@ -188,6 +188,25 @@ impl<T: Linked> Chain<T> {
         });
     }
 
+    /// Takes the item at `node` out, if it is here. Walks the chain: for the rare
+    /// case that somebody wants back what it put in.
+    pub(crate) fn take_out(&mut self, node: NonNull<T::Node>) -> Option<T> {
+        let mut rest = Self::new();
+        let mut found = None;
+        while let Some(next) = self.pop_front_ptr() {
+            if next == node {
+                // SAFETY: 1. every node of a chain came from `into_ptr`. 2. it has just
+                // left the chain.
+                found = Some(unsafe { T::from_ptr(next) });
+                break;
+            }
+            rest.push_back_ptr(next);
+        }
+        rest.append(std::mem::take(self));
+        *self = rest;
+        found
+    }
+
     /// Takes the first `count` items off, or all if there are fewer.
     pub(crate) fn split_front(&mut self, count: usize) -> Self {
         if count >= self.len {

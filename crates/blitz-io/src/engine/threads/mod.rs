@@ -98,9 +98,14 @@ impl Recipe {
 }
 
 impl Started {
+    /// Whether it is the calling thread.
+    pub(crate) fn is_current(&self) -> bool {
+        self.0.thread().id() == thread::current().id()
+    }
+
     /// Waits for the thread's end, unless the caller is that thread.
     pub(crate) fn join(self) {
-        if self.0.thread().id() == thread::current().id() {
+        if self.is_current() {
             return;
         }
         if let Err(payload) = self.0.join() {

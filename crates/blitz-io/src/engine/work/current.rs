@@ -57,7 +57,10 @@ pub(crate) struct Current {
 pub(crate) enum Blocking {
     /// Yes.
     Allowed,
-    /// No: it runs a runtime's tasks or is inside a `block_on`.
+    /// No, except inside `block_in_place`: it is a worker, or inside a `block_on` that
+    /// runs nobody's tasks.
+    InPlace,
+    /// No: whatever else this thread runs would wait.
     Forbidden,
 }
 

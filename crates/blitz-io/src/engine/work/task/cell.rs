@@ -131,6 +131,8 @@ pub(crate) struct Vtable {
     /// # Safety
     /// 1. The cell is the caller's alone, and `X` is not used again.
     drop_extra: Option<unsafe fn(NonNull<Header>)>,
+    /// Whether it is blocking work.
+    pub(crate) is_blocking: bool,
     /// The name of the future's type.
     pub(crate) type_name: fn() -> &'static str,
     /// The memory's size and alignment.
@@ -210,6 +212,7 @@ impl<F: Future, X: Extra> Cell<F, X> {
         read_output: read_output::<F, X>,
         name: name::<X>,
         drop_extra: if std::mem::needs_drop::<X>() { Some(drop_extra::<X>) } else { None },
+        is_blocking: X::IS_BLOCKING,
         type_name: std::any::type_name::<F>,
         layout: Layout::new::<Cell<F, X>>(),
     };
@@ -302,7 +305,10 @@ unsafe fn poll<F: Future, X: Extra>(header: NonNull<Header>, cx: &mut Context<'_
 unsafe fn panicked(header: NonNull<Header>, payload: Box<dyn Any + Send>) -> JoinError {
     // SAFETY: 1.: running keeps the memory alive, and the memory its home.
     let (id, home) = unsafe { (header.as_ref().id, header.as_ref().home.as_ref()) };
-    home.schedule().task_panicked();
+    // SAFETY: 1.
+    if !unsafe { header.as_ref() }.vtable.is_blocking {
+        home.schedule().task_panicked();
+    }
     // SAFETY: 1.
     unsafe { trace::panicked(header) };
     JoinError::panicked(id, payload)

@@ -9,6 +9,9 @@ use std::sync::Arc;
 
 /// See the module. Read and dropped on any thread.
 pub(crate) trait Extra: Send + Sync + 'static {
+    /// Whether the task is blocking work: no worker polls it.
+    const IS_BLOCKING: bool = false;
+
     /// The name that the spawner gave the task.
     fn name(&self) -> Option<&Arc<str>> {
         None
@@ -16,6 +19,13 @@ pub(crate) trait Extra: Send + Sync + 'static {
 }
 
 impl Extra for () {}
+
+/// The mark of blocking work.
+pub(crate) struct Blocks;
+
+impl Extra for Blocks {
+    const IS_BLOCKING: bool = true;
+}
 
 /// A name, in front of which may be something else.
 #[repr(C)]
@@ -31,6 +41,8 @@ impl<X> Named<X> {
 }
 
 impl<X: Extra> Extra for Named<X> {
+    const IS_BLOCKING: bool = X::IS_BLOCKING;
+
     fn name(&self) -> Option<&Arc<str>> {
         Some(&self.name)
     }

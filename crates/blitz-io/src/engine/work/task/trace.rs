@@ -10,9 +10,7 @@
 #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "only spans say it"))]
 pub(crate) enum Kind {
     Task,
-    #[allow(dead_code, reason = "the local sets' part")]
     Local,
-    #[allow(dead_code, reason = "the blocking pool's part")]
     Blocking,
 }
 

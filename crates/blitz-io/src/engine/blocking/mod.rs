@@ -1,0 +1,386 @@
+//! Work that blocks: threads that run closures so that workers need not.
+//!
+//! A job is an ordinary task whose future runs the closure in its only poll. So
+//! handles, aborts, panics, IDs and spawn locations are those of tasks, and a job's
+//! entry in the queue is the task itself. Its cell comes from the home of the core
+//! that spawns it, or from one of the outside homes.
+//!
+//! - [`shards`] is the queue, [`crew`] decides who is called, started and lets go,
+//!   [`beds`] is where threads sleep, [`roster`] gives beds out and joins threads.
+//! - [`stop`] ends it all and says for whom it waits.
+//!
+//! A thread of the crew may become a worker: when one blocks in place, an idle thread
+//! (or a new one, beyond the cap: it takes the other's part) runs its core, and a
+//! worker that lost its core becomes a thread of the crew, if there is room. Threads
+//! that run a core are not of the crew: no job may wait for them.
+
+use std::{
+    any::Any,
+    future::Future,
+    io,
+    panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind},
+    pin::Pin,
+    ptr::NonNull,
+    sync::Arc,
+    task::{Context, Poll},
+    time::{Duration, Instant},
+};
+
+use self::{
+    beds::Bed,
+    crew::{Call, Crew, Failed, Nap, Rested},
+    roster::{Key, Roster},
+    shards::Shards,
+};
+use super::{
+    pool::{
+        Pool, Refused,
+        current::spawner_number,
+        handoff::{Handoff, Relief},
+        stop::Alive,
+    },
+    prim::{OnceLock, clock::coarse_now_us, discard, lock, parker::Parker, thread},
+    threads::{Around, Life, Recipe},
+    work::{
+        current,
+        task::{
+            budget::Budget,
+            cell::{Header, Id, Label, Task},
+            extra::Extra,
+            handle::JoinHandle,
+            poll,
+        },
+    },
+};
+
+pub(crate) mod beds;
+pub(crate) mod crew;
+pub(crate) mod shards;
+pub(crate) mod roster;
+pub(crate) mod stop;
+
+/// Beds beyond the cap, for threads that have left the crew and not given theirs back.
+const SPARE_BEDS: usize = 64;
+
+/// What a crew is made from.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    /// The most threads.
+    pub(crate) cap: usize,
+    /// How long a thread stays without work.
+    pub(crate) keep_alive: Duration,
+    /// How many cores spawn.
+    pub(crate) cores: usize,
+    pub(crate) recipe: Recipe,
+}
+
+/// The threads for blocking work, and what waits for them.
+pub(crate) struct Blocking {
+    crew: Crew<Arc<Handoff>, Running>,
+    queue: Shards<Task>,
+    roster: Roster,
+    /// Threads that have not come to their end.
+    alive: Alive,
+    config: Config,
+    around: OnceLock<Around>,
+}
+
+/// What a thread runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Running {
+    id: Id,
+    spawned_at: &'static Location<'static>,
+    since: Instant,
+}
+
+/// The future of a job: runs the closure in its first and only poll.
+pub(crate) struct Job<F>(Option<F>);
+
+// The closure is never pinned: it is moved out before it runs.
+impl<F> Unpin for Job<F> {}
+
+impl<F> Job<F> {
+    pub(crate) fn new(f: F) -> Self {
+        Self(Some(f))
+    }
+}
+
+impl<F: FnOnce() -> R, R> Future for Job<F> {
+    type Output = R;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<R> {
+        // A job blocks as long as it likes; whoever polls restores its own budget.
+        current::with(|current| current.budget.set(Budget::unlimited()));
+        let job = self.0.take().expect("a job is polled once");
+        Poll::Ready(job())
+    }
+}
+
+/// A job that was queued, or not, and what is left to do for it.
+#[must_use = "the job may wait for what is left to do"]
+pub(crate) struct Spawned<R> {
+    handle: JoinHandle<R>,
+    left: Left,
+}
+
+enum Left {
+    Nothing,
+    /// The queue is closed: end the job, which drops what is the user's.
+    Refused(Task),
+    /// A thread is to be started.
+    Start {
+        blocking: Arc<Blocking>,
+        number: usize,
+        job: NonNull<Header>,
+    },
+}
+
+/// Why no thread was started.
+enum NoThread {
+    System(io::Error),
+    /// The user's function that names threads panicked.
+    Panic(Box<dyn Any + Send>),
+}
+
+impl Blocking {
+    pub(crate) fn new(config: Config) -> Arc<Self> {
+        Arc::new(Self {
+            crew: Crew::new(config.cap, config.cap.min(crew::LARGEST) + SPARE_BEDS),
+            queue: Shards::new(config.cores),
+            roster: Roster::new(),
+            alive: Alive::new(),
+            around: OnceLock::new(),
+            config,
+        })
+    }
+
+    /// Wraps `around` round the life of each thread.
+    pub(crate) fn surround(&self, around: Around) {
+        assert!(self.around.set(around).is_ok(), "a crew is surrounded once");
+    }
+
+    /// Makes a job of `job` and queues it; the caller must `settle` it where nothing is
+    /// borrowed: inside, nothing of a user's runs or is dropped.
+    pub(crate) fn spawn<F, X>(
+        self: &Arc<Self>,
+        pool: &Arc<Pool>,
+        job: F,
+        label: Label<X>,
+    ) -> Result<Spawned<F::Output>, Refused<F, X>>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+        X: Extra,
+    {
+        debug_assert!(X::IS_BLOCKING, "a job that nobody knows for one");
+        let (task, job) = pool.make(job, label)?;
+        // SAFETY: a new task's join reference, of that output.
+        let handle = unsafe { JoinHandle::new(job) };
+        let number = spawner_number(pool);
+        let left = match self.queue.push(number, task) {
+            Err(task) => Left::Refused(task),
+            Ok(()) => match self.crew.call() {
+                Call::Nothing => Left::Nothing,
+                Call::Start => Left::Start { blocking: self.clone(), number, job },
+            },
+        };
+        Ok(Spawned { handle, left })
+    }
+
+    /// Threads of the crew.
+    pub(crate) fn threads(&self) -> usize {
+        self.crew.counts().threads
+    }
+
+    /// Those that have nothing to do.
+    pub(crate) fn idle_threads(&self) -> usize {
+        self.crew.counts().idle
+    }
+
+    /// Jobs that no thread has taken.
+    pub(crate) fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Starts a thread: for the errand, or else, counted by the crew already, for jobs.
+    fn start(self: &Arc<Self>, errand: Option<Arc<Handoff>>) -> Result<(), NoThread> {
+        let named = catch_unwind(AssertUnwindSafe(|| self.config.recipe.names(1)));
+        let names = named.map_err(NoThread::Panic)?.map_err(NoThread::System)?;
+        let name = names.into_iter().next().expect("one was asked for");
+        let key = self.roster.expect();
+        self.alive.add();
+        let thread = self.config.recipe.start(name, self.around.get().cloned(), {
+            let (body, after) = (self.clone(), self.clone());
+            Life { body: move || body.live(key, errand), after: move || after.alive.remove() }
+        });
+        match thread {
+            Ok(thread) => {
+                if let Some(over) = self.roster.enrol(key, thread) {
+                    over.join();
+                }
+                Ok(())
+            }
+            Err(error) => {
+                self.alive.remove();
+                self.roster.forget(key);
+                Err(NoThread::System(error))
+            }
+        }
+    }
+
+    /// The life of a thread that was started here.
+    fn live(self: &Arc<Self>, key: Key, errand: Option<Arc<Handoff>>) {
+        self.work(errand);
+        if let Some(over) = self.roster.retire(key) {
+            over.join();
+        }
+    }
+
+    /// Runs the errand, if there is one, and then jobs and errands for as long as the
+    /// crew wants this thread. Without an errand it is of the crew already.
+    fn work(&self, mut errand: Option<Arc<Handoff>>) {
+        loop {
+            if let Some(core) = errand {
+                core.run();
+                // The last reference to a runtime may go with it: not while we sleep.
+                drop(core);
+                if !self.crew.join() {
+                    return;
+                }
+            }
+            errand = self.serve();
+            if errand.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Runs jobs until the thread leaves the crew: for good, or for an errand.
+    fn serve(&self) -> Option<Arc<Handoff>> {
+        let bed = self.take_bed();
+        let here = self.crew.beds.bed(bed);
+        // Neighbours begin at different shards.
+        let mut from = bed;
+        let errand = loop {
+            while let Some(job) = self.queue.pop(&mut from) {
+                run(job, here);
+            }
+            let nap = |parker: &Parker| match parker.park_timeout(self.config.keep_alive) {
+                true => Nap::Disturbed,
+                false => Nap::Over,
+            };
+            match self.crew.rest(bed, || !self.queue.is_empty(), nap) {
+                Rested::Look => {}
+                Rested::Called => {
+                    let errand = lock(&here.errand).take();
+                    if errand.is_some() {
+                        break errand;
+                    }
+                }
+                Rested::Gone => break None,
+            }
+        };
+        self.roster.give_bed_back(bed);
+        errand
+    }
+
+    fn take_bed(&self) -> usize {
+        loop {
+            if let Some(bed) = self.roster.take_bed(self.crew.beds.count()) {
+                self.crew.beds.make(bed);
+                return bed;
+            }
+            // So many have left the crew and are about to give theirs back.
+            thread::yield_now();
+        }
+    }
+}
+
+/// Runs a job, and says so to those who wonder what the thread does.
+fn run(job: Task, here: &Bed<Arc<Handoff>, Running>) {
+    let header = job.into_header();
+    // SAFETY: the entry was ours, and keeps the memory alive.
+    let (id, spawned_at) = unsafe { (header.as_ref().id, header.as_ref().spawned_at) };
+    *lock(&here.running) = Some(Running { id, spawned_at, since: Instant::now() });
+    // SAFETY: `into_header` gave the entry to us, and it is made once.
+    poll::run(unsafe { Task::new(header) }, coarse_now_us());
+    *lock(&here.running) = None;
+}
+
+impl<R> Spawned<R> {
+    /// Does what is left. Users' code runs: the function that names threads, and the
+    /// destructor of a closure that will not run.
+    ///
+    /// # Panics
+    /// If there is no thread and the system gives none, as Tokio does.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn settle(self) -> JoinHandle<R> {
+        let Self { handle, left } = self;
+        match left {
+            Left::Nothing => {}
+            // Ends it as cancelled.
+            Left::Refused(task) => drop(task),
+            Left::Start { blocking, number, job } => blocking.start_for(number, job),
+        }
+        handle
+    }
+}
+
+impl Blocking {
+    /// Starts the thread that was counted for `job`; F1 to F3 of `crew` if that fails.
+    #[cold]
+    #[track_caller]
+    fn start_for(self: &Arc<Self>, number: usize, job: NonNull<Header>) {
+        let why = match self.start(None) {
+            Ok(()) => return self.crew.started(),
+            Err(why) => why,
+        };
+        let taken_out = match self.crew.failed() {
+            Failed::Waits => None,
+            Failed::Alone => self.queue.take_out(number, job),
+        };
+        let stranded = taken_out.is_some();
+        drop(taken_out);
+        match why {
+            NoThread::Panic(payload) => resume_unwind(payload),
+            NoThread::System(error) if stranded => panic!(
+                "OS can't spawn worker thread: {error}; there is no thread for blocking work \
+                 that it could wait for: raise the limit on threads, or spawn again later"
+            ),
+            // Somebody has it, or will: the thread that lives.
+            NoThread::System(_) => {}
+        }
+    }
+}
+
+impl Relief for Blocking {
+    fn relieve(self: Arc<Self>, handoff: Arc<Handoff>) {
+        if let Some(bed) = self.crew.recruit() {
+            *lock(&self.crew.beds.bed(bed).errand) = Some(handoff);
+            self.crew.beds.call(bed);
+            return;
+        }
+        if self.crew.is_stopping() {
+            return;
+        }
+        // Refused: the core stays where its worker will find it again.
+        if let Err(NoThread::Panic(payload)) = self.start(Some(handoff)) {
+            discard(payload);
+        }
+    }
+
+    fn employ(self: Arc<Self>) {
+        self.alive.add();
+        if self.crew.join() {
+            self.work(None);
+        }
+        self.alive.remove();
+    }
+}
+
+impl std::fmt::Debug for Blocking {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Blocking").field("crew", &self.crew.counts()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,166 @@
+//! The queue of the crew: several lists, each behind a lock of its own.
+//!
+//! A spawner pushes onto the shard of its core, or of its thread's number, so those
+//! who spawn at once do not meet at one lock. A thread of the crew takes the oldest
+//! job of the first shard that has one, and starts its next look one shard further:
+//! jobs of a shard run in the order of spawning, and no shard waits for another to
+//! become empty. A job is a task's entry, linked through the task itself: pushing
+//! allocates nothing.
+//!
+//! # Invariants
+//! A shard that is closed stays so, and is empty once whoever closed it has emptied
+//! it: a push and the close come in one order, that of the shard's lock.
+//!
+//! # Checked by
+//! `those_who_spawn_at_once_do_not_meet_at_one_lock`, `no_shard_waits_for_another`;
+//! the shard itself is the pool's intake, with its models.
+
+use std::ptr::NonNull;
+
+use crate::engine::{
+    prim::pad::CachePadded,
+    queue::{Chain, Linked, inject::Inject},
+};
+
+/// Fewest and most shards. Four, so that a small runtime that is fed from outside has
+/// some; more than 64 would only lengthen a look at all of them. Picked, not measured.
+const COUNT: std::ops::RangeInclusive<usize> = 4..=64;
+
+/// See the module.
+pub(crate) struct Shards<T: Linked> {
+    shards: Box<[CachePadded<Inject<T>>]>,
+}
+
+impl<T: Linked> Shards<T> {
+    /// A queue for so many cores that spawn.
+    pub(crate) fn new(cores: usize) -> Self {
+        let count = cores.clamp(*COUNT.start(), *COUNT.end());
+        Self { shards: (0..count).map(|_| CachePadded::new(Inject::new())).collect() }
+    }
+
+    /// Appends to the shard of spawner `number`; gives the item back if it is closed.
+    pub(crate) fn push(&self, number: usize, item: T) -> Result<(), T> {
+        self.shard(number).push(item)
+    }
+
+    /// Takes one item of that spawner out again; `None` if somebody else did.
+    pub(crate) fn take_out(&self, number: usize, node: NonNull<T::Node>) -> Option<T> {
+        self.shard(number).take_out(node)
+    }
+
+    /// Takes the oldest item of the first shard from `from` on that has one, and moves
+    /// `from` on.
+    pub(crate) fn pop(&self, from: &mut usize) -> Option<T> {
+        let count = self.shards.len();
+        for step in 0..count {
+            let index = (*from + step) % count;
+            if let Some(item) = self.shards[index].pop() {
+                *from = (index + 1) % count;
+                return Some(item);
+            }
+        }
+        None
+    }
+
+    /// Whether nothing waits; who must not miss a push has a fence before.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.shards.iter().all(|shard| shard.is_empty())
+    }
+
+    /// How many items wait.
+    pub(crate) fn len(&self) -> usize {
+        self.shards.iter().map(|shard| shard.len()).sum()
+    }
+
+    /// Refuses pushes from now on; what waits is the caller's.
+    pub(crate) fn close(&self) -> Chain<T> {
+        let mut all = Chain::new();
+        for shard in &self.shards {
+            shard.close();
+            all.append(shard.take_all());
+        }
+        all
+    }
+
+    fn shard(&self, number: usize) -> &Inject<T> {
+        &self.shards[number % self.shards.len()]
+    }
+}
+
+#[cfg(all(test, not(blitz_loom)))]
+mod tests {
+    use std::sync::{Arc, Barrier};
+
+    use super::Shards;
+    use crate::engine::{
+        prim::thread_number,
+        queue::bead::{Bead, values},
+    };
+
+    /// The count behind 'no single contended lock': every push takes one lock, and
+    /// pushes of a thread always the same one.
+    #[test]
+    fn those_who_spawn_at_once_do_not_meet_at_one_lock() {
+        const THREADS: usize = 64;
+        const EACH: u64 = 500;
+        let shards = Arc::new(Shards::new(16));
+        let start = Arc::new(Barrier::new(THREADS));
+        let threads: Vec<_> = (0..THREADS)
+            .map(|_| {
+                let (shards, start) = (shards.clone(), start.clone());
+                std::thread::spawn(move || {
+                    start.wait();
+                    for value in 0..EACH as u32 {
+                        shards.push(thread_number(), Bead::new(value)).ok().unwrap();
+                    }
+                    thread_number()
+                })
+            })
+            .collect();
+        let mut expected = [0; 16];
+        for thread in threads {
+            expected[thread.join().unwrap() % 16] += EACH;
+        }
+        let locked: Vec<u64> = shards.shards.iter().map(|shard| shard.pushed()).collect();
+        assert_eq!(locked, expected, "a push went to another shard");
+        // Numbers are given out in a row, and other tests take some: not all 64 follow
+        // each other, but a quarter of all pushes is more than one lock ever sees.
+        assert!(locked.iter().all(|count| count * 4 <= THREADS as u64 * EACH), "{locked:?}");
+        // Sixteen cores, by their index: exactly a sixteenth each.
+        let shards = Shards::new(16);
+        for value in 0..16 * 100 {
+            shards.push(value as usize % 16, Bead::new(value)).ok().unwrap();
+        }
+        assert!(shards.shards.iter().all(|shard| shard.pushed() == 100));
+    }
+
+    #[test]
+    fn no_shard_waits_for_another() {
+        let shards = Shards::new(4);
+        for value in 0..8 {
+            shards.push(if value < 6 { 0 } else { 2 }, Bead::new(value)).ok().unwrap();
+        }
+        let mut from = 0;
+        let order: Vec<u32> =
+            std::iter::from_fn(|| shards.pop(&mut from)).map(|bead| bead.value()).collect();
+        assert_eq!(order, [0, 6, 1, 7, 2, 3, 4, 5]);
+        assert_eq!((shards.is_empty(), shards.len()), (true, 0));
+    }
+
+    #[test]
+    fn what_was_pushed_can_be_taken_out_again_and_a_closed_queue_refuses() {
+        let shards = Shards::new(4);
+        let beads: Vec<_> = (0..4).map(Bead::new).collect();
+        let nodes: Vec<_> = beads.iter().map(Bead::ptr).collect();
+        for bead in beads {
+            shards.push(1, bead).ok().unwrap();
+        }
+        assert_eq!(shards.take_out(1, nodes[2]).map(|bead| bead.value()), Some(2));
+        assert!(shards.take_out(1, nodes[2]).is_none(), "it is out already");
+        assert_eq!(shards.take_out(1, nodes[3]).map(|bead| bead.value()), Some(3));
+        assert_eq!(shards.len(), 2);
+        shards.push(1, Bead::new(4)).ok().unwrap();
+        assert_eq!(values(shards.close()), [0, 1, 4]);
+        assert!(shards.push(1, Bead::new(5)).is_err() && shards.is_empty());
+    }
+}

@@ -1,0 +1,136 @@
+//! The end of the crew, which waits, and says for whom.
+//!
+//! # Protocol
+//! ```text
+//! S1 the crew is told to stop: its threads leave when they find no job
+//! S2 the queue is closed, and what waits in it ends as cancelled, under no lock
+//! S3 whoever asked waits for the jobs that run, for as long as it likes
+//! S4 the threads are joined
+//! ```
+//! A spawner that pushed before S2 has its job ended by it, or run; one that comes later
+//! is refused and ends its job itself.
+//!
+//! # Checked by
+//! `a_stop_against_a_spawn_runs_or_drops_the_job_once`,
+//! `a_stop_against_a_thread_that_falls_asleep_ends_it`.
+
+use std::{
+    fmt::Write as _,
+    io::Write as _,
+    time::{Duration, Instant},
+};
+
+use super::{Blocking, Running};
+use crate::engine::{prim::lock, work::task::poll};
+
+/// When a wait is reported: after a second, when a person begins to wonder; after ten;
+/// then once a minute.
+const REPORTS: [Duration; 3] =
+    [Duration::from_secs(1), Duration::from_secs(10), Duration::from_secs(60)];
+
+impl Blocking {
+    /// S1 and S2.
+    pub(crate) fn stop(&self) {
+        self.crew.stop();
+        let mut queued = self.queue.close();
+        while let Some(job) = queued.pop_front() {
+            poll::end(job);
+        }
+    }
+
+    /// S3 and S4; `false` if the time was over first: the threads are left to
+    /// themselves.
+    pub(crate) fn join(&self, deadline: Option<Instant>) -> bool {
+        // A job may shut its own runtime down: it does not wait for itself.
+        let own = u32::from(self.roster.is_member());
+        let begun = Instant::now();
+        let mut reports = Reports::new();
+        loop {
+            let report_at = begun.checked_add(reports.next_after());
+            let until = [deadline, report_at].into_iter().flatten().min();
+            if self.alive.wait(own, until) {
+                break;
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return false;
+            }
+            reports.made();
+            self.report(begun.elapsed());
+        }
+        let threads = self.roster.take_all();
+        if deadline.is_none() {
+            // What is left of them are destructors of thread-locals, which nobody can
+            // bound: only who waits for ever waits for those.
+            threads.into_iter().for_each(|thread| thread.join());
+        }
+        true
+    }
+
+    /// Says on standard error for whom the shutdown waits.
+    #[cold]
+    fn report(&self, waited: Duration) {
+        let running: Vec<Running> =
+            self.crew.beds.made().filter_map(|bed| *lock(&bed.running)).collect();
+        let text = describe(waited, &running, Instant::now());
+        // Not `eprintln`: a program that has closed its standard error must not panic.
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    }
+}
+
+/// When the next report is due, counted from the beginning of the wait.
+struct Reports {
+    made: usize,
+}
+
+impl Reports {
+    fn new() -> Self {
+        Self { made: 0 }
+    }
+
+    fn next_after(&self) -> Duration {
+        match REPORTS.get(self.made) {
+            Some(after) => *after,
+            None => REPORTS[2] * u32::try_from(self.made - 1).unwrap_or(u32::MAX),
+        }
+    }
+
+    fn made(&mut self) {
+        self.made += 1;
+    }
+}
+
+/// The text of a report.
+fn describe(waited: Duration, running: &[Running], now: Instant) -> String {
+    let mut text = format!("blitz-io: the shutdown of a runtime has waited {waited:.1?} for ");
+    if running.is_empty() {
+        text.push_str("threads for blocking work that are about to end\n");
+        return text;
+    }
+    let plural = if running.len() == 1 { "task" } else { "tasks" };
+    let _ = writeln!(
+        text,
+        "{} blocking {plural}, which cannot be aborted: let them end, or use `shutdown_timeout`",
+        running.len()
+    );
+    for Running { id, spawned_at, since } in running {
+        let runs = now.saturating_duration_since(*since);
+        let _ = writeln!(text, "  task {id}, spawned at {spawned_at}, has run for {runs:.1?}");
+    }
+    text
+}
+
+#[cfg(all(test, not(blitz_loom)))]
+mod tests {
+    use super::Reports;
+
+    #[test]
+    fn a_wait_is_reported_after_a_second_then_ten_then_every_minute() {
+        let mut reports = Reports::new();
+        let mut due = Vec::new();
+        for _ in 0..5 {
+            due.push(reports.next_after().as_secs());
+            reports.made();
+        }
+        assert_eq!(due, [1, 10, 60, 120, 180]);
+    }
+}

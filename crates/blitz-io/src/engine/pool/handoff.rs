@@ -1,0 +1,167 @@
+//! A worker that is about to block gives its core to another thread.
+//!
+//! # Protocol
+//! ```text
+//! H1 the worker takes its core out of its hands and leaves it in a `Handoff`
+//! H2 it asks the layer above for a thread (`Relief`), which looks there
+//! H3 it blocks
+//! H4 it takes the core back, if it is still there
+//! ```
+//! The lock of the `Handoff` decides between H4 and the thread of H2: one of them has
+//! the core. A worker that comes too late ends its poll without one: what it wakes or
+//! spawns goes the way of outside threads, and then it is no worker any more. What was
+//! in the LIFO slot is in the ring by then, where others can steal it while nobody has
+//! the core. If there is no thread to be had, nobody takes it, and H4 does.
+//!
+//! Shutdown: whoever has the core ends it. One that lies in a `Handoff` waits for H4,
+//! as a poll that lasts.
+//!
+//! # Invariants
+//! A core is in one place: in a thread's hands, or in one `Handoff`.
+
+use std::sync::{Arc, Weak};
+
+use super::{
+    Pool,
+    core::Core,
+    current::{self, Held},
+    worker::{self, End},
+};
+use crate::engine::{
+    prim::{Mutex, lock},
+    work::{current as words, current::Blocking, task::budget::Budget},
+};
+
+/// What the layer above does for cores and threads that have lost each other.
+pub(crate) trait Relief: Send + Sync {
+    /// Finds a thread that runs the core in `handoff`, if it is still there then.
+    fn relieve(self: Arc<Self>, handoff: Arc<Handoff>);
+
+    /// Employs the calling thread, which was a worker, for as long as it likes.
+    fn employ(self: Arc<Self>);
+}
+
+/// A core between two threads.
+pub(crate) struct Handoff(Mutex<Option<Box<Core>>>);
+
+impl Handoff {
+    /// Takes the core, if nobody has.
+    fn take(&self) -> Option<Box<Core>> {
+        let mut core = lock(&self.0).take()?;
+        // The time in between was nobody's work.
+        core.clock.restart(&core.pool.tick);
+        Some(core)
+    }
+
+    /// Runs the core on this thread, if nobody has taken it, until it is ended or lost.
+    pub(crate) fn run(&self) {
+        if let Some(core) = self.take() {
+            // Lost or ended, the thread has none afterwards.
+            let (End::Stopped | End::CoreLost) = worker::run(core);
+        }
+    }
+}
+
+/// The life of a worker's thread: after its core it serves elsewhere.
+pub(crate) fn live(core: Box<Core>) {
+    let pool = core.pool.clone();
+    if worker::run(core) == End::CoreLost
+        && let Some(relief) = pool.relief()
+    {
+        relief.employ();
+    }
+}
+
+impl Pool {
+    /// Says who helps; once.
+    pub(crate) fn relieve_by(&self, relief: Weak<dyn Relief>) {
+        assert!(self.relief.set(relief).is_ok(), "a pool is relieved by one");
+    }
+
+    fn relief(&self) -> Option<Arc<dyn Relief>> {
+        self.relief.get().and_then(Weak::upgrade)
+    }
+}
+
+/// Whether and how `block_in_place` may block this thread.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum InPlace {
+    /// It may block as it is.
+    Free,
+    /// It may, while a [`Blocked`] lives.
+    Marked,
+    /// It may not.
+    Refused,
+}
+
+pub(crate) fn in_place() -> InPlace {
+    match words::with(|current| current.blocking.get()) {
+        Blocking::Allowed => InPlace::Free,
+        Blocking::InPlace => InPlace::Marked,
+        Blocking::Forbidden => InPlace::Refused,
+    }
+}
+
+/// While it lives this thread may block, without a budget, and has no core.
+pub(crate) struct Blocked {
+    budget: Budget,
+    handoff: Option<Arc<Handoff>>,
+}
+
+impl Blocked {
+    /// H1 and H2, if this thread holds a core. Users' code runs: the function that
+    /// names threads.
+    pub(crate) fn new() -> Self {
+        let budget = words::with(|current| {
+            current.blocking.set(Blocking::Allowed);
+            current.budget.replace(Budget::unlimited())
+        });
+        let mut blocked = Self { budget, handoff: None };
+        // Outside of a poll (a hook) the worker counts on its core.
+        if words::task().is_some()
+            && let Some(core) = current::take_core()
+        {
+            blocked.hand_off(core);
+        }
+        blocked
+    }
+
+    fn hand_off(&mut self, mut core: Box<Core>) {
+        core.empty_lifo();
+        let pool = core.pool.clone();
+        let handoff = Arc::new(Handoff(Mutex::new(Some(core))));
+        self.handoff = Some(handoff.clone());
+        // Asked only now: until the core was in its place nobody could steal from it.
+        if pool.has_visible_work() {
+            pool.wake_one();
+        }
+        if !pool.is_stopping()
+            && let Some(relief) = pool.relief()
+        {
+            relief.relieve(handoff);
+        }
+    }
+}
+
+impl Drop for Blocked {
+    /// H4.
+    fn drop(&mut self) {
+        if let Some(core) = self.handoff.take().and_then(|handoff| handoff.take()) {
+            // The worker's own `Held`, which is empty, stands for it again.
+            let Held { .. } = Held::new(core);
+        }
+        words::with(|current| {
+            current.budget.set(self.budget);
+            current.blocking.set(Blocking::InPlace);
+        });
+    }
+}
+
+impl Core {
+    /// Puts what is in the LIFO slot where others can steal it.
+    fn empty_lifo(&mut self) {
+        if let Some(task) = self.remote().lifo.take() {
+            self.push_ring(task);
+        }
+    }
+}
