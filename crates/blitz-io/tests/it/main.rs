@@ -35,6 +35,8 @@ mod backpressure;
 
 // Code that blocks.
 mod blocking;
+mod blocking_end;
+mod in_place;
 
 // The runtime.
 mod building;
@@ -55,6 +57,7 @@ mod local_runtime;
 // What goes wrong, what is much, and what is nothing.
 mod bad_input;
 mod out_of_threads;
+mod blocking_out_of_threads;
 mod panics;
 mod unhandled;
 mod storm;

@@ -14,7 +14,7 @@ use crate::{caught::panic_of, child, tally::Tally, watch};
 const NO_STACK: usize = 1 << 60;
 
 /// Lets this process start `more` threads and no further one.
-fn allow_threads(more: usize) {
+pub(crate) fn allow_threads(more: usize) {
     // SAFETY: plain system calls; the limit outlives its call.
     unsafe {
         if libc::getuid() == 0 {

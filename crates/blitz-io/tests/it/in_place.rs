@@ -1,0 +1,301 @@
+//! `block_in_place`: the others go on, and so does the task, wherever it is then.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
+};
+
+use blitz_io::{
+    runtime::{Builder, Handle, Runtime},
+    task::{self, block_in_place},
+};
+
+use crate::{
+    caught::panic_of,
+    gate::Gate,
+    make::{on_every_worker, one_thread, poll_once, run_until, workers},
+    tally::Tally,
+    watch,
+};
+
+#[test]
+fn other_tasks_of_the_worker_go_on() {
+    let _watch = watch::begin();
+    for round in 0..50 {
+        let rt = workers(1);
+        let value = rt.block_on(rt.spawn(async move {
+            // In the LIFO slot, and some in the ring.
+            let others: Vec<_> = (0..5).map(|n| blitz_io::spawn(async move { n })).collect();
+            let sum = block_in_place(|| {
+                let (send, receive) = mpsc::channel();
+                let last = blitz_io::spawn(async move { send.send(round).unwrap() });
+                let got = receive.recv().unwrap();
+                drop(last);
+                let sum: i32 = others.into_iter().map(|other| other.blocking_join().unwrap()).sum();
+                sum + got
+            });
+            // The task goes on: it can wait, wake and spawn.
+            task::yield_now().await;
+            sum + blitz_io::spawn(async { 1 }).await.unwrap()
+        }));
+        assert_eq!(value.unwrap(), 10 + round + 1);
+        assert_eq!(rt.metrics().num_workers(), 1);
+        assert_eq!(on_every_worker(&rt, || 1).len(), 1);
+        // A joiner may run before the end of its task is counted.
+        run_until(&rt, || Handle::current().metrics().num_alive_tasks() == 1);
+    }
+}
+
+#[test]
+fn a_short_one_keeps_its_worker_or_loses_it_and_both_work() {
+    let _watch = watch::begin();
+    let rt = workers(2);
+    let tasks: Vec<_> = (0..8)
+        .map(|_| {
+            rt.spawn(async {
+                for _ in 0..300 {
+                    block_in_place(|| ());
+                    task::yield_now().await;
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        rt.block_on(task).unwrap();
+    }
+    assert_eq!(on_every_worker(&rt, || 1).len(), 2, "a worker was lost");
+    drop(rt);
+}
+
+#[test]
+fn many_at_once_block_for_each_other() {
+    let _watch = watch::begin();
+    let rt = workers(2);
+    let meeting = Arc::new(std::sync::Barrier::new(10));
+    for _ in 0..5 {
+        let tasks: Vec<_> = (0..10)
+            .map(|_| {
+                let meeting = meeting.clone();
+                rt.spawn(async move {
+                    block_in_place(|| meeting.wait());
+                    task::yield_now().await;
+                })
+            })
+            .collect();
+        for task in tasks {
+            rt.block_on(task).unwrap();
+        }
+    }
+    assert_eq!(on_every_worker(&rt, || 1).len(), 2, "a worker was lost");
+}
+
+#[test]
+fn the_cap_on_blocking_threads_does_not_stop_it() {
+    let _watch = watch::begin();
+    let rt = Builder::new_multi_thread().worker_threads(1).max_blocking_threads(1).build().unwrap();
+    let gate = Gate::new();
+    let wait = gate.clone();
+    let busy = rt.spawn_blocking(move || wait.block());
+    let task = rt.spawn(async { block_in_place(|| blitz_io::spawn(async { 3 }).blocking_join()) });
+    assert_eq!(rt.block_on(task).unwrap().unwrap(), 3);
+    gate.open();
+    rt.block_on(busy).unwrap();
+}
+
+#[test]
+fn block_on_is_allowed_inside_and_forbidden_again_afterwards() {
+    let _watch = watch::begin();
+    let rt = workers(1);
+    let answer = rt.block_on(rt.spawn(async {
+        let inside = block_in_place(|| {
+            let here = Handle::current().block_on(async {
+                task::yield_now().await;
+                block_in_place(|| 1) + blitz_io::spawn(async { 2 }).await.unwrap()
+            });
+            let other =
+                one_thread().block_on(async { blitz_io::spawn(async { 4 }).await.unwrap() });
+            let third = workers(1).block_on(async { block_in_place(|| 8) });
+            here + other + third
+        });
+        panic_of(|| Handle::current().block_on(async {})).says(&["Cannot start a runtime"]);
+        panic_of(|| drop(one_thread())).says(&["Cannot drop a runtime"]);
+        inside
+    }));
+    assert_eq!(answer.unwrap(), 15);
+}
+
+#[test]
+fn elsewhere_it_just_calls() {
+    let _watch = watch::begin();
+    assert_eq!(block_in_place(|| 1), 1, "outside of any runtime");
+    let rt = workers(1);
+    let here = thread::current().id();
+    rt.block_on(async {
+        assert_eq!(block_in_place(|| thread::current().id()), here);
+        // And nested.
+        assert_eq!(block_in_place(|| block_in_place(|| thread::current().id())), here);
+        panic_of(|| Handle::current().block_on(async {})).says(&["Cannot start a runtime"]);
+    });
+    let blocking = rt.spawn_blocking(|| {
+        let there = thread::current().id();
+        assert_eq!(block_in_place(|| thread::current().id()), there);
+    });
+    rt.block_on(blocking).unwrap();
+    assert_eq!(rt.metrics().num_blocking_threads(), 1, "nobody was started for these");
+}
+
+#[test]
+fn on_a_current_thread_runtime_it_panics_and_names_the_caller() {
+    let _watch = watch::begin();
+    let rt = one_thread();
+    let (caught, line) = rt.block_on(async { (panic_of(|| block_in_place(|| ())), line!()) });
+    caught
+        .says(&["can call blocking only when running on the multi-threaded runtime"])
+        .says(&["spawn_blocking"])
+        .at(file!(), line);
+    let error = rt.block_on(rt.spawn(async { block_in_place(|| ()) })).unwrap_err();
+    assert!(error.is_panic());
+}
+
+#[test]
+fn no_budget_applies_inside_and_the_old_one_afterwards() {
+    let _watch = watch::begin();
+    let rt = workers(1);
+    rt.block_on(rt.spawn(async {
+        let spawn = || (0..200).map(|n| blitz_io::spawn(async move { n })).collect::<Vec<_>>();
+        let (first, second) = (spawn(), spawn());
+        block_in_place(|| {
+            watch::until(|| first.iter().chain(&second).all(task::JoinHandle::is_finished));
+            for mut handle in first {
+                assert!(poll_once(&mut handle).is_ready(), "a budget was spent");
+            }
+        });
+        let ready = second.into_iter().map(|mut handle| poll_once(&mut handle).is_ready());
+        assert_eq!(ready.filter(|ready| *ready).count(), 128, "a poll has its budget");
+    }))
+    .unwrap();
+}
+
+#[test]
+fn a_panic_inside_goes_on_outside_and_costs_no_worker() {
+    let _watch = watch::begin();
+    let rt = workers(1);
+    for _ in 0..20 {
+        let task = rt.spawn(async {
+            let caught = catch_unwind(AssertUnwindSafe(|| block_in_place(|| panic!("caught"))));
+            assert!(caught.is_err());
+            blitz_io::spawn(async {}).await.unwrap();
+            block_in_place(|| panic!("boom"));
+        });
+        assert!(rt.block_on(task).unwrap_err().is_panic());
+    }
+    assert_eq!(rt.block_on(rt.spawn(async { 1 })).unwrap(), 1);
+}
+
+#[test]
+fn a_worker_that_lost_its_core_serves_as_a_blocking_thread() {
+    let _watch = watch::begin();
+    let rt = workers(1);
+    let was = rt
+        .block_on(rt.spawn(async {
+            block_in_place(|| {
+                // Another thread runs this: the core is lost for sure.
+                blitz_io::spawn(async {}).blocking_join().unwrap();
+            });
+            assert_eq!(blitz_io::runtime::worker_index(), None, "without a core, no worker");
+            thread::current().id()
+        }))
+        .unwrap();
+    watch::until(|| rt.metrics().num_idle_blocking_threads() == 1);
+    let serves = rt.block_on(rt.spawn_blocking(|| thread::current().id())).unwrap();
+    assert_eq!(serves, was);
+    assert_eq!(rt.metrics().num_blocking_threads(), 1);
+    drop(rt);
+}
+
+#[test]
+fn a_hook_that_blocks_in_place_keeps_its_core() {
+    let _watch = watch::begin();
+    let rt = Builder::new_multi_thread()
+        .worker_threads(2)
+        .on_thread_park(|| block_in_place(|| ()))
+        .on_thread_unpark(|| block_in_place(|| ()))
+        .build()
+        .unwrap();
+    for _ in 0..50 {
+        rt.block_on(rt.spawn(async {})).unwrap();
+    }
+}
+
+fn blocked(rt: &Runtime, tally: &Tally) -> (Arc<Gate>, task::JoinHandle<()>) {
+    let (inside, go_on, token) = (Gate::new(), Gate::new(), tally.token());
+    let (told, wait) = (inside.clone(), go_on.clone());
+    let task = rt.spawn(async move {
+        block_in_place(|| {
+            told.open();
+            wait.block();
+        });
+        token.keep();
+        std::future::pending::<()>().await;
+    });
+    inside.block();
+    (go_on, task)
+}
+
+#[test]
+fn a_runtime_ends_whoever_holds_its_cores() {
+    let _watch = watch::begin();
+    for round in 0..60 {
+        let rt = workers(1 + round % 3);
+        let tally = Tally::new();
+        let (go_on, task) = blocked(&rt, &tally);
+        let token = tally.token();
+        rt.spawn(async move {
+            std::future::pending::<()>().await;
+            token.keep();
+        });
+        if round % 2 == 0 {
+            // With the core taken for sure.
+            rt.block_on(rt.spawn(async {})).unwrap();
+        }
+        let dropper = thread::spawn(move || drop(rt));
+        go_on.open();
+        dropper.join().unwrap();
+        tally.assert_all_dropped(2);
+        assert!(task.is_finished());
+    }
+}
+
+#[test]
+fn a_shutdown_that_does_not_wait_leaves_the_blocked_task_to_itself() {
+    let _watch = watch::begin();
+    for _ in 0..20 {
+        let rt = workers(2);
+        let tally = Tally::new();
+        let (go_on, task) = blocked(&rt, &tally);
+        rt.shutdown_timeout(Duration::from_millis(1));
+        assert!(!task.is_finished());
+        go_on.open();
+        watch::until(|| task.is_finished());
+        assert!(task.blocking_join().unwrap_err().is_cancelled());
+        tally.assert_all_dropped(1);
+    }
+}
+
+#[test]
+fn a_runtime_may_be_dropped_inside_of_it() {
+    let _watch = watch::begin();
+    let outer = workers(1);
+    let task = outer.spawn(async {
+        let inner = workers(2);
+        let answer = inner.spawn(async { 5 });
+        block_in_place(|| {
+            let answer = answer.blocking_join().unwrap();
+            drop(inner);
+            answer
+        })
+    });
+    assert_eq!(outer.block_on(task).unwrap(), 5);
+}
