@@ -16,7 +16,7 @@ use std::{
 };
 
 use blitz_io::{
-    runtime::{Builder, Handle, LocalOptions, LocalRuntime, RuntimeFlavor},
+    runtime::{Builder, Handle, LocalOptions, LocalRuntime, RuntimeFlavor, UnhandledPanic},
     task::{self, AbortHandle, JoinHandle, LocalSet},
 };
 
@@ -501,6 +501,24 @@ fn dropping_it_inside_async_code_panics_and_shutdown_background_does_not() {
 async fn pends(stays: Stays) {
     pending::<()>().await;
     stays.keep();
+}
+
+#[test]
+fn a_panic_that_ends_it_drops_its_tasks_here() {
+    let _watch = watch::begin();
+    let (tally, left) = (Tally::new(), Left::default());
+    let rt = Builder::new_current_thread()
+        .unhandled_panic(UnhandledPanic::ShutdownRuntime)
+        .build_local(LocalOptions::default())
+        .unwrap();
+    let mut other = rt.spawn_local(parks(Stays::new(&tally), &left));
+    rt.spawn_local(async { panic!("on purpose") });
+    panic_of(|| rt.block_on(pending::<()>())).says(&["a spawned task panicked"]);
+    assert_all_dropped_here(&tally, 1);
+    assert!(matches!(poll_once(&mut other), Poll::Ready(Err(error)) if error.is_cancelled()));
+    let stays = Stays::new(&tally);
+    assert!(rt.spawn_local(async move { stays.keep() }).is_finished());
+    assert_all_dropped_here(&tally, 2);
 }
 
 #[test]

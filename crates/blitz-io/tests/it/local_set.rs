@@ -15,7 +15,7 @@ use std::{
 };
 
 use blitz_io::{
-    runtime::{self, Handle},
+    runtime::{self, Handle, UnhandledPanic},
     task::{self, JoinHandle, LocalEnterGuard, LocalSet},
 };
 
@@ -968,4 +968,85 @@ fn sets_have_ids_and_tokios_marker_traits() {
     assert!(!has!(LocalSet: std::panic::UnwindSafe));
     assert!(!has!(LocalEnterGuard: Send) && !has!(LocalEnterGuard: Sync));
     assert!(has!(LocalEnterGuard: Unpin) && !has!(LocalEnterGuard: std::panic::UnwindSafe));
+}
+
+/// What a set says that ended because of a panic.
+const ENDED: &str =
+    "a spawned task panicked and the LocalSet is configured to shutdown on unhandled panic";
+
+#[test]
+fn a_set_that_ends_on_panic_drops_its_tasks_and_fails_from_then_on() {
+    let _watch = watch::begin();
+    for rt in all_kinds() {
+        let (mut set, tally, left) = (LocalSet::new(), Tally::new(), Arc::default());
+        set.unhandled_panic(UnhandledPanic::ShutdownRuntime);
+        let before = set.spawn_local(parks(Stays::new(&tally), &left));
+        let panics = set.spawn_local(async { panic!("on purpose") });
+        let after = set.spawn_local(parks(Stays::new(&tally), &left));
+        panic_of(|| set.block_on(&rt, pending::<()>())).says(&[ENDED]);
+        assert_all_dropped_here(&tally, 2);
+        rt.block_on(async {
+            assert!(before.await.unwrap_err().is_cancelled());
+            assert!(panics.await.map(|(): ()| ()).unwrap_err().is_panic());
+            assert!(after.await.unwrap_err().is_cancelled());
+            assert!(set.spawn_local(async {}).await.unwrap_err().is_cancelled());
+        });
+        panic_of(|| set.block_on(&rt, pending::<()>())).says(&[ENDED]);
+        panic_of(|| rt.block_on(&mut set)).says(&[ENDED]);
+        panic_of(|| task::spawn_local(async {})).says(&["outside of a `task::LocalSet`"]);
+    }
+}
+
+#[test]
+fn a_panic_in_a_destructor_ends_such_a_set_too() {
+    let mut set = LocalSet::new();
+    set.unhandled_panic(UnhandledPanic::ShutdownRuntime);
+    let handle = set.spawn_local(async {
+        let _panics = OnDrop(|| panic!("on purpose"));
+        pending::<()>().await;
+    });
+    assert!(poll_once(&mut set).is_pending());
+    handle.abort();
+    panic_of(|| poll_once(&mut set)).says(&[ENDED]);
+    set.unhandled_panic(UnhandledPanic::Ignore);
+    panic_of(|| poll_once(&mut set)).says(&[ENDED]);
+}
+
+/// A task that drives its own set is running when the set ends: what it does with
+/// the panic decides nothing.
+#[test]
+fn a_set_that_ends_inside_of_its_own_task_ends_that_task() {
+    for yields in [false, true] {
+        let tally = Tally::new();
+        let mut set = LocalSet::new();
+        set.unhandled_panic(UnhandledPanic::ShutdownRuntime);
+        let set = Rc::new(set);
+        let stays = Stays::new(&tally);
+        let handle = set.spawn_local({
+            let set = Rc::downgrade(&set);
+            async move {
+                let set = set.upgrade().unwrap();
+                task::spawn_local(async { panic!("on purpose") });
+                let mut run = Box::pin(set.run_until(pending::<()>()));
+                poll_fn(|cx| {
+                    panic_of(|| run.as_mut().poll(cx)).says(&[ENDED]);
+                    Poll::Ready(())
+                })
+                .await;
+                if yields {
+                    task::yield_now().await;
+                } else {
+                    pending::<()>().await;
+                }
+                stays.keep();
+                unreachable!("it went on");
+            }
+        });
+        let mut run = Box::pin(set.run_until(pending::<()>()));
+        panic_of(|| run.as_mut().poll(&mut Context::from_waker(Waker::noop()))).says(&[ENDED]);
+        assert!(handle.is_finished());
+        assert_all_dropped_here(&tally, 1);
+        drop(run);
+        assert_eq!(Rc::strong_count(&set), 1);
+    }
 }

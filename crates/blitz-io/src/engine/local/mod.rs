@@ -23,6 +23,11 @@
 //! free its memory. A destructor that E2 runs may wake tasks of the set, which go
 //! to `fifo`, and spawn, which is refused: such a future is dropped at once, here.
 //!
+//! A set that is told to end when a task panics does so after the poll of that task;
+//! whoever drives it panics, then and in later polls. One of its tasks may be lower
+//! on the stack, if it drives its own set: E2 only marks that one, and the end comes
+//! a second time once its poll is over.
+//!
 //! # Invariants
 //! - *One thread*: `held` is touched by the thread whose number is `owner`. Numbers
 //!   are not used again, so a set that is leaked and outlives its thread has none.
@@ -116,6 +121,10 @@ struct Held {
     /// Somebody takes entries out now, and will look again.
     running: bool,
     closed: bool,
+    /// The policy: whether the panic of a task ends the set.
+    ends_on_panic: bool,
+    /// That has happened.
+    failed: bool,
     /// Drivers that there were.
     drivers: u64,
 }
@@ -142,6 +151,8 @@ impl Local {
             looks: 0,
             running: false,
             closed: false,
+            ends_on_panic: false,
+            failed: false,
             drivers: 0,
         };
         let shared = Arc::new(Shared {
@@ -229,13 +240,24 @@ impl Local {
         }
     }
 
+    /// Says whether the panic of a task ends the set, from now on.
+    pub(crate) fn end_on_panic(&self, ends: bool) {
+        self.held(|held| held.ends_on_panic = ends);
+    }
+
     /// Runs tasks, as many as one turn may.
+    ///
+    /// # Panics
+    /// If a task panicked and that ends the set.
     fn run(&self) -> Left {
+        self.check();
         let now_us = coarse_now_us();
         for _ in 0..POLLS_PER_TURN {
             let Some(task) = self.next() else { break };
             let completed = poll::run(task, now_us);
-            self.held(|held| held.alive -= usize::from(completed));
+            // Saturating: a set that ended meanwhile counts none.
+            self.held(|held| held.alive = held.alive.saturating_sub(usize::from(completed)));
+            self.check();
         }
         self.sweep();
         if self.has_entries() {
@@ -243,6 +265,23 @@ impl Local {
         }
         let alive = self.held(|held| held.alive);
         if alive > 0 { Left::Tasks } else { Left::Nothing }
+    }
+
+    #[inline]
+    fn check(&self) {
+        if self.held(|held| held.failed) {
+            self.fail();
+        }
+    }
+
+    #[cold]
+    fn fail(&self) -> ! {
+        self.end();
+        panic!(
+            "a spawned task panicked and the LocalSet is configured to shutdown on unhandled \
+             panic: find the first panic above, or let the set go on with \
+             `UnhandledPanic::Ignore`"
+        );
     }
 
     /// The entry that is to run now.
@@ -268,7 +307,7 @@ impl Local {
         }
     }
 
-    /// E1 to E5.
+    /// E1 to E5; a second time, for what a task left behind that was running.
     pub(crate) fn end(&self) {
         self.inside(|| {
             let home = self.held(|held| {
@@ -299,7 +338,7 @@ impl Local {
     }
 
     /// E3 and E4. Entries of stopped tasks are all there is: dropping them frees
-    /// memory at the most.
+    /// memory at the most, or, on this thread, the future of one that was running.
     fn empty_queues(&self) {
         while let Some(task) = self.held(|held| held.fifo.pop_front()) {
             drop(task);
@@ -403,5 +442,13 @@ impl Schedule for Shared {
     fn cells_wait(&self, _home: NonNull<Home>) {
         // A turn sweeps, whether or not it finds an entry.
         self.bell.ring();
+    }
+
+    fn task_panicked(&self) {
+        // Futures stay: this is always so.
+        if self.is_here() {
+            // SAFETY: 1. we have just looked. 2. Only words are touched.
+            unsafe { self.held(|held| held.failed |= held.ends_on_panic) };
+        }
     }
 }

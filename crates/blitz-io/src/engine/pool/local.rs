@@ -11,6 +11,7 @@
 //!
 //! 1. `drive`, which `LocalRuntime::block_on` calls. That runtime is not `Send`; and
 //!    `Handle::block_on`, which may be called anywhere, only waits for its future.
+//!    A panic that ends the runtime makes `drive` end the core, where it holds it.
 //! 2. `stop`, which the runtime's shutdown and drop call: the same thread.
 //! 3. `spawn_local` below, which looks at the number.
 //! 4. starting threads, which this pool has not.

@@ -18,7 +18,7 @@ use crate::{
         local::{Left, Local, bell::Driver, context::Inside},
         work::task::{cell::Label, extra::Extra, trace},
     },
-    runtime::{Id, Runtime},
+    runtime::{Id, Runtime, UnhandledPanic},
 };
 
 /// A set of tasks which are executed on the same thread.
@@ -252,6 +252,33 @@ impl LocalSet {
     {
         let driven = Driven { local: &self.local, driver: self.local.driver() };
         RunUntil { future, driven }.await
+    }
+
+    /// Configures how the `LocalSet` responds to an unhandled panic on a spawned task:
+    /// [`UnhandledPanic::Ignore`] unless set.
+    ///
+    /// With [`UnhandledPanic::ShutdownRuntime`] a panic of a task, or of the drop of its
+    /// future, ends the set: all of its tasks are dropped, and whoever drives the set
+    /// panics, as does every later poll of it. Tasks spawned from then on are cancelled.
+    ///
+    /// # Examples
+    ///
+    /// ```should_panic
+    /// use blitz_io::{runtime::UnhandledPanic, task::{self, LocalSet}};
+    ///
+    /// # blitz_io::run(async {
+    /// LocalSet::new()
+    ///     .unhandled_panic(UnhandledPanic::ShutdownRuntime)
+    ///     .run_until(async {
+    ///         task::spawn_local(async { panic!("boom") });
+    ///         std::future::pending::<()>().await; // panics
+    ///     })
+    ///     .await;
+    /// # });
+    /// ```
+    pub fn unhandled_panic(&mut self, behavior: UnhandledPanic) -> &mut Self {
+        self.local.end_on_panic(matches!(behavior, UnhandledPanic::ShutdownRuntime));
+        self
     }
 
     /// Returns the [`Id`] of the current `LocalSet`: no runtime and no other set has
