@@ -173,6 +173,30 @@ impl LocalRuntime {
         }
     }
 
+    /// Runs the provided function on an executor dedicated to blocking operations; see
+    /// [`Runtime::spawn_blocking`].
+    ///
+    /// # Panics
+    ///
+    /// As there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::LocalRuntime::new()?;
+    /// let handle = rt.spawn_blocking(|| 1 + 1);
+    /// assert_eq!(rt.block_on(handle).unwrap(), 2);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn spawn_blocking<F, R>(&self, func: F) -> JoinHandle<R>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        self.runtime.spawn_blocking(func)
+    }
+
     /// Runs a future to completion on the runtime, and its tasks meanwhile; see
     /// [`Runtime::block_on`].
     ///

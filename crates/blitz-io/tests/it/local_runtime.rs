@@ -522,6 +522,36 @@ fn a_panic_that_ends_it_drops_its_tasks_here() {
 }
 
 #[test]
+fn blocking_work_runs_elsewhere_and_wakes_local_tasks() {
+    let _watch = watch::begin();
+    let (rt, here) = (local(), thread::current().id());
+    let first = rt.spawn_blocking(|| thread::current().id());
+    let (one, two, three) = rt.block_on(async {
+        let stays = Rc::new(());
+        let task = task::spawn_local(async move {
+            let there = task::spawn_blocking(|| thread::current().id()).await.unwrap();
+            drop(stays);
+            (there, thread::current().id())
+        });
+        let (two, three) = task.await.unwrap();
+        (first.await.unwrap(), two, three)
+    });
+    assert!(one != here && two != here);
+    assert_eq!(three, here);
+}
+
+#[test]
+fn blocking_in_place_is_not_for_local_runtimes() {
+    let _watch = watch::begin();
+    let rt = local();
+    let said = ["can call blocking only when running on the multi-threaded runtime"];
+    rt.block_on(async { panic_of(|| task::block_in_place(|| ())) }).says(&said);
+    rt.block_on(rt.spawn_local(async { panic_of(|| task::block_in_place(|| ())) }))
+        .unwrap()
+        .says(&said);
+}
+
+#[test]
 fn large_futures_are_local_tasks_too() {
     let _watch = watch::begin();
     let (rt, large) = (local(), [1u8; 20_000]);

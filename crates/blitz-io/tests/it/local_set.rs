@@ -1050,3 +1050,37 @@ fn a_set_that_ends_inside_of_its_own_task_ends_that_task() {
         assert_eq!(Rc::strong_count(&set), 1);
     }
 }
+
+#[test]
+fn blocking_in_place_is_not_for_sets() {
+    let _watch = watch::begin();
+    let said = ["can call blocking only when running on the multi-threaded runtime"];
+    let block = || panic_of(|| task::block_in_place(|| ()));
+    for rt in all_kinds() {
+        let set = LocalSet::new();
+        set.block_on(&rt, async { block() }).says(&said);
+        set.block_on(&rt, async { task::spawn_local(async move { block() }).await.unwrap() })
+            .says(&said);
+        // Nor for the destructors of its tasks.
+        let (sender, receiver) = mpsc::channel();
+        let at_the_end = OnDrop(move || sender.send(block()).unwrap());
+        set.spawn_local(async move {
+            let _at_the_end = at_the_end;
+            pending::<()>().await;
+        });
+        rt.block_on(async { drop(set) });
+        receiver.recv().unwrap().says(&said);
+    }
+    // Around a set it is as ever.
+    let rt = workers(1);
+    rt.block_on(async { LocalSet::new().run_until(async {}).await });
+    assert_eq!(rt.block_on(async { task::block_in_place(|| 1) }), 1);
+    let inside = rt.spawn(async {
+        task::block_in_place(|| {
+            let set = LocalSet::new();
+            Handle::current()
+                .block_on(set.run_until(async { task::spawn_local(async { 2 }).await.unwrap() }))
+        })
+    });
+    assert_eq!(rt.block_on(inside).unwrap(), 2);
+}
