@@ -3,6 +3,7 @@
 use std::{
     cell::{Cell, RefCell},
     future::pending,
+    marker::PhantomData,
     panic::{RefUnwindSafe, UnwindSafe},
     rc::Rc,
     sync::{

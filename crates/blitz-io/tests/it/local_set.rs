@@ -3,6 +3,7 @@
 use std::{
     cell::{Cell, RefCell},
     future::{Future, pending, poll_fn, ready},
+    marker::PhantomData,
     pin::{Pin, pin},
     rc::Rc,
     sync::{

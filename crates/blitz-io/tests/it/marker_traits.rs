@@ -5,6 +5,7 @@ use std::{
     fmt::Debug,
     future::Ready,
     hash::Hash,
+    marker::PhantomData,
     panic::{RefUnwindSafe, UnwindSafe},
     rc::Rc,
     sync::MutexGuard,
@@ -21,7 +22,7 @@ use blitz_io::{
 /// one of a trait, and exists only where its bounds hold.
 macro_rules! has {
     ($type:ty: $trait:path) => {{
-        struct Asked<T>(std::marker::PhantomData<T>);
+        struct Asked<T>(PhantomData<T>);
         #[allow(dead_code, reason = "used where the bound does not hold")]
         trait Otherwise {
             const HAS: bool = false;
