@@ -26,7 +26,7 @@ use crate::{
 /// ```
 #[derive(Default, Debug, Clone, Copy)]
 pub struct Builder<'a> {
-    name: Option<&'a str>,
+    pub(super) name: Option<&'a str>,
 }
 
 impl<'a> Builder<'a> {

@@ -23,6 +23,8 @@
 //! # });
 //! ```
 
+pub mod join_set;
+
 mod builder;
 pub mod coop;
 mod local_key;
@@ -33,7 +35,7 @@ mod bounded;
 mod blocking;
 mod yield_now;
 
-pub(crate) use self::spawn::is_large;
+pub(crate) use self::spawn::{is_large, spawn_labelled};
 
 #[doc(hidden)]
 pub use self::local_key::Slot as __Slot;
@@ -43,6 +45,7 @@ pub use self::{
     bounded::{spawn_bounded, spawn_reporting, try_spawn_bounded},
     builder::Builder,
     coop::{Unconstrained, consume_budget, unconstrained},
+    join_set::JoinSet,
     local::{LocalEnterGuard, LocalSet, spawn_local},
     local_key::{AccessError, LocalKey},
     spawn::{id, spawn, try_id},

@@ -6,7 +6,7 @@ use super::{Id, JoinHandle};
 use crate::{
     engine::work::{
         current,
-        task::{cell::Label, trace},
+        task::{cell::Label, extra::Extra, trace},
     },
     runtime::context,
 };
@@ -40,9 +40,9 @@ where
 {
     let spawned_at = Location::caller();
     if is_large::<F>() {
-        return spawn_sized(Box::pin(future), spawned_at);
+        return spawn_labelled(Box::pin(future), Label::at(spawned_at));
     }
-    spawn_sized(future, spawned_at)
+    spawn_labelled(future, Label::at(spawned_at))
 }
 
 /// Whether a future is boxed before it is passed on: it would otherwise be copied
@@ -51,16 +51,18 @@ pub(crate) const fn is_large<F>() -> bool {
     size_of::<F>() > if cfg!(debug_assertions) { 2048 } else { 16_384 }
 }
 
+/// Spawns on the current runtime, with what the label says.
 #[track_caller]
 #[inline]
-fn spawn_sized<F>(future: F, spawned_at: &'static Location<'static>) -> JoinHandle<F::Output>
+pub(crate) fn spawn_labelled<F, X>(future: F, label: Label<X>) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
+    X: Extra,
 {
     // Dropping the future may leave the runtime's context and end the runtime, so
     // nothing of it is borrowed where that can happen.
-    let (future, label) = trace::trace(future, Label::at(spawned_at), trace::Kind::Task);
+    let (future, label) = trace::trace(future, label, trace::Kind::Task);
     match context::with_current(|inner| inner.pool.spawn(future, label)) {
         Ok(Ok(handle)) => handle,
         Ok(Err(refused)) => refused.end(),

@@ -3,7 +3,6 @@
 use std::{
     cell::{Cell, RefCell},
     future::pending,
-    marker::PhantomData,
     panic::{RefUnwindSafe, UnwindSafe},
     rc::Rc,
     sync::{

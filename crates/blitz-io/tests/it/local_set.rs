@@ -3,7 +3,6 @@
 use std::{
     cell::{Cell, RefCell},
     future::{Future, pending, poll_fn, ready},
-    marker::PhantomData,
     pin::{Pin, pin},
     rc::Rc,
     sync::{

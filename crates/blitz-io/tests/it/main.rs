@@ -37,6 +37,7 @@ mod backpressure;
 mod blocking;
 mod blocking_end;
 mod in_place;
+mod join_set;
 
 // The runtime.
 mod building;

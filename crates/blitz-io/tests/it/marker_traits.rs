@@ -5,7 +5,6 @@ use std::{
     fmt::Debug,
     future::Ready,
     hash::Hash,
-    marker::PhantomData,
     panic::{RefUnwindSafe, UnwindSafe},
     rc::Rc,
     sync::MutexGuard,
@@ -15,14 +14,14 @@ use blitz_io::{
     runtime::{
         self, Builder, EnterGuard, Handle, Runtime, RuntimeFlavor, RuntimeMetrics, TryCurrentError,
     },
-    task::{AbortHandle, Id, JoinError, JoinHandle, Shield},
+    task::{AbortHandle, Id, JoinError, JoinHandle, JoinSet, Shield},
 };
 
 /// Whether a type has a trait, as a constant. An inherent constant is found before
 /// one of a trait, and exists only where its bounds hold.
 macro_rules! has {
     ($type:ty: $trait:path) => {{
-        struct Asked<T>(PhantomData<T>);
+        struct Asked<T>(std::marker::PhantomData<T>);
         #[allow(dead_code, reason = "used where the bound does not hold")]
         trait Otherwise {
             const HAS: bool = false;
@@ -85,6 +84,14 @@ fn types_of_tasks_have_tokios_marker_traits() {
     assert_eq!(traits_of!(JoinHandle<Rc<u8>>), [NO, NO, YES, YES, YES]);
     assert_eq!(traits_of!(JoinHandle<MutexGuard<'static, u8>>)[..3], [NO, NO, YES]);
     assert_eq!(traits_of!(JoinHandle<std::marker::PhantomPinned>)[..3], [YES, YES, YES]);
+}
+
+#[test]
+fn a_set_has_tokios_marker_traits() {
+    assert_eq!(traits_of!(JoinSet<u8>), [YES, YES, YES, NO, NO]);
+    assert_eq!(traits_of!(JoinSet<Cell<u8>>), [YES, YES, YES, NO, NO]);
+    assert_eq!(traits_of!(JoinSet<Rc<u8>>), [NO, NO, YES, NO, NO]);
+    assert_eq!(traits_of!(JoinSet<std::marker::PhantomPinned>)[..3], [YES, YES, YES]);
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Facts that did not hold when they were first tested.
 
 use std::{
-    marker::PhantomData,
     panic::{RefUnwindSafe, UnwindSafe},
     sync::{
         Arc, Barrier,

@@ -89,12 +89,12 @@ impl<T: Listed> List<T> {
         Self { first: None, len: 0, owns: PhantomData }
     }
 
-    #[cfg(test)]
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_none()
     }
 
-    #[cfg(test)]
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -114,6 +114,17 @@ impl<T: Listed> List<T> {
         }
         self.first = Some(node);
         self.len += 1;
+    }
+
+    /// Shows `f` every member, the youngest first. They stay where they are: `f` has
+    /// no way to the list.
+    pub(crate) fn for_each(&self, mut f: impl FnMut(NonNull<T::Node>)) {
+        let mut next = self.first;
+        while let Some(node) = next {
+            // SAFETY: 1. members are alive.
+            next = unsafe { Self::neighbours(node, |of| of.next) };
+            f(node);
+        }
     }
 
     /// The youngest member, which leaves.
@@ -144,19 +155,6 @@ impl<T: Listed> List<T> {
             self.len -= 1;
             // 1. of `from_ptr`: members came from `into_ptr`. 2. it left just now.
             Some(T::from_ptr(node))
-        }
-    }
-
-    /// Shows every member, the youngest first.
-    ///
-    /// # Safety
-    /// 1. Nobody changes the list meanwhile.
-    pub(crate) unsafe fn for_each(&self, mut look: impl FnMut(NonNull<T::Node>)) {
-        let mut next = self.first;
-        while let Some(node) = next {
-            // SAFETY: members are alive, and by 1. nobody writes their links.
-            next = unsafe { T::links(node).as_ref().0.with(|of| (*of).next) };
-            look(node);
         }
     }
 

@@ -228,8 +228,9 @@ impl<F: Future, X: Extra> Cell<F, X> {
         birth: Birth<X>,
     ) -> NonNull<Header> {
         let cell = memory.cast::<Cell<F, X>>();
+        let join_waker = X::born_waker(cell.cast());
         let header = Header {
-            state: State::at_spawn(),
+            state: if join_waker.is_some() { State::in_set() } else { State::at_spawn() },
             vtable: &Self::VTABLE,
             link: Link::new(),
             home: birth.home,
@@ -242,7 +243,7 @@ impl<F: Future, X: Extra> Cell<F, X> {
             #[cfg(feature = "tracing")]
             seen: birth.label.seen,
             stage: UnsafeCell::new(Holds::Future),
-            join_waker: UnsafeCell::new(None),
+            join_waker: UnsafeCell::new(join_waker),
         };
         let front = Front { header, extra: birth.label.extra };
         // SAFETY: by obligation 1.

@@ -5,12 +5,22 @@
 //! before the task is shared, read by whoever keeps the cell, and dropped when the
 //! home has taken the cell off its list.
 
-use std::sync::Arc;
+use std::{ptr::NonNull, sync::Arc, task::Waker};
+
+use super::cell::Header;
 
 /// See the module. Read and dropped on any thread.
 pub(crate) trait Extra: Send + Sync + 'static {
     /// Whether the task is blocking work: no worker polls it.
     const IS_BLOCKING: bool = false;
+
+    /// The join waker that a task with this is born with, if any. Such a task is born
+    /// with one more reference, for an `AbortHandle` ([`super::set`]).
+    #[inline(always)]
+    fn born_waker(task: NonNull<Header>) -> Option<Waker> {
+        let _ = task;
+        None
+    }
 
     /// The name that the spawner gave the task.
     fn name(&self) -> Option<&Arc<str>> {
@@ -42,6 +52,11 @@ impl<X> Named<X> {
 
 impl<X: Extra> Extra for Named<X> {
     const IS_BLOCKING: bool = X::IS_BLOCKING;
+
+    #[inline(always)]
+    fn born_waker(task: NonNull<Header>) -> Option<Waker> {
+        X::born_waker(task)
+    }
 
     fn name(&self) -> Option<&Arc<str>> {
         Some(&self.name)

@@ -56,7 +56,7 @@ impl TaskRef {
         self.0
     }
 
-    fn abort(&self) {
+    pub(crate) fn abort(&self) {
         self.place(self.header().state.cancel());
     }
 
@@ -134,6 +134,12 @@ impl<T> JoinHandle<T> {
         // SAFETY: 1.
         let task = ManuallyDrop::new(unsafe { TaskRef::from_counted(task) });
         Self { task, output: PhantomData }
+    }
+
+    /// Gives up the handle for its reference and its rights.
+    #[inline]
+    pub(crate) fn into_header(self) -> NonNull<Header> {
+        ManuallyDrop::new(self).task.as_ptr()
     }
 
     /// Aborts the task associated with the handle.
@@ -307,6 +313,11 @@ impl UnwindSafe for AbortHandle {}
 impl RefUnwindSafe for AbortHandle {}
 
 impl AbortHandle {
+    #[inline]
+    pub(crate) fn new(task: TaskRef) -> Self {
+        Self { task }
+    }
+
     /// Aborts the task; see [`JoinHandle::abort`].
     ///
     /// # Examples

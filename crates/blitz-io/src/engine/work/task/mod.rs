@@ -13,6 +13,7 @@
 //!    to the [`handle::JoinHandle`], else to the thread that completed.
 //! 4. The join waker belongs to the `JoinHandle` while `JOIN_WAKER` is clear, and
 //!    to whoever completes the task while it is set.
+//!    A task of a set is born with it set ([`set`]).
 //! 5. The home's links belong to the holder of the home ([`home`]).
 //! 6. Everything else is written once, before the task is shared.
 //!
@@ -35,3 +36,4 @@ pub(crate) mod handle;
 pub(crate) mod error;
 pub(crate) mod budget;
 pub(crate) mod shield;
+pub(crate) mod set;

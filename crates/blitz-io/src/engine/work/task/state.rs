@@ -85,6 +85,10 @@ const REF_LIMIT: u64 = 1 << 63;
 /// Life and the `JoinHandle`.
 const AT_SPAWN: u64 = QUEUED | JOIN_INTEREST | (2 * REF_ONE);
 
+/// Life, the set, and the `AbortHandle` that the set's spawn answers with. The set
+/// waits from the start.
+const IN_SET: u64 = QUEUED | JOIN_INTEREST | JOIN_WAKER | (3 * REF_ONE);
+
 /// The state word of a task.
 pub(crate) struct State(AtomicU64);
 
@@ -166,6 +170,11 @@ impl State {
     /// A task that is about to be placed for the first time.
     pub(crate) fn at_spawn() -> Self {
         Self(AtomicU64::new(AT_SPAWN))
+    }
+
+    /// The same for a task of a set: its join waker is written.
+    pub(crate) fn in_set() -> Self {
+        Self(AtomicU64::new(IN_SET))
     }
 
     /// The word as it is now.

@@ -1,0 +1,320 @@
+//! Models of a set, with real cells on a runtime that only queues.
+
+use std::{
+    future::{Future, ready},
+    panic::Location,
+    ptr::NonNull,
+    sync::Arc,
+    task::{Context, Poll, Wake, Waker},
+};
+
+use super::Set;
+use crate::engine::{
+    prim::{ids::Tally, model, thread},
+    queue::inject::Inject,
+    work::task::{
+        cell::{Label, Task},
+        handle::JoinHandle,
+        home::{Home, Origin, Schedule},
+        poll,
+    },
+};
+
+/// A runtime that has an intake and no workers.
+struct Nowhere {
+    intake: Inject<Task>,
+    gone: Arc<Tally>,
+}
+
+impl Schedule for Nowhere {
+    fn place(&self, task: Task, _origin: Origin) {
+        drop(self.intake.push(task));
+    }
+
+    fn cells_wait(&self, _home: NonNull<Home>) {}
+}
+
+impl Drop for Nowhere {
+    fn drop(&mut self) {
+        self.gone.add();
+    }
+}
+
+/// A waker that counts.
+#[derive(Default)]
+struct Bell(Tally);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.add();
+    }
+}
+
+/// A set, the home of its members, and the accounts of both.
+struct World {
+    home: NonNull<Home>,
+    nowhere: Arc<Nowhere>,
+    home_gone: Arc<Tally>,
+    shared_gone: Arc<Tally>,
+    bell: Arc<Bell>,
+}
+
+impl World {
+    fn new() -> (Self, Set<u8>) {
+        let home_gone = Arc::new(Tally::default());
+        let nowhere = Arc::new(Nowhere { intake: Inject::new(), gone: home_gone.clone() });
+        let shared_gone = Arc::new(Tally::default());
+        let mut set = Set::new();
+        let mut shared = set.node().shared;
+        // SAFETY: nobody else has it yet.
+        unsafe { shared.as_mut() }.gone = Some(shared_gone.clone());
+        let home = Home::new(nowhere.clone());
+        let bell = Arc::default();
+        (Self { home, nowhere, home_gone, shared_gone, bell }, set)
+    }
+
+    fn spawn(&self, set: &mut Set<u8>, future: impl Future<Output = u8> + Send + 'static) -> Task {
+        let label = Label::with(Location::caller(), set.node());
+        // SAFETY: the test holds the home.
+        let (task, header) = unsafe { Home::spawn(self.home, future, label) };
+        // SAFETY: a new task's join reference, of that output.
+        let handle = unsafe { JoinHandle::new(header) };
+        // SAFETY: 1. it was made of this set's node just now.
+        drop(unsafe { set.adopt(handle) });
+        task
+    }
+
+    fn poll(&self, set: &mut Set<u8>) -> Poll<Option<u8>> {
+        let waker = Waker::from(self.bell.clone());
+        set.poll_next(&mut Context::from_waker(&waker))
+            .map(|ended| ended.map(|(_, output)| output.expect("it was not cancelled")))
+    }
+
+    fn rings(&self) -> u64 {
+        self.bell.0.get()
+    }
+
+    /// Runs what was placed, ends the home, and sees that nothing is left of it.
+    fn end(self) {
+        while let Some(task) = self.nowhere.intake.pop() {
+            poll::run(task, 0);
+        }
+        // SAFETY: the test holds the home, and gives it up.
+        unsafe {
+            self.home.as_ref().refuse();
+            while let Some(task) = self.home.as_ref().next_to_stop() {
+                poll::stop(task);
+            }
+            Home::close(self.home);
+        }
+        drop(self.nowhere);
+        assert_eq!(self.shared_gone.get(), 1, "the shared part was not freed once");
+        assert_eq!(self.home_gone.get(), 1, "a cell is left, or was freed twice");
+        // The slot's waker too: ours is the last.
+        assert_eq!(Arc::strong_count(&self.bell), 1, "a waker is left");
+    }
+}
+
+fn run(task: Task) -> thread::JoinHandle<()> {
+    thread::spawn(move || {
+        poll::run(task, 0);
+    })
+}
+
+#[test]
+fn an_end_against_a_waiting_owner_wakes_or_is_seen() {
+    model(|| {
+        let (world, mut set) = World::new();
+        let other = run(world.spawn(&mut set, ready(7)));
+        let first = world.poll(&mut set);
+        let pending = first.is_pending();
+        other.join().unwrap();
+        if pending {
+            assert_eq!(world.rings(), 1, "the end of a task woke nobody");
+            assert_eq!(world.poll(&mut set), Poll::Ready(Some(7)));
+        } else {
+            assert_eq!(first, Poll::Ready(Some(7)));
+        }
+        assert_eq!(world.poll(&mut set), Poll::Ready(None));
+        drop(set);
+        world.end();
+    });
+}
+
+#[test]
+fn two_ends_at_once_are_both_joined() {
+    model(|| {
+        let (world, mut set) = World::new();
+        let tasks = [1, 2].map(|n| world.spawn(&mut set, ready(n)));
+        let others = tasks.map(run);
+        let mut sum = 0;
+        if let Poll::Ready(output) = world.poll(&mut set) {
+            sum += output.expect("two members");
+        }
+        for other in others {
+            other.join().unwrap();
+        }
+        while let Poll::Ready(Some(output)) = world.poll(&mut set) {
+            sum += output;
+        }
+        assert_eq!((sum, set.len()), (3, 0));
+        drop(set);
+        world.end();
+    });
+}
+
+#[test]
+fn a_waiter_that_changes_its_waker_against_an_end_is_sound() {
+    model(|| {
+        let (world, mut set) = World::new();
+        let task = world.spawn(&mut set, ready(1));
+        let idle = world.spawn(&mut set, ready(2));
+        assert!(world.poll(&mut set).is_pending());
+        let other = run(task);
+        let another = Arc::new(Bell::default());
+        let waker = Waker::from(another.clone());
+        let mut cx = Context::from_waker(&waker);
+        // Once to see the end, and once to wait on: by then the slot may be lent.
+        let seen = [set.poll_next(&mut cx), set.poll_next(&mut cx)];
+        let joined = seen.iter().filter(|seen| seen.is_ready()).count();
+        drop(waker);
+        other.join().unwrap();
+        if joined == 0 {
+            assert!(world.rings() + another.0.get() > 0, "the end of a task woke nobody");
+            assert_eq!(world.poll(&mut set), Poll::Ready(Some(1)));
+        }
+        poll::run(idle, 0);
+        assert_eq!(world.poll(&mut set), Poll::Ready(Some(2)));
+        drop(set);
+        world.end();
+    });
+}
+
+#[test]
+fn an_end_against_the_drop_of_the_set_frees_all_once() {
+    model(|| {
+        let (world, mut set) = World::new();
+        let other = run(world.spawn(&mut set, ready(7)));
+        drop(set);
+        other.join().unwrap();
+        world.end();
+    });
+}
+
+#[test]
+fn two_ends_against_a_drop_with_a_waiter_free_all_once() {
+    model(|| {
+        let (world, mut set) = World::new();
+        let tasks = [1, 2].map(|n| world.spawn(&mut set, ready(n)));
+        assert!(world.poll(&mut set).is_pending());
+        let others = tasks.map(run);
+        drop(set);
+        for other in others {
+            other.join().unwrap();
+        }
+        world.end();
+    });
+}
+
+#[test]
+fn giving_all_up_against_an_end_frees_all_once() {
+    model(|| {
+        let (world, mut set) = World::new();
+        let other = run(world.spawn(&mut set, ready(7)));
+        assert!(matches!(world.poll(&mut set), Poll::Pending | Poll::Ready(Some(7))));
+        let waited = !set.is_empty();
+        set.detach_all();
+        assert_eq!(world.poll(&mut set), Poll::Ready(None));
+        other.join().unwrap();
+        assert!(!waited || world.rings() == 1, "the waiter was not told: {}", world.rings());
+        drop(set);
+        world.end();
+    });
+}
+
+#[test]
+fn an_abort_of_all_against_an_end_joins_once() {
+    model(|| {
+        let (world, mut set) = World::new();
+        let other = run(world.spawn(&mut set, ready(7)));
+        set.abort_all();
+        let early = set.try_next();
+        other.join().unwrap();
+        while let Some(task) = world.nowhere.intake.pop() {
+            poll::run(task, 0);
+        }
+        let (_, output) = early.or_else(|| set.try_next()).expect("it has ended");
+        assert!(output.map_or_else(|error| error.is_cancelled(), |output| output == 7));
+        assert!(set.is_empty() && set.try_next().is_none());
+        drop(set);
+        world.end();
+    });
+}
+
+#[test]
+fn a_stop_of_a_queued_member_against_the_drop_of_the_set_frees_all_once() {
+    model(|| {
+        let (world, mut set) = World::new();
+        let task = world.spawn(&mut set, ready(7));
+        let header = task.into_header();
+        // SAFETY: `into_header` gave the entry to us; it waits in the intake.
+        drop(world.nowhere.intake.push(unsafe { Task::new(header) }));
+        let other = thread::spawn(move || drop(set));
+        // SAFETY: the home keeps it: nothing was freed into it yet.
+        unsafe {
+            world.home.as_ref().refuse();
+            while let Some(task) = world.home.as_ref().next_to_stop() {
+                poll::stop(task);
+            }
+        }
+        other.join().unwrap();
+        world.end();
+    });
+}
+
+#[cfg(not(blitz_loom))]
+#[test]
+fn a_member_with_a_name_is_found_as_one_without() {
+    let (world, mut set) = World::new();
+    let extra = super::Named::new(set.node(), "a name");
+    let label = Label::with(Location::caller(), extra);
+    // SAFETY: the test holds the home.
+    let (task, header) = unsafe { Home::spawn(world.home, ready(7), label) };
+    // SAFETY: a new task's join reference, of that output.
+    let handle = unsafe { JoinHandle::new(header) };
+    // SAFETY: 1. it was made of this set's node just now.
+    drop(unsafe { set.adopt(handle) });
+    poll::run(task, 0);
+    assert_eq!(world.poll(&mut set), Poll::Ready(Some(7)));
+    drop(set);
+    world.end();
+}
+
+#[cfg(not(blitz_loom))]
+#[test]
+fn members_are_joined_in_the_order_in_which_they_end() {
+    let (world, mut set) = World::new();
+    let tasks: Vec<_> = (0..6).map(|n| world.spawn(&mut set, ready(n))).collect();
+    let mut tasks: Vec<_> = tasks.into_iter().map(Some).collect();
+    for n in [3, 0, 5] {
+        poll::run(tasks[n].take().expect("each runs once"), 0);
+    }
+    assert_eq!(world.poll(&mut set), Poll::Ready(Some(3)));
+    for n in [1, 4, 2] {
+        poll::run(tasks[n].take().expect("each runs once"), 0);
+    }
+    let rest: Vec<_> =
+        std::iter::from_fn(|| set.try_next()).map(|ended| ended.1.unwrap()).collect();
+    assert_eq!(rest, [0, 5, 1, 4, 2]);
+    drop(set);
+    world.end();
+}
+
+#[cfg(not(blitz_loom))]
+#[test]
+fn a_member_is_four_words_larger() {
+    use super::super::cell::Cell;
+    type Plain = Cell<std::future::Ready<u64>>;
+    type Member = Cell<std::future::Ready<u64>, super::Node>;
+    assert_eq!(size_of::<Member>() - size_of::<Plain>(), 32);
+}
