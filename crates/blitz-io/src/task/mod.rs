@@ -33,6 +33,7 @@ mod spawn;
 mod admission;
 mod bounded;
 mod blocking;
+mod tracker;
 mod yield_now;
 
 pub(crate) use self::spawn::{is_large, spawn_labelled};
@@ -49,6 +50,7 @@ pub use self::{
     local::{LocalEnterGuard, LocalSet, spawn_local},
     local_key::{AccessError, LocalKey},
     spawn::{id, spawn, try_id},
+    tracker::{TaskTracker, TaskTrackerToken, TaskTrackerWaitFuture, TrackedFuture},
     yield_now::yield_now,
 };
 pub use crate::engine::work::task::{

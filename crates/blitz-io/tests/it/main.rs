@@ -38,6 +38,7 @@ mod blocking;
 mod blocking_end;
 mod in_place;
 mod join_set;
+mod tracking;
 
 // The runtime.
 mod building;

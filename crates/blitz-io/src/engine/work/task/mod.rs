@@ -37,3 +37,4 @@ pub(crate) mod error;
 pub(crate) mod budget;
 pub(crate) mod shield;
 pub(crate) mod set;
+pub(crate) mod tracker;

@@ -1,0 +1,400 @@
+//! Waiting for tasks without keeping what they answer.
+
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use pin_project_lite::pin_project;
+
+use super::JoinHandle;
+use crate::{
+    engine::work::task::tracker::{Tracker, Wait},
+    runtime::Handle,
+};
+
+/// A count of tasks that can be waited for: the usual part of a graceful shutdown.
+///
+/// Unlike a [`JoinSet`](super::JoinSet) it keeps no outputs, so a task that has ended
+/// leaves nothing behind; it can be cloned and shared; and dropping it aborts nothing.
+/// [`wait`](Self::wait) ends once the tracker is [closed](Self::close) and all that it
+/// tracks has been dropped. The name and the interface are those of `tokio-util`.
+///
+/// Tracking a task is two operations on shared counts, and leaving two more; there is
+/// no lock on either path.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::{Arc, atomic::{AtomicUsize, Ordering::Relaxed}};
+/// use blitz_io::task::TaskTracker;
+///
+/// # blitz_io::run(async {
+/// let (tracker, served) = (TaskTracker::new(), Arc::new(AtomicUsize::new(0)));
+/// for _ in 0..10 {
+///     let served = served.clone();
+///     tracker.spawn(async move { served.fetch_add(1, Relaxed) });
+/// }
+/// tracker.close();
+/// tracker.wait().await;
+/// assert_eq!(served.load(Relaxed), 10);
+/// # });
+/// ```
+#[derive(Clone)]
+pub struct TaskTracker {
+    tracker: Arc<Tracker>,
+}
+
+/// Something that a [`TaskTracker`] tracks, until it is dropped.
+///
+/// # Examples
+///
+/// ```
+/// let tracker = blitz_io::task::TaskTracker::new();
+/// let token = tracker.token();
+/// assert_eq!(tracker.len(), 1);
+/// drop(token);
+/// assert!(tracker.is_empty());
+/// ```
+#[must_use = "a token that is dropped is tracked no longer"]
+pub struct TaskTrackerToken {
+    task_tracker: TaskTracker,
+}
+
+pin_project! {
+    /// A future that is tracked until it is dropped; see [`TaskTracker::track_future`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # blitz_io::run(async {
+    /// let tracker = blitz_io::task::TaskTracker::new();
+    /// let tracked = tracker.track_future(async { 5 });
+    /// assert_eq!(tracker.len(), 1);
+    /// assert_eq!(tracked.await, 5);
+    /// # });
+    /// ```
+    #[must_use = "futures do nothing unless polled"]
+    pub struct TrackedFuture<F> {
+        // Dropped before the token: what is over has nothing left.
+        #[pin]
+        future: F,
+        token: TaskTrackerToken,
+    }
+}
+
+/// The wait for a [`TaskTracker`] to be over; see [`TaskTracker::wait`].
+///
+/// # Examples
+///
+/// ```
+/// # blitz_io::run(async {
+/// let tracker = blitz_io::task::TaskTracker::new();
+/// let wait = tracker.wait();
+/// tracker.close();
+/// wait.await;
+/// # });
+/// ```
+#[must_use = "futures do nothing unless polled"]
+pub struct TaskTrackerWaitFuture<'a> {
+    tracker: &'a Tracker,
+    wait: Wait,
+}
+
+impl TaskTracker {
+    /// Creates a new `TaskTracker`, which is open.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let tracker = blitz_io::task::TaskTracker::new();
+    /// assert!(tracker.is_empty() && !tracker.is_closed());
+    /// ```
+    pub fn new() -> Self {
+        Self { tracker: Arc::new(Tracker::new()) }
+    }
+
+    /// Waits until this `TaskTracker` is both closed and empty.
+    ///
+    /// If it is both at any time after this call, the wait ends, even if it is reopened
+    /// or a task is spawned before the wait is polled again.
+    ///
+    /// # Cancel safety
+    ///
+    /// A wait that is dropped takes nothing with it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # blitz_io::run(async {
+    /// let tracker = blitz_io::task::TaskTracker::new();
+    /// tracker.spawn(async {});
+    /// tracker.close();
+    /// tracker.wait().await;
+    /// assert!(tracker.is_empty());
+    /// # });
+    /// ```
+    pub fn wait(&self) -> TaskTrackerWaitFuture<'_> {
+        TaskTrackerWaitFuture { tracker: &self.tracker, wait: self.tracker.wait() }
+    }
+
+    /// Closes this `TaskTracker`, so that a [`wait`](Self::wait) can end; `true` if it
+    /// was open.
+    ///
+    /// Tasks can still be spawned on it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let tracker = blitz_io::task::TaskTracker::new();
+    /// assert!(tracker.close());
+    /// assert!(!tracker.close());
+    /// ```
+    pub fn close(&self) -> bool {
+        self.tracker.close()
+    }
+
+    /// Reopens this `TaskTracker`; `true` if it was closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let tracker = blitz_io::task::TaskTracker::new();
+    /// tracker.close();
+    /// assert!(tracker.reopen());
+    /// assert!(!tracker.is_closed());
+    /// ```
+    pub fn reopen(&self) -> bool {
+        self.tracker.reopen()
+    }
+
+    /// Returns `true` if this `TaskTracker` is closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let tracker = blitz_io::task::TaskTracker::new();
+    /// tracker.close();
+    /// assert!(tracker.is_closed());
+    /// ```
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.tracker.is_closed()
+    }
+
+    /// Returns the number of tasks, futures and tokens that are tracked.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let tracker = blitz_io::task::TaskTracker::new();
+    /// let tokens = [tracker.token(), tracker.token()];
+    /// assert_eq!(tracker.len(), tokens.len());
+    /// ```
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tracker.len()
+    }
+
+    /// Returns `true` if nothing is tracked.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert!(blitz_io::task::TaskTracker::new().is_empty());
+    /// ```
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Spawns the provided future on the current runtime, and tracks it.
+    ///
+    /// # Panics
+    ///
+    /// If there is no runtime on this thread.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # blitz_io::run(async {
+    /// let tracker = blitz_io::task::TaskTracker::new();
+    /// assert_eq!(tracker.spawn(async { 1 }).await.unwrap(), 1);
+    /// # });
+    /// ```
+    #[track_caller]
+    #[inline]
+    pub fn spawn<F>(&self, task: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        super::spawn(self.track_future(task))
+    }
+
+    /// Spawns the provided future on the runtime of `handle`, and tracks it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Runtime::new()?;
+    /// let tracker = blitz_io::task::TaskTracker::new();
+    /// tracker.spawn_on(async {}, rt.handle());
+    /// tracker.close();
+    /// rt.block_on(tracker.wait());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    #[inline]
+    pub fn spawn_on<F>(&self, task: F, handle: &Handle) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        handle.spawn(self.track_future(task))
+    }
+
+    /// Tracks the provided future, until it is dropped; completing is not enough.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # blitz_io::run(async {
+    /// let tracker = blitz_io::task::TaskTracker::new();
+    /// let task = blitz_io::spawn(tracker.track_future(async { 2 }));
+    /// tracker.close();
+    /// tracker.wait().await;
+    /// assert_eq!(task.await.unwrap(), 2);
+    /// # });
+    /// ```
+    #[inline]
+    pub fn track_future<F: Future>(&self, future: F) -> TrackedFuture<F> {
+        TrackedFuture { future, token: self.token() }
+    }
+
+    /// Creates a token, which is tracked until it is dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let tracker = blitz_io::task::TaskTracker::new();
+    /// let token = tracker.token();
+    /// assert!(!tracker.is_empty());
+    /// # drop(token);
+    /// ```
+    #[inline]
+    pub fn token(&self) -> TaskTrackerToken {
+        self.tracker.enter();
+        TaskTrackerToken { task_tracker: self.clone() }
+    }
+
+    /// Returns `true` if both are clones of one tracker.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::task::TaskTracker;
+    ///
+    /// let (one, two) = (TaskTracker::new(), TaskTracker::new());
+    /// assert!(TaskTracker::ptr_eq(&one, &one.clone()));
+    /// assert!(!TaskTracker::ptr_eq(&one, &two));
+    /// ```
+    #[must_use]
+    pub fn ptr_eq(left: &TaskTracker, right: &TaskTracker) -> bool {
+        Arc::ptr_eq(&left.tracker, &right.tracker)
+    }
+}
+
+impl Default for TaskTracker {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for TaskTracker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskTracker")
+            .field("len", &self.len())
+            .field("is_closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}
+
+impl TaskTrackerToken {
+    /// Returns the [`TaskTracker`] that this token is associated with.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::task::TaskTracker;
+    ///
+    /// let tracker = TaskTracker::new();
+    /// assert!(TaskTracker::ptr_eq(tracker.token().task_tracker(), &tracker));
+    /// ```
+    #[must_use]
+    pub fn task_tracker(&self) -> &TaskTracker {
+        &self.task_tracker
+    }
+}
+
+impl Clone for TaskTrackerToken {
+    /// One more token of the same tracker.
+    fn clone(&self) -> Self {
+        self.task_tracker.token()
+    }
+}
+
+impl Drop for TaskTrackerToken {
+    #[inline]
+    fn drop(&mut self) {
+        self.task_tracker.tracker.leave();
+    }
+}
+
+impl fmt::Debug for TaskTrackerToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskTrackerToken").finish_non_exhaustive()
+    }
+}
+
+impl<F: Future> Future for TrackedFuture<F> {
+    type Output = F::Output;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        self.project().future.poll(cx)
+    }
+}
+
+impl<F: fmt::Debug> fmt::Debug for TrackedFuture<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TrackedFuture")
+            .field("future", &self.future)
+            .field("task_tracker", self.token.task_tracker())
+            .finish()
+    }
+}
+
+impl Future for TaskTrackerWaitFuture<'_> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        this.tracker.poll_wait(&mut this.wait, cx)
+    }
+}
+
+impl Drop for TaskTrackerWaitFuture<'_> {
+    fn drop(&mut self) {
+        self.tracker.end_wait(&mut self.wait);
+    }
+}
+
+impl fmt::Debug for TaskTrackerWaitFuture<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskTrackerWaitFuture").finish_non_exhaustive()
+    }
+}
