@@ -29,6 +29,7 @@ mod builder;
 pub mod coop;
 mod local_key;
 mod local;
+mod scope;
 mod spawn;
 mod admission;
 mod bounded;
@@ -49,6 +50,7 @@ pub use self::{
     join_set::JoinSet,
     local::{LocalEnterGuard, LocalSet, spawn_local},
     local_key::{AccessError, LocalKey},
+    scope::{Scope, ScopeFuture, scope},
     spawn::{id, spawn, try_id},
     tracker::{TaskTracker, TaskTrackerToken, TaskTrackerWaitFuture, TrackedFuture},
     yield_now::yield_now,

@@ -39,6 +39,7 @@ mod blocking_end;
 mod in_place;
 mod join_set;
 mod tracking;
+mod scopes;
 
 // The runtime.
 mod building;
