@@ -12,7 +12,7 @@ use std::{
 };
 
 use blitz_io::{
-    runtime::Builder,
+    runtime::{Builder, Runtime},
     task::{self, JoinSet},
 };
 
@@ -296,6 +296,47 @@ fn the_waker_of_the_last_poll_is_woken() {
     gate.open();
     watch::until(|| bells[1].0.load(Relaxed) == 1);
     assert_eq!(bells[0].0.load(Relaxed), 0);
+}
+
+/// A waker whose end runs what is left to run.
+struct RunsOnDrop(Runtime);
+
+impl Wake for RunsOnDrop {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for RunsOnDrop {
+    fn drop(&mut self) {
+        self.0.block_on(task::yield_now());
+    }
+}
+
+#[test]
+fn a_waker_that_is_replaced_may_run_the_task_that_is_waited_for() {
+    let _watch = watch::begin();
+    let (rt, mut set) = (one_thread(), JoinSet::new());
+    set.spawn_on(async { 42 }, rt.handle());
+    let waker = Waker::from(Arc::new(RunsOnDrop(rt)));
+    assert!(set.poll_join_next(&mut Context::from_waker(&waker)).is_pending());
+    drop(waker);
+    let bell = Arc::new(Bell::default());
+    let waker = Waker::from(bell.clone());
+    assert!(set.poll_join_next(&mut Context::from_waker(&waker)).is_pending());
+    assert_eq!(bell.0.load(Relaxed), 1, "it ended during the poll, and woke the new waker");
+    assert_eq!(set.try_join_next().unwrap().unwrap(), 42);
+}
+
+#[test]
+fn a_waker_may_be_dropped_with_its_set_and_run_its_tasks() {
+    let _watch = watch::begin();
+    let (rt, mut set, tally) = (one_thread(), JoinSet::new(), Tally::new());
+    let token = tally.token();
+    set.spawn_on(async move { token }, rt.handle());
+    let waker = Waker::from(Arc::new(RunsOnDrop(rt)));
+    assert!(set.poll_join_next(&mut Context::from_waker(&waker)).is_pending());
+    drop(waker);
+    drop(set);
+    tally.assert_all_dropped(1);
 }
 
 #[test]

@@ -517,9 +517,11 @@ impl<T> Set<T> {
         }
         // SAFETY: rule 4: O2 made the slot ours.
         let old = shared.waker.with_mut(|slot| unsafe { (*slot).take() });
-        let new = match old {
-            Some(old) if old.will_wake(waker) => old,
-            _ => waker.clone(),
+        // What is replaced is dropped when this returns, after O4: its drop is a user's code,
+        // and may run the very task that is waited for.
+        let (new, _replaced) = match old {
+            Some(old) if old.will_wake(waker) => (old, None),
+            old => (waker.clone(), old),
         };
         // O3.
         // SAFETY: as above.
