@@ -1,0 +1,64 @@
+//! A member of a set costs no allocation besides its cell, and cells are recycled.
+//!
+//! A binary of its own: it counts what the global allocator is asked for.
+#![cfg(all(feature = "rt", not(blitz_loom)))]
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+};
+
+use blitz_io::{runtime::Builder, task::JoinSet};
+
+struct Counting;
+
+thread_local! {
+    static COUNT: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: all is passed on to the system's allocator; the count needs no memory.
+unsafe impl GlobalAlloc for Counting {
+    /// # Safety
+    /// As the trait says.
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's.
+        unsafe { System.alloc(layout) }
+    }
+
+    /// # Safety
+    /// As the trait says.
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+#[test]
+fn a_thousand_members_in_recycled_cells_allocate_for_the_set_alone() {
+    let rt = Builder::new_current_thread().build().expect("a runtime");
+    rt.block_on(rt.spawn(async {
+        for round in 0..3 {
+            let before = COUNT.with(Cell::get);
+            let mut set = JoinSet::new();
+            for n in 0..1000u64 {
+                set.spawn(async move { n });
+            }
+            let mut sum = 0;
+            while let Some(output) = set.join_next().await {
+                sum += output.unwrap();
+            }
+            drop(set);
+            let allocations = COUNT.with(Cell::get) - before;
+            assert_eq!(sum, 499_500);
+            match round {
+                0 => assert!(allocations < 1100, "{allocations} for a thousand new members"),
+                _ => assert!(allocations <= 1, "{allocations} for recycled ones"),
+            }
+        }
+    }))
+    .expect("the counts are right");
+}
