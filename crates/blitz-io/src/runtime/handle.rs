@@ -253,9 +253,9 @@ impl Handle {
         let spawned_at = Location::caller();
         if is_large::<F>() {
             let func = Box::new(func);
-            return self.spawn_blocking_labelled(func, Label::with(spawned_at, Blocks));
+            return self.spawn_blocking_labelled(func, Label::with(spawned_at, Blocks(())));
         }
-        self.spawn_blocking_labelled(func, Label::with(spawned_at, Blocks))
+        self.spawn_blocking_labelled(func, Label::with(spawned_at, Blocks(())))
     }
 
     #[track_caller]

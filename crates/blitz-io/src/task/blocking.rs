@@ -72,7 +72,7 @@ where
 {
     // Dropping the closure, or naming a thread, may leave the runtime's context and end
     // the runtime, so nothing of it is borrowed where that can happen.
-    let label = Label::with(spawned_at, Blocks);
+    let label = Label::with(spawned_at, Blocks(()));
     let (job, label) = trace::trace(Job::new(f), label, trace::Kind::Blocking);
     match context::with_current(|inner| inner.blocking.spawn(&inner.pool, job, label)) {
         Ok(Ok(spawned)) => spawned.settle(),

@@ -2,9 +2,12 @@
 
 use std::{future::Future, io, panic::Location};
 
-use super::{JoinHandle, is_large};
+use super::{JoinHandle, LocalSet, is_large, local};
 use crate::{
-    engine::work::task::{cell::Label, extra::Named},
+    engine::work::task::{
+        cell::Label,
+        extra::{Blocks, Named},
+    },
     runtime::{Handle, context},
 };
 
@@ -111,6 +114,155 @@ impl<'a> Builder<'a> {
             return Ok(self.spawn_sized(Box::pin(future), handle, spawned_at));
         }
         Ok(self.spawn_sized(future, handle, spawned_at))
+    }
+
+    /// Spawns a `!Send` task with this builder's settings on the current [`LocalSet`] or
+    /// [`LocalRuntime`](crate::runtime::LocalRuntime).
+    ///
+    /// # Errors
+    ///
+    /// As [`spawn`](Self::spawn).
+    ///
+    /// # Panics
+    ///
+    /// Outside of both, as [`task::spawn_local`](super::spawn_local).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::task::{self, LocalSet};
+    ///
+    /// # blitz_io::run(LocalSet::new().run_until(async {
+    /// let task = task::Builder::new().name("stays").spawn_local(async { 1 + 1 })?;
+    /// assert_eq!(task.await.unwrap(), 2);
+    /// # Ok::<(), std::io::Error>(())
+    /// # })).unwrap();
+    /// ```
+    #[track_caller]
+    pub fn spawn_local<F>(self, future: F) -> io::Result<JoinHandle<F::Output>>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        let spawned_at = Location::caller();
+        if is_large::<F>() {
+            return Ok(self.spawn_local_sized(Box::pin(future), spawned_at));
+        }
+        Ok(self.spawn_local_sized(future, spawned_at))
+    }
+
+    /// Spawns a `!Send` task with this builder's settings on the given [`LocalSet`].
+    ///
+    /// # Errors
+    ///
+    /// As [`spawn`](Self::spawn).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::task::{self, LocalSet};
+    ///
+    /// # blitz_io::run(async {
+    /// let local = LocalSet::new();
+    /// let task = task::Builder::new().name("stays").spawn_local_on(async { 1 + 1 }, &local)?;
+    /// assert_eq!(local.run_until(task).await.unwrap(), 2);
+    /// # Ok::<(), std::io::Error>(())
+    /// # }).unwrap();
+    /// ```
+    #[track_caller]
+    pub fn spawn_local_on<F>(
+        self,
+        future: F,
+        local_set: &LocalSet,
+    ) -> io::Result<JoinHandle<F::Output>>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        let at = Location::caller();
+        Ok(match self.name {
+            None => local_set.spawn_labelled(future, Label::at(at)),
+            Some(name) => local_set.spawn_labelled(future, Label::with(at, Named::new((), name))),
+        })
+    }
+
+    /// Runs the function on the current runtime's threads for blocking work, with this
+    /// builder's settings.
+    ///
+    /// # Errors
+    ///
+    /// As [`spawn`](Self::spawn).
+    ///
+    /// # Panics
+    ///
+    /// As [`task::spawn_blocking`](super::spawn_blocking).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # blitz_io::run(async {
+    /// let task = blitz_io::task::Builder::new().name("reads").spawn_blocking(|| 1 + 1)?;
+    /// assert_eq!(task.await.unwrap(), 2);
+    /// # Ok::<(), std::io::Error>(())
+    /// # }).unwrap();
+    /// ```
+    #[track_caller]
+    pub fn spawn_blocking<F, R>(self, function: F) -> io::Result<JoinHandle<R>>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        self.spawn_blocking_on(function, &Handle::current())
+    }
+
+    /// Runs the function on the threads for blocking work of the runtime of `handle`,
+    /// with this builder's settings.
+    ///
+    /// # Errors
+    ///
+    /// As [`spawn`](Self::spawn).
+    ///
+    /// # Panics
+    ///
+    /// As [`task::spawn_blocking`](super::spawn_blocking).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Runtime::new()?;
+    /// let task = blitz_io::task::Builder::new().spawn_blocking_on(|| 1 + 1, rt.handle())?;
+    /// assert_eq!(rt.block_on(task).unwrap(), 2);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn spawn_blocking_on<F, R>(self, function: F, handle: &Handle) -> io::Result<JoinHandle<R>>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        let at = Location::caller();
+        Ok(match self.name {
+            None => handle.spawn_blocking_labelled(function, Label::with(at, Blocks(()))),
+            Some(name) => {
+                let extra = Named::new(Blocks(()), name);
+                handle.spawn_blocking_labelled(function, Label::with(at, extra))
+            }
+        })
+    }
+
+    #[track_caller]
+    fn spawn_local_sized<F>(
+        self,
+        future: F,
+        at: &'static Location<'static>,
+    ) -> JoinHandle<F::Output>
+    where
+        F: Future + 'static,
+    {
+        match self.name {
+            None => local::spawn_labelled(future, Label::at(at)),
+            Some(name) => local::spawn_labelled(future, Label::with(at, Named::new((), name))),
+        }
     }
 
     #[track_caller]

@@ -7,14 +7,18 @@ use std::{
     future::{Future, poll_fn},
     io,
     panic::{Location, resume_unwind},
+    pin::Pin,
     task::{Context, Poll},
 };
 
-use super::{AbortHandle, Id, JoinError, JoinHandle, is_large, spawn_labelled};
+use super::{
+    AbortHandle, Id, JoinError, JoinHandle, LocalSet, is_large,
+    local::spawn_labelled as spawn_local_labelled, spawn_labelled,
+};
 use crate::{
     engine::work::task::{
         cell::Label,
-        extra::{Extra, Named},
+        extra::{Blocks, Extra, Named},
         set::{Ended, Set},
     },
     runtime::Handle,
@@ -405,12 +409,120 @@ impl<T: 'static> JoinSet<T> {
         self.set.poll_next(cx).map(|ended| ended.map(with_id))
     }
 
+    /// Spawns the provided task on the current [`LocalSet`] or
+    /// [`LocalRuntime`](crate::runtime::LocalRuntime) and stores it in this `JoinSet`.
+    ///
+    /// # Panics
+    ///
+    /// Outside of both, as [`task::spawn_local`](super::spawn_local).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::rc::Rc;
+    /// use blitz_io::task::{JoinSet, LocalSet};
+    ///
+    /// # blitz_io::run(async {
+    /// LocalSet::new()
+    ///     .run_until(async {
+    ///         let mut set = JoinSet::new();
+    ///         let stays = Rc::new(5);
+    ///         set.spawn_local(async move { *stays });
+    ///         assert_eq!(set.join_next().await.unwrap().unwrap(), 5);
+    ///     })
+    ///     .await;
+    /// # });
+    /// ```
+    #[track_caller]
+    pub fn spawn_local<F>(&mut self, task: F) -> AbortHandle
+    where
+        F: Future<Output = T>,
+        F: 'static,
+    {
+        self.spawn_by(HereLocal, None, task)
+    }
+
+    /// Spawns the provided task on the given [`LocalSet`] and stores it in this
+    /// `JoinSet`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::task::{JoinSet, LocalSet};
+    ///
+    /// # blitz_io::run(async {
+    /// let (local, mut set) = (LocalSet::new(), JoinSet::new());
+    /// set.spawn_local_on(async { 5 }, &local);
+    /// assert_eq!(local.run_until(set.join_next()).await.unwrap().unwrap(), 5);
+    /// # });
+    /// ```
+    #[track_caller]
+    pub fn spawn_local_on<F>(&mut self, task: F, local_set: &LocalSet) -> AbortHandle
+    where
+        F: Future<Output = T>,
+        F: 'static,
+    {
+        self.spawn_by(OnLocal(local_set), None, task)
+    }
+
+    /// Spawns the blocking code on the current runtime's threads for blocking work and
+    /// stores it in this `JoinSet`.
+    ///
+    /// # Panics
+    ///
+    /// As [`task::spawn_blocking`](super::spawn_blocking).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # blitz_io::run(async {
+    /// let mut set = blitz_io::task::JoinSet::new();
+    /// set.spawn_blocking(|| 5);
+    /// assert_eq!(set.join_next().await.unwrap().unwrap(), 5);
+    /// # });
+    /// ```
+    #[track_caller]
+    pub fn spawn_blocking<F>(&mut self, f: F) -> AbortHandle
+    where
+        F: FnOnce() -> T,
+        F: Send + 'static,
+        T: Send,
+    {
+        self.spawn_blocking_by(&Handle::current(), None, f)
+    }
+
+    /// Spawns the blocking code on the threads for blocking work of the runtime of
+    /// `handle` and stores it in this `JoinSet`.
+    ///
+    /// # Panics
+    ///
+    /// As [`task::spawn_blocking`](super::spawn_blocking).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Runtime::new()?;
+    /// let mut set = blitz_io::task::JoinSet::new();
+    /// set.spawn_blocking_on(|| 5, rt.handle());
+    /// assert_eq!(rt.block_on(set.join_all()), [5]);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn spawn_blocking_on<F>(&mut self, f: F, handle: &Handle) -> AbortHandle
+    where
+        F: FnOnce() -> T,
+        F: Send + 'static,
+        T: Send,
+    {
+        self.spawn_blocking_by(handle, None, f)
+    }
+
     #[track_caller]
     #[inline]
-    fn spawn_by<F>(&mut self, place: impl Place, name: Option<&str>, task: F) -> AbortHandle
+    fn spawn_by<F, P>(&mut self, place: P, name: Option<&str>, task: F) -> AbortHandle
     where
-        F: Future<Output = T> + Send + 'static,
-        T: Send,
+        F: Future<Output = T>,
+        P: Place<F> + Place<Pin<Box<F>>>,
     {
         let at = Location::caller();
         if is_large::<F>() {
@@ -421,17 +533,13 @@ impl<T: 'static> JoinSet<T> {
 
     #[track_caller]
     #[inline]
-    fn spawn_sized<F>(
+    fn spawn_sized<F: Future<Output = T>>(
         &mut self,
-        place: impl Place,
+        place: impl Place<F>,
         name: Option<&str>,
         task: F,
         spawned_at: &'static Location<'static>,
-    ) -> AbortHandle
-    where
-        F: Future<Output = T> + Send + 'static,
-        T: Send,
-    {
+    ) -> AbortHandle {
         let node = self.set.node();
         let task = match name {
             None => place.spawn(task, Label::with(spawned_at, node)),
@@ -442,43 +550,101 @@ impl<T: 'static> JoinSet<T> {
     }
 }
 
-/// Where a task of a set is to run.
-trait Place {
-    fn spawn<F, X>(self, task: F, label: Label<X>) -> JoinHandle<F::Output>
+/// A closure that becomes blocking work of a set.
+impl<T: Send + 'static> JoinSet<T> {
+    #[track_caller]
+    fn spawn_blocking_by<F>(&mut self, handle: &Handle, name: Option<&str>, f: F) -> AbortHandle
     where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-        X: Extra;
+        F: FnOnce() -> T + Send + 'static,
+    {
+        let at = Location::caller();
+        if is_large::<F>() {
+            let f = Box::new(f);
+            return self.spawn_blocking_sized(handle, name, f, at);
+        }
+        self.spawn_blocking_sized(handle, name, f, at)
+    }
+
+    #[track_caller]
+    fn spawn_blocking_sized<F>(
+        &mut self,
+        handle: &Handle,
+        name: Option<&str>,
+        f: F,
+        spawned_at: &'static Location<'static>,
+    ) -> AbortHandle
+    where
+        F: FnOnce() -> T + Send + 'static,
+    {
+        let node = Blocks(self.set.node());
+        let task = match name {
+            None => handle.spawn_blocking_labelled(f, Label::with(spawned_at, node)),
+            Some(name) => {
+                let label = Label::with(spawned_at, Named::new(node, name));
+                handle.spawn_blocking_labelled(f, label)
+            }
+        };
+        // SAFETY: 1. it was made of this set's node just now.
+        unsafe { self.set.adopt(task) }
+    }
+}
+
+/// Where a task of a set is to run; it is made with the label that it is given.
+trait Place<F: Future> {
+    fn spawn<X: Extra>(self, task: F, label: Label<X>) -> JoinHandle<F::Output>;
 }
 
 /// On the runtime of this thread.
 struct Here;
 
-impl Place for Here {
+impl<F> Place<F> for Here
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
     #[track_caller]
     #[inline]
-    fn spawn<F, X>(self, task: F, label: Label<X>) -> JoinHandle<F::Output>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-        X: Extra,
-    {
+    fn spawn<X: Extra>(self, task: F, label: Label<X>) -> JoinHandle<F::Output> {
         spawn_labelled(task, label)
+    }
+}
+
+/// On the `LocalSet` or `LocalRuntime` of this thread.
+struct HereLocal;
+
+impl<F> Place<F> for HereLocal
+where
+    F: Future + 'static,
+{
+    #[track_caller]
+    fn spawn<X: Extra>(self, task: F, label: Label<X>) -> JoinHandle<F::Output> {
+        spawn_local_labelled(task, label)
+    }
+}
+
+/// On that set.
+struct OnLocal<'a>(&'a LocalSet);
+
+impl<F> Place<F> for OnLocal<'_>
+where
+    F: Future + 'static,
+{
+    fn spawn<X: Extra>(self, task: F, label: Label<X>) -> JoinHandle<F::Output> {
+        self.0.spawn_labelled(task, label)
     }
 }
 
 /// On another.
 struct On<'a>(&'a Handle);
 
-impl Place for On<'_> {
+impl<F> Place<F> for On<'_>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
     #[track_caller]
     #[inline]
-    fn spawn<F, X>(self, task: F, label: Label<X>) -> JoinHandle<F::Output>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-        X: Extra,
-    {
+    fn spawn<X: Extra>(self, task: F, label: Label<X>) -> JoinHandle<F::Output> {
         self.0.spawn_labelled(task, label)
     }
 }
@@ -599,6 +765,124 @@ impl<'a, T: 'static> Builder<'a, T> {
         T: Send,
     {
         Ok(self.joinset.spawn_by(On(handle), self.builder.name, future))
+    }
+
+    /// Spawns the task on the current [`LocalSet`] or
+    /// [`LocalRuntime`](crate::runtime::LocalRuntime) and stores it in the set.
+    ///
+    /// # Errors
+    ///
+    /// As [`spawn`](Self::spawn).
+    ///
+    /// # Panics
+    ///
+    /// As [`JoinSet::spawn_local`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::task::{JoinSet, LocalSet};
+    ///
+    /// # blitz_io::run(LocalSet::new().run_until(async {
+    /// let mut set = JoinSet::new();
+    /// set.build_task().name("stays").spawn_local(async { 5 })?;
+    /// assert_eq!(set.join_all().await, [5]);
+    /// # Ok::<(), std::io::Error>(())
+    /// # })).unwrap();
+    /// ```
+    #[track_caller]
+    pub fn spawn_local<F>(self, future: F) -> io::Result<AbortHandle>
+    where
+        F: Future<Output = T>,
+        F: 'static,
+    {
+        Ok(self.joinset.spawn_by(HereLocal, self.builder.name, future))
+    }
+
+    /// Spawns the task on the given [`LocalSet`] and stores it in the set.
+    ///
+    /// # Errors
+    ///
+    /// As [`spawn`](Self::spawn).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::task::{JoinSet, LocalSet};
+    ///
+    /// # blitz_io::run(async {
+    /// let (local, mut set) = (LocalSet::new(), JoinSet::new());
+    /// set.build_task().name("stays").spawn_local_on(async { 5 }, &local)?;
+    /// assert_eq!(local.run_until(set.join_next()).await.unwrap().unwrap(), 5);
+    /// # Ok::<(), std::io::Error>(())
+    /// # }).unwrap();
+    /// ```
+    #[track_caller]
+    pub fn spawn_local_on<F>(self, future: F, local_set: &LocalSet) -> io::Result<AbortHandle>
+    where
+        F: Future<Output = T>,
+        F: 'static,
+    {
+        Ok(self.joinset.spawn_by(OnLocal(local_set), self.builder.name, future))
+    }
+
+    /// Spawns the blocking code on the current runtime and stores it in the set.
+    ///
+    /// # Errors
+    ///
+    /// As [`spawn`](Self::spawn).
+    ///
+    /// # Panics
+    ///
+    /// As [`task::spawn_blocking`](super::spawn_blocking).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # blitz_io::run(async {
+    /// let mut set = blitz_io::task::JoinSet::new();
+    /// set.build_task().name("reads").spawn_blocking(|| 5)?;
+    /// assert_eq!(set.join_all().await, [5]);
+    /// # Ok::<(), std::io::Error>(())
+    /// # }).unwrap();
+    /// ```
+    #[track_caller]
+    pub fn spawn_blocking<F>(self, f: F) -> io::Result<AbortHandle>
+    where
+        F: FnOnce() -> T,
+        F: Send + 'static,
+        T: Send,
+    {
+        Ok(self.joinset.spawn_blocking_by(&Handle::current(), self.builder.name, f))
+    }
+
+    /// Spawns the blocking code on the runtime of `handle` and stores it in the set.
+    ///
+    /// # Errors
+    ///
+    /// As [`spawn`](Self::spawn).
+    ///
+    /// # Panics
+    ///
+    /// As [`task::spawn_blocking`](super::spawn_blocking).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Runtime::new()?;
+    /// let mut set = blitz_io::task::JoinSet::new();
+    /// set.build_task().name("reads").spawn_blocking_on(|| 5, rt.handle())?;
+    /// assert_eq!(rt.block_on(set.join_all()), [5]);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn spawn_blocking_on<F>(self, f: F, handle: &Handle) -> io::Result<AbortHandle>
+    where
+        F: FnOnce() -> T,
+        F: Send + 'static,
+        T: Send,
+    {
+        Ok(self.joinset.spawn_blocking_by(handle, self.builder.name, f))
     }
 }
 

@@ -8,6 +8,8 @@
 //!
 //! Nothing bounds [`spawn`]. [`spawn_reporting`] tells when the runtime does not keep
 //! up, and [`spawn_bounded`] waits until there is a place.
+//! For many tasks: a [`JoinSet`] gives their outputs as they come, a [`TaskTracker`]
+//! only waits for their end, and a [`scope`] ends after all that was started in it.
 //!
 //! # Examples
 //!

@@ -257,6 +257,117 @@ impl TaskTracker {
         handle.spawn(self.track_future(task))
     }
 
+    /// Spawns a task on the current [`LocalSet`](super::LocalSet) or `LocalRuntime` and
+    /// tracks it.
+    ///
+    /// # Panics
+    ///
+    /// Outside of both, as [`task::spawn_local`](super::spawn_local).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::task::{LocalSet, TaskTracker};
+    ///
+    /// # blitz_io::run(LocalSet::new().run_until(async {
+    /// let tracker = TaskTracker::new();
+    /// tracker.spawn_local(async {});
+    /// tracker.close();
+    /// tracker.wait().await;
+    /// # }));
+    /// ```
+    #[track_caller]
+    pub fn spawn_local<F>(&self, task: F) -> JoinHandle<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        super::spawn_local(self.track_future(task))
+    }
+
+    /// Spawns a task on the given [`LocalSet`](super::LocalSet) and tracks it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::task::{LocalSet, TaskTracker};
+    ///
+    /// # blitz_io::run(async {
+    /// let (local, tracker) = (LocalSet::new(), TaskTracker::new());
+    /// tracker.spawn_local_on(async {}, &local);
+    /// tracker.close();
+    /// local.run_until(tracker.wait()).await;
+    /// # });
+    /// ```
+    #[track_caller]
+    pub fn spawn_local_on<F>(&self, task: F, local_set: &super::LocalSet) -> JoinHandle<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        local_set.spawn_local(self.track_future(task))
+    }
+
+    /// Spawns the provided function on the current runtime's threads for blocking work
+    /// and tracks it.
+    ///
+    /// # Panics
+    ///
+    /// As [`task::spawn_blocking`](super::spawn_blocking).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # blitz_io::run(async {
+    /// let tracker = blitz_io::task::TaskTracker::new();
+    /// tracker.spawn_blocking(|| ());
+    /// tracker.close();
+    /// tracker.wait().await;
+    /// # });
+    /// ```
+    #[track_caller]
+    pub fn spawn_blocking<F, T>(&self, task: F) -> JoinHandle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let token = self.token();
+        super::spawn_blocking(move || {
+            let _token = token;
+            task()
+        })
+    }
+
+    /// Spawns the provided function on the threads for blocking work of the runtime of
+    /// `handle` and tracks it.
+    ///
+    /// # Panics
+    ///
+    /// As [`task::spawn_blocking`](super::spawn_blocking).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Runtime::new()?;
+    /// let tracker = blitz_io::task::TaskTracker::new();
+    /// tracker.spawn_blocking_on(|| (), rt.handle());
+    /// tracker.close();
+    /// rt.block_on(tracker.wait());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn spawn_blocking_on<F, T>(&self, task: F, handle: &Handle) -> JoinHandle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let token = self.token();
+        handle.spawn_blocking(move || {
+            let _token = token;
+            task()
+        })
+    }
+
     /// Tracks the provided future, until it is dropped; completing is not enough.
     ///
     /// # Examples

@@ -105,6 +105,37 @@ fn a_dump_says_what_a_task_waits_for() {
 }
 
 #[test]
+fn a_dump_names_blocking_work_and_what_sets_wait_for() {
+    let _watch = watch::begin();
+    let rt = workers(1);
+    let gate = Gate::new();
+    let blocks = {
+        let gate = gate.clone();
+        task::Builder::new().name("reader").spawn_blocking_on(move || gate.block(), rt.handle())
+    };
+    let blocks = blocks.unwrap();
+    let waits = {
+        let gate = gate.clone();
+        rt.spawn(async move {
+            let mut set = task::JoinSet::new();
+            set.build_task().name("member").spawn(gate.opened()).unwrap();
+            set.join_next().await.unwrap().unwrap();
+        })
+    };
+    watch::until(|| {
+        let dump = rt.handle().dump_now();
+        let find = |id| dump.tasks().iter().find(|task| task.id() == id).expect("it lives");
+        find(blocks.id()).state() == State::Running
+            && find(blocks.id()).name() == Some("reader")
+            && find(waits.id()).trace().waits_for().is_some_and(|what| what.contains("set"))
+            && dump.tasks().iter().any(|task| task.name() == Some("member"))
+    });
+    gate.open();
+    rt.block_on(waits).unwrap();
+    rt.block_on(blocks).unwrap();
+}
+
+#[test]
 fn time_in_a_state_goes_on() {
     let _watch = watch::begin();
     let rt = workers(1);

@@ -2,7 +2,6 @@
 
 use std::{
     future::{Future, pending, poll_fn},
-    panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
     sync::{
         Arc, Mutex,
@@ -428,8 +427,10 @@ fn a_task_of_a_set_has_its_name_and_its_place() {
 #[test]
 fn spawning_without_a_runtime_panics_and_leaves_the_set_as_it_was() {
     let mut set = JoinSet::new();
-    let caught = catch_unwind(AssertUnwindSafe(|| drop(set.spawn(async {}))));
-    assert!(caught.is_err() && set.is_empty());
+    let line = line!() + 1;
+    let panic = caught::panic_of(|| drop(set.spawn(async {})));
+    panic.says(&["no runtime on this thread"]).at(file!(), line);
+    assert!(set.is_empty());
     let rt = one_thread();
     set.spawn_on(async {}, rt.handle());
     assert_eq!(rt.block_on(set.join_all()).len(), 1);

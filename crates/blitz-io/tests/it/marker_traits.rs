@@ -14,7 +14,10 @@ use blitz_io::{
     runtime::{
         self, Builder, EnterGuard, Handle, Runtime, RuntimeFlavor, RuntimeMetrics, TryCurrentError,
     },
-    task::{AbortHandle, Id, JoinError, JoinHandle, JoinSet, Shield},
+    task::{
+        AbortHandle, Id, JoinError, JoinHandle, JoinSet, Scope, ScopeFuture, Shield, TaskTracker,
+        TaskTrackerToken, TaskTrackerWaitFuture, TrackedFuture,
+    },
 };
 
 /// Whether a type has a trait, as a constant. An inherent constant is found before
@@ -92,6 +95,19 @@ fn a_set_has_tokios_marker_traits() {
     assert_eq!(traits_of!(JoinSet<Cell<u8>>), [YES, YES, YES, NO, NO]);
     assert_eq!(traits_of!(JoinSet<Rc<u8>>), [NO, NO, YES, NO, NO]);
     assert_eq!(traits_of!(JoinSet<std::marker::PhantomPinned>)[..3], [YES, YES, YES]);
+}
+
+#[test]
+fn what_waits_for_many_tasks_can_be_sent_and_shared() {
+    assert_eq!(traits_of!(Scope)[..3], [YES; 3]);
+    assert_eq!(traits_of!(ScopeFuture<Ready<u8>>)[..3], [YES; 3]);
+    assert_eq!(traits_of!(ScopeFuture<Ready<Rc<u8>>>)[..2], [NO, NO]);
+    assert_eq!(traits_of!(TaskTracker)[..3], [YES; 3]);
+    assert_eq!(traits_of!(TaskTrackerToken)[..3], [YES; 3]);
+    assert_eq!(traits_of!(TaskTrackerWaitFuture<'static>)[..2], [YES; 2]);
+    assert_eq!(traits_of!(TrackedFuture<Ready<Rc<u8>>>)[..2], [NO, NO]);
+    assert!(has!(Scope: Clone) && has!(TaskTracker: Clone) && has!(TaskTrackerToken: Clone));
+    assert!(!has!(JoinSet<u8>: Clone));
 }
 
 #[test]

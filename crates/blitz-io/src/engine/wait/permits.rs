@@ -73,7 +73,10 @@ use crate::engine::{
         Ordering::{AcqRel, Acquire, Relaxed, Release},
         lock, weakened,
     },
-    work::task::budget,
+    work::{
+        current,
+        task::{budget, moment::Wait},
+    },
 };
 
 const CLOSED: usize = 1;
@@ -497,6 +500,8 @@ impl Future for Wish<'_> {
         };
         if polled.is_ready() {
             unit.spend();
+        } else {
+            current::waits_for(Wait::Permit);
         }
         polled
     }

@@ -30,11 +30,21 @@ pub(crate) trait Extra: Send + Sync + 'static {
 
 impl Extra for () {}
 
-/// The mark of blocking work.
-pub(crate) struct Blocks;
+/// The mark of blocking work, which may carry something else.
+#[repr(C)]
+pub(crate) struct Blocks<X = ()>(pub(crate) X);
 
-impl Extra for Blocks {
+impl<X: Extra> Extra for Blocks<X> {
     const IS_BLOCKING: bool = true;
+
+    #[inline(always)]
+    fn born_waker(task: NonNull<Header>) -> Option<Waker> {
+        X::born_waker(task)
+    }
+
+    fn name(&self) -> Option<&Arc<str>> {
+        self.0.name()
+    }
 }
 
 /// A name, in front of which may be something else.

@@ -87,6 +87,7 @@ use super::{
     error::JoinError,
     extra::{Extra, Named},
     handle::{AbortHandle, JoinHandle, TaskRef},
+    moment,
     state::Detached,
 };
 use crate::engine::{
@@ -99,6 +100,7 @@ use crate::engine::{
         Link,
         list::{Links, List, Listed},
     },
+    work::current,
 };
 
 /// What a task of a set carries.
@@ -407,7 +409,10 @@ impl<T> Set<T> {
                 return Poll::Ready(Some(ended));
             }
             match self.wait(cx.waker()) {
-                Wait::Waiting => return Poll::Pending,
+                Wait::Waiting => {
+                    current::waits_for(moment::Wait::Set);
+                    return Poll::Pending;
+                }
                 Wait::Look => {}
                 Wait::Again => {
                     cx.waker().wake_by_ref();
