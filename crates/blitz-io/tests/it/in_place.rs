@@ -299,3 +299,25 @@ fn a_runtime_may_be_dropped_inside_of_it() {
     });
     assert_eq!(outer.block_on(task).unwrap(), 5);
 }
+
+#[test]
+fn a_task_may_drop_its_own_runtime_inside_of_it() {
+    let _watch = watch::begin();
+    for round in 0..20 {
+        let rt = workers(1 + round % 2);
+        let (handle, tally) = (rt.handle().clone(), Tally::new());
+        let token = tally.token();
+        let task = handle.spawn(async move {
+            // On the worker's first thread, and on one that stands in for it.
+            if round % 4 < 2 {
+                block_in_place(|| blitz_io::spawn(async {}).blocking_join().unwrap());
+                task::yield_now().await;
+            }
+            block_in_place(|| drop(rt));
+            token.keep();
+        });
+        // The end of the runtime does not wait for the poll that ends it.
+        task.blocking_join().unwrap();
+        tally.assert_all_dropped(1);
+    }
+}

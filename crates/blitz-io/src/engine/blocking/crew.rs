@@ -280,10 +280,12 @@ impl<E, R> Crew<E, R> {
                 return Rested::Called;
             }
             if self.is_stopping() && !weakened!("crew_sees_stop") {
-                if self.leave_for_good(bed) {
+                // Without anybody idle a claim looks for our mark: leave it there.
+                if self.counts().idle > 0 && self.leave_for_good(bed) {
                     return Rested::Gone;
                 }
-                // Whoever is early counts itself now; then there is one for us.
+                // We are called now; or one who is early counts itself, and then there
+                // is one for us.
                 thread::yield_now();
                 continue;
             }

@@ -230,7 +230,9 @@ impl Blocking {
 
     /// The life of a thread that was started here.
     fn live(self: &Arc<Self>, key: Key, errand: Option<Arc<Handoff>>) {
+        self.roster.arrive();
         self.work(errand);
+        self.roster.depart();
         if let Some(over) = self.roster.retire(key) {
             over.join();
         }
@@ -371,10 +373,13 @@ impl Relief for Blocking {
     }
 
     fn employ(self: Arc<Self>) {
-        self.alive.add();
-        if self.crew.join() {
-            self.work(None);
+        if !self.crew.join() {
+            return;
         }
+        self.alive.add();
+        self.roster.arrive();
+        self.work(None);
+        self.roster.depart();
         self.alive.remove();
     }
 }

@@ -11,7 +11,10 @@
 use std::collections::BTreeMap;
 
 use crate::engine::{
-    prim::{Mutex, lock},
+    prim::{
+        Mutex, lock,
+        thread::{self, ThreadId},
+    },
     threads::Started,
 };
 
@@ -28,6 +31,9 @@ struct State {
     next: u64,
     /// Over, and not joined.
     over: Option<Started>,
+    /// The threads that serve, by what they said of themselves: a job may run before
+    /// the handle of its thread is here.
+    present: Vec<ThreadId>,
 }
 
 enum Member {
@@ -101,13 +107,20 @@ impl Roster {
         threads
     }
 
-    /// Whether the calling thread is one of them.
-    pub(crate) fn is_member(&self) -> bool {
-        let state = lock(&self.state);
-        state
-            .members
-            .values()
-            .any(|member| matches!(member, Member::Here(thread) if thread.is_current()))
+    /// The calling thread serves from now on.
+    pub(crate) fn arrive(&self) {
+        lock(&self.state).present.push(thread::current().id());
+    }
+
+    /// It does no longer.
+    pub(crate) fn depart(&self) {
+        let this = thread::current().id();
+        lock(&self.state).present.retain(|present| *present != this);
+    }
+
+    /// Whether the calling thread serves.
+    pub(crate) fn is_present(&self) -> bool {
+        lock(&self.state).present.contains(&thread::current().id())
     }
 
     /// The lowest bed that is free, of `count`; `None` if none is.

@@ -42,7 +42,7 @@ impl Blocking {
     /// themselves.
     pub(crate) fn join(&self, deadline: Option<Instant>) -> bool {
         // A job may shut its own runtime down: it does not wait for itself.
-        let own = u32::from(self.roster.is_member());
+        let own = u32::from(self.roster.is_present());
         let begun = Instant::now();
         let mut reports = Reports::new();
         loop {
