@@ -557,5 +557,5 @@ fn sets_lose_and_double_nothing() {
 #[ignore = "long: cargo xtask stress"]
 fn sets_stress_exactly_once() {
     let _watch = watch::begin_for(std::time::Duration::from_secs(600));
-    exactly_once(300_000, 40);
+    exactly_once(20_000, 40);
 }
