@@ -12,8 +12,9 @@
 //!   ends, when it is dropped. No scope leaves this file, so none is forgotten.
 //!
 //! # Rejected
-//! Moving the value into the thread-local and back. It copies large values, needs a
-//! cell that counts borrows, and then a scope inside of `with` has to panic.
+//! Moving the value into the thread-local and back: it copies large values. With the
+//! pointer a scope inside of `with` would be sound, too; it panics all the same, since
+//! Tokio documents that it does.
 
 use std::{
     cell::Cell,
@@ -76,13 +77,17 @@ macro_rules! task_local {
 /// Points to the value of the innermost scope on a thread.
 #[doc(hidden)]
 #[derive(Debug)]
-pub struct Slot<T>(Cell<Option<NonNull<T>>>);
+pub struct Slot<T> {
+    value: Cell<Option<NonNull<T>>>,
+    /// How many calls of `with` are under way.
+    borrows: Cell<usize>,
+}
 
 impl<T> Slot<T> {
     #[doc(hidden)]
     #[allow(clippy::new_without_default, reason = "`task_local!` needs a constant")]
     pub const fn empty() -> Self {
-        Self(Cell::new(None))
+        Self { value: Cell::new(None), borrows: Cell::new(0) }
     }
 }
 
@@ -119,14 +124,14 @@ struct Scope<'a, T: 'static> {
 
 impl<'a, T> Scope<'a, T> {
     fn enter(key: &'static LocalKey<T>, value: Option<&'a T>) -> Self {
-        let outer = key.slot.with(|slot| slot.0.replace(value.map(NonNull::from)));
+        let outer = key.slot.with(|slot| slot.value.replace(value.map(NonNull::from)));
         Self { key, outer, value: PhantomData }
     }
 }
 
 impl<T> Drop for Scope<'_, T> {
     fn drop(&mut self) {
-        self.key.slot.with(|slot| slot.0.set(self.outer));
+        self.key.slot.with(|slot| slot.value.set(self.outer));
     }
 }
 
@@ -163,6 +168,10 @@ impl<T: 'static> LocalKey<T> {
 
     /// Gives the key a value for the time of a call.
     ///
+    /// # Panics
+    ///
+    /// Inside of [`with`](Self::with) of the same key.
+    ///
     /// # Examples
     ///
     /// ```
@@ -173,10 +182,12 @@ impl<T: 'static> LocalKey<T> {
     /// assert_eq!(NUMBER.sync_scope(7, || NUMBER.get()), 7);
     /// assert!(NUMBER.try_get().is_err());
     /// ```
+    #[track_caller]
     pub fn sync_scope<F, R>(&'static self, value: T, f: F) -> R
     where
         F: FnOnce() -> R,
     {
+        self.assert_not_borrowed();
         let _scope = Scope::enter(self, Some(&value));
         f()
     }
@@ -232,10 +243,38 @@ impl<T: 'static> LocalKey<T> {
     where
         F: FnOnce(&T) -> R,
     {
-        let value = self.slot.with(|slot| slot.0.get()).ok_or(AccessError { private: () })?;
+        let value = self.slot.with(|slot| slot.value.get()).ok_or(AccessError { private: () })?;
+        let _borrow = Borrow::new(self);
         // SAFETY: pointed to is borrowed, by a scope whose frame is below this one on
         // the stack of this thread, so the borrow lasts longer than this call.
         Ok(f(unsafe { value.as_ref() }))
+    }
+}
+
+impl<T> LocalKey<T> {
+    #[track_caller]
+    fn assert_not_borrowed(&'static self) {
+        assert!(
+            self.slot.with(|slot| slot.borrows.get()) == 0,
+            "cannot enter a task-local scope while the task-local storage is borrowed: enter it \
+             outside of the key's `with`"
+        );
+    }
+}
+
+/// A call of `with`.
+struct Borrow<T: 'static>(&'static LocalKey<T>);
+
+impl<T> Borrow<T> {
+    fn new(key: &'static LocalKey<T>) -> Self {
+        key.slot.with(|slot| slot.borrows.set(slot.borrows.get() + 1));
+        Self(key)
+    }
+}
+
+impl<T> Drop for Borrow<T> {
+    fn drop(&mut self) {
+        self.0.slot.with(|slot| slot.borrows.set(slot.borrows.get() - 1));
     }
 }
 
@@ -375,6 +414,7 @@ impl<T: 'static, F: Future> Future for TaskLocalFuture<T, F> {
         let Some(future) = this.future.as_mut().as_pin_mut() else {
             panic!("`TaskLocalFuture` polled after completion");
         };
+        this.key.assert_not_borrowed();
         let _scope = Scope::enter(this.key, this.value.as_ref());
         let output = ready!(future.poll(cx));
         this.future.set(None);
