@@ -14,7 +14,7 @@ use crate::{
             bound::{Bound, Seat},
             permits::{Closed, MAX, NotNow},
         },
-        work::task::cell::Label,
+        work::task::{cell::Label, extra::Blocks},
     },
     task::{JoinHandle, Pressure, Rejected, Rejection, is_large},
 };
@@ -26,6 +26,8 @@ pub(crate) struct Limits {
     pub(crate) threshold: Option<usize>,
     /// Bounded tasks that may live.
     pub(crate) bounded: Option<usize>,
+    /// Bounded blocking work that may wait for a thread.
+    pub(crate) blocking: Option<usize>,
 }
 
 /// A runtime's limits.
@@ -34,6 +36,8 @@ pub(crate) struct Admission {
     /// Entries in all queues from which on there is pressure.
     threshold: Option<usize>,
     bound: Bound,
+    /// Places in the queue of blocking work.
+    blocking: Bound,
 }
 
 impl Admission {
@@ -41,6 +45,7 @@ impl Admission {
         Self {
             threshold: limits.threshold.map(|each| each.saturating_mul(workers)),
             bound: Bound::new(limits.bounded.unwrap_or(MAX)),
+            blocking: Bound::new(limits.blocking.unwrap_or(MAX)),
         }
     }
 
@@ -60,6 +65,7 @@ impl Admission {
     /// Shutdown: nobody is let in any more, and who waits is told so.
     pub(crate) fn close(&self) {
         self.bound.close();
+        self.blocking.close();
     }
 }
 
@@ -187,6 +193,101 @@ impl Handle {
             return self.spawn_labelled(seat.hold(Box::pin(future)), Label::at(spawned_at));
         }
         self.spawn_labelled(seat.hold(future), Label::at(spawned_at))
+    }
+}
+
+/// Blocking work with a place in its queue.
+impl Handle {
+    /// Waits until less bounded blocking work waits for a thread than the runtime
+    /// allows, then spawns; see
+    /// [`task::spawn_blocking_bounded`](crate::task::spawn_blocking_bounded).
+    ///
+    /// # Errors
+    ///
+    /// [`Rejected`], with the function, if the runtime shuts down before there is a
+    /// place.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it before it is ready drops the function without having spawned it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread().max_blocking_queue(2).build()?;
+    /// let handle = rt.handle().clone();
+    /// rt.block_on(async {
+    ///     let work = handle.spawn_blocking_bounded(|| 5).await.unwrap();
+    ///     assert_eq!(work.await.unwrap(), 5);
+    /// });
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn spawn_blocking_bounded<F, R>(
+        &self,
+        f: F,
+    ) -> impl Future<Output = Result<JoinHandle<R>, Rejected<F>>> + Send + use<F, R>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        // Not an `async fn`: the place is the caller's, not that of the first poll.
+        let (handle, spawned_at) = (self.clone(), Location::caller());
+        async move {
+            match handle.inner.admission.blocking.clone().take().await {
+                Ok(seat) => Ok(handle.spawn_blocking_seated(seat, f, spawned_at)),
+                Err(Closed) => Err(Rejected::new(f, Rejection::ShuttingDown)),
+            }
+        }
+    }
+
+    /// Spawns bounded blocking work if there is a place in its queue now; see
+    /// [`task::try_spawn_blocking_bounded`](crate::task::try_spawn_blocking_bounded).
+    ///
+    /// # Errors
+    ///
+    /// [`Rejected`], with the function, if there is no place or the runtime is shutting
+    /// down.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread().max_blocking_queue(2).build()?;
+    /// let work = rt.handle().try_spawn_blocking_bounded(|| 5).unwrap();
+    /// assert_eq!(rt.block_on(work).unwrap(), 5);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn try_spawn_blocking_bounded<F, R>(&self, f: F) -> Result<JoinHandle<R>, Rejected<F>>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        let why = match self.inner.admission.blocking.try_take() {
+            Ok(seat) => return Ok(self.spawn_blocking_seated(seat, f, Location::caller())),
+            Err(NotNow::TooFew) => Rejection::Full,
+            Err(NotNow::Closed) => Rejection::ShuttingDown,
+        };
+        Err(Rejected::new(f, why))
+    }
+
+    #[track_caller]
+    fn spawn_blocking_seated<F, R>(
+        &self,
+        seat: Seat,
+        f: F,
+        spawned_at: &'static Location<'static>,
+    ) -> JoinHandle<R>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        // The place is one in the queue: free as soon as a thread has the work.
+        let leaves = move || {
+            drop(seat);
+            f()
+        };
+        self.spawn_blocking_labelled(leaves, Label::with(spawned_at, Blocks(())))
     }
 }
 

@@ -672,6 +672,37 @@ impl Builder {
         self
     }
 
+    /// Sets how much work of
+    /// [`spawn_blocking_bounded`](crate::task::spawn_blocking_bounded) may wait for a
+    /// thread at the same time. Unset, there is no limit.
+    ///
+    /// Plain [`spawn_blocking`](crate::task::spawn_blocking) is not concerned: its queue
+    /// grows with what is put there.
+    ///
+    /// # Panics
+    ///
+    /// If `val` is zero, or more than `usize::MAX >> 3`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread().max_blocking_queue(64).build()?;
+    /// let work = rt.block_on(rt.handle().spawn_blocking_bounded(|| 1)).unwrap();
+    /// assert_eq!(rt.block_on(work).unwrap(), 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn max_blocking_queue(&mut self, val: usize) -> &mut Self {
+        assert!(val > 0, "max_blocking_queue must be greater than 0: no work could be spawned");
+        assert!(
+            val <= MAX,
+            "max_blocking_queue must not be greater than usize::MAX >> 3: leave it unset for no \
+             limit"
+        );
+        self.limits.blocking = Some(val);
+        self
+    }
+
     /// Creates the configured `Runtime`.
     ///
     /// # Errors

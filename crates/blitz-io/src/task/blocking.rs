@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use super::{JoinError, JoinHandle, is_large};
+use super::{JoinError, JoinHandle, Rejected, is_large};
 use crate::{
     engine::{
         blocking::Job,
@@ -15,7 +15,7 @@ use crate::{
             task::{cell::Label, extra::Blocks, trace},
         },
     },
-    runtime::context,
+    runtime::{Handle, context},
 };
 
 /// Runs the provided closure on a thread where blocking is acceptable.
@@ -165,4 +165,78 @@ impl<T> JoinHandle<T> {
         };
         drive::wait_for(None, self)
     }
+}
+
+/// Runs the closure as [`spawn_blocking`] does, once less such work waits for a thread
+/// than [`max_blocking_queue`](crate::runtime::Builder::max_blocking_queue) allows.
+///
+/// It has its place in the queue until a thread takes it. So those who produce work wait
+/// while the threads do not keep up, and the queue does not grow without an end. Plain
+/// `spawn_blocking` is outside of the bound.
+///
+/// # Errors
+///
+/// [`Rejected`], with the closure, if the runtime shuts down before there is a place.
+///
+/// # Panics
+///
+/// If there is no runtime on this thread; and as [`spawn_blocking`].
+///
+/// # Cancel safety
+///
+/// Dropping it before it is ready drops the closure without having spawned it.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::{runtime::Builder, task};
+///
+/// let rt = Builder::new_multi_thread().max_blocking_threads(2).max_blocking_queue(4).build()?;
+/// rt.block_on(async {
+///     let mut sum = 0;
+///     for n in 0..100 {
+///         let work = task::spawn_blocking_bounded(move || n).await.unwrap();
+///         sum += work.await.unwrap();
+///     }
+///     assert_eq!(sum, 4950);
+/// });
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[track_caller]
+pub fn spawn_blocking_bounded<F, R>(
+    f: F,
+) -> impl Future<Output = Result<JoinHandle<R>, Rejected<F>>> + Send
+where
+    F: FnOnce() -> R + Send + 'static,
+    R: Send + 'static,
+{
+    Handle::current().spawn_blocking_bounded(f)
+}
+
+/// Runs the closure as [`spawn_blocking_bounded`] does if there is a place in the queue
+/// now.
+///
+/// # Errors
+///
+/// [`Rejected`], with the closure, if there is no place or the runtime is shutting down.
+///
+/// # Panics
+///
+/// If there is no runtime on this thread; and as [`spawn_blocking`].
+///
+/// # Examples
+///
+/// ```
+/// # blitz_io::run(async {
+/// let work = blitz_io::task::try_spawn_blocking_bounded(|| 5).unwrap();
+/// assert_eq!(work.await.unwrap(), 5);
+/// # });
+/// ```
+#[track_caller]
+pub fn try_spawn_blocking_bounded<F, R>(f: F) -> Result<JoinHandle<R>, Rejected<F>>
+where
+    F: FnOnce() -> R + Send + 'static,
+    R: Send + 'static,
+{
+    Handle::current().try_spawn_blocking_bounded(f)
 }

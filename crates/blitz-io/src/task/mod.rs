@@ -45,7 +45,9 @@ pub(crate) use self::spawn::{is_large, spawn_labelled};
 pub use self::local_key::Slot as __Slot;
 pub use self::{
     admission::{Pressure, Rejected, Rejection},
-    blocking::{block_in_place, spawn_blocking},
+    blocking::{
+        block_in_place, spawn_blocking, spawn_blocking_bounded, try_spawn_blocking_bounded,
+    },
     bounded::{spawn_bounded, spawn_reporting, try_spawn_bounded},
     builder::Builder,
     coop::{Unconstrained, consume_budget, unconstrained},

@@ -6,13 +6,14 @@ use std::{
         atomic::{AtomicUsize, Ordering::Relaxed},
         mpsc,
     },
+    task::Poll,
     thread,
     time::Duration,
 };
 
 use blitz_io::{
     runtime::{Builder, Handle, Runtime},
-    task,
+    task::{self, Rejection},
 };
 
 use crate::{
@@ -370,4 +371,66 @@ fn a_thread_waits_for_a_task_without_a_runtime() {
     let inner = rt.spawn(async { 1 });
     let waits = rt.spawn_blocking(move || inner.blocking_join().unwrap());
     assert_eq!(waits.blocking_join().unwrap(), 1, "blocking work may wait");
+}
+
+#[test]
+fn bounded_blocking_work_waits_for_a_place_in_the_queue() {
+    let _watch = watch::begin();
+    let rt = Builder::new_multi_thread()
+        .worker_threads(1)
+        .max_blocking_threads(1)
+        .max_blocking_queue(2)
+        .build()
+        .unwrap();
+    let gate = Gate::new();
+    let blocks = {
+        let gate = gate.clone();
+        move || gate.block()
+    };
+    let running = rt.handle().try_spawn_blocking_bounded(blocks.clone()).unwrap();
+    // It leaves the queue, and its place there, once the one thread has it.
+    watch::until(|| rt.metrics().blocking_queue_depth() == 0);
+    let mut queued = Vec::new();
+    watch::until(|| {
+        queued.extend(rt.handle().try_spawn_blocking_bounded(blocks.clone()));
+        queued.len() == 2
+    });
+    let rejected = rt.handle().try_spawn_blocking_bounded(blocks.clone()).unwrap_err();
+    assert_eq!(rejected.rejection(), Rejection::Full);
+    assert_eq!(rt.metrics().blocking_queue_depth(), 2);
+    let waits = rt.spawn(rt.handle().spawn_blocking_bounded(|| 7));
+    // An abort frees no place before the work is out of the queue; the gate does.
+    gate.open();
+    assert_eq!(rt.block_on(async { waits.await.unwrap().unwrap().await.unwrap() }), 7);
+    rt.block_on(running).unwrap();
+    for work in queued {
+        rt.block_on(work).unwrap();
+    }
+}
+
+#[test]
+fn bounded_blocking_work_that_waits_when_the_runtime_ends_is_given_back() {
+    let _watch = watch::begin();
+    let rt = Builder::new_multi_thread()
+        .worker_threads(1)
+        .max_blocking_threads(1)
+        .max_blocking_queue(1)
+        .build()
+        .unwrap();
+    let gate = Gate::new();
+    let blocks = {
+        let gate = gate.clone();
+        move || gate.block()
+    };
+    drop(rt.spawn_blocking(blocks));
+    watch::until(|| rt.metrics().blocking_queue_depth() == 0);
+    let queued = rt.handle().try_spawn_blocking_bounded(|| ()).unwrap();
+    let mut waits = Box::pin(rt.handle().spawn_blocking_bounded(|| 7));
+    assert!(poll_once(&mut waits).is_pending());
+    rt.shutdown_background();
+    let Poll::Ready(Err(rejected)) = poll_once(&mut waits) else { panic!("it was not told") };
+    assert_eq!(rejected.rejection(), Rejection::ShuttingDown);
+    assert_eq!(rejected.into_inner()(), 7);
+    assert!(queued.blocking_join().unwrap_err().is_cancelled());
+    gate.open();
 }
