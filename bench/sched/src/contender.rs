@@ -3,12 +3,16 @@
 //! The trait is as small as the rows allow. A contender is always driven the way its
 //! own documentation drives it; there is no tuning on either side.
 
+use std::convert::Infallible;
 use std::future::Future;
 
 /// A runtime under test. One is built in each child process.
 pub(crate) trait Contender: Sized + 'static {
     /// What `spawn` returns.
     type Task<T: Send + 'static>: Send + 'static;
+
+    /// A set of tasks that are taken out as they end.
+    type Set;
 
     fn build(workers: usize) -> Self;
 
@@ -28,6 +32,20 @@ pub(crate) trait Contender: Sized + 'static {
 
     fn yield_now() -> impl Future<Output = ()> + Send;
 
+    /// Runs `work` on a thread that may block.
+    fn spawn_blocking<T: Send + 'static>(
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Self::Task<T>;
+
+    /// An empty set, from a contender that has such a thing.
+    fn set() -> Option<Self::Set>;
+
+    /// Spawns into the set.
+    fn spawn_in(set: &mut Self::Set, future: impl Future<Output = usize> + Send + 'static);
+
+    /// The output of a task of the set that has ended; `None` when the set is empty.
+    fn join_next(set: &mut Self::Set) -> impl Future<Output = Option<usize>> + Send;
+
     /// Spawns `work` and waits for it, so that all it does is done by a worker.
     fn on_a_worker<F>(&self, work: F) -> F::Output
     where
@@ -44,6 +62,7 @@ macro_rules! with_tokios_names {
 
         impl Contender for $contender {
             type Task<T: Send + 'static> = ::$runtime::task::JoinHandle<T>;
+            type Set = ::$runtime::task::JoinSet<usize>;
 
             fn build(workers: usize) -> Self {
                 let mut builder = ::$runtime::runtime::Builder::new_multi_thread();
@@ -74,6 +93,25 @@ macro_rules! with_tokios_names {
             fn yield_now() -> impl Future<Output = ()> + Send {
                 ::$runtime::task::yield_now()
             }
+
+            fn spawn_blocking<T: Send + 'static>(
+                work: impl FnOnce() -> T + Send + 'static,
+            ) -> Self::Task<T> {
+                ::$runtime::task::spawn_blocking(work)
+            }
+
+            fn set() -> Option<Self::Set> {
+                Some(Self::Set::new())
+            }
+
+            fn spawn_in(set: &mut Self::Set, future: impl Future<Output = usize> + Send + 'static) {
+                set.spawn(future);
+            }
+
+            async fn join_next(set: &mut Self::Set) -> Option<usize> {
+                let ended = set.join_next().await?;
+                Some(ended.expect("a task of the workload panicked"))
+            }
         }
     };
 }
@@ -96,6 +134,8 @@ static SMOL: smol::Executor<'static> = smol::Executor::new();
 
 impl Contender for Smol {
     type Task<T: Send + 'static> = smol::Task<T>;
+    /// It has none: its users keep a `Vec` of tasks, or take another crate's stream.
+    type Set = Infallible;
 
     fn build(workers: usize) -> Self {
         let (stop, stopped) = smol::channel::bounded::<()>(1);
@@ -132,6 +172,24 @@ impl Contender for Smol {
 
     fn yield_now() -> impl Future<Output = ()> + Send {
         smol::future::yield_now()
+    }
+
+    fn spawn_blocking<T: Send + 'static>(
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Self::Task<T> {
+        smol::unblock(work)
+    }
+
+    fn set() -> Option<Self::Set> {
+        None
+    }
+
+    fn spawn_in(set: &mut Self::Set, _: impl Future<Output = usize> + Send + 'static) {
+        match *set {}
+    }
+
+    async fn join_next(set: &mut Self::Set) -> Option<usize> {
+        match *set {}
     }
 }
 

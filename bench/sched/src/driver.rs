@@ -257,7 +257,7 @@ fn one_round(
     round: usize,
     budget: Duration,
 ) -> Vec<Sample> {
-    let has_row = |contender: &str| contender != "go" || row.go;
+    let has_row = |contender: &str| !row.lacks.contains(&contender);
     let mut order: Vec<_> = field.contenders.iter().filter(|(name, _)| has_row(name)).collect();
     if round % 2 == 1 {
         order.reverse();

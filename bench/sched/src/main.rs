@@ -68,7 +68,8 @@ fn child(contender: &str, row: &str, workers: &str, budget_ms: &str) -> Result<(
         "blitz" => workloads::run::<contender::Blitz>(row, workers, budget),
         _ => return Err(format!("no contender {contender} in this build: see `sched list`")),
     };
-    let metrics = metrics.ok_or_else(|| format!("no row {row}: see `sched list`"))?;
+    let metrics =
+        metrics.ok_or_else(|| format!("{contender} has no row {row}: see `sched list`"))?;
     // Printed after the runtime is gone: one that cannot shut down has no figure.
     metrics.iter().map(Metric::line).for_each(|line| println!("{line}"));
     Ok(())

@@ -4,7 +4,7 @@
 //! 'from a worker', the batch is one task that does the work and is waited for; its
 //! own spawn and join are one in thousands of operations.
 //!
-//! go/main.go has the same rows with the same numbers.
+//! go/main.go has the same rows with the same numbers, but for those that Go lacks.
 
 use std::future::Future;
 use std::hint::black_box;
@@ -27,96 +27,115 @@ pub(crate) struct Row {
     pub(crate) name: &'static str,
     /// What one operation is.
     pub(crate) what: &'static str,
-    /// Go has it too.
-    pub(crate) go: bool,
+    /// The contenders that have no such thing. They are not started for this row, and
+    /// the table has a dash for them.
+    pub(crate) lacks: &'static [&'static str],
     /// Takes a second or more whatever the budget: one round of it is enough for a
     /// quick look.
     pub(crate) slow: bool,
 }
 
-pub(crate) const ROWS: [Row; 14] = [
+pub(crate) const ROWS: [Row; 16] = [
     Row {
         name: "spawn_many_remote",
         what: "one of 30,000 empty tasks spawned from block_on; wait for all",
-        go: true,
+        lacks: &[],
         slow: false,
     },
     Row {
         name: "spawn_many_local",
         what: "one of 30,000 empty tasks spawned from a worker; wait for all",
-        go: true,
+        lacks: &[],
         slow: false,
     },
     Row {
         name: "spawn_join_local",
         what: "spawn(..).await, one at a time, from a worker",
-        go: true,
+        lacks: &[],
         slow: false,
     },
     Row {
         name: "spawn_join_remote",
         what: "spawn(..).await, one at a time, from block_on",
-        go: true,
+        lacks: &[],
         slow: false,
     },
     Row {
         name: "chained_spawn",
         what: "each task spawns the next, 10,000 deep",
-        go: true,
+        lacks: &[],
         slow: false,
     },
-    Row { name: "yield_many", what: "one yield of 200 tasks x 1000 yields", go: true, slow: false },
+    Row {
+        name: "join_set_10k",
+        what: "one of 10,000 tasks spawned into a JoinSet from block_on, and taken out by join_next",
+        lacks: &["smol", "go"],
+        slow: false,
+    },
+    Row {
+        name: "yield_many",
+        what: "one yield of 200 tasks x 1000 yields",
+        lacks: &[],
+        slow: false,
+    },
     Row {
         name: "ping_pong",
         what: "one hand-over, 1000 pairs of tasks that ring each other 100 times each way",
-        go: true,
+        lacks: &[],
         slow: false,
     },
     Row {
         name: "wake_storm",
         what: "one of 1000 parked tasks woken by an outside thread, and polled",
-        go: true,
+        lacks: &[],
         slow: false,
     },
     Row {
         name: "spawn_heavy",
         what: "one of 64 tasks of about 200 us of work each, spawned from a worker",
-        go: true,
+        lacks: &[],
+        slow: false,
+    },
+    Row {
+        name: "spawn_blocking",
+        what: "spawn_blocking(..).await, one at a time, from a worker (smol: unblock)",
+        lacks: &["go"],
         slow: false,
     },
     Row {
         name: "wake_idle",
         what: "from the wake call of an outside thread to the poll, all workers asleep before",
-        go: true,
+        lacks: &[],
         slow: false,
     },
     Row {
         name: "wake_same_core",
         what: "wake_idle with the whole process on one core",
-        go: false,
+        lacks: &["go"],
         slow: false,
     },
     Row {
         name: "wake_cross_core",
         what: "wake_idle with the workers on one core and the waking thread on another",
-        go: false,
+        lacks: &["go"],
         slow: false,
     },
     Row {
         name: "idle_1m",
         what: "one of a million parked tasks with 64 bytes of state: memory, spawn, wake and finish",
-        go: true,
+        lacks: &[],
         slow: true,
     },
     Row {
         name: "idle_cpu",
         what: "what the runtime's threads use in a second of idleness",
-        go: true,
+        lacks: &[],
         slow: true,
     },
 ];
 
-/// Runs a row on a runtime of its own.
+/// Runs a row on a runtime of its own. `None`: there is no such row, or the contender
+/// lacks what it measures.
 pub(crate) fn run<C: Contender>(
     row: &str,
     workers: usize,
@@ -131,10 +150,12 @@ pub(crate) fn run<C: Contender>(
         "spawn_join_local" => spawn_join_local(&runtime, budget),
         "spawn_join_remote" => spawn_join_remote(&runtime, budget),
         "chained_spawn" => chained_spawn(&runtime, budget),
+        "join_set_10k" => join_set_10k(&runtime, budget)?,
         "yield_many" => yield_many(&runtime, budget),
         "ping_pong" => ping_pong(&runtime, budget),
         "wake_storm" => wake_storm(&runtime, budget),
         "spawn_heavy" => spawn_heavy(&runtime, budget),
+        "spawn_blocking" => spawn_blocking(&runtime, budget),
         "wake_idle" | "wake_same_core" | "wake_cross_core" => wake_idle(&runtime, cores, budget),
         "idle_1m" => idle_1m(&runtime, 1_000_000),
         "idle_cpu" => idle_cpu(&runtime, Duration::from_secs(1)),
@@ -202,6 +223,27 @@ fn chained_spawn<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
             end.wait().await;
         });
     })
+}
+
+const MEMBERS: usize = 10_000;
+
+fn join_set_10k<C: Contender>(runtime: &C, budget: Duration) -> Option<Vec<Metric>> {
+    // Asked once, outside of the batches: a contender has sets or it has none.
+    C::set()?;
+    Some(per_op(budget, MEMBERS, || {
+        let sum = runtime.block_on(async {
+            let mut set = C::set().expect("it had sets a moment ago");
+            for number in 0..MEMBERS {
+                C::spawn_in(&mut set, async move { number });
+            }
+            let mut sum = 0;
+            while let Some(number) = C::join_next(&mut set).await {
+                sum += number;
+            }
+            sum
+        });
+        assert_eq!(sum, MEMBERS * (MEMBERS - 1) / 2, "a member came out twice or not at all");
+    }))
 }
 
 const YIELDERS: usize = 200;
@@ -324,6 +366,23 @@ fn spawn_heavy<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
             latch.wait().await;
         });
     })
+}
+
+/// As many as `JOINS_REMOTE`, and for its reason: each wakes a sleeping thread and may
+/// wake a sleeping worker.
+const BLOCKING_TRIPS: usize = 1_000;
+
+/// From a worker, as programs do it: from `block_on` no worker would take part, and one
+/// or two of them would be the same row twice.
+fn spawn_blocking<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
+    let metrics = per_op(budget, BLOCKING_TRIPS, || {
+        runtime.on_a_worker(async {
+            for _ in 0..BLOCKING_TRIPS {
+                C::join(C::spawn_blocking(|| ())).await;
+            }
+        });
+    });
+    metrics.into_iter().map(Metric::in_us).collect()
 }
 
 /// Between two wakes. Picked, not measured: whether the workers really sleep by then is
@@ -574,14 +633,16 @@ mod tests {
     use crate::contender::{Smol, Tokio, TokioBare};
 
     /// Every row that has a budget, cut as short as it goes, ends on its own and
-    /// gives figures that can be true.
-    fn every_short_row_ends<C: Contender>() {
+    /// gives figures that can be true. A row that the contender `name` lacks, and no
+    /// other, has none.
+    fn every_short_row_ends<C: Contender>(name: &str) {
         // The wake rows look at all threads of the process, hence of the other tests.
         let alone = ["wake_idle", "wake_same_core", "wake_cross_core"];
         for row in ROWS.iter().filter(|row| !row.slow && !alone.contains(&row.name)) {
             for workers in [1, 2] {
-                let metrics = run::<C>(row.name, workers, Duration::ZERO).expect("a known row");
-                for metric in metrics {
+                let metrics = run::<C>(row.name, workers, Duration::ZERO);
+                assert_eq!(metrics.is_none(), row.lacks.contains(&name), "{}", row.name);
+                for metric in metrics.unwrap_or_default() {
                     assert!(metric.value > 0.0, "{}: {metric:?}", row.name);
                     assert!(metric.cpu_ns > Some(0.0), "{}: {metric:?}", row.name);
                 }
@@ -591,23 +652,23 @@ mod tests {
 
     #[test]
     fn every_short_row_ends_on_tokio() {
-        every_short_row_ends::<Tokio>();
+        every_short_row_ends::<Tokio>("tokio");
     }
 
     #[test]
     fn every_short_row_ends_on_tokio_without_drivers() {
-        every_short_row_ends::<TokioBare>();
+        every_short_row_ends::<TokioBare>("tokio-bare");
     }
 
     #[test]
     fn every_short_row_ends_on_smol() {
-        every_short_row_ends::<Smol>();
+        every_short_row_ends::<Smol>("smol");
     }
 
     #[cfg(feature = "blitz")]
     #[test]
     fn every_short_row_ends_on_blitz() {
-        every_short_row_ends::<crate::contender::Blitz>();
+        every_short_row_ends::<crate::contender::Blitz>("blitz");
     }
 
     #[test]
@@ -625,6 +686,13 @@ mod tests {
     #[test]
     fn an_unknown_row_is_refused() {
         assert!(run::<TokioBare>("spawn_few", 1, Duration::ZERO).is_none());
+    }
+
+    #[test]
+    fn a_row_lacks_only_contenders_that_there_are() {
+        for name in ROWS.iter().flat_map(|row| row.lacks) {
+            assert!(crate::driver::CONTENDERS.iter().any(|(known, _)| known == name), "{name}");
+        }
     }
 
     #[test]
