@@ -17,7 +17,7 @@ macro_rules! count_on {
 
         use gungraun::prelude::*;
         use $runtime::runtime::{Builder, Runtime};
-        use $runtime::task::{spawn, yield_now};
+        use $runtime::task::{JoinSet, spawn, yield_now};
 
         const OPERATIONS: usize = 1000;
 
@@ -32,6 +32,26 @@ macro_rules! count_on {
                         task.await.expect("an empty task cannot fail");
                     }
                 });
+            }
+            runtime
+        }
+
+        async fn fill_and_empty_a_set() {
+            let mut set = JoinSet::new();
+            for _ in 0..OPERATIONS {
+                drop(black_box(set.spawn(async {})));
+            }
+            while let Some(ended) = set.join_next().await {
+                black_box(ended).expect("an empty task cannot fail");
+            }
+        }
+
+        /// A member of a set may be of another size than a task alone, so that the pools
+        /// of `warm` would not serve it.
+        fn warm_with_sets() -> Runtime {
+            let runtime = warm();
+            for _ in 0..2 {
+                runtime.block_on(fill_and_empty_a_set());
             }
             runtime
         }
@@ -84,6 +104,15 @@ macro_rules! count_on {
             runtime
         }
 
+        // The same for a thousand tasks in one set: all are spawned before the first is
+        // taken out.
+        #[library_benchmark]
+        #[bench::thousand(warm_with_sets())]
+        fn spawn_and_join_in_a_set(runtime: Runtime) -> Runtime {
+            runtime.block_on(fill_and_empty_a_set());
+            runtime
+        }
+
         // A poll of a task that yields: off the queue, polled, put back.
         #[library_benchmark]
         #[bench::thousand(warm())]
@@ -120,6 +149,7 @@ macro_rules! count_on {
             benchmarks = [
                 spawn_only,
                 spawn_and_join,
+                spawn_and_join_in_a_set,
                 poll_of_a_yielder,
                 wake_from_inside,
                 wake_from_outside
