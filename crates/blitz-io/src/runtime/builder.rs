@@ -748,6 +748,7 @@ impl Builder {
             keep_alive: self.keep_alive.unwrap_or(KEEP_ALIVE),
             cores: workers,
             recipe: self.recipe.clone(),
+            unit: pool.config.unit(),
         });
         let relief: Weak<Blocking> = Arc::downgrade(&blocking);
         pool.relieve_by(relief);

@@ -274,7 +274,7 @@ impl Task {
     /// # });
     /// ```
     pub fn time_in_state(&self) -> Duration {
-        Duration::from_micros(self.known.us_in_phase)
+        self.known.in_phase
     }
 
     /// Returns where it waits, as far as that is known.

@@ -39,7 +39,7 @@ use super::{
         handoff::{Handoff, Relief},
         stop::Alive,
     },
-    prim::{OnceLock, clock::coarse_now_us, discard, lock, parker::Parker, thread},
+    prim::{OnceLock, clock::Unit, discard, lock, parker::Parker, thread},
     threads::{Around, Life, Recipe},
     work::{
         current,
@@ -72,6 +72,8 @@ pub(crate) struct Config {
     /// How many cores spawn.
     pub(crate) cores: usize,
     pub(crate) recipe: Recipe,
+    /// How jobs are stamped with the time.
+    pub(crate) unit: Unit,
 }
 
 /// The threads for blocking work, and what waits for them.
@@ -265,7 +267,7 @@ impl Blocking {
         let mut from = bed;
         let errand = loop {
             while let Some(job) = self.queue.pop(&mut from) {
-                run(job, here);
+                run(job, here, self.config.unit);
             }
             let nap = |parker: &Parker| match parker.park_timeout(self.config.keep_alive) {
                 true => Nap::Disturbed,
@@ -299,13 +301,13 @@ impl Blocking {
 }
 
 /// Runs a job, and says so to those who wonder what the thread does.
-fn run(job: Task, here: &Bed<Arc<Handoff>, Running>) {
+fn run(job: Task, here: &Bed<Arc<Handoff>, Running>, unit: Unit) {
     let header = job.into_header();
     // SAFETY: the entry was ours, and keeps the memory alive.
     let (id, spawned_at) = unsafe { (header.as_ref().id, header.as_ref().spawned_at) };
     *lock(&here.running) = Some(Running { id, spawned_at, since: Instant::now() });
     // SAFETY: `into_header` gave the entry to us, and it is made once.
-    poll::run(unsafe { Task::new(header) }, coarse_now_us());
+    poll::run(unsafe { Task::new(header) }, unit.now());
     *lock(&here.running) = None;
 }
 

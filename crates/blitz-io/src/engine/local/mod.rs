@@ -56,7 +56,7 @@ use std::{
 
 use self::bell::{Bell, Driver};
 use super::{
-    prim::{UnsafeCell, clock::coarse_now_us, weakened},
+    prim::{UnsafeCell, clock::Unit, weakened},
     queue::{Chain, inject::Inject},
     work::{
         current::{self, Blocking},
@@ -251,10 +251,10 @@ impl Local {
     /// If a task panicked and that ends the set.
     fn run(&self) -> Left {
         self.check();
-        let now_us = coarse_now_us();
+        let now = Unit::Millis.now();
         for _ in 0..POLLS_PER_TURN {
             let Some(task) = self.next() else { break };
-            let completed = poll::run(task, now_us);
+            let completed = poll::run(task, now);
             // Saturating: a set that ended meanwhile counts none.
             self.held(|held| held.alive = held.alive.saturating_sub(usize::from(completed)));
             self.check();

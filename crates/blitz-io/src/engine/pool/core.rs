@@ -11,8 +11,13 @@ use super::{
 };
 use crate::engine::{
     prim::{
-        AtomicPtr, Mutex, Ordering::Relaxed, ThreadId, clock::CoarseClock, pad::CachePadded,
-        parker::Parker, rng::Rng,
+        AtomicPtr, Mutex,
+        Ordering::Relaxed,
+        ThreadId,
+        clock::{CoarseClock, Unit},
+        pad::CachePadded,
+        parker::Parker,
+        rng::Rng,
     },
     queue::{
         Chain,
@@ -41,6 +46,8 @@ pub(crate) struct Core {
     /// How many tasks in a row came from the LIFO slot.
     pub(crate) lifo_streak: u8,
     pub(crate) patience: Patience,
+    /// Tasks are stamped with the exact time.
+    pub(crate) exact: bool,
 }
 
 // SAFETY: everything in it may move to another thread; `home` is held by whoever
@@ -102,6 +109,7 @@ impl Core {
             searching: false,
             lifo_streak: 0,
             patience: Patience::new(),
+            exact: pool.config.unit() == Unit::Micros,
             pool,
         })
     }

@@ -283,9 +283,9 @@ impl Driven {
             // that wakes itself does not have all of them.
             let mut ran = 0;
             while ran < self.pool.config.tick_polls {
-                let next = current::with_core(|core| Some((core.next()?, core.clock.now_us())));
-                let Some((task, now_us)) = next else { break };
-                if timing::run(&self.pool, task, now_us) {
+                let next = current::with_core(|core| Some((core.next()?, core.clock.now_ms())));
+                let Some((task, now)) = next else { break };
+                if timing::run(&self.pool, task, now) {
                     current::with_core(|core| core.counters().completed.add(1));
                     // A task that panicked has completed: only then it is asked.
                     if self.pool.unhandled.has_happened() {

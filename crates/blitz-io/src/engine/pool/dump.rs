@@ -7,11 +7,11 @@
 //!
 //! [`Biased`]: crate::engine::prim::biased::Biased
 
-use std::{panic::Location, ptr::NonNull, sync::Arc};
+use std::{panic::Location, ptr::NonNull, sync::Arc, time::Duration};
 
 use super::Pool;
 use crate::engine::{
-    prim::{Ordering::Relaxed, clock, lock},
+    prim::{Ordering::Relaxed, clock::Unit, lock},
     work::task::{
         cell::{Header, Id},
         home::Home,
@@ -31,7 +31,7 @@ pub(crate) struct Known {
     pub(crate) spawned_at: &'static Location<'static>,
     pub(crate) future: &'static str,
     pub(crate) phase: Phase,
-    pub(crate) us_in_phase: u64,
+    pub(crate) in_phase: Duration,
     pub(crate) wait: Wait,
 }
 
@@ -47,9 +47,9 @@ pub(crate) struct Census {
 impl Pool {
     /// Lists the tasks that live. It takes a moment per home, not the same one.
     pub(crate) fn dump(&self) -> Census {
-        let mut census = Census::default();
+        let (mut census, unit) = (Census::default(), self.config.unit());
         for remote in &self.remotes {
-            census.visit(|look| {
+            census.visit(unit, |look| {
                 let open = lock(&remote.open);
                 if !*open {
                     return true;
@@ -62,7 +62,7 @@ impl Pool {
             });
         }
         for outside in &self.outside {
-            census.visit(|look| {
+            census.visit(unit, |look| {
                 let outside = lock(outside);
                 let Some(home) = outside.open_home() else { return true };
                 // SAFETY: the lock keeps the home open, and us its one visitor.
@@ -77,19 +77,19 @@ impl Pool {
 impl Census {
     /// Adds what `visit` shows; it is called again if it shows more than there is
     /// room for.
-    fn visit(&mut self, visit: impl Fn(&mut dyn FnMut(NonNull<Header>)) -> bool) {
+    fn visit(&mut self, unit: Unit, visit: impl Fn(&mut dyn FnMut(NonNull<Header>)) -> bool) {
         let before = self.tasks.len();
         let mut room = FIRST_ROOM;
         loop {
             self.tasks.truncate(before);
             self.tasks.reserve(room);
-            let now_us = clock::exact_now_us();
+            let now = unit.now();
             let mut seen = 0;
             let visited = visit(&mut |task| {
                 seen += 1;
                 if self.tasks.len() < self.tasks.capacity() {
                     // SAFETY: it is on the list that is visited.
-                    let known = unsafe { Known::look_at(task, now_us) };
+                    let known = unsafe { Known::look_at(task, unit, now) };
                     if known.phase != Phase::Complete {
                         self.tasks.push(known);
                     }
@@ -111,7 +111,7 @@ impl Census {
 impl Known {
     /// # Safety
     /// 1. The task is on the list of its home, and stays there during the call.
-    unsafe fn look_at(task: NonNull<Header>, now_us: u64) -> Self {
+    unsafe fn look_at(task: NonNull<Header>, unit: Unit, now: u32) -> Self {
         // SAFETY: 1.
         let header = unsafe { task.as_ref() };
         let phase = header.state.snapshot().phase();
@@ -122,7 +122,7 @@ impl Known {
             spawned_at: header.spawned_at,
             future: (header.vtable.type_name)(),
             phase,
-            us_in_phase: header.elapsed_us(now_us),
+            in_phase: unit.elapsed(now, header.since.get()),
             wait: if phase == Phase::Idle { header.waiting.get() } else { Wait::Unknown },
         }
     }

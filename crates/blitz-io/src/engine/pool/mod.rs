@@ -25,7 +25,11 @@ use self::{
 };
 use super::{
     prim::{
-        AtomicBool, Mutex, OnceLock, Ordering::Acquire, clock::Tick, lock, pad::CachePadded,
+        AtomicBool, Mutex, OnceLock,
+        Ordering::Acquire,
+        clock::{Tick, Unit},
+        lock,
+        pad::CachePadded,
         rng::Seeds,
     },
     queue::inject::Inject,
@@ -90,6 +94,11 @@ pub(crate) struct Config {
 }
 
 impl Config {
+    /// How tasks are stamped with the time.
+    pub(crate) fn unit(&self) -> Unit {
+        if self.latencies.is_some() { Unit::Micros } else { Unit::Millis }
+    }
+
     /// Whether each poll is timed.
     #[inline(always)]
     fn is_timed(&self) -> bool {

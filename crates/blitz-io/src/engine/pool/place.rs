@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 
 use super::{Pool, core::Core};
 use crate::engine::{
-    prim::{Ordering::Relaxed, clock, lock},
+    prim::{Ordering::Relaxed, clock::Unit, lock},
     queue::ring::Pushed,
     work::task::{
         cell::Task,
@@ -17,7 +17,7 @@ impl Core {
     #[inline]
     pub(crate) fn place(&mut self, task: Task, origin: Origin) {
         self.counters().placed.add(1);
-        task.stamp(self.now_us());
+        task.stamp(self.now());
         if !self.pool.config.threaded {
             self.fifo.push_back(task);
             return;
@@ -36,11 +36,8 @@ impl Core {
 
     /// The time, as exactly as somebody wants to know it.
     #[inline(always)]
-    fn now_us(&self) -> u64 {
-        if self.pool.config.latencies.is_some() {
-            return clock::exact_now_us();
-        }
-        self.clock.now_us()
+    fn now(&self) -> u32 {
+        if self.exact { Unit::Micros.now() } else { self.clock.now_ms() }
     }
 
     /// Puts an entry into the ring; half of a full ring goes to the intake.
@@ -92,7 +89,7 @@ impl Core {
 impl Pool {
     /// Puts an entry into the intake and sees that somebody comes for it.
     pub(crate) fn place_outside(&self, task: Task) {
-        task.stamp(self.now_us_outside());
+        task.stamp(self.config.unit().now());
         match self.intake.push(task) {
             Ok(()) => {
                 self.wake_one();
@@ -101,10 +98,6 @@ impl Pool {
             // of one, and dropping it frees it.
             Err(task) => drop(task),
         }
-    }
-
-    fn now_us_outside(&self) -> u64 {
-        if self.config.latencies.is_some() { clock::exact_now_us() } else { clock::coarse_now_us() }
     }
 
     /// P2 and P3 of `idle`: wakes a worker if nobody searches; `true` if it did.

@@ -10,26 +10,30 @@ use std::time::Instant;
 
 use super::{Pool, core::Core, current};
 use crate::engine::{
-    prim::clock::exact_now_us,
+    prim::clock::Unit,
     work::task::{cell::Task, poll},
 };
 
 /// [`poll::run`], timed if the pool wants it.
 #[inline(always)]
-pub(crate) fn run(pool: &Pool, task: Task, now_us: u64) -> bool {
+pub(crate) fn run(pool: &Pool, task: Task, now: u32) -> bool {
     if pool.config.is_timed() {
         return run_timed(pool, task);
     }
-    poll::run(task, now_us)
+    poll::run(task, now)
 }
 
 #[inline(never)]
 fn run_timed(pool: &Pool, task: Task) -> bool {
-    let now_us = exact_now_us();
-    let waited_ns = task.elapsed_us(now_us).saturating_mul(1_000);
-    current::with_core(|core| core.record_latency(waited_ns));
+    let unit = pool.config.unit();
+    let now = unit.now();
+    if unit == Unit::Micros {
+        let waited = unit.elapsed(now, task.since()).as_nanos();
+        let waited_ns = u64::try_from(waited).unwrap_or(u64::MAX);
+        current::with_core(|core| core.record_latency(waited_ns));
+    }
     let began = Instant::now();
-    let completed = poll::run(task, now_us);
+    let completed = poll::run(task, now);
     let took_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
     // Only who holds a core writes to its figures; a poll that gave its core away
     // has none to write to, and is left out.

@@ -26,20 +26,20 @@ pub(crate) fn run(core: Box<Core>) -> End {
     let held = Held::new(core);
     let mut completed = false;
     while !pool.is_stopping() {
-        let (task, tick, now_us) = current::with_core(|core| {
+        let (task, tick, now) = current::with_core(|core| {
             core.counters().completed.add(u64::from(completed));
             let task = core.next().or_else(|| core.search()).or_else(|| core.linger());
             if task.is_some() && core.searching {
                 core.stop_searching();
             }
-            (task, core.take_tick(), core.clock.now_us())
+            (task, core.take_tick(), core.clock.now_ms())
         });
         if tick {
             home::sweep_held();
         }
         match task {
             Some(task) => {
-                completed = timing::run(&pool, task, now_us);
+                completed = timing::run(&pool, task, now);
                 if !current::holds_core_of(&pool) {
                     // Its counters have another writer now.
                     pool.outside_counters.stopped(u64::from(completed));

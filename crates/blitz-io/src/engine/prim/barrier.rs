@@ -27,9 +27,7 @@
 
 use std::time::{Duration, Instant};
 
-#[cfg(not(blitz_loom))]
-use super::compiler_fence;
-use super::{OnceLock, Ordering::SeqCst, fence, weakened};
+use super::{OnceLock, Ordering::SeqCst, compiler_fence, fence, weakened};
 
 /// How the process pays for its asymmetric barriers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,17 +48,24 @@ pub(crate) fn mechanism() -> Mechanism {
 
 /// The busy side's barrier.
 #[inline(always)]
+#[cfg_attr(not(any(test, blitz_variants)), allow(dead_code, reason = "the hand-off's part"))]
 pub(crate) fn light() {
+    light_as(mechanism() == Mechanism::Fences);
+}
+
+/// The same for those who have asked for the mechanism before: whether it is
+/// [`Mechanism::Fences`].
+#[inline(always)]
+pub(crate) fn light_as(fences: bool) {
     if weakened!("barrier_light") {
         return;
     }
-    #[cfg(not(blitz_loom))]
-    if mechanism() == Mechanism::Membarrier {
+    if fences || cfg!(blitz_loom) {
+        // SeqCst: pairs with the fence in `heavy`.
+        fence(SeqCst);
+    } else {
         compiler_fence(SeqCst);
-        return;
     }
-    // SeqCst: pairs with the fence in `heavy`.
-    fence(SeqCst);
 }
 
 /// The rare side's barrier.

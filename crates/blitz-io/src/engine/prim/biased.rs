@@ -34,7 +34,7 @@ use super::{
     AtomicBool,
     Ordering::{Acquire, Relaxed, Release},
     backoff::Backoff,
-    barrier::{heavy, light},
+    barrier::{Mechanism, heavy, light_as, mechanism},
     futex::Futex,
     thread, weakened,
 };
@@ -47,12 +47,18 @@ const PATIENCE: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(crate) struct Biased {
     busy: AtomicBool,
+    /// Whether the light barrier is a fence here: asked once, for it is passed often.
+    fences: bool,
     wanted: Futex,
 }
 
 impl Biased {
     pub(crate) fn new() -> Self {
-        Self { busy: AtomicBool::new(false), wanted: Futex::new(0) }
+        Self {
+            busy: AtomicBool::new(false),
+            fences: mechanism() == Mechanism::Fences,
+            wanted: Futex::new(0),
+        }
     }
 
     /// O1 to O5.
@@ -60,7 +66,7 @@ impl Biased {
     pub(crate) fn own<R>(&self, work: impl FnOnce() -> R) -> R {
         // Relaxed: O2 orders it.
         self.busy.store(true, Relaxed);
-        light();
+        light_as(self.fences);
         // Acquire: the visitor's looks are over before we change what it looked at.
         // Pairs with the Release in V5.
         if self.wanted.word().load(Acquire) != 0 && !weakened!("biased_owner_looks") {
@@ -80,7 +86,7 @@ impl Biased {
             self.wanted.wait(1, None);
             // As O1 to O3.
             self.busy.store(true, Relaxed);
-            light();
+            light_as(self.fences);
             // Acquire: as in O3.
             if self.wanted.word().load(Acquire) == 0 {
                 return;

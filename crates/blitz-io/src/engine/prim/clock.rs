@@ -6,7 +6,7 @@
 //! there) has moved its tick in between. So a core knows the time to within a
 //! few dozen polls, and to within a tick when polls are slow.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{AtomicU32, OnceLock, Ordering::Relaxed};
 
@@ -48,18 +48,46 @@ fn since_start(now: Instant) -> u64 {
     now.saturating_duration_since(start().instant).as_micros() as u64
 }
 
-/// Microseconds since the process began.
-pub(crate) fn exact_now_us() -> u64 {
-    since_start(Instant::now())
+/// How the time is counted that tasks are stamped with: since the process began, and
+/// without the upper bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Coarse, and all but free.
+    Millis,
+    /// Exact, for those who want to know how long tasks wait for a poll.
+    Micros,
 }
 
-/// The same to within a tick of the system's clock (a few milliseconds), for a third
-/// of the price: what code without a core's clock stamps tasks with.
-pub(crate) fn coarse_now_us() -> u64 {
+impl Unit {
+    /// The time now. Milliseconds are those of the system's coarse clock, which ticks
+    /// every few of them and costs a third of the exact one.
+    pub(crate) fn now(self) -> u32 {
+        match self {
+            Self::Millis => coarse_now_ms(),
+            Self::Micros => since_start(Instant::now()) as u32,
+        }
+    }
+
+    /// The time between two stamps. One that was made after `now` was read is as old as
+    /// nothing, and so nothing is older than half of what can be counted: 24 days, or
+    /// 35 minutes in microseconds.
+    pub(crate) fn elapsed(self, now: u32, since: u32) -> Duration {
+        let elapsed = now.wrapping_sub(since);
+        let elapsed = if elapsed > u32::MAX / 2 { 0 } else { u64::from(elapsed) };
+        match self {
+            Self::Millis => Duration::from_millis(elapsed),
+            Self::Micros => Duration::from_micros(elapsed),
+        }
+    }
+}
+
+fn coarse_now_ms() -> u32 {
     #[cfg(all(target_os = "linux", not(blitz_loom)))]
-    return linux::read(libc::CLOCK_MONOTONIC_COARSE).saturating_sub(start().monotonic_ns) / 1_000;
+    let now_ms =
+        linux::read(libc::CLOCK_MONOTONIC_COARSE).saturating_sub(start().monotonic_ns) / 1_000_000;
     #[cfg(not(all(target_os = "linux", not(blitz_loom))))]
-    exact_now_us()
+    let now_ms = since_start(Instant::now()) / 1_000;
+    now_ms as u32
 }
 
 #[cfg(all(target_os = "linux", not(blitz_loom)))]
@@ -77,8 +105,8 @@ mod linux {
 #[derive(Debug)]
 pub(crate) struct CoarseClock {
     now: Instant,
-    /// The same as microseconds since the process began.
-    now_us: u64,
+    /// The same as [`Unit::Millis`] counts.
+    now_ms: u32,
     seen: u32,
     polls: u32,
 }
@@ -93,13 +121,13 @@ pub(crate) struct Reading {
 impl CoarseClock {
     pub(crate) fn new() -> Self {
         let now = Instant::now();
-        Self { now, now_us: since_start(now), seen: 0, polls: 0 }
+        Self { now, now_ms: (since_start(now) / 1_000) as u32, seen: 0, polls: 0 }
     }
 
-    /// The time of the last reading, as [`exact_now_us`] counts.
+    /// The time of the last reading, as [`Unit::Millis`] counts.
     #[inline(always)]
-    pub(crate) fn now_us(&self) -> u64 {
-        self.now_us
+    pub(crate) fn now_ms(&self) -> u32 {
+        self.now_ms
     }
 
     /// Counts a poll; says whether it is time for `read`: after `every` polls.
@@ -117,7 +145,7 @@ impl CoarseClock {
         let reading =
             Reading { elapsed_ns: u64::try_from(elapsed).unwrap_or(u64::MAX), polls: self.polls };
         self.now = now;
-        self.now_us = since_start(now);
+        self.now_ms = (since_start(now) / 1_000) as u32;
         // Relaxed: see `Tick::advance`.
         self.seen = tick.0.load(Relaxed);
         self.polls = 0;

@@ -3,7 +3,7 @@
 //! Models do not explore it: nothing is decided by it, and each of its accesses
 //! would double their work.
 
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
 macro_rules! gauges {
     ($($(#[doc = $doc:literal])+ $name:ident: $value:ty, $atomic:ty;)+) => {
@@ -32,8 +32,6 @@ macro_rules! gauges {
 gauges! {
     /// See the module.
     Gauge: u32, AtomicU32;
-    /// A shorter one.
-    ShortGauge: u16, AtomicU16;
     /// A small one.
     ByteGauge: u8, AtomicU8;
 }

@@ -21,10 +21,8 @@ pub(crate) struct Current {
     task: Cell<Option<NonNull<Header>>>,
     /// What is left of its budget.
     pub(crate) budget: Cell<Budget>,
-    /// It has yielded in this poll.
-    yielded: Cell<bool>,
-    /// What it waits for, as the primitive says that answered `Pending` last.
-    wait: Cell<Wait>,
+    /// What is to be said of this poll, if it answers `Pending`.
+    verdict: Cell<Verdict>,
     /// The home of the core that this thread holds.
     pub(crate) home: Cell<Option<NonNull<Home>>>,
     /// The core that this thread holds (`pool` knows the type).
@@ -69,8 +67,7 @@ impl Current {
         Self {
             task: Cell::new(None),
             budget: Cell::new(Budget::unlimited()),
-            yielded: Cell::new(false),
-            wait: Cell::new(Wait::Unknown),
+            verdict: Cell::new(Verdict::NONE),
             home: Cell::new(None),
             core: Cell::new(std::ptr::null_mut()),
             pool: Cell::new(std::ptr::null()),
@@ -123,32 +120,39 @@ pub(crate) fn task_id() -> Option<Id> {
 /// Marks the current task as yielding; it will be queued behind the others.
 #[inline]
 pub(crate) fn set_yielded() {
-    with(|current| current.yielded.set(true));
-}
-
-/// Whether the current task has yielded since [`Entered`] began; forgets it.
-#[inline]
-pub(crate) fn take_yielded() -> bool {
-    with(|current| current.yielded.replace(false))
+    with(|current| current.verdict.set(Verdict { yielded: true, ..current.verdict.get() }));
 }
 
 /// Says what the current task waits for: called by primitives that answer `Pending`.
 #[inline]
 pub(crate) fn waits_for(wait: Wait) {
-    with(|current| current.wait.set(wait));
+    with(|current| current.verdict.set(Verdict { wait, ..current.verdict.get() }));
 }
 
-/// What the current task waits for; forgets it.
+/// What is to be said of the poll since [`Entered`] began; forgets it.
 #[inline]
-pub(crate) fn take_wait() -> Wait {
-    with(|current| current.wait.replace(Wait::Unknown))
+pub(crate) fn take_verdict() -> Verdict {
+    with(|current| current.verdict.replace(Verdict::NONE))
+}
+
+/// What a poll that answers `Pending` was like.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Verdict {
+    /// The task has yielded: it is queued behind the others.
+    pub(crate) yielded: bool,
+    /// What it waits for, as the primitive says that answered `Pending` last.
+    pub(crate) wait: Wait,
+}
+
+impl Verdict {
+    const NONE: Self = Self { yielded: false, wait: Wait::Unknown };
 }
 
 /// While it lives, `task` is this thread's current task, with a fresh budget.
 pub(crate) struct Entered {
     task: Option<NonNull<Header>>,
     budget: Budget,
-    yielded: bool,
+    verdict: Verdict,
 }
 
 impl Entered {
@@ -157,7 +161,7 @@ impl Entered {
         with(|current| Self {
             task: current.task.replace(Some(task)),
             budget: current.budget.replace(budget),
-            yielded: current.yielded.replace(false),
+            verdict: current.verdict.replace(Verdict::NONE),
         })
     }
 }
@@ -168,7 +172,7 @@ impl Drop for Entered {
         with(|current| {
             current.task.set(self.task);
             current.budget.set(self.budget);
-            current.yielded.set(self.yielded);
+            current.verdict.set(self.verdict);
         });
     }
 }

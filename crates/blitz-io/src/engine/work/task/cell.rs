@@ -32,7 +32,7 @@ use super::{
     error::JoinError,
     extra::Extra,
     home::Home,
-    moment::{self, Lower, Upper, Waiting},
+    moment::{Moment, Waiting},
     state::State,
     trace,
 };
@@ -98,8 +98,7 @@ pub(crate) struct Header {
     links: Links<Header>,
     pub(crate) id: Id,
     pub(crate) spawned_at: &'static Location<'static>,
-    since_upper: Upper,
-    since_lower: Lower,
+    pub(crate) since: Moment,
     pub(crate) waiting: Waiting,
     #[cfg(feature = "tracing")]
     pub(crate) seen: Option<Seen>,
@@ -237,8 +236,7 @@ impl<F: Future, X: Extra> Cell<F, X> {
             links: Links::new(),
             id: birth.id,
             spawned_at: birth.label.spawned_at,
-            since_upper: Upper::default(),
-            since_lower: Lower::default(),
+            since: Moment::default(),
             waiting: Waiting::default(),
             #[cfg(feature = "tracing")]
             seen: birth.label.seen,
@@ -425,17 +423,6 @@ impl Header {
         unsafe { &task.cast::<Front<X>>().as_ref().extra }
     }
 
-    /// Notes the time of a change of state.
-    #[inline(always)]
-    pub(crate) fn stamp(&self, now_us: u64) {
-        moment::stamp(&self.since_upper, &self.since_lower, now_us);
-    }
-
-    /// How long ago the last change of state was.
-    pub(crate) fn elapsed_us(&self, now_us: u64) -> u64 {
-        moment::elapsed_us(&self.since_upper, &self.since_lower, now_us)
-    }
-
     /// The name that the spawner gave it.
     ///
     /// # Safety
@@ -515,15 +502,15 @@ impl Task {
 
     /// Notes when the task was queued.
     #[inline(always)]
-    pub(crate) fn stamp(&self, now_us: u64) {
+    pub(crate) fn stamp(&self, now: u32) {
         // SAFETY: the entry keeps the memory alive.
-        unsafe { self.0.as_ref() }.stamp(now_us);
+        unsafe { self.0.as_ref() }.since.set(now);
     }
 
-    /// How long it has been queued.
-    pub(crate) fn elapsed_us(&self, now_us: u64) -> u64 {
+    /// When it was queued.
+    pub(crate) fn since(&self) -> u32 {
         // SAFETY: the entry keeps the memory alive.
-        unsafe { self.0.as_ref() }.elapsed_us(now_us)
+        unsafe { self.0.as_ref() }.since.get()
     }
 
     /// Gives the entry up for the right to `take`.

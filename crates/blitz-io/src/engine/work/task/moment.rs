@@ -1,38 +1,29 @@
 //! When a task changed its state last, and what it waits for: for dumps.
 //!
-//! Seven bytes in the header, written by whoever changes the state, with the time that
+//! Five bytes in the header, written by whoever changes the state, with the time that
 //! it knows anyway: a core's coarse clock, or the system's for those outside. They are
 //! figures and decide nothing.
 
-use crate::engine::prim::gauge::{ByteGauge, Gauge, ShortGauge};
+use crate::engine::prim::gauge::{ByteGauge, Gauge};
 
-/// When: the upper bits of microseconds since the process began.
+/// When, in the pool's [`Unit`](crate::engine::prim::clock::Unit).
 #[derive(Debug, Default)]
-pub(crate) struct Upper(Gauge);
+pub(crate) struct Moment(Gauge);
 
-/// When: the lower bits. Apart from the upper ones, so that both fit where there is
-/// room in a header; who reads them while they are written is off by 65 ms at the
-/// most, for a moment.
-#[derive(Debug, Default)]
-pub(crate) struct Lower(ShortGauge);
+impl Moment {
+    #[inline(always)]
+    pub(crate) fn set(&self, now: u32) {
+        self.0.set(now);
+    }
+
+    pub(crate) fn get(&self) -> u32 {
+        self.0.get()
+    }
+}
 
 /// What for: a [`Wait`], if the task is idle.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting(ByteGauge);
-
-/// Notes the time of a change.
-#[inline(always)]
-pub(crate) fn stamp(upper: &Upper, lower: &Lower, now_us: u64) {
-    upper.0.set((now_us >> 16) as u32);
-    lower.0.set(now_us as u16);
-}
-
-/// How long ago the last change was.
-pub(crate) fn elapsed_us(upper: &Upper, lower: &Lower, now_us: u64) -> u64 {
-    let since_us = u64::from(upper.0.get()) << 16 | u64::from(lower.0.get());
-    // A stamp may have been made after the caller looked at its clock.
-    now_us.saturating_sub(since_us)
-}
 
 /// What a task waits for, as far as the runtime's own primitives tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

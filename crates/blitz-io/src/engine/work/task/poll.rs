@@ -17,16 +17,16 @@ use super::{
 };
 use crate::engine::{
     prim::discard,
-    work::current::{self, Entered},
+    work::current::{self, Entered, Verdict},
 };
 
 /// Polls the task once and does what its state then asks for; `true` if it is
-/// complete now. `now_us` is the time, as far as the caller knows it.
+/// complete now. `now` is the time, as far as the caller knows it.
 #[inline]
-pub(crate) fn run(task: Task, now_us: u64) -> bool {
+pub(crate) fn run(task: Task, now: u32) -> bool {
     let task = task.into_header();
     // SAFETY: the entry keeps the memory alive.
-    unsafe { task.as_ref() }.stamp(now_us);
+    unsafe { task.as_ref() }.since.set(now);
     // SAFETY: the entry keeps the memory alive until `take`, and running after.
     match unsafe { task.as_ref() }.state.take() {
         // SAFETY: `take` made us the runner, and a task that was not complete
@@ -100,8 +100,7 @@ unsafe fn poll(task: NonNull<Header>) -> bool {
         // SAFETY: 1.
         Some(hooks) => unsafe { poll_hooked(hooks, task, &mut cx) },
     };
-    let yielded = current::take_yielded();
-    let wait = current::take_wait();
+    let Verdict { yielded, wait } = current::take_verdict();
     drop(entered);
 
     if polled.is_ready() {
