@@ -44,8 +44,13 @@ fn start() -> &'static Start {
     })
 }
 
-fn since_start(now: Instant) -> u64 {
-    now.saturating_duration_since(start().instant).as_micros() as u64
+fn since_start(now: Instant) -> Duration {
+    now.saturating_duration_since(start().instant)
+}
+
+/// Without the upper bits, and without the wide division that `as_millis` needs.
+fn millis(duration: Duration) -> u32 {
+    (duration.as_secs() as u32).wrapping_mul(1_000).wrapping_add(duration.subsec_millis())
 }
 
 /// How the time is counted that tasks are stamped with: since the process began, and
@@ -64,7 +69,7 @@ impl Unit {
     pub(crate) fn now(self) -> u32 {
         match self {
             Self::Millis => coarse_now_ms(),
-            Self::Micros => since_start(Instant::now()) as u32,
+            Self::Micros => since_start(Instant::now()).as_micros() as u32,
         }
     }
 
@@ -86,8 +91,8 @@ fn coarse_now_ms() -> u32 {
     let now_ms =
         linux::read(libc::CLOCK_MONOTONIC_COARSE).saturating_sub(start().monotonic_ns) / 1_000_000;
     #[cfg(not(all(target_os = "linux", not(blitz_loom))))]
-    let now_ms = since_start(Instant::now()) / 1_000;
-    now_ms as u32
+    let now_ms = millis(since_start(Instant::now()));
+    now_ms
 }
 
 #[cfg(all(target_os = "linux", not(blitz_loom)))]
@@ -121,7 +126,7 @@ pub(crate) struct Reading {
 impl CoarseClock {
     pub(crate) fn new() -> Self {
         let now = Instant::now();
-        Self { now, now_ms: (since_start(now) / 1_000) as u32, seen: 0, polls: 0 }
+        Self { now, now_ms: millis(since_start(now)), seen: 0, polls: 0 }
     }
 
     /// The time of the last reading, as [`Unit::Millis`] counts.
@@ -145,7 +150,7 @@ impl CoarseClock {
         let reading =
             Reading { elapsed_ns: u64::try_from(elapsed).unwrap_or(u64::MAX), polls: self.polls };
         self.now = now;
-        self.now_ms = (since_start(now) / 1_000) as u32;
+        self.now_ms = millis(since_start(now));
         // Relaxed: see `Tick::advance`.
         self.seen = tick.0.load(Relaxed);
         self.polls = 0;
