@@ -172,6 +172,7 @@ fn steps(full: bool) -> Vec<Step> {
         step("docs", 5, [docs]),
         step("macros: messages, and another name", 10, misuse()),
         step("each feature alone and none", 10, features()),
+        step("spans", 10, [cargo("test -p blitz-io --features tracing --test it -- spans")]),
         step("tests in release with overflow checks", 15, [overflow]),
         step("models", 20, [cargo("xtask model")]),
         step("negative controls of the models", 25, [cargo(weaken)]),

@@ -1,7 +1,7 @@
 //! One runtime for everything concurrent in a program.
 //!
-//! This version has its ground: a work-stealing scheduler and the tasks that run
-//! on it, with Tokio's names, signatures and semantics at Tokio's paths. Programs
+//! This version has a work-stealing scheduler, everything about tasks, and code that
+//! blocks, with Tokio's names, signatures and semantics at Tokio's paths. Programs
 //! port by renaming `tokio` to `blitz_io`, as far as it reaches.
 //!
 //! ```
@@ -19,7 +19,8 @@
 //! # Features
 //!
 //! Tokio's names; `full` is the default. `rt` is the current-thread runtime and
-//! tasks, `rt-multi-thread` the workers, `macros` the attributes. The others are
+//! tasks, `rt-multi-thread` the workers, `macros` the attributes and macros, `tracing`
+//! (not in `full`) spans for subscribers. The others are
 //! accepted and switch on what will stand behind them. Without any, the crate
 //! starts no thread and has no runtime.
 

@@ -88,11 +88,12 @@ impl Unit {
 
 fn coarse_now_ms() -> u32 {
     #[cfg(all(target_os = "linux", not(blitz_loom)))]
-    let now_ms =
-        linux::read(libc::CLOCK_MONOTONIC_COARSE).saturating_sub(start().monotonic_ns) / 1_000_000;
+    {
+        let now_ns = linux::read(libc::CLOCK_MONOTONIC_COARSE);
+        (now_ns.saturating_sub(start().monotonic_ns) / 1_000_000) as u32
+    }
     #[cfg(not(all(target_os = "linux", not(blitz_loom))))]
-    let now_ms = millis(since_start(Instant::now()));
-    now_ms
+    millis(since_start(Instant::now()))
 }
 
 #[cfg(all(target_os = "linux", not(blitz_loom)))]
