@@ -125,8 +125,7 @@ impl<T: Token> Arguments<T> {
                 );
             }
             let paused = self.start_paused.as_ref().map(|given| (given.span, "start_paused"));
-            let policy = self.unhandled_panic.as_ref().map(|given| (given.span, "unhandled_panic"));
-            if let Some((span, name)) = paused.or(policy) {
+            if let Some((span, name)) = paused {
                 return fault(
                     span,
                     format!(
@@ -380,7 +379,6 @@ mod tests {
             ("flavor = \"local\", worker_threads = 2", "2", "needs several threads"),
             ("start_paused = 1, flavor = \"local\"", "1", "`true` or `false`"),
             ("start_paused = true", "true", "does not go with several threads"),
-            ("unhandled_panic = \"ignore\"", "\"ignore", "does not go with several"),
             ("unhandled_panic = \"x\"", "\"x\"", "no policy is called `x`"),
             ("name = 4", "4", "is a string"),
             ("crate = 4", "4", "is a path"),

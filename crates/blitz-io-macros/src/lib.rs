@@ -51,7 +51,7 @@ fn run(arguments: TokenStream, item: TokenStream, attribute: Attribute) -> Token
 /// - `flavor = "multi_thread"` (the default), `"current_thread"` or `"local"`
 /// - `worker_threads = 4`: with `multi_thread` only
 /// - `start_paused = true`: the clock starts paused; not with `multi_thread`
-/// - `unhandled_panic = "ignore"` or `"shutdown_runtime"`; not with `multi_thread`
+/// - `unhandled_panic = "ignore"` or `"shutdown_runtime"`, with every flavor
 /// - `name = "text"`: the runtime's name
 /// - `crate = "path"`: where the runtime crate is, if it has another name here
 ///
