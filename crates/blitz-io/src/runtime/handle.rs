@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     engine::{
-        blocking::{Blocking, Job},
+        blocking::{Blocking, Job, Left},
         pool::{
             Pool,
             drive::{self, NoBlocking},
@@ -265,10 +265,23 @@ impl Handle {
         R: Send + 'static,
         X: Extra,
     {
+        let (handle, left) = self.queue_blocking(func, label);
+        left.settle();
+        handle
+    }
+
+    /// The same, and what is left to do, which may panic, is left to the caller.
+    #[track_caller]
+    pub(crate) fn queue_blocking<F, R, X>(&self, func: F, label: Label<X>) -> (JoinHandle<R>, Left)
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+        X: Extra,
+    {
         let (job, label) = trace::trace(Job::new(func), label, trace::Kind::Blocking);
         match self.inner.blocking.spawn(&self.inner.pool, job, label) {
-            Ok(spawned) => spawned.settle(),
-            Err(refused) => refused.end(),
+            Ok(spawned) => spawned.part(),
+            Err(refused) => (refused.end(), Left::Nothing),
         }
     }
 

@@ -470,7 +470,8 @@ impl<T: 'static> JoinSet<T> {
     ///
     /// # Panics
     ///
-    /// As [`task::spawn_blocking`](super::spawn_blocking).
+    /// As [`task::spawn_blocking`](super::spawn_blocking). If that was for want of a
+    /// thread, the set has one more task, which was cancelled.
     ///
     /// # Examples
     ///
@@ -496,7 +497,8 @@ impl<T: 'static> JoinSet<T> {
     ///
     /// # Panics
     ///
-    /// As [`task::spawn_blocking`](super::spawn_blocking).
+    /// As [`task::spawn_blocking`](super::spawn_blocking). If that was for want of a
+    /// thread, the set has one more task, which was cancelled.
     ///
     /// # Examples
     ///
@@ -577,15 +579,16 @@ impl<T: Send + 'static> JoinSet<T> {
         F: FnOnce() -> T + Send + 'static,
     {
         let node = Blocks(self.set.node());
-        let task = match name {
-            None => handle.spawn_blocking_labelled(f, Label::with(spawned_at, node)),
-            Some(name) => {
-                let label = Label::with(spawned_at, Named::new(node, name));
-                handle.spawn_blocking_labelled(f, label)
-            }
+        let (task, left) = match name {
+            None => handle.queue_blocking(f, Label::with(spawned_at, node)),
+            Some(name) => handle.queue_blocking(f, Label::with(spawned_at, Named::new(node, name))),
         };
+        // Before the rest, which may panic: the task is queued, and tells the set of its
+        // end.
         // SAFETY: 1. it was made of this set's node just now.
-        unsafe { self.set.adopt(task) }
+        let abort = unsafe { self.set.adopt(task) };
+        left.settle();
+        abort
     }
 }
 
@@ -834,7 +837,8 @@ impl<'a, T: 'static> Builder<'a, T> {
     ///
     /// # Panics
     ///
-    /// As [`task::spawn_blocking`](super::spawn_blocking).
+    /// As [`task::spawn_blocking`](super::spawn_blocking). If that was for want of a
+    /// thread, the set has one more task, which was cancelled.
     ///
     /// # Examples
     ///
@@ -864,7 +868,8 @@ impl<'a, T: 'static> Builder<'a, T> {
     ///
     /// # Panics
     ///
-    /// As [`task::spawn_blocking`](super::spawn_blocking).
+    /// As [`task::spawn_blocking`](super::spawn_blocking). If that was for want of a
+    /// thread, the set has one more task, which was cancelled.
     ///
     /// # Examples
     ///

@@ -69,3 +69,4 @@ mod marker_traits;
 mod once_broken;
 mod hostile;
 mod hostile_more;
+mod hostile_sets;

@@ -125,7 +125,9 @@ pub(crate) struct Spawned<R> {
     left: Left,
 }
 
-enum Left {
+/// What is left to do for a job that was queued.
+#[must_use = "the job may wait for it"]
+pub(crate) enum Left {
     Nothing,
     /// The queue is closed: end the job, which drops what is the user's.
     Refused(Task),
@@ -312,22 +314,39 @@ fn run(job: Task, here: &Bed<Arc<Handoff>, Running>, unit: Unit) {
 }
 
 impl<R> Spawned<R> {
-    /// Does what is left. Users' code runs: the function that names threads, and the
-    /// destructor of a closure that will not run.
-    ///
-    /// # Panics
-    /// If there is no thread and the system gives none, as Tokio does.
+    /// Does what is left: see [`Left::settle`].
     #[inline]
     #[track_caller]
     pub(crate) fn settle(self) -> JoinHandle<R> {
-        let Self { handle, left } = self;
-        match left {
+        let (handle, left) = self.part();
+        left.settle();
+        handle
+    }
+
+    /// The handle, for those who must keep it though settling may panic.
+    #[inline]
+    pub(crate) fn part(self) -> (JoinHandle<R>, Left) {
+        (self.handle, self.left)
+    }
+}
+
+impl Left {
+    /// Does it. Users' code runs: the function that names threads, and the destructor
+    /// of a closure that will not run.
+    ///
+    /// # Panics
+    /// If there is no thread and the system gives none, as Tokio does; the job has been
+    /// cancelled then. Or if the function that names threads does; the job has been
+    /// cancelled, or waits for a thread that lives.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn settle(self) {
+        match self {
             Left::Nothing => {}
             // Ends it as cancelled.
             Left::Refused(task) => drop(task),
             Left::Start { blocking, number, job } => blocking.start_for(number, job),
         }
-        handle
     }
 }
 

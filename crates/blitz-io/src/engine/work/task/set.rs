@@ -375,7 +375,8 @@ impl<T> Set<T> {
     }
 
     /// What a new task of this set must carry. Unless it is spawned, and then adopted,
-    /// it means nothing.
+    /// it means nothing. A spawn may panic before it has made the task, not after: the
+    /// task would tell the set of its end, which does not count it.
     #[inline]
     pub(crate) fn node(&mut self) -> Node {
         let shared = *self.shared.get_or_insert_with(Shared::new);

@@ -1,0 +1,643 @@
+//! Sets, scopes, trackers, local sets and task-locals against what users may do to them
+//! in the worst places: hooks, wakers, destructors, and spawns that fail half-way.
+
+use std::{
+    cell::{Cell, RefCell},
+    future::{Future, pending, poll_fn},
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::{Pin, pin},
+    rc::Rc,
+    sync::{
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    },
+    task::{Context, Poll, Wake, Waker},
+    thread,
+};
+
+use blitz_io::{
+    runtime::{Builder, LocalOptions, UnhandledPanic},
+    task::{self, JoinSet, LocalSet, TaskTracker},
+};
+
+use crate::{
+    caught::panic_of,
+    gate::Gate,
+    make::{one_thread, workers},
+    tally::Tally,
+    watch,
+};
+
+/// Counts how often it was woken.
+#[derive(Default)]
+struct Bell(AtomicUsize);
+
+impl Bell {
+    fn new() -> (Arc<Self>, Waker) {
+        let bell = Arc::new(Self::default());
+        (bell.clone(), bell.into())
+    }
+
+    fn rung(&self) -> usize {
+        self.0.load(SeqCst)
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+/// Panics when it is woken.
+struct Bad;
+
+impl Wake for Bad {
+    fn wake(self: Arc<Self>) {
+        panic!("this waker was told to panic");
+    }
+}
+
+/// Calls a function when it is dropped.
+struct OnDrop<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+/// Calls a function once, when it is woken.
+struct Call<F>(Mutex<Option<F>>);
+
+impl<F: FnOnce() + Send + 'static> Call<F> {
+    fn waker(f: F) -> Waker {
+        Waker::from(Arc::new(Self(Mutex::new(Some(f)))))
+    }
+}
+
+impl<F: FnOnce() + Send + 'static> Wake for Call<F> {
+    fn wake(self: Arc<Self>) {
+        let f = self.0.lock().unwrap().take();
+        if let Some(f) = f {
+            f();
+        }
+    }
+}
+
+fn poll_with<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(waker))
+}
+
+// Spawns that fail half-way.
+
+#[test]
+fn a_blocking_spawn_that_panics_leaves_a_set_that_can_be_used() {
+    let _watch = watch::begin();
+    let named = Arc::new(AtomicBool::new(false));
+    let rt = {
+        let named = named.clone();
+        Builder::new_current_thread()
+            .thread_name_fn(move || match named.load(SeqCst) {
+                true => "named".to_owned(),
+                false => panic!("no name is to be had"),
+            })
+            .build()
+            .unwrap()
+    };
+    let tally = Tally::new();
+    let mut set = JoinSet::new();
+    let gate = Gate::new();
+    let opened = gate.opened();
+    set.spawn_on(opened, rt.handle());
+    for _ in 0..3 {
+        let token = tally.token();
+        panic_of(|| set.spawn_blocking_on(move || token.keep(), rt.handle()))
+            .says(&["no name is to be had"]);
+    }
+    tally.assert_all_dropped(3);
+    named.store(true, SeqCst);
+    set.spawn_blocking_on(|| (), rt.handle());
+    gate.open();
+    let (mut good, mut cancelled) = (0, 0);
+    rt.block_on(async {
+        while let Some(joined) = set.join_next().await {
+            match joined {
+                Ok(()) => good += 1,
+                Err(error) if error.is_cancelled() => cancelled += 1,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    });
+    assert_eq!((good, set.len()), (2, 0), "of those that were spawned");
+    assert!(cancelled <= 3, "those whose spawn panicked are cancelled, or forgotten");
+}
+
+#[test]
+fn a_set_may_be_dropped_after_a_blocking_spawn_that_panicked() {
+    let _watch = watch::begin();
+    let alive = Arc::new(());
+    let hook = alive.clone();
+    let rt = Builder::new_multi_thread()
+        .worker_threads(1)
+        .on_thread_park(move || drop(hook.clone()))
+        .thread_name_fn({
+            let first = AtomicBool::new(true);
+            move || match first.swap(false, SeqCst) {
+                true => "worker".to_owned(),
+                false => panic!("no name is to be had"),
+            }
+        })
+        .build()
+        .unwrap();
+    for _ in 0..10 {
+        let mut set = JoinSet::new();
+        for _ in 0..5 {
+            set.spawn_on(task::yield_now(), rt.handle());
+        }
+        panic_of(|| set.spawn_blocking_on(|| (), rt.handle())).says(&["no name"]);
+        drop(set);
+    }
+    drop(rt);
+    assert_eq!(Arc::strong_count(&alive), 1, "a task that nobody has keeps its runtime");
+}
+
+// Hooks.
+
+#[test]
+fn a_hook_may_drop_the_set_of_the_task_that_ends() {
+    let _watch = watch::begin();
+    for workers in [0, 1, 2] {
+        static SET: Mutex<Option<JoinSet<task::Id>>> = Mutex::new(None);
+        let mut builder = match workers {
+            0 => Builder::new_current_thread(),
+            _ => Builder::new_multi_thread(),
+        };
+        if workers > 0 {
+            builder.worker_threads(workers);
+        }
+        let rt = builder
+            .on_task_terminate(|_| {
+                let set = SET.lock().unwrap().take();
+                drop(set);
+            })
+            .build()
+            .unwrap();
+        let tally = Tally::new();
+        let mut set = JoinSet::new();
+        let gate = Gate::new();
+        let (bell, waker) = Bell::new();
+        for _ in 0..8 {
+            let (token, opened) = (tally.token(), gate.opened());
+            let work = async move {
+                opened.await;
+                token.keep();
+                task::id()
+            };
+            set.spawn_on(work, rt.handle());
+        }
+        assert!(set.poll_join_next(&mut Context::from_waker(&waker)).is_pending());
+        drop(waker);
+        *SET.lock().unwrap() = Some(set);
+        gate.open();
+        rt.block_on(async {
+            while SET.lock().unwrap().is_some() {
+                task::yield_now().await;
+            }
+        });
+        drop(rt);
+        tally.assert_all_dropped(8);
+        assert_eq!(Arc::strong_count(&bell), 1, "the set's waker is left");
+    }
+}
+
+#[test]
+fn a_spawn_hook_may_end_the_runtime_of_the_task_of_a_set() {
+    let _watch = watch::begin();
+    static RUNTIME: Mutex<Option<blitz_io::runtime::Runtime>> = Mutex::new(None);
+    let rt = Builder::new_multi_thread()
+        .worker_threads(1)
+        .on_task_spawn(|_| {
+            let rt = RUNTIME.lock().unwrap().take();
+            if let Some(rt) = rt {
+                rt.shutdown_background();
+            }
+        })
+        .build()
+        .unwrap();
+    let handle = rt.handle().clone();
+    *RUNTIME.lock().unwrap() = Some(rt);
+    let mut set = JoinSet::new();
+    set.spawn_on(pending::<()>(), &handle);
+    set.spawn_on(pending::<()>(), &handle);
+    let other = one_thread();
+    other.block_on(async {
+        for _ in 0..2 {
+            assert!(set.join_next().await.unwrap().unwrap_err().is_cancelled());
+        }
+        assert!(set.join_next().await.is_none());
+    });
+}
+
+// Wakers.
+
+#[test]
+fn the_waker_of_a_set_may_drop_it() {
+    let _watch = watch::begin();
+    for rt in [one_thread(), workers(2)] {
+        let set: Arc<Mutex<Option<JoinSet<()>>>> = Arc::default();
+        let (tally, gate, dropped) = (Tally::new(), Gate::new(), Gate::new());
+        let mut members = JoinSet::new();
+        for _ in 0..4 {
+            let (token, opened) = (tally.token(), gate.opened());
+            let work = async move {
+                opened.await;
+                token.keep();
+            };
+            members.spawn_on(work, rt.handle());
+        }
+        let waker = Call::waker({
+            let (set, dropped) = (set.clone(), dropped.clone());
+            move || {
+                let members = set.lock().unwrap().take();
+                drop(members);
+                dropped.open();
+            }
+        });
+        assert!(members.poll_join_next(&mut Context::from_waker(&waker)).is_pending());
+        drop(waker);
+        *set.lock().unwrap() = Some(members);
+        gate.open();
+        rt.block_on(dropped.opened());
+        drop(rt);
+        tally.assert_all_dropped(4);
+    }
+}
+
+// Local sets.
+
+#[test]
+fn a_local_set_takes_members_of_a_join_set_with_it_whoever_has_that() {
+    let _watch = watch::begin();
+    let local = LocalSet::new();
+    let here = thread::current().id();
+    let mut set = JoinSet::new();
+    let dropped = Rc::new(Cell::new(0));
+    for _ in 0..50 {
+        let dropped = dropped.clone();
+        set.spawn_local_on(
+            async move {
+                let _guard = OnDrop(move || {
+                    assert_eq!(thread::current().id(), here);
+                    dropped.set(dropped.get() + 1);
+                });
+                pending::<()>().await
+            },
+            &local,
+        );
+    }
+    assert!(poll_with(pin!(local.run_until(task::yield_now())), Waker::noop()).is_pending());
+    // The set of outputs that are `Send` may leave; the futures stay.
+    let other = thread::spawn(move || {
+        set.abort_all();
+        let rt = one_thread();
+        rt.block_on(async {
+            let mut cancelled = 0;
+            while let Some(joined) = set.join_next().await {
+                cancelled += usize::from(joined.unwrap_err().is_cancelled());
+            }
+            cancelled
+        })
+    });
+    drop(local);
+    assert_eq!(dropped.get(), 50);
+    assert_eq!(other.join().unwrap(), 50);
+}
+
+#[test]
+fn a_join_set_of_local_tasks_may_be_dropped_elsewhere_while_they_end_here() {
+    let _watch = watch::begin();
+    for round in 0..200 {
+        let local = LocalSet::new();
+        let here = thread::current().id();
+        let mut set = JoinSet::new();
+        for index in 0..4 {
+            let stays = Rc::new(());
+            set.spawn_local_on(
+                async move {
+                    let _guard = OnDrop(move || assert_eq!(thread::current().id(), here));
+                    let _stays = stays;
+                    for _ in 0..index * (round % 3) {
+                        task::yield_now().await;
+                    }
+                    Box::new(index)
+                },
+                &local,
+            );
+        }
+        let other = thread::spawn(move || drop(set));
+        for _ in 0..3 {
+            let _ = poll_with(pin!(local.run_until(task::yield_now())), Waker::noop());
+        }
+        drop(local);
+        other.join().unwrap();
+    }
+}
+
+#[test]
+fn a_destructor_may_drive_the_set_that_a_panic_ends() {
+    let _watch = watch::begin();
+    let set = {
+        let mut set = LocalSet::new();
+        set.unhandled_panic(UnhandledPanic::ShutdownRuntime);
+        Rc::new(set)
+    };
+    let (driven, polled) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
+    for _ in 0..3 {
+        let (set_too, driven, polled) = (set.clone(), driven.clone(), polled.clone());
+        drop(set.spawn_local(async move {
+            polled.set(polled.get() + 1);
+            let _guard = OnDrop(move || {
+                let mut drive = Box::pin(set_too.run_until(pending::<()>()));
+                let driving = AssertUnwindSafe(|| poll_with(drive.as_mut(), Waker::noop()));
+                assert!(catch_unwind(driving).is_err(), "it has ended");
+                driven.set(driven.get() + 1);
+            });
+            pending::<()>().await;
+        }));
+    }
+    drop(set.spawn_local(async { panic!("the task's own") }));
+    let mut drive = Box::pin(set.run_until(pending::<()>()));
+    panic_of(|| poll_with(drive.as_mut(), Waker::noop())).says(&["LocalSet"]);
+    drop(drive);
+    assert_eq!((driven.get(), polled.get()), (3, 3));
+    assert_eq!(Rc::strong_count(&set), 1, "a future of the set is left");
+}
+
+// Task-locals.
+
+blitz_io::task_local! {
+    static KEY: Arc<str>;
+}
+
+/// What the key says here.
+fn key() -> Option<String> {
+    KEY.try_with(|value| value.to_string()).ok()
+}
+
+#[test]
+fn a_scope_that_is_leaked_after_a_poll_leaves_nothing_behind() {
+    let mut leaked = Box::pin(KEY.scope("leaked".into(), async {
+        assert_eq!(key().as_deref(), Some("leaked"));
+        pending::<()>().await;
+    }));
+    assert!(poll_with(leaked.as_mut(), Waker::noop()).is_pending());
+    assert_eq!(key(), None);
+    std::mem::forget(leaked);
+    assert_eq!(key(), None);
+    assert_eq!(KEY.sync_scope("next".into(), key).as_deref(), Some("next"));
+    assert_eq!(key(), None);
+}
+
+#[test]
+fn a_scope_may_be_polled_here_and_dropped_there_inside_of_another_scope() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let note = seen.clone();
+    let mut inner = Box::pin(KEY.scope("inner".into(), async move {
+        let _guard = OnDrop(move || note.lock().unwrap().push(key()));
+        pending::<()>().await;
+    }));
+    assert!(poll_with(inner.as_mut(), Waker::noop()).is_pending());
+    thread::spawn(move || {
+        KEY.sync_scope("outer".into(), || {
+            drop(inner);
+            assert_eq!(key().as_deref(), Some("outer"));
+        });
+        assert_eq!(key(), None);
+    })
+    .join()
+    .unwrap();
+    assert_eq!(*seen.lock().unwrap(), [Some("inner".to_owned())]);
+}
+
+#[test]
+fn nested_scopes_that_panic_each_give_the_outer_value_back() {
+    KEY.sync_scope("first".into(), || {
+        let mut scopes = Box::pin(KEY.scope("second".into(), async {
+            let third = KEY.scope("third".into(), async {
+                let _guard = OnDrop(|| assert_eq!(key().as_deref(), Some("third")));
+                panic!("inside of three");
+            });
+            let caught = poll_fn({
+                let mut third = Box::pin(third);
+                move |cx| {
+                    let polling = AssertUnwindSafe(|| third.as_mut().poll(cx));
+                    let panicked = catch_unwind(polling).is_err();
+                    assert_eq!(key().as_deref(), Some("second"));
+                    Poll::Ready(panicked)
+                }
+            });
+            assert!(caught.await);
+            assert_eq!(key().as_deref(), Some("second"));
+        }));
+        assert!(poll_with(scopes.as_mut(), Waker::noop()).is_ready());
+        assert_eq!(key().as_deref(), Some("first"));
+    });
+    assert_eq!(key(), None);
+}
+
+#[test]
+fn a_value_that_reads_its_own_key_when_it_is_dropped_finds_what_is_around_it() {
+    struct Reads(&'static str);
+    blitz_io::task_local! {
+        static READS: Reads;
+    }
+    thread_local! {
+        static SEEN: RefCell<Vec<Option<&'static str>>> = const { RefCell::new(Vec::new()) };
+    }
+    impl Drop for Reads {
+        fn drop(&mut self) {
+            let seen = READS.try_with(|value| value.0).ok();
+            SEEN.with_borrow_mut(|all| all.push(seen));
+        }
+    }
+    READS.sync_scope(Reads("outer"), || {
+        drop(READS.scope(Reads("never polled"), async {}));
+        let mut done = Box::pin(READS.scope(Reads("done"), async {}));
+        assert!(poll_with(done.as_mut(), Waker::noop()).is_ready());
+        drop(done);
+        READS.sync_scope(Reads("called"), || ());
+    });
+    assert_eq!(SEEN.take(), [Some("outer"), Some("outer"), Some("outer"), None]);
+}
+
+// Trackers.
+
+// Bounds.
+
+#[test]
+fn spawns_that_give_up_while_they_wait_lose_no_place() {
+    let _watch = watch::begin();
+    let rt = Builder::new_multi_thread().worker_threads(2).max_bounded_tasks(2).build().unwrap();
+    let (tally, ended) = (Tally::new(), Arc::new(AtomicUsize::new(0)));
+    let mut set = JoinSet::new();
+    for _ in 0..8 {
+        let (tally, ended) = (tally.clone(), ended.clone());
+        set.spawn_on(
+            async move {
+                let mut spawned = 0;
+                for round in 0..200 {
+                    let (token, ended) = (tally.token(), ended.clone());
+                    let work = async move {
+                        task::yield_now().await;
+                        token.keep();
+                        ended.fetch_add(1, SeqCst);
+                    };
+                    blitz_io::select! {
+                        biased;
+                        handle = task::spawn_bounded(work) => {
+                            if let Ok(handle) = handle {
+                                spawned += 1;
+                                if round % 3 == 0 {
+                                    handle.abort();
+                                }
+                            }
+                        }
+                        _ = task::yield_now() => {}
+                    }
+                }
+                spawned
+            },
+            rt.handle(),
+        );
+    }
+    let spawned: usize = rt.block_on(set.join_all()).into_iter().sum();
+    assert!(spawned > 0);
+    // All places are free again: as many as there are can be taken at once.
+    let gate = Gate::new();
+    rt.block_on(async {
+        let one = task::spawn_bounded(gate.opened()).await.unwrap();
+        let two = task::spawn_bounded(gate.opened()).await.unwrap();
+        assert!(task::try_spawn_bounded(async {}).is_err());
+        gate.open();
+        one.await.unwrap();
+        two.await.unwrap();
+    });
+}
+
+// What shutdown does to sets.
+
+#[test]
+fn members_in_every_state_end_with_their_runtime_and_are_joined_once() {
+    let _watch = watch::begin();
+    for rt in [one_thread(), workers(1), workers(2)] {
+        let tally = Tally::new();
+        let mut set = JoinSet::new();
+        let mut aborts = Vec::new();
+        for index in 0..60 {
+            let token = tally.token();
+            aborts.push(set.spawn_on(
+                async move {
+                    match index % 6 {
+                        0 => pending::<()>().await,
+                        1 => loop {
+                            task::yield_now().await;
+                        },
+                        2 => task::shield(pending::<()>()).await,
+                        3 => {}
+                        4 => {
+                            // Wakes itself for ever, by the long way.
+                            poll_fn::<(), _>(|cx| {
+                                cx.waker().wake_by_ref();
+                                Poll::Pending
+                            })
+                            .await;
+                        }
+                        _ => panic!("a member that panics"),
+                    }
+                    token.keep();
+                },
+                rt.handle(),
+            ));
+        }
+        rt.block_on(async {
+            for _ in 0..10 {
+                task::yield_now().await;
+            }
+        });
+        aborts.iter().step_by(7).for_each(task::AbortHandle::abort);
+        let joiner = thread::spawn(move || {
+            one_thread().block_on(async move {
+                let mut ids = Vec::new();
+                while let Some(joined) = set.join_next_with_id().await {
+                    ids.push(joined.map_or_else(|error| error.id(), |(id, ())| id));
+                }
+                ids.sort();
+                ids.dedup();
+                ids.len()
+            })
+        });
+        drop(rt);
+        assert_eq!(joiner.join().unwrap(), 60);
+        assert!(aborts.iter().all(task::AbortHandle::is_finished));
+        tally.assert_all_dropped(60);
+    }
+}
+
+#[test]
+fn an_output_may_own_a_set_whose_outputs_own_sets() {
+    let _watch = watch::begin();
+    #[allow(dead_code, reason = "it is only dropped")]
+    enum Output {
+        Set(JoinSet<Output>),
+        Last(OnDrop<Box<dyn FnMut() + Send>>),
+    }
+    let rt = workers(2);
+    let dropped = Gate::new();
+    let mut chain = Output::Last(OnDrop(Box::new({
+        let dropped = dropped.clone();
+        move || dropped.open()
+    })));
+    for _ in 0..50 {
+        let mut set = JoinSet::new();
+        set.spawn_on(async move { chain }, rt.handle());
+        chain = Output::Set(set);
+    }
+    drop(chain);
+    rt.block_on(dropped.opened());
+}
+
+#[test]
+fn a_local_runtime_ends_the_local_members_of_a_set_on_its_thread() {
+    let _watch = watch::begin();
+    let rt = Builder::new_current_thread().build_local(LocalOptions::default()).unwrap();
+    let here = thread::current().id();
+    let dropped = Rc::new(Cell::new(0));
+    let mut set = rt.block_on(async {
+        let mut set = JoinSet::new();
+        for _ in 0..20 {
+            let dropped = dropped.clone();
+            set.spawn_local(async move {
+                let _guard = OnDrop(move || {
+                    assert_eq!(thread::current().id(), here);
+                    dropped.set(dropped.get() + 1);
+                });
+                pending::<()>().await;
+            });
+        }
+        task::yield_now().await;
+        set
+    });
+    let other = thread::spawn(move || {
+        set.abort_all();
+        one_thread().block_on(async {
+            let mut count = 0;
+            while set.join_next().await.is_some() {
+                count += 1;
+            }
+            count
+        })
+    });
+    drop(rt);
+    assert_eq!((dropped.get(), other.join().unwrap()), (20, 20));
+}
