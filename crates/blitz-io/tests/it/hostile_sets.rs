@@ -277,6 +277,25 @@ fn the_waker_of_a_set_may_drop_it() {
 // Local sets.
 
 #[test]
+fn every_driver_is_called_when_a_panic_ends_the_set() {
+    let _watch = watch::begin();
+    let mut set = LocalSet::new();
+    set.unhandled_panic(UnhandledPanic::ShutdownRuntime);
+    let (bell, waker) = Bell::new();
+    let mut waits = pin!(set.run_until(pending::<()>()));
+    assert!(poll_with(waits.as_mut(), &waker).is_pending());
+    let mut spawns = Box::pin(set.run_until(async {
+        drop(task::spawn_local(async { panic!("the task's own") }));
+        pending::<()>().await;
+    }));
+    // The spawn calls nobody: the driver that is being polled runs the task.
+    panic_of(|| poll_with(spawns.as_mut(), Waker::noop())).says(&["LocalSet"]);
+    drop(spawns);
+    assert!(bell.rung() > 0, "it waits for ever for a set that has ended");
+    panic_of(|| poll_with(waits.as_mut(), &waker)).says(&["LocalSet"]);
+}
+
+#[test]
 fn a_local_set_takes_members_of_a_join_set_with_it_whoever_has_that() {
     let _watch = watch::begin();
     let local = LocalSet::new();

@@ -24,7 +24,7 @@
 //! to `fifo`, and spawn, which is refused: such a future is dropped at once, here.
 //!
 //! A set that is told to end when a task panics does so after the poll of that task;
-//! whoever drives it panics, then and in later polls. One of its tasks may be lower
+//! whoever drives it is called and panics, then and in later polls. One of its tasks may be lower
 //! on the stack, if it drives its own set: E2 only marks that one, and the end comes
 //! a second time once its poll is over.
 //!
@@ -276,6 +276,8 @@ impl Local {
 
     #[cold]
     fn fail(&self) -> ! {
+        // The end forgets the other drivers, and each of them is to panic too.
+        self.shared.bell.ring();
         self.end();
         panic!(
             "a spawned task panicked and the LocalSet is configured to shutdown on unhandled \
