@@ -227,9 +227,7 @@ impl State {
         drop(inner);
         // The panic hook has reported it.
         discard(unused);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        call(waker);
     }
 
     /// One more child; `true` if it is refused.
@@ -261,9 +259,16 @@ impl State {
         let waker = if inner.children.is_empty() { inner.waker.take() } else { None };
         drop(inner);
         drop(child);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        call(waker);
+    }
+}
+
+/// Calls whoever polls the scope. A foreign waker that panics must not look like a panic
+/// of the child that is about to end, nor meet one.
+fn call(waker: Option<Waker>) {
+    let Some(waker) = waker else { return };
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+        discard(payload);
     }
 }
 

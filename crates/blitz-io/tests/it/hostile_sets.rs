@@ -274,6 +274,53 @@ fn the_waker_of_a_set_may_drop_it() {
     }
 }
 
+#[test]
+fn a_waker_of_a_scope_that_panics_spoils_no_output() {
+    let _watch = watch::begin();
+    let rt = one_thread();
+    let gate = Gate::new();
+    let children = Rc::new(RefCell::new(Vec::new()));
+    let (kept, opened, handle) = (children.clone(), gate.opened(), rt.handle().clone());
+    let scope = task::scope(|scope| async move {
+        kept.borrow_mut().push(scope.spawn_on(
+            async move {
+                opened.await;
+                5
+            },
+            &handle,
+        ));
+    });
+    let mut scope = pin!(scope);
+    assert!(poll_with(scope.as_mut(), &Waker::from(Arc::new(Bad))).is_pending());
+    gate.open();
+    let child = children.borrow_mut().pop().expect("it was spawned");
+    let output = rt.block_on(child);
+    assert_eq!(output.expect("a foreign waker is no trouble of the child's"), 5);
+    assert!(poll_with(scope.as_mut(), Waker::noop()).is_ready());
+}
+
+#[test]
+fn a_waker_of_a_scope_that_panics_keeps_no_panic_of_a_child_back() {
+    let _watch = watch::begin();
+    let rt = one_thread();
+    let gate = Gate::new();
+    let (opened, handle) = (gate.opened(), rt.handle().clone());
+    let scope = task::scope(|scope| async move {
+        drop(scope.spawn_on(
+            async move {
+                opened.await;
+                panic!("the child's own")
+            },
+            &handle,
+        ));
+        pending::<()>().await;
+    });
+    let mut scope = pin!(scope);
+    assert!(poll_with(scope.as_mut(), &Waker::from(Arc::new(Bad))).is_pending());
+    gate.open();
+    panic_of(|| rt.block_on(scope.as_mut())).says(&["the child's own"]);
+}
+
 // Local sets.
 
 #[test]
