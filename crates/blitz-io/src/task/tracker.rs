@@ -331,11 +331,8 @@ impl TaskTracker {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let token = self.token();
-        super::spawn_blocking(move || {
-            let _token = token;
-            task()
-        })
+        let tracked = TrackedCall { task, token: self.token() };
+        super::spawn_blocking(move || tracked.call())
     }
 
     /// Spawns the provided function on the threads for blocking work of the runtime of
@@ -361,11 +358,8 @@ impl TaskTracker {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let token = self.token();
-        handle.spawn_blocking(move || {
-            let _token = token;
-            task()
-        })
+        let tracked = TrackedCall { task, token: self.token() };
+        handle.spawn_blocking(move || tracked.call())
     }
 
     /// Tracks the provided future, until it is dropped; completing is not enough.
@@ -468,6 +462,21 @@ impl Drop for TaskTrackerToken {
 impl fmt::Debug for TaskTrackerToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TaskTrackerToken").finish_non_exhaustive()
+    }
+}
+
+/// A closure that is tracked until it has returned, or was dropped.
+struct TrackedCall<F> {
+    // Dropped before the token, also if it is never called. What a closure captures is
+    // dropped in no certain order, so these two are one.
+    task: F,
+    token: TaskTrackerToken,
+}
+
+impl<F: FnOnce() -> T, T> TrackedCall<F> {
+    fn call(self) -> T {
+        let Self { task, token: _token } = self;
+        task()
     }
 }
 

@@ -539,6 +539,31 @@ fn a_value_that_reads_its_own_key_when_it_is_dropped_finds_what_is_around_it() {
 
 // Trackers.
 
+#[test]
+fn a_blocking_closure_that_never_runs_is_tracked_until_it_is_dropped() {
+    let _watch = watch::begin();
+    let rt = Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
+    let (tracker, gate) = (TaskTracker::new(), Gate::new());
+    let blocks = {
+        let gate = gate.clone();
+        rt.handle().spawn_blocking(move || gate.block())
+    };
+    let seen = Arc::new(OnceLock::new());
+    let witness = {
+        let (tracker, seen) = (tracker.clone(), seen.clone());
+        OnDrop(move || seen.set(tracker.len()).expect("it is dropped once"))
+    };
+    let never = tracker.spawn_blocking_on(move || drop(witness), rt.handle());
+    never.abort();
+    gate.open();
+    rt.block_on(async {
+        blocks.await.unwrap();
+        assert!(never.await.unwrap_err().is_cancelled());
+    });
+    assert_eq!(seen.get(), Some(&1), "a wait would have ended before the closure was dropped");
+    assert!(tracker.is_empty());
+}
+
 // Bounds.
 
 #[test]
