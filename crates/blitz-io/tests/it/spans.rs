@@ -142,3 +142,55 @@ fn a_panic_adds_one_event_that_says_which_task_it_was() {
     let words = ["event blitz_io::task", "a task panicked", "task.name=clumsy", "spans.rs"];
     assert_eq!(recorder.lines_with(&words), 1, "{:#?}", recorder.lines.lock().unwrap());
 }
+
+/// Panics at each event of a waker, and has nothing to say to the rest.
+struct Clumsy;
+
+impl Subscriber for Clumsy {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        if event.metadata().target() == "tokio::task::waker" {
+            panic!("a subscriber panics on purpose");
+        }
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[test]
+fn a_subscriber_that_panics_costs_a_task_neither_a_wake_nor_a_reference() {
+    let alive = Arc::new(());
+    with_default(Clumsy, || {
+        let hook = alive.clone();
+        let rt = blitz_io::runtime::Builder::new_current_thread()
+            .on_thread_park(move || drop(hook.clone()))
+            .build()
+            .unwrap();
+        rt.block_on(async {
+            let polled = std::cell::Cell::new(false);
+            let wakes = std::future::poll_fn(move |cx| {
+                if polled.replace(true) {
+                    return std::task::Poll::Ready(());
+                }
+                drop(cx.waker().clone());
+                cx.waker().clone().wake();
+                std::task::Poll::Pending
+            });
+            task::spawn(wakes).await.unwrap();
+        });
+    });
+    assert_eq!(Arc::strong_count(&alive), 1, "a reference to the task keeps its runtime");
+}

@@ -117,7 +117,13 @@ mod on {
     /// A waker of the task was used.
     pub(crate) fn woken(task: &Header, op: &'static str) {
         if let Some(span) = task.seen.and_then(|seen| seen.span) {
-            tracing::trace!(target: "tokio::task::waker", op, task.id = span.get());
+            // What wakers owe the task must not depend on a subscriber.
+            let told = catch_unwind(AssertUnwindSafe(|| {
+                tracing::trace!(target: "tokio::task::waker", op, task.id = span.get());
+            }));
+            if let Err(payload) = told {
+                discard(payload);
+            }
         }
     }
 
