@@ -72,6 +72,7 @@ fn types_of_the_runtime_have_tokios_marker_traits() {
     assert_eq!(traits_of!(RuntimeMetrics)[..3], [YES; 3]);
     assert_eq!(traits_of!(TryCurrentError), [YES; 5]);
     assert_eq!(traits_of!(Builder)[..3], [YES, YES, YES]);
+    assert_eq!(traits_of!(runtime::TaskMeta<'static>), [YES; 5]);
     // A guard belongs to the thread that entered.
     assert_eq!(traits_of!(EnterGuard<'static>)[0], NO);
 }

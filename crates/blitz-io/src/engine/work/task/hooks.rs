@@ -7,7 +7,7 @@
 use std::{
     fmt,
     marker::PhantomData,
-    panic::{AssertUnwindSafe, Location, catch_unwind},
+    panic::{AssertUnwindSafe, Location, RefUnwindSafe, UnwindSafe, catch_unwind},
     ptr::NonNull,
     sync::Arc,
 };
@@ -64,6 +64,14 @@ pub struct TaskMeta<'a> {
     task: NonNull<Header>,
     alive: PhantomData<&'a Header>,
 }
+
+// SAFETY: through it only fields are read that never change.
+unsafe impl Send for TaskMeta<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for TaskMeta<'_> {}
+
+impl UnwindSafe for TaskMeta<'_> {}
+impl RefUnwindSafe for TaskMeta<'_> {}
 
 impl TaskMeta<'_> {
     /// Returns the opaque ID of the task.
