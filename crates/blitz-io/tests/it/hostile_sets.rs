@@ -85,7 +85,7 @@ impl<F: FnOnce() + Send + 'static> Wake for Call<F> {
     }
 }
 
-fn poll_with<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
+fn poll_with<F: Future + ?Sized>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(waker))
 }
 
@@ -459,7 +459,9 @@ fn a_scope_that_is_leaked_after_a_poll_leaves_nothing_behind() {
     }));
     assert!(poll_with(leaked.as_mut(), Waker::noop()).is_pending());
     assert_eq!(key(), None);
-    std::mem::forget(leaked);
+    // Never dropped, and yet nothing that a search for leaks would report.
+    static LEAKED: Mutex<Vec<Pin<Box<dyn Future<Output = ()> + Send>>>> = Mutex::new(Vec::new());
+    LEAKED.lock().unwrap().push(leaked);
     assert_eq!(key(), None);
     assert_eq!(KEY.sync_scope("next".into(), key).as_deref(), Some("next"));
     assert_eq!(key(), None);
@@ -731,4 +733,190 @@ fn a_local_runtime_ends_the_local_members_of_a_set_on_its_thread() {
     });
     drop(rt);
     assert_eq!((dropped.get(), other.join().unwrap()), (20, 20));
+}
+
+// Blocking in place where a task ends.
+
+#[test]
+fn whatever_runs_at_the_end_of_a_task_may_block_in_place() {
+    let _watch = watch::begin();
+    /// Blocks in place until another task of the one worker has run.
+    struct Blocks(blitz_io::runtime::Handle, Arc<AtomicUsize>);
+    impl Drop for Blocks {
+        fn drop(&mut self) {
+            let (handle, count) = (self.0.clone(), self.1.clone());
+            task::block_in_place(move || {
+                let gate = Gate::new();
+                let opener = gate.clone();
+                drop(handle.spawn(async move { opener.open() }));
+                gate.block();
+                count.fetch_add(1, SeqCst);
+            });
+        }
+    }
+    let hooked = Arc::new(AtomicUsize::new(0));
+    let rt = Builder::new_multi_thread()
+        .worker_threads(1)
+        .on_task_terminate({
+            let hooked = hooked.clone();
+            move |_| {
+                task::block_in_place(|| hooked.fetch_add(1, SeqCst));
+            }
+        })
+        .build()
+        .unwrap();
+    let (handle, count) = (rt.handle().clone(), Arc::new(AtomicUsize::new(0)));
+    rt.block_on(async {
+        for round in 0..20 {
+            let blocks = || Blocks(handle.clone(), count.clone());
+            // The output of a task that nobody waits for.
+            let output = blocks();
+            let gate = Gate::new();
+            let opener = gate.clone();
+            drop(task::spawn(async move {
+                let _opens = OnDrop(move || opener.open());
+                output
+            }));
+            gate.opened().await;
+            // A future that is aborted, alone and in a set that goes away in a member.
+            let future = blocks();
+            let aborted = task::spawn(async move {
+                let _future = future;
+                pending::<()>().await;
+            });
+            task::yield_now().await;
+            aborted.abort();
+            assert!(aborted.await.unwrap_err().is_cancelled());
+            let mut set = JoinSet::new();
+            for _ in 0..3 {
+                let (future, output) = (blocks(), blocks());
+                set.spawn(async move {
+                    let _future = future;
+                    if round % 2 == 0 {
+                        pending::<()>().await;
+                    }
+                    Some(output)
+                });
+            }
+            task::spawn(async move { drop(set) }).await.unwrap();
+        }
+    });
+    watch::until(|| count.load(SeqCst) == 20 * (1 + 1 + 6));
+    drop(rt);
+    assert!(hooked.load(SeqCst) >= 20 * 6);
+}
+
+// Macros.
+
+#[test]
+fn a_branch_that_panics_takes_the_others_with_it_once() {
+    let tally = Tally::new();
+    let guarded = |token: crate::tally::Token| async move {
+        let _token = token;
+        pending::<()>().await;
+    };
+    for which in 0..3 {
+        let (left, right) = (guarded(tally.token()), guarded(tally.token()));
+        let panics = async { panic!("a branch's own") };
+        let mut future: Pin<Box<dyn Future<Output = ()>>> = match which {
+            0 => Box::pin(async {
+                blitz_io::select! {
+                    biased;
+                    _ = left => {}
+                    _ = panics => {}
+                    _ = right => {}
+                }
+            }),
+            1 => Box::pin(async {
+                blitz_io::join!(left, panics, right);
+            }),
+            _ => Box::pin(async {
+                let fine = |future| async move {
+                    let future: Pin<Box<dyn Future<Output = ()>>> = future;
+                    future.await;
+                    Ok::<(), ()>(())
+                };
+                let _ = blitz_io::try_join!(
+                    fine(Box::pin(left)),
+                    fine(Box::pin(panics)),
+                    fine(Box::pin(right))
+                );
+            }),
+        };
+        panic_of(|| poll_with(future.as_mut(), Waker::noop())).says(&["a branch's own"]);
+        tally.assert_all_dropped(2 * (which + 1));
+        drop(future);
+        tally.assert_all_dropped(2 * (which + 1));
+    }
+}
+
+#[test]
+fn a_local_set_that_is_dropped_by_a_panic_survives_destructors_that_panic() {
+    let dropped = Rc::new(Cell::new(0));
+    let caught = panic_of(|| {
+        let set = LocalSet::new();
+        for _ in 0..3 {
+            let dropped = dropped.clone();
+            drop(set.spawn_local(async move {
+                let _guard = OnDrop(move || {
+                    dropped.set(dropped.get() + 1);
+                    panic!("a destructor's own");
+                });
+                pending::<()>().await;
+            }));
+        }
+        assert!(poll_with(pin!(set.run_until(task::yield_now())), Waker::noop()).is_pending());
+        panic!("the owner's own");
+    });
+    caught.says(&["the owner's own"]);
+    assert_eq!(dropped.get(), 3);
+}
+
+// Figures.
+
+#[test]
+fn blocking_work_that_shutdown_drops_is_not_counted_as_a_task_that_ended() {
+    let _watch = watch::begin();
+    let stopped = Arc::new(AtomicUsize::new(0));
+    let rt = Builder::new_multi_thread()
+        .worker_threads(2)
+        .max_blocking_threads(1)
+        .on_thread_stop({
+            let stopped = stopped.clone();
+            move || {
+                stopped.fetch_add(1, SeqCst);
+            }
+        })
+        .build()
+        .unwrap();
+    let (metrics, gate, stuck) = (rt.metrics(), Gate::new(), Gate::new());
+    // The one thread for blocking work and one worker are stuck.
+    let begun = Gate::new();
+    rt.spawn_blocking({
+        let (gate, begun) = (gate.clone(), begun.clone());
+        move || {
+            begun.open();
+            gate.block();
+        }
+    });
+    begun.block();
+    let task = rt.spawn({
+        let (gate, stuck) = (gate.clone(), stuck.clone());
+        async move {
+            stuck.open();
+            gate.block();
+        }
+    });
+    stuck.block();
+    // Work that waits, spawned by the other worker, on the outside, and in a set.
+    let mut set = JoinSet::new();
+    set.spawn_blocking_on(|| (), rt.handle());
+    rt.block_on(rt.spawn(async { drop(task::spawn_blocking(|| ())) })).unwrap();
+    watch::until(|| metrics.num_alive_tasks() == 1);
+    rt.shutdown_background();
+    watch::until(|| stopped.load(SeqCst) == 1);
+    assert_eq!(metrics.num_alive_tasks(), 1, "the one that is stuck");
+    gate.open();
+    assert!(one_thread().block_on(task).is_ok());
+    assert!(one_thread().block_on(set.join_next()).unwrap().unwrap_err().is_cancelled());
 }
