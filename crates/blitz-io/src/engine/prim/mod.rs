@@ -31,12 +31,18 @@ pub(crate) use std::thread::LocalKey as ThreadKey;
 
 /// Drops a value of a user's type where a panic has nobody to go to.
 pub(crate) fn discard<T>(value: T) {
-    let dropped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(value)));
-    if let Err(payload) = dropped {
-        // The panic hook has reported it. Dropping its payload may panic again,
-        // without end: leak it.
-        std::mem::forget(payload);
+    let Err(payload) = dropped(value) else { return };
+    // The panic hook has reported it. A payload is nearly always a text, whose drop is
+    // quiet. One that panics as well may leave a payload that does, without end: that
+    // one is leaked.
+    if let Err(another) = dropped(payload) {
+        std::mem::forget(another);
     }
+}
+
+/// Drops a value; the answer is the payload of its panic.
+fn dropped<T>(value: T) -> std::thread::Result<()> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(value)))
 }
 
 /// Whether this thread unwinds from a panic.
