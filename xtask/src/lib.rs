@@ -13,6 +13,7 @@ pub mod model;
 pub mod conformance;
 pub mod bench;
 pub mod stress;
+pub mod leaks;
 pub mod shell;
 pub mod json;
 pub mod source;

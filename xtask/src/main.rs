@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use xtask::{Outcome, bench, ci, conformance, model, stress, tidy};
+use xtask::{Outcome, bench, ci, conformance, leaks, model, stress, tidy};
 
 const HELP: &str = "\
 cargo xtask <subcommand> [arguments]
@@ -13,6 +13,7 @@ cargo xtask <subcommand> [arguments]
   conformance   Tokio's own tests on the drop-in, against the recorded floor
   bench         the comparison of bench/
   stress        the long tests, which are marked #[ignore]
+  leaks         the integration tests under valgrind: nothing lost
 
 Each has --help.";
 
@@ -40,6 +41,7 @@ fn dispatch(name: &str, arguments: &[String]) -> Outcome {
         ("conformance", conformance::HELP, conformance::main),
         ("bench", bench::HELP, bench::main),
         ("stress", stress::HELP, stress::main),
+        ("leaks", leaks::HELP, leaks::main),
     ];
     if matches!(name, "" | "help" | "--help" | "-h") {
         println!("{HELP}");

@@ -10,6 +10,10 @@ use std::{
 /// ordinary test takes in a debug build on two busy cores.
 const LIMIT: Duration = Duration::from_secs(30);
 
+/// A whole number that multiplies every limit, for machines and tools that are slow:
+/// a checker of memory runs a test tens of times slower.
+const PATIENCE: &str = "BLITZ_IT_PATIENCE";
+
 struct Watched {
     key: u64,
     name: String,
@@ -43,6 +47,7 @@ pub(crate) fn begin_for(limit: Duration) -> Watch {
             .spawn(|| WATCHMAN.stand())
             .expect("the watchman needs a thread");
     });
+    let limit = limit * patience();
     let name = std::thread::current().name().unwrap_or("a test").to_owned();
     let mut watched = WATCHMAN.lock();
     watched.0 += 1;
@@ -50,6 +55,13 @@ pub(crate) fn begin_for(limit: Duration) -> Watch {
     watched.1.push(Watched { key, name, until: Instant::now() + limit });
     WATCHMAN.changed.notify_one();
     Watch(key)
+}
+
+/// What [`PATIENCE`] says; 1 without it.
+fn patience() -> u32 {
+    let Some(value) = std::env::var_os(PATIENCE) else { return 1 };
+    let number = value.to_str().and_then(|text| text.parse().ok()).filter(|number| *number > 0);
+    number.unwrap_or_else(|| panic!("{PATIENCE} is {value:?}: make it a whole number above 0"))
 }
 
 impl Drop for Watch {
