@@ -305,7 +305,7 @@ unsafe fn panicked(header: NonNull<Header>, payload: Box<dyn Any + Send>) -> Joi
     // SAFETY: 1.: running keeps the memory alive, and the memory its home.
     let (id, home) = unsafe { (header.as_ref().id, header.as_ref().home.as_ref()) };
     // SAFETY: 1.
-    if !unsafe { header.as_ref() }.vtable.is_blocking {
+    if !unsafe { header.as_ref() }.is_blocking() {
         home.schedule().task_panicked();
     }
     // SAFETY: 1.
@@ -444,6 +444,11 @@ impl Header {
             // SAFETY: 1.
             unsafe { drop_extra(task) };
         }
+    }
+
+    /// Whether the task is blocking work.
+    pub(crate) fn is_blocking(&self) -> bool {
+        self.vtable.is_blocking
     }
 
     /// # Safety

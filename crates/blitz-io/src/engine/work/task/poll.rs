@@ -156,6 +156,18 @@ unsafe fn cancel(task: NonNull<Header>) {
     unsafe { complete(task) };
 }
 
+/// Tells the hook, for which the task is still the current one: code that blocks in
+/// place hands its core off as it does in a poll.
+///
+/// # Safety
+/// 1. The caller runs the task.
+#[cold]
+unsafe fn terminate_hooked(hooks: &Hooks, task: NonNull<Header>) {
+    let _entered = Entered::new(task, Budget::unlimited());
+    // SAFETY: running keeps the memory alive.
+    unsafe { hooks::call(hooks.on_terminate.as_ref(), task) };
+}
+
 /// # Safety
 /// 1. The caller runs the task. 2. The stage holds the output.
 #[inline]
@@ -164,8 +176,8 @@ unsafe fn complete(task: NonNull<Header>) {
     let header = unsafe { task.as_ref() };
     // SAFETY: a task keeps its home.
     if let Some(hooks) = unsafe { header.home.as_ref() }.hooks() {
-        // SAFETY: running keeps the memory alive.
-        unsafe { hooks::call(hooks.on_terminate.as_ref(), task) };
+        // SAFETY: 1.
+        unsafe { terminate_hooked(hooks, task) };
     }
     if header.state.is_alone() {
         // SAFETY: nobody waits for the output, so it is ours.
