@@ -263,8 +263,9 @@ impl Runtime {
             );
         }
         // First: it says for whom it waits.
-        if blocking.join(deadline) {
-            pool.join(deadline);
+        if blocking.join(deadline) && pool.join(deadline) {
+            // A worker that blocked in place may have started one more meanwhile.
+            blocking.join(deadline);
         }
     }
 }

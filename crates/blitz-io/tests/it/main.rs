@@ -70,3 +70,4 @@ mod once_broken;
 mod hostile;
 mod hostile_more;
 mod hostile_sets;
+mod hostile_blocking;

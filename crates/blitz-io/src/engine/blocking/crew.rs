@@ -37,6 +37,13 @@
 //! or one who is early had its mark taken; either way somebody else is awake, and
 //! looks for jobs.
 //!
+//! *Errands.* A thread that is claimed for an errand (`recruit`) leaves the crew in the
+//! same step, and may have been the one that P3 relied on: recruited between W1 and W3
+//! it sees the job, and cannot leave idle by itself any more. So it looks once more
+//! before it goes, and if there is a job it comes back into the crew first and lets
+//! another one do the errand. It stays away only if the crew is full of others, of whom
+//! one is more than starting, or stops: who came in after the claim looks after P2.
+//!
 //! *A thread that cannot be started.* F1 threads - 1, starting - 1, in one step. F2 if
 //! the crew has a thread that is not starting, the job waits for it: that thread was
 //! awake when P3 claimed nobody, or came later, and so comes to W1 after P3. F3 if it
@@ -72,10 +79,11 @@
 //! `nobody_relies_on_a_thread_that_may_never_come`,
 //! `a_stop_against_a_thread_that_falls_asleep_ends_it`,
 //! `a_stop_against_a_spawn_runs_or_drops_the_job_once`,
-//! `a_recruit_against_a_stop_is_answered_once`; weakened as
+//! `a_recruit_against_a_stop_is_answered_once`,
+//! `a_recruit_against_a_job_at_the_cap_strands_nothing`; weakened as
 //! `crew_spawner_fence`, `crew_sleeper_fence`, `crew_leaves_in_one_step`,
 //! `crew_puts_mark_back`, `crew_living_are_not_starting`, `crew_waits_for_answer`,
-//! `crew_stop_unparks`, `crew_sees_stop`, `crew_looks_again`.
+//! `crew_stop_unparks`, `crew_sees_stop`, `crew_looks_again`, `crew_recruit_looks`.
 
 use super::beds::Beds;
 use crate::engine::prim::{
@@ -241,6 +249,37 @@ impl<E, R> Crew<E, R> {
             (true, now - IDLE - THREAD)
         });
         claimed.then(|| self.beds.take_any_mark())
+    }
+
+    /// Whether the calling thread, which was recruited, may go. If not it is of the crew
+    /// again, for the sake of a job, and somebody else must do the errand.
+    #[must_use]
+    pub(crate) fn is_free_to_go(&self, has_job: impl Fn() -> bool) -> bool {
+        if !has_job() || weakened!("crew_recruit_looks") {
+            return true;
+        }
+        // Relaxed: a guess; the exchange confirms it.
+        let mut now = self.word.load(Relaxed);
+        loop {
+            if now & STOP != 0 {
+                return true;
+            }
+            if field(now, THREAD) >= self.cap {
+                if !is_nobody_alive(now) {
+                    return true;
+                }
+                // As in `call`: the system is about to answer somebody.
+                thread::yield_now();
+                // Relaxed: as above.
+                now = self.word.load(Relaxed);
+                continue;
+            }
+            // AcqRel: as in `call`.
+            match self.word.compare_exchange_weak(now, now + THREAD, AcqRel, Relaxed) {
+                Ok(_) => return false,
+                Err(seen) => now = seen,
+            }
+        }
     }
 
     /// Whether the crew stops.

@@ -139,6 +139,16 @@ pub(crate) enum Left {
     },
 }
 
+/// What the calling thread has to do with a crew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// It is counted among those that are alive.
+    Inside,
+    /// It was, and is at its very end: others of the crew may join it.
+    Left,
+    Outside,
+}
+
 /// Why no thread was started.
 enum NoThread {
     System(io::Error),
@@ -214,14 +224,16 @@ impl Blocking {
         let key = self.roster.expect();
         self.alive.add();
         let thread = self.config.recipe.start(name, self.around.get().cloned(), {
-            let (body, after) = (self.clone(), self.clone());
-            Life { body: move || body.live(key, errand), after: move || after.alive.remove() }
+            let (before, body, after) = (self.clone(), self.clone(), self.clone());
+            Life {
+                before: move || before.enter(),
+                body: move || body.work(errand),
+                after: move || after.leave(key),
+            }
         });
         match thread {
             Ok(thread) => {
-                if let Some(over) = self.roster.enrol(key, thread) {
-                    over.join();
-                }
+                self.roster.enrol(key, thread);
                 Ok(())
             }
             Err(error) => {
@@ -232,19 +244,36 @@ impl Blocking {
         }
     }
 
-    /// The life of a thread that was started here.
-    fn live(self: &Arc<Self>, key: Key, errand: Option<Arc<Handoff>>) {
-        self.roster.arrive();
-        self.work(errand);
-        self.roster.depart();
-        if let Some(over) = self.roster.retire(key) {
-            over.join();
-        }
+    /// The first act of a thread of the crew, before any code of users: they may end the
+    /// runtime in a hook, and its end must know that this thread is one of those who
+    /// are alive.
+    fn enter(&self) {
+        current::with(|current| {
+            current.crew.set(std::ptr::from_ref(self).cast());
+            current.has_left_crew.set(false);
+        });
+    }
+
+    /// The last act of a thread that was started here. Only then it joins others: they
+    /// may wait, in the destructor of a thread-local, for all that are alive.
+    fn leave(&self, key: Key) {
+        current::with(|current| current.has_left_crew.set(true));
+        self.alive.remove();
+        self.roster.retire(key).into_iter().for_each(|over| over.join());
+    }
+
+    fn place_of_caller(&self) -> Place {
+        current::with(|current| {
+            if !std::ptr::eq(current.crew.get(), std::ptr::from_ref(self).cast()) {
+                return Place::Outside;
+            }
+            if current.has_left_crew.get() { Place::Left } else { Place::Inside }
+        })
     }
 
     /// Runs the errand, if there is one, and then jobs and errands for as long as the
     /// crew wants this thread. Without an errand it is of the crew already.
-    fn work(&self, mut errand: Option<Arc<Handoff>>) {
+    fn work(self: &Arc<Self>, mut errand: Option<Arc<Handoff>>) {
         loop {
             if let Some(core) = errand {
                 core.run();
@@ -262,7 +291,7 @@ impl Blocking {
     }
 
     /// Runs jobs until the thread leaves the crew: for good, or for an errand.
-    fn serve(&self) -> Option<Arc<Handoff>> {
+    fn serve(self: &Arc<Self>) -> Option<Arc<Handoff>> {
         let bed = self.take_bed();
         let here = self.crew.beds.bed(bed);
         // Neighbours begin at different shards.
@@ -279,8 +308,11 @@ impl Blocking {
                 Rested::Look => {}
                 Rested::Called => {
                     let errand = lock(&here.errand).take();
-                    if errand.is_some() {
-                        break errand;
+                    if let Some(core) = errand {
+                        if self.crew.is_free_to_go(|| !self.queue.is_empty()) {
+                            break Some(core);
+                        }
+                        self.clone().relieve(core);
                     }
                 }
                 Rested::Gone => break None,
@@ -394,13 +426,13 @@ impl Relief for Blocking {
     }
 
     fn employ(self: Arc<Self>) {
-        if !self.crew.join() {
-            return;
-        }
         self.alive.add();
-        self.roster.arrive();
-        self.work(None);
-        self.roster.depart();
+        self.enter();
+        if self.crew.join() {
+            self.work(None);
+        }
+        // It lives on as a thread of the pool, which joins it.
+        current::with(|current| current.crew.set(std::ptr::null()));
         self.alive.remove();
     }
 }

@@ -2,19 +2,17 @@
 //!
 //! One lock, which is taken when a thread comes or goes and at shutdown, and never
 //! to spawn or run a job. A thread that has ended waits here for the next one that
-//! ends, which joins it: at most one is not joined while the runtime lives, and
-//! shutdown joins that one too.
+//! ends, which joins it: few are not joined while the runtime lives, and shutdown
+//! joins those too. Nobody else does: the destructors of a thread's thread-locals are
+//! users' code, which a spawner must not wait for.
 //!
 //! A thread may be over before the one that started it has put its handle here: then
-//! the handle is what waits to be joined, at once.
+//! the handle waits to be joined with the others.
 
 use std::collections::BTreeMap;
 
 use crate::engine::{
-    prim::{
-        Mutex, lock,
-        thread::{self, ThreadId},
-    },
+    prim::{Mutex, lock},
     threads::Started,
 };
 
@@ -30,10 +28,7 @@ struct State {
     members: BTreeMap<u64, Member>,
     next: u64,
     /// Over, and not joined.
-    over: Option<Started>,
-    /// The threads that serve, by what they said of themselves: a job may run before
-    /// the handle of its thread is here.
-    present: Vec<ThreadId>,
+    over: Vec<Started>,
 }
 
 enum Member {
@@ -67,34 +62,33 @@ impl Roster {
         lock(&self.state).members.remove(&key.0);
     }
 
-    /// It was started; answers with a thread that the caller must join.
-    #[must_use]
-    pub(crate) fn enrol(&self, key: Key, thread: Started) -> Option<Started> {
+    /// It was started.
+    pub(crate) fn enrol(&self, key: Key, thread: Started) {
         let mut state = lock(&self.state);
         if let Some(Member::OverEarly) = state.members.get(&key.0) {
             state.members.remove(&key.0);
-            return state.over.replace(thread);
+            state.over.push(thread);
+            return;
         }
         state.members.insert(key.0, Member::Here(thread));
-        None
     }
 
-    /// The calling thread is over; answers with one that it must join.
+    /// The calling thread is over; answers with those that it must join.
     #[must_use]
-    pub(crate) fn retire(&self, key: Key) -> Option<Started> {
+    pub(crate) fn retire(&self, key: Key) -> Vec<Started> {
         let mut state = lock(&self.state);
         match state.members.remove(&key.0) {
-            Some(Member::Here(thread)) => state.over.replace(thread),
+            Some(Member::Here(thread)) => std::mem::replace(&mut state.over, vec![thread]),
             Some(Member::Coming) => {
                 state.members.insert(key.0, Member::OverEarly);
-                None
+                Vec::new()
             }
             // Shutdown has its handle.
-            Some(Member::OverEarly) | None => None,
+            Some(Member::OverEarly) | None => Vec::new(),
         }
     }
 
-    /// All that are there, and the one that is over: at the end of a crew.
+    /// All that are there, and those that are over: at the end of a crew.
     pub(crate) fn take_all(&self) -> Vec<Started> {
         let mut state = lock(&self.state);
         let members = std::mem::take(&mut state.members).into_values();
@@ -103,24 +97,8 @@ impl Roster {
             Member::Coming | Member::OverEarly => None,
         });
         let mut threads: Vec<_> = here.collect();
-        threads.extend(state.over.take());
+        threads.append(&mut state.over);
         threads
-    }
-
-    /// The calling thread serves from now on.
-    pub(crate) fn arrive(&self) {
-        lock(&self.state).present.push(thread::current().id());
-    }
-
-    /// It does no longer.
-    pub(crate) fn depart(&self) {
-        let this = thread::current().id();
-        lock(&self.state).present.retain(|present| *present != this);
-    }
-
-    /// Whether the calling thread serves.
-    pub(crate) fn is_present(&self) -> bool {
-        lock(&self.state).present.contains(&thread::current().id())
     }
 
     /// The lowest bed that is free, of `count`; `None` if none is.

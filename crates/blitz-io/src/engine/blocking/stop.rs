@@ -20,7 +20,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Blocking, Running};
+use super::{Blocking, Place, Running};
 use crate::engine::{prim::lock, work::task::poll};
 
 /// When a wait is reported: after a second, when a person begins to wonder; after ten;
@@ -41,8 +41,9 @@ impl Blocking {
     /// S3 and S4; `false` if the time was over first: the threads are left to
     /// themselves.
     pub(crate) fn join(&self, deadline: Option<Instant>) -> bool {
-        // A job may shut its own runtime down: it does not wait for itself.
-        let own = u32::from(self.roster.is_present());
+        // A job or a hook may shut its own runtime down: it does not wait for itself.
+        let place = self.place_of_caller();
+        let own = u32::from(place == Place::Inside);
         let begun = Instant::now();
         let mut reports = Reports::new();
         loop {
@@ -58,9 +59,10 @@ impl Blocking {
             self.report(begun.elapsed());
         }
         let threads = self.roster.take_all();
-        if deadline.is_none() {
+        if deadline.is_none() && place != Place::Left {
             // What is left of them are destructors of thread-locals, which nobody can
-            // bound: only who waits for ever waits for those.
+            // bound: only who waits for ever waits for those. Not who is in such a
+            // destructor itself: one of them may be about to join the caller.
             threads.into_iter().for_each(|thread| thread.join());
         }
         true

@@ -1,11 +1,15 @@
 //! A core, and the part of it that others see.
 
-use std::{ptr::NonNull, sync::Arc};
+use std::{
+    ptr::NonNull,
+    sync::{Arc, Weak},
+};
 
 use super::{
     Config, Pool,
     counters::Counters,
     find::{Pace, Patience},
+    handoff::Handoff,
     histogram::Histogram,
     lifo::LifoSlot,
 };
@@ -70,6 +74,8 @@ pub(crate) struct Remote {
     pub(crate) latencies: Option<Histogram>,
     /// The thread that holds the core, or held it last.
     pub(crate) thread: Mutex<Option<ThreadId>>,
+    /// Where the core lay last between two threads, and may lie now.
+    pub(crate) lies: Mutex<Weak<Handoff>>,
 }
 
 impl Remote {
@@ -85,6 +91,7 @@ impl Remote {
             poll_times: config.poll_times.map(Histogram::new),
             latencies: config.latencies.map(Histogram::new),
             thread: Mutex::new(None),
+            lies: Mutex::new(Weak::new()),
         };
         (owner, remote)
     }

@@ -13,11 +13,20 @@
 //! in the LIFO slot is in the ring by then, where others can steal it while nobody has
 //! the core. If there is no thread to be had, nobody takes it, and H4 does.
 //!
-//! Shutdown: whoever has the core ends it. One that lies in a `Handoff` waits for H4,
-//! as a poll that lasts.
+//! A core is also left in a `Handoff` for the thread that is started for it, and by
+//! user code that blocks in place in a hook, where the worker counts on its core:
+//! nobody else is told of that one.
+//!
+//! Shutdown: whoever has the core ends it. One that lies in a `Handoff` is ended by who
+//! stops the pool, who may be the one that would come back for it: a task that blocks
+//! in place may drop its own runtime, and a hook may that runs before the worker does.
+//! One that is left later finds its worker at H4, which ends it then.
 //!
 //! # Invariants
 //! A core is in one place: in a thread's hands, or in one `Handoff`.
+//!
+//! # Checked by
+//! tests/it/in_place.rs and tests/it/hostile_blocking.rs.
 
 use std::sync::{Arc, Weak};
 
@@ -45,8 +54,22 @@ pub(crate) trait Relief: Send + Sync {
 pub(crate) struct Handoff(Mutex<Option<Box<Core>>>);
 
 impl Handoff {
+    /// Leaves the core where whoever stops the pool finds it, too.
+    pub(crate) fn new(core: Box<Core>) -> Arc<Self> {
+        let pool = core.pool.clone();
+        let index = core.index;
+        let handoff = Self::unknown(core);
+        *lock(&pool.remotes[index].lies) = Arc::downgrade(&handoff);
+        handoff
+    }
+
+    /// Leaves the core where nobody finds it but who has the answer.
+    fn unknown(core: Box<Core>) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Some(core))))
+    }
+
     /// Takes the core, if nobody has.
-    fn take(&self) -> Option<Box<Core>> {
+    pub(crate) fn take(&self) -> Option<Box<Core>> {
         let mut core = lock(&self.0).take()?;
         // The time in between was nobody's work.
         core.clock.restart(&core.pool.tick);
@@ -63,7 +86,9 @@ impl Handoff {
 }
 
 /// The life of a worker's thread: after its core it serves elsewhere.
-pub(crate) fn live(core: Box<Core>) {
+pub(crate) fn live(start: &Handoff) {
+    // The pool may have been stopped in the hook at the thread's start.
+    let Some(core) = start.take() else { return };
     let pool = core.pool.clone();
     if worker::run(core) == End::CoreLost
         && let Some(relief) = pool.relief()
@@ -80,6 +105,14 @@ impl Pool {
 
     fn relief(&self) -> Option<Arc<dyn Relief>> {
         self.relief.get().and_then(Weak::upgrade)
+    }
+
+    /// Takes a core that lies between two threads, if there is one.
+    pub(super) fn take_lying_core(&self) -> Option<Box<Core>> {
+        self.remotes.iter().find_map(|remote| {
+            let handoff = lock(&remote.lies).upgrade();
+            handoff.and_then(|handoff| handoff.take())
+        })
     }
 }
 
@@ -117,11 +150,14 @@ impl Blocked {
             current.budget.replace(Budget::unlimited())
         });
         let mut blocked = Self { budget, handoff: None };
-        // Outside of a poll (a hook) the worker counts on its core.
-        if words::task().is_some()
-            && let Some(core) = current::take_core()
-        {
-            blocked.hand_off(core);
+        if let Some(core) = current::take_core() {
+            if words::task().is_some() {
+                blocked.hand_off(core);
+            } else {
+                // Outside of a poll (a hook) the worker counts on its core; but the code
+                // that blocks may hold another one meanwhile.
+                blocked.handoff = Some(Handoff::unknown(core));
+            }
         }
         blocked
     }
@@ -129,7 +165,7 @@ impl Blocked {
     fn hand_off(&mut self, mut core: Box<Core>) {
         core.empty_lifo();
         let pool = core.pool.clone();
-        let handoff = Arc::new(Handoff(Mutex::new(Some(core))));
+        let handoff = Handoff::new(core);
         self.handoff = Some(handoff.clone());
         // Asked only now: until the core was in its place nobody could steal from it.
         if pool.has_visible_work() {

@@ -265,15 +265,13 @@ impl Pool {
         for (started, name) in names.into_iter().enumerate() {
             // Empty if the pool was stopped meanwhile.
             let Some(core) = self.free_cores.take() else { return Ok(()) };
-            let slot = Arc::new(Mutex::new(Some(core)));
+            let slot = handoff::Handoff::new(core);
             self.alive.add();
             let thread = self.config.recipe.start(name, self.around.get().cloned(), {
                 let (pool, slot) = (self.clone(), slot.clone());
                 Life {
-                    body: move || {
-                        let core = lock(&slot).take().expect("a core is taken once");
-                        handoff::live(core);
-                    },
+                    before: || (),
+                    body: move || handoff::live(&slot),
                     after: move || pool.alive.remove(),
                 }
             });
@@ -283,7 +281,7 @@ impl Pool {
                     // The core of the thread that is not there goes back to those
                     // that were not tried; a stop ends them.
                     self.alive.remove();
-                    let core = lock(&slot).take().expect("no thread took it");
+                    let core = slot.take().expect("no thread took it, and a stop waits");
                     self.free_cores.put_back(core);
                     return Err(StartFailure {
                         kind: error.kind(),

@@ -32,7 +32,7 @@ use crate::engine::{
         lock, weakened,
     },
     threads::Started,
-    work::task::{home::Home, poll},
+    work::task::{cell::Header, home::Home, poll},
 };
 
 /// Counts the cores that have not ended.
@@ -122,7 +122,7 @@ impl Pool {
         self.call_stop();
         // A pool that was never started must not start any more.
         self.started.get_or_init(|| Ok(()));
-        while let Some(core) = self.free_cores.take() {
+        while let Some(core) = self.free_cores.take().or_else(|| self.take_lying_core()) {
             end_core(core);
         }
     }
@@ -158,8 +158,8 @@ pub(crate) fn end_core(core: Box<Core>) {
     // SAFETY: as above; a home that refuses keeps cells until it is closed.
     while let Some(task) = unsafe { home.as_ref().next_to_stop() } {
         // SAFETY: the home keeps it.
-        let stopped = unsafe { poll::stop(task) };
-        pool.remotes[index].counters.completed.add(u64::from(stopped));
+        let stopped = unsafe { stop_counted(task) };
+        pool.remotes[index].counters.completed.add(stopped);
     }
     let mut entries = fifo;
     pool.remotes[index].lifo.take().into_iter().for_each(|task| entries.push_back(task));
@@ -180,6 +180,18 @@ pub(crate) fn end_core(core: Box<Core>) {
     unsafe { Home::close(home) };
 }
 
+/// [`poll::stop`]; answers with how many tasks ended: none for blocking work, which was
+/// not counted as a task when it came.
+///
+/// # Safety
+/// 1. As [`poll::stop`].
+unsafe fn stop_counted(task: NonNull<Header>) -> u64 {
+    // SAFETY: 1.
+    let is_task = !unsafe { task.as_ref() }.is_blocking();
+    // SAFETY: 1.
+    u64::from(unsafe { poll::stop(task) } && is_task)
+}
+
 impl Pool {
     /// S5, and S6 for the outside homes.
     fn end_outside(&self) {
@@ -189,8 +201,8 @@ impl Pool {
             // SAFETY: a shut home is ours alone.
             while let Some(task) = unsafe { home.as_ref().next_to_stop() } {
                 // SAFETY: the home keeps it.
-                let stopped = unsafe { poll::stop(task) };
-                self.outside_counters.stopped(u64::from(stopped));
+                let stopped = unsafe { stop_counted(task) };
+                self.outside_counters.stopped(stopped);
             }
         }
         self.intake.close();

@@ -30,8 +30,9 @@ impl fmt::Debug for Recipe {
 #[derive(Debug)]
 pub(crate) struct Started(thread::JoinHandle<()>);
 
-/// What a thread does: the body between the hooks, and then its last act.
-pub(crate) struct Life<B, A> {
+/// What a thread does: its first act, the body between the hooks, and its last act.
+pub(crate) struct Life<F, B, A> {
+    pub(crate) before: F,
     pub(crate) body: B,
     pub(crate) after: A,
 }
@@ -64,13 +65,14 @@ impl Recipe {
     ///
     /// A hook that panics ends its thread's use of it, not the body: what a
     /// worker owes others must not depend on a hook.
-    pub(crate) fn start<B, A>(
+    pub(crate) fn start<F, B, A>(
         &self,
         name: String,
         around: Option<Around>,
-        life: Life<B, A>,
+        life: Life<F, B, A>,
     ) -> io::Result<Started>
     where
+        F: FnOnce() + Send + 'static,
         B: FnOnce() + Send + 'static,
         A: FnOnce() + Send + 'static,
     {
@@ -80,8 +82,9 @@ impl Recipe {
         }
         let (on_start, on_stop) = (self.on_start.clone(), self.on_stop.clone());
         let thread = builder.spawn(move || {
-            let Life { body, after } = life;
+            let Life { before, body, after } = life;
             let _last = Last(Some(after));
+            before();
             let mut body = Some(body);
             let mut whole = || {
                 run_hook(on_start.as_ref());

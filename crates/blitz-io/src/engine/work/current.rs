@@ -48,6 +48,10 @@ pub(crate) struct Current {
     pub(crate) local: Cell<*const ()>,
     /// See [`thread`]; zero until somebody asks.
     thread: Cell<u64>,
+    /// The crew that this thread is of (`blocking` knows the type), and whether it has
+    /// come to its end there.
+    pub(crate) crew: Cell<*const ()>,
+    pub(crate) has_left_crew: Cell<bool>,
 }
 
 /// Whether `block_on` may start on this thread.
@@ -80,6 +84,8 @@ impl Current {
             random: Cell::new(0),
             local: Cell::new(std::ptr::null()),
             thread: Cell::new(0),
+            crew: Cell::new(std::ptr::null()),
+            has_left_crew: Cell::new(false),
         }
     }
 }

@@ -104,7 +104,13 @@ impl World {
                 self.done.fetch_add(1, Relaxed);
             }
             match self.crew.rest(bed, || self.has_job(), &mut nap) {
-                Rested::Look | Rested::Called => {}
+                Rested::Look => {}
+                Rested::Called => {
+                    let errand = self.crew.beds.bed(bed).errand.lock().unwrap().take();
+                    if errand.is_some() && self.crew.is_free_to_go(|| self.has_job()) {
+                        return;
+                    }
+                }
                 Rested::Gone => return,
             }
         }
@@ -345,5 +351,29 @@ fn a_recruit_against_a_stop_is_answered_once() {
         let recruited = recruiter.join().unwrap();
         assert_eq!(thread.join().unwrap(), recruited.map(|_| 7));
         world.assert_over(0);
+    });
+}
+
+/// The crew's only thread falls asleep while a job comes, for which nobody else may be
+/// started, and a worker recruits it.
+#[test]
+fn a_recruit_against_a_job_at_the_cap_strands_nothing() {
+    model(|| {
+        let world = World::new(1, 1);
+        let thread = serving(&world, 0, impatient());
+        let recruiter = thread::spawn({
+            let world = world.clone();
+            move || {
+                if let Some(bed) = world.crew.recruit() {
+                    *world.crew.beds.bed(bed).errand.lock().unwrap() = Some(7);
+                    world.crew.beds.call(bed);
+                }
+            }
+        });
+        World::spawn(&world, 1);
+        recruiter.join().unwrap();
+        thread.join().unwrap();
+        world.join_started();
+        world.assert_over(1);
     });
 }
