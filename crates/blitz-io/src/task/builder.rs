@@ -180,10 +180,10 @@ impl<'a> Builder<'a> {
         F::Output: 'static,
     {
         let at = Location::caller();
-        Ok(match self.name {
-            None => local_set.spawn_labelled(future, Label::at(at)),
-            Some(name) => local_set.spawn_labelled(future, Label::with(at, Named::new((), name))),
-        })
+        if is_large::<F>() {
+            return Ok(self.spawn_in(local_set, Box::pin(future), at));
+        }
+        Ok(self.spawn_in(local_set, future, at))
     }
 
     /// Runs the function on the current runtime's threads for blocking work, with this
@@ -241,13 +241,46 @@ impl<'a> Builder<'a> {
         R: Send + 'static,
     {
         let at = Location::caller();
-        Ok(match self.name {
+        if is_large::<F>() {
+            let function = Box::new(function);
+            return Ok(self.spawn_blocking_sized(function, handle, at));
+        }
+        Ok(self.spawn_blocking_sized(function, handle, at))
+    }
+
+    fn spawn_in<F>(
+        self,
+        local_set: &LocalSet,
+        future: F,
+        at: &'static Location<'static>,
+    ) -> JoinHandle<F::Output>
+    where
+        F: Future + 'static,
+    {
+        match self.name {
+            None => local_set.spawn_labelled(future, Label::at(at)),
+            Some(name) => local_set.spawn_labelled(future, Label::with(at, Named::new((), name))),
+        }
+    }
+
+    #[track_caller]
+    fn spawn_blocking_sized<F, R>(
+        self,
+        function: F,
+        handle: &Handle,
+        at: &'static Location<'static>,
+    ) -> JoinHandle<R>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        match self.name {
             None => handle.spawn_blocking_labelled(function, Label::with(at, Blocks(()))),
             Some(name) => {
                 let extra = Named::new(Blocks(()), name);
                 handle.spawn_blocking_labelled(function, Label::with(at, extra))
             }
-        })
+        }
     }
 
     #[track_caller]

@@ -26,6 +26,7 @@ impl Rng {
 
     /// A generator that goes on from where [`state`](Self::state) was asked.
     #[inline]
+    #[cfg_attr(not(feature = "macros"), allow(dead_code, reason = "`select!` asks"))]
     pub(crate) fn resume(state: u64) -> Self {
         debug_assert_ne!(state, 0, "xorshift is stuck at zero");
         Self(state)

@@ -216,6 +216,7 @@ pub(crate) fn count_forced_yield() {
 /// A number below `bound`, from this thread's generator: that of the seeded runtime
 /// that works here, else one that is seeded by the process.
 #[inline]
+#[cfg_attr(not(feature = "macros"), allow(dead_code, reason = "`select!` asks"))]
 pub(crate) fn random_below(bound: u32) -> u32 {
     with(|current| {
         let mut rng = match current.random.get() {
