@@ -226,6 +226,27 @@ fn a_closure_may_drop_its_own_runtime() {
 }
 
 #[test]
+fn a_closure_may_drop_its_own_runtime_on_a_thread_that_was_a_worker() {
+    let _watch = watch::begin();
+    let rt = workers(1);
+    // The worker loses its core to another thread, and serves blocking work from then on.
+    let loses = rt.spawn(async {
+        task::block_in_place(|| task::spawn(async {}).blocking_join().unwrap());
+        let worker = thread::current().id();
+        task::yield_now().await;
+        worker
+    });
+    let worker = rt.block_on(loses).unwrap();
+    watch::until(|| rt.metrics().num_idle_blocking_threads() == 1);
+    let handle = rt.handle().clone();
+    let job = handle.spawn_blocking(move || {
+        drop(rt);
+        thread::current().id()
+    });
+    assert_eq!(job.blocking_join().unwrap(), worker, "it ran elsewhere");
+}
+
+#[test]
 fn a_shutdown_that_waits_says_for_whom() {
     let _watch = watch::begin();
     if child::role().is_none() {
