@@ -395,7 +395,8 @@ impl Builder {
         self
     }
 
-    /// Executes function `f` when a task is spawned, before its first poll.
+    /// Executes function `f` when a task is spawned, before its first poll. Blocking
+    /// work is not spawned in this sense.
     ///
     /// It runs on the thread that does it, inside the runtime; it should be short, and
     /// must not block. A panic in it is reported and ends there.
@@ -424,7 +425,7 @@ impl Builder {
         self
     }
 
-    /// Executes function `f` before each poll of a task.
+    /// Executes function `f` before each poll of a task; blocking work has none.
     ///
     /// It runs on the thread that does it, inside the runtime; it should be short, and
     /// must not block. A panic in it is reported and ends there.
@@ -453,7 +454,7 @@ impl Builder {
         self
     }
 
-    /// Executes function `f` after each poll of a task.
+    /// Executes function `f` after each poll of a task; blocking work has none.
     ///
     /// It runs on the thread that does it, inside the runtime; it should be short, and
     /// must not block. A panic in it is reported and ends there.
@@ -482,7 +483,7 @@ impl Builder {
         self
     }
 
-    /// Executes function `f` when a task has ended.
+    /// Executes function `f` when a task, or blocking work, has ended.
     ///
     /// It runs on the thread that does it, inside the runtime; it should be short, and
     /// must not block. A panic in it is reported and ends there. The task has completed,

@@ -23,6 +23,8 @@ use crate::{
     tally::Tally,
     watch,
 };
+#[cfg(target_os = "linux")]
+use crate::{child, make::on_every_worker, out_of_threads::allow_threads};
 
 /// A place where somebody finds the runtime that it is to drop.
 type Slot = Arc<Mutex<Option<Runtime>>>;
@@ -127,6 +129,60 @@ fn a_start_hook_may_drop_the_runtime() {
         assert!(task.blocking_join().unwrap_err().is_cancelled());
         tally.assert_all_dropped(1);
     }
+}
+
+#[test]
+fn a_hook_that_blocks_in_place_may_drop_the_runtime() {
+    let _watch = watch::begin();
+    for hook in 0..3 {
+        let (slot, gone) = (Slot::default(), Gate::new());
+        let (found, told) = (slot.clone(), gone.clone());
+        let visit = move || {
+            if found.lock().unwrap().is_some() {
+                block_in_place(|| drop_from(&found));
+                told.open();
+            }
+        };
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(2);
+        match hook {
+            0 => builder.on_thread_park(visit),
+            1 => builder.on_thread_unpark(visit),
+            _ => builder.on_task_terminate(move |_| visit()),
+        };
+        let rt = builder.build().unwrap();
+        let handle = rt.handle().clone();
+        *slot.lock().unwrap() = Some(rt);
+        // It wakes somebody, who goes to sleep again, unless the runtime is gone.
+        while !gone.is_open() {
+            let _ = handle.spawn(async {}).blocking_join();
+        }
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn without_a_thread_to_be_had_a_task_that_blocks_in_place_may_drop_its_own_runtime() {
+    let name = "hostile_blocking::\
+                without_a_thread_to_be_had_a_task_that_blocks_in_place_may_drop_its_own_runtime";
+    let _watch = watch::begin();
+    if child::role().is_none() {
+        child::succeed(&mut child::command(name, "is refused"));
+        return;
+    }
+    let rt = workers(2);
+    assert_eq!(on_every_worker(&rt, || 1).len(), 2, "all workers are there");
+    allow_threads(0);
+    let (handle, tally) = (rt.handle().clone(), Tally::new());
+    let token = tally.token();
+    let waits = handle.spawn(async move {
+        token.keep();
+        std::future::pending::<()>().await;
+    });
+    let task = handle.spawn(async move { block_in_place(|| drop(rt)) });
+    task.blocking_join().unwrap();
+    assert!(waits.blocking_join().unwrap_err().is_cancelled());
+    tally.assert_all_dropped(1);
 }
 
 /// Opens a gate, then drops the runtime.

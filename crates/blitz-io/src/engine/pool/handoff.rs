@@ -14,8 +14,8 @@
 //! the core. If there is no thread to be had, nobody takes it, and H4 does.
 //!
 //! A core is also left in a `Handoff` for the thread that is started for it, and by
-//! user code that blocks in place in a hook, where the worker counts on its core:
-//! nobody else is told of that one.
+//! user code that blocks in place in a hook, where nobody is asked for a thread: the
+//! worker has it back then, unless the pool was stopped meanwhile.
 //!
 //! Shutdown: whoever has the core ends it. One that lies in a `Handoff` is ended by who
 //! stops the pool, who may be the one that would come back for it: a task that blocks
@@ -56,16 +56,10 @@ pub(crate) struct Handoff(Mutex<Option<Box<Core>>>);
 impl Handoff {
     /// Leaves the core where whoever stops the pool finds it, too.
     pub(crate) fn new(core: Box<Core>) -> Arc<Self> {
-        let pool = core.pool.clone();
-        let index = core.index;
-        let handoff = Self::unknown(core);
+        let (pool, index) = (core.pool.clone(), core.index);
+        let handoff = Arc::new(Self(Mutex::new(Some(core))));
         *lock(&pool.remotes[index].lies) = Arc::downgrade(&handoff);
         handoff
-    }
-
-    /// Leaves the core where nobody finds it but who has the answer.
-    fn unknown(core: Box<Core>) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Some(core))))
     }
 
     /// Takes the core, if nobody has.
@@ -154,9 +148,9 @@ impl Blocked {
             if words::task().is_some() {
                 blocked.hand_off(core);
             } else {
-                // Outside of a poll (a hook) the worker counts on its core; but the code
-                // that blocks may hold another one meanwhile.
-                blocked.handoff = Some(Handoff::unknown(core));
+                // Outside of a poll (a hook) the worker counts on its core, until the
+                // pool stops; but the code that blocks may hold another one meanwhile.
+                blocked.handoff = Some(Handoff::new(core));
             }
         }
         blocked

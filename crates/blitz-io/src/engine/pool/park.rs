@@ -16,10 +16,15 @@ use crate::engine::{
 ///
 /// `called` says whether something else than work wants the thread awake; it is
 /// asked after W2, so whoever makes it true and then unparks is never missed.
+///
+/// The thread holds no core afterwards if a hook has stopped the pool.
 pub(crate) fn park(pool: &Pool, index: usize, called: impl Fn() -> bool) {
     // Foreign cells must not wait here for as long as we sleep.
     home::sweep_held();
     run_hook(pool.config.on_park.as_ref());
+    if !current::holds_core_of(pool) {
+        return;
+    }
     // The hook, and what the sweep let go of, are users' code, which may have
     // placed something on this core: nobody else will look there.
     let was_searching = current::with_core(|core| {
@@ -31,6 +36,9 @@ pub(crate) fn park(pool: &Pool, index: usize, called: impl Fn() -> bool) {
     });
     let woken = was_searching.map(|searching| sleep(pool, index, searching, called));
     run_hook(pool.config.on_unpark.as_ref());
+    if !current::holds_core_of(pool) {
+        return;
+    }
     current::with_core(|core| {
         core.searching |= woken == Some(Woken::ForWork);
         core.after_park();

@@ -27,7 +27,7 @@ pub(crate) fn run(pool: &Pool, task: Task, now: u32) -> bool {
 fn run_timed(pool: &Pool, task: Task) -> bool {
     let unit = pool.config.unit();
     let now = unit.now();
-    if unit == Unit::Micros {
+    if unit == Unit::Micros && current::holds_core_of(pool) {
         let waited = unit.elapsed(now, task.since()).as_nanos();
         let waited_ns = u64::try_from(waited).unwrap_or(u64::MAX);
         current::with_core(|core| core.record_latency(waited_ns));

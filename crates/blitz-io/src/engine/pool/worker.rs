@@ -13,7 +13,8 @@ use crate::engine::work::{
 pub(crate) enum End {
     /// The pool stops, and the core has ended.
     Stopped,
-    /// The core was handed off in a poll, and another thread has it.
+    /// The core was handed off in a poll, and another thread has it; or the pool was
+    /// stopped in a hook that blocked, and the core has ended.
     CoreLost,
 }
 
@@ -37,20 +38,18 @@ pub(crate) fn run(core: Box<Core>) -> End {
         if tick {
             home::sweep_held();
         }
-        match task {
-            Some(task) => {
-                completed = timing::run(&pool, task, now);
-                if !current::holds_core_of(&pool) {
-                    // Its counters have another writer now.
-                    pool.outside_counters.stopped(u64::from(completed));
-                    words::with(|current| current.blocking.set(Blocking::Allowed));
-                    return End::CoreLost;
-                }
-            }
+        completed = match task {
+            Some(task) => timing::run(&pool, task, now),
             None => {
-                completed = false;
                 park::park(&pool, index, || false);
+                false
             }
+        };
+        if !current::holds_core_of(&pool) {
+            // Its counters have another writer now.
+            pool.outside_counters.stopped(u64::from(completed));
+            words::with(|current| current.blocking.set(Blocking::Allowed));
+            return End::CoreLost;
         }
     }
     current::with_core(|core| core.counters().completed.add(u64::from(completed)));

@@ -96,9 +96,9 @@ unsafe fn poll(task: NonNull<Header>) -> bool {
     // SAFETY: a task keeps its home.
     let polled = match unsafe { header.home.as_ref() }.hooks() {
         // SAFETY: 1.
-        None => unsafe { Header::poll(task, &mut cx) },
+        Some(hooks) if !header.vtable.is_blocking => unsafe { poll_hooked(hooks, task, &mut cx) },
         // SAFETY: 1.
-        Some(hooks) => unsafe { poll_hooked(hooks, task, &mut cx) },
+        _ => unsafe { Header::poll(task, &mut cx) },
     };
     let Verdict { yielded, wait } = current::take_verdict();
     drop(entered);
