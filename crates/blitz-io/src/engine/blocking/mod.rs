@@ -36,6 +36,7 @@ use super::{
     pool::{
         Pool, Refused,
         current::spawner_number,
+        find::Patience,
         handoff::{Handoff, Relief},
         stop::Alive,
     },
@@ -61,6 +62,10 @@ pub(crate) mod stop;
 
 /// Beds beyond the cap, for threads that have left the crew and not given theirs back.
 const SPARE_BEDS: usize = 64;
+
+/// What waking a thread on another processor takes here, and a bit more: so long does
+/// the one who awaits a job need to bring the next one.
+const LINGER: Duration = Duration::from_micros(50);
 
 /// What a crew is made from.
 #[derive(Debug, Clone)]
@@ -193,7 +198,7 @@ impl Blocking {
         let number = spawner_number(pool);
         let left = match self.queue.push(number, task) {
             Err(task) => Left::Refused(task),
-            Ok(()) => match self.crew.call() {
+            Ok(()) => match self.crew.call(|| self.queue.is_waiting(number)) {
                 Call::Nothing => Left::Nothing,
                 Call::Start => Left::Start { blocking: self.clone(), number, job },
             },
@@ -296,13 +301,17 @@ impl Blocking {
         let here = self.crew.beds.bed(bed);
         // Neighbours begin at different shards.
         let mut from = bed;
+        let mut patience = Patience::new();
         let errand = loop {
             while let Some(job) = self.queue.pop(&mut from) {
                 run(job, here, self.config.unit);
             }
-            let nap = |parker: &Parker| match parker.park_timeout(self.config.keep_alive) {
-                true => Nap::Disturbed,
-                false => Nap::Over,
+            let nap = |parker: &Parker| {
+                if linger(parker, &mut patience) || parker.park_timeout(self.config.keep_alive) {
+                    Nap::Disturbed
+                } else {
+                    Nap::Over
+                }
             };
             match self.crew.rest(bed, || !self.queue.is_empty(), nap) {
                 Rested::Look => {}
@@ -332,6 +341,29 @@ impl Blocking {
             thread::yield_now();
         }
     }
+}
+
+/// Before a thread sleeps: waits a little for a call, if that has paid lately. It is
+/// idle already, so whoever calls it finds it awake and makes no system call.
+///
+/// It yields to others while it waits: the worker that is about to bring the next job
+/// may have its thread on the same processor.
+fn linger(parker: &Parker, patience: &mut Patience) -> bool {
+    if !patience.is_left() {
+        return false;
+    }
+    let begun = Instant::now();
+    let called = loop {
+        if parker.try_take() {
+            break true;
+        }
+        if begun.elapsed() > LINGER {
+            break false;
+        }
+        thread::yield_now();
+    };
+    patience.learn(called);
+    called
 }
 
 /// Runs a job, and says so to those who wonder what the thread does.

@@ -43,6 +43,12 @@ impl<T: Linked> Shards<T> {
         self.shard(number).push(item)
     }
 
+    /// Whether something waits in the shard of spawner `number`; if not, all that it
+    /// pushed was taken.
+    pub(crate) fn is_waiting(&self, number: usize) -> bool {
+        !self.shard(number).is_empty()
+    }
+
     /// Takes one item of that spawner out again; `None` if somebody else did.
     pub(crate) fn take_out(&self, number: usize, node: NonNull<T::Node>) -> Option<T> {
         self.shard(number).take_out(node)

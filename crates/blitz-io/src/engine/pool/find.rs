@@ -138,7 +138,7 @@ impl Patience {
         Self { vain: 0, rest: 0 }
     }
 
-    fn is_left(&mut self) -> bool {
+    pub(crate) fn is_left(&mut self) -> bool {
         if self.rest > 0 {
             self.rest -= 1;
             return false;
@@ -146,7 +146,7 @@ impl Patience {
         true
     }
 
-    fn learn(&mut self, found: bool) {
+    pub(crate) fn learn(&mut self, found: bool) {
         self.vain = if found { 0 } else { self.vain + 1 };
         if self.vain >= VAIN {
             // One more try when the rest is over.

@@ -68,6 +68,14 @@ impl Parker {
         }
     }
 
+    /// Takes a token if there is one; does not sleep.
+    #[inline]
+    pub(crate) fn try_take(&self) -> bool {
+        let word = self.state.word();
+        // Acquire: pairs with the Release in `unpark`.
+        word.compare_exchange(NOTIFIED, EMPTY, Acquire, Relaxed).is_ok()
+    }
+
     /// Leaves a token; wakes the sleeper if there is one.
     #[inline]
     pub(crate) fn unpark(&self) {

@@ -81,7 +81,7 @@ impl World {
     }
 
     fn call_or_start(world: &Arc<Self>, bed: usize) {
-        if world.crew.call() == Call::Start {
+        if world.crew.call(|| true) == Call::Start {
             let thread = serving(world, bed, impatient());
             world.crew.started();
             world.started.lock().unwrap().push(thread);
@@ -91,7 +91,7 @@ impl World {
     /// P1 to P3 and F1 to F3, with a system that gives none.
     fn spawn_in_vain(&self) {
         assert!(self.push());
-        if self.crew.call() == Call::Start && self.crew.failed() == Failed::Alone {
+        if self.crew.call(|| true) == Call::Start && self.crew.failed() == Failed::Alone {
             // Its own, or another's that looks the same: then that one takes ours.
             self.pop();
         }
@@ -213,7 +213,7 @@ fn a_claim_against_one_who_leaves_finds_the_other() {
         assert!(world.push());
         // With both awake nobody is called, and both look; with one gone a third may
         // be asked for, which the system refuses: the other has the job or will look.
-        if world.crew.call() == Call::Start && world.crew.failed() == Failed::Alone {
+        if world.crew.call(|| true) == Call::Start && world.crew.failed() == Failed::Alone {
             assert!(!world.pop(), "one of them sleeps for ever, and so was alive");
         }
         leaves.join().unwrap();
@@ -248,7 +248,7 @@ fn a_failed_start_beside_a_living_thread_waits_for_it() {
         let world = World::new(2, 1);
         let thread = serving(&world, 0, impatient());
         assert!(world.push());
-        if world.crew.call() == Call::Start && world.crew.failed() == Failed::Alone {
+        if world.crew.call(|| true) == Call::Start && world.crew.failed() == Failed::Alone {
             // Taken back, or run by the thread before it left.
             world.done.fetch_add(usize::from(world.pop()), Relaxed);
         }
