@@ -102,10 +102,11 @@ pub(crate) trait Schedule: Send + Sync {
 pub(crate) struct Home {
     /// Written by those who give back, and so apart from the holder's part.
     arrivals: CachePadded<Arrivals>,
+    /// Read by whoever polls or wakes a task of this home, on any thread, and so apart
+    /// from what the holder writes for each.
+    runtime: CachePadded<Belonging>,
     /// After closing: cells that still exist.
     left: AtomicUsize,
-    schedule: Arc<dyn Schedule>,
-    hooks: Option<Arc<Hooks>>,
     /// Guards the list of tasks against those who want to see it.
     roll: Biased,
     tasks: UnsafeCell<List<Member>>,
@@ -117,6 +118,12 @@ pub(crate) struct Home {
 unsafe impl Send for Home {}
 // SAFETY: as above.
 unsafe impl Sync for Home {}
+
+/// What a home belongs to.
+struct Belonging {
+    schedule: Arc<dyn Schedule>,
+    hooks: Option<Arc<Hooks>>,
+}
 
 /// What others write.
 struct Arrivals {
@@ -177,10 +184,9 @@ impl Home {
                 waiting: AtomicUsize::new(0),
             }),
             left: AtomicUsize::new(0),
-            hooks: schedule.hooks(),
+            runtime: CachePadded::new(Belonging { hooks: schedule.hooks(), schedule }),
             roll: Biased::new(),
             tasks: UnsafeCell::new(List::new()),
-            schedule,
             held: UnsafeCell::new(held),
         };
         NonNull::from(Box::leak(Box::new(home)))
@@ -189,12 +195,12 @@ impl Home {
     /// What users hung onto its tasks.
     #[inline]
     pub(crate) fn hooks(&self) -> Option<&Hooks> {
-        self.hooks.as_deref()
+        self.runtime.hooks.as_deref()
     }
 
     #[inline]
     pub(crate) fn schedule(&self) -> &dyn Schedule {
-        &*self.schedule
+        &*self.runtime.schedule
     }
 
     /// Makes a task, listed and queued: the caller places the entry. The other
@@ -451,7 +457,7 @@ impl Home {
         let waiting = this.arrivals.waiting.fetch_add(count, Relaxed) + count;
         let crossed = waiting / WAITING != (waiting - count) / WAITING;
         // The runtime is kept by this clone, not by the home.
-        let schedule = crossed.then(|| this.schedule.clone());
+        let schedule = crossed.then(|| this.runtime.schedule.clone());
         // Relaxed: a guess; and once CLOSED it stays so.
         let mut top = this.arrivals.returned.load(Relaxed);
         loop {
