@@ -118,6 +118,8 @@ pub(crate) struct Pool {
     /// Moves when a monitor wants the cores to look at their clocks.
     pub(crate) tick: Tick,
     pub(crate) stopping: AtomicBool,
+    /// Whether each poll is timed; beside `stopping`, which every poll reads.
+    timed: bool,
     pub(crate) outside_counters: CachePadded<OutsideCounters>,
     pub(crate) free_cores: drive::FreeCores,
     pub(crate) ended: stop::Ended,
@@ -215,6 +217,7 @@ impl Pool {
             outside,
             tick: Tick::default(),
             stopping: AtomicBool::new(false),
+            timed: config.is_timed(),
             outside_counters: CachePadded::new(OutsideCounters::default()),
             free_cores: drive::FreeCores::new(),
             ended: stop::Ended::new(workers),

@@ -17,7 +17,7 @@ use crate::engine::{
 /// [`poll::run`], timed if the pool wants it.
 #[inline(always)]
 pub(crate) fn run(pool: &Pool, task: Task, now: u32) -> bool {
-    if pool.config.is_timed() {
+    if pool.timed {
         return run_timed(pool, task);
     }
     poll::run(task, now)
