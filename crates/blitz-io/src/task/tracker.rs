@@ -5,14 +5,17 @@ use std::{
     future::Future,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use pin_project_lite::pin_project;
 
 use super::JoinHandle;
 use crate::{
-    engine::work::task::tracker::{Tracker, Wait},
+    engine::work::task::{
+        budget,
+        tracker::{Tracker, Wait},
+    },
     runtime::Handle,
 };
 
@@ -503,7 +506,10 @@ impl Future for TaskTrackerWaitFuture<'_> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
-        this.tracker.poll_wait(&mut this.wait, cx)
+        let unit = ready!(budget::proceed(cx));
+        ready!(this.tracker.poll_wait(&mut this.wait, cx));
+        unit.spend();
+        Poll::Ready(())
     }
 }
 

@@ -408,3 +408,50 @@ fn there_is_no_io_driver_yet() {
         assert_eq!(figures, [0; 3]);
     }
 }
+
+#[test]
+fn the_time_from_queueing_to_polling_is_counted_once_a_poll() {
+    let _watch = watch::begin();
+    let mut two = Builder::new_multi_thread();
+    two.worker_threads(2);
+    for mut builder in [Builder::new_current_thread(), two] {
+        let ms = Duration::from_millis;
+        let rt = builder
+            .enable_metrics_schedule_latency_histogram()
+            .metrics_schedule_latency_histogram_configuration(HistogramConfiguration::linear(
+                ms(5),
+                2,
+            ))
+            .build()
+            .unwrap();
+        let metrics = rt.metrics();
+        let counted = |bucket| -> u64 {
+            let workers = 0..metrics.num_workers();
+            workers.map(|w| metrics.schedule_latency_histogram_bucket_count(w, bucket)).sum()
+        };
+        let polls = || -> u64 {
+            (0..metrics.num_workers()).map(|worker| metrics.worker_poll_count(worker)).sum()
+        };
+        rt.block_on(async {
+            for _ in 0..100 {
+                blitz_io::spawn(blitz_io::task::yield_now()).await.unwrap();
+            }
+        });
+        watch::until(|| counted(0) + counted(1) == polls());
+        assert!(polls() >= 200);
+        if metrics.num_workers() > 1 {
+            // Another worker would come to help.
+            continue;
+        }
+        let slow = counted(1);
+        rt.block_on(async {
+            let waits = blitz_io::spawn(async {});
+            let begun = std::time::Instant::now();
+            while begun.elapsed() < ms(6) {
+                std::hint::spin_loop();
+            }
+            waits.await.unwrap();
+        });
+        assert!(counted(1) > slow, "it waited for six milliseconds");
+    }
+}
