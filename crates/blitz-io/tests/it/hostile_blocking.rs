@@ -437,8 +437,11 @@ fn a_hook_at_the_end_of_a_thread_may_spawn_and_block() {
         .unwrap();
     rt.block_on(rt.spawn_blocking(|| ())).unwrap();
     drop(rt);
-    // Two workers and one thread for blocking work; a runtime that ends cancels.
-    assert_eq!(*log.lock().unwrap(), vec![Err(true); 6]);
+    // Two workers and one thread for blocking work. A runtime that ends cancels; the
+    // thread may be at its end before the workers are told, and then they run the task.
+    let log = log.lock().unwrap();
+    assert_eq!(log.len(), 6);
+    assert!(log.iter().all(|answer| matches!(answer, Err(true) | Ok(7))), "{log:?}");
 }
 
 #[test]
