@@ -163,7 +163,8 @@ fn dumps_against_spawns_and_ends_lose_nothing() {
             let over = over.clone();
             rt.spawn(async move {
                 let mut spawned = 0u32;
-                while !over.load(Relaxed) {
+                // At least once: the dumps may be over before we begin.
+                loop {
                     let tasks: Vec<_> = (0..20)
                         .map(|_| task::Builder::new().name("fly").spawn(yield_now()))
                         .collect();
@@ -171,18 +172,27 @@ fn dumps_against_spawns_and_ends_lose_nothing() {
                         task.unwrap().await.unwrap();
                         spawned += 1;
                     }
+                    if over.load(Relaxed) {
+                        return spawned;
+                    }
                 }
-                spawned
             })
         })
         .collect();
+    let mut whole = 0;
     for _ in 0..200 {
         let dump = rt.handle().dump_now();
         let ids: Vec<_> = dump.tasks().iter().map(|task| task.id()).collect();
-        assert!(kept.iter().all(|task| ids.contains(&task.id())), "a task is missing");
+        // A list is left out, and counted, if the system stopped the thread that was
+        // changing it: a loaded machine does that.
+        let is_whole = dump.missed_lists() == 0;
+        whole += usize::from(is_whole);
+        let found = kept.iter().all(|task| ids.contains(&task.id()));
+        assert!(found || !is_whole, "a task is missing");
         assert!(dump.tasks().iter().all(|task| task.name().is_none_or(|name| name == "fly")));
         drop(rt.spawn(async {}));
     }
+    assert!(whole > 0, "every dump was short of a list");
     over.store(true, Relaxed);
     for task in churn {
         assert!(rt.block_on(task).unwrap() > 0);
