@@ -19,20 +19,30 @@
 //! # Features
 //!
 //! Tokio's names; `full` is the default. `rt` is the current-thread runtime and
-//! tasks, `rt-multi-thread` the workers, `macros` the attributes and macros, `tracing`
-//! (not in `full`) spans for subscribers. The others are
+//! tasks, `rt-multi-thread` the workers, `sync` locks and channels (which need no
+//! runtime), `macros` the attributes and macros, `tracing` (not in `full`) spans for
+//! subscribers. The others are
 //! accepted and switch on what will stand behind them. Without any, the crate
 //! starts no thread and has no runtime.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(feature = "rt")]
+#[cfg(any(feature = "rt", feature = "sync"))]
+#[cfg_attr(
+    not(feature = "rt"),
+    allow(dead_code, unreachable_pub, unused_imports, reason = "what waits needs a part of it")
+)]
 mod engine;
 #[doc(hidden)]
 pub mod macros;
 
+#[cfg(feature = "sync")]
+pub mod channel;
+pub mod future;
 #[cfg(feature = "rt")]
 pub mod runtime;
+#[cfg(feature = "sync")]
+pub mod sync;
 #[cfg(feature = "rt")]
 pub mod task;
 

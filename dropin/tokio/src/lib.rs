@@ -37,6 +37,10 @@ pub use blitz_io::macros;
 #[doc(inline)]
 pub use blitz_io::{runtime, spawn, task, task_local};
 
+#[cfg(feature = "sync")]
+#[doc(inline)]
+pub use blitz_io::sync;
+
 #[cfg(all(feature = "macros", feature = "rt-multi-thread"))]
 #[doc(inline)]
 pub use blitz_io_macros::{main_tokio as main, test_tokio as test};

@@ -15,7 +15,7 @@ pub(crate) mod line;
 pub(crate) mod batch;
 pub(crate) mod permits;
 pub(crate) mod bound;
-#[allow(dead_code, reason = "sets of tasks and channels stand on it")]
+#[allow(dead_code, reason = "channels stand on it")]
 pub(crate) mod waker_cell;
 
 #[cfg(test)]

@@ -40,10 +40,40 @@ pub(crate) enum Wait {
     Permit,
     /// Its turn: its budget was spent, or it yielded.
     Turn,
+    /// A lock: a mutex, or either side of a read-write lock.
+    Lock,
+    /// A notification.
+    Notice,
+    /// The others, at a barrier.
+    Barrier,
+    /// A value that another task makes, once.
+    Cell,
+    /// A message, from any kind of channel.
+    Message,
+    /// Room in a channel.
+    Room,
+    /// The end of the other side of a channel.
+    Close,
+    /// A cancellation.
+    Cancellation,
 }
 
 impl Wait {
-    const ALL: [Wait; 5] = [Wait::Unknown, Wait::Task, Wait::Set, Wait::Permit, Wait::Turn];
+    const ALL: [Wait; 13] = [
+        Wait::Unknown,
+        Wait::Task,
+        Wait::Set,
+        Wait::Permit,
+        Wait::Turn,
+        Wait::Lock,
+        Wait::Notice,
+        Wait::Barrier,
+        Wait::Cell,
+        Wait::Message,
+        Wait::Room,
+        Wait::Close,
+        Wait::Cancellation,
+    ];
 
     /// In words, if there is anything to say.
     pub(crate) fn describe(self) -> Option<&'static str> {
@@ -53,6 +83,14 @@ impl Wait {
             Wait::Set => Some("the end of any task of a set"),
             Wait::Permit => Some("a permit"),
             Wait::Turn => Some("its next turn (it yielded, or its budget was spent)"),
+            Wait::Lock => Some("a lock"),
+            Wait::Notice => Some("a notification (`Notify`)"),
+            Wait::Barrier => Some("the others at a barrier"),
+            Wait::Cell => Some("a value that another task makes"),
+            Wait::Message => Some("a message"),
+            Wait::Room => Some("room in a channel"),
+            Wait::Close => Some("the end of the other side of a channel"),
+            Wait::Cancellation => Some("a cancellation"),
         }
     }
 }

@@ -1,0 +1,1 @@
+//! Channels: values that go from task to task.

@@ -1,0 +1,1 @@
+//! Futures made of other futures.
