@@ -24,10 +24,14 @@ use std::{fmt, panic::Location, time::Duration};
 use crate::{
     engine::{
         pool::dump::{Census, Known},
-        work::task::state::Phase,
+        wait::holders::{self, Awaited},
+        work::task::{moment::Wait, state::Phase},
     },
     task::Id,
 };
+
+/// So many holders of a lock are written out: picked.
+const HOLDERS_SHOWN: usize = 8;
 
 /// A snapshot of a runtime's state.
 ///
@@ -130,6 +134,7 @@ impl fmt::Display for State {
 pub struct Trace {
     future: &'static str,
     waits_for: Option<&'static str>,
+    lock: Option<Awaited>,
 }
 
 impl Dump {
@@ -189,7 +194,9 @@ impl Tasks {
 
 impl Task {
     fn new(known: Known) -> Self {
-        let trace = Trace { future: known.future, waits_for: known.wait.describe() };
+        let idle = known.phase == Phase::Idle;
+        let lock = idle.then(|| holders::awaited_by(known.id)).flatten();
+        let trace = Trace { future: known.future, waits_for: known.wait.describe(), lock };
         Self { known, trace }
     }
 
@@ -329,15 +336,69 @@ impl Trace {
     pub fn waits_for(&self) -> Option<&'static str> {
         self.waits_for
     }
+
+    /// Returns where in the source it asked for the lock that it waits for: in debug
+    /// builds.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # blitz_io::run(async {
+    /// blitz_io::spawn(std::future::pending::<()>());
+    /// let dump = blitz_io::runtime::Handle::current().dump().await;
+    /// assert!(dump.tasks().iter().next().unwrap().trace().lock_asked_for_at().is_none());
+    /// # });
+    /// ```
+    pub fn lock_asked_for_at(&self) -> Option<&'static Location<'static>> {
+        self.lock.as_ref().map(|lock| lock.location)
+    }
+
+    /// Returns who holds the lock that it waits for, and where they took it: in debug
+    /// builds.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use blitz_io::{runtime::Handle, sync::Mutex};
+    ///
+    /// # blitz_io::run(async {
+    /// let mutex = Arc::new(Mutex::new(1));
+    /// let _guard = mutex.clone().lock_owned().await;
+    /// blitz_io::spawn(async move { *mutex.lock().await += 1 });
+    /// for task in Handle::current().dump().await.tasks().iter() {
+    ///     for holder in task.trace().lock_holders() {
+    ///         println!("{} waits for {holder}", task.id());
+    ///     }
+    /// }
+    /// # });
+    /// ```
+    #[cfg(feature = "sync")]
+    pub fn lock_holders(&self) -> &[crate::sync::Holder] {
+        self.lock.as_ref().map_or(&[], |lock| &lock.holders)
+    }
 }
 
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.future)?;
-        match self.waits_for {
-            Some(what) => write!(f, " waits for {what}"),
-            None => Ok(()),
+        if let Some(what) = self.waits_for {
+            write!(f, " waits for {what}")?;
         }
+        let Some(Awaited { location, holders }) = &self.lock else { return Ok(()) };
+        if self.waits_for != Wait::Lock.describe() {
+            // It waits for several things at once, and the lock was not the last.
+            f.write_str(" and for a lock")?;
+        }
+        write!(f, ", asked for at {location}")?;
+        for (count, holder) in holders.iter().enumerate() {
+            // A lock may have thousands of readers.
+            if count == HOLDERS_SHOWN {
+                return write!(f, ", and {} more", holders.len() - count);
+            }
+            write!(f, "{} {holder}", if count == 0 { ", held by" } else { ";" })?;
+        }
+        Ok(())
     }
 }
 

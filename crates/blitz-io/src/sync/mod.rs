@@ -4,5 +4,21 @@
 //! waits without one. To wait allocates nothing: who waits stands in line through its
 //! own future.
 
-#[allow(dead_code, reason = "the `blocking_*` methods are not here yet")]
 pub(crate) mod outside;
+mod turn;
+mod hold;
+mod semaphore;
+mod mutex;
+mod rwlock;
+
+pub use self::{
+    mutex::{
+        MappedMutexGuard, Mutex, MutexGuard, OwnedMappedMutexGuard, OwnedMutexGuard, TryLockError,
+    },
+    rwlock::{
+        OwnedRwLockMappedWriteGuard, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock,
+        RwLockMappedWriteGuard, RwLockReadGuard, RwLockWriteGuard,
+    },
+    semaphore::{AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError},
+};
+pub use crate::engine::wait::holders::Holder;

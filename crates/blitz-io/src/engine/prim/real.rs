@@ -25,6 +25,14 @@ impl<T> UnsafeCell<T> {
         Self(std::cell::UnsafeCell::new(value))
     }
 
+    /// The value itself.
+    #[cfg_attr(not(feature = "sync"), allow(dead_code, reason = "locks end with it"))]
+    pub(crate) fn into_inner(self) -> T {
+        self.0.into_inner()
+    }
+}
+
+impl<T: ?Sized> UnsafeCell<T> {
     /// Hands out a pointer for reading.
     #[inline(always)]
     pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {

@@ -4,6 +4,7 @@
 //! - [`batch`]: wakers that were collected under a lock, to be woken outside of it.
 //! - [`permits`]: n at a time out of a fixed number, first come, first served.
 //! - [`bound`]: a future that holds a permit for as long as it lives.
+//! - [`holders`]: who holds a lock and who waits for it where, in debug builds.
 //! - [`waker_cell`]: one waker, which many may wake.
 //!
 //! # Invariants
@@ -15,6 +16,11 @@ pub(crate) mod line;
 pub(crate) mod batch;
 pub(crate) mod permits;
 pub(crate) mod bound;
+#[cfg_attr(
+    not(feature = "sync"),
+    allow(dead_code, unreachable_pub, unused_imports, reason = "locks keep it")
+)]
+pub(crate) mod holders;
 #[allow(dead_code, reason = "channels stand on it")]
 pub(crate) mod waker_cell;
 

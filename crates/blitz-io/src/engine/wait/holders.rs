@@ -1,0 +1,136 @@
+//! Who holds a lock, and who waits for it where: for people who look for a deadlock.
+//!
+//! In debug builds every lock writes into one book: who holds it since which line of
+//! the source, and which task waits for it at which line. Dumps read it. In release
+//! builds the same types are empty and the calls fold away.
+//!
+//! # Invariants
+//! - The book never changes what a lock does: it is written after a lock was taken and
+//!   before it is given back, and nobody decides anything by it.
+//! - The book holds numbers and places in the source, no pointers: nothing in it can
+//!   dangle. A lock's number is taken at its first use and never given to another, so a
+//!   lock that lies where another one lay has none of its entries.
+//! - No user's code runs under the book's locks.
+//!
+//! # Rejected
+//! - The address of the lock as its name: a lock may move while a leaked guard's entry
+//!   stands, and another may come to lie at its old place.
+//! - The holders inside the lock: a dump would have to follow a pointer to a lock that
+//!   may be gone.
+//! - Doing the same in release builds: an uncontended lock is two exchanges, and the
+//!   book costs more than that.
+//!
+//! # Checked by
+//! `the_book_knows_who_holds_and_who_waits`, `a_lock_that_ends_leaves_no_entries`,
+//! `one_who_waits_in_two_tasks_is_listed_under_the_last`.
+
+use std::{fmt, panic::Location};
+
+use crate::engine::work::task::cell::Id;
+
+#[cfg(all(debug_assertions, not(blitz_loom)))]
+mod kept;
+#[cfg(all(debug_assertions, not(blitz_loom)))]
+pub(crate) use self::kept::{Awaiting, Caller, Entry, Name, awaited_by};
+
+#[cfg(not(all(debug_assertions, not(blitz_loom))))]
+mod absent;
+#[cfg(not(all(debug_assertions, not(blitz_loom))))]
+pub(crate) use self::absent::{Awaiting, Caller, Entry, Name, awaited_by};
+
+/// Who took a lock, and where.
+///
+/// A [`Mutex`](crate::sync::Mutex::holder) and an
+/// [`RwLock`](crate::sync::RwLock::holders) tell it in debug builds.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::sync::Mutex;
+///
+/// # blitz_io::run(async {
+/// let mutex = Mutex::new(1);
+/// let guard = mutex.lock().await;
+/// if let Some(holder) = mutex.holder() {
+///     println!("{holder}");
+/// }
+/// drop(guard);
+/// assert!(mutex.holder().is_none());
+/// # });
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Holder {
+    task: Option<Id>,
+    location: &'static Location<'static>,
+}
+
+impl Holder {
+    /// Returns the task that took the lock; `None` if it was taken outside of tasks.
+    ///
+    /// It is still the one who took it after the guard was sent elsewhere.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::{sync::Mutex, task};
+    ///
+    /// # blitz_io::run(async {
+    /// blitz_io::spawn(async {
+    ///     let mutex = Mutex::new(1);
+    ///     let _guard = mutex.lock().await;
+    ///     if let Some(holder) = mutex.holder() {
+    ///         assert_eq!(holder.task(), Some(task::id()));
+    ///     }
+    /// })
+    /// .await
+    /// .unwrap();
+    /// # });
+    /// ```
+    #[cfg(feature = "rt")]
+    pub fn task(&self) -> Option<Id> {
+        self.task
+    }
+
+    /// Returns where in the source the lock was asked for.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::Mutex;
+    ///
+    /// # blitz_io::run(async {
+    /// let mutex = Mutex::new(1);
+    /// let _guard = mutex.lock().await;
+    /// if let Some(holder) = mutex.holder() {
+    ///     assert_eq!(holder.location().file(), file!());
+    /// }
+    /// # });
+    /// ```
+    pub fn location(&self) -> &'static Location<'static> {
+        self.location
+    }
+}
+
+impl fmt::Debug for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { task, location } = self;
+        f.debug_struct("Holder").field("task", task).field("location", location).finish()
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.task {
+            Some(task) => write!(f, "task {task}, at {}", self.location),
+            None => write!(f, "code outside of tasks, at {}", self.location),
+        }
+    }
+}
+
+/// A lock that a task waits for, where it asked for it, and who has it.
+#[derive(Debug, Clone)]
+#[cfg_attr(not(feature = "rt"), allow(dead_code, reason = "dumps read it"))]
+pub(crate) struct Awaited {
+    pub(crate) location: &'static Location<'static>,
+    pub(crate) holders: Vec<Holder>,
+}

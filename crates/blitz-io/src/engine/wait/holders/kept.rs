@@ -1,0 +1,225 @@
+//! The book as debug builds keep it: two maps for the whole process.
+//!
+//! What is held is in shards, because every lock and unlock comes by. What is awaited is
+//! not: who waits has lost more time than this lock costs.
+
+use std::{collections::BTreeMap, panic::Location};
+
+use super::{Awaited, Holder};
+use crate::engine::{
+    prim::{AtomicU64, Mutex, Ordering::Relaxed, ids, lock},
+    work::{current, task::cell::Id},
+};
+
+/// Locks of different numbers seldom meet in one shard: picked, not measured.
+const SHARDS: usize = 16;
+
+/// By the lock's number, then by the entry's own.
+static HELD: [Mutex<BTreeMap<(u64, u64), Holder>>; SHARDS] =
+    [const { Mutex::new(BTreeMap::new()) }; SHARDS];
+
+/// By the task, then by the entry's own number: the last one is the newest. One task may
+/// wait for several locks at once.
+static AWAITED: Mutex<BTreeMap<(Id, u64), Wait>> = Mutex::new(BTreeMap::new());
+
+struct Wait {
+    lock: u64,
+    location: &'static Location<'static>,
+}
+
+fn shard(lock: u64) -> &'static Mutex<BTreeMap<(u64, u64), Holder>> {
+    &HELD[lock as usize % SHARDS]
+}
+
+/// All entries of a lock.
+fn entries(lock: u64) -> std::ops::RangeInclusive<(u64, u64)> {
+    (lock, 0)..=(lock, u64::MAX)
+}
+
+fn holders(name: u64) -> Vec<Holder> {
+    lock(shard(name)).range(entries(name)).map(|(_, holder)| *holder).collect()
+}
+
+/// Where a lock was asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Caller(&'static Location<'static>);
+
+impl Caller {
+    #[track_caller]
+    pub(crate) fn here() -> Self {
+        Self(Location::caller())
+    }
+}
+
+/// What the book calls a lock; a part of the lock. Zero until its first use, so that it
+/// can be made in constants.
+#[derive(Debug)]
+pub(crate) struct Name(AtomicU64);
+
+impl Name {
+    pub(crate) const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    fn number(&self) -> u64 {
+        // Relaxed, here and below: the number orders nothing, it only has to be one.
+        match self.0.load(Relaxed) {
+            0 => {
+                let new = ids::take(1);
+                self.0.compare_exchange(0, new, Relaxed, Relaxed).err().unwrap_or(new)
+            }
+            number => number,
+        }
+    }
+
+    /// Somebody holds the lock from now on.
+    pub(crate) fn enter(&self, at: Caller) -> Entry {
+        let entry = Entry { lock: self.number(), own: ids::take(1) };
+        let holder = Holder { task: current::task_id(), location: at.0 };
+        lock(shard(entry.lock)).insert((entry.lock, entry.own), holder);
+        entry
+    }
+
+    /// Who holds it now, in the order in which they took it.
+    pub(crate) fn holders(&self) -> Vec<Holder> {
+        // Relaxed: as in `number`; one without a number was never held.
+        match self.0.load(Relaxed) {
+            0 => Vec::new(),
+            number => holders(number),
+        }
+    }
+}
+
+impl Drop for Name {
+    /// Guards that were leaked have left their entries.
+    fn drop(&mut self) {
+        // Relaxed: as in `number`.
+        let number = self.0.load(Relaxed);
+        if number != 0 {
+            let mut held = lock(shard(number));
+            while let Some((&key, _)) = held.range(entries(number)).next() {
+                held.remove(&key);
+            }
+        }
+    }
+}
+
+/// That somebody holds a lock. Its holder ends it, before it gives the lock back.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entry {
+    lock: u64,
+    own: u64,
+}
+
+impl Entry {
+    pub(crate) fn end(self) {
+        lock(shard(self.lock)).remove(&(self.lock, self.own));
+    }
+}
+
+/// That a task waits for a lock, if it does.
+#[derive(Debug)]
+pub(crate) struct Awaiting(Option<(Id, u64)>);
+
+impl Awaiting {
+    pub(crate) fn new() -> Self {
+        Self(None)
+    }
+
+    /// The current task waits for this lock.
+    pub(crate) fn note(&mut self, name: &Name, at: Caller) {
+        self.note_for(current::task_id(), name, at);
+    }
+
+    fn note_for(&mut self, task: Option<Id>, name: &Name, at: Caller) {
+        if self.0.map(|(task, _)| task) == task {
+            return;
+        }
+        // The first time, or the future has moved to another task.
+        self.end();
+        if let Some(task) = task {
+            let key = (task, ids::take(1));
+            lock(&AWAITED).insert(key, Wait { lock: name.number(), location: at.0 });
+            self.0 = Some(key);
+        }
+    }
+
+    /// It waits no more.
+    pub(crate) fn end(&mut self) {
+        if let Some(key) = self.0.take() {
+            lock(&AWAITED).remove(&key);
+        }
+    }
+}
+
+impl Drop for Awaiting {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// What a task waits for: of several locks, the one that it asked for last.
+#[cfg_attr(not(feature = "rt"), allow(dead_code, reason = "dumps read it"))]
+pub(crate) fn awaited_by(task: Id) -> Option<Awaited> {
+    let (name, location) = {
+        let awaited = lock(&AWAITED);
+        let (_, wait) = awaited.range((task, 0)..=(task, u64::MAX)).next_back()?;
+        (wait.lock, wait.location)
+    };
+    Some(Awaited { location, holders: holders(name) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU64;
+
+    use super::*;
+
+    fn task() -> Id {
+        Id::new(NonZeroU64::new(ids::take(1)).expect("numbers are never zero"))
+    }
+
+    #[test]
+    fn the_book_knows_who_holds_and_who_waits() {
+        let (name, task) = (Name::new(), task());
+        assert!(name.holders().is_empty());
+        let (first, second) = (name.enter(Caller::here()), name.enter(Caller::here()));
+        let line = line!() - 1;
+        let mut awaiting = Awaiting::new();
+        awaiting.note_for(Some(task), &name, Caller::here());
+        let awaited = awaited_by(task).expect("it waits");
+        assert_eq!((awaited.location.line(), awaited.holders.len()), (line + 3, 2));
+        assert_eq!(awaited.holders, name.holders());
+        first.end();
+        let [holder] = name.holders()[..] else { panic!("one has ended") };
+        assert_eq!((holder.task, holder.location.line()), (None, line));
+        awaiting.end();
+        assert!(awaited_by(task).is_none());
+        second.end();
+        assert!(name.holders().is_empty());
+    }
+
+    #[test]
+    fn a_lock_that_ends_leaves_no_entries() {
+        let name = Name::new();
+        // Their guards are leaked: nobody ends these.
+        let (entry, _) = (name.enter(Caller::here()), name.enter(Caller::here()));
+        assert_eq!(holders(entry.lock).len(), 2);
+        drop(name);
+        assert!(holders(entry.lock).is_empty());
+    }
+
+    #[test]
+    fn one_who_waits_in_two_tasks_is_listed_under_the_last() {
+        let (name, one, two) = (Name::new(), task(), task());
+        let mut awaiting = Awaiting::new();
+        awaiting.note_for(Some(one), &name, Caller::here());
+        awaiting.note_for(Some(two), &name, Caller::here());
+        assert!(awaited_by(one).is_none() && awaited_by(two).is_some());
+        awaiting.note_for(None, &name, Caller::here());
+        assert!(awaited_by(two).is_none(), "outside of tasks nobody is listed");
+        awaiting.note_for(Some(one), &name, Caller::here());
+        drop(awaiting);
+        assert!(awaited_by(one).is_none(), "it was dropped");
+    }
+}

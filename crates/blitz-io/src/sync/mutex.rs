@@ -1,0 +1,396 @@
+//! A mutex whose guard may be held across an `await`.
+//!
+//! One permit, and the value that belongs to whoever has it.
+//!
+//! # Invariants
+//! - Who has the permit is alone with the value: guards are made after it was taken, and
+//!   what is left of them gives it back ([`Hold`]).
+//! - A guard that was mapped points into the value and has no other way to it.
+//!
+//! # Checked by
+//! `a_mutex_excludes`, `one_of_two_waiters_is_dropped_against_an_unlock`,
+//! `an_owned_guard_that_ends_against_a_waiter_frees_once`,
+//! `a_mapped_guard_that_ends_lets_the_next_one_in`,
+//! `a_lock_dropped_against_an_unlock_is_free_afterwards`; weakened as
+//! `mutex_lock_takes_it`, and as what it stands on: `sync/hold.rs`.
+
+use std::{
+    error::Error,
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use pin_project_lite::pin_project;
+
+use super::{
+    hold::{Hold, Lock, Whole, show_lock},
+    outside,
+    turn::{self, Taking, Turn},
+};
+use crate::engine::{
+    prim::{UnsafeCell, weakened},
+    wait::{
+        holders::{Caller, Holder, Name},
+        permits::Permits,
+    },
+};
+
+mod guard;
+mod owned;
+
+pub use self::{
+    guard::{MappedMutexGuard, MutexGuard},
+    owned::{OwnedMappedMutexGuard, OwnedMutexGuard},
+};
+
+/// A mutex for asynchronous code.
+///
+/// It is locked in the order in which it was asked for. Its guard may be held across an
+/// `await`, and may move between threads. Where no guard lives across an `await`, a mutex
+/// of the standard library does as well, and is smaller.
+///
+/// A panic while it is locked does not poison it: the guard is dropped, and the lock is
+/// free.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use blitz_io::sync::Mutex;
+///
+/// # blitz_io::run(async {
+/// let count = Arc::new(Mutex::new(0));
+/// let tasks: Vec<_> = (0..5)
+///     .map(|_| {
+///         let count = count.clone();
+///         blitz_io::spawn(async move {
+///             let mut count = count.lock().await;
+///             *count += 1;
+///         })
+///     })
+///     .collect();
+/// for task in tasks {
+///     task.await.unwrap();
+/// }
+/// assert_eq!(*count.lock().await, 5);
+/// # });
+/// ```
+pub struct Mutex<T: ?Sized> {
+    permits: Permits,
+    name: Name,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value moves with the mutex.
+unsafe impl<T: ?Sized + Send> Send for Mutex<T> {}
+// SAFETY: the permit lets one in at a time, so sharing the mutex only moves the value
+// between threads.
+unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
+
+/// The lock is taken: `try_lock`, `try_read` or `try_write` would have to wait.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::sync::Mutex;
+///
+/// let mutex = Mutex::new(1);
+/// let _guard = mutex.try_lock().unwrap();
+/// assert_eq!(mutex.try_lock().unwrap_err().to_string(), "operation would block");
+/// ```
+#[derive(Debug)]
+pub struct TryLockError(pub(super) ());
+
+impl fmt::Display for TryLockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("operation would block")
+    }
+}
+
+impl Error for TryLockError {}
+
+impl<T> Mutex<T> {
+    /// Makes a mutex that is free.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::Mutex;
+    ///
+    /// let mutex = Mutex::new(5);
+    /// assert_eq!(mutex.into_inner(), 5);
+    /// ```
+    #[track_caller]
+    pub fn new(value: T) -> Self {
+        Self { permits: Permits::new(1), name: Name::new(), value: UnsafeCell::new(value) }
+    }
+
+    /// The same, in constants and statics.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::Mutex;
+    ///
+    /// static COUNT: Mutex<u32> = Mutex::const_new(5);
+    /// assert_eq!(*COUNT.try_lock().unwrap(), 5);
+    /// ```
+    #[cfg(not(blitz_loom))]
+    pub const fn const_new(value: T) -> Self {
+        Self { permits: Permits::new(1), name: Name::new(), value: UnsafeCell::new(value) }
+    }
+
+    /// Ends the mutex and returns its value.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::Mutex;
+    ///
+    /// assert_eq!(Mutex::new("value").into_inner(), "value");
+    /// ```
+    pub fn into_inner(self) -> T {
+        self.value.into_inner()
+    }
+}
+
+impl<T: ?Sized> Mutex<T> {
+    /// Locks the mutex, or waits until it is this caller's turn.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives up its place in line, and never leaves the mutex locked.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::Mutex;
+    ///
+    /// # blitz_io::run(async {
+    /// let mutex = Mutex::new(1);
+    /// *mutex.lock().await += 1;
+    /// assert_eq!(mutex.into_inner(), 2);
+    /// # });
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn lock(&self) -> impl Future<Output = MutexGuard<'_, T>> {
+        Locking { mutex: self, caller: Caller::here(), turn: Turn::new() }
+    }
+
+    /// Locks the mutex; the thread sleeps until it has it.
+    ///
+    /// # Panics
+    ///
+    /// Inside an asynchronous context.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::Mutex;
+    ///
+    /// let mutex = Mutex::new(1);
+    /// *mutex.blocking_lock() += 1;
+    /// assert_eq!(mutex.into_inner(), 2);
+    /// ```
+    #[track_caller]
+    pub fn blocking_lock(&self) -> MutexGuard<'_, T> {
+        outside::wait_for(self.lock(), "use `lock`")
+    }
+
+    /// Locks the mutex with a guard that keeps it alive; the thread sleeps until it has
+    /// it.
+    ///
+    /// # Panics
+    ///
+    /// Inside an asynchronous context.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use blitz_io::sync::Mutex;
+    ///
+    /// let mutex = Arc::new(Mutex::new(1));
+    /// *mutex.clone().blocking_lock_owned() += 1;
+    /// assert_eq!(*mutex.blocking_lock(), 2);
+    /// ```
+    #[track_caller]
+    pub fn blocking_lock_owned(self: Arc<Self>) -> OwnedMutexGuard<T> {
+        outside::wait_for(self.lock_owned(), "use `lock_owned`")
+    }
+
+    /// Locks the mutex, or waits for it; the guard keeps the mutex alive and borrows
+    /// nothing.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives up its place in line, and never leaves the mutex locked.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use blitz_io::sync::Mutex;
+    ///
+    /// # blitz_io::run(async {
+    /// let mutex = Arc::new(Mutex::new(1));
+    /// let mut guard = mutex.clone().lock_owned().await;
+    /// blitz_io::spawn(async move { *guard += 1 }).await.unwrap();
+    /// assert_eq!(*mutex.lock().await, 2);
+    /// # });
+    /// ```
+    #[track_caller]
+    pub fn lock_owned(self: Arc<Self>) -> impl Future<Output = OwnedMutexGuard<T>> {
+        let caller = Caller::here();
+        async move {
+            turn::open(Taking::new(&self.permits, 1, Some((&self.name, caller))).await);
+            OwnedMutexGuard::new(self, caller)
+        }
+    }
+
+    /// Locks the mutex if it is free and nobody waits.
+    ///
+    /// # Errors
+    ///
+    /// If it is not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::Mutex;
+    ///
+    /// let mutex = Mutex::new(1);
+    /// let guard = mutex.try_lock().unwrap();
+    /// assert!(mutex.try_lock().is_err());
+    /// drop(guard);
+    /// assert!(mutex.try_lock().is_ok());
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn try_lock(&self) -> Result<MutexGuard<'_, T>, TryLockError> {
+        self.permits.try_acquire(1).map_err(|_| TryLockError(()))?;
+        Ok(MutexGuard::new(self, Caller::here()))
+    }
+
+    /// Locks the mutex if it is free and nobody waits; the guard keeps it alive.
+    ///
+    /// # Errors
+    ///
+    /// If it is not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use blitz_io::sync::Mutex;
+    ///
+    /// let mutex = Arc::new(Mutex::new(1));
+    /// let guard = mutex.clone().try_lock_owned().unwrap();
+    /// assert!(mutex.clone().try_lock_owned().is_err());
+    /// # drop(guard);
+    /// ```
+    #[track_caller]
+    pub fn try_lock_owned(self: Arc<Self>) -> Result<OwnedMutexGuard<T>, TryLockError> {
+        self.permits.try_acquire(1).map_err(|_| TryLockError(()))?;
+        Ok(OwnedMutexGuard::new(self, Caller::here()))
+    }
+
+    /// Lends the value without locking: nobody else can have the mutex.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::Mutex;
+    ///
+    /// let mut mutex = Mutex::new(1);
+    /// *mutex.get_mut() += 1;
+    /// assert_eq!(mutex.into_inner(), 2);
+    /// ```
+    pub fn get_mut(&mut self) -> &mut T {
+        // SAFETY: the mutex is borrowed for as long, so there is no guard.
+        self.value.with_mut(|value| unsafe { &mut *value })
+    }
+
+    /// Returns who holds the mutex, and where it took it: in debug builds.
+    ///
+    /// It is for people who look for a deadlock. In release builds nobody keeps book, and
+    /// the answer is always `None`; so it is for a moment while the mutex changes hands.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::Mutex;
+    ///
+    /// let mutex = Mutex::new(1);
+    /// assert!(mutex.holder().is_none());
+    /// let _guard = mutex.try_lock().unwrap();
+    /// assert_eq!(mutex.holder().is_some(), cfg!(debug_assertions));
+    /// ```
+    pub fn holder(&self) -> Option<Holder> {
+        self.name.holders().pop()
+    }
+}
+
+impl<T: ?Sized> Lock for Mutex<T> {
+    #[inline]
+    fn permits(&self) -> &Permits {
+        &self.permits
+    }
+
+    #[inline]
+    fn whole(&self) -> usize {
+        1
+    }
+}
+
+impl<T> From<T> for Mutex<T> {
+    #[track_caller]
+    fn from(value: T) -> Self {
+        Self::new(value)
+    }
+}
+
+impl<T: Default> Default for Mutex<T> {
+    #[track_caller]
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        show_lock(f, "Mutex", self.try_lock().ok().as_deref())
+    }
+}
+
+pin_project! {
+    /// Future of [`Mutex::lock`].
+    struct Locking<'a, T: ?Sized> {
+        mutex: &'a Mutex<T>,
+        caller: Caller,
+        #[pin]
+        turn: Turn<'a>,
+    }
+}
+
+impl<'a, T: ?Sized> Future for Locking<'a, T> {
+    type Output = MutexGuard<'a, T>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let (mutex, caller) = (*this.mutex, *this.caller);
+        let count = if weakened!("mutex_lock_takes_it") { 0 } else { 1 };
+        let asked = Some((&mutex.name, caller));
+        this.turn.poll(cx, &mutex.permits, count, asked).map(|taken| {
+            turn::open(taken);
+            MutexGuard::new(mutex, caller)
+        })
+    }
+}
+
+#[cfg(test)]
+mod models;

@@ -1,0 +1,256 @@
+//! Guards that keep their mutex alive and borrow nothing.
+
+use std::{
+    marker::PhantomData,
+    ops::{Deref, DerefMut},
+    sync::Arc,
+};
+
+use super::{Caller, Hold, Mutex, Whole};
+use crate::sync::hold::shown_as_its_value;
+
+/// The right to the value of a [`Mutex`] in an [`Arc`]; the mutex is free when this is
+/// dropped.
+///
+/// Made by [`Mutex::lock_owned`].
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use blitz_io::sync::{Mutex, OwnedMutexGuard};
+///
+/// # blitz_io::run(async {
+/// let mutex = Arc::new(Mutex::new(1));
+/// let mut guard: OwnedMutexGuard<i32> = mutex.clone().lock_owned().await;
+/// blitz_io::spawn(async move { *guard = 2 }).await.unwrap();
+/// assert_eq!(*mutex.lock().await, 2);
+/// # });
+/// ```
+#[must_use = "the mutex is free again at once if this is not kept"]
+pub struct OwnedMutexGuard<T: ?Sized> {
+    hold: Hold<Whole<Arc<Mutex<T>>>>,
+    /// What it lends; this says that it is `Sync` only if the value is. In a box, because
+    /// the guard may move whatever the value is.
+    value: PhantomData<Box<T>>,
+}
+
+impl<T: ?Sized> OwnedMutexGuard<T> {
+    /// The caller has taken the permit.
+    #[inline]
+    pub(super) fn new(mutex: Arc<Mutex<T>>, caller: Caller) -> Self {
+        let entry = mutex.name.enter(caller);
+        Self { hold: Hold::new(Whole(mutex), entry), value: PhantomData }
+    }
+
+    /// Makes a guard of a part of the value.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use blitz_io::sync::{Mutex, OwnedMutexGuard};
+    ///
+    /// # blitz_io::run(async {
+    /// let mutex = Arc::new(Mutex::new((1, "one")));
+    /// *OwnedMutexGuard::map(mutex.clone().lock_owned().await, |pair| &mut pair.0) = 2;
+    /// assert_eq!(*mutex.lock().await, (2, "one"));
+    /// # });
+    /// ```
+    #[inline]
+    pub fn map<U, F>(mut this: Self, f: F) -> OwnedMappedMutexGuard<T, U>
+    where
+        U: ?Sized,
+        F: FnOnce(&mut T) -> &mut U,
+    {
+        let value = f(&mut *this) as *mut U;
+        OwnedMappedMutexGuard { hold: this.hold, value }
+    }
+
+    /// Makes a guard of a part of the value, if `f` finds it.
+    ///
+    /// # Errors
+    ///
+    /// The guard itself, if it does not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use blitz_io::sync::{Mutex, OwnedMutexGuard};
+    ///
+    /// # blitz_io::run(async {
+    /// let mutex = Arc::new(Mutex::new(vec![1]));
+    /// let guard = mutex.clone().lock_owned().await;
+    /// let guard = OwnedMutexGuard::try_map(guard, |values| values.get_mut(1)).unwrap_err();
+    /// *OwnedMutexGuard::try_map(guard, |values| values.get_mut(0)).unwrap() = 2;
+    /// assert_eq!(*mutex.lock().await, [2]);
+    /// # });
+    /// ```
+    #[inline]
+    pub fn try_map<U, F>(mut this: Self, f: F) -> Result<OwnedMappedMutexGuard<T, U>, Self>
+    where
+        U: ?Sized,
+        F: FnOnce(&mut T) -> Option<&mut U>,
+    {
+        match f(&mut *this).map(|value| value as *mut U) {
+            Some(value) => Ok(OwnedMappedMutexGuard { hold: this.hold, value }),
+            None => Err(this),
+        }
+    }
+
+    /// Returns the mutex.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use blitz_io::sync::{Mutex, OwnedMutexGuard};
+    ///
+    /// # blitz_io::run(async {
+    /// let mutex = Arc::new(Mutex::new(1));
+    /// let guard = mutex.clone().lock_owned().await;
+    /// assert!(Arc::ptr_eq(OwnedMutexGuard::mutex(&guard), &mutex));
+    /// # });
+    /// ```
+    #[inline]
+    pub fn mutex(this: &Self) -> &Arc<Mutex<T>> {
+        &this.hold.lender().0
+    }
+}
+
+impl<T: ?Sized> Deref for OwnedMutexGuard<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: we have the permit, so nobody else has a guard, and this one is
+        // borrowed for as long.
+        self.hold.lender().0.value.with(|value| unsafe { &*value })
+    }
+}
+
+impl<T: ?Sized> DerefMut for OwnedMutexGuard<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as `deref`, and this guard is borrowed by one.
+        self.hold.lender().0.value.with_mut(|value| unsafe { &mut *value })
+    }
+}
+
+shown_as_its_value! { impl[T: ?Sized] OwnedMutexGuard<T>, T }
+
+/// The right to a part of the value of a [`Mutex`] in an [`Arc`]; the mutex is free when
+/// this is dropped.
+///
+/// Made by [`OwnedMutexGuard::map`].
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use blitz_io::sync::{Mutex, OwnedMappedMutexGuard, OwnedMutexGuard};
+///
+/// # blitz_io::run(async {
+/// let mutex = Arc::new(Mutex::new((1, "one")));
+/// let guard = mutex.clone().lock_owned().await;
+/// let mut first: OwnedMappedMutexGuard<_, i32> =
+///     OwnedMutexGuard::map(guard, |pair| &mut pair.0);
+/// blitz_io::spawn(async move { *first = 2 }).await.unwrap();
+/// assert_eq!(mutex.lock().await.0, 2);
+/// # });
+/// ```
+#[must_use = "the mutex is free again at once if this is not kept"]
+pub struct OwnedMappedMutexGuard<T: ?Sized, U: ?Sized = T> {
+    hold: Hold<Whole<Arc<Mutex<T>>>>,
+    value: *mut U,
+}
+
+// SAFETY: it is a `&mut U`, and an `Arc` of a mutex, which may have to drop the `T`.
+unsafe impl<T: ?Sized + Send, U: ?Sized + Send> Send for OwnedMappedMutexGuard<T, U> {}
+// SAFETY: a shared guard lends `&U` only.
+unsafe impl<T, U> Sync for OwnedMappedMutexGuard<T, U>
+where
+    T: ?Sized + Send + Sync,
+    U: ?Sized + Send + Sync,
+{
+}
+
+impl<T: ?Sized, U: ?Sized> OwnedMappedMutexGuard<T, U> {
+    /// Makes a guard of a part of the part.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use blitz_io::sync::{Mutex, OwnedMappedMutexGuard, OwnedMutexGuard};
+    ///
+    /// # blitz_io::run(async {
+    /// let mutex = Arc::new(Mutex::new(((1, 2), 3)));
+    /// let guard = mutex.clone().lock_owned().await;
+    /// let inner = OwnedMutexGuard::map(guard, |value| &mut value.0);
+    /// *OwnedMappedMutexGuard::map(inner, |inner| &mut inner.1) = 5;
+    /// assert_eq!(*mutex.lock().await, ((1, 5), 3));
+    /// # });
+    /// ```
+    #[inline]
+    pub fn map<S, F>(mut this: Self, f: F) -> OwnedMappedMutexGuard<T, S>
+    where
+        S: ?Sized,
+        F: FnOnce(&mut U) -> &mut S,
+    {
+        let value = f(&mut *this) as *mut S;
+        OwnedMappedMutexGuard { hold: this.hold, value }
+    }
+
+    /// Makes a guard of a part of the part, if `f` finds it.
+    ///
+    /// # Errors
+    ///
+    /// The guard itself, if it does not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use blitz_io::sync::{Mutex, OwnedMappedMutexGuard, OwnedMutexGuard};
+    ///
+    /// # blitz_io::run(async {
+    /// let mutex = Arc::new(Mutex::new((vec![1], "one")));
+    /// let inner = OwnedMutexGuard::map(mutex.lock_owned().await, |value| &mut value.0);
+    /// assert!(OwnedMappedMutexGuard::try_map(inner, |inner| inner.get_mut(1)).is_err());
+    /// # });
+    /// ```
+    #[inline]
+    pub fn try_map<S, F>(mut this: Self, f: F) -> Result<OwnedMappedMutexGuard<T, S>, Self>
+    where
+        S: ?Sized,
+        F: FnOnce(&mut U) -> Option<&mut S>,
+    {
+        match f(&mut *this).map(|value| value as *mut S) {
+            Some(value) => Ok(OwnedMappedMutexGuard { hold: this.hold, value }),
+            None => Err(this),
+        }
+    }
+}
+
+impl<T: ?Sized, U: ?Sized> Deref for OwnedMappedMutexGuard<T, U> {
+    type Target = U;
+
+    #[inline]
+    fn deref(&self) -> &U {
+        // SAFETY: it points into the value, which is ours while we have the permit, and
+        // which the `Arc` keeps where it is.
+        unsafe { &*self.value }
+    }
+}
+
+impl<T: ?Sized, U: ?Sized> DerefMut for OwnedMappedMutexGuard<T, U> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut U {
+        // SAFETY: as `deref`, and this guard is borrowed by one.
+        unsafe { &mut *self.value }
+    }
+}
+
+shown_as_its_value! { impl[T: ?Sized, U: ?Sized] OwnedMappedMutexGuard<T, U>, U }

@@ -1,0 +1,379 @@
+//! Guards of a writer that keep their lock alive and borrow nothing.
+
+use std::{
+    ops::{Deref, DerefMut},
+    sync::Arc,
+};
+
+use super::{Caller, Hold, OwnedRwLockReadGuard, Part, RwLock, Whole};
+use crate::sync::hold::shown_as_its_value;
+
+/// The right to change the value of an [`RwLock`] in an [`Arc`] until this is dropped.
+///
+/// Made by [`RwLock::write_owned`].
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use blitz_io::sync::{OwnedRwLockWriteGuard, RwLock};
+///
+/// # blitz_io::run(async {
+/// let lock = Arc::new(RwLock::new(1));
+/// let mut writer: OwnedRwLockWriteGuard<i32> = lock.clone().write_owned().await;
+/// blitz_io::spawn(async move { *writer = 2 }).await.unwrap();
+/// assert_eq!(*lock.read().await, 2);
+/// # });
+/// ```
+#[must_use = "the lock is let go at once if this is not kept"]
+pub struct OwnedRwLockWriteGuard<T: ?Sized> {
+    hold: Hold<Whole<Arc<RwLock<T>>>>,
+}
+
+impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
+    /// The caller has taken all permits.
+    #[inline]
+    pub(super) fn new(lock: Arc<RwLock<T>>, caller: Caller) -> Self {
+        let entry = lock.name.enter(caller);
+        Self { hold: Hold::new(Whole(lock), entry) }
+    }
+
+    /// Makes a guard of a part of the value.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use blitz_io::sync::{OwnedRwLockWriteGuard, RwLock};
+    ///
+    /// # blitz_io::run(async {
+    /// let lock = Arc::new(RwLock::new((1, "one")));
+    /// *OwnedRwLockWriteGuard::map(lock.clone().write_owned().await, |pair| &mut pair.0) = 2;
+    /// assert_eq!(*lock.read().await, (2, "one"));
+    /// # });
+    /// ```
+    #[inline]
+    pub fn map<F, U: ?Sized>(mut this: Self, f: F) -> OwnedRwLockMappedWriteGuard<T, U>
+    where
+        F: FnOnce(&mut T) -> &mut U,
+    {
+        let value = f(&mut *this) as *mut U;
+        OwnedRwLockMappedWriteGuard { hold: this.hold, value }
+    }
+
+    /// Makes a guard of a part of the value, if `f` finds it.
+    ///
+    /// # Errors
+    ///
+    /// The guard itself, if it does not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use blitz_io::sync::{OwnedRwLockWriteGuard, RwLock};
+    ///
+    /// # blitz_io::run(async {
+    /// let lock = Arc::new(RwLock::new(vec![1]));
+    /// let writer = lock.clone().write_owned().await;
+    /// let second = OwnedRwLockWriteGuard::try_map(writer, |values| values.get_mut(1));
+    /// second.unwrap_err().push(2);
+    /// assert_eq!(*lock.read().await, [1, 2]);
+    /// # });
+    /// ```
+    #[inline]
+    pub fn try_map<F, U: ?Sized>(
+        mut this: Self,
+        f: F,
+    ) -> Result<OwnedRwLockMappedWriteGuard<T, U>, Self>
+    where
+        F: FnOnce(&mut T) -> Option<&mut U>,
+    {
+        match f(&mut *this).map(|value| value as *mut U) {
+            Some(value) => Ok(OwnedRwLockMappedWriteGuard { hold: this.hold, value }),
+            None => Err(this),
+        }
+    }
+
+    /// Makes a mapped guard of the whole value, for code that takes that kind.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use blitz_io::sync::{OwnedRwLockWriteGuard, RwLock};
+    ///
+    /// # blitz_io::run(async {
+    /// let lock = Arc::new(RwLock::new(1));
+    /// *OwnedRwLockWriteGuard::into_mapped(lock.clone().write_owned().await) = 2;
+    /// assert_eq!(*lock.read().await, 2);
+    /// # });
+    /// ```
+    #[inline]
+    pub fn into_mapped(this: Self) -> OwnedRwLockMappedWriteGuard<T> {
+        OwnedRwLockWriteGuard::map(this, |value| value)
+    }
+
+    /// Becomes a reader, without letting another writer in between.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use blitz_io::sync::RwLock;
+    ///
+    /// # blitz_io::run(async {
+    /// let lock = Arc::new(RwLock::new(1));
+    /// let reader = lock.clone().write_owned().await.downgrade();
+    /// assert_eq!((*reader, *lock.read().await), (1, 1));
+    /// assert!(lock.try_write().is_err());
+    /// # });
+    /// ```
+    #[inline]
+    pub fn downgrade(self) -> OwnedRwLockReadGuard<T> {
+        OwnedRwLockReadGuard::of(self.share())
+    }
+
+    /// Becomes a reader of a part of the value.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use blitz_io::sync::{OwnedRwLockWriteGuard, RwLock};
+    ///
+    /// # blitz_io::run(async {
+    /// let lock = Arc::new(RwLock::new((1, "one")));
+    /// let writer = lock.clone().write_owned().await;
+    /// let first = OwnedRwLockWriteGuard::downgrade_map(writer, |pair| &pair.0);
+    /// assert_eq!((*first, lock.read().await.1), (1, "one"));
+    /// # });
+    /// ```
+    #[inline]
+    pub fn downgrade_map<F, U: ?Sized>(this: Self, f: F) -> OwnedRwLockReadGuard<T, U>
+    where
+        F: FnOnce(&T) -> &U,
+    {
+        let value = f(&*this) as *const U;
+        OwnedRwLockReadGuard::part(this.share(), value)
+    }
+
+    /// Becomes a reader of a part of the value, if `f` finds it.
+    ///
+    /// # Errors
+    ///
+    /// The guard itself, if it does not: it still writes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use blitz_io::sync::{OwnedRwLockWriteGuard, RwLock};
+    ///
+    /// # blitz_io::run(async {
+    /// let writer = Arc::new(RwLock::new(vec![1])).write_owned().await;
+    /// let writer = OwnedRwLockWriteGuard::try_downgrade_map(writer, |values| values.get(1));
+    /// writer.unwrap_err().push(2);
+    /// # });
+    /// ```
+    #[inline]
+    pub fn try_downgrade_map<F, U: ?Sized>(
+        this: Self,
+        f: F,
+    ) -> Result<OwnedRwLockReadGuard<T, U>, Self>
+    where
+        F: FnOnce(&T) -> Option<&U>,
+    {
+        match f(&*this).map(|value| value as *const U) {
+            Some(value) => Ok(OwnedRwLockReadGuard::part(this.share(), value)),
+            None => Err(this),
+        }
+    }
+
+    fn share(self) -> Hold<Part<Arc<RwLock<T>>>> {
+        self.hold.pass(|Whole(lock)| {
+            lock.let_readers_in();
+            Part(lock)
+        })
+    }
+
+    /// Returns the lock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use blitz_io::sync::{OwnedRwLockWriteGuard, RwLock};
+    ///
+    /// # blitz_io::run(async {
+    /// let lock = Arc::new(RwLock::new(1));
+    /// let writer = lock.clone().write_owned().await;
+    /// assert!(Arc::ptr_eq(OwnedRwLockWriteGuard::rwlock(&writer), &lock));
+    /// # });
+    /// ```
+    #[inline]
+    pub fn rwlock(this: &Self) -> &Arc<RwLock<T>> {
+        &this.hold.lender().0
+    }
+}
+
+impl<T: ?Sized> Deref for OwnedRwLockWriteGuard<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: we have all permits, so nobody else has a guard, and this one is
+        // borrowed for as long.
+        self.hold.lender().0.value.with(|value| unsafe { &*value })
+    }
+}
+
+impl<T: ?Sized> DerefMut for OwnedRwLockWriteGuard<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as `deref`, and this guard is borrowed by one.
+        self.hold.lender().0.value.with_mut(|value| unsafe { &mut *value })
+    }
+}
+
+shown_as_its_value! { impl[T: ?Sized] OwnedRwLockWriteGuard<T>, T }
+
+/// The right to change a part of the value of an [`RwLock`] in an [`Arc`] until this is
+/// dropped.
+///
+/// Made by [`OwnedRwLockWriteGuard::map`].
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use blitz_io::sync::{OwnedRwLockMappedWriteGuard, OwnedRwLockWriteGuard, RwLock};
+///
+/// # blitz_io::run(async {
+/// let lock = Arc::new(RwLock::new((1, "one")));
+/// let writer = lock.clone().write_owned().await;
+/// let mut first: OwnedRwLockMappedWriteGuard<_, i32> =
+///     OwnedRwLockWriteGuard::map(writer, |pair| &mut pair.0);
+/// blitz_io::spawn(async move { *first = 2 }).await.unwrap();
+/// assert_eq!(lock.read().await.0, 2);
+/// # });
+/// ```
+#[must_use = "the lock is let go at once if this is not kept"]
+pub struct OwnedRwLockMappedWriteGuard<T: ?Sized, U: ?Sized = T> {
+    hold: Hold<Whole<Arc<RwLock<T>>>>,
+    value: *mut U,
+}
+
+// SAFETY: it is a `&mut U`, and an `Arc` of a lock that other threads may have as well.
+unsafe impl<T, U> Send for OwnedRwLockMappedWriteGuard<T, U>
+where
+    T: ?Sized + Send + Sync,
+    U: ?Sized + Send + Sync,
+{
+}
+// SAFETY: a shared guard lends `&U`, and the `Arc`.
+unsafe impl<T, U> Sync for OwnedRwLockMappedWriteGuard<T, U>
+where
+    T: ?Sized + Send + Sync,
+    U: ?Sized + Send + Sync,
+{
+}
+
+impl<T: ?Sized, U: ?Sized> OwnedRwLockMappedWriteGuard<T, U> {
+    /// Makes a guard of a part of the part.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use blitz_io::sync::{OwnedRwLockMappedWriteGuard, OwnedRwLockWriteGuard, RwLock};
+    ///
+    /// # blitz_io::run(async {
+    /// let lock = Arc::new(RwLock::new(((1, 2), 3)));
+    /// let writer = lock.clone().write_owned().await;
+    /// let inner = OwnedRwLockWriteGuard::map(writer, |value| &mut value.0);
+    /// *OwnedRwLockMappedWriteGuard::map(inner, |inner| &mut inner.1) = 5;
+    /// assert_eq!(*lock.read().await, ((1, 5), 3));
+    /// # });
+    /// ```
+    #[inline]
+    pub fn map<F, V: ?Sized>(mut this: Self, f: F) -> OwnedRwLockMappedWriteGuard<T, V>
+    where
+        F: FnOnce(&mut U) -> &mut V,
+    {
+        let value = f(&mut *this) as *mut V;
+        OwnedRwLockMappedWriteGuard { hold: this.hold, value }
+    }
+
+    /// Makes a guard of a part of the part, if `f` finds it.
+    ///
+    /// # Errors
+    ///
+    /// The guard itself, if it does not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use blitz_io::sync::{OwnedRwLockMappedWriteGuard, OwnedRwLockWriteGuard, RwLock};
+    ///
+    /// # blitz_io::run(async {
+    /// let writer = Arc::new(RwLock::new((vec![1], "one"))).write_owned().await;
+    /// let inner = OwnedRwLockWriteGuard::map(writer, |value| &mut value.0);
+    /// assert!(OwnedRwLockMappedWriteGuard::try_map(inner, |inner| inner.get_mut(1)).is_err());
+    /// # });
+    /// ```
+    #[inline]
+    pub fn try_map<F, V: ?Sized>(
+        mut this: Self,
+        f: F,
+    ) -> Result<OwnedRwLockMappedWriteGuard<T, V>, Self>
+    where
+        F: FnOnce(&mut U) -> Option<&mut V>,
+    {
+        match f(&mut *this).map(|value| value as *mut V) {
+            Some(value) => Ok(OwnedRwLockMappedWriteGuard { hold: this.hold, value }),
+            None => Err(this),
+        }
+    }
+
+    /// Returns the lock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use blitz_io::sync::{OwnedRwLockMappedWriteGuard, OwnedRwLockWriteGuard, RwLock};
+    ///
+    /// # blitz_io::run(async {
+    /// let lock = Arc::new(RwLock::new(1));
+    /// let writer = OwnedRwLockWriteGuard::into_mapped(lock.clone().write_owned().await);
+    /// assert!(Arc::ptr_eq(OwnedRwLockMappedWriteGuard::rwlock(&writer), &lock));
+    /// # });
+    /// ```
+    #[inline]
+    pub fn rwlock(this: &Self) -> &Arc<RwLock<T>> {
+        &this.hold.lender().0
+    }
+}
+
+impl<T: ?Sized, U: ?Sized> Deref for OwnedRwLockMappedWriteGuard<T, U> {
+    type Target = U;
+
+    #[inline]
+    fn deref(&self) -> &U {
+        // SAFETY: it points into the value, which the `Arc` keeps where it is, and we have
+        // all permits.
+        unsafe { &*self.value }
+    }
+}
+
+impl<T: ?Sized, U: ?Sized> DerefMut for OwnedRwLockMappedWriteGuard<T, U> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut U {
+        // SAFETY: as `deref`, and this guard is borrowed by one.
+        unsafe { &mut *self.value }
+    }
+}
+
+shown_as_its_value! { impl[T: ?Sized, U: ?Sized] OwnedRwLockMappedWriteGuard<T, U>, U }

@@ -1,0 +1,114 @@
+//! The guard of a reader that borrows its lock.
+
+use std::{marker::PhantomData, ops::Deref};
+
+use super::{Caller, Hold, One, RwLock};
+use crate::sync::hold::shown_as_its_value;
+
+/// The right to read an [`RwLock`]'s value, or a part of it, until this is dropped.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::sync::{RwLock, RwLockReadGuard};
+///
+/// # blitz_io::run(async {
+/// let lock = RwLock::new(1);
+/// let reader: RwLockReadGuard<'_, i32> = lock.read().await;
+/// assert_eq!(*reader, 1);
+/// # });
+/// ```
+#[must_use = "the lock is let go at once if this is not kept"]
+pub struct RwLockReadGuard<'a, T: ?Sized> {
+    hold: Hold<One<'a>>,
+    value: *const T,
+    lent: PhantomData<&'a T>,
+}
+
+// SAFETY: it is a `&T` with a lock that any thread may give back.
+unsafe impl<T: ?Sized + Sync> Send for RwLockReadGuard<'_, T> {}
+// SAFETY: a shared guard lends `&T` only.
+unsafe impl<T: ?Sized + Send + Sync> Sync for RwLockReadGuard<'_, T> {}
+
+impl<'a, T: ?Sized> RwLockReadGuard<'a, T> {
+    /// The caller has taken a permit.
+    #[inline]
+    pub(super) fn new(lock: &'a RwLock<T>, caller: Caller) -> Self {
+        Self::of(lock, Hold::new(One(&lock.permits), lock.name.enter(caller)))
+    }
+
+    /// A reader of the whole value, with a permit that was taken before.
+    #[inline]
+    pub(super) fn of(lock: &'a RwLock<T>, hold: Hold<One<'a>>) -> Self {
+        Self::part(hold, lock.value.with(|value| value))
+    }
+
+    /// A reader of a part of the value.
+    #[inline]
+    pub(super) fn part(hold: Hold<One<'a>>, value: *const T) -> Self {
+        Self { hold, value, lent: PhantomData }
+    }
+
+    /// Makes a guard of a part of what it lends.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::{RwLock, RwLockReadGuard};
+    ///
+    /// # blitz_io::run(async {
+    /// let lock = RwLock::new((1, "one"));
+    /// let first = RwLockReadGuard::map(lock.read().await, |pair| &pair.0);
+    /// assert_eq!(*first, 1);
+    /// # });
+    /// ```
+    #[inline]
+    pub fn map<F, U: ?Sized>(this: Self, f: F) -> RwLockReadGuard<'a, U>
+    where
+        F: FnOnce(&T) -> &U,
+    {
+        let value = f(&*this) as *const U;
+        RwLockReadGuard::part(this.hold, value)
+    }
+
+    /// Makes a guard of a part of what it lends, if `f` finds it.
+    ///
+    /// # Errors
+    ///
+    /// The guard itself, if it does not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::{RwLock, RwLockReadGuard};
+    ///
+    /// # blitz_io::run(async {
+    /// let lock = RwLock::new(vec![1]);
+    /// let reader = RwLockReadGuard::try_map(lock.read().await, |values| values.get(1));
+    /// let first = RwLockReadGuard::try_map(reader.unwrap_err(), |values| values.first());
+    /// assert_eq!(*first.unwrap(), 1);
+    /// # });
+    /// ```
+    #[inline]
+    pub fn try_map<F, U: ?Sized>(this: Self, f: F) -> Result<RwLockReadGuard<'a, U>, Self>
+    where
+        F: FnOnce(&T) -> Option<&U>,
+    {
+        match f(&*this).map(|value| value as *const U) {
+            Some(value) => Ok(RwLockReadGuard::part(this.hold, value)),
+            None => Err(this),
+        }
+    }
+}
+
+impl<T: ?Sized> Deref for RwLockReadGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: it points into the value, and we have a permit, so nobody writes.
+        unsafe { &*self.value }
+    }
+}
+
+shown_as_its_value! { impl['a, T: ?Sized] RwLockReadGuard<'a, T>, T }

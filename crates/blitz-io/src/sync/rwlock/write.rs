@@ -1,0 +1,325 @@
+//! Guards of a writer that borrow their lock.
+
+use std::{
+    marker::PhantomData,
+    ops::{Deref, DerefMut},
+};
+
+use super::{Caller, Hold, Lock, Many, One, RwLock, RwLockReadGuard, Whole};
+use crate::sync::hold::shown_as_its_value;
+
+/// The right to change an [`RwLock`]'s value until this is dropped.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::sync::{RwLock, RwLockWriteGuard};
+///
+/// # blitz_io::run(async {
+/// let lock = RwLock::new(1);
+/// let mut writer: RwLockWriteGuard<'_, i32> = lock.write().await;
+/// *writer += 1;
+/// assert_eq!(*writer, 2);
+/// # });
+/// ```
+#[must_use = "the lock is let go at once if this is not kept"]
+pub struct RwLockWriteGuard<'a, T: ?Sized> {
+    hold: Hold<Whole<&'a RwLock<T>>>,
+    lent: PhantomData<&'a mut T>,
+}
+
+impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
+    /// The caller has taken all permits.
+    #[inline]
+    pub(super) fn new(lock: &'a RwLock<T>, caller: Caller) -> Self {
+        Self { hold: Hold::new(Whole(lock), lock.name.enter(caller)), lent: PhantomData }
+    }
+
+    /// Makes a guard of a part of the value.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::{RwLock, RwLockWriteGuard};
+    ///
+    /// # blitz_io::run(async {
+    /// let lock = RwLock::new((1, "one"));
+    /// *RwLockWriteGuard::map(lock.write().await, |pair| &mut pair.0) = 2;
+    /// assert_eq!(lock.into_inner(), (2, "one"));
+    /// # });
+    /// ```
+    #[inline]
+    pub fn map<F, U: ?Sized>(mut this: Self, f: F) -> RwLockMappedWriteGuard<'a, U>
+    where
+        F: FnOnce(&mut T) -> &mut U,
+    {
+        let value = f(&mut *this) as *mut U;
+        this.mapped(value)
+    }
+
+    /// Makes a guard of a part of the value, if `f` finds it.
+    ///
+    /// # Errors
+    ///
+    /// The guard itself, if it does not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::{RwLock, RwLockWriteGuard};
+    ///
+    /// # blitz_io::run(async {
+    /// let lock = RwLock::new(vec![1]);
+    /// let writer = RwLockWriteGuard::try_map(lock.write().await, |values| values.get_mut(1));
+    /// writer.unwrap_err().push(2);
+    /// assert_eq!(lock.into_inner(), [1, 2]);
+    /// # });
+    /// ```
+    #[inline]
+    pub fn try_map<F, U: ?Sized>(
+        mut this: Self,
+        f: F,
+    ) -> Result<RwLockMappedWriteGuard<'a, U>, Self>
+    where
+        F: FnOnce(&mut T) -> Option<&mut U>,
+    {
+        match f(&mut *this).map(|value| value as *mut U) {
+            Some(value) => Ok(this.mapped(value)),
+            None => Err(this),
+        }
+    }
+
+    /// Makes a mapped guard of the whole value, for code that takes that kind.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::{RwLock, RwLockWriteGuard};
+    ///
+    /// # blitz_io::run(async {
+    /// let lock = RwLock::new(1);
+    /// *RwLockWriteGuard::into_mapped(lock.write().await) = 2;
+    /// assert_eq!(lock.into_inner(), 2);
+    /// # });
+    /// ```
+    #[inline]
+    pub fn into_mapped(this: Self) -> RwLockMappedWriteGuard<'a, T> {
+        RwLockWriteGuard::map(this, |value| value)
+    }
+
+    fn mapped<U: ?Sized>(self, value: *mut U) -> RwLockMappedWriteGuard<'a, U> {
+        let hold = self.hold.pass(|Whole(lock)| Many(&lock.permits, lock.whole()));
+        RwLockMappedWriteGuard { hold, value, lent: PhantomData }
+    }
+
+    /// Becomes a reader, without letting another writer in between.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::RwLock;
+    ///
+    /// # blitz_io::run(async {
+    /// let lock = RwLock::new(1);
+    /// let mut writer = lock.write().await;
+    /// *writer = 2;
+    /// let reader = writer.downgrade();
+    /// assert_eq!((*reader, *lock.read().await), (2, 2));
+    /// assert!(lock.try_write().is_err());
+    /// # });
+    /// ```
+    #[inline]
+    pub fn downgrade(self) -> RwLockReadGuard<'a, T> {
+        let lock = self.hold.lender().0;
+        RwLockReadGuard::of(lock, self.share())
+    }
+
+    /// Becomes a reader of a part of the value.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::{RwLock, RwLockWriteGuard};
+    ///
+    /// # blitz_io::run(async {
+    /// let lock = RwLock::new((1, "one"));
+    /// let first = RwLockWriteGuard::downgrade_map(lock.write().await, |pair| &pair.0);
+    /// assert_eq!((*first, lock.read().await.1), (1, "one"));
+    /// # });
+    /// ```
+    #[inline]
+    pub fn downgrade_map<F, U: ?Sized>(this: Self, f: F) -> RwLockReadGuard<'a, U>
+    where
+        F: FnOnce(&T) -> &U,
+    {
+        let value = f(&*this) as *const U;
+        RwLockReadGuard::part(this.share(), value)
+    }
+
+    /// Becomes a reader of a part of the value, if `f` finds it.
+    ///
+    /// # Errors
+    ///
+    /// The guard itself, if it does not: it still writes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::{RwLock, RwLockWriteGuard};
+    ///
+    /// # blitz_io::run(async {
+    /// let lock = RwLock::new(vec![1]);
+    /// let writer = lock.write().await;
+    /// let mut writer =
+    ///     RwLockWriteGuard::try_downgrade_map(writer, |values| values.get(1)).unwrap_err();
+    /// writer.push(2);
+    /// let second = RwLockWriteGuard::try_downgrade_map(writer, |values| values.get(1));
+    /// assert_eq!(*second.unwrap(), 2);
+    /// # });
+    /// ```
+    #[inline]
+    pub fn try_downgrade_map<F, U: ?Sized>(this: Self, f: F) -> Result<RwLockReadGuard<'a, U>, Self>
+    where
+        F: FnOnce(&T) -> Option<&U>,
+    {
+        match f(&*this).map(|value| value as *const U) {
+            Some(value) => Ok(RwLockReadGuard::part(this.share(), value)),
+            None => Err(this),
+        }
+    }
+
+    fn share(self) -> Hold<One<'a>> {
+        self.hold.pass(|Whole(lock)| {
+            lock.let_readers_in();
+            One(&lock.permits)
+        })
+    }
+}
+
+impl<T: ?Sized> Deref for RwLockWriteGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: we have all permits, so nobody else has a guard, and this one is
+        // borrowed for as long.
+        self.hold.lender().0.value.with(|value| unsafe { &*value })
+    }
+}
+
+impl<T: ?Sized> DerefMut for RwLockWriteGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as `deref`, and this guard is borrowed by one.
+        self.hold.lender().0.value.with_mut(|value| unsafe { &mut *value })
+    }
+}
+
+shown_as_its_value! { impl['a, T: ?Sized] RwLockWriteGuard<'a, T>, T }
+
+/// The right to change a part of an [`RwLock`]'s value until this is dropped.
+///
+/// Made by [`RwLockWriteGuard::map`]. It cannot become a reader: the part may be one that
+/// others must not read beside, such as the content of a cell.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::sync::{RwLock, RwLockMappedWriteGuard, RwLockWriteGuard};
+///
+/// # blitz_io::run(async {
+/// let lock = RwLock::new((1, "one"));
+/// let mut first: RwLockMappedWriteGuard<'_, i32> =
+///     RwLockWriteGuard::map(lock.write().await, |pair| &mut pair.0);
+/// *first += 1;
+/// drop(first);
+/// assert_eq!(lock.into_inner(), (2, "one"));
+/// # });
+/// ```
+#[must_use = "the lock is let go at once if this is not kept"]
+pub struct RwLockMappedWriteGuard<'a, T: ?Sized> {
+    hold: Hold<Many<'a>>,
+    value: *mut T,
+    lent: PhantomData<&'a mut T>,
+}
+
+// SAFETY: it is a `&mut T` with a lock that any thread may give back.
+unsafe impl<T: ?Sized + Send + Sync> Send for RwLockMappedWriteGuard<'_, T> {}
+// SAFETY: a shared guard lends `&T` only.
+unsafe impl<T: ?Sized + Send + Sync> Sync for RwLockMappedWriteGuard<'_, T> {}
+
+impl<'a, T: ?Sized> RwLockMappedWriteGuard<'a, T> {
+    /// Makes a guard of a part of the part.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::{RwLock, RwLockMappedWriteGuard, RwLockWriteGuard};
+    ///
+    /// # blitz_io::run(async {
+    /// let lock = RwLock::new(((1, 2), 3));
+    /// let inner = RwLockWriteGuard::map(lock.write().await, |value| &mut value.0);
+    /// *RwLockMappedWriteGuard::map(inner, |inner| &mut inner.1) = 5;
+    /// assert_eq!(lock.into_inner(), ((1, 5), 3));
+    /// # });
+    /// ```
+    #[inline]
+    pub fn map<F, U: ?Sized>(mut this: Self, f: F) -> RwLockMappedWriteGuard<'a, U>
+    where
+        F: FnOnce(&mut T) -> &mut U,
+    {
+        let value = f(&mut *this) as *mut U;
+        RwLockMappedWriteGuard { hold: this.hold, value, lent: PhantomData }
+    }
+
+    /// Makes a guard of a part of the part, if `f` finds it.
+    ///
+    /// # Errors
+    ///
+    /// The guard itself, if it does not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::{RwLock, RwLockMappedWriteGuard, RwLockWriteGuard};
+    ///
+    /// # blitz_io::run(async {
+    /// let lock = RwLock::new((vec![1], "one"));
+    /// let inner = RwLockWriteGuard::map(lock.write().await, |value| &mut value.0);
+    /// assert!(RwLockMappedWriteGuard::try_map(inner, |inner| inner.get_mut(1)).is_err());
+    /// # });
+    /// ```
+    #[inline]
+    pub fn try_map<F, U: ?Sized>(
+        mut this: Self,
+        f: F,
+    ) -> Result<RwLockMappedWriteGuard<'a, U>, Self>
+    where
+        F: FnOnce(&mut T) -> Option<&mut U>,
+    {
+        match f(&mut *this).map(|value| value as *mut U) {
+            Some(value) => Ok(RwLockMappedWriteGuard { hold: this.hold, value, lent: PhantomData }),
+            None => Err(this),
+        }
+    }
+}
+
+impl<T: ?Sized> Deref for RwLockMappedWriteGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: it points into the value, and we have all permits.
+        unsafe { &*self.value }
+    }
+}
+
+impl<T: ?Sized> DerefMut for RwLockMappedWriteGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as `deref`, and this guard is borrowed by one.
+        unsafe { &mut *self.value }
+    }
+}
+
+shown_as_its_value! { impl['a, T: ?Sized] RwLockMappedWriteGuard<'a, T>, T }
