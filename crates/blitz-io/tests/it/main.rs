@@ -41,6 +41,9 @@ mod join_set;
 mod tracking;
 mod scopes;
 
+// Waiting for each other.
+mod locks;
+
 // The runtime.
 mod building;
 mod hooks;
