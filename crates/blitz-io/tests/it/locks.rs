@@ -24,6 +24,7 @@ use crate::{
     caught::panic_of,
     make::{self, workers},
     marker_traits::has,
+    tally::Tally,
     watch,
 };
 
@@ -243,35 +244,27 @@ fn locks_hold_values_of_unknown_size() {
     assert_eq!(lock.try_write().unwrap().downgrade().len(), 3);
 }
 
-struct Counted<'a>(&'a Cell<u32>);
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.0.set(self.0.get() + 1);
-    }
-}
-
 #[test]
 fn a_value_is_dropped_once() {
-    let count = Cell::new(0);
-    drop(Mutex::new(Counted(&count)));
-    drop(RwLock::new(Counted(&count)));
-    assert_eq!(count.get(), 2);
-    let value = Mutex::new(Counted(&count)).into_inner();
+    let tally = Tally::new();
+    drop(Mutex::new(tally.token()));
+    drop(RwLock::new(tally.token()));
+    assert_eq!(tally.dropped(), 2);
+    let value = Mutex::new(tally.token()).into_inner();
     let value = RwLock::new(value).into_inner();
-    assert_eq!(count.get(), 2);
+    assert_eq!(tally.dropped(), 2);
     drop(value);
-    assert_eq!(count.get(), 3);
-    let shared = Arc::new(Mutex::new(Counted(&count)));
+    assert_eq!(tally.dropped(), 3);
+    let shared = Arc::new(Mutex::new(tally.token()));
     let guard = OwnedMutexGuard::map(shared.try_lock_owned().unwrap(), |value| value);
-    assert_eq!(count.get(), 3);
+    assert_eq!(tally.dropped(), 3);
     drop(guard);
-    assert_eq!(count.get(), 4);
-    let shared = Arc::new(RwLock::new(Counted(&count)));
+    assert_eq!(tally.dropped(), 4);
+    let shared = Arc::new(RwLock::new(tally.token()));
     let guard = shared.try_write_owned().unwrap().downgrade();
-    assert_eq!(count.get(), 4);
+    assert_eq!(tally.dropped(), 4);
     drop(guard);
-    assert_eq!(count.get(), 5);
+    tally.assert_all_dropped(5);
 }
 
 #[test]
