@@ -22,3 +22,24 @@ pub use self::{
     semaphore::{AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError},
 };
 pub use crate::engine::wait::holders::Holder;
+
+mod waiting;
+mod latch;
+
+mod notify;
+pub mod futures;
+mod barrier;
+mod once_cell;
+mod set_once;
+mod cancellation_token;
+
+pub use self::{
+    barrier::{Barrier, BarrierWaitResult},
+    cancellation_token::{
+        CancellationToken, DropGuard, DropGuardRef, WaitForCancellationFuture,
+        WaitForCancellationFutureOwned,
+    },
+    notify::Notify,
+    once_cell::{OnceCell, SetError},
+    set_once::{SetOnce, SetOnceError},
+};

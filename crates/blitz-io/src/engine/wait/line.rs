@@ -9,9 +9,9 @@
 //! the waiter's owner                      whoever serves, under the lock
 //! OUT  --join, under the lock-->     IN
 //! IN   --remove, under the lock-->   OUT
-//!                                    IN   --dismiss_first--> LEFT: takes the waker,
-//!                                         unlinks it, then stores LEFT, and never
-//!                                         touches it again
+//!                                    IN   --dismiss_first, dismiss_last--> LEFT: takes
+//!                                         the waker, unlinks it, then stores LEFT, and
+//!                                         never touches it again
 //! LEFT --settle-->                   OUT
 //! ```
 //! `LEFT` is stored with Release as the last access and read with Acquire, so the
@@ -89,7 +89,7 @@ impl<D> Waiter<D> {
     pub(crate) fn place(&self) -> Place {
         let order = if weakened!("waiter_left_acquire") { Relaxed } else { Acquire };
         // Acquire: after LEFT the owner reads its data. Pairs with the Release in
-        // `dismiss_first`.
+        // `dismiss`.
         match self.place.load(order) {
             OUT => Place::Out,
             IN => Place::In,
@@ -185,6 +185,15 @@ impl<D> Line<D> {
         unsafe { Some(&mut *first.as_ref().shared.with_mut(|shared| &raw mut (*shared).data)) }
     }
 
+    /// What the last one in line waits for.
+    #[inline]
+    #[allow(dead_code, reason = "primitives that serve the last one need it")]
+    pub(crate) fn last(&mut self) -> Option<&mut D> {
+        let (_, last) = self.ends?;
+        // SAFETY: as in `first`.
+        unsafe { Some(&mut *last.as_ref().shared.with_mut(|shared| &raw mut (*shared).data)) }
+    }
+
     /// The first one leaves, served. Its waker is the caller's, to be woken after
     /// the lock was let go.
     ///
@@ -192,13 +201,32 @@ impl<D> Line<D> {
     /// If the line is empty: callers look.
     pub(crate) fn dismiss_first(&mut self) -> Waker {
         let (first, _) = self.ends.expect("callers look whether somebody waits");
-        // SAFETY: 1. and 2. of `unlink`: it is a member of this line.
-        let waker = unsafe { self.unlink(first) };
+        // SAFETY: 1. it is a member of this line.
+        unsafe { self.dismiss(first) }
+    }
+
+    /// The last one leaves, served; otherwise as [`dismiss_first`](Self::dismiss_first).
+    ///
+    /// # Panics
+    /// If the line is empty: callers look.
+    #[allow(dead_code, reason = "as `last`")]
+    pub(crate) fn dismiss_last(&mut self) -> Waker {
+        let (_, last) = self.ends.expect("callers look whether somebody waits");
+        // SAFETY: 1. it is a member of this line.
+        unsafe { self.dismiss(last) }
+    }
+
+    /// # Safety
+    /// 1. The waiter is a member of this line.
+    #[inline]
+    unsafe fn dismiss(&mut self, node: NonNull<Waiter<D>>) -> Waker {
+        // SAFETY: 1. and 2. of `unlink`: by 1., and members are alive.
+        let waker = unsafe { self.unlink(node) };
         let order = if weakened!("waiter_left_release") { Relaxed } else { Release };
         // Release: the owner, which may free the waiter now, reads its data. Pairs
         // with the Acquire in `place`.
         // SAFETY: a member is alive until this store.
-        unsafe { first.as_ref() }.place.store(LEFT, order);
+        unsafe { node.as_ref() }.place.store(LEFT, order);
         waker
     }
 
@@ -328,14 +356,21 @@ mod tests {
     }
 
     proptest! {
-        /// `choices` says per step: join, who is first leaves, or who gives up.
+        /// `choices` says per step: join, who is first or last leaves, or who gives up.
         #[test]
         fn a_line_behaves_as_a_queue(choices in prop::collection::vec(0usize..12, 0..200)) {
             let mut line = Line::new();
             let mut members: VecDeque<(usize, Pin<Box<Waiter<usize>>>)> = VecDeque::new();
             for (value, choice) in choices.into_iter().enumerate() {
                 match choice {
-                    0..=2 => {
+                    0 => {
+                        let last = members.pop_back();
+                        let data = line.last().copied();
+                        prop_assert_eq!(data, last.as_ref().map(|last| last.0));
+                        data.into_iter().for_each(|_| line.dismiss_last().wake());
+                        prop_assert!(last.is_none_or(|last| last.1.place() == Place::Left));
+                    }
+                    1..=2 => {
                         let first = members.pop_front();
                         prop_assert_eq!(dismiss(&mut line), first.as_ref().map(|first| first.0));
                         prop_assert!(first.is_none_or(|first| first.1.place() == Place::Left));

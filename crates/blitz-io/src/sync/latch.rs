@@ -1,0 +1,202 @@
+//! Something that happens once, and those who wait for it.
+//!
+//! # Protocol
+//! ```text
+//! who waits                               who opens the latch
+//! L1 open: done                           M1 stores OPEN
+//! L2 locks the line                       M2 locks the line
+//! L3 open now: done                       M3 dismisses all, in batches, the lock let
+//! L4 joins the line                          go between them
+//! ```
+//! One of L2 and M2 has the lock first. If M2, L3 sees M1; if L2, M3 finds the one who
+//! waits. Nobody joins after M2, so M3 ends.
+//!
+//! M1 may itself be under the lock ([`Latch::open_with`]): then whoever opens first has
+//! done so completely before another one is refused.
+//!
+//! # Checked by
+//! The models of `set_once.rs`: `an_opening_is_not_missed`, `all_who_wait_are_told_in_batches`,
+//! `a_waiter_dropped_against_an_opening_breaks_nothing`,
+//! `a_new_waker_against_an_opening_is_woken`, `who_comes_late_sees_what_was_done`;
+//! weakened as `latch_looks_again`, `latch_wakes`, `latch_release`,
+//! `latch_acquire`, `latch_wakes_batches`.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use super::waiting::keep_waker;
+use crate::engine::{
+    prim::{
+        AtomicBool, Mutex,
+        Ordering::{Acquire, Relaxed, Release},
+        lock, weakened,
+    },
+    wait::{
+        batch::Batch,
+        line::{Line, Place, Waiter},
+    },
+    work::{
+        current,
+        task::{budget, moment::Wait},
+    },
+};
+
+/// See the module.
+pub(super) struct Latch {
+    open: AtomicBool,
+    line: Mutex<Line<()>>,
+}
+
+/// One who waits: a part of its future, which is pinned with it.
+pub(super) struct Stay(Waiter<()>);
+
+impl Latch {
+    #[cfg(not(blitz_loom))]
+    pub(super) const fn new(open: bool) -> Self {
+        Self { open: AtomicBool::new(open), line: Mutex::new(Line::new()) }
+    }
+
+    /// The same; the model checker's words are not made in constants.
+    #[cfg(blitz_loom)]
+    pub(super) fn new(open: bool) -> Self {
+        Self { open: AtomicBool::new(open), line: Mutex::new(Line::new()) }
+    }
+
+    #[inline]
+    pub(super) fn is_open(&self) -> bool {
+        let order = if weakened!("latch_acquire") { Relaxed } else { Acquire };
+        // Acquire: what was done before it opened. Pairs with the Release in `mark`.
+        self.open.load(order)
+    }
+
+    /// M1. What waits is dismissed by [`dismiss`](Self::dismiss).
+    #[inline]
+    pub(super) fn mark(&self) {
+        let order = if weakened!("latch_release") { Relaxed } else { Release };
+        // Release: publishes what was done before. Pairs with the Acquire in `is_open`.
+        self.open.store(true, order);
+    }
+
+    /// M3, until the batch is full: `true` then, and the caller wakes and comes again.
+    #[must_use]
+    pub(super) fn dismiss(&self, batch: &mut Batch) -> bool {
+        self.dismiss_from(&mut lock(&self.line), batch)
+    }
+
+    fn dismiss_from(&self, line: &mut Line<()>, batch: &mut Batch) -> bool {
+        while !line.is_empty() {
+            if batch.is_full() {
+                return !weakened!("latch_wakes_batches");
+            }
+            batch.push(line.dismiss_first());
+        }
+        false
+    }
+
+    /// Opens the latch after a step that one caller does, under the lock; `false` if it
+    /// was open.
+    #[inline]
+    pub(super) fn open_with(&self, step: impl FnOnce()) -> bool {
+        let mut line = lock(&self.line);
+        // Relaxed: it is written under the lock, which we hold.
+        if self.open.load(Relaxed) {
+            return false;
+        }
+        step();
+        self.mark();
+        if weakened!("latch_wakes") {
+            return true;
+        }
+        let mut batch = Batch::new();
+        while self.dismiss_from(&mut line, &mut batch) {
+            drop(line);
+            batch.wake_all();
+            line = lock(&self.line);
+        }
+        drop(line);
+        batch.wake_all();
+        true
+    }
+
+    /// The latch is as new: for one who has the only reference.
+    pub(super) fn shut(&mut self) {
+        // Relaxed: nobody else looks.
+        self.open.store(false, Relaxed);
+    }
+
+    /// L1 to L4, or what comes after; with a unit of the task's budget.
+    ///
+    /// # Safety
+    /// 1. The stay is at this latch only. 2. The caller calls `leave` before it ends.
+    #[inline]
+    pub(super) unsafe fn poll(
+        &self,
+        stay: Pin<&Stay>,
+        cx: &mut Context<'_>,
+        what: Wait,
+    ) -> Poll<()> {
+        let unit = ready!(budget::proceed(cx));
+        // SAFETY: 1. and 2. by 1. and 2.
+        if !self.is_open() && unsafe { self.stay(stay, cx) }.is_pending() {
+            current::waits_for(what);
+            return Poll::Pending;
+        }
+        unit.spend();
+        Poll::Ready(())
+    }
+
+    /// L2 to L4: it was not open a moment ago.
+    ///
+    /// # Safety
+    /// 1. and 2. as `poll`.
+    #[cold]
+    unsafe fn stay(&self, stay: Pin<&Stay>, cx: &Context<'_>) -> Poll<()> {
+        let waiter = stay.waiter();
+        if waiter.place() != Place::Out {
+            // SAFETY: 1. the caller owns it. 2. By 1.
+            let left = unsafe { keep_waker(&self.line, |line| line, waiter, cx.waker()) };
+            return if left { Poll::Ready(()) } else { Poll::Pending };
+        }
+        // A user's code, and so before the lock.
+        let waker = cx.waker().clone();
+        let mut line = lock(&self.line);
+        if self.is_open() && !weakened!("latch_looks_again") {
+            // The lock first, then the waker.
+            drop(line);
+            drop(waker);
+            return Poll::Ready(());
+        }
+        // SAFETY: 1. the caller owns it, and it is OUT. 2. By 2.
+        unsafe { line.join(waiter, waker) };
+        Poll::Pending
+    }
+
+    /// The stay ends.
+    ///
+    /// # Safety
+    /// 1. The stay is at this latch only.
+    #[inline]
+    pub(super) unsafe fn leave(&self, stay: Pin<&Stay>) {
+        if stay.0.place() == Place::In {
+            // SAFETY: 1. the caller owns it. 2. By 1.
+            let waker = unsafe { lock(&self.line).remove(stay.waiter()) };
+            // The lock was let go at the end of the statement above.
+            drop(waker);
+        }
+    }
+}
+
+impl Stay {
+    #[inline]
+    pub(super) fn new() -> Self {
+        Self(Waiter::new(()))
+    }
+
+    fn waiter(self: Pin<&Self>) -> Pin<&Waiter<()>> {
+        // SAFETY: the waiter is pinned with the stay: nothing moves it, and its
+        // destructor runs in place.
+        unsafe { self.map_unchecked(|this| &this.0) }
+    }
+}

@@ -1,0 +1,236 @@
+//! Notifications under every interleaving: two or three who wait, and who notify.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+};
+
+use super::{Notify, WAITING};
+use crate::{
+    engine::{
+        prim::{AtomicUsize, Ordering::Relaxed, lock, model, thread},
+        wait::bell::{Bell, block_on},
+    },
+    sync::futures::OwnedNotified,
+};
+
+type Waiting = Pin<Box<OwnedNotified>>;
+
+fn notify() -> Arc<Notify> {
+    Arc::new(Notify::new())
+}
+
+/// Created, and not polled yet.
+fn created(notify: &Arc<Notify>) -> Waiting {
+    Box::pin(notify.clone().notified_owned())
+}
+
+fn poll(waiting: &mut Waiting) -> Poll<()> {
+    waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// In line, with a bell.
+#[track_caller]
+fn in_line(notify: &Arc<Notify>) -> (Waiting, Arc<Bell>) {
+    let (mut waiting, bell) = (created(notify), Bell::new());
+    let first = waiting.as_mut().poll(&mut Context::from_waker(&bell.waker()));
+    assert!(first.is_pending(), "there was a permit");
+    (waiting, bell)
+}
+
+/// Notifies on another thread.
+fn on_thread(notify: &Arc<Notify>, how: fn(&Notify)) -> thread::JoinHandle<()> {
+    let notify = notify.clone();
+    thread::spawn(move || how(&notify))
+}
+
+/// Takes the permit, if there is one.
+fn has_permit(notify: &Arc<Notify>) -> bool {
+    created(notify).as_mut().enable()
+}
+
+#[track_caller]
+fn assert_nobody_waits(notify: &Notify) {
+    assert!(lock(&notify.line).is_empty());
+    assert_eq!(notify.word.load(Relaxed) & WAITING, 0);
+}
+
+#[test]
+fn a_notification_against_a_waiter_is_not_lost() {
+    model(|| {
+        let notify = notify();
+        let notifier = on_thread(&notify, Notify::notify_one);
+        block_on(notify.notified());
+        notifier.join().unwrap();
+        assert!(!has_permit(&notify), "it was used twice");
+    });
+}
+
+#[test]
+fn a_notification_against_a_drop_is_passed_on() {
+    model(|| {
+        let notify = notify();
+        let (waiting, _bell) = in_line(&notify);
+        let notifier = on_thread(&notify, Notify::notify_last);
+        drop(waiting);
+        notifier.join().unwrap();
+        assert_nobody_waits(&notify);
+        assert!(has_permit(&notify), "it was lost");
+    });
+}
+
+/// A permit that is there already carries what the second one did before.
+#[test]
+fn a_second_notification_publishes_too() {
+    model(|| {
+        let shared = Arc::new((Notify::new(), AtomicUsize::new(0)));
+        shared.0.notify_one();
+        let notifier = thread::spawn({
+            let shared = shared.clone();
+            move || {
+                shared.1.store(1, Relaxed);
+                shared.0.notify_one();
+            }
+        });
+        loop {
+            block_on(shared.0.notified());
+            if shared.1.load(Relaxed) == 1 {
+                break;
+            }
+        }
+        notifier.join().unwrap();
+    });
+}
+
+#[test]
+fn two_notifications_wake_two() {
+    model(|| {
+        let notify = notify();
+        let ((first, _), (second, _)) = (in_line(&notify), in_line(&notify));
+        let notifiers =
+            [on_thread(&notify, Notify::notify_one), on_thread(&notify, Notify::notify_last)];
+        block_on(second);
+        block_on(first);
+        notifiers.into_iter().for_each(|notifier| notifier.join().unwrap());
+        assert_nobody_waits(&notify);
+        assert!(!has_permit(&notify));
+    });
+}
+
+#[test]
+fn all_are_notified_who_were_created_before() {
+    model(|| {
+        let notify = notify();
+        let (first, second) = (created(&notify), created(&notify));
+        let notifier = on_thread(&notify, Notify::notify_waiters);
+        block_on(first);
+        notifier.join().unwrap();
+        block_on(second);
+        assert!(!has_permit(&notify), "a late one was notified");
+        assert_nobody_waits(&notify);
+    });
+}
+
+#[test]
+fn who_looks_after_its_creation_is_notified_or_sees() {
+    model(|| {
+        let shared = Arc::new((Notify::new(), AtomicUsize::new(0)));
+        let notifier = thread::spawn({
+            let shared = shared.clone();
+            move || {
+                shared.1.store(1, Relaxed);
+                shared.0.notify_waiters();
+            }
+        });
+        let notified = shared.0.notified();
+        if shared.1.load(Relaxed) == 0 {
+            block_on(notified);
+        }
+        notifier.join().unwrap();
+    });
+}
+
+#[test]
+fn one_against_all_against_a_drop_loses_nothing() {
+    model(|| {
+        let notify = notify();
+        let ((first, _), (second, _)) = (in_line(&notify), in_line(&notify));
+        let notifiers =
+            [on_thread(&notify, Notify::notify_one), on_thread(&notify, Notify::notify_waiters)];
+        drop(first);
+        block_on(second);
+        notifiers.into_iter().for_each(|notifier| notifier.join().unwrap());
+        assert_nobody_waits(&notify);
+    });
+}
+
+#[test]
+fn an_enabled_waiter_is_notified() {
+    model(|| {
+        let shared = Arc::new((Notify::new(), AtomicUsize::new(0)));
+        let notifier = thread::spawn({
+            let shared = shared.clone();
+            move || {
+                shared.1.store(1, Relaxed);
+                shared.0.notify_one();
+            }
+        });
+        let mut notified = std::pin::pin!(shared.0.notified());
+        let at_once = notified.as_mut().enable();
+        if shared.1.load(Relaxed) == 0 {
+            assert!(!at_once, "notified of nothing");
+            block_on(notified);
+            assert_eq!(shared.1.load(Relaxed), 1);
+        }
+        notifier.join().unwrap();
+    });
+}
+
+/// Batches are of two here.
+#[test]
+fn a_batch_does_not_take_what_is_for_a_later_comer() {
+    model(|| {
+        let notify = notify();
+        let [mut first, mut second, mut third] = [(); 3].map(|()| in_line(&notify));
+        let notifier = on_thread(&notify, Notify::notify_waiters);
+        // All were notified by now, whether they know or not.
+        first.1.listen();
+        notify.notify_one();
+        notifier.join().unwrap();
+        for waiting in [&mut first, &mut second, &mut third] {
+            assert_eq!(waiting.1.rung(), 1);
+            assert!(poll(&mut waiting.0).is_ready());
+        }
+        assert!(has_permit(&notify), "one who was notified already took it");
+        assert_nobody_waits(&notify);
+    });
+}
+
+#[test]
+fn a_later_comer_is_not_woken_by_a_batch() {
+    model(|| {
+        let notify = notify();
+        let waiting = [(); 3].map(|()| in_line(&notify));
+        let notifier = on_thread(&notify, Notify::notify_waiters);
+        waiting[0].1.listen();
+        let mut late = in_line(&notify);
+        notifier.join().unwrap();
+        assert!(poll(&mut late.0).is_pending());
+        assert_eq!(late.1.rung(), 0);
+        assert!(waiting.iter().all(|waiting| waiting.1.rung() == 1));
+    });
+}
+
+#[test]
+fn a_new_waker_against_a_notification_is_woken() {
+    model(|| {
+        let notify = notify();
+        let mut waiting = created(&notify);
+        assert!(poll(&mut waiting).is_pending());
+        let notifier = on_thread(&notify, Notify::notify_one);
+        block_on(waiting);
+        notifier.join().unwrap();
+    });
+}

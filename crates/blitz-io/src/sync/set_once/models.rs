@@ -1,0 +1,133 @@
+//! Cells that are waited for, and their latch, under every interleaving.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc as Plain,
+    task::{Context, Waker},
+};
+
+use super::SetOnce;
+use crate::engine::{
+    prim::{Arc, model, thread},
+    wait::bell::{Bell, block_on},
+};
+
+type Cell = Arc<SetOnce<u32>>;
+type Waiting = Pin<Box<dyn Future<Output = u32> + Send>>;
+
+fn cell() -> Cell {
+    Arc::new(SetOnce::new())
+}
+
+/// Sets on another thread; answers whether it was the first.
+fn set(cell: &Cell, value: u32) -> thread::JoinHandle<bool> {
+    let cell = cell.clone();
+    thread::spawn(move || cell.set(value).is_ok())
+}
+
+/// In line, with a bell.
+#[track_caller]
+fn in_line(cell: &Cell) -> (Waiting, Plain<Bell>) {
+    let (cell, bell) = (cell.clone(), Bell::new());
+    let mut waiting: Waiting = Box::pin(async move { *cell.wait().await });
+    let first = waiting.as_mut().poll(&mut Context::from_waker(&bell.waker()));
+    assert!(first.is_pending());
+    (waiting, bell)
+}
+
+#[test]
+fn an_opening_is_not_missed() {
+    model(|| {
+        let cell = cell();
+        let setter = set(&cell, 1);
+        assert_eq!(*block_on(cell.wait()), 1);
+        assert!(setter.join().unwrap());
+    });
+}
+
+/// Batches are of two here.
+#[test]
+fn all_who_wait_are_told_in_batches() {
+    model(|| {
+        let cell = cell();
+        let waiting = [(); 3].map(|()| in_line(&cell));
+        let setter = set(&cell, 1);
+        waiting[2].1.listen();
+        assert_eq!(cell.get(), Some(&1));
+        assert!(setter.join().unwrap());
+        assert!(waiting.iter().all(|waiting| waiting.1.rung() == 1));
+    });
+}
+
+#[test]
+fn a_waiter_dropped_against_an_opening_breaks_nothing() {
+    model(|| {
+        let cell = cell();
+        let (waiting, bell) = in_line(&cell);
+        let setter = set(&cell, 1);
+        drop(waiting);
+        assert!(setter.join().unwrap());
+        assert_eq!(Plain::strong_count(&bell), 1, "its waker is gone");
+    });
+}
+
+#[test]
+fn a_new_waker_against_an_opening_is_woken() {
+    model(|| {
+        let cell = cell();
+        let (mut waiting, _bell) = in_line(&cell);
+        let again = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(again.is_pending());
+        let setter = set(&cell, 1);
+        assert_eq!(block_on(waiting), 1);
+        assert!(setter.join().unwrap());
+    });
+}
+
+#[test]
+fn who_comes_late_sees_what_was_done() {
+    model(|| {
+        let cell = cell();
+        let setter = set(&cell, 1);
+        assert!(cell.get().is_none_or(|value| *value == 1));
+        assert!(setter.join().unwrap());
+    });
+}
+
+#[test]
+fn a_set_against_a_wait_against_a_drop() {
+    model(|| {
+        let cell = cell();
+        let ((first, _), (second, _)) = (in_line(&cell), in_line(&cell));
+        let (setter, dropper) = (set(&cell, 1), thread::spawn(move || drop(first)));
+        assert_eq!(block_on(second), 1);
+        dropper.join().unwrap();
+        assert!(setter.join().unwrap());
+    });
+}
+
+#[test]
+fn who_is_refused_finds_the_value() {
+    model(|| {
+        let cell = cell();
+        let setter = set(&cell, 1);
+        let here = cell.set(2);
+        if let Err(refused) = &here {
+            assert_eq!((refused.0, cell.get()), (2, Some(&1)));
+        }
+        assert_ne!(setter.join().unwrap(), here.is_ok());
+    });
+}
+
+#[test]
+fn a_value_is_whole_for_who_waits() {
+    model(|| {
+        let cell = cell();
+        let (waiting, bell) = in_line(&cell);
+        let setter = set(&cell, 1);
+        bell.listen();
+        assert_eq!(block_on(waiting), 1);
+        assert!(setter.join().unwrap());
+    });
+}

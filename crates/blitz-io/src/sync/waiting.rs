@@ -1,0 +1,38 @@
+//! What the futures that stand in a line share.
+//!
+//! # Checked by
+//! `a_new_waker_against_a_notification_is_woken`,
+//! `a_new_waker_against_the_last_to_arrive_is_woken`,
+//! `a_new_waker_against_an_opening_is_woken`; weakened as `waiting_keeps_waker`.
+
+use std::{pin::Pin, task::Waker};
+
+use crate::engine::{
+    prim::{Mutex, lock, weakened},
+    wait::line::{Line, Place, Waiter},
+};
+
+/// Sees that one who stands in line is woken by `waker`, and says whether it has left.
+///
+/// Two turns at the lock if the waker is another one: it is cloned and dropped outside.
+///
+/// # Safety
+/// 1. The caller owns the waiter. 2. If it is in a line, then in the one that `line_of`
+///    finds behind this lock.
+pub(super) unsafe fn keep_waker<L, D>(
+    mutex: &Mutex<L>,
+    line_of: impl Fn(&mut L) -> &mut Line<D>,
+    waiter: Pin<&Waiter<D>>,
+    waker: &Waker,
+) -> bool {
+    // SAFETY: 1. by 2.
+    let same = unsafe { line_of(&mut lock(mutex)).would_wake(waiter, waker) };
+    if same == Some(false) && !weakened!("waiting_keeps_waker") {
+        let waker = waker.clone();
+        // SAFETY: 1. by 2.
+        let stale = unsafe { line_of(&mut lock(mutex)).renew(waiter, waker) };
+        // The lock was let go at the end of the statement above.
+        drop(stale);
+    }
+    waiter.place() == Place::Left
+}
