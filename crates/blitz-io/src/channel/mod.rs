@@ -1,1 +1,3 @@
 //! Channels: values that go from task to task.
+
+pub mod mpsc;

@@ -43,3 +43,6 @@ pub use self::{
     once_cell::{OnceCell, SetError},
     set_once::{SetOnce, SetOnceError},
 };
+
+#[doc(inline)]
+pub use crate::channel::mpsc;

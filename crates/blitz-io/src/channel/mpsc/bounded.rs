@@ -1,0 +1,1338 @@
+//! The channel with room for so many messages.
+
+use std::{
+    fmt,
+    future::poll_fn,
+    iter::FusedIterator,
+    mem::ManuallyDrop,
+    pin::Pin,
+    ptr::NonNull,
+    task::{Context, Poll, ready},
+};
+
+use super::{
+    blocks::{Blocks, Cursor},
+    chan::{Chan, Owner, Queue, Strong, Weak},
+    error::{SendError, TryRecvError, TrySendError},
+    room::{Entry, NotNow, Room, Want, Wish},
+    slot::Slot,
+};
+use crate::{
+    engine::wait::{permits::MAX, waker_cell::WakerCell},
+    sync::outside,
+};
+
+/// The longest ring: longer channels allocate blocks as they fill. Picked, not measured:
+/// the capacities that programs choose for their effect are below it. Two in a model, so
+/// that it gets to see both.
+const LONGEST_RING: usize = if cfg!(blitz_loom) { 2 } else { 1024 };
+
+/// And not more memory than this up front, beyond the slots of one block: picked, it is
+/// what an allocator still keeps at hand.
+const LARGEST_RING: usize = 64 * 1024;
+
+/// A queue with room for so many messages.
+pub(super) struct Bounded<T> {
+    pub(super) room: Room,
+    store: Store<T>,
+}
+
+enum Store<T> {
+    /// As many slots as the capacity, behind the header.
+    Ring(NonNull<Slot<T>>),
+    Blocks(Blocks<T>),
+}
+
+// SAFETY: it moves messages between threads, and gives out no reference to one.
+unsafe impl<T: Send> Send for Bounded<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Bounded<T> {}
+
+impl<T> Bounded<T> {
+    fn is_ring(capacity: usize) -> bool {
+        let size = capacity.saturating_mul(size_of::<Slot<T>>());
+        capacity <= LONGEST_RING && (size <= LARGEST_RING || capacity <= super::blocks::BLOCK)
+    }
+
+    fn new(capacity: usize, slots: NonNull<Slot<T>>) -> (Self, Cursor<T>) {
+        let is_ring = Self::is_ring(capacity);
+        let room = Room::new(capacity, is_ring);
+        if is_ring {
+            let cursor = Cursor { head: 0, block: std::ptr::null_mut() };
+            return (Self { room, store: Store::Ring(slots) }, cursor);
+        }
+        let (blocks, cursor) = Blocks::new(0);
+        (Self { room, store: Store::Blocks(blocks) }, cursor)
+    }
+
+    /// The slot of a position in the ring.
+    ///
+    /// # Safety
+    /// 1. The slots are this queue's, and the position came from its room.
+    #[inline]
+    unsafe fn place(&self, slots: NonNull<Slot<T>>, position: u64) -> &Slot<T> {
+        // SAFETY: 1.: there are as many slots as the capacity, and they live as long as
+        // the header, which is borrowed.
+        unsafe { slots.add(self.room.place(position)).as_ref() }
+    }
+
+    /// Sends the message of one who has entered. Gives it back if the receiver is gone;
+    /// then the permit is given back, too.
+    #[inline]
+    fn put(&self, entry: Entry, value: T) -> Result<(), T> {
+        let awaited = match &self.store {
+            Store::Ring(slots) => {
+                let position = match entry {
+                    Entry::At(position) => Some(position),
+                    Entry::Permit => self.room.claim(),
+                };
+                match position {
+                    // SAFETY: 1. of `place`: they are, and it did. 1. of `put`: the
+                    // position was claimed, and is used once. 2. Nothing follows.
+                    Some(position) => Ok(unsafe { self.place(*slots, position).put(value) }),
+                    None => Err(value),
+                }
+            }
+            Store::Blocks(blocks) => blocks.push(value),
+        };
+        match awaited {
+            Ok(false) => Ok(()),
+            Ok(true) => {
+                self.room.receiver.wake();
+                Ok(())
+            }
+            Err(value) => self.refuse(value),
+        }
+    }
+
+    #[cold]
+    fn refuse(&self, value: T) -> Result<(), T> {
+        self.room.release(1);
+        Err(value)
+    }
+
+    /// Sends the message of one who has a permit, and drops it if the receiver is gone.
+    #[inline]
+    fn put_with_permit(&self, value: T) {
+        drop(self.put(Entry::Permit, value));
+    }
+}
+
+// SAFETY: 1. the ring and the blocks do. 2. `put` claims and puts, with nothing in between
+// that could wait. 3. The room refuses claims in a ring, and the blocks their own.
+unsafe impl<T> Queue<T> for Bounded<T> {
+    fn ring(&self) -> usize {
+        match &self.store {
+            Store::Ring(_) => self.room.capacity(),
+            Store::Blocks(_) => 0,
+        }
+    }
+
+    #[inline]
+    unsafe fn slot(&self, cursor: &Cursor<T>) -> &Slot<T> {
+        match &self.store {
+            // SAFETY: 1. of `place`: they are, and the head is a position of the ring.
+            Store::Ring(slots) => unsafe { self.place(*slots, cursor.head) },
+            // SAFETY: 1. by 1.
+            Store::Blocks(blocks) => unsafe { blocks.slot(cursor) },
+        }
+    }
+
+    #[inline]
+    unsafe fn advance(&self, cursor: &mut Cursor<T>) {
+        match &self.store {
+            Store::Ring(_) => cursor.head = self.room.after(cursor.head),
+            // SAFETY: 1. and 2. by 1. and 2.
+            Store::Blocks(blocks) => unsafe { blocks.advance(cursor) },
+        }
+    }
+
+    #[inline]
+    fn give_back(&self, count: usize) {
+        self.room.release(count);
+    }
+
+    fn len(&self, cursor: &Cursor<T>) -> usize {
+        match &self.store {
+            Store::Ring(_) => self.room.distance(cursor.head),
+            Store::Blocks(blocks) => blocks.len(cursor),
+        }
+    }
+
+    fn is_over(&self, _: &Cursor<T>) -> bool {
+        self.room.is_over()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.room.is_closed()
+    }
+
+    fn close(&self) {
+        self.room.close();
+    }
+
+    fn seal(&self) {
+        match &self.store {
+            Store::Ring(_) => self.room.seal(),
+            Store::Blocks(blocks) => blocks.seal(),
+        }
+    }
+
+    unsafe fn leave(&self, cursor: &Cursor<T>) {
+        if let Store::Blocks(blocks) = &self.store {
+            // SAFETY: 1. to 3. by 1. to 3.
+            unsafe { blocks.leave(cursor) };
+        }
+    }
+
+    #[inline]
+    fn receiver(&self) -> &WakerCell {
+        &self.room.receiver
+    }
+}
+
+/// A channel with room for `buffer` messages.
+///
+/// A message takes its room when it is sent, or when its permit is reserved, and gives it
+/// back when it is received.
+///
+/// # Panics
+///
+/// If `buffer` is zero, or more than a semaphore may have permits (`usize::MAX >> 3`).
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::sync::mpsc;
+///
+/// blitz_io::run(async {
+///     let (sender, mut receiver) = mpsc::channel(2);
+///     blitz_io::spawn(async move {
+///         for n in 0..10 {
+///             // Waits while two are on their way.
+///             sender.send(n).await.unwrap();
+///         }
+///     });
+///     let mut expected = 0;
+///     while let Some(n) = receiver.recv().await {
+///         assert_eq!(n, expected);
+///         expected += 1;
+///     }
+///     assert_eq!(expected, 10);
+/// });
+/// ```
+#[track_caller]
+pub fn channel<T>(buffer: usize) -> (Sender<T>, Receiver<T>) {
+    assert!(buffer > 0, "mpsc bounded channel requires buffer > 0: ask for at least one");
+    assert!(
+        buffer <= MAX,
+        "a semaphore may not have more than MAX_PERMITS permits ({MAX}): ask for a smaller buffer"
+    );
+    let slots = if Bounded::<T>::is_ring(buffer) { buffer } else { 0 };
+    let (sender, receiver) = Chan::create(slots, |slots| Bounded::new(buffer, slots));
+    (Sender { chan: sender }, Receiver { chan: receiver })
+}
+
+/// Sends messages into a bounded channel. Made by [`channel`]; clone it for others.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::sync::mpsc;
+///
+/// blitz_io::run(async {
+///     let (sender, mut receiver) = mpsc::channel(1);
+///     let other = sender.clone();
+///     blitz_io::spawn(async move { other.send("hello").await });
+///     assert_eq!(receiver.recv().await, Some("hello"));
+///     assert!(!sender.is_closed());
+/// });
+/// ```
+pub struct Sender<T> {
+    chan: Strong<T, Bounded<T>>,
+}
+
+/// Receives the messages of a bounded channel. Made by [`channel`].
+///
+/// Dropping it drops the messages that are queued, and refuses later ones.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::sync::mpsc;
+///
+/// let (sender, mut receiver) = mpsc::channel(4);
+/// sender.try_send(1).unwrap();
+/// sender.try_send(2).unwrap();
+/// drop(sender);
+/// assert_eq!(receiver.blocking_recv(), Some(1));
+/// assert_eq!(receiver.blocking_recv(), Some(2));
+/// assert_eq!(receiver.blocking_recv(), None);
+/// ```
+pub struct Receiver<T> {
+    chan: Owner<T, Bounded<T>>,
+}
+
+/// A sender that does not keep the channel open. Made by [`Sender::downgrade`].
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::sync::mpsc;
+///
+/// let (sender, mut receiver) = mpsc::channel(1);
+/// let weak = sender.downgrade();
+/// weak.upgrade().unwrap().try_send(1).unwrap();
+/// drop(sender);
+/// assert!(weak.upgrade().is_none());
+/// assert_eq!(receiver.blocking_recv(), Some(1));
+/// assert_eq!(receiver.blocking_recv(), None);
+/// ```
+pub struct WeakSender<T> {
+    chan: Weak<T, Bounded<T>>,
+}
+
+/// Room for one message. Made by [`Sender::reserve`] and [`Sender::try_reserve`].
+///
+/// Dropped, it gives the room back.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::sync::mpsc;
+///
+/// blitz_io::run(async {
+///     let (sender, mut receiver) = mpsc::channel(1);
+///     let permit = sender.reserve().await.unwrap();
+///     assert_eq!(sender.capacity(), 0);
+///     permit.send(7);
+///     assert_eq!(receiver.recv().await, Some(7));
+/// });
+/// ```
+pub struct Permit<'a, T> {
+    chan: &'a Strong<T, Bounded<T>>,
+}
+
+/// Room for one message, and the sender with it. Made by [`Sender::reserve_owned`] and
+/// [`Sender::try_reserve_owned`].
+///
+/// Dropped, it gives the room back, and drops the sender.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::sync::mpsc;
+///
+/// blitz_io::run(async {
+///     let (sender, mut receiver) = mpsc::channel(1);
+///     let permit = sender.reserve_owned().await.unwrap();
+///     let sender = permit.send(7);
+///     assert_eq!(receiver.recv().await, Some(7));
+///     assert_eq!(sender.capacity(), 1);
+/// });
+/// ```
+pub struct OwnedPermit<T> {
+    sender: Sender<T>,
+}
+
+/// Room for some messages, one permit after the other. Made by [`Sender::reserve_many`] and
+/// [`Sender::try_reserve_many`].
+///
+/// Dropped, it gives back what it has not handed out.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::sync::mpsc;
+///
+/// blitz_io::run(async {
+///     let (sender, mut receiver) = mpsc::channel(3);
+///     for (n, permit) in sender.reserve_many(3).await.unwrap().enumerate() {
+///         permit.send(n);
+///     }
+///     assert_eq!(receiver.len(), 3);
+///     assert_eq!(receiver.recv().await, Some(0));
+/// });
+/// ```
+pub struct PermitIterator<'a, T> {
+    chan: &'a Strong<T, Bounded<T>>,
+    left: usize,
+}
+
+impl<T> Receiver<T> {
+    /// The next message; `None` when none will come.
+    ///
+    /// That is when all senders were dropped, or after [`close`](Self::close), and all
+    /// messages were received. After a close those who have a permit may still send, so it
+    /// waits for them.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses no message.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// blitz_io::run(async {
+    ///     let (sender, mut receiver) = mpsc::channel(8);
+    ///     blitz_io::spawn(async move { sender.send("hello").await });
+    ///     assert_eq!(receiver.recv().await, Some("hello"));
+    ///     assert_eq!(receiver.recv().await, None);
+    /// });
+    /// ```
+    pub async fn recv(&mut self) -> Option<T> {
+        poll_fn(|cx| self.chan.poll_recv(cx)).await
+    }
+
+    /// Receives up to `limit` messages into `buffer`, and tells how many.
+    ///
+    /// It waits for the first, and takes no others than those that are there then. Zero
+    /// means that none will come, as `None` for [`recv`](Self::recv); or `limit` was zero.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses no message: what is in `buffer` was received.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// blitz_io::run(async {
+    ///     let (sender, mut receiver) = mpsc::channel(8);
+    ///     for n in 0..5 {
+    ///         sender.send(n).await.unwrap();
+    ///     }
+    ///     let mut buffer = Vec::new();
+    ///     assert_eq!(receiver.recv_many(&mut buffer, 3).await, 3);
+    ///     assert_eq!(receiver.recv_many(&mut buffer, 3).await, 2);
+    ///     assert_eq!(buffer, [0, 1, 2, 3, 4]);
+    /// });
+    /// ```
+    pub async fn recv_many(&mut self, buffer: &mut Vec<T>, limit: usize) -> usize {
+        poll_fn(|cx| self.chan.poll_recv_many(cx, buffer, limit)).await
+    }
+
+    /// The next message, if it is there now.
+    ///
+    /// # Errors
+    ///
+    /// [`TryRecvError::Empty`] if none is there, [`TryRecvError::Disconnected`] if none
+    /// will come.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc::{self, error::TryRecvError};
+    ///
+    /// let (sender, mut receiver) = mpsc::channel(1);
+    /// assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty));
+    /// sender.try_send(7).unwrap();
+    /// assert_eq!(receiver.try_recv(), Ok(7));
+    /// ```
+    pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
+        self.chan.try_recv()
+    }
+
+    /// As [`recv`](Self::recv), on a thread that runs no tasks: it sleeps meanwhile.
+    ///
+    /// # Panics
+    ///
+    /// Inside an asynchronous context.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, mut receiver) = mpsc::channel(1);
+    /// let thread = std::thread::spawn(move || receiver.blocking_recv());
+    /// blitz_io::run(async { sender.send(7).await }).unwrap();
+    /// assert_eq!(thread.join().unwrap(), Some(7));
+    /// ```
+    #[track_caller]
+    pub fn blocking_recv(&mut self) -> Option<T> {
+        outside::wait_for(self.recv(), "use `recv` there")
+    }
+
+    /// As [`recv_many`](Self::recv_many), on a thread that runs no tasks: it sleeps
+    /// meanwhile.
+    ///
+    /// # Panics
+    ///
+    /// Inside an asynchronous context.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, mut receiver) = mpsc::channel(2);
+    /// sender.try_send(1).unwrap();
+    /// sender.try_send(2).unwrap();
+    /// let mut buffer = Vec::new();
+    /// assert_eq!(receiver.blocking_recv_many(&mut buffer, 10), 2);
+    /// assert_eq!(buffer, [1, 2]);
+    /// ```
+    #[track_caller]
+    pub fn blocking_recv_many(&mut self, buffer: &mut Vec<T>, limit: usize) -> usize {
+        outside::wait_for(self.recv_many(buffer, limit), "use `recv_many` there")
+    }
+
+    /// Refuses messages from now on.
+    ///
+    /// What was sent can still be received, and who has a permit may still send. So go on
+    /// receiving until `None`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, mut receiver) = mpsc::channel(2);
+    /// sender.try_send(1).unwrap();
+    /// let permit = sender.try_reserve().unwrap();
+    /// receiver.close();
+    /// assert!(sender.try_send(2).is_err());
+    /// permit.send(3);
+    /// assert_eq!(receiver.blocking_recv(), Some(1));
+    /// assert_eq!(receiver.blocking_recv(), Some(3));
+    /// assert_eq!(receiver.blocking_recv(), None);
+    /// ```
+    pub fn close(&mut self) {
+        self.chan.close();
+    }
+
+    /// Whether it was closed, or all senders were dropped. Messages may still be queued.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, receiver) = mpsc::channel::<u8>(1);
+    /// assert!(!receiver.is_closed());
+    /// drop(sender);
+    /// assert!(receiver.is_closed());
+    /// ```
+    pub fn is_closed(&self) -> bool {
+        self.chan.is_closed()
+    }
+
+    /// Whether no message is queued.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, receiver) = mpsc::channel(1);
+    /// assert!(receiver.is_empty());
+    /// sender.try_send(7).unwrap();
+    /// assert!(!receiver.is_empty());
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many messages are queued.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, receiver) = mpsc::channel(2);
+    /// sender.try_send(7).unwrap();
+    /// assert_eq!(receiver.len(), 1);
+    /// ```
+    pub fn len(&self) -> usize {
+        self.chan.len()
+    }
+
+    /// How many messages there is room for now.
+    ///
+    /// Messages that are queued and permits that are reserved take room.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, mut receiver) = mpsc::channel(2);
+    /// sender.try_send(7).unwrap();
+    /// assert_eq!(receiver.capacity(), 1);
+    /// receiver.blocking_recv();
+    /// assert_eq!(receiver.capacity(), 2);
+    /// ```
+    pub fn capacity(&self) -> usize {
+        self.chan.queue.room.free()
+    }
+
+    /// How many messages there is room for when it is empty.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (_sender, receiver) = mpsc::channel::<u8>(2);
+    /// assert_eq!(receiver.max_capacity(), 2);
+    /// ```
+    pub fn max_capacity(&self) -> usize {
+        self.chan.queue.room.capacity()
+    }
+
+    /// As [`recv`](Self::recv), for those who poll by hand. The waker of the last call is
+    /// the one that is woken.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::task::{Context, Poll, Waker};
+    ///
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, mut receiver) = mpsc::channel(1);
+    /// let mut cx = Context::from_waker(Waker::noop());
+    /// assert!(receiver.poll_recv(&mut cx).is_pending());
+    /// sender.try_send(7).unwrap();
+    /// assert_eq!(receiver.poll_recv(&mut cx), Poll::Ready(Some(7)));
+    /// ```
+    #[inline]
+    pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        self.chan.poll_recv(cx)
+    }
+
+    /// As [`recv_many`](Self::recv_many), for those who poll by hand. The waker of the
+    /// last call is the one that is woken.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::task::{Context, Poll, Waker};
+    ///
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, mut receiver) = mpsc::channel(1);
+    /// let (mut cx, mut buffer) = (Context::from_waker(Waker::noop()), Vec::new());
+    /// assert!(receiver.poll_recv_many(&mut cx, &mut buffer, 10).is_pending());
+    /// sender.try_send(7).unwrap();
+    /// assert_eq!(receiver.poll_recv_many(&mut cx, &mut buffer, 10), Poll::Ready(1));
+    /// assert_eq!(buffer, [7]);
+    /// ```
+    pub fn poll_recv_many(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut Vec<T>,
+        limit: usize,
+    ) -> Poll<usize> {
+        self.chan.poll_recv_many(cx, buffer, limit)
+    }
+
+    /// How many senders there are; weak ones do not count.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, receiver) = mpsc::channel::<u8>(1);
+    /// let _other = sender.clone();
+    /// assert_eq!(receiver.sender_strong_count(), 2);
+    /// ```
+    pub fn sender_strong_count(&self) -> usize {
+        self.chan.strong_count()
+    }
+
+    /// How many weak senders there are.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, receiver) = mpsc::channel::<u8>(1);
+    /// let _weak = sender.downgrade();
+    /// assert_eq!(receiver.sender_weak_count(), 1);
+    /// ```
+    pub fn sender_weak_count(&self) -> usize {
+        self.chan.weak_count()
+    }
+}
+
+impl<T> fmt::Debug for Receiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receiver")
+            .field("len", &self.len())
+            .field("max_capacity", &self.max_capacity())
+            .field("closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> Sender<T> {
+    /// Sends a message; waits while there is no room, first come, first served.
+    ///
+    /// That it was sent does not mean that it will be received: the receiver may be dropped
+    /// before.
+    ///
+    /// # Errors
+    ///
+    /// With the message, if the receiver was closed or dropped.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped before it is done the message was not sent, and is dropped
+    /// with it; the place in the line is lost. To keep the message,
+    /// [`reserve`](Self::reserve) first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// blitz_io::run(async {
+    ///     let (sender, mut receiver) = mpsc::channel(1);
+    ///     sender.send(1).await.unwrap();
+    ///     assert_eq!(receiver.recv().await, Some(1));
+    ///     drop(receiver);
+    ///     assert_eq!(sender.send(2).await.unwrap_err().0, 2);
+    /// });
+    /// ```
+    #[inline]
+    pub fn send(&self, value: T) -> impl Future<Output = Result<(), SendError<T>>> + use<'_, T> {
+        let queue = &self.chan.queue;
+        Sending { queue, wish: queue.room.wish(Want::Send), value: Some(value) }
+    }
+
+    /// Waits until the receiver is closed or dropped.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// blitz_io::run(async {
+    ///     let (sender, receiver) = mpsc::channel::<u8>(1);
+    ///     blitz_io::spawn(async move { drop(receiver) });
+    ///     sender.closed().await;
+    ///     assert!(sender.is_closed());
+    /// });
+    /// ```
+    pub async fn closed(&self) {
+        self.chan.closed::<T>().await;
+    }
+
+    /// Sends a message if there is room now, and nobody waits for it.
+    ///
+    /// # Errors
+    ///
+    /// With the message: [`TrySendError::Full`], or [`TrySendError::Closed`] if the
+    /// receiver was closed or dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc::{self, error::TrySendError};
+    ///
+    /// let (sender, _receiver) = mpsc::channel(1);
+    /// assert_eq!(sender.try_send(1), Ok(()));
+    /// assert_eq!(sender.try_send(2), Err(TrySendError::Full(2)));
+    /// ```
+    #[inline]
+    pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
+        let queue = &self.chan.queue;
+        match queue.room.enter(Want::Send) {
+            Ok(entry) => queue.put(entry, message).map_err(TrySendError::Closed),
+            Err(NotNow::Closed) => Err(TrySendError::Closed(message)),
+            Err(NotNow::Full) => Err(TrySendError::Full(message)),
+        }
+    }
+
+    /// As [`send`](Self::send), on a thread that runs no tasks: it sleeps meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send).
+    ///
+    /// # Panics
+    ///
+    /// Inside an asynchronous context.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, mut receiver) = mpsc::channel(1);
+    /// let thread = std::thread::spawn(move || sender.blocking_send(7));
+    /// assert_eq!(blitz_io::run(receiver.recv()), Some(7));
+    /// thread.join().unwrap().unwrap();
+    /// ```
+    #[track_caller]
+    pub fn blocking_send(&self, value: T) -> Result<(), SendError<T>> {
+        outside::wait_for(self.send(value), "use `send` there")
+    }
+
+    /// Whether the receiver was closed or dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, receiver) = mpsc::channel::<u8>(1);
+    /// assert!(!sender.is_closed());
+    /// drop(receiver);
+    /// assert!(sender.is_closed());
+    /// ```
+    pub fn is_closed(&self) -> bool {
+        self.chan.queue.is_closed()
+    }
+
+    /// Waits for room for one message, and keeps it.
+    ///
+    /// # Errors
+    ///
+    /// If the receiver was closed or dropped.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future takes no room; the place in the line is lost.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// blitz_io::run(async {
+    ///     let (sender, mut receiver) = mpsc::channel(1);
+    ///     let permit = sender.reserve().await.unwrap();
+    ///     assert!(sender.try_send(1).is_err());
+    ///     permit.send(2);
+    ///     assert_eq!(receiver.recv().await, Some(2));
+    /// });
+    /// ```
+    pub async fn reserve(&self) -> Result<Permit<'_, T>, SendError<()>> {
+        self.wish(1).await?;
+        Ok(Permit { chan: &self.chan })
+    }
+
+    /// Waits for room for `n` messages, and keeps it.
+    ///
+    /// # Errors
+    ///
+    /// If the receiver was closed or dropped, or if `n` is more than
+    /// [`max_capacity`](Self::max_capacity).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future takes no room; the place in the line is lost.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// blitz_io::run(async {
+    ///     let (sender, mut receiver) = mpsc::channel(2);
+    ///     let mut permits = sender.reserve_many(2).await.unwrap();
+    ///     permits.next().unwrap().send(1);
+    ///     drop(permits);
+    ///     assert_eq!(receiver.recv().await, Some(1));
+    ///     assert_eq!(sender.capacity(), 2);
+    ///     assert!(sender.reserve_many(3).await.is_err());
+    /// });
+    /// ```
+    pub async fn reserve_many(&self, n: usize) -> Result<PermitIterator<'_, T>, SendError<()>> {
+        if n > self.max_capacity() {
+            return Err(SendError(()));
+        }
+        self.wish(n).await?;
+        Ok(PermitIterator { chan: &self.chan, left: n })
+    }
+
+    /// As [`reserve`](Self::reserve); the permit has the sender in it, so it borrows nothing.
+    ///
+    /// # Errors
+    ///
+    /// If the receiver was closed or dropped. The sender is dropped.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future takes no room and drops the sender; the place in the line is lost.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// blitz_io::run(async {
+    ///     let (sender, mut receiver) = mpsc::channel(1);
+    ///     let permit = sender.reserve_owned().await.unwrap();
+    ///     blitz_io::spawn(async move { permit.send(7) });
+    ///     assert_eq!(receiver.recv().await, Some(7));
+    /// });
+    /// ```
+    pub async fn reserve_owned(self) -> Result<OwnedPermit<T>, SendError<()>> {
+        self.wish(1).await?;
+        Ok(OwnedPermit { sender: self })
+    }
+
+    async fn wish(&self, count: usize) -> Result<(), SendError<()>> {
+        match self.chan.queue.room.wish(Want::Permits(count)).await {
+            Ok(_) => Ok(()),
+            Err(_) => Err(SendError(())),
+        }
+    }
+
+    /// Keeps room for `count` messages, if it is there now.
+    #[inline]
+    fn try_wish(&self, count: usize) -> Result<(), TrySendError<()>> {
+        match self.chan.queue.room.enter(Want::Permits(count)) {
+            Ok(_) => Ok(()),
+            Err(NotNow::Closed) => Err(TrySendError::Closed(())),
+            Err(NotNow::Full) => Err(TrySendError::Full(())),
+        }
+    }
+
+    /// Keeps room for one message, if it is there now and nobody waits for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_send`](Self::try_send).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc::{self, error::TrySendError};
+    ///
+    /// let (sender, mut receiver) = mpsc::channel(1);
+    /// let permit = sender.try_reserve().unwrap();
+    /// assert_eq!(sender.try_reserve().unwrap_err(), TrySendError::Full(()));
+    /// permit.send(7);
+    /// assert_eq!(receiver.blocking_recv(), Some(7));
+    /// ```
+    #[inline]
+    pub fn try_reserve(&self) -> Result<Permit<'_, T>, TrySendError<()>> {
+        self.try_wish(1)?;
+        Ok(Permit { chan: &self.chan })
+    }
+
+    /// Keeps room for `n` messages, if it is there now and nobody waits for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_send`](Self::try_send).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc::{self, error::TrySendError};
+    ///
+    /// let (sender, receiver) = mpsc::channel(3);
+    /// for permit in sender.try_reserve_many(2).unwrap() {
+    ///     permit.send(7);
+    /// }
+    /// assert_eq!(receiver.len(), 2);
+    /// assert_eq!(sender.try_reserve_many(2).unwrap_err(), TrySendError::Full(()));
+    /// ```
+    pub fn try_reserve_many(&self, n: usize) -> Result<PermitIterator<'_, T>, TrySendError<()>> {
+        if n > self.max_capacity() {
+            return Err(TrySendError::Full(()));
+        }
+        self.try_wish(n)?;
+        Ok(PermitIterator { chan: &self.chan, left: n })
+    }
+
+    /// As [`try_reserve`](Self::try_reserve); the permit has the sender in it.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_send`](Self::try_send), with the sender.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, mut receiver) = mpsc::channel(1);
+    /// let permit = sender.clone().try_reserve_owned().unwrap();
+    /// let sender = sender.try_reserve_owned().unwrap_err().into_inner();
+    /// permit.send(7);
+    /// assert_eq!(receiver.blocking_recv(), Some(7));
+    /// assert_eq!(sender.capacity(), 1);
+    /// ```
+    pub fn try_reserve_owned(self) -> Result<OwnedPermit<T>, TrySendError<Self>> {
+        match self.try_wish(1) {
+            Ok(()) => Ok(OwnedPermit { sender: self }),
+            Err(TrySendError::Full(())) => Err(TrySendError::Full(self)),
+            Err(TrySendError::Closed(())) => Err(TrySendError::Closed(self)),
+        }
+    }
+
+    /// Whether both send into the same channel.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, _receiver) = mpsc::channel::<u8>(1);
+    /// let (other, _receiver) = mpsc::channel::<u8>(1);
+    /// assert!(sender.same_channel(&sender.clone()));
+    /// assert!(!sender.same_channel(&other));
+    /// ```
+    pub fn same_channel(&self, other: &Self) -> bool {
+        self.chan.same_channel(&other.chan)
+    }
+
+    /// How many messages there is room for now.
+    ///
+    /// Messages that are queued and permits that are reserved take room.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, _receiver) = mpsc::channel(2);
+    /// sender.try_send(7).unwrap();
+    /// assert_eq!(sender.capacity(), 1);
+    /// ```
+    pub fn capacity(&self) -> usize {
+        self.chan.queue.room.free()
+    }
+
+    /// A sender that does not keep the channel open.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, _receiver) = mpsc::channel::<u8>(1);
+    /// let weak = sender.downgrade();
+    /// assert!(weak.upgrade().is_some_and(|other| other.same_channel(&sender)));
+    /// ```
+    #[must_use = "it makes a weak sender, and does nothing to this one"]
+    pub fn downgrade(&self) -> WeakSender<T> {
+        WeakSender { chan: self.chan.downgrade() }
+    }
+
+    /// How many messages there is room for when the channel is empty.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, _receiver) = mpsc::channel::<u8>(2);
+    /// assert_eq!(sender.max_capacity(), 2);
+    /// ```
+    pub fn max_capacity(&self) -> usize {
+        self.chan.queue.room.capacity()
+    }
+
+    /// How many senders there are; weak ones do not count.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, _receiver) = mpsc::channel::<u8>(1);
+    /// let _other = sender.clone();
+    /// assert_eq!(sender.strong_count(), 2);
+    /// ```
+    pub fn strong_count(&self) -> usize {
+        self.chan.strong_count()
+    }
+
+    /// How many weak senders there are.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, _receiver) = mpsc::channel::<u8>(1);
+    /// let _weak = sender.downgrade();
+    /// assert_eq!(sender.weak_count(), 1);
+    /// ```
+    pub fn weak_count(&self) -> usize {
+        self.chan.weak_count()
+    }
+}
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Self {
+        Self { chan: self.chan.clone() }
+    }
+}
+
+impl<T> fmt::Debug for Sender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sender")
+            .field("capacity", &self.capacity())
+            .field("max_capacity", &self.max_capacity())
+            .field("closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> WeakSender<T> {
+    /// A sender, if there is still one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, _receiver) = mpsc::channel::<u8>(1);
+    /// let weak = sender.downgrade();
+    /// assert!(weak.upgrade().is_some());
+    /// drop(sender);
+    /// assert!(weak.upgrade().is_none());
+    /// ```
+    pub fn upgrade(&self) -> Option<Sender<T>> {
+        Some(Sender { chan: self.chan.upgrade()? })
+    }
+
+    /// How many senders there are; weak ones do not count.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, _receiver) = mpsc::channel::<u8>(1);
+    /// assert_eq!(sender.downgrade().strong_count(), 1);
+    /// ```
+    pub fn strong_count(&self) -> usize {
+        self.chan.strong_count()
+    }
+
+    /// How many weak senders there are.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, _receiver) = mpsc::channel::<u8>(1);
+    /// assert_eq!(sender.downgrade().clone().weak_count(), 1);
+    /// ```
+    pub fn weak_count(&self) -> usize {
+        self.chan.weak_count()
+    }
+}
+
+impl<T> Clone for WeakSender<T> {
+    fn clone(&self) -> Self {
+        Self { chan: self.chan.clone() }
+    }
+}
+
+impl<T> fmt::Debug for WeakSender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WeakSender").finish_non_exhaustive()
+    }
+}
+
+impl<T> Permit<'_, T> {
+    /// Sends a message into the room that was kept for it.
+    ///
+    /// After a close, too. If the receiver was dropped, so is the message.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, mut receiver) = mpsc::channel(1);
+    /// sender.try_reserve().unwrap().send(7);
+    /// assert_eq!(receiver.try_recv(), Ok(7));
+    /// ```
+    #[inline]
+    pub fn send(self, value: T) {
+        // The message takes the room.
+        let permit = ManuallyDrop::new(self);
+        permit.chan.queue.put_with_permit(value);
+    }
+}
+
+impl<T> Drop for Permit<'_, T> {
+    fn drop(&mut self) {
+        self.chan.queue.room.release(1);
+    }
+}
+
+impl<T> fmt::Debug for Permit<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permit").finish_non_exhaustive()
+    }
+}
+
+impl<'a, T> Iterator for PermitIterator<'a, T> {
+    type Item = Permit<'a, T>;
+
+    fn next(&mut self) -> Option<Permit<'a, T>> {
+        self.left = self.left.checked_sub(1)?;
+        Some(Permit { chan: self.chan })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl<T> ExactSizeIterator for PermitIterator<'_, T> {}
+impl<T> FusedIterator for PermitIterator<'_, T> {}
+
+impl<T> Drop for PermitIterator<'_, T> {
+    fn drop(&mut self) {
+        self.chan.queue.room.release(self.left);
+    }
+}
+
+impl<T> fmt::Debug for PermitIterator<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PermitIterator").field("capacity", &self.left).finish_non_exhaustive()
+    }
+}
+
+impl<T> OwnedPermit<T> {
+    /// Sends a message into the room that was kept for it, and gives the sender back.
+    ///
+    /// After a close, too. If the receiver was dropped, so is the message.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, mut receiver) = mpsc::channel(1);
+    /// let sender = sender.try_reserve_owned().unwrap().send(7);
+    /// assert_eq!(receiver.try_recv(), Ok(7));
+    /// assert_eq!(sender.capacity(), 1);
+    /// ```
+    pub fn send(self, value: T) -> Sender<T> {
+        let sender = self.into_sender();
+        sender.chan.queue.put_with_permit(value);
+        sender
+    }
+
+    /// Gives the room back, and keeps the sender.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, _receiver) = mpsc::channel::<u8>(1);
+    /// let permit = sender.try_reserve_owned().unwrap();
+    /// let sender = permit.release();
+    /// assert_eq!(sender.capacity(), 1);
+    /// ```
+    pub fn release(self) -> Sender<T> {
+        let sender = self.into_sender();
+        sender.chan.queue.room.release(1);
+        sender
+    }
+
+    /// The sender; the room is the caller's to use or to give back.
+    fn into_sender(self) -> Sender<T> {
+        let permit = ManuallyDrop::new(self);
+        // SAFETY: the sender is moved out once, of what is not dropped.
+        unsafe { std::ptr::read(&permit.sender) }
+    }
+
+    /// Whether both send into the same channel.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, _receiver) = mpsc::channel::<u8>(2);
+    /// let first = sender.clone().try_reserve_owned().unwrap();
+    /// let second = sender.try_reserve_owned().unwrap();
+    /// assert!(first.same_channel(&second));
+    /// ```
+    pub fn same_channel(&self, other: &Self) -> bool {
+        self.same_channel_as_sender(&other.sender)
+    }
+
+    /// Whether that sender sends into the same channel.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, _receiver) = mpsc::channel::<u8>(1);
+    /// let permit = sender.clone().try_reserve_owned().unwrap();
+    /// assert!(permit.same_channel_as_sender(&sender));
+    /// ```
+    pub fn same_channel_as_sender(&self, sender: &Sender<T>) -> bool {
+        self.sender.same_channel(sender)
+    }
+}
+
+impl<T> Drop for OwnedPermit<T> {
+    fn drop(&mut self) {
+        // The sender goes after this.
+        self.sender.chan.queue.room.release(1);
+    }
+}
+
+impl<T> fmt::Debug for OwnedPermit<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnedPermit").field("sender", &self.sender).finish()
+    }
+}
+
+pin_project_lite::pin_project! {
+    /// Future of [`Sender::send`].
+    #[must_use = "futures do nothing unless you `.await` or poll them"]
+    struct Sending<'a, T> {
+        queue: &'a Bounded<T>,
+        #[pin]
+        wish: Wish<'a>,
+        // There until the end.
+        value: Option<T>,
+    }
+}
+
+impl<T> Future for Sending<'_, T> {
+    type Output = Result<(), SendError<T>>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        // Before it can get a position, which must be used.
+        assert!(this.value.is_some(), "`send` was polled after it was done: await it once");
+        let entry = ready!(this.wish.poll(cx));
+        let Some(value) = this.value.take() else { unreachable!("it was there") };
+        Poll::Ready(match entry {
+            Ok(entry) => this.queue.put(entry, value).map_err(SendError),
+            Err(_) => Err(SendError(value)),
+        })
+    }
+}
+
+#[cfg(all(test, not(blitz_loom)))]
+impl<T> Sender<T> {
+    /// Of the word that counts who has the channel.
+    pub(super) fn chan_handles(&self) -> usize {
+        self.chan.handles()
+    }
+}

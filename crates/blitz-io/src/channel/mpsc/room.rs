@@ -1,0 +1,607 @@
+//! The room of a bounded channel: who may send, and into which slot.
+//!
+//! The protocol is that of the engine's permits (`engine/wait/permits.rs`), in one word
+//! with the position of the next message. So to send while there is room is one exchange,
+//! which takes a permit and a position together.
+//!
+//! # Protocol
+//! The word holds three bits, the free permits, and the tail: the position of the next
+//! message. A short channel is a ring, and its tail runs through the ring twice (so that
+//! full and empty differ) and begins again. A long one has blocks, which count their
+//! positions themselves: then the permits have the whole word.
+//!
+//! ```text
+//! who wants to send                         who gives permits back: the receiver
+//! A1 a permit is free: takes it, and the    R1 not WAITING: adds them, done
+//!    position too if the message is there   R2 WAITING: locks the line
+//! A2 locks the line                         R3 gives them to the first in line, who
+//! A3 enough are free now: as A1                leaves when it has all it wants; then to
+//! A4 takes what is free and sets WAITING,      the next
+//!    in one exchange                        R4 the line is empty: clears WAITING and adds
+//! A5 joins the line                            the rest, in one exchange
+//! A6 has a permit, and now a message:
+//!    takes a position, if not SEALED
+//! ```
+//! A4 and R1 exchange the same word, so one comes first. If R1, A4 fails and looks again
+//! (A3): no permit slips through. If A4, R1 finds WAITING and comes to the lock after A5.
+//!
+//! CLOSED is set under the lock, where A3 looks for it: nobody joins behind it, and nobody
+//! takes a permit. Who has one may still send (A6), until the receiver is gone: SEALED.
+//! Then each position below the tail is put, or will be in a few instructions, and
+//! there will be no other: the receiver drops all of them, whoever comes later its own.
+//!
+//! Free permits, permits held, and messages between head and tail are as many as the
+//! capacity, always. So 'CLOSED and all free' says at one look that nothing is queued and
+//! nobody may send. Whoever gives the last permit back then wakes the receiver, which
+//! registered its waker before that look.
+//!
+//! **The slot is free.** A position is taken in the order of the word, after the receiver
+//! gave back the permit of the message that was there before: by the sum above, not more
+//! than the capacity is between head and tail. The exchange is an Acquire and each give-back
+//! a Release in the same word, so the new sender sees the slot emptied.
+//!
+//! # Invariants
+//! - WAITING is set exactly if the line is not empty, whenever the lock is free; and while
+//!   it is set no permit is free. So nobody overtakes the line.
+//! - Only the first in line has been given a part of what it wants.
+//!
+//! # Rejected
+//! - Permits as they are, and a tail beside them: one more exchange per message.
+//! - Handing a position to who waits, with the permit: the receiver, and every other
+//!   sender behind it, would wait for a task that may sleep for long.
+//! - A ring for every capacity: programs ask for millions to say 'practically unbounded'.
+//!
+//! # Checked by
+//! `two_senders_and_room_for_one_hand_over`, `a_waiting_sender_dropped_against_a_recv`,
+//! `a_permit_dropped_after_close_ends_the_receiver`, `close_against_a_waiting_sender`,
+//! `a_permit_sent_against_the_drop_of_the_receiver_is_dropped_once`,
+//! `a_part_of_many_against_close_ends_the_receiver`; weakened as
+//! `room_queue_looks_again`, `room_release_sees_waiting`, `room_queue_sees_closed`,
+//! `room_drop_passes_on`, `room_drop_gives_back`, `room_idle_wakes`,
+//! `room_take_acquire`, `room_sealed_refuses`, `room_close_refunds`.
+//! In sequence: `a_bounded_channel_behaves_as_a_simple_model`.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use crate::engine::{
+    prim::{
+        AtomicU64, Mutex,
+        Ordering::{AcqRel, Acquire, Relaxed, Release},
+        lock, weakened,
+    },
+    wait::{
+        batch::Batch,
+        line::{Line, Place, Waiter},
+        waker_cell::WakerCell,
+    },
+    work::{
+        current,
+        task::{budget, moment::Wait},
+    },
+};
+
+const CLOSED: u64 = 1;
+const WAITING: u64 = 1 << 1;
+const SEALED: u64 = 1 << 2;
+const SHIFT: u32 = 3;
+const ONE: u64 = 1 << SHIFT;
+
+/// The tail of a ring has the upper bits, twice as many positions as it has slots.
+const TAIL_SHIFT: u32 = 33;
+const TAIL_ONE: u64 = 1 << TAIL_SHIFT;
+
+/// The longest ring that the word could count. The channel sets a much lower limit.
+pub(super) const MOST_OF_A_RING: usize = (1 << (TAIL_SHIFT - SHIFT)) - 1;
+
+/// See the module.
+pub(super) struct Room {
+    word: AtomicU64,
+    /// The bits of the word that count the free permits.
+    mask: u64,
+    /// Where the tail begins again; zero for a channel that has blocks.
+    lap: u64,
+    capacity: usize,
+    line: Mutex<Line<Need>>,
+    /// The receiver.
+    pub(super) receiver: WakerCell,
+}
+
+/// What one in line waits for.
+struct Need {
+    wanted: usize,
+    /// Of these it has not been given so many. Not zero for one who was dismissed by a
+    /// close, and such a one has nothing.
+    missing: usize,
+}
+
+/// The channel was closed by its receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Closed;
+
+/// Why one may not send now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NotNow {
+    Closed,
+    /// Too few permits are free, or others wait for them.
+    Full,
+}
+
+/// What one got.
+#[must_use]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// A permit and a position, into which a message must be put at once.
+    At(u64),
+    /// Permits only.
+    Permit,
+}
+
+/// What one wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Want {
+    /// To send one message, which is there. In a ring that takes the position, too.
+    Send,
+    /// So many permits.
+    Permits(usize),
+}
+
+impl Want {
+    #[inline]
+    fn count(self) -> usize {
+        match self {
+            Want::Send => 1,
+            Want::Permits(count) => count,
+        }
+    }
+}
+
+/// How an attempt to queue ended.
+#[must_use]
+enum Queued {
+    Entered(Entry),
+    Closed,
+    /// So many are missing: join the line.
+    Missing(usize),
+}
+
+impl Room {
+    /// All of it free. The first position of a ring is zero.
+    pub(super) fn new(capacity: usize, is_ring: bool) -> Self {
+        debug_assert!(!is_ring || capacity <= MOST_OF_A_RING);
+        // A ring has the bits below its tail; otherwise there is no tail.
+        let mask = if is_ring { TAIL_ONE - ONE } else { !(ONE - 1) };
+        Self {
+            word: AtomicU64::new((capacity as u64) << SHIFT),
+            mask,
+            lap: if is_ring { 2 * capacity as u64 } else { 0 },
+            capacity,
+            line: Mutex::new(Line::new()),
+            receiver: WakerCell::new(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    #[inline]
+    fn count_free(&self, now: u64) -> usize {
+        // It is at most the capacity.
+        ((now & self.mask) >> SHIFT) as usize
+    }
+
+    /// How many permits are free now; none while somebody waits.
+    pub(super) fn free(&self) -> usize {
+        // Acquire: who counts sees what was done before they came back. Pairs with the
+        // Release in `add`.
+        self.count_free(self.word.load(Acquire))
+    }
+
+    #[inline]
+    pub(super) fn is_closed(&self) -> bool {
+        // Acquire: pairs with the AcqRel in `close`.
+        self.word.load(Acquire) & CLOSED != 0
+    }
+
+    /// Whether nothing is queued, nobody may send, and nobody ever will.
+    pub(super) fn is_over(&self) -> bool {
+        // Acquire: pairs with the Release in `add` of those who gave up.
+        self.is_idle(self.word.load(Acquire))
+    }
+
+    #[inline]
+    fn is_idle(&self, now: u64) -> bool {
+        now & CLOSED != 0 && self.count_free(now) == self.capacity
+    }
+
+    /// In a ring: how many messages are between `head` and the tail.
+    pub(super) fn distance(&self, head: u64) -> usize {
+        // Acquire: a look at what others sent. Pairs with the exchanges in `enter`.
+        let tail = self.word.load(Acquire) >> TAIL_SHIFT;
+        let distance = if tail >= head { tail - head } else { tail + self.lap - head };
+        // It is at most the capacity.
+        distance as usize
+    }
+
+    /// The head of a ring after this one.
+    #[inline]
+    pub(super) fn after(&self, head: u64) -> u64 {
+        if head + 1 == self.lap { 0 } else { head + 1 }
+    }
+
+    /// The slot of a position in a ring.
+    #[inline]
+    pub(super) fn place(&self, position: u64) -> usize {
+        // It is less than twice the capacity.
+        let position = position as usize;
+        if position >= self.capacity { position - self.capacity } else { position }
+    }
+
+    /// The word after one more position.
+    #[inline]
+    fn step(&self, now: u64) -> u64 {
+        if (now >> TAIL_SHIFT) + 1 == self.lap { now & (TAIL_ONE - 1) } else { now + TAIL_ONE }
+    }
+
+    /// The word after an entry, which the word has room for.
+    #[inline]
+    fn entered(&self, now: u64, want: Want) -> (u64, Entry) {
+        let next = now - want.count() as u64 * ONE;
+        if want == Want::Send && self.lap != 0 {
+            (self.step(next), Entry::At(now >> TAIL_SHIFT))
+        } else {
+            (next, Entry::Permit)
+        }
+    }
+
+    /// A1.
+    #[inline]
+    pub(super) fn enter(&self, want: Want) -> Result<Entry, NotNow> {
+        let order = if weakened!("room_take_acquire") { Relaxed } else { Acquire };
+        // Acquire, here and below: who sees CLOSED sees what was done before, and who takes
+        // a permit sees the slot emptied. Pairs with the AcqRel in `close` and the Release
+        // in `add`.
+        let mut now = self.word.load(order);
+        loop {
+            if now & CLOSED != 0 {
+                return Err(NotNow::Closed);
+            }
+            // While somebody waits none is free.
+            if self.count_free(now) < want.count() {
+                return Err(NotNow::Full);
+            }
+            let (next, entry) = self.entered(now, want);
+            match self.word.compare_exchange_weak(now, next, order, order) {
+                Ok(_) => return Ok(entry),
+                Err(seen) => now = seen,
+            }
+        }
+    }
+
+    /// A6: a position in the ring for one who has a permit; `None` if the receiver is gone.
+    #[inline]
+    pub(super) fn claim(&self) -> Option<u64> {
+        // Relaxed: a guess; the exchange below confirms it.
+        let mut now = self.word.load(Relaxed);
+        loop {
+            if now & SEALED != 0 && !weakened!("room_sealed_refuses") {
+                return None;
+            }
+            // Acquire: the slot was emptied, perhaps for another permit than ours. Pairs
+            // with the Release in `add`.
+            match self.word.compare_exchange_weak(now, self.step(now), Acquire, Relaxed) {
+                Ok(_) => return Some(now >> TAIL_SHIFT),
+                Err(seen) => now = seen,
+            }
+        }
+    }
+
+    /// Gives permits back: to those who wait first.
+    #[inline]
+    pub(super) fn release(&self, count: usize) {
+        if count > 0 && !self.add(count) {
+            self.serve_and_add(count);
+        }
+    }
+
+    /// R1; `false` if somebody waits.
+    #[inline]
+    fn add(&self, count: usize) -> bool {
+        // Relaxed: a guess; the exchange below confirms it.
+        let mut now = self.word.load(Relaxed);
+        loop {
+            if now & WAITING != 0 && !weakened!("room_release_sees_waiting") {
+                return false;
+            }
+            let next = now + count as u64 * ONE;
+            debug_assert!(self.count_free(next) <= self.capacity, "a permit was made: {next:#x}");
+            // Release: the slots were emptied. Pairs with the Acquire in `enter`, `claim`
+            // and `queue`. Relaxed on failure: a better guess.
+            match self.word.compare_exchange_weak(now, next, Release, Relaxed) {
+                Ok(_) => {
+                    if next & CLOSED != 0 {
+                        self.tell_if_idle(next);
+                    }
+                    return true;
+                }
+                Err(seen) => now = seen,
+            }
+        }
+    }
+
+    /// The channel is closed: whoever gives the last permit back tells the receiver.
+    #[cold]
+    fn tell_if_idle(&self, now: u64) {
+        if self.is_idle(now) && !weakened!("room_idle_wakes") {
+            self.receiver.wake();
+        }
+    }
+
+    /// R2 to R4, as often as a batch of wakers is full, or R1 after all.
+    #[cold]
+    fn serve_and_add(&self, mut count: usize) {
+        let mut batch = Batch::new();
+        loop {
+            let left = self.serve(&mut lock(&self.line), count, &mut batch);
+            batch.wake_all();
+            // Whoever emptied the line meanwhile cleared WAITING.
+            if left == 0 || self.add(left) {
+                return;
+            }
+            count = left;
+        }
+    }
+
+    /// R3 and R4, under the lock. Answers with what is left to give: the batch is full,
+    /// or nobody waits.
+    fn serve(&self, line: &mut Line<Need>, mut count: usize, batch: &mut Batch) -> usize {
+        while let Some(need) = line.first() {
+            if batch.is_full() {
+                return count;
+            }
+            let part = count.min(need.missing);
+            count -= part;
+            need.missing -= part;
+            if need.missing > 0 {
+                return 0;
+            }
+            batch.push(line.dismiss_first());
+            if line.is_empty() {
+                self.end_waiting(count);
+                return 0;
+            }
+        }
+        count
+    }
+
+    /// R4, under the lock: the line is empty now.
+    fn end_waiting(&self, rest: usize) {
+        // Release: as in `add`. No permit was free, so nothing reaches into the tail;
+        // without a rest the sum wraps, and so clears the bit.
+        let before = self.word.fetch_add((rest as u64 * ONE).wrapping_sub(WAITING), Release);
+        debug_assert!(
+            before & WAITING != 0 && self.count_free(before) == 0,
+            "nobody waited: {before:#x}"
+        );
+    }
+
+    /// A3 and A4, under the lock.
+    fn queue(&self, want: Want) -> Queued {
+        let wanted = want.count();
+        // Relaxed: a guess; the exchange below confirms it.
+        let mut now = self.word.load(Relaxed);
+        loop {
+            if now & CLOSED != 0 && !weakened!("room_queue_sees_closed") {
+                // The closer had the lock before us, so we see what it did.
+                return Queued::Closed;
+            }
+            let free = self.count_free(now);
+            let enough = free >= wanted && !weakened!("room_queue_looks_again");
+            let (next, entry) = if enough {
+                let (next, entry) = self.entered(now, want);
+                (next, Some(entry))
+            } else {
+                let taken = if weakened!("room_queue_looks_again") { 0 } else { free };
+                ((now - taken as u64 * ONE) | WAITING, None)
+            };
+            // Acquire: the slots were emptied, also for the part of them. Pairs with the
+            // Release in `add`.
+            match (self.word.compare_exchange_weak(now, next, Acquire, Relaxed), entry) {
+                (Ok(_), Some(entry)) => return Queued::Entered(entry),
+                (Ok(_), None) => return Queued::Missing(wanted - free.min(wanted)),
+                (Err(seen), _) => now = seen,
+            }
+        }
+    }
+
+    /// Refuses everybody who waits, and who will come.
+    pub(super) fn close(&self) {
+        let (mut batch, mut refund) = (Batch::new(), 0);
+        let mut line = lock(&self.line);
+        // AcqRel: what was done before the close is seen by those who are refused. Pairs
+        // with the Acquire in `enter` and `is_closed`.
+        self.word.fetch_or(CLOSED, AcqRel);
+        while let Some(need) = line.first() {
+            refund += need.wanted - need.missing;
+            batch.push(line.dismiss_first());
+            if line.is_empty() {
+                self.end_waiting(0);
+            }
+            if batch.is_full() {
+                drop(line);
+                batch.wake_all();
+                line = lock(&self.line);
+            }
+        }
+        drop(line);
+        batch.wake_all();
+        if !weakened!("room_close_refunds") {
+            self.release(refund);
+        }
+    }
+
+    /// The receiver is gone: who has a permit cannot use it any more.
+    pub(super) fn seal(&self) {
+        // AcqRel: orders it among the claims. Pairs with the exchanges in `enter` and
+        // `claim`.
+        self.word.fetch_or(SEALED, AcqRel);
+    }
+
+    /// Wants something, and waits for it in line.
+    ///
+    /// Dropping the future at any moment is safe: it then has nothing.
+    pub(super) fn wish(&self, want: Want) -> Wish<'_> {
+        let count = want.count();
+        Wish { room: self, want, waiter: Waiter::new(Need { wanted: count, missing: count }) }
+    }
+}
+
+/// Future of [`Room::wish`].
+#[must_use = "futures do nothing unless you `.await` or poll them"]
+pub(super) struct Wish<'a> {
+    room: &'a Room,
+    want: Want,
+    waiter: Waiter<Need>,
+}
+
+impl<'a> Wish<'a> {
+    fn waiter(self: Pin<&Self>) -> (&'a Room, Pin<&Waiter<Need>>) {
+        let room = self.room;
+        // SAFETY: the waiter is pinned with the future: nothing moves it, and its
+        // destructor runs in place.
+        (room, unsafe { self.map_unchecked(|this| &this.waiter) })
+    }
+
+    /// A2 to A5.
+    #[cold]
+    fn begin(self: Pin<&Self>, cx: &Context<'_>) -> Poll<Result<Entry, Closed>> {
+        let (room, waiter) = self.waiter();
+        // A user's code, and so before the lock.
+        let waker = cx.waker().clone();
+        let mut line = lock(&room.line);
+        let missing = match room.queue(self.want) {
+            Queued::Missing(missing) => missing,
+            ended => {
+                // The lock first, then the waker: its drop may panic, and must not lose a
+                // position, so it is dropped where nothing can come of it.
+                drop(line);
+                crate::engine::prim::discard(waker);
+                return Poll::Ready(match ended {
+                    Queued::Entered(entry) => Ok(entry),
+                    _ => Err(Closed),
+                });
+            }
+        };
+        // SAFETY: 1. we own the waiter, and it is OUT. 2. It does not.
+        unsafe { waiter.with_data(|need| need.missing = missing) };
+        // SAFETY: 1. as above. 2. `Drop` does.
+        unsafe { line.join(waiter, waker) };
+        Poll::Pending
+    }
+
+    /// In line, as far as we know: sees that the right task will be woken.
+    #[cold]
+    fn go_on(self: Pin<&Self>, cx: &Context<'_>) -> Poll<Result<Entry, Closed>> {
+        let (room, waiter) = self.waiter();
+        // SAFETY: 1. this is the line it joined.
+        let same = unsafe { lock(&room.line).would_wake(waiter, cx.waker()) };
+        if same == Some(false) {
+            let waker = cx.waker().clone();
+            // SAFETY: 1. as above.
+            let stale = unsafe { lock(&room.line).renew(waiter, waker) };
+            // The lock was let go at the end of the statement above.
+            drop(stale);
+        }
+        match waiter.place() {
+            Place::Left => Poll::Ready(self.end()),
+            _ => Poll::Pending,
+        }
+    }
+
+    /// Dismissed: served, or refused by a close.
+    fn end(self: Pin<&Self>) -> Result<Entry, Closed> {
+        let (_, waiter) = self.waiter();
+        // SAFETY: 1. we own the waiter, and it has LEFT. 2. It does not.
+        let missing = unsafe { waiter.with_data(|need| need.missing) };
+        waiter.settle();
+        if missing == 0 { Ok(Entry::Permit) } else { Err(Closed) }
+    }
+
+    /// Leaves the line; what it was given goes to the next.
+    #[cold]
+    fn give_up(self: Pin<&Self>) {
+        let (room, waiter) = self.waiter();
+        let mut batch = Batch::new();
+        let mut line = lock(&room.line);
+        // SAFETY: 1. we own the waiter. 2. This is the line it joined.
+        let Some(waker) = (unsafe { line.remove(waiter) }) else {
+            // Dismissed a moment ago.
+            drop(line);
+            return self.give_back();
+        };
+        // SAFETY: 1. we own the waiter, and it is OUT. 2. It does not.
+        let held = unsafe { waiter.with_data(|need| need.wanted - need.missing) };
+        let held = if weakened!("room_drop_passes_on") { 0 } else { held };
+        let left = if line.is_empty() {
+            room.end_waiting(held);
+            0
+        } else {
+            room.serve(&mut line, held, &mut batch)
+        };
+        drop(line);
+        batch.wake_all();
+        room.release(left);
+        // Last: dropping it may panic, and everything is done by now.
+        drop(waker);
+    }
+
+    /// Gives back what was granted and nobody looked at.
+    #[cold]
+    fn give_back(self: Pin<&Self>) {
+        if self.end().is_ok() && !weakened!("room_drop_gives_back") {
+            self.room.release(self.want.count());
+        }
+    }
+}
+
+impl Future for Wish<'_> {
+    type Output = Result<Entry, Closed>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let unit = ready!(budget::proceed(cx));
+        let this = self.as_ref();
+        let polled = match this.waiter.place() {
+            Place::Out => match this.room.enter(this.want) {
+                Ok(entry) => Poll::Ready(Ok(entry)),
+                Err(NotNow::Closed) => Poll::Ready(Err(Closed)),
+                Err(NotNow::Full) => this.begin(cx),
+            },
+            Place::In => this.go_on(cx),
+            Place::Left => Poll::Ready(this.end()),
+        };
+        if polled.is_ready() {
+            unit.spend();
+        } else {
+            current::waits_for(Wait::Room);
+        }
+        polled
+    }
+}
+
+impl Drop for Wish<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: it was pinned if it was ever polled, and is not moved from here on.
+        let this = unsafe { Pin::new_unchecked(&*self) };
+        match this.waiter.place() {
+            Place::Out => {}
+            Place::In => this.give_up(),
+            Place::Left => this.give_back(),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! A place for one message: how its sender and the receiver meet.
+//!
+//! # Protocol
+//! ```text
+//! EMPTY    --put: writes, then exchanges-->    READY
+//! EMPTY    --expect, the receiver-->           AWAITED
+//! AWAITED  --put: and the receiver is woken--> READY
+//! READY    --take, the receiver-->             EMPTY
+//! ```
+//! The receiver always waits for one slot, that of the next message. It registers its
+//! waker (R1) and then exchanges EMPTY for AWAITED (R2). A sender writes the value and
+//! exchanges whatever is there for READY (S1). One of R2 and S1 comes first. If S1, R2
+//! finds READY and the message is there. If R2, S1 finds AWAITED and sees R1: the sender
+//! wakes. A message that nobody waits for costs no look at the waker, and no fence.
+//!
+//! # Invariants
+//! - One sender at a time has a slot: it claimed the slot's position, and the position
+//!   before it in the same place was given back by the receiver.
+//! - The value is there exactly if the slot is READY. It belongs to its sender before,
+//!   and to the receiver from then on.
+//!
+//! # Rejected
+//! - One word of bits for all slots of a block: each message would fight with its
+//!   neighbours for that word.
+//! - A store instead of the exchange, and a fence before a look at the waker: as dear as
+//!   the exchange, and a second cache line.
+//!
+//! # Checked by
+//! `a_message_against_a_receiver_that_goes_to_sleep_is_seen`,
+//! `a_new_waker_against_a_send_is_woken`; weakened as `slot_put_publishes`,
+//! `slot_put_sees_awaited`, `slot_take_acquire`.
+
+use std::mem::MaybeUninit;
+
+use crate::engine::prim::{
+    AtomicU32,
+    Ordering::{AcqRel, Acquire, Relaxed},
+    UnsafeCell, weakened,
+};
+
+const EMPTY: u32 = 0;
+const AWAITED: u32 = 1;
+const READY: u32 = 2;
+
+/// See the module.
+pub(super) struct Slot<T> {
+    state: AtomicU32,
+    value: UnsafeCell<MaybeUninit<T>>,
+}
+
+impl<T> Slot<T> {
+    pub(super) fn new() -> Self {
+        Self { state: AtomicU32::new(EMPTY), value: UnsafeCell::new(MaybeUninit::uninit()) }
+    }
+
+    /// Gives a message to the receiver; `true` if it waits for this one, and has to be
+    /// woken.
+    ///
+    /// # Safety
+    /// 1. The caller claimed this slot, and puts one value into it.
+    /// 2. It does not touch the slot after this: the receiver may free it.
+    #[inline]
+    #[must_use]
+    pub(super) unsafe fn put(&self, value: T) -> bool {
+        // SAFETY: 1.: nobody else has a reference.
+        self.value.with_mut(|place| unsafe { (*place).write(value) });
+        let order = if weakened!("slot_put_publishes") { Relaxed } else { AcqRel };
+        // AcqRel: publishes the value for the Acquire in `is_ready` and `expect`, and sees
+        // the waker that was registered before `expect`.
+        let before = self.state.swap(READY, order);
+        debug_assert_ne!(before, READY, "two senders have one slot");
+        before == AWAITED && !weakened!("slot_put_sees_awaited")
+    }
+
+    /// Whether there is a message to take.
+    #[inline]
+    pub(super) fn is_ready(&self) -> bool {
+        let order = if weakened!("slot_take_acquire") { Relaxed } else { Acquire };
+        // Acquire: the receiver reads the value. Pairs with the AcqRel in `put`.
+        self.state.load(order) == READY
+    }
+
+    /// Asks the sender of this slot to wake the receiver, who has registered its waker;
+    /// `true` if there is a message already.
+    #[inline]
+    pub(super) fn expect(&self) -> bool {
+        // AcqRel: shows the waker to the exchange in `put`. Acquire on failure: the value,
+        // as in `is_ready`. It may be AWAITED since an earlier poll: then the cell of the
+        // waker orders the two, for whoever wakes has put the message before.
+        self.state.compare_exchange(EMPTY, AWAITED, AcqRel, Acquire) == Err(READY)
+    }
+
+    /// Takes the message out.
+    ///
+    /// # Safety
+    /// 1. The caller is the receiver and has seen that the slot is ready.
+    #[inline]
+    pub(super) unsafe fn take(&self) -> T {
+        // SAFETY: 1.: the value is there, it is the receiver's, and by the store below
+        // nobody takes it again.
+        let value = self.value.with_mut(|place| unsafe { (*place).assume_init_read() });
+        // Relaxed: the next sender comes to this slot through the word that gives it
+        // back, or through the block that is passed on.
+        self.state.store(EMPTY, Relaxed);
+        value
+    }
+}

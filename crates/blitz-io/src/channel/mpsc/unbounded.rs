@@ -1,0 +1,647 @@
+//! The channel without a limit.
+
+use std::{
+    fmt,
+    future::poll_fn,
+    task::{Context, Poll},
+};
+
+use super::{
+    blocks::{Blocks, Cursor},
+    chan::{Chan, Owner, Queue, Strong, Weak},
+    error::{SendError, TryRecvError},
+    slot::Slot,
+};
+use crate::{engine::wait::waker_cell::WakerCell, sync::outside};
+
+/// A queue that is never full. To close it is to seal it: nobody has a permit.
+pub(super) struct Unbounded<T> {
+    blocks: Blocks<T>,
+    receiver: WakerCell,
+}
+
+// SAFETY: it moves messages between threads, and gives out no reference to one.
+unsafe impl<T: Send> Send for Unbounded<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Unbounded<T> {}
+
+// SAFETY: 1. the blocks do. 2. `push` claims and puts, and waits only for who links the
+// next block. 3. The blocks refuse it.
+unsafe impl<T> Queue<T> for Unbounded<T> {
+    fn ring(&self) -> usize {
+        0
+    }
+
+    #[inline]
+    unsafe fn slot(&self, cursor: &Cursor<T>) -> &Slot<T> {
+        // SAFETY: 1. by 1.
+        unsafe { self.blocks.slot(cursor) }
+    }
+
+    #[inline]
+    unsafe fn advance(&self, cursor: &mut Cursor<T>) {
+        // SAFETY: 1. and 2. by 1. and 2.
+        unsafe { self.blocks.advance(cursor) };
+    }
+
+    #[inline]
+    fn give_back(&self, _: usize) {}
+
+    fn len(&self, cursor: &Cursor<T>) -> usize {
+        self.blocks.len(cursor)
+    }
+
+    fn is_over(&self, cursor: &Cursor<T>) -> bool {
+        self.blocks.is_sealed() && self.blocks.len(cursor) == 0
+    }
+
+    fn is_closed(&self) -> bool {
+        self.blocks.is_sealed()
+    }
+
+    fn close(&self) {
+        self.blocks.seal();
+    }
+
+    fn seal(&self) {
+        self.blocks.seal();
+    }
+
+    unsafe fn leave(&self, cursor: &Cursor<T>) {
+        // SAFETY: 1. to 3. by 1. to 3.
+        unsafe { self.blocks.leave(cursor) };
+    }
+
+    #[inline]
+    fn receiver(&self) -> &WakerCell {
+        &self.receiver
+    }
+}
+
+/// A channel without a limit: to send never waits.
+///
+/// Senders that are quicker than the receiver fill the memory. Where they can be, use
+/// [`channel`](super::channel).
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::sync::mpsc;
+///
+/// blitz_io::run(async {
+///     let (sender, mut receiver) = mpsc::unbounded_channel();
+///     for n in 0..100 {
+///         sender.send(n).unwrap();
+///     }
+///     drop(sender);
+///     let mut sum = 0;
+///     while let Some(n) = receiver.recv().await {
+///         sum += n;
+///     }
+///     assert_eq!(sum, 4950);
+/// });
+/// ```
+pub fn unbounded_channel<T>() -> (UnboundedSender<T>, UnboundedReceiver<T>) {
+    unbounded_from(0)
+}
+
+/// The same; the first message has position `start`.
+pub(super) fn unbounded_from<T>(start: u64) -> (UnboundedSender<T>, UnboundedReceiver<T>) {
+    let (sender, receiver) = Chan::create(0, |_| {
+        let (blocks, cursor) = Blocks::new(start);
+        (Unbounded { blocks, receiver: WakerCell::new() }, cursor)
+    });
+    (UnboundedSender { chan: sender }, UnboundedReceiver { chan: receiver })
+}
+
+/// Sends messages into an unbounded channel. Made by [`unbounded_channel`]; clone it for
+/// others.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::sync::mpsc;
+///
+/// let (sender, mut receiver) = mpsc::unbounded_channel();
+/// let other = sender.clone();
+/// std::thread::spawn(move || other.send("hello"));
+/// assert_eq!(receiver.blocking_recv(), Some("hello"));
+/// assert!(!sender.is_closed());
+/// ```
+pub struct UnboundedSender<T> {
+    chan: Strong<T, Unbounded<T>>,
+}
+
+/// Receives the messages of an unbounded channel. Made by [`unbounded_channel`].
+///
+/// Dropping it drops the messages that are queued, and refuses later ones.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::sync::mpsc;
+///
+/// let (sender, mut receiver) = mpsc::unbounded_channel();
+/// sender.send(1).unwrap();
+/// drop(sender);
+/// assert_eq!(receiver.blocking_recv(), Some(1));
+/// assert_eq!(receiver.blocking_recv(), None);
+/// ```
+pub struct UnboundedReceiver<T> {
+    chan: Owner<T, Unbounded<T>>,
+}
+
+/// A sender that does not keep the channel open. Made by [`UnboundedSender::downgrade`].
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::sync::mpsc;
+///
+/// let (sender, mut receiver) = mpsc::unbounded_channel();
+/// let weak = sender.downgrade();
+/// weak.upgrade().unwrap().send(1).unwrap();
+/// drop(sender);
+/// assert!(weak.upgrade().is_none());
+/// assert_eq!(receiver.blocking_recv(), Some(1));
+/// ```
+pub struct WeakUnboundedSender<T> {
+    chan: Weak<T, Unbounded<T>>,
+}
+
+impl<T> UnboundedReceiver<T> {
+    /// The next message; `None` when none will come.
+    ///
+    /// That is when all senders were dropped, or after [`close`](Self::close), and all
+    /// messages were received.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses no message.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// blitz_io::run(async {
+    ///     let (sender, mut receiver) = mpsc::unbounded_channel();
+    ///     blitz_io::spawn(async move { sender.send("hello") });
+    ///     assert_eq!(receiver.recv().await, Some("hello"));
+    ///     assert_eq!(receiver.recv().await, None);
+    /// });
+    /// ```
+    pub async fn recv(&mut self) -> Option<T> {
+        poll_fn(|cx| self.chan.poll_recv(cx)).await
+    }
+
+    /// Receives up to `limit` messages into `buffer`, and tells how many.
+    ///
+    /// It waits for the first, and takes no others than those that are there then. Zero
+    /// means that none will come, as `None` for [`recv`](Self::recv); or `limit` was zero.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses no message: what is in `buffer` was received.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// blitz_io::run(async {
+    ///     let (sender, mut receiver) = mpsc::unbounded_channel();
+    ///     for n in 0..5 {
+    ///         sender.send(n).unwrap();
+    ///     }
+    ///     let mut buffer = Vec::new();
+    ///     assert_eq!(receiver.recv_many(&mut buffer, 3).await, 3);
+    ///     assert_eq!(receiver.recv_many(&mut buffer, 3).await, 2);
+    ///     assert_eq!(buffer, [0, 1, 2, 3, 4]);
+    /// });
+    /// ```
+    pub async fn recv_many(&mut self, buffer: &mut Vec<T>, limit: usize) -> usize {
+        poll_fn(|cx| self.chan.poll_recv_many(cx, buffer, limit)).await
+    }
+
+    /// The next message, if it is there now.
+    ///
+    /// # Errors
+    ///
+    /// [`TryRecvError::Empty`] if none is there, [`TryRecvError::Disconnected`] if none
+    /// will come.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc::{self, error::TryRecvError};
+    ///
+    /// let (sender, mut receiver) = mpsc::unbounded_channel();
+    /// assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty));
+    /// sender.send(7).unwrap();
+    /// assert_eq!(receiver.try_recv(), Ok(7));
+    /// ```
+    pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
+        self.chan.try_recv()
+    }
+
+    /// As [`recv`](Self::recv), on a thread that runs no tasks: it sleeps meanwhile.
+    ///
+    /// # Panics
+    ///
+    /// Inside an asynchronous context.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, mut receiver) = mpsc::unbounded_channel();
+    /// let thread = std::thread::spawn(move || receiver.blocking_recv());
+    /// sender.send(7).unwrap();
+    /// assert_eq!(thread.join().unwrap(), Some(7));
+    /// ```
+    #[track_caller]
+    pub fn blocking_recv(&mut self) -> Option<T> {
+        outside::wait_for(self.recv(), "use `recv` there")
+    }
+
+    /// As [`recv_many`](Self::recv_many), on a thread that runs no tasks: it sleeps
+    /// meanwhile.
+    ///
+    /// # Panics
+    ///
+    /// Inside an asynchronous context.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, mut receiver) = mpsc::unbounded_channel();
+    /// sender.send(1).unwrap();
+    /// sender.send(2).unwrap();
+    /// let mut buffer = Vec::new();
+    /// assert_eq!(receiver.blocking_recv_many(&mut buffer, 10), 2);
+    /// assert_eq!(buffer, [1, 2]);
+    /// ```
+    #[track_caller]
+    pub fn blocking_recv_many(&mut self, buffer: &mut Vec<T>, limit: usize) -> usize {
+        outside::wait_for(self.recv_many(buffer, limit), "use `recv_many` there")
+    }
+
+    /// Refuses messages from now on.
+    ///
+    /// What was sent can still be received: go on until `None`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, mut receiver) = mpsc::unbounded_channel();
+    /// sender.send(1).unwrap();
+    /// receiver.close();
+    /// assert!(sender.send(2).is_err());
+    /// assert_eq!(receiver.blocking_recv(), Some(1));
+    /// assert_eq!(receiver.blocking_recv(), None);
+    /// ```
+    pub fn close(&mut self) {
+        self.chan.close();
+    }
+
+    /// Whether it was closed, or all senders were dropped. Messages may still be queued.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, receiver) = mpsc::unbounded_channel::<u8>();
+    /// assert!(!receiver.is_closed());
+    /// drop(sender);
+    /// assert!(receiver.is_closed());
+    /// ```
+    pub fn is_closed(&self) -> bool {
+        self.chan.is_closed()
+    }
+
+    /// Whether no message is queued.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, receiver) = mpsc::unbounded_channel();
+    /// assert!(receiver.is_empty());
+    /// sender.send(7).unwrap();
+    /// assert!(!receiver.is_empty());
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many messages are queued.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, receiver) = mpsc::unbounded_channel();
+    /// sender.send(7).unwrap();
+    /// assert_eq!(receiver.len(), 1);
+    /// ```
+    pub fn len(&self) -> usize {
+        self.chan.len()
+    }
+
+    /// As [`recv`](Self::recv), for those who poll by hand. The waker of the last call is
+    /// the one that is woken.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::task::{Context, Poll, Waker};
+    ///
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, mut receiver) = mpsc::unbounded_channel();
+    /// let mut cx = Context::from_waker(Waker::noop());
+    /// assert!(receiver.poll_recv(&mut cx).is_pending());
+    /// sender.send(7).unwrap();
+    /// assert_eq!(receiver.poll_recv(&mut cx), Poll::Ready(Some(7)));
+    /// ```
+    #[inline]
+    pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        self.chan.poll_recv(cx)
+    }
+
+    /// As [`recv_many`](Self::recv_many), for those who poll by hand. The waker of the
+    /// last call is the one that is woken.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::task::{Context, Poll, Waker};
+    ///
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, mut receiver) = mpsc::unbounded_channel();
+    /// let (mut cx, mut buffer) = (Context::from_waker(Waker::noop()), Vec::new());
+    /// assert!(receiver.poll_recv_many(&mut cx, &mut buffer, 10).is_pending());
+    /// sender.send(7).unwrap();
+    /// assert_eq!(receiver.poll_recv_many(&mut cx, &mut buffer, 10), Poll::Ready(1));
+    /// assert_eq!(buffer, [7]);
+    /// ```
+    pub fn poll_recv_many(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut Vec<T>,
+        limit: usize,
+    ) -> Poll<usize> {
+        self.chan.poll_recv_many(cx, buffer, limit)
+    }
+
+    /// How many senders there are; weak ones do not count.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, receiver) = mpsc::unbounded_channel::<u8>();
+    /// let _other = sender.clone();
+    /// assert_eq!(receiver.sender_strong_count(), 2);
+    /// ```
+    pub fn sender_strong_count(&self) -> usize {
+        self.chan.strong_count()
+    }
+
+    /// How many weak senders there are.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, receiver) = mpsc::unbounded_channel::<u8>();
+    /// let _weak = sender.downgrade();
+    /// assert_eq!(receiver.sender_weak_count(), 1);
+    /// ```
+    pub fn sender_weak_count(&self) -> usize {
+        self.chan.weak_count()
+    }
+}
+
+impl<T> fmt::Debug for UnboundedReceiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UnboundedReceiver")
+            .field("len", &self.len())
+            .field("closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> UnboundedSender<T> {
+    /// Sends a message; never waits.
+    ///
+    /// That it was sent does not mean that it will be received: the receiver may be dropped
+    /// before.
+    ///
+    /// # Errors
+    ///
+    /// With the message, if the receiver was closed or dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, mut receiver) = mpsc::unbounded_channel();
+    /// sender.send(1).unwrap();
+    /// assert_eq!(receiver.try_recv(), Ok(1));
+    /// drop(receiver);
+    /// assert_eq!(sender.send(2).unwrap_err().0, 2);
+    /// ```
+    #[inline]
+    pub fn send(&self, message: T) -> Result<(), SendError<T>> {
+        let queue = &self.chan.queue;
+        if queue.blocks.push(message).map_err(SendError)? {
+            queue.receiver.wake();
+        }
+        Ok(())
+    }
+
+    /// Waits until the receiver is closed or dropped.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// blitz_io::run(async {
+    ///     let (sender, receiver) = mpsc::unbounded_channel::<u8>();
+    ///     blitz_io::spawn(async move { drop(receiver) });
+    ///     sender.closed().await;
+    ///     assert!(sender.is_closed());
+    /// });
+    /// ```
+    pub async fn closed(&self) {
+        self.chan.closed::<T>().await;
+    }
+
+    /// Whether the receiver was closed or dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, receiver) = mpsc::unbounded_channel::<u8>();
+    /// assert!(!sender.is_closed());
+    /// drop(receiver);
+    /// assert!(sender.is_closed());
+    /// ```
+    pub fn is_closed(&self) -> bool {
+        self.chan.queue.is_closed()
+    }
+
+    /// Whether both send into the same channel.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, _receiver) = mpsc::unbounded_channel::<u8>();
+    /// let (other, _receiver) = mpsc::unbounded_channel::<u8>();
+    /// assert!(sender.same_channel(&sender.clone()));
+    /// assert!(!sender.same_channel(&other));
+    /// ```
+    pub fn same_channel(&self, other: &Self) -> bool {
+        self.chan.same_channel(&other.chan)
+    }
+
+    /// A sender that does not keep the channel open.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, _receiver) = mpsc::unbounded_channel::<u8>();
+    /// let weak = sender.downgrade();
+    /// assert!(weak.upgrade().is_some_and(|other| other.same_channel(&sender)));
+    /// ```
+    #[must_use = "it makes a weak sender, and does nothing to this one"]
+    pub fn downgrade(&self) -> WeakUnboundedSender<T> {
+        WeakUnboundedSender { chan: self.chan.downgrade() }
+    }
+
+    /// How many senders there are; weak ones do not count.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, _receiver) = mpsc::unbounded_channel::<u8>();
+    /// let _other = sender.clone();
+    /// assert_eq!(sender.strong_count(), 2);
+    /// ```
+    pub fn strong_count(&self) -> usize {
+        self.chan.strong_count()
+    }
+
+    /// How many weak senders there are.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, _receiver) = mpsc::unbounded_channel::<u8>();
+    /// let _weak = sender.downgrade();
+    /// assert_eq!(sender.weak_count(), 1);
+    /// ```
+    pub fn weak_count(&self) -> usize {
+        self.chan.weak_count()
+    }
+}
+
+impl<T> Clone for UnboundedSender<T> {
+    fn clone(&self) -> Self {
+        Self { chan: self.chan.clone() }
+    }
+}
+
+impl<T> fmt::Debug for UnboundedSender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UnboundedSender").field("closed", &self.is_closed()).finish_non_exhaustive()
+    }
+}
+
+impl<T> WeakUnboundedSender<T> {
+    /// A sender, if there is still one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, _receiver) = mpsc::unbounded_channel::<u8>();
+    /// let weak = sender.downgrade();
+    /// assert!(weak.upgrade().is_some());
+    /// drop(sender);
+    /// assert!(weak.upgrade().is_none());
+    /// ```
+    pub fn upgrade(&self) -> Option<UnboundedSender<T>> {
+        Some(UnboundedSender { chan: self.chan.upgrade()? })
+    }
+
+    /// How many senders there are; weak ones do not count.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, _receiver) = mpsc::unbounded_channel::<u8>();
+    /// assert_eq!(sender.downgrade().strong_count(), 1);
+    /// ```
+    pub fn strong_count(&self) -> usize {
+        self.chan.strong_count()
+    }
+
+    /// How many weak senders there are.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::mpsc;
+    ///
+    /// let (sender, _receiver) = mpsc::unbounded_channel::<u8>();
+    /// assert_eq!(sender.downgrade().clone().weak_count(), 1);
+    /// ```
+    pub fn weak_count(&self) -> usize {
+        self.chan.weak_count()
+    }
+}
+
+impl<T> Clone for WeakUnboundedSender<T> {
+    fn clone(&self) -> Self {
+        Self { chan: self.chan.clone() }
+    }
+}
+
+impl<T> fmt::Debug for WeakUnboundedSender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WeakUnboundedSender").finish_non_exhaustive()
+    }
+}
