@@ -263,7 +263,7 @@ fn close_against_send_against_recv() {
         });
         receiver.close();
         let got = drain(&mut receiver).len();
-        let sent = others.into_iter().map(|other| other.join().unwrap()).sum();
+        let sent: usize = others.into_iter().map(|other| other.join().unwrap()).sum();
         assert_eq!(got, sent, "what was sent is received, and what was refused is not");
         assert_eq!(sender.capacity(), 2);
     });
@@ -279,7 +279,7 @@ fn seal_against_two_sends_loses_nothing() {
         });
         receiver.close();
         let got = drain_unbounded(&mut receiver).len();
-        let sent = others.into_iter().map(|other| other.join().unwrap()).sum();
+        let sent: usize = others.into_iter().map(|other| other.join().unwrap()).sum();
         assert_eq!(got, sent, "what was sent is received, and what was refused is not");
         assert_eq!(receiver.try_recv(), Err(TryRecvError::Disconnected));
     });

@@ -627,7 +627,9 @@ impl<T> WeakUnboundedSender<T> {
     /// use blitz_io::sync::mpsc;
     ///
     /// let (sender, _receiver) = mpsc::unbounded_channel::<u8>();
-    /// assert_eq!(sender.downgrade().clone().weak_count(), 1);
+    /// let weak = sender.downgrade();
+    /// let _other = weak.clone();
+    /// assert_eq!(weak.weak_count(), 2);
     /// ```
     pub fn weak_count(&self) -> usize {
         self.chan.weak_count()
