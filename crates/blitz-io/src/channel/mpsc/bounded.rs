@@ -32,9 +32,12 @@ const LONGEST_RING: usize = if cfg!(blitz_loom) { 2 } else { 1024 };
 const LARGEST_RING: usize = 64 * 1024;
 
 /// A queue with room for so many messages.
+///
+/// The store and the words of the room that each message needs fill one cache line.
+#[repr(C)]
 pub(super) struct Bounded<T> {
-    pub(super) room: Room,
     store: Store<T>,
+    pub(super) room: Room,
 }
 
 enum Store<T> {
@@ -121,10 +124,10 @@ impl<T> Bounded<T> {
 // SAFETY: 1. the ring and the blocks do. 2. `put` claims and puts, with nothing in between
 // that could wait. 3. The room refuses claims in a ring, and the blocks their own.
 unsafe impl<T> Queue<T> for Bounded<T> {
-    fn ring(&self) -> usize {
+    fn ring(&self) -> (NonNull<Slot<T>>, usize) {
         match &self.store {
-            Store::Ring(_) => self.room.capacity(),
-            Store::Blocks(_) => 0,
+            Store::Ring(slots) => (*slots, self.room.capacity()),
+            Store::Blocks(_) => (NonNull::dangling(), 0),
         }
     }
 

@@ -57,6 +57,7 @@
 use std::{
     alloc::{Layout, alloc, dealloc, handle_alloc_error},
     future::Future,
+    marker::PhantomData,
     ops::Deref,
     panic::{RefUnwindSafe, UnwindSafe},
     pin::Pin,
@@ -94,8 +95,8 @@ use crate::engine::{
 /// 2. A position that was claimed is put without waiting for anybody.
 /// 3. After `seal` no position is claimed.
 pub(super) unsafe trait Queue<T> {
-    /// So many slots lie behind the header.
-    fn ring(&self) -> usize;
+    /// The slots behind the header: where, and how many.
+    fn ring(&self) -> (NonNull<Slot<T>>, usize);
 
     /// The slot of the next message.
     ///
@@ -143,8 +144,7 @@ const WEAK: usize = 1 << 2;
 
 /// See the module.
 ///
-/// It begins on a cache line of its own, and what senders exchange for each message
-/// (the queue, first) is apart from what is counted.
+/// It begins on a cache line of its own, with what senders exchange for each message.
 #[repr(C, align(64))]
 pub(super) struct Chan<Q> {
     pub(super) queue: Q,
@@ -158,7 +158,7 @@ impl<Q> Chan<Q> {
     ///
     /// # Panics
     /// If there is not so much memory in the world.
-    fn layout<T>(slots: usize) -> (Layout, usize) {
+    pub(super) fn layout<T>(slots: usize) -> (Layout, usize) {
         let slots = Layout::array::<Slot<T>>(slots);
         let whole = slots.and_then(|slots| Layout::new::<Self>().extend(slots));
         let (whole, at) = whole.expect("the slots of a ring are few");
@@ -187,7 +187,7 @@ impl<Q> Chan<Q> {
             first
         };
         let (queue, cursor) = make(first);
-        debug_assert_eq!(queue.ring(), slots, "what is allocated is freed");
+        debug_assert_eq!(queue.ring().1, slots, "what is allocated is freed");
         // SAFETY: as above, for the header.
         unsafe {
             chan.write(Self {
@@ -197,16 +197,15 @@ impl<Q> Chan<Q> {
                 closing: Mutex::new(Line::new()),
             });
         }
-        (Strong { chan, slots: first }, Owner { chan, slots: first, cursor })
+        (Strong { chan, _messages: PhantomData }, Owner { chan, cursor })
     }
 
     /// Gives up a part of `handles`, and the memory with the last.
     ///
     /// # Safety
     /// 1. The part is the caller's, and it does not use the channel after this.
-    /// 2. `slots` are this channel's.
     #[inline]
-    unsafe fn let_go<T>(chan: NonNull<Self>, slots: NonNull<Slot<T>>, part: usize)
+    unsafe fn let_go<T>(chan: NonNull<Self>, part: usize)
     where
         Q: Queue<T>,
     {
@@ -214,23 +213,23 @@ impl<Q> Chan<Q> {
         // with itself.
         // SAFETY: 1.: it lives.
         if unsafe { chan.as_ref() }.handles.fetch_sub(part, AcqRel) == part {
-            // SAFETY: 1. that was the last part. 2. by 2.
-            unsafe { Self::free(chan, slots) };
+            // SAFETY: 1. that was the last part.
+            unsafe { Self::free(chan) };
         }
     }
 
     /// # Safety
-    /// 1. Nobody else has the channel. 2. `slots` are its slots.
+    /// 1. Nobody else has the channel.
     #[cold]
-    unsafe fn free<T>(chan: NonNull<Self>, slots: NonNull<Slot<T>>)
+    unsafe fn free<T>(chan: NonNull<Self>)
     where
         Q: Queue<T>,
     {
-        // SAFETY: 1. and 2.: everything in it was written by `create` and is dropped once;
+        // SAFETY: 1.: everything in it was written by `create` and is dropped once;
         // the layout is the same. Slots have no messages: the receiver took them when it
         // left, and nobody puts any behind it.
         unsafe {
-            let count = chan.as_ref().queue.ring();
+            let (slots, count) = chan.as_ref().queue.ring();
             (0..count).for_each(|index| slots.add(index).drop_in_place());
             chan.drop_in_place();
             dealloc(chan.cast().as_ptr(), Self::layout::<T>(count).0);
@@ -286,26 +285,25 @@ impl<Q> Chan<Q> {
 
     /// Waits until the receiver closes or leaves.
     pub(super) fn closed<T>(&self) -> WhenClosed<'_, T, Q> {
-        WhenClosed { chan: self, waiter: Waiter::new(()), _messages: std::marker::PhantomData }
+        WhenClosed { chan: self, waiter: Waiter::new(()), _messages: PhantomData }
     }
 }
 
 /// One of the senders.
 pub(super) struct Strong<T, Q: Queue<T>> {
     chan: NonNull<Chan<Q>>,
-    slots: NonNull<Slot<T>>,
+    _messages: PhantomData<fn(T) -> T>,
 }
 
 /// Knows a channel without being one of its senders.
 pub(super) struct Weak<T, Q: Queue<T>> {
     chan: NonNull<Chan<Q>>,
-    slots: NonNull<Slot<T>>,
+    _messages: PhantomData<fn(T) -> T>,
 }
 
 /// The receiver.
 pub(super) struct Owner<T, Q: Queue<T>> {
     chan: NonNull<Chan<Q>>,
-    slots: NonNull<Slot<T>>,
     cursor: Cursor<T>,
 }
 
@@ -368,7 +366,7 @@ impl<T, Q: Queue<T>> Strong<T, Q> {
 
     pub(super) fn downgrade(&self) -> Weak<T, Q> {
         self.count_weak();
-        Weak { chan: self.chan, slots: self.slots }
+        Weak { chan: self.chan, _messages: PhantomData }
     }
 
     /// There are no senders any more.
@@ -392,7 +390,7 @@ impl<T, Q: Queue<T>> Clone for Strong<T, Q> {
             // Only senders that were forgotten can be so many.
             std::process::abort();
         }
-        Self { chan: self.chan, slots: self.slots }
+        Self { chan: self.chan, _messages: PhantomData }
     }
 }
 
@@ -404,8 +402,8 @@ impl<T, Q: Queue<T>> Drop for Strong<T, Q> {
         // with the Acquire in `strong_count`.
         if self.senders.fetch_sub(1, order) == 1 {
             self.end();
-            // SAFETY: 1. the last sender gives up the part of all. 2. They are.
-            unsafe { Chan::let_go(self.chan, self.slots, SENDERS) };
+            // SAFETY: 1. the last sender gives up the part of all.
+            unsafe { Chan::let_go::<T>(self.chan, SENDERS) };
         }
     }
 }
@@ -421,7 +419,7 @@ impl<T, Q: Queue<T>> Weak<T, Q> {
             // Acquire: as if it had been cloned from a sender that is there. Pairs with
             // the AcqRel of those who were dropped.
             match self.senders.compare_exchange_weak(now, now + 1, Acquire, Relaxed) {
-                Ok(_) => return Some(Strong { chan: self.chan, slots: self.slots }),
+                Ok(_) => return Some(Strong { chan: self.chan, _messages: PhantomData }),
                 Err(seen) => now = seen,
             }
         }
@@ -431,14 +429,14 @@ impl<T, Q: Queue<T>> Weak<T, Q> {
 impl<T, Q: Queue<T>> Clone for Weak<T, Q> {
     fn clone(&self) -> Self {
         self.count_weak();
-        Self { chan: self.chan, slots: self.slots }
+        Self { chan: self.chan, _messages: PhantomData }
     }
 }
 
 impl<T, Q: Queue<T>> Drop for Weak<T, Q> {
     fn drop(&mut self) {
-        // SAFETY: 1. it was counted. 2. They are.
-        unsafe { Chan::let_go(self.chan, self.slots, WEAK) };
+        // SAFETY: 1. it was counted.
+        unsafe { Chan::let_go::<T>(self.chan, WEAK) };
     }
 }
 
@@ -593,12 +591,12 @@ impl<T, Q: Queue<T>> Leaving<'_, T, Q> {
 impl<T, Q: Queue<T>> Drop for Leaving<'_, T, Q> {
     fn drop(&mut self) {
         self.drain();
-        let Owner { chan, slots, cursor } = &*self.0;
+        let Owner { chan, cursor } = &*self.0;
         // SAFETY: 1. of `leave`: as in `slot`. 2. It was sealed and drained. 3. The owner
-        // is being dropped. 1. of `let_go`: so is its part. 2. They are.
+        // is being dropped. 1. of `let_go`: so is its part.
         unsafe {
             chan.as_ref().queue.leave(cursor);
-            Chan::let_go(*chan, *slots, RECEIVER);
+            Chan::let_go::<T>(*chan, RECEIVER);
         }
     }
 }
@@ -620,7 +618,7 @@ impl<T, Q: Queue<T>> Drop for Owner<T, Q> {
 pub(super) struct WhenClosed<'a, T, Q> {
     chan: &'a Chan<Q>,
     waiter: Waiter<()>,
-    _messages: std::marker::PhantomData<fn(T)>,
+    _messages: PhantomData<fn(T)>,
 }
 
 impl<'a, T, Q: Queue<T>> WhenClosed<'a, T, Q> {

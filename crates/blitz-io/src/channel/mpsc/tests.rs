@@ -4,20 +4,21 @@ use std::{
     cell::Cell,
     collections::VecDeque,
     future::Future,
-    panic::{AssertUnwindSafe, catch_unwind},
+    panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind},
     pin::{Pin, pin},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
-    task::{Context, Poll, Waker},
+    task::{Context, Poll, Wake, Waker},
     thread,
 };
 
 use proptest::prelude::*;
 
 use super::{
-    Permit, Receiver, Sender, UnboundedReceiver, UnboundedSender,
+    OwnedPermit, Permit, PermitIterator, Receiver, Sender, UnboundedReceiver, UnboundedSender,
+    WeakSender, WeakUnboundedSender,
     blocks::BLOCK,
     bounded::Bounded,
     chan::Chan,
@@ -64,9 +65,11 @@ fn counted_then(drops: &Arc<AtomicUsize>, then: impl FnOnce() + Send + 'static) 
 
 #[test]
 fn a_channel_for_one_is_small() {
-    let whole = size_of::<Chan<Bounded<u64>>>() + size_of::<Slot<u64>>();
-    assert!(whole.next_multiple_of(align_of::<Chan<Bounded<u64>>>()) <= 256, "{whole}");
+    // The header and the slot are one allocation.
+    let (whole, _) = Chan::<Bounded<u64>>::layout::<u64>(1);
+    assert!(whole.size() <= 256, "{whole:?}");
     assert_eq!(size_of::<Slot<u64>>(), 16);
+    assert_eq!(size_of::<Option<Sender<u64>>>(), size_of::<usize>());
 }
 
 #[test]
@@ -442,6 +445,66 @@ fn a_message_need_not_be_shared_between_threads() {
     let (sender, receiver) = channel::<u8>(1);
     is_send_and_sync(&sender.send(0));
     is_send_and_sync(&receiver);
+}
+
+#[test]
+fn handles_may_be_moved_and_kept_through_a_panic() {
+    fn holds<T: Unpin + UnwindSafe + RefUnwindSafe>() {}
+    type Odd = (Cell<u8>, std::marker::PhantomPinned);
+    holds::<Sender<Odd>>();
+    holds::<Receiver<Odd>>();
+    holds::<WeakSender<Odd>>();
+    holds::<Permit<'_, Odd>>();
+    holds::<PermitIterator<'_, Odd>>();
+    holds::<OwnedPermit<Odd>>();
+    holds::<UnboundedSender<Odd>>();
+    holds::<UnboundedReceiver<Odd>>();
+    holds::<WeakUnboundedSender<Odd>>();
+}
+
+#[test]
+fn a_receive_that_is_dropped_loses_no_message() {
+    for capacity in [1, LONG] {
+        let (sender, mut receiver) = channel(capacity);
+        {
+            let mut receiving = pin!(receiver.recv());
+            assert!(poll(receiving.as_mut()).is_pending());
+            sender.try_send(1).unwrap();
+        }
+        assert_eq!(receiver.try_recv(), Ok(1));
+        let mut buffer = Vec::new();
+        {
+            let mut receiving = pin!(receiver.recv_many(&mut buffer, 3));
+            assert!(poll(receiving.as_mut()).is_pending());
+            sender.try_send(2).unwrap();
+        }
+        assert!(buffer.is_empty());
+        assert_eq!(receiver.try_recv(), Ok(2));
+    }
+}
+
+#[test]
+fn a_waker_that_panics_loses_nothing() {
+    struct Bad;
+    impl Wake for Bad {
+        fn wake(self: Arc<Self>) {
+            panic!("this waker was told to panic");
+        }
+    }
+    let bad = Waker::from(Arc::new(Bad));
+    let (sender, mut receiver) = channel(1);
+    assert!(receiver.poll_recv(&mut Context::from_waker(&bad)).is_pending());
+    assert!(catch_unwind(AssertUnwindSafe(|| sender.try_send(1))).is_err(), "it is told");
+    assert_eq!(receiver.try_recv(), Ok(1), "and the message was sent");
+    let permit = sender.try_reserve().unwrap();
+    receiver.close();
+    assert!(receiver.poll_recv(&mut Context::from_waker(&bad)).is_pending());
+    drop(permit);
+    assert_eq!(receiver.try_recv(), Err(TryRecvError::Disconnected));
+    let (sender, mut receiver) = unbounded_channel::<u8>();
+    assert!(receiver.poll_recv(&mut Context::from_waker(&bad)).is_pending());
+    drop(sender);
+    assert_eq!(receiver.try_recv(), Err(TryRecvError::Disconnected));
 }
 
 /// A step of the test below; the number chooses among what waits.

@@ -3,6 +3,7 @@
 use std::{
     fmt,
     future::poll_fn,
+    ptr::NonNull,
     task::{Context, Poll},
 };
 
@@ -28,8 +29,8 @@ unsafe impl<T: Send> Sync for Unbounded<T> {}
 // SAFETY: 1. the blocks do. 2. `push` claims and puts, and waits only for who links the
 // next block. 3. The blocks refuse it.
 unsafe impl<T> Queue<T> for Unbounded<T> {
-    fn ring(&self) -> usize {
-        0
+    fn ring(&self) -> (NonNull<Slot<T>>, usize) {
+        (NonNull::dangling(), 0)
     }
 
     #[inline]
