@@ -46,3 +46,6 @@ pub use self::{
 
 #[doc(inline)]
 pub use crate::channel::mpsc;
+
+#[doc(inline)]
+pub use crate::channel::oneshot;

@@ -1,0 +1,54 @@
+//! Why a oneshot receiver has no value.
+
+use std::{error::Error, fmt};
+
+/// The sender went without sending, or the receiver was closed before.
+///
+/// ```
+/// use blitz_io::sync::oneshot;
+///
+/// let (tx, rx) = oneshot::channel::<u32>();
+/// drop(tx);
+/// let error: oneshot::error::RecvError = rx.blocking_recv().unwrap_err();
+/// assert_eq!(error.to_string(), "channel closed");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecvError(pub(super) ());
+
+/// Why [`try_recv`](super::Receiver::try_recv) has no value.
+///
+/// ```
+/// use blitz_io::sync::oneshot::{self, error::TryRecvError};
+///
+/// let (tx, mut rx) = oneshot::channel::<u32>();
+/// assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
+/// drop(tx);
+/// assert_eq!(rx.try_recv(), Err(TryRecvError::Closed));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TryRecvError {
+    /// Nothing was sent yet; it may still be.
+    Empty,
+    /// Nothing will come: the sender is gone, the channel was closed, or the value was
+    /// taken before.
+    Closed,
+}
+
+impl fmt::Display for RecvError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("channel closed")
+    }
+}
+
+impl Error for RecvError {}
+
+impl fmt::Display for TryRecvError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Empty => "channel empty",
+            Self::Closed => "channel closed",
+        })
+    }
+}
+
+impl Error for TryRecvError {}
