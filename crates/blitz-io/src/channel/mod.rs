@@ -1,4 +1,5 @@
 //! Channels: values that go from task to task.
 
 pub mod mpsc;
+pub mod mpmc;
 pub mod oneshot;

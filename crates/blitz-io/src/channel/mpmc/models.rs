@@ -1,0 +1,317 @@
+//! Models of the channel: nothing lost, nothing twice, nobody left asleep.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use super::{channel, error::TrySendError};
+use crate::engine::{
+    prim::{model, thread},
+    wait::bell::{Bell, block_on},
+};
+
+/// A future that is polled by hand, when its bell has rung.
+struct Waits<'a, R> {
+    future: Pin<Box<dyn Future<Output = R> + 'a>>,
+    bell: Arc<Bell>,
+    /// So often its bell had rung when it was polled last.
+    heard: usize,
+    answer: Option<R>,
+}
+
+impl<'a, R> Waits<'a, R> {
+    /// Polled once.
+    fn new(future: impl Future<Output = R> + 'a) -> Self {
+        let mut waits =
+            Self { future: Box::pin(future), bell: Bell::new(), heard: 0, answer: None };
+        waits.poll();
+        waits
+    }
+
+    fn poll(&mut self) {
+        self.heard = self.bell.rung();
+        let waker = self.bell.waker();
+        if let Poll::Ready(answer) = self.future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            self.answer = Some(answer);
+        }
+    }
+
+    /// Polls it if its bell has rung; whether it did anything.
+    fn go_on(&mut self) -> bool {
+        let due = self.answer.is_none() && self.bell.rung() > self.heard;
+        if due {
+            self.poll();
+        }
+        due
+    }
+}
+
+/// Polls those whose bells have rung, until all is quiet.
+fn settle<R>(all: &mut [Waits<'_, R>]) {
+    while all.iter_mut().any(Waits::go_on) {}
+}
+
+#[test]
+fn two_senders_share_the_only_slot() {
+    model(|| {
+        let (tx, rx) = channel(1);
+        let others = [1, 2].map(|value| {
+            let tx = tx.clone();
+            thread::spawn(move || block_on(tx.send(value)).is_ok())
+        });
+        let (first, second) = (block_on(rx.recv()).unwrap(), block_on(rx.recv()).unwrap());
+        assert_eq!(first + second, 3);
+        others.into_iter().for_each(|other| assert!(other.join().unwrap()));
+        assert!(rx.try_recv().is_err());
+    });
+}
+
+#[test]
+fn the_ring_wraps_while_it_is_used() {
+    model(|| {
+        let (tx, rx) = channel(2);
+        tx.try_send(0).unwrap();
+        let other = thread::spawn(move || {
+            for value in 1..4 {
+                block_on(tx.send(value)).unwrap();
+            }
+        });
+        for value in 0..4 {
+            assert_eq!(block_on(rx.recv()), Some(value));
+        }
+        other.join().unwrap();
+        assert_eq!(block_on(rx.recv()), None);
+    });
+}
+
+#[test]
+fn a_sender_waits_for_room() {
+    model(|| {
+        let (tx, rx) = channel(1);
+        tx.try_send(Arc::new(1)).unwrap();
+        let other = thread::spawn(move || block_on(tx.send(Arc::new(2))).is_ok());
+        assert_eq!(block_on(rx.recv()).as_deref(), Some(&1));
+        assert_eq!(block_on(rx.recv()).as_deref(), Some(&2));
+        assert!(other.join().unwrap());
+    });
+}
+
+#[test]
+fn close_against_send_and_recv_agrees() {
+    model(|| {
+        let (tx, rx) = channel(1);
+        let closer = thread::spawn({
+            let tx = tx.clone();
+            move || tx.close()
+        });
+        let sender = thread::spawn(move || tx.try_send(1));
+        let received = block_on(rx.recv());
+        if received.is_some() {
+            assert_eq!(block_on(rx.recv()), None);
+        }
+        let sent = sender.join().unwrap();
+        closer.join().unwrap();
+        match received {
+            Some(_) => assert_eq!(sent, Ok(())),
+            None => assert_eq!(sent, Err(TrySendError::Closed(1))),
+        }
+    });
+}
+
+#[test]
+fn the_last_sender_goes_while_a_receiver_waits() {
+    model(|| {
+        let (tx, rx) = channel(1);
+        let other = thread::spawn({
+            let tx = tx.clone();
+            move || {
+                tx.try_send(1).unwrap();
+                drop(tx);
+            }
+        });
+        drop(tx);
+        assert_eq!(block_on(rx.recv()), Some(1));
+        assert_eq!(block_on(rx.recv()), None);
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn a_waiter_dropped_against_a_wake_passes_it_on() {
+    model(|| {
+        let (tx, rx) = channel(2);
+        let first = Waits::new(rx.recv());
+        let mut second = [Waits::new(rx.recv())];
+        let other = thread::spawn({
+            let tx = tx.clone();
+            move || tx.try_send(1).unwrap()
+        });
+        drop(first);
+        other.join().unwrap();
+        settle(&mut second);
+        assert_eq!(second[0].answer, Some(Some(1)), "asleep beside a message");
+        drop((second, tx));
+    });
+}
+
+#[test]
+fn a_sender_dropped_in_line_passes_the_room_on() {
+    model(|| {
+        let (tx, rx) = channel(1);
+        tx.try_send(0).unwrap();
+        let first = Waits::new(tx.send(1));
+        let mut second = [Waits::new(tx.send(2))];
+        let other = thread::spawn(move || {
+            assert_eq!(rx.try_recv(), Ok(0));
+            rx
+        });
+        drop(first);
+        let rx = other.join().unwrap();
+        settle(&mut second);
+        assert_eq!(second[0].answer, Some(Ok(())), "asleep beside room");
+        assert_eq!(rx.try_recv(), Ok(2));
+    });
+}
+
+#[test]
+fn the_last_receiver_goes_while_two_send() {
+    model(|| {
+        let value = Arc::new(());
+        let (tx, rx) = channel(2);
+        let others = [(); 2].map(|()| {
+            let (tx, value) = (tx.clone(), value.clone());
+            thread::spawn(move || drop(tx.try_send(value)))
+        });
+        drop(rx);
+        others.into_iter().for_each(|other| other.join().unwrap());
+        // The channel lives, and has nothing.
+        assert_eq!(Arc::strong_count(&value), 1);
+        assert!(tx.is_closed());
+    });
+}
+
+/// The thread may be in the middle of its send when the second message is there already:
+/// both receivers then wait for the first one, and one wake-up has to serve both.
+#[test]
+fn two_receivers_wait_for_two_messages() {
+    model(|| {
+        let (tx, rx) = channel(2);
+        let other = thread::spawn({
+            let tx = tx.clone();
+            move || tx.try_send(1).unwrap()
+        });
+        tx.try_send(2).unwrap();
+        let mut both = [Waits::new(rx.recv()), Waits::new(rx.recv())];
+        other.join().unwrap();
+        settle(&mut both);
+        let sum: i32 = both.iter().map(|one| one.answer.flatten().expect("asleep")).sum();
+        assert_eq!(sum, 3);
+    });
+}
+
+#[test]
+fn two_senders_wait_for_two_places() {
+    model(|| {
+        let (tx, rx) = channel(2);
+        tx.try_send(1).unwrap();
+        tx.try_send(2).unwrap();
+        let other = thread::spawn({
+            let rx = rx.clone();
+            move || rx.try_recv().unwrap()
+        });
+        let taken = rx.try_recv().unwrap();
+        let mut both = [Waits::new(tx.send(3)), Waits::new(tx.send(4))];
+        assert_eq!(other.join().unwrap() + taken, 3);
+        settle(&mut both);
+        assert!(both.iter().all(|one| one.answer == Some(Ok(()))), "asleep beside room");
+        assert_eq!(rx.len(), 2);
+    });
+}
+
+#[test]
+fn two_receivers_learn_of_the_close() {
+    model(|| {
+        let (tx, rx) = channel(1);
+        let other = thread::spawn({
+            let tx = tx.clone();
+            move || tx.try_send(1).is_ok()
+        });
+        tx.close();
+        let mut both = [Waits::new(rx.recv()), Waits::new(rx.recv())];
+        let sent = other.join().unwrap();
+        settle(&mut both);
+        let answers = both.map(|one| one.answer.expect("asleep beside a closed channel"));
+        assert_eq!(answers.iter().flatten().count(), usize::from(sent));
+    });
+}
+
+#[test]
+fn closed_against_the_last_receiver_ends() {
+    model(|| {
+        let (tx, rx) = channel::<u32>(1);
+        let other = thread::spawn(move || drop(rx));
+        block_on(tx.closed());
+        assert_eq!(tx.try_send(1), Err(TrySendError::Closed(1)));
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn a_new_waker_of_a_receiver_is_woken() {
+    model(|| {
+        let (tx, rx) = channel(1);
+        let mut waits = Waits::new(rx.recv());
+        let old = std::mem::replace(&mut waits.bell, Bell::new());
+        let other = thread::spawn(move || {
+            tx.try_send(1).unwrap();
+            tx
+        });
+        waits.poll();
+        while waits.answer.is_none() {
+            waits.bell.listen();
+            waits.poll();
+        }
+        assert_eq!(waits.answer, Some(Some(1)));
+        drop((other.join().unwrap(), old));
+    });
+}
+
+#[test]
+fn a_weak_sender_against_the_last_strong_one() {
+    model(|| {
+        let (tx, rx) = channel(1);
+        let weak = tx.downgrade();
+        let other = thread::spawn(move || drop(tx));
+        let again = weak.upgrade();
+        if let Some(tx) = &again {
+            assert_eq!(tx.try_send(1), Ok(()), "a sender has it open");
+        }
+        other.join().unwrap();
+        assert_eq!(rx.is_closed(), again.is_none());
+        let sent = again.is_some();
+        drop(again);
+        assert_eq!(block_on(rx.recv()), sent.then_some(1));
+        assert!(rx.is_closed());
+    });
+}
+
+#[test]
+fn two_receivers_take_each_message_once() {
+    model(|| {
+        let (tx, rx) = channel(1);
+        let other = thread::spawn({
+            let rx = rx.clone();
+            move || block_on(rx.recv())
+        });
+        let sender = thread::spawn(move || {
+            block_on(tx.send(1)).unwrap();
+            block_on(tx.send(2)).unwrap();
+        });
+        let mine = block_on(rx.recv());
+        let theirs = other.join().unwrap();
+        sender.join().unwrap();
+        assert_eq!(mine.unwrap() + theirs.unwrap(), 3);
+    });
+}

@@ -1,0 +1,470 @@
+//! The side that receives.
+
+use std::{
+    fmt,
+    future::Future,
+    iter::FusedIterator,
+    panic::{RefUnwindSafe, UnwindSafe},
+    pin::Pin,
+    ptr::NonNull,
+    task::{Context, Poll, ready},
+};
+
+use super::{
+    chan::{Chan, Refused},
+    error::TryRecvError,
+    queue::Stand,
+    weak::WeakReceiver,
+};
+use crate::{
+    engine::work::{
+        current,
+        task::{budget, moment::Wait},
+    },
+    sync::outside,
+};
+
+/// Receives messages; see [`channel`](super::channel). Of the clones any one gets a
+/// message, and only that one.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::channel::mpmc;
+///
+/// let (tx, rx) = mpmc::channel(2);
+/// let other = rx.clone();
+/// tx.try_send(1).unwrap();
+/// tx.try_send(2).unwrap();
+/// assert_eq!((rx.try_recv(), other.try_recv()), (Ok(1), Ok(2)));
+/// ```
+pub struct Receiver<T> {
+    chan: NonNull<Chan<T>>,
+}
+
+// SAFETY: it is a shared reference to a `Chan<T>`, which threads may share, and it moves
+// a `T` out.
+unsafe impl<T: Send> Send for Receiver<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Receiver<T> {}
+// No panic of a user's code leaves the channel half changed.
+impl<T> UnwindSafe for Receiver<T> {}
+impl<T> RefUnwindSafe for Receiver<T> {}
+
+impl<T> Receiver<T> {
+    /// # Safety
+    /// 1. The caller has counted a receiver of that channel, which is this one.
+    pub(super) unsafe fn new(chan: NonNull<Chan<T>>) -> Self {
+        Self { chan }
+    }
+
+    #[inline]
+    fn chan(&self) -> &Chan<T> {
+        // SAFETY: the receivers have a share of it as long as one is counted.
+        unsafe { self.chan.as_ref() }
+    }
+
+    /// Waits for a message. `None` once the channel is closed and nothing is left in it.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped before it has answered, no message was received, and what
+    /// it was woken for goes to the next who waits.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::channel::mpmc;
+    ///
+    /// blitz_io::run(async {
+    ///     let (tx, rx) = mpmc::channel(1);
+    ///     blitz_io::spawn(async move { tx.send("hello").await });
+    ///     assert_eq!(rx.recv().await, Some("hello"));
+    ///     assert_eq!(rx.recv().await, None);
+    /// });
+    /// ```
+    #[inline]
+    pub fn recv(&self) -> impl Future<Output = Option<T>> {
+        let chan = self.chan();
+        Receiving { chan, stand: Stand::new(&chan.for_message) }
+    }
+
+    /// The next message, if it is there.
+    ///
+    /// # Errors
+    /// [`TryRecvError::Empty`] if one may still come (or if the next one is being written at
+    /// this moment), [`TryRecvError::Disconnected`] if not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::channel::mpmc::{self, error::TryRecvError};
+    ///
+    /// let (tx, rx) = mpmc::channel(1);
+    /// assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
+    /// tx.try_send(1).unwrap();
+    /// drop(tx);
+    /// assert_eq!(rx.try_recv(), Ok(1));
+    /// assert_eq!(rx.try_recv(), Err(TryRecvError::Disconnected));
+    /// ```
+    #[inline]
+    pub fn try_recv(&self) -> Result<T, TryRecvError> {
+        self.chan().try_recv()
+    }
+
+    /// Waits for a message on this thread.
+    ///
+    /// # Panics
+    /// Inside an asynchronous context.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::channel::mpmc;
+    ///
+    /// let (tx, rx) = mpmc::channel(1);
+    /// let receiver = std::thread::spawn(move || rx.blocking_recv());
+    /// tx.blocking_send(1).unwrap();
+    /// assert_eq!(receiver.join().unwrap(), Some(1));
+    /// ```
+    #[track_caller]
+    pub fn blocking_recv(&self) -> Option<T> {
+        outside::wait_for(self.recv(), "use `recv`")
+    }
+
+    /// Waits for a message, and appends it and those behind it to `buffer`, `limit` at
+    /// most. The answer is how many: zero only if the limit is, or at the end of a closed
+    /// channel.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped before it has answered, no message was received.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::channel::mpmc;
+    ///
+    /// blitz_io::run(async {
+    ///     let (tx, rx) = mpmc::channel(4);
+    ///     for n in 0..4 {
+    ///         tx.send(n).await.unwrap();
+    ///     }
+    ///     let mut buffer = Vec::new();
+    ///     assert_eq!(rx.recv_many(&mut buffer, 3).await, 3);
+    ///     assert_eq!(rx.recv_many(&mut buffer, 3).await, 1);
+    ///     assert_eq!(buffer, [0, 1, 2, 3]);
+    /// });
+    /// ```
+    pub async fn recv_many(&self, buffer: &mut Vec<T>, limit: usize) -> usize {
+        if limit == 0 {
+            return 0;
+        }
+        let Some(first) = self.recv().await else { return 0 };
+        buffer.push(first);
+        let rest = std::iter::from_fn(|| self.try_recv().ok()).take(limit - 1);
+        1 + rest.map(|value| buffer.push(value)).count()
+    }
+
+    /// Takes the messages that are queued now, without waiting. What the iterator has not
+    /// given out when it is dropped is dropped with it.
+    ///
+    /// Messages that come later stay; those that others receive meanwhile are theirs.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::channel::mpmc;
+    ///
+    /// let (tx, rx) = mpmc::channel(4);
+    /// for n in 0..4 {
+    ///     tx.try_send(n).unwrap();
+    /// }
+    /// rx.close();
+    /// assert_eq!(rx.drain().collect::<Vec<_>>(), [0, 1, 2, 3]);
+    /// ```
+    pub fn drain(&self) -> Drain<'_, T> {
+        let chan = self.chan();
+        Drain { chan, left: chan.len() }
+    }
+
+    /// Closes the channel, as [`Sender::close`](super::Sender::close).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::channel::mpmc;
+    ///
+    /// let (tx, rx) = mpmc::channel(2);
+    /// tx.try_send(1).unwrap();
+    /// rx.close();
+    /// assert!(tx.try_send(2).is_err());
+    /// assert_eq!(rx.try_recv(), Ok(1));
+    /// ```
+    pub fn close(&self) {
+        self.chan().close();
+    }
+
+    /// Whether the channel is closed. There may still be messages in it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let (tx, rx) = blitz_io::channel::mpmc::channel::<u32>(1);
+    /// assert!(!rx.is_closed());
+    /// drop(tx);
+    /// assert!(rx.is_closed());
+    /// ```
+    #[inline]
+    pub fn is_closed(&self) -> bool {
+        self.chan().is_closed()
+    }
+
+    /// Whether both are of the same channel.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let (tx, rx) = blitz_io::channel::mpmc::channel::<u32>(1);
+    /// let (_tx, other) = blitz_io::channel::mpmc::channel::<u32>(1);
+    /// assert!(rx.same_channel(&rx.clone()) && tx.same_channel(&tx.clone()));
+    /// assert!(!rx.same_channel(&other));
+    /// ```
+    pub fn same_channel(&self, other: &Self) -> bool {
+        self.chan == other.chan
+    }
+
+    /// How many messages are queued now.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let (tx, rx) = blitz_io::channel::mpmc::channel(3);
+    /// tx.try_send(1).unwrap();
+    /// assert_eq!((tx.len(), rx.len()), (1, 1));
+    /// ```
+    pub fn len(&self) -> usize {
+        self.chan().len()
+    }
+
+    /// Whether no message is queued now.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let (tx, rx) = blitz_io::channel::mpmc::channel(3);
+    /// assert!(tx.is_empty() && rx.is_empty());
+    /// tx.try_send(1).unwrap();
+    /// assert!(!tx.is_empty() && !rx.is_empty());
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether there is no room now.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let (tx, rx) = blitz_io::channel::mpmc::channel(1);
+    /// tx.try_send(1).unwrap();
+    /// assert!(tx.is_full() && rx.is_full());
+    /// ```
+    pub fn is_full(&self) -> bool {
+        self.capacity() == 0
+    }
+
+    /// For how many messages there is room now.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let (tx, rx) = blitz_io::channel::mpmc::channel(3);
+    /// tx.try_send(1).unwrap();
+    /// assert_eq!((tx.capacity(), rx.capacity()), (2, 2));
+    /// ```
+    pub fn capacity(&self) -> usize {
+        self.max_capacity() - self.len()
+    }
+
+    /// For how many messages there is room in all: what [`channel`](super::channel) was
+    /// called with.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let (tx, rx) = blitz_io::channel::mpmc::channel(3);
+    /// tx.try_send(1).unwrap();
+    /// assert_eq!((tx.max_capacity(), rx.max_capacity()), (3, 3));
+    /// ```
+    pub fn max_capacity(&self) -> usize {
+        self.chan().capacity()
+    }
+
+    /// A receiver that does not keep the channel open.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let (tx, rx) = blitz_io::channel::mpmc::channel(1);
+    /// let weak = rx.downgrade();
+    /// tx.try_send(1).unwrap();
+    /// assert_eq!(weak.upgrade().unwrap().try_recv(), Ok(1));
+    /// drop(rx);
+    /// assert!(weak.upgrade().is_none());
+    /// assert!(tx.is_closed());
+    /// ```
+    #[must_use = "a weak receiver does nothing by itself"]
+    pub fn downgrade(&self) -> WeakReceiver<T> {
+        // SAFETY: 1. we have a share, so it lives.
+        unsafe { WeakReceiver::new(self.chan) }
+    }
+
+    /// How many receivers there are, weak ones not counted.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let (_tx, rx) = blitz_io::channel::mpmc::channel::<u32>(1);
+    /// let other = rx.clone();
+    /// assert_eq!(other.strong_count(), 2);
+    /// ```
+    pub fn strong_count(&self) -> usize {
+        self.chan().receivers.strong()
+    }
+
+    /// How many weak receivers there are.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let (_tx, rx) = blitz_io::channel::mpmc::channel::<u32>(1);
+    /// let _weak = rx.downgrade();
+    /// assert_eq!(rx.weak_count(), 1);
+    /// ```
+    pub fn weak_count(&self) -> usize {
+        self.chan().receivers.weak()
+    }
+
+    /// How many senders there are, weak ones not counted.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let (tx, rx) = blitz_io::channel::mpmc::channel::<u32>(1);
+    /// let _other = tx.clone();
+    /// assert_eq!(rx.sender_count(), 2);
+    /// ```
+    pub fn sender_count(&self) -> usize {
+        self.chan().senders.strong()
+    }
+}
+
+/// Future of [`Receiver::recv`].
+#[must_use = "futures do nothing unless you `.await` or poll them"]
+struct Receiving<'a, T> {
+    chan: &'a Chan<T>,
+    stand: Stand<'a>,
+}
+
+impl<T> Future for Receiving<'_, T> {
+    type Output = Option<T>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        let unit = ready!(budget::proceed(cx));
+        let this = self.into_ref().get_ref();
+        // SAFETY: it is pinned with us, and not moved.
+        let stand = unsafe { Pin::new_unchecked(&this.stand) };
+        let attempt = || match this.chan.recv_now() {
+            Ok(value) => Some(Some(value)),
+            Err(Refused::Closed) => Some(None),
+            Err(Refused::NotNow) => None,
+        };
+        let Poll::Ready((answer, dismissed)) = stand.poll(cx, attempt) else {
+            current::waits_for(Wait::Message);
+            return Poll::Pending;
+        };
+        unit.spend();
+        if dismissed {
+            this.chan.pass_on_messages();
+        }
+        Poll::Ready(answer)
+    }
+}
+
+/// The messages that were queued; see [`Receiver::drain`].
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::channel::mpmc;
+///
+/// let (tx, rx) = mpmc::channel(4);
+/// tx.try_send(1).unwrap();
+/// tx.try_send(2).unwrap();
+/// let mut drain = rx.drain();
+/// assert_eq!(drain.next(), Some(1));
+/// drop(drain);
+/// assert!(rx.is_empty(), "what was left is dropped");
+/// ```
+#[must_use = "what a drain has not given out is dropped with it"]
+pub struct Drain<'a, T> {
+    chan: &'a Chan<T>,
+    /// So many at most.
+    left: usize,
+}
+
+impl<T> Iterator for Drain<'_, T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        self.left = self.left.checked_sub(1)?;
+        let value = self.chan.recv_now().ok();
+        if value.is_none() {
+            self.left = 0;
+        }
+        value
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, Some(self.left))
+    }
+}
+
+impl<T> FusedIterator for Drain<'_, T> {}
+
+impl<T> Drop for Drain<'_, T> {
+    fn drop(&mut self) {
+        self.for_each(drop);
+    }
+}
+
+impl<T> fmt::Debug for Drain<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Drain").field("left", &self.left).finish()
+    }
+}
+
+impl<T> Clone for Receiver<T> {
+    #[inline]
+    fn clone(&self) -> Self {
+        self.chan().receivers.add();
+        Self { chan: self.chan }
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.chan().receivers.remove() {
+            self.chan().end_receivers();
+            // SAFETY: 1. the receivers' share, which the last of them gives up.
+            unsafe { Chan::give_up(self.chan) };
+        }
+    }
+}
+
+impl<T> fmt::Debug for Receiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receiver").field("chan", self.chan()).finish()
+    }
+}
