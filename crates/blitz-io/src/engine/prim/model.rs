@@ -4,7 +4,7 @@ pub(crate) use loom::{
     cell::UnsafeCell,
     hint::spin_loop,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard,
+        Arc, Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard,
         atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
     },
     thread,
@@ -45,4 +45,14 @@ fn explore(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
 /// Locks.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap()
+}
+
+/// Locks for reading.
+pub(crate) fn read<T>(value: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    value.read().unwrap()
+}
+
+/// Locks for writing.
+pub(crate) fn write<T>(value: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    value.write().unwrap()
 }

@@ -3,7 +3,7 @@
 pub(crate) use std::{
     hint::spin_loop,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock,
+        Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard,
         atomic::{
             AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence,
             fence,
@@ -70,4 +70,17 @@ pub(crate) fn model_deeper(f: impl Fn() + Sync + Send + 'static) {
 #[inline]
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Locks for reading; otherwise as `lock`. What it guards is a user's, and may be left
+/// half changed by a panic of the user's code.
+#[inline]
+pub(crate) fn read<T: ?Sized>(value: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    value.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Locks for writing; as `read`.
+#[inline]
+pub(crate) fn write<T: ?Sized>(value: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    value.write().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
