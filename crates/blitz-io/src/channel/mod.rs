@@ -3,3 +3,7 @@
 pub mod mpsc;
 pub mod mpmc;
 pub mod oneshot;
+mod standing;
+
+pub mod broadcast;
+pub mod watch;

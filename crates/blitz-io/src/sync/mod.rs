@@ -49,3 +49,6 @@ pub use crate::channel::mpsc;
 
 #[doc(inline)]
 pub use crate::channel::oneshot;
+
+#[doc(inline)]
+pub use crate::channel::{broadcast, watch};

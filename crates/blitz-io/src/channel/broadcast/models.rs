@@ -1,0 +1,308 @@
+//! Models of the broadcast channel.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    task::{Context, Poll, Waker},
+};
+
+use super::{Receiver, Sender, channel, error::TryRecvError};
+use crate::engine::{
+    prim::{UnsafeCell, model, model_deeper, thread},
+    wait::bell::{Bell, block_on},
+};
+
+type Waiting = Pin<Box<dyn Future<Output = Result<u32, super::error::RecvError>> + Send>>;
+
+fn poll<F: Future + ?Sized>(future: &mut Pin<Box<F>>, waker: &Waker) -> Poll<F::Output> {
+    future.as_mut().poll(&mut Context::from_waker(waker))
+}
+
+/// A receiver that stands in line.
+#[track_caller]
+fn in_line(mut receiver: Receiver<u32>, waker: &Waker) -> Waiting {
+    let mut waiting: Waiting = Box::pin(async move { receiver.recv().await });
+    assert!(poll(&mut waiting, waker).is_pending(), "there was something");
+    waiting
+}
+
+/// What a receiver found, in the order it did.
+#[derive(Default, Debug, PartialEq, Eq)]
+struct Found {
+    values: Vec<u32>,
+    /// How many it was told are gone.
+    lost: u64,
+}
+
+impl Found {
+    /// Looks once; `false` if there was nothing.
+    fn look(&mut self, receiver: &mut Receiver<u32>) -> bool {
+        match receiver.try_recv() {
+            Ok(value) => {
+                // Values are their own positions, counted from 1.
+                assert_eq!(u64::from(value), self.values.len() as u64 + self.lost + 1);
+                self.values.push(value);
+            }
+            Err(TryRecvError::Lagged(count)) => self.lost += count,
+            Err(_) => return false,
+        }
+        true
+    }
+}
+
+/// Sends 1, 2 and so on.
+fn send(sender: Sender<u32>, count: u32) -> thread::JoinHandle<Sender<u32>> {
+    thread::spawn(move || {
+        for value in 1..=count {
+            sender.send(value).unwrap();
+        }
+        sender
+    })
+}
+
+#[test]
+fn overwrite_against_read_is_seen_whole_or_missed() {
+    model(|| {
+        let (sender, mut receiver) = channel(1);
+        sender.send(1).unwrap();
+        let other = thread::spawn(move || {
+            sender.send(2).unwrap();
+            sender
+        });
+        let mut found = Found::default();
+        found.look(&mut receiver);
+        drop(other.join().unwrap());
+        while found.look(&mut receiver) {}
+        assert_eq!(found.values.len() as u64 + found.lost, 2);
+        assert_eq!(found.values.last(), Some(&2));
+    });
+}
+
+#[test]
+fn a_first_value_is_seen_whole() {
+    model(|| {
+        let (sender, mut receiver) = channel(2);
+        let other = send(sender, 1);
+        let mut found = Found::default();
+        found.look(&mut receiver);
+        drop(other.join().unwrap());
+        while found.look(&mut receiver) {}
+        assert_eq!(found.values, [1]);
+    });
+}
+
+/// `Send`, and not `Sync`: a clone writes into the original.
+struct Touchy(UnsafeCell<u32>);
+
+// SAFETY: whoever clones it is alone with it; the model checks that.
+unsafe impl Send for Touchy {}
+
+impl Clone for Touchy {
+    fn clone(&self) -> Self {
+        // SAFETY: as above.
+        let count = self.0.with_mut(|count| unsafe {
+            *count += 1;
+            *count
+        });
+        Self(UnsafeCell::new(count))
+    }
+}
+
+/// Two threads clone a value that a third receiver keeps in its slot.
+fn clone_twice() {
+    let (sender, mut one) = channel(1);
+    let (mut two, _three) = (sender.subscribe(), sender.subscribe());
+    assert!(sender.send(Touchy(UnsafeCell::new(0))).is_ok());
+    let other = thread::spawn(move || one.try_recv().is_ok());
+    assert!(two.try_recv().is_ok());
+    assert!(other.join().unwrap());
+}
+
+#[test]
+fn two_receivers_never_clone_at_once() {
+    model(clone_twice);
+}
+
+/// Without spinning, as models are, who finds the slot locked sleeps: if it were not
+/// woken, the model would end in a deadlock.
+#[test]
+fn a_reader_that_sleeps_for_the_slot_is_woken() {
+    model_deeper(clone_twice);
+}
+
+#[test]
+fn a_value_seen_by_all_leaves_its_slot_to_the_sender() {
+    model(|| {
+        let (sender, mut receiver) = channel(1);
+        sender.send(1).unwrap();
+        let other = thread::spawn(move || {
+            let mut found = Found::default();
+            found.look(&mut receiver);
+            (found, receiver)
+        });
+        sender.send(2).unwrap();
+        let (mut found, mut receiver) = other.join().unwrap();
+        while found.look(&mut receiver) {}
+        assert_eq!(found.values.len() as u64 + found.lost, 2);
+        assert!(sender.is_empty());
+    });
+}
+
+/// Counts its drops; the count is std's, and no part of what a model explores.
+#[derive(Clone)]
+struct Counted(std::sync::Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+#[test]
+fn a_receiver_dropped_against_an_overwrite_drops_each_value_once() {
+    model(|| {
+        let drops = std::sync::Arc::new(AtomicUsize::new(0));
+        let (sender, receiver) = channel(1);
+        let mut other = sender.subscribe();
+        assert!(sender.send(Counted(drops.clone())).is_ok());
+        let dropper = thread::spawn(move || drop(receiver));
+        let sent = sender.send(Counted(drops.clone())).is_ok();
+        assert!(sent, "there is another receiver");
+        dropper.join().unwrap();
+        assert_eq!(drops.load(Relaxed), 1, "the first was overwritten");
+        assert!(matches!(other.try_recv(), Err(TryRecvError::Lagged(1))));
+        let last = other.try_recv();
+        assert!(last.is_ok() && sender.is_empty());
+        assert_eq!(drops.load(Relaxed), 1, "the last one to see it has it");
+        drop(last);
+        assert_eq!(drops.load(Relaxed), 2);
+    });
+}
+
+#[test]
+fn a_receiver_dropped_against_another_reader_releases_the_value() {
+    model(|| {
+        let drops = std::sync::Arc::new(AtomicUsize::new(0));
+        let (sender, receiver) = channel(1);
+        let mut other = sender.subscribe();
+        assert!(sender.send(Counted(drops.clone())).is_ok());
+        let dropper = thread::spawn(move || drop(receiver));
+        let value = other.try_recv();
+        assert!(value.is_ok());
+        dropper.join().unwrap();
+        assert!(sender.is_empty());
+        drop(value);
+        // The value itself, and perhaps a clone of it.
+        let (count, made) = (drops.load(Relaxed), std::sync::Arc::strong_count(&drops));
+        assert!(count == 1 || count == 2, "{count}");
+        assert_eq!(made, 1, "the channel keeps nothing");
+    });
+}
+
+#[test]
+fn send_against_recv_is_never_left_waiting() {
+    model(|| {
+        let (sender, mut receiver) = channel(2);
+        let other = send(sender, 1);
+        assert_eq!(block_on(receiver.recv()), Ok(1));
+        drop(other.join().unwrap());
+    });
+}
+
+#[test]
+fn two_sends_against_recv_come_in_order() {
+    model(|| {
+        let (sender, mut receiver) = channel(2);
+        let other = send(sender, 2);
+        assert_eq!(block_on(receiver.recv()), Ok(1));
+        assert_eq!(block_on(receiver.recv()), Ok(2));
+        drop(other.join().unwrap());
+    });
+}
+
+#[test]
+fn the_last_sender_against_recv_ends_it() {
+    model(|| {
+        let (sender, mut receiver) = channel::<u32>(1);
+        let other = thread::spawn({
+            let sender = sender.clone();
+            move || drop(sender)
+        });
+        drop(sender);
+        assert_eq!(block_on(receiver.recv()), Err(super::error::RecvError::Closed));
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn a_recv_dropped_against_a_send_loses_no_value() {
+    model(|| {
+        let (sender, mut receiver) = channel(1);
+        let mut waiting = Box::pin(receiver.recv());
+        assert!(poll(&mut waiting, Waker::noop()).is_pending());
+        let other = send(sender, 1);
+        drop(waiting);
+        assert_eq!(block_on(receiver.recv()), Ok(1));
+        drop(other.join().unwrap());
+    });
+}
+
+/// More than fit into a model's batch.
+#[test]
+fn a_batch_of_receivers_against_a_drop_wakes_the_rest() {
+    model(|| {
+        let (sender, receiver) = channel(1);
+        let (bells, bell) = ([Bell::new(), Bell::new()], Bell::new());
+        let first = in_line(receiver, &bells[0].waker());
+        let second = in_line(sender.subscribe(), &bell.waker());
+        let third = in_line(sender.subscribe(), &bells[1].waker());
+        let dropper = thread::spawn(move || drop(second));
+        sender.send(1).unwrap();
+        assert!(bells.iter().all(|bell| bell.rung() == 1), "one was passed over");
+        dropper.join().unwrap();
+        drop((first, third));
+        assert!(bell.rung() <= 1);
+    });
+}
+
+#[test]
+fn a_lagging_receiver_is_told_exactly_how_many() {
+    model(|| {
+        let (sender, mut receiver) = channel(1);
+        let other = send(sender, 3);
+        let mut found = Found::default();
+        found.look(&mut receiver);
+        found.look(&mut receiver);
+        drop(other.join().unwrap());
+        while found.look(&mut receiver) {}
+        assert_eq!(found.values.len() as u64 + found.lost, 3);
+        assert_eq!(found.values.last(), Some(&3));
+    });
+}
+
+#[test]
+fn closed_against_the_last_receiver_ends() {
+    model(|| {
+        let (sender, receiver) = channel::<u32>(1);
+        let dropper = thread::spawn(move || drop(receiver));
+        block_on(sender.closed());
+        assert_eq!(sender.receiver_count(), 0);
+        dropper.join().unwrap();
+    });
+}
+
+#[test]
+fn upgrade_against_the_last_sender_is_told() {
+    model(|| {
+        let (sender, mut receiver) = channel::<u32>(1);
+        let weak = sender.downgrade();
+        let dropper = thread::spawn(move || drop(sender));
+        let upgraded = weak.upgrade().is_some_and(|strong| strong.send(1).is_ok());
+        dropper.join().unwrap();
+        let expected = if upgraded { Ok(1) } else { Err(TryRecvError::Closed) };
+        assert_eq!(receiver.try_recv(), expected);
+        assert_eq!(receiver.try_recv(), Err(TryRecvError::Closed));
+        assert!(weak.upgrade().is_none(), "a channel was opened again");
+    });
+}

@@ -1,0 +1,440 @@
+//! The receiving half: a position in the ring.
+
+use std::{
+    fmt,
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use super::{
+    error::{RecvError, TryRecvError},
+    shared::{Ahead, Shared},
+};
+use crate::{
+    channel::standing::{spare_for, stand},
+    engine::{
+        prim::{Arc, discard, is_panicking, lock, weakened},
+        wait::line::{Place, Waiter},
+        work::{
+            current,
+            task::{budget, moment::Wait},
+        },
+    },
+    sync::outside,
+};
+
+/// The receiving half of a broadcast channel: sees every value that is sent while it
+/// lives.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::sync::broadcast;
+///
+/// let (sender, mut receiver) = broadcast::channel(8);
+/// sender.send("hello").unwrap();
+/// assert_eq!(receiver.try_recv(), Ok("hello"));
+/// ```
+pub struct Receiver<T> {
+    shared: Arc<Shared<T>>,
+    /// The position of the next value to see.
+    next: u64,
+}
+
+impl<T> Receiver<T> {
+    /// A receiver that the tail counts already.
+    pub(super) fn counted(shared: Arc<Shared<T>>, next: u64) -> Self {
+        Self { shared, next }
+    }
+
+    /// One more receiver, from now on.
+    #[track_caller]
+    pub(super) fn join(shared: &Arc<Shared<T>>) -> Self {
+        let mut tail = lock(&shared.tail);
+        let Some(count) = tail.receivers.checked_add(1) else {
+            drop(tail);
+            panic!("max receivers: a channel counts up to u32::MAX of them; drop some");
+        };
+        tail.receivers = count;
+        let next = tail.position;
+        drop(tail);
+        Self::counted(shared.clone(), next)
+    }
+
+    /// How many values were sent that this receiver has not seen. Some of them may be
+    /// gone, so this can be more than the capacity.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::broadcast;
+    ///
+    /// let (sender, mut receiver) = broadcast::channel(8);
+    /// sender.send(1).unwrap();
+    /// sender.send(2).unwrap();
+    /// assert_eq!(receiver.len(), 2);
+    /// receiver.try_recv().unwrap();
+    /// assert_eq!(receiver.len(), 1);
+    /// ```
+    pub fn len(&self) -> usize {
+        lock(&self.shared.tail).position.wrapping_sub(self.next) as usize
+    }
+
+    /// Whether this receiver has seen everything.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::broadcast;
+    ///
+    /// let (sender, receiver) = broadcast::channel(8);
+    /// assert!(receiver.is_empty());
+    /// sender.send(1).unwrap();
+    /// assert!(!receiver.is_empty());
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether both receive from the same channel.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::broadcast;
+    ///
+    /// let (sender, receiver) = broadcast::channel::<u8>(8);
+    /// assert!(receiver.same_channel(&sender.subscribe()));
+    /// ```
+    pub fn same_channel(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    /// How many strong senders there are.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::broadcast;
+    ///
+    /// let (sender, receiver) = broadcast::channel::<u8>(8);
+    /// let _another = sender.clone();
+    /// assert_eq!(receiver.sender_strong_count(), 2);
+    /// ```
+    pub fn sender_strong_count(&self) -> usize {
+        self.shared.strong_count()
+    }
+
+    /// How many weak senders there are.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::broadcast;
+    ///
+    /// let (sender, receiver) = broadcast::channel::<u8>(8);
+    /// let _weak = sender.downgrade();
+    /// assert_eq!(receiver.sender_weak_count(), 1);
+    /// ```
+    pub fn sender_weak_count(&self) -> usize {
+        self.shared.weak_count()
+    }
+
+    /// Whether the last sender has gone. There may still be values to see.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::broadcast;
+    ///
+    /// let (sender, mut receiver) = broadcast::channel(8);
+    /// sender.send(1).unwrap();
+    /// drop(sender);
+    /// assert!(receiver.is_closed());
+    /// assert_eq!(receiver.try_recv(), Ok(1));
+    /// ```
+    pub fn is_closed(&self) -> bool {
+        self.shared.strong_count() == 0
+    }
+
+    /// Passes every value that it has not seen. Answers with the first panic of those
+    /// that were dropped for it.
+    fn pass_all(&self, until: u64) -> Result<(), Box<dyn std::any::Any + Send>> {
+        let behind = until.wrapping_sub(self.next).min(self.shared.capacity());
+        let mut outcome = Ok(());
+        for ahead in 0..behind {
+            let position = until.wrapping_sub(behind).wrapping_add(ahead);
+            let slot = self.shared.slot(position);
+            // The slot was let go at the end of this statement.
+            let value = slot.at(position, &self.shared.gate).and_then(|held| held.pass());
+            let dropped = catch_unwind(AssertUnwindSafe(|| drop(value)));
+            match (dropped, &outcome) {
+                (Err(payload), Ok(())) => outcome = Err(payload),
+                (Err(payload), Err(_)) => discard(payload),
+                (Ok(()), _) => {}
+            }
+        }
+        outcome
+    }
+}
+
+impl<T: Clone> Receiver<T> {
+    /// Another receiver of the same channel, which sees what is sent from now on, and
+    /// not what this one has still to see.
+    ///
+    /// # Panics
+    ///
+    /// If there are `u32::MAX` receivers.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::broadcast;
+    ///
+    /// let (sender, mut first) = broadcast::channel(8);
+    /// sender.send(1).unwrap();
+    /// let mut second = first.resubscribe();
+    /// sender.send(2).unwrap();
+    /// assert_eq!(first.try_recv(), Ok(1));
+    /// assert_eq!(second.try_recv(), Ok(2));
+    /// ```
+    #[track_caller]
+    pub fn resubscribe(&self) -> Self {
+        Self::join(&self.shared)
+    }
+
+    /// Waits for the next value.
+    ///
+    /// # Errors
+    ///
+    /// [`RecvError::Lagged`] if values are gone that this receiver has not seen: the
+    /// next call answers with the oldest one there is. [`RecvError::Closed`] once
+    /// everything was seen and the last sender has gone.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses no value: a receiver advances only when `recv` answers.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::broadcast::{self, error::RecvError};
+    ///
+    /// # blitz_io::run(async {
+    /// let (sender, mut receiver) = broadcast::channel(8);
+    /// blitz_io::spawn(async move { sender.send("hello").unwrap() });
+    /// assert_eq!(receiver.recv().await, Ok("hello"));
+    /// assert_eq!(receiver.recv().await, Err(RecvError::Closed));
+    /// # });
+    /// ```
+    #[inline]
+    pub fn recv(&mut self) -> impl Future<Output = Result<T, RecvError>> {
+        Recv { receiver: self, waiter: Waiter::new(0) }
+    }
+
+    /// The next value, if it is there.
+    ///
+    /// # Errors
+    ///
+    /// As [`recv`](Self::recv), and [`TryRecvError::Empty`] where that would wait.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::broadcast::{self, error::TryRecvError};
+    ///
+    /// let (sender, mut receiver) = broadcast::channel(8);
+    /// sender.send(1).unwrap();
+    /// assert_eq!(receiver.try_recv(), Ok(1));
+    /// assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty));
+    /// ```
+    #[inline]
+    pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
+        loop {
+            if let Some(value) = self.take() {
+                return Ok(value);
+            }
+            // Its value may have come since.
+            if let Some(error) = self.why_not() {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Waits for the next value on a thread that runs no tasks.
+    ///
+    /// # Errors
+    ///
+    /// As [`recv`](Self::recv).
+    ///
+    /// # Panics
+    ///
+    /// Inside an asynchronous context.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::broadcast;
+    ///
+    /// let (sender, mut receiver) = broadcast::channel(8);
+    /// let thread = std::thread::spawn(move || receiver.blocking_recv());
+    /// sender.send("hello").unwrap();
+    /// assert_eq!(thread.join().unwrap(), Ok("hello"));
+    /// ```
+    #[track_caller]
+    pub fn blocking_recv(&mut self) -> Result<T, RecvError> {
+        outside::wait_for(self.recv(), "await `recv` there")
+    }
+
+    /// The value at our position, if it is there.
+    #[inline]
+    fn take(&mut self) -> Option<T> {
+        let held = self.shared.slot(self.next).at(self.next, &self.shared.gate)?;
+        // First: a clone that panics counts as seen.
+        self.next = self.next.wrapping_add(1);
+        Some(held.see())
+    }
+
+    /// Why the value is not there; `None` if it is.
+    #[cold]
+    fn why_not(&mut self) -> Option<TryRecvError> {
+        let ahead = self.shared.ahead(&lock(&self.shared.tail), self.next);
+        match ahead {
+            Ahead::Value => None,
+            Ahead::Nothing => Some(TryRecvError::Empty),
+            Ahead::Closed => Some(TryRecvError::Closed),
+            Ahead::Lagged(count) => Some(TryRecvError::Lagged(self.skip(count))),
+        }
+    }
+
+    /// So many are gone.
+    fn skip(&mut self, count: u64) -> u64 {
+        self.next = self.next.wrapping_add(count);
+        count
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        let mut tail = lock(&self.shared.tail);
+        tail.receivers -= 1;
+        let (until, last) = (tail.position, tail.receivers == 0);
+        drop(tail);
+        let outcome = self.pass_all(until);
+        if last && !weakened!("broadcast_last_receiver_wakes") {
+            self.shared.wake_closers(lock(&self.shared.tail));
+        }
+        match outcome {
+            Ok(()) => {}
+            Err(payload) if is_panicking() => discard(payload),
+            Err(payload) => resume_unwind(payload),
+        }
+    }
+}
+
+impl<T> fmt::Debug for Receiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("broadcast::Receiver")
+    }
+}
+
+/// Future of [`Receiver::recv`].
+struct Recv<'a, T> {
+    receiver: &'a mut Receiver<T>,
+    /// In the line of receivers, for the position in it.
+    waiter: Waiter<u64>,
+}
+
+impl<T> Recv<'_, T> {
+    #[inline]
+    fn parts(self: Pin<&mut Self>) -> (&mut Receiver<T>, Pin<&Waiter<u64>>) {
+        // SAFETY: nothing is moved out of it: the waiter is pinned with the future, and
+        // a reference to the receiver may move.
+        let this = unsafe { self.get_unchecked_mut() };
+        // SAFETY: as above.
+        (this.receiver, unsafe { Pin::new_unchecked(&this.waiter) })
+    }
+}
+
+impl<T: Clone> Recv<'_, T> {
+    /// The value is not there, or was not a moment ago.
+    #[cold]
+    fn wait(self: Pin<&mut Self>, cx: &Context<'_>) -> Poll<Result<T, RecvError>> {
+        let (receiver, waiter) = self.parts();
+        let mut spare = spare_for(&waiter, cx.waker());
+        loop {
+            let shared = &*receiver.shared;
+            if weakened!("broadcast_empty_looks_again") && spare.is_some() {
+                let line = &mut lock(&shared.tail).line;
+                // SAFETY: as below.
+                let _ = unsafe { stand(line, waiter, receiver.next, cx.waker(), &mut spare) };
+                return Poll::Pending;
+            }
+            let mut tail = lock(&shared.tail);
+            match shared.ahead(&tail, receiver.next) {
+                Ahead::Closed => return Poll::Ready(Err(RecvError::Closed)),
+                Ahead::Lagged(count) => {
+                    drop(tail);
+                    return Poll::Ready(Err(RecvError::Lagged(receiver.skip(count))));
+                }
+                Ahead::Value => {
+                    drop(tail);
+                    match receiver.take() {
+                        Some(value) => return Poll::Ready(Ok(value)),
+                        // Overwritten since.
+                        None => continue,
+                    }
+                }
+                Ahead::Nothing => {}
+            }
+            let line = &mut tail.line;
+            // SAFETY: 1. we own it, and `Drop` removes it. 2. This is its only line.
+            if unsafe { stand(line, waiter, receiver.next, cx.waker(), &mut spare) } {
+                drop(tail);
+                current::waits_for(Wait::Message);
+                return Poll::Pending;
+            }
+            drop(tail);
+            spare = Some(cx.waker().clone());
+        }
+    }
+}
+
+impl<T: Clone> Future for Recv<'_, T> {
+    type Output = Result<T, RecvError>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let unit = ready!(budget::proceed(cx));
+        let polled = match self.as_mut().parts().0.take() {
+            Some(value) => Poll::Ready(Ok(value)),
+            None => self.wait(cx),
+        };
+        if polled.is_ready() {
+            unit.spend();
+        }
+        polled
+    }
+}
+
+impl<T> Drop for Recv<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.waiter.place() == Place::In {
+            // SAFETY: it was pinned if it was ever polled, and is not moved from here on.
+            leave(unsafe { Pin::new_unchecked(self) });
+        }
+    }
+}
+
+/// Leaves the line.
+#[cold]
+fn leave<T>(recv: Pin<&mut Recv<'_, T>>) {
+    let (receiver, waiter) = recv.parts();
+    // SAFETY: 1. we own the waiter. 2. This is its only line.
+    let waker = unsafe { lock(&receiver.shared.tail).line.remove(waiter) };
+    // The lock was let go at the end of the statement above.
+    drop(waker);
+}

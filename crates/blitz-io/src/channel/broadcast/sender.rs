@@ -1,0 +1,513 @@
+//! The sending half, strong and weak.
+//!
+//! # Protocol
+//! `senders` counts the strong ones. It falls to zero once and stays there: a weak one
+//! becomes strong by an exchange that refuses zero. Whoever makes it zero closes the
+//! ring under the tail's lock.
+//!
+//! # Checked by
+//! `the_last_sender_against_recv_ends_it`, `upgrade_against_the_last_sender_is_told`;
+//! weakened as `broadcast_upgrade_refuses_zero`.
+
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use super::{error::SendError, receiver::Receiver, shared::Shared};
+use crate::{
+    channel::standing::{spare_for, stand},
+    engine::{
+        prim::{
+            Arc,
+            Ordering::{AcqRel, Acquire, Relaxed},
+            lock, weakened,
+        },
+        wait::line::{Place, Waiter},
+        work::{
+            current,
+            task::{budget, moment::Wait},
+        },
+    },
+};
+
+/// The sending half of a broadcast channel. Clones send into the same channel.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::sync::broadcast;
+///
+/// let (sender, mut receiver) = broadcast::channel(8);
+/// let another = sender.clone();
+/// sender.send(1).unwrap();
+/// another.send(2).unwrap();
+/// assert_eq!((receiver.try_recv(), receiver.try_recv()), (Ok(1), Ok(2)));
+/// ```
+pub struct Sender<T> {
+    shared: Arc<Shared<T>>,
+}
+
+/// A sender that does not keep the channel open: it must be
+/// [upgraded](WeakSender::upgrade) to send.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::sync::broadcast;
+///
+/// let (sender, mut receiver) = broadcast::channel(8);
+/// let weak = sender.downgrade();
+/// weak.upgrade().unwrap().send(1).unwrap();
+/// assert_eq!(receiver.try_recv(), Ok(1));
+///
+/// drop(sender);
+/// assert!(weak.upgrade().is_none());
+/// assert!(receiver.is_closed());
+/// ```
+pub struct WeakSender<T> {
+    shared: Arc<Shared<T>>,
+}
+
+impl<T> Sender<T> {
+    /// Makes a channel without a receiver; see [`channel`](super::channel).
+    ///
+    /// # Panics
+    ///
+    /// If `capacity` is zero, or more than `usize::MAX / 2`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::broadcast::Sender;
+    ///
+    /// let sender = Sender::new(4);
+    /// assert!(sender.send(1).is_err(), "nobody receives");
+    /// let mut receiver = sender.subscribe();
+    /// sender.send(2).unwrap();
+    /// assert_eq!(receiver.try_recv(), Ok(2));
+    /// ```
+    #[track_caller]
+    pub fn new(capacity: usize) -> Self {
+        Self::with_receivers(capacity, 0, 0)
+    }
+
+    /// `start` is the position of the first value; tests begin late.
+    #[track_caller]
+    pub(super) fn with_receivers(capacity: usize, receivers: u32, start: u64) -> Self {
+        assert!(capacity > 0, "broadcast channel capacity cannot be zero: pass 1 or more");
+        assert!(
+            capacity <= usize::MAX >> 1,
+            "broadcast channel capacity exceeded `usize::MAX / 2`: pass less"
+        );
+        let capacity = capacity.next_power_of_two();
+        Self { shared: Arc::new(Shared::new(capacity, receivers, start)) }
+    }
+
+    #[inline]
+    pub(super) fn shared(&self) -> &Arc<Shared<T>> {
+        &self.shared
+    }
+
+    /// Sends a value to all receivers there are now; answers with their number. They
+    /// may still be dropped, or lag, before they see it.
+    ///
+    /// It never waits. If the channel is full, the oldest value goes.
+    ///
+    /// # Errors
+    ///
+    /// Without a receiver the value comes back. Sending may succeed later, after
+    /// [`subscribe`](Self::subscribe).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::broadcast;
+    ///
+    /// let (sender, receiver) = broadcast::channel(8);
+    /// let other = sender.subscribe();
+    /// assert_eq!(sender.send("both").unwrap(), 2);
+    /// drop((receiver, other));
+    /// assert!(sender.send("nobody").is_err());
+    /// ```
+    #[inline]
+    pub fn send(&self, value: T) -> Result<usize, SendError<T>> {
+        let shared = &*self.shared;
+        let mut tail = lock(&shared.tail);
+        let count = tail.receivers;
+        if count == 0 {
+            drop(tail);
+            return Err(SendError(value));
+        }
+        let position = tail.position;
+        tail.position = position.wrapping_add(1);
+        // SAFETY: 1. we hold the tail's lock. 2. Receivers see every position from the
+        // one at which they came, and pass the rest when they go.
+        let old = unsafe { shared.slot(position).put(position, count, value, &shared.gate) };
+        if tail.line.is_empty() || weakened!("broadcast_send_wakes") {
+            drop(tail);
+        } else {
+            shared.wake_receivers(tail);
+        }
+        // Last: dropping it is a user's code, and everything is done by now.
+        drop(old);
+        Ok(count as usize)
+    }
+
+    /// A new receiver, which sees what is sent from now on.
+    ///
+    /// # Panics
+    ///
+    /// If there are `u32::MAX` receivers.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::broadcast;
+    ///
+    /// let (sender, _first) = broadcast::channel(8);
+    /// sender.send("before").unwrap();
+    /// let mut late = sender.subscribe();
+    /// sender.send("after").unwrap();
+    /// assert_eq!(late.try_recv(), Ok("after"));
+    /// ```
+    #[track_caller]
+    pub fn subscribe(&self) -> Receiver<T> {
+        Receiver::join(&self.shared)
+    }
+
+    /// A sender that does not keep the channel open.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::broadcast::Sender;
+    ///
+    /// let sender = Sender::<u8>::new(1);
+    /// let weak = sender.downgrade();
+    /// assert_eq!((weak.strong_count(), weak.weak_count()), (1, 1));
+    /// ```
+    #[must_use = "a weak sender does nothing by itself, and this one stays as it is"]
+    pub fn downgrade(&self) -> WeakSender<T> {
+        WeakSender::new(&self.shared)
+    }
+
+    /// How many values there are that a receiver has still to see.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::broadcast;
+    ///
+    /// let (sender, mut fast) = broadcast::channel(8);
+    /// let _slow = sender.subscribe();
+    /// sender.send(1).unwrap();
+    /// sender.send(2).unwrap();
+    /// assert_eq!(fast.try_recv(), Ok(1));
+    /// assert_eq!(sender.len(), 2);
+    /// ```
+    pub fn len(&self) -> usize {
+        let tail = lock(&self.shared.tail);
+        let (mut seen, mut end) = (0, self.shared.capacity());
+        // Receivers go from old to new, so the slots that are seen by all come first.
+        while seen < end {
+            let middle = seen + (end - seen) / 2;
+            if self.shared.slot(tail.position.wrapping_add(middle)).is_wanted() {
+                end = middle;
+            } else {
+                seen = middle + 1;
+            }
+        }
+        (self.shared.capacity() - seen) as usize
+    }
+
+    /// Whether the receivers have seen everything.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::broadcast;
+    ///
+    /// let (sender, mut receiver) = broadcast::channel(8);
+    /// assert!(sender.is_empty());
+    /// sender.send(1).unwrap();
+    /// assert!(!sender.is_empty());
+    /// receiver.try_recv().unwrap();
+    /// assert!(sender.is_empty());
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        let tail = lock(&self.shared.tail);
+        !self.shared.slot(tail.position.wrapping_sub(1)).is_wanted()
+    }
+
+    /// How many receivers there are.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::broadcast::Sender;
+    ///
+    /// let sender = Sender::<u8>::new(1);
+    /// let _receivers = (sender.subscribe(), sender.subscribe());
+    /// assert_eq!(sender.receiver_count(), 2);
+    /// ```
+    pub fn receiver_count(&self) -> usize {
+        lock(&self.shared.tail).receivers as usize
+    }
+
+    /// Whether both send into the same channel.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::broadcast::Sender;
+    ///
+    /// let (one, two) = (Sender::<u8>::new(1), Sender::<u8>::new(1));
+    /// assert!(one.same_channel(&one.clone()));
+    /// assert!(!one.same_channel(&two));
+    /// ```
+    pub fn same_channel(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    /// Waits until there is no receiver. Somebody may subscribe again later.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::broadcast;
+    ///
+    /// # blitz_io::run(async {
+    /// let (sender, receiver) = broadcast::channel::<u8>(1);
+    /// let task = blitz_io::spawn(async move { drop(receiver) });
+    /// sender.closed().await;
+    /// assert_eq!(sender.receiver_count(), 0);
+    /// # task.await.unwrap();
+    /// # });
+    /// ```
+    pub fn closed(&self) -> impl Future<Output = ()> {
+        Closed { shared: &self.shared, waiter: Waiter::new(()) }
+    }
+
+    /// How many strong senders there are.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::broadcast::Sender;
+    ///
+    /// let sender = Sender::<u8>::new(1);
+    /// let _another = sender.clone();
+    /// assert_eq!(sender.strong_count(), 2);
+    /// ```
+    pub fn strong_count(&self) -> usize {
+        self.shared.strong_count()
+    }
+
+    /// How many weak senders there are.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::broadcast::Sender;
+    ///
+    /// let sender = Sender::<u8>::new(1);
+    /// let _weak = sender.downgrade();
+    /// assert_eq!(sender.weak_count(), 1);
+    /// ```
+    pub fn weak_count(&self) -> usize {
+        self.shared.weak_count()
+    }
+}
+
+impl<T> Shared<T> {
+    pub(super) fn strong_count(&self) -> usize {
+        // Acquire: who reads 0 sees what the senders did. Pairs with the AcqRel in the
+        // drop of `Sender`.
+        self.senders.load(Acquire)
+    }
+
+    pub(super) fn weak_count(&self) -> usize {
+        // Acquire: pairs with the AcqRel in the drop of `WeakSender`.
+        self.weak_senders.load(Acquire)
+    }
+
+    /// The last sender has gone.
+    #[cold]
+    fn close(&self) {
+        let mut tail = lock(&self.tail);
+        tail.closed = true;
+        if !weakened!("broadcast_close_wakes") {
+            self.wake_receivers(tail);
+        }
+    }
+}
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Self {
+        // Relaxed: a count, and we hold one of it.
+        self.shared.senders.fetch_add(1, Relaxed);
+        Self { shared: self.shared.clone() }
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        // AcqRel: what each sender did comes before the close. Each pairs with the last.
+        if self.shared.senders.fetch_sub(1, AcqRel) == 1 {
+            self.shared.close();
+        }
+    }
+}
+
+impl<T> fmt::Debug for Sender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("broadcast::Sender")
+    }
+}
+
+impl<T> WeakSender<T> {
+    fn new(shared: &Arc<Shared<T>>) -> Self {
+        // Relaxed: a count that decides nothing.
+        shared.weak_senders.fetch_add(1, Relaxed);
+        Self { shared: shared.clone() }
+    }
+
+    /// A strong sender, unless the last one has gone.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::broadcast::Sender;
+    ///
+    /// let sender = Sender::<u8>::new(1);
+    /// let weak = sender.downgrade();
+    /// assert!(weak.upgrade().is_some_and(|strong| strong.same_channel(&sender)));
+    /// drop(sender);
+    /// assert!(weak.upgrade().is_none());
+    /// ```
+    #[must_use]
+    pub fn upgrade(&self) -> Option<Sender<T>> {
+        // Relaxed: a guess; the exchange below confirms it.
+        let mut now = self.shared.senders.load(Relaxed);
+        loop {
+            if now == 0 && !weakened!("broadcast_upgrade_refuses_zero") {
+                return None;
+            }
+            // Relaxed: a count; the ring itself is behind its lock.
+            match self.shared.senders.compare_exchange_weak(now, now + 1, Relaxed, Relaxed) {
+                Ok(_) => return Some(Sender { shared: self.shared.clone() }),
+                Err(seen) => now = seen,
+            }
+        }
+    }
+
+    /// How many strong senders there are.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::broadcast::Sender;
+    ///
+    /// let sender = Sender::<u8>::new(1);
+    /// let weak = sender.downgrade();
+    /// assert_eq!(weak.strong_count(), 1);
+    /// ```
+    pub fn strong_count(&self) -> usize {
+        self.shared.strong_count()
+    }
+
+    /// How many weak senders there are.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::broadcast::Sender;
+    ///
+    /// let weak = Sender::<u8>::new(1).downgrade();
+    /// assert_eq!(weak.clone().weak_count(), 2);
+    /// ```
+    pub fn weak_count(&self) -> usize {
+        self.shared.weak_count()
+    }
+}
+
+impl<T> Clone for WeakSender<T> {
+    fn clone(&self) -> Self {
+        Self::new(&self.shared)
+    }
+}
+
+impl<T> Drop for WeakSender<T> {
+    fn drop(&mut self) {
+        // AcqRel: as the strong ones; pairs with the Acquire in `weak_count`.
+        self.shared.weak_senders.fetch_sub(1, AcqRel);
+    }
+}
+
+impl<T> fmt::Debug for WeakSender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("broadcast::WeakSender")
+    }
+}
+
+/// Future of [`Sender::closed`].
+struct Closed<'a, T> {
+    shared: &'a Shared<T>,
+    waiter: Waiter<()>,
+}
+
+impl<'a, T> Closed<'a, T> {
+    fn waiter(self: Pin<&Self>) -> (&'a Shared<T>, Pin<&Waiter<()>>) {
+        let shared = self.shared;
+        // SAFETY: the waiter is pinned with the future: nothing moves it, and its
+        // destructor runs in place.
+        (shared, unsafe { self.map_unchecked(|this| &this.waiter) })
+    }
+}
+
+impl<T> Future for Closed<'_, T> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let unit = ready!(budget::proceed(cx));
+        let (shared, waiter) = self.as_ref().waiter();
+        let mut spare = spare_for(&waiter, cx.waker());
+        loop {
+            let mut tail = lock(&shared.tail);
+            if tail.receivers == 0 {
+                drop(tail);
+                unit.spend();
+                return Poll::Ready(());
+            }
+            // SAFETY: 1. we own it, and `Drop` removes it. 2. This is its only line.
+            if unsafe { stand(&mut tail.closers, waiter, (), cx.waker(), &mut spare) } {
+                drop(tail);
+                current::waits_for(Wait::Close);
+                return Poll::Pending;
+            }
+            drop(tail);
+            spare = Some(cx.waker().clone());
+        }
+    }
+}
+
+impl<T> Drop for Closed<'_, T> {
+    fn drop(&mut self) {
+        if self.waiter.place() != Place::In {
+            return;
+        }
+        // SAFETY: it was pinned if it was ever polled, and is not moved from here on.
+        let (shared, waiter) = unsafe { Pin::new_unchecked(&*self) }.waiter();
+        // SAFETY: 1. we own the waiter. 2. This is its only line.
+        let waker = unsafe { lock(&shared.tail).closers.remove(waiter) };
+        // The lock was let go at the end of the statement above.
+        drop(waker);
+    }
+}

@@ -1,0 +1,299 @@
+//! One place of the ring: a value, and how many receivers have still to see it.
+//!
+//! Values need not be `Sync`, so two receivers never clone one at the same time: a
+//! receiver locks the slot while it clones. The lock is a word and not a `Mutex`,
+//! since letting it go is then a store: those who wait for it are rare, and pay for
+//! both sides.
+//!
+//! # Protocol
+//! ```text
+//! a receiver, at position p                 a sender, which holds the tail's lock
+//! R1 reads the stamp: p, or goes away       S1 reads `remaining`: 0, nobody is counted
+//! R2 locks the slot                            or goes to S2
+//! R3 reads the stamp again: p, or lets go   S2 locks the slot
+//! R4 clones the value; the last one         S3 writes the value, `remaining`, the stamp
+//!    counted moves it out                   S4 lets go, if it locked
+//! R5 counts itself off, lets go
+//! ```
+//! Without S2 the sender is alone all the same: who passes R3 is counted in the value
+//! that is there, so `remaining` is not 0 until R5. One who is between R1 and R3 and
+//! not counted (a receiver that is being dropped, overtaken by a whole round) finds
+//! another stamp, and touches nothing but the lock.
+//!
+//! ```text
+//! who lets the lock go                      who waits for it
+//! U1 stores FREE                            W1 adds itself to `waiting`
+//! U2 light()                                W2 heavy()
+//! U3 reads `waiting`: 0, done               W3 reads the bell
+//! U4 rings the bell                         W4 tries the lock: has it, done
+//!                                           W5 sleeps if the bell is as it was, goes to W3
+//! ```
+//! If U2 comes before W2, W4 sees U1. If after, U3 sees W1, and U4 changes the bell
+//! before, at or after W3: then W4 sees U1, or W5 does not sleep, or is woken.
+//!
+//! # Invariants
+//! - There is a value exactly if `remaining` is not 0, whenever the lock is free.
+//! - A value is dropped outside of the lock. It is cloned inside, which is a user's
+//!   code: a clone that asks for the same slot waits for itself.
+//!
+//! # Rejected
+//! - A `Mutex`: one read-modify-write more per value and receiver.
+//! - A count and a lock in one word: a receiver that is being dropped would write to
+//!   a word that the sender believes to be its own at S1.
+//! - Moving the value out for the time of the clone, so that no sender waits for a
+//!   user's code: putting it back is an exchange, which costs every receiver what
+//!   a slow clone costs a sender that has come round the whole ring.
+//!
+//! # Checked by
+//! `overwrite_against_read_is_seen_whole_or_missed`,
+//! `two_receivers_never_clone_at_once`,
+//! `a_reader_that_sleeps_for_the_slot_is_woken`,
+//! `a_value_seen_by_all_leaves_its_slot_to_the_sender`,
+//! `a_receiver_dropped_against_an_overwrite_drops_each_value_once`; weakened as
+//! `broadcast_stamp_release`, `broadcast_stamp_acquire`, `broadcast_stamp_again`,
+//! `broadcast_lock_acquire`, `broadcast_unlock_release`, `broadcast_remaining_acquire`,
+//! `broadcast_remaining_release`, `broadcast_overwrite_locks`, `broadcast_gate_heavy`,
+//! `broadcast_gate_rings`. Clones that panic: `a_clone_that_panics_counts_as_seen`.
+
+use crate::engine::prim::{
+    AtomicU32, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+    UnsafeCell,
+    backoff::Backoff,
+    barrier::{self, Mechanism},
+    futex::Futex,
+    weakened,
+};
+
+const FREE: u32 = 0;
+const HELD: u32 = 1;
+
+/// See the module.
+pub(super) struct Slot<T> {
+    /// The position of the value that was put here last.
+    stamp: AtomicU64,
+    lock: AtomicU32,
+    /// How many receivers have still to see the value; written by who is alone.
+    remaining: AtomicU32,
+    value: UnsafeCell<Option<T>>,
+}
+
+// SAFETY: who has a reference to the value is alone with it (the protocol), and the
+// value may move between threads.
+unsafe impl<T: Send> Sync for Slot<T> {}
+
+impl<T> Slot<T> {
+    /// Empty; `stamp` is a position that nobody asks for.
+    pub(super) fn new(stamp: u64) -> Self {
+        Self {
+            stamp: AtomicU64::new(stamp),
+            lock: AtomicU32::new(FREE),
+            remaining: AtomicU32::new(0),
+            value: UnsafeCell::new(None),
+        }
+    }
+
+    /// Whether receivers have still to see the value.
+    pub(super) fn is_wanted(&self) -> bool {
+        // Relaxed: a count; the value is not looked at.
+        self.remaining.load(Relaxed) != 0
+    }
+
+    /// S1 to S4. Answers with the value that some had not seen, to be dropped after
+    /// the tail's lock was let go.
+    ///
+    /// # Safety
+    /// 1. The caller holds the tail's lock.
+    /// 2. Whoever is counted in `count` asks for `position`, or releases it.
+    #[inline]
+    pub(super) unsafe fn put(&self, position: u64, count: u32, value: T, gate: &Gate) -> Option<T> {
+        let order = if weakened!("broadcast_remaining_acquire") { Relaxed } else { Acquire };
+        // Acquire: the value was moved out before. Pairs with the Release in `Held`.
+        if self.remaining.load(order) == 0 || weakened!("broadcast_overwrite_locks") {
+            // SAFETY: 1. and 2. of `write`: nobody is counted, so nobody passes R3.
+            return unsafe { self.write(position, count, value) };
+        }
+        let _held = self.lock(gate);
+        // SAFETY: 1. and 2. of `write`: we hold the lock.
+        unsafe { self.write(position, count, value) }
+    }
+
+    /// S3.
+    ///
+    /// # Safety
+    /// 1. The caller holds the tail's lock.
+    /// 2. It holds the slot's too, or nobody is counted in what is here.
+    #[inline]
+    unsafe fn write(&self, position: u64, count: u32, value: T) -> Option<T> {
+        // SAFETY: 1. and 2.: nobody else has a reference.
+        let old = self.value.with_mut(|slot| unsafe { (*slot).replace(value) });
+        // Relaxed: the stamp publishes it.
+        self.remaining.store(count, Relaxed);
+        let order = if weakened!("broadcast_stamp_release") { Relaxed } else { Release };
+        // Release: publishes the value and the count. Pairs with the Acquire in `at`.
+        self.stamp.store(position, order);
+        old
+    }
+
+    /// R1 to R3: the slot, locked, if its value is that of `position`.
+    ///
+    /// The caller is counted in that value, and has not seen it.
+    #[inline]
+    pub(super) fn at<'a>(&'a self, position: u64, gate: &'a Gate) -> Option<Held<'a, T>> {
+        let order = if weakened!("broadcast_stamp_acquire") { Relaxed } else { Acquire };
+        // Acquire: sees the value of a sender that took no lock. Pairs with the Release
+        // in `write`.
+        if self.stamp.load(order) != position {
+            return None;
+        }
+        let held = self.lock(gate);
+        // Relaxed: whoever overwrites a value that we are counted in had the lock.
+        let same = self.stamp.load(Relaxed) == position;
+        (same || weakened!("broadcast_stamp_again")).then_some(held)
+    }
+
+    #[inline]
+    fn lock<'a>(&'a self, gate: &'a Gate) -> Held<'a, T> {
+        if !self.try_lock() {
+            self.wait_for_lock(gate);
+        }
+        Held { slot: self, gate, left: None }
+    }
+
+    #[inline]
+    fn try_lock(&self) -> bool {
+        let order = if weakened!("broadcast_lock_acquire") { Relaxed } else { Acquire };
+        // Acquire: sees what the holder before did. Pairs with the Release in `Held`.
+        self.lock.compare_exchange(FREE, HELD, order, Relaxed).is_ok()
+    }
+
+    #[cold]
+    fn wait_for_lock(&self, gate: &Gate) {
+        let mut backoff = Backoff::default();
+        // A model's spin would be one step of many for nothing.
+        while !cfg!(blitz_loom) && backoff.spin() {
+            // Relaxed: a guess at whether it is worth trying.
+            if self.lock.load(Relaxed) == FREE && self.try_lock() {
+                return;
+            }
+        }
+        gate.pass(|| self.try_lock());
+    }
+}
+
+/// A slot that is locked, and holds the value its holder asked for.
+pub(super) struct Held<'a, T> {
+    slot: &'a Slot<T>,
+    gate: &'a Gate,
+    /// What remains, if the holder has counted itself off.
+    left: Option<u32>,
+}
+
+impl<T> Held<'_, T> {
+    /// R4 and R5: a clone, or the value itself for the last one who wants it.
+    #[inline]
+    pub(super) fn see(mut self) -> T
+    where
+        T: Clone,
+    {
+        if let Some(value) = self.count_off() {
+            return value;
+        }
+        // Counted off before: a clone that panics counts as seen.
+        // SAFETY: we hold the lock, so nobody else has a reference.
+        self.slot.value.with(|value| unsafe { (*value).clone() }).expect("counted, so it is there")
+    }
+
+    /// R5 alone: the holder does not want it. Answers with the value if nobody does,
+    /// to be dropped by the caller, who has let the slot go by then.
+    #[inline]
+    pub(super) fn pass(mut self) -> Option<T> {
+        self.count_off()
+    }
+
+    #[inline]
+    fn count_off(&mut self) -> Option<T> {
+        // Relaxed: we hold the lock.
+        let left = self.slot.remaining.load(Relaxed) - 1;
+        self.left = Some(left);
+        if left > 0 {
+            return None;
+        }
+        // SAFETY: we hold the lock, so nobody else has a reference.
+        self.slot.value.with_mut(|value| unsafe { (*value).take() })
+    }
+}
+
+impl<T> Drop for Held<'_, T> {
+    /// U1 to U3.
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(left) = self.left {
+            let order = if weakened!("broadcast_remaining_release") { Relaxed } else { Release };
+            // Release: a sender that finds 0 may write the value. Pairs with the Acquire
+            // in `put`.
+            self.slot.remaining.store(left, order);
+        }
+        let order = if weakened!("broadcast_unlock_release") { Relaxed } else { Release };
+        // Release: the next holder sees what we did. Pairs with the Acquire in `try_lock`.
+        self.slot.lock.store(FREE, order);
+        self.gate.unlocked();
+    }
+}
+
+/// Where those sleep who wait for a slot, of whichever slot of the channel.
+pub(super) struct Gate {
+    /// Whether the process pays for its barriers on both sides.
+    fences: bool,
+    waiting: AtomicU32,
+    /// Changed whenever a slot was let go while somebody waited.
+    bell: Futex,
+}
+
+impl Gate {
+    pub(super) fn new() -> Self {
+        let fences = barrier::mechanism() == Mechanism::Fences;
+        Self { fences, waiting: AtomicU32::new(0), bell: Futex::new(0) }
+    }
+
+    /// U2 and U3.
+    #[inline]
+    fn unlocked(&self) {
+        barrier::light_as(self.fences);
+        // Relaxed: the barrier above orders it after the store of U1.
+        if self.waiting.load(Relaxed) != 0 {
+            self.ring();
+        }
+    }
+
+    /// U4.
+    #[cold]
+    fn ring(&self) {
+        if weakened!("broadcast_gate_rings") {
+            return;
+        }
+        // Release: whoever reads the new number finds the lock as it was let go. Pairs
+        // with the Acquire in `pass`.
+        self.bell.word().fetch_add(1, Release);
+        self.bell.wake_all();
+    }
+
+    /// W1 to W5.
+    fn pass(&self, try_lock: impl Fn() -> bool) {
+        // Relaxed: the barrier below orders it before the tries.
+        self.waiting.fetch_add(1, Relaxed);
+        if !weakened!("broadcast_gate_heavy") {
+            barrier::heavy();
+        }
+        loop {
+            // Acquire: pairs with the Release in `ring`.
+            let before = self.bell.word().load(Acquire);
+            if try_lock() {
+                break;
+            }
+            self.bell.wait(before, None);
+        }
+        // Relaxed: a bell too many is harmless.
+        self.waiting.fetch_sub(1, Relaxed);
+    }
+}

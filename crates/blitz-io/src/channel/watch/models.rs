@@ -1,0 +1,267 @@
+//! Models of the watch channel.
+
+use std::{
+    future::Future,
+    pin::{Pin, pin},
+    sync::Arc as PlainArc,
+    task::{Context, Poll, Waker},
+};
+
+use super::{
+    Receiver, channel,
+    lines::{Change, Lines},
+};
+use crate::engine::{
+    prim::{Arc, model, thread},
+    wait::bell::{Bell, block_on},
+};
+
+fn poll<F: Future + ?Sized>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(waker))
+}
+
+/// One that waits in a line of its own choice, on a waker that it keeps.
+struct Waiting {
+    future: Pin<Box<dyn Future<Output = bool> + Send>>,
+    bell: PlainArc<Bell>,
+}
+
+impl Waiting {
+    #[track_caller]
+    fn new(lines: &Arc<Lines>, at: usize) -> Self {
+        let (lines, bell) = (lines.clone(), Bell::new());
+        let mut future: Pin<Box<dyn Future<Output = bool> + Send>> = Box::pin(async move {
+            let mut seen = lines.state().version();
+            let mut change = pin!(Change::new(&*lines, &mut seen));
+            std::future::poll_fn(|cx| change.as_mut().poll_at(cx, || at)).await.is_ok()
+        });
+        assert!(poll(future.as_mut(), &bell.waker()).is_pending(), "nothing was published");
+        Self { future, bell }
+    }
+
+    /// Sleeps until it was woken, and has seen what for.
+    fn end(mut self) -> bool {
+        loop {
+            self.bell.listen();
+            if let Poll::Ready(changed) = poll(self.future.as_mut(), &self.bell.waker()) {
+                return changed;
+            }
+        }
+    }
+}
+
+fn publish(lines: &Lines) {
+    lines.wake(lines.publish());
+}
+
+#[test]
+fn publish_against_change_is_never_missed() {
+    model(|| {
+        let (sender, mut receiver) = channel(0);
+        let other = thread::spawn(move || {
+            sender.send(1).unwrap();
+            sender
+        });
+        assert!(block_on(receiver.changed()).is_ok());
+        assert_eq!(*receiver.borrow(), 1);
+        drop(other.join().unwrap());
+    });
+}
+
+#[test]
+fn a_second_waiter_against_a_publish_is_never_missed() {
+    model(|| {
+        let lines = Arc::new(Lines::new());
+        let first = Waiting::new(&lines, 0);
+        let other = thread::spawn({
+            let lines = lines.clone();
+            move || publish(&lines)
+        });
+        let mut seen = super::lines::Lines::new().state().version();
+        assert!(block_on(Change::new(&*lines, &mut seen)).is_ok());
+        assert!(first.end());
+        other.join().unwrap();
+        assert!(!lines.is_waited_for());
+    });
+}
+
+#[test]
+fn close_against_change_ends() {
+    model(|| {
+        let lines = Arc::new(Lines::new());
+        let other = thread::spawn({
+            let lines = lines.clone();
+            move || lines.close()
+        });
+        let mut seen = super::lines::Lines::new().state().version();
+        assert!(block_on(Change::new(&*lines, &mut seen)).is_err());
+        other.join().unwrap();
+        assert!(!lines.is_waited_for());
+    });
+}
+
+#[test]
+fn a_change_dropped_against_a_publish_leaves_no_mark() {
+    model(|| {
+        let lines = Arc::new(Lines::new());
+        let waiting = Waiting::new(&lines, 0);
+        let other = thread::spawn({
+            let lines = lines.clone();
+            move || publish(&lines)
+        });
+        drop(waiting);
+        other.join().unwrap();
+        assert!(!lines.is_waited_for());
+        drop(Waiting::new(&lines, 0));
+        assert!(!lines.is_waited_for(), "the last one to leave takes the mark along");
+    });
+}
+
+#[test]
+fn two_publishes_against_change_show_the_last() {
+    model(|| {
+        let (sender, mut receiver) = channel(0);
+        let other = thread::spawn(move || {
+            sender.send(1).unwrap();
+            sender.send(2).unwrap();
+            sender
+        });
+        let mut seen = 0;
+        while seen < 2 {
+            assert!(block_on(receiver.changed()).is_ok());
+            let now = *receiver.borrow_and_update();
+            assert!(now > seen, "{now} again after {seen}");
+            seen = now;
+        }
+        drop(other.join().unwrap());
+    });
+}
+
+#[test]
+fn waiters_in_two_lines_are_all_woken() {
+    model(|| {
+        let lines = Arc::new(Lines::new());
+        let waiting = [Waiting::new(&lines, 0), Waiting::new(&lines, 1)];
+        let other = thread::spawn({
+            let lines = lines.clone();
+            move || publish(&lines)
+        });
+        assert!(waiting.into_iter().all(Waiting::end));
+        other.join().unwrap();
+        assert!(!lines.is_waited_for());
+    });
+}
+
+/// More than fit into a model's batch.
+#[test]
+fn a_full_batch_against_a_drop_wakes_the_rest() {
+    model(|| {
+        let lines = Arc::new(Lines::new());
+        let [first, second, third] = [(); 3].map(|()| Waiting::new(&lines, 0));
+        let dropper = thread::spawn(move || drop(second));
+        publish(&lines);
+        assert_eq!((first.bell.rung(), third.bell.rung()), (1, 1), "one was passed over");
+        dropper.join().unwrap();
+        assert!(!lines.is_waited_for());
+        assert!(first.end() && third.end());
+    });
+}
+
+#[test]
+fn two_publishers_wake_one_waiter_once() {
+    model(|| {
+        let lines = Arc::new(Lines::new());
+        let waiting = Waiting::new(&lines, 0);
+        let bell = waiting.bell.clone();
+        let other = thread::spawn({
+            let lines = lines.clone();
+            move || publish(&lines)
+        });
+        publish(&lines);
+        other.join().unwrap();
+        assert_eq!(bell.rung(), 1);
+        assert!(waiting.end());
+    });
+}
+
+#[test]
+fn a_send_against_changed_shows_its_value() {
+    model(|| {
+        let (sender, mut receiver) = channel(0);
+        let other = thread::spawn(move || sender.send_replace(1));
+        let changed = receiver.has_changed();
+        if matches!(changed, Ok(true)) {
+            assert_eq!(*receiver.borrow_and_update(), 1);
+            assert!(!receiver.borrow().has_changed());
+        }
+        assert_eq!(other.join().unwrap(), 0);
+        assert_eq!(*receiver.borrow(), 1);
+    });
+}
+
+/// The sender that is dropped last has sent before: that is seen first.
+#[test]
+fn the_last_sender_against_changed_ends_it() {
+    model(|| {
+        let (sender, mut receiver) = channel(0);
+        let other = thread::spawn(move || {
+            sender.send(1).unwrap();
+            drop(sender);
+        });
+        assert!(block_on(receiver.changed()).is_ok());
+        assert!(block_on(receiver.changed()).is_err());
+        assert_eq!(*receiver.borrow(), 1);
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn closed_against_the_last_receiver_is_never_left_waiting() {
+    model(|| {
+        let (sender, receiver) = channel(0);
+        let other = thread::spawn({
+            let receiver: Receiver<i32> = receiver.clone();
+            move || drop(receiver)
+        });
+        drop(receiver);
+        block_on(sender.closed());
+        assert!(sender.is_closed());
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn closed_against_subscribe_and_drop_ends() {
+    model(|| {
+        let (sender, receiver) = channel(0);
+        let other = thread::spawn({
+            let sender = sender.clone();
+            move || {
+                drop(receiver);
+                drop(sender.subscribe());
+            }
+        });
+        block_on(sender.closed());
+        other.join().unwrap();
+        block_on(sender.closed());
+    });
+}
+
+#[test]
+fn a_closed_dropped_against_the_last_receiver_leaves_the_other_waiting_well() {
+    model(|| {
+        let (sender, receiver) = channel(0);
+        let (bell, kept) = (Bell::new(), sender.clone());
+        let mut closed = pin!(kept.closed());
+        assert!(poll(closed.as_mut(), &bell.waker()).is_pending());
+        let dropper = thread::spawn(move || {
+            let mut closed = Box::pin(sender.closed());
+            let _ = poll(closed.as_mut(), Waker::noop());
+            drop(closed);
+        });
+        drop(receiver);
+        assert_eq!(bell.rung(), 1, "it was not woken");
+        assert!(poll(closed.as_mut(), &bell.waker()).is_ready());
+        dropper.join().unwrap();
+    });
+}

@@ -1,0 +1,282 @@
+//! The receiving half: the version that was seen last.
+
+use std::{
+    fmt,
+    future::{Future, poll_fn},
+    task::{Poll, ready},
+};
+
+use super::{
+    error::RecvError,
+    lines::{Change, Lines, Version},
+    shared::{Ref, Shared},
+};
+use crate::engine::{prim::Arc, work::task::budget};
+
+/// The receiving half of a watch channel. A clone has seen what the original has.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::sync::watch;
+///
+/// let (sender, mut receiver) = watch::channel(1);
+/// sender.send(2).unwrap();
+/// let clone = receiver.clone();
+/// assert_eq!(*receiver.borrow_and_update(), 2);
+/// assert!(!receiver.has_changed().unwrap());
+/// assert!(clone.has_changed().unwrap());
+/// ```
+pub struct Receiver<T> {
+    shared: Arc<Shared<T>>,
+    seen: Version,
+}
+
+impl<T> Receiver<T> {
+    /// A receiver that the audience counts already, and that has seen what is there.
+    pub(super) fn counted(shared: Arc<Shared<T>>) -> Self {
+        let seen = shared.lines.state().version();
+        Self { shared, seen }
+    }
+
+    /// Lends the value, and leaves it as unseen as it is. Senders are blocked while
+    /// the [`Ref`] lives.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::watch;
+    ///
+    /// let (sender, receiver) = watch::channel(1);
+    /// sender.send(2).unwrap();
+    /// assert_eq!(*receiver.borrow(), 2);
+    /// assert!(receiver.has_changed().unwrap());
+    /// ```
+    #[inline]
+    pub fn borrow(&self) -> Ref<'_, T> {
+        Ref::new(&self.shared, |lines| lines.state().version() != self.seen)
+    }
+
+    /// Lends the value, and marks it as seen. Senders are blocked while the [`Ref`]
+    /// lives.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::watch;
+    ///
+    /// let (sender, mut receiver) = watch::channel(1);
+    /// sender.send(2).unwrap();
+    /// assert_eq!(*receiver.borrow_and_update(), 2);
+    /// assert!(!receiver.has_changed().unwrap());
+    /// ```
+    #[inline]
+    pub fn borrow_and_update(&mut self) -> Ref<'_, T> {
+        see(&self.shared, &mut self.seen)
+    }
+
+    /// Whether there is a value that was not seen.
+    ///
+    /// # Errors
+    ///
+    /// If the last sender has gone, whatever was seen.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::watch;
+    ///
+    /// let (sender, receiver) = watch::channel(1);
+    /// assert!(!receiver.has_changed().unwrap());
+    /// sender.send(2).unwrap();
+    /// assert!(receiver.has_changed().unwrap());
+    /// drop(sender);
+    /// assert!(receiver.has_changed().is_err());
+    /// ```
+    #[inline]
+    pub fn has_changed(&self) -> Result<bool, RecvError> {
+        let now = self.shared.lines.state();
+        if now.is_closed() { Err(RecvError(())) } else { Ok(now.version() != self.seen) }
+    }
+
+    /// Whether the last sender has gone.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::watch;
+    ///
+    /// let (sender, receiver) = watch::channel(1);
+    /// assert!(!receiver.is_closed());
+    /// drop(sender);
+    /// assert!(receiver.is_closed());
+    /// ```
+    pub fn is_closed(&self) -> bool {
+        self.shared.lines.state().is_closed()
+    }
+
+    /// Marks the value as not seen: the next [`changed`](Self::changed) answers at once.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::watch;
+    ///
+    /// let (_sender, mut receiver) = watch::channel(1);
+    /// receiver.mark_changed();
+    /// assert!(receiver.has_changed().unwrap());
+    /// ```
+    pub fn mark_changed(&mut self) {
+        self.seen = self.seen.before();
+    }
+
+    /// Marks the value as seen, without looking at it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::watch;
+    ///
+    /// let (sender, mut receiver) = watch::channel(1);
+    /// sender.send(2).unwrap();
+    /// receiver.mark_unchanged();
+    /// assert!(!receiver.has_changed().unwrap());
+    /// ```
+    pub fn mark_unchanged(&mut self) {
+        self.seen = self.shared.lines.state().version();
+    }
+
+    /// Waits for a value that was not seen, and marks it as seen.
+    ///
+    /// # Errors
+    ///
+    /// If everything was seen and the last sender has gone.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing: a value is marked as seen only when `changed`
+    /// answers.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::watch;
+    ///
+    /// # blitz_io::run(async {
+    /// let (sender, mut receiver) = watch::channel("old");
+    /// blitz_io::spawn(async move { sender.send("new").unwrap() });
+    /// assert!(receiver.changed().await.is_ok());
+    /// assert_eq!(*receiver.borrow(), "new");
+    /// assert!(receiver.changed().await.is_err());
+    /// # });
+    /// ```
+    #[inline]
+    pub fn changed(&mut self) -> impl Future<Output = Result<(), RecvError>> {
+        Change::new(&*self.shared, &mut self.seen)
+    }
+
+    /// Waits until the value is as the closure wants it; it may be so already. Answers
+    /// with the value, lent. What the closure was shown is marked as seen.
+    ///
+    /// The closure runs under the read lock: it must not send into the same channel.
+    ///
+    /// # Errors
+    ///
+    /// If the last sender has gone and the last value is not as wanted.
+    ///
+    /// # Panics
+    ///
+    /// If the closure does. The channel goes on.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing, but values that the closure refused are seen.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::watch;
+    ///
+    /// # blitz_io::run(async {
+    /// let (sender, mut receiver) = watch::channel(1);
+    /// blitz_io::spawn(async move {
+    ///     for value in 2..10 {
+    ///         sender.send_replace(value);
+    ///     }
+    /// });
+    /// assert!(*receiver.wait_for(|value| *value > 4).await.unwrap() > 4);
+    /// assert!(receiver.wait_for(|value| *value > 10).await.is_err());
+    /// # });
+    /// ```
+    pub async fn wait_for(
+        &mut self,
+        mut f: impl FnMut(&T) -> bool,
+    ) -> Result<Ref<'_, T>, RecvError> {
+        let (shared, seen) = (&*self.shared, &mut self.seen);
+        turn().await;
+        let mut closed = false;
+        loop {
+            {
+                let value = see(shared, seen);
+                if (!closed || value.has_changed()) && f(&value) {
+                    return Ok(value);
+                }
+            }
+            if closed {
+                return Err(RecvError(()));
+            }
+            closed = Change::new(shared, seen).await.is_err();
+        }
+    }
+
+    /// Whether both watch the same channel.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::watch;
+    ///
+    /// let (sender, receiver) = watch::channel(1);
+    /// assert!(receiver.same_channel(&sender.subscribe()));
+    /// ```
+    pub fn same_channel(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+}
+
+/// Lends the value, and marks it as seen.
+#[inline]
+fn see<'a, T>(shared: &'a Shared<T>, seen: &mut Version) -> Ref<'a, T> {
+    Ref::new(shared, |lines: &Lines| {
+        let now = lines.state().version();
+        std::mem::replace(seen, now) != now
+    })
+}
+
+/// Spends a unit of the budget: what follows may answer without waiting.
+async fn turn() {
+    poll_fn(|cx| {
+        ready!(budget::proceed(cx)).spend();
+        Poll::Ready(())
+    })
+    .await;
+}
+
+impl<T> Clone for Receiver<T> {
+    fn clone(&self) -> Self {
+        self.shared.audience.join();
+        Self { shared: self.shared.clone(), seen: self.seen }
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        self.shared.audience.leave();
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Receiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shared.describe(&mut f.debug_struct("Receiver"))
+    }
+}

@@ -1,0 +1,136 @@
+//! What the handles of a channel share: the value, its version, and the counts.
+
+use std::{fmt, marker::PhantomData, ops::Deref};
+
+use super::{audience::Audience, lines::Lines};
+use crate::engine::prim::{AtomicUsize, RwLock, RwLockReadGuard, read};
+
+/// A lock that a user's closure holds tells nothing of the state in which a panic left
+/// the value, so the handles are not `UnwindSafe`: Tokio's are not either.
+type NotUnwindSafe = PhantomData<Box<dyn Send + Sync>>;
+
+/// See the module.
+pub(super) struct Shared<T> {
+    pub(super) value: RwLock<T>,
+    /// Changes while the value is locked for writing.
+    pub(super) lines: Lines,
+    pub(super) audience: Audience,
+    pub(super) senders: AtomicUsize,
+    _not_unwind_safe: NotUnwindSafe,
+}
+
+impl<T> Shared<T> {
+    /// One sender, so many receivers, and so many versions before this one.
+    pub(super) fn new(value: T, receivers: usize, versions: u64) -> Self {
+        Self {
+            value: RwLock::new(value),
+            lines: Lines::starting_at(versions),
+            audience: Audience::new(receivers),
+            senders: AtomicUsize::new(1),
+            _not_unwind_safe: PhantomData,
+        }
+    }
+
+    /// The value, if nobody changes it now, for `Debug`.
+    pub(super) fn describe(&self, f: &mut fmt::DebugStruct<'_, '_>) -> fmt::Result
+    where
+        T: fmt::Debug,
+    {
+        // A value that a panic left behind is as good as any.
+        #[cfg(not(blitz_loom))]
+        let value = match self.value.try_read() {
+            Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            free => free.ok(),
+        };
+        #[cfg(blitz_loom)]
+        let value = self.value.try_read().ok();
+        match &value {
+            Some(value) => f.field("value", &&**value),
+            None => f.field("value", &format_args!("<locked>")),
+        };
+        f.field("is_closed", &self.lines.state().is_closed())
+            .field("receivers", &self.audience.count())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> AsRef<Lines> for Shared<T> {
+    #[inline]
+    fn as_ref(&self) -> &Lines {
+        &self.lines
+    }
+}
+
+impl<T> AsRef<Audience> for Shared<T> {
+    #[inline]
+    fn as_ref(&self) -> &Audience {
+        &self.audience
+    }
+}
+
+/// The value of a watch channel, lent. Senders are blocked while it lives.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::sync::watch;
+///
+/// let (sender, receiver) = watch::channel(vec![1, 2, 3]);
+/// let value = receiver.borrow();
+/// assert_eq!(value.len(), 3);
+/// drop(value); // or the next line would wait for ever
+/// sender.send(vec![]).unwrap();
+/// ```
+pub struct Ref<'a, T> {
+    value: RwLockReadGuard<'a, T>,
+    has_changed: bool,
+    _not_unwind_safe: NotUnwindSafe,
+}
+
+impl<'a, T> Ref<'a, T> {
+    /// Lends the value; `changed` says whether its version is news. It is asked under
+    /// the lock, where no version can come.
+    #[inline]
+    pub(super) fn new(shared: &'a Shared<T>, changed: impl FnOnce(&Lines) -> bool) -> Self {
+        let value = read(&shared.value);
+        let has_changed = changed(&shared.lines);
+        Self { value, has_changed, _not_unwind_safe: PhantomData }
+    }
+
+    /// Whether the receiver that lent it had not seen this version before. Always
+    /// `false` for what a sender lends.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::sync::watch;
+    ///
+    /// let (sender, mut receiver) = watch::channel(1);
+    /// assert!(!receiver.borrow().has_changed());
+    /// sender.send(1).unwrap();
+    /// assert!(receiver.borrow().has_changed());
+    /// assert!(receiver.borrow_and_update().has_changed());
+    /// assert!(!receiver.borrow().has_changed());
+    /// ```
+    pub fn has_changed(&self) -> bool {
+        self.has_changed
+    }
+}
+
+impl<T> Deref for Ref<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Ref<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ref")
+            .field("value", &**self)
+            .field("has_changed", &self.has_changed)
+            .finish()
+    }
+}

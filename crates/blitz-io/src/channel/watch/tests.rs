@@ -1,0 +1,428 @@
+//! The watch channel one step at a time against a simple reference, then under load.
+
+use std::{
+    cell::Cell,
+    collections::VecDeque,
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::{Pin, pin},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    task::{Context, Poll, Waker},
+};
+
+use proptest::prelude::*;
+
+use super::{Receiver, Sender, channel, lines::Lines};
+use crate::engine::{
+    prim::thread,
+    wait::bell::{Bell, block_on},
+    work::task::budget::{self, Budget},
+};
+
+/// A channel before whose value there were so many.
+fn starting_at<T>(value: T, versions: u64) -> (Sender<T>, Receiver<T>) {
+    let sender = Sender::with_receivers(value, 1, versions);
+    let receiver = Receiver::counted(sender.shared().clone());
+    (sender, receiver)
+}
+
+fn panics<R>(f: impl FnOnce() -> R) -> bool {
+    catch_unwind(AssertUnwindSafe(f)).is_err()
+}
+
+fn poll<F: Future + ?Sized>(future: Pin<&mut F>, bell: &Arc<Bell>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(&bell.waker()))
+}
+
+fn lines<T>(sender: &Sender<T>) -> &Lines {
+    &sender.shared().lines
+}
+
+#[test]
+fn a_watch_is_as_small_as_it_says() {
+    assert_eq!(size_of::<Receiver<u64>>(), 16);
+    assert_eq!(size_of::<Sender<u64>>(), 8);
+    assert!(size_of::<Lines>() <= 200, "{}", size_of::<Lines>());
+}
+
+#[test]
+fn a_closure_that_panics_leaves_its_change_and_tells_nobody() {
+    let (sender, mut receiver) = channel(1);
+    let bell = Bell::new();
+    {
+        let mut changed = pin!(receiver.changed());
+        assert!(poll(changed.as_mut(), &bell).is_pending());
+        assert!(panics(|| sender.send_modify(|value| {
+            *value = 2;
+            panic!("this closure was told to panic");
+        })));
+        assert!(poll(changed.as_mut(), &bell).is_pending());
+        assert_eq!(bell.rung(), 0);
+    }
+    assert!(!receiver.has_changed().unwrap());
+    assert_eq!((*receiver.borrow(), *sender.borrow()), (2, 2));
+    sender.send(3).unwrap();
+    assert!(receiver.has_changed().unwrap());
+    assert_eq!(*receiver.borrow_and_update(), 3);
+    assert!(format!("{sender:?} {receiver:?}").contains("value: 3"));
+}
+
+#[test]
+fn a_wait_for_whose_closure_panics_leaves_the_channel_usable() {
+    let (sender, mut receiver) = channel(1);
+    assert!(panics(|| drop(block_on(receiver.wait_for(|_| panic!("told to panic"))))));
+    sender.send(2).unwrap();
+    assert_eq!(block_on(receiver.wait_for(|value| *value == 2)).map(|value| *value).ok(), Some(2));
+}
+
+#[test]
+fn a_wait_for_that_is_dropped_has_seen_what_it_refused() {
+    let (sender, mut receiver) = channel(1);
+    sender.send(2).unwrap();
+    let shown = Cell::new(0);
+    {
+        let mut waiting = pin!(receiver.wait_for(|value| {
+            shown.set(*value);
+            false
+        }));
+        assert!(poll(waiting.as_mut(), &Bell::new()).is_pending());
+    }
+    assert_eq!(shown.get(), 2);
+    assert!(!receiver.has_changed().unwrap());
+    assert!(!lines(&sender).is_waited_for());
+}
+
+#[test]
+fn a_wait_for_looks_at_the_last_value_after_the_senders_have_gone() {
+    let (sender, mut receiver) = channel(1);
+    let bell = Bell::new();
+    let asked = Cell::new(0);
+    let wanted = |value: &i32| {
+        asked.set(asked.get() + 1);
+        *value == 9
+    };
+    {
+        let mut waiting = pin!(receiver.wait_for(wanted));
+        assert!(poll(waiting.as_mut(), &bell).is_pending());
+        sender.send(9).unwrap();
+        drop(sender);
+        let Poll::Ready(Ok(value)) = poll(waiting.as_mut(), &bell) else { panic!("it is there") };
+        // The wait has marked it as seen, as Tokio's does.
+        assert!(!value.has_changed());
+        assert_eq!(*value, 9);
+    }
+    assert_eq!(asked.get(), 2);
+    assert!(block_on(receiver.wait_for(|_| false)).is_err());
+    assert!(block_on(receiver.wait_for(|_| true)).is_ok(), "what was seen may still be wanted");
+}
+
+/// Sends into its own channel when dropped: that needs the lock.
+struct Last(Option<Arc<Sender<Last>>>, Arc<AtomicUsize>);
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        self.1.fetch_add(1, Relaxed);
+        if let Some(sender) = self.0.take() {
+            drop(sender.send_replace(Last(None, self.1.clone())));
+        }
+    }
+}
+
+#[test]
+fn the_value_before_is_dropped_outside_of_the_lock_and_once() {
+    let drops = Arc::new(AtomicUsize::new(0));
+    let sender = Arc::new(Sender::new(Last(None, drops.clone())));
+    let receiver = sender.subscribe();
+    assert!(sender.send(Last(Some(sender.clone()), drops.clone())).is_ok());
+    assert_eq!(drops.load(Relaxed), 1);
+    assert!(sender.send(Last(None, drops.clone())).is_ok());
+    assert_eq!(drops.load(Relaxed), 3, "the second, and what it replaced");
+    drop(receiver);
+    let returned = sender.send(Last(None, drops.clone()));
+    assert_eq!(drops.load(Relaxed), 3, "it comes back");
+    drop(returned);
+    drop(sender);
+    assert_eq!(drops.load(Relaxed), 5);
+}
+
+#[test]
+fn versions_wrap() {
+    // The version is what is left of a word: this many fit.
+    let versions = 1u64 << (64 - 9);
+    for before in 0..4 {
+        let (sender, mut receiver) = starting_at(0, versions - before);
+        for value in 1..8 {
+            assert!(!receiver.has_changed().unwrap());
+            sender.send(value).unwrap();
+            assert!(receiver.has_changed().unwrap());
+            assert!(block_on(receiver.changed()).is_ok());
+            assert_eq!(*receiver.borrow(), value);
+            receiver.mark_changed();
+            assert!(block_on(receiver.changed()).is_ok());
+            assert!(!receiver.is_closed());
+        }
+        drop(sender);
+        assert!(block_on(receiver.changed()).is_err());
+    }
+}
+
+#[test]
+fn a_changed_that_is_polled_with_another_waker_wakes_that_one() {
+    let (sender, mut receiver) = channel(1);
+    let (old, new) = (Bell::new(), Bell::new());
+    {
+        let mut changed = pin!(receiver.changed());
+        assert!(poll(changed.as_mut(), &old).is_pending());
+        assert!(poll(changed.as_mut(), &new).is_pending());
+        sender.send(2).unwrap();
+        assert_eq!((old.rung(), new.rung()), (0, 1));
+        assert!(poll(changed.as_mut(), &new).is_ready());
+    }
+    assert_eq!((Arc::strong_count(&old), Arc::strong_count(&new)), (1, 1));
+    assert!(!lines(&sender).is_waited_for());
+}
+
+#[test]
+fn a_closed_that_is_polled_with_another_waker_wakes_that_one() {
+    let (sender, receiver) = channel(1);
+    let (old, new) = (Bell::new(), Bell::new());
+    let mut closed = pin!(sender.closed());
+    assert!(poll(closed.as_mut(), &old).is_pending());
+    assert!(poll(closed.as_mut(), &new).is_pending());
+    drop(receiver.clone());
+    drop(receiver);
+    assert_eq!((old.rung(), new.rung()), (0, 1));
+    let another = sender.subscribe();
+    assert!(poll(closed.as_mut(), &new).is_pending(), "somebody has come again");
+    drop(another);
+    assert_eq!(new.rung(), 2);
+    assert!(poll(closed.as_mut(), &new).is_ready());
+}
+
+/// More than fit into a batch, twice over.
+#[test]
+fn a_send_wakes_each_of_a_hundred_receivers_once() {
+    let (sender, receiver) = channel(1);
+    let bells: Vec<_> = (0..100).map(|_| Bell::new()).collect();
+    let mut receivers: Vec<_> = bells.iter().map(|_| receiver.clone()).collect();
+    let mut waiting: Vec<_> =
+        receivers.iter_mut().map(|receiver| Box::pin(receiver.changed())).collect();
+    for (future, bell) in waiting.iter_mut().zip(&bells) {
+        assert!(poll(future.as_mut(), bell).is_pending());
+    }
+    assert!(lines(&sender).is_waited_for());
+    sender.send(2).unwrap();
+    assert!(!lines(&sender).is_waited_for());
+    assert!(bells.iter().all(|bell| bell.rung() == 1));
+    for (future, bell) in waiting.iter_mut().zip(&bells) {
+        assert!(poll(future.as_mut(), bell).is_ready());
+    }
+    drop(waiting);
+    assert!(bells.iter().all(|bell| Arc::strong_count(bell) == 1));
+}
+
+/// A waker that looks, and waits again, on the spot.
+#[test]
+fn whoever_waits_again_while_a_long_line_is_served_is_not_served_again() {
+    struct Again {
+        bell: Arc<Bell>,
+        again: std::sync::Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>,
+    }
+    impl std::task::Wake for Again {
+        fn wake(self: Arc<Self>) {
+            self.bell.waker().wake();
+            let waker = Waker::from(self.clone());
+            if let Some(future) = &mut *self.again.lock().unwrap() {
+                assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+            }
+        }
+    }
+    let sender = Sender::new(1);
+    let wakers: Vec<_> = (0..80)
+        .map(|_| {
+            let mut receiver = sender.subscribe();
+            let again: Pin<Box<dyn Future<Output = ()> + Send>> =
+                Box::pin(async move { while receiver.changed().await.is_ok() {} });
+            Arc::new(Again { bell: Bell::new(), again: Some(again).into() })
+        })
+        .collect();
+    wakers.iter().for_each(|waker| std::task::Wake::wake(waker.clone()));
+    sender.send(2).unwrap();
+    assert!(wakers.iter().all(|waker| waker.bell.rung() == 2), "one was served twice");
+    wakers.iter().for_each(|waker| drop(waker.again.lock().unwrap().take()));
+}
+
+#[test]
+fn waiting_takes_a_unit_of_budget_and_the_129th_waits_its_turn() {
+    let (_sender, mut receiver) = channel(1);
+    let bell = Bell::new();
+    budget::under(Budget::per_poll(), || {
+        let mut done = 0;
+        loop {
+            receiver.mark_changed();
+            if poll(pin!(receiver.changed()), &bell).is_pending() {
+                break;
+            }
+            done += 1;
+        }
+        assert_eq!(done, 128);
+        assert!(receiver.has_changed().unwrap(), "what was refused saw nothing");
+    });
+    budget::under(Budget::per_poll(), || {
+        let ready = || poll(pin!(receiver.wait_for(|_| true)), &bell).is_ready();
+        assert_eq!(std::iter::repeat_with(ready).take_while(|ready| *ready).count(), 128);
+    });
+}
+
+/// What each receiver has seen, in numbers of sends.
+struct Reference {
+    value: u32,
+    sends: usize,
+    /// `None`: marked as not seen.
+    seen: VecDeque<Option<usize>>,
+}
+
+impl Reference {
+    fn is_news(&self, who: usize) -> bool {
+        self.seen[who] != Some(self.sends)
+    }
+}
+
+proptest! {
+    /// `steps` say what is done, and by whom.
+    #[test]
+    fn a_watch_behaves_as_a_simple_model(
+        late in 0u64..4,
+        steps in prop::collection::vec((0u8..14, 0usize..8), 0..200),
+    ) {
+        let (sender, receiver) = starting_at(0u32, 0u64.wrapping_sub(late));
+        let mut senders = VecDeque::from([sender]);
+        let mut receivers = VecDeque::from([receiver]);
+        let mut model = Reference { value: 0, sends: 0, seen: VecDeque::from([Some(0)]) };
+        for (number, (step, who)) in (1u32..).zip(steps) {
+            let closed = senders.is_empty();
+            let place = who % receivers.len().max(1);
+            match (step, senders.front(), receivers.get_mut(place)) {
+                (0..=1, Some(sender), _) => {
+                    let sent = sender.send(number);
+                    prop_assert_eq!(sent.is_ok(), !model.seen.is_empty());
+                    if sent.is_ok() {
+                        (model.value, model.sends) = (number, model.sends + 1);
+                    }
+                }
+                (2, Some(sender), _) => {
+                    let tell = who % 2 == 0;
+                    let told = sender.send_if_modified(|value| {
+                        *value = number;
+                        tell
+                    });
+                    prop_assert_eq!(told, tell);
+                    (model.value, model.sends) = (number, model.sends + usize::from(tell));
+                }
+                (3, Some(sender), _) => {
+                    prop_assert_eq!(sender.send_replace(number), model.value);
+                    (model.value, model.sends) = (number, model.sends + 1);
+                }
+                (4, Some(sender), _) => {
+                    receivers.push_back(sender.subscribe());
+                    model.seen.push_back(Some(model.sends));
+                }
+                (5, Some(sender), _) => {
+                    let sender = sender.clone();
+                    senders.push_back(sender);
+                }
+                (6, Some(_), _) => drop(senders.pop_front()),
+                (7, _, Some(receiver)) => {
+                    let clone = receiver.clone();
+                    receivers.push_back(clone);
+                    model.seen.push_back(model.seen[place]);
+                }
+                (8, _, Some(_)) => {
+                    drop(receivers.remove(place));
+                    model.seen.remove(place);
+                }
+                (9, _, Some(receiver)) => {
+                    let lent = receiver.borrow_and_update();
+                    prop_assert_eq!((*lent, lent.has_changed()), (model.value, model.is_news(place)));
+                    model.seen[place] = Some(model.sends);
+                }
+                (10, _, Some(receiver)) => {
+                    let polled = poll(pin!(receiver.changed()), &Bell::new());
+                    let expected = match (model.is_news(place), closed) {
+                        (true, _) => Poll::Ready(true),
+                        (false, true) => Poll::Ready(false),
+                        (false, false) => Poll::Pending,
+                    };
+                    prop_assert_eq!(polled.map(|outcome| outcome.is_ok()), expected);
+                    model.seen[place] = Some(model.sends);
+                }
+                (11, _, Some(receiver)) => {
+                    let wanted = |value: &u32| value.is_multiple_of(2);
+                    let polled = poll(pin!(receiver.wait_for(wanted)), &Bell::new());
+                    let expected = match (wanted(&model.value), closed) {
+                        (true, _) => Poll::Ready(Some(model.value)),
+                        (false, true) => Poll::Ready(None),
+                        (false, false) => Poll::Pending,
+                    };
+                    prop_assert_eq!(polled.map(|outcome| outcome.ok().map(|lent| *lent)), expected);
+                    model.seen[place] = Some(model.sends);
+                }
+                (12, _, Some(receiver)) => {
+                    receiver.mark_changed();
+                    model.seen[place] = None;
+                }
+                (13, _, Some(receiver)) => {
+                    receiver.mark_unchanged();
+                    model.seen[place] = Some(model.sends);
+                }
+                _ => {}
+            }
+            let closed = senders.is_empty();
+            if let Some(sender) = senders.front() {
+                prop_assert_eq!(sender.receiver_count(), receivers.len());
+                prop_assert_eq!(sender.sender_count(), senders.len());
+                prop_assert_eq!(sender.is_closed(), receivers.is_empty());
+                prop_assert_eq!(*sender.borrow(), model.value);
+                let gone = poll(pin!(sender.closed()), &Bell::new()).is_ready();
+                prop_assert_eq!(gone, receivers.is_empty());
+                prop_assert!(!lines(sender).is_waited_for());
+            }
+            for (place, receiver) in receivers.iter().enumerate() {
+                let news = model.is_news(place);
+                prop_assert_eq!(receiver.has_changed().ok(), (!closed).then_some(news));
+                prop_assert_eq!((*receiver.borrow(), receiver.is_closed()), (model.value, closed));
+            }
+        }
+    }
+}
+
+#[test]
+fn under_load_every_receiver_sees_the_last_value() {
+    const LAST: u64 = 5_000;
+    let (sender, receiver) = channel(Box::new(0u64));
+    let readers: Vec<_> = (0..4)
+        .map(|_| {
+            let mut receiver = receiver.clone();
+            thread::spawn(move || {
+                let mut last = 0;
+                while block_on(receiver.changed()).is_ok() {
+                    let now = **receiver.borrow_and_update();
+                    assert!(now >= last, "{now} after {last}");
+                    last = now;
+                }
+                last
+            })
+        })
+        .collect();
+    drop(receiver);
+    for value in 1..=LAST {
+        sender.send(Box::new(value)).unwrap();
+    }
+    drop(sender);
+    for reader in readers {
+        assert_eq!(reader.join().unwrap(), LAST);
+    }
+}
