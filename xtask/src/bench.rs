@@ -6,14 +6,14 @@ use crate::{Outcome, root, shell};
 
 /// Text of `cargo xtask bench --help`.
 pub const HELP: &str = "\
-cargo xtask bench [sched | queues] [--quick] [--only <row>] …
+cargo xtask bench [sched | sync | queues] [--quick] [--only <row>] …
 
-Builds and runs the comparisons of bench/ in release: `sched` (runtimes) and
-`queues` (run queues and their variants), or the one that is named. The other
-arguments are passed on; both know --quick and --only. What is not there is
-skipped and said so.";
+Builds and runs the comparisons of bench/ in release: `sched` (runtimes), `sync`
+(locks and channels) and `queues` (run queues and their variants), or the one that
+is named. The other arguments are passed on; all know --quick and --only. What is
+not there is skipped and said so.";
 
-const WORKSPACES: &[&str] = &["sched", "queues"];
+const WORKSPACES: &[&str] = &["sched", "sync", "queues"];
 
 /// A full comparison takes tens of minutes; half a day means that it hangs.
 const LIMIT: Duration = Duration::from_secs(12 * 60 * 60);
@@ -31,8 +31,8 @@ pub fn main(arguments: &[String]) -> Outcome {
         let mut command = shell::cargo();
         // From inside: the folder has a configuration of its own.
         command.current_dir(folder).args(["run", "--release", "--"]);
-        if *workspace == "sched" {
-            // It records by itself.
+        if *workspace != "queues" {
+            // They record by themselves.
             command.arg("run");
         } else if !passed.iter().any(|argument| argument == "--out") {
             let record = format!("bench/record/{}-{workspace}.md", today());

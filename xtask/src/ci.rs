@@ -200,7 +200,9 @@ fn misuse() -> Vec<Command> {
 /// The workspace, and the workspaces beside it.
 fn format() -> Vec<Command> {
     let mut commands = vec![cargo("fmt --all -- --check")];
-    for manifest in ["compile-fail", "conformance/tokio-test", "bench/sched", "bench/queues"] {
+    let own =
+        ["compile-fail", "conformance/tokio-test", "bench/sched", "bench/sync", "bench/queues"];
+    for manifest in own {
         let manifest = format!("{manifest}/Cargo.toml");
         if root().join(&manifest).exists() {
             commands.push(cargo(&format!("fmt --all --manifest-path {manifest} -- --check")));

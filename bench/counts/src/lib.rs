@@ -6,6 +6,8 @@
 //!
 //! Only what the public interface reaches is here.
 
+pub mod sync;
+
 /// Makes the benchmarks of one runtime crate; the file that calls it is a bench target.
 #[macro_export]
 macro_rules! count_on {

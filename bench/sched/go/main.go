@@ -1,4 +1,5 @@
-// The rows of ../src/workloads.rs on Go's scheduler, with the same numbers.
+// The rows of ../src/workloads.rs on Go's scheduler, with the same numbers; those of
+// the comparison of locks and channels are in sync.go.
 //
 // Usage, as for the Rust children: sched-go --child go ROW WORKERS BUDGET_MS
 //
@@ -84,7 +85,11 @@ func main() {
 	case "idle_cpu":
 		idleCPU()
 	default:
-		fail("no row " + os.Args[3] + " in the Go program")
+		ops, batch := syncRow(os.Args[3])
+		if batch == nil {
+			fail("no row " + os.Args[3] + " in the Go program")
+		}
+		perOp(budget, ops, batch)
 	}
 }
 

@@ -14,21 +14,9 @@ use std::time::{Duration, Instant};
 use crate::machine::{self, Use};
 use crate::measure::Metric;
 use crate::report::{Run, Sample};
-use crate::workloads::{ROWS, Row};
-
-/// All contenders, and what each is.
-pub(crate) const CONTENDERS: [(&str, &str); 7] = [
-    ("tokio", "as #[tokio::main] builds it; what the ratios are against"),
-    ("tokio-again", "the same once more: how far two equal things differ is the noise floor"),
-    ("blitz", "blitz-io (not in builds without the feature `blitz`)"),
-    ("smol", "one Executor and N threads that run it"),
-    ("go", "go/main.go (only with `go` on PATH)"),
-    ("tokio-bare", "Tokio without its I/O and time drivers (only when named)"),
-    ("futex", "a bare thread, parked and unparked (only when named, wake rows alone)"),
-];
-
-/// References for single questions; each has a column of its own when it runs.
-pub(crate) const ONLY_WHEN_NAMED: [&str; 2] = ["tokio-bare", "futex"];
+use crate::row::Row;
+use crate::workloads::ROWS;
+use crate::{CONTENDERS, NAME, ONLY_WHEN_NAMED};
 
 /// A child that has not ended by then hangs. The longest seen was Go's `idle_1m`, ten
 /// seconds on a busy machine.
@@ -66,7 +54,7 @@ impl Plan {
         let mut options = options.iter();
         while let Some(&option) = options.next() {
             let mut value =
-                || options.next().copied().ok_or(format!("{option} needs a value: see `sched`"));
+                || options.next().copied().ok_or(format!("{option} needs a value: see `{NAME}`"));
             match option {
                 "--quick" => plan.quick = true,
                 "--only" => plan.rows = rows_named(value()?)?,
@@ -78,7 +66,7 @@ impl Plan {
                 "--out" => plan.out = Some(PathBuf::from(value()?)),
                 "--name" => plan.name = Some(value()?.into()),
                 "--no-record" => plan.out = None,
-                _ => return Err(format!("no option {option}: `sched` alone lists them")),
+                _ => return Err(format!("no option {option}: `{NAME}` alone lists them")),
             }
         }
         Ok(plan)
@@ -110,7 +98,7 @@ fn positive(word: &str) -> Result<usize, String> {
 fn rows_named(list: &str) -> Result<Vec<&'static Row>, String> {
     let named = |name: &str| {
         let row = ROWS.iter().find(|row| row.name == name);
-        row.ok_or(format!("no row {name}: see `sched list`"))
+        row.ok_or(format!("no row {name}: see `{NAME} list`"))
     };
     list.split(',').map(named).collect()
 }
@@ -118,7 +106,7 @@ fn rows_named(list: &str) -> Result<Vec<&'static Row>, String> {
 fn contenders_named(list: &str) -> Result<Vec<String>, String> {
     let named = |name: &str| {
         let known = CONTENDERS.iter().any(|(known, _)| *known == name);
-        known.then(|| name.to_string()).ok_or(format!("no contender {name}: see `sched list`"))
+        known.then(|| name.to_string()).ok_or(format!("no contender {name}: see `{NAME} list`"))
     };
     list.split(',').map(named).collect()
 }
@@ -166,14 +154,14 @@ impl Field {
     }
 }
 
-/// Builds go/main.go beside this program.
+/// Builds the Go program beside this one. All comparisons share it.
 fn build_go() -> Result<(PathBuf, String), String> {
     let version = Command::new("go").arg("version").output();
     let version = version.map_err(|_| "there is no `go` on PATH".to_string())?;
     let version = String::from_utf8_lossy(&version.stdout).trim().replace("go version ", "");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("go");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sched/go");
     let this = std::env::current_exe().map_err(|error| error.to_string())?;
-    let program = this.with_file_name("sched-go");
+    let program = this.with_file_name(format!("{NAME}-go"));
     let built = Command::new("go")
         .args(["build", "-o"])
         .arg(&program)
@@ -203,7 +191,7 @@ pub(crate) fn run(plan: &Plan) -> Result<(), String> {
         eprintln!("this is a debug build: its figures mean nothing, use --release");
     }
     for row in &plan.rows {
-        for &workers in &plan.workers {
+        for &workers in plan.workers.iter().filter(|&&workers| row.runs_with(workers)) {
             eprintln!("{:>4} s  {} w{workers}", start.elapsed().as_secs(), row.name);
             let use_before = Use::now();
             for round in 0..plan.rounds(row.slow) {
@@ -234,8 +222,9 @@ pub(crate) fn run(plan: &Plan) -> Result<(), String> {
         println!("the machine was busy: measure again when it is not");
     }
     if let Some(out) = &plan.out {
-        let name = plan.name.as_deref().unwrap_or(if plan.quick { "sched-quick" } else { "sched" });
-        let written = run.record(out, name).map_err(|error| {
+        let quick = if plan.quick { "-quick" } else { "" };
+        let name = plan.name.clone().unwrap_or_else(|| format!("{NAME}{quick}"));
+        let written = run.record(out, &name).map_err(|error| {
             format!(
                 "cannot write the record to {}: {error}; choose a place with --out",
                 out.display()
@@ -360,15 +349,13 @@ mod tests {
 
     #[test]
     fn options_are_read_and_wrong_ones_refused() {
-        let plan = Plan::parse(&["--quick", "--only", "ping_pong,idle_cpu", "--workers", "2"]);
+        let two = [ROWS[1].name, ROWS[0].name];
+        let plan = Plan::parse(&["--quick", "--only", &two.join(","), "--workers", "2"]);
         let plan = plan.expect("these are right");
-        assert_eq!(
-            plan.rows.iter().map(|row| row.name).collect::<Vec<_>>(),
-            ["ping_pong", "idle_cpu"]
-        );
+        assert_eq!(plan.rows.iter().map(|row| row.name).collect::<Vec<_>>(), two);
         assert_eq!((plan.workers.as_slice(), plan.rounds(false)), ([2].as_slice(), 3));
         for wrong in [
-            ["--only", "ping"],
+            ["--only", "no_such_row"],
             ["--contenders", "rayon"],
             ["--workers", "0"],
             ["--rounds", "-1"],
@@ -381,9 +368,8 @@ mod tests {
 
     #[test]
     fn tokio_brings_its_noise_floor() {
-        let field =
-            Field::gather(Some(&["tokio".into(), "smol".into()])).expect("both are built in");
+        let field = Field::gather(Some(&["tokio".into()])).expect("it is built in");
         let names: Vec<_> = field.contenders.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["tokio", "tokio-again", "smol"]);
+        assert_eq!(names, ["tokio", "tokio-again"]);
     }
 }

@@ -61,7 +61,7 @@ fn build() -> String {
 fn contenders(go: Option<&str>) -> String {
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock");
     let lock = fs::read_to_string(lock).unwrap_or_default();
-    let mut names = vec!["tokio", "smol", "async-executor", "async-task"];
+    let mut names = crate::PACKAGES.to_vec();
     if cfg!(feature = "blitz") {
         names.insert(0, "blitz-io");
     }

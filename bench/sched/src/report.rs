@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::CLAIMS;
 use crate::measure::{Metric, median};
 use crate::workloads::ROWS;
 
@@ -56,13 +57,15 @@ impl Run {
         let extra: Vec<&String> = self
             .contenders
             .iter()
-            .filter(|name| crate::driver::ONLY_WHEN_NAMED.contains(&name.as_str()))
+            .filter(|name| crate::ONLY_WHEN_NAMED.contains(&name.as_str()))
             .collect();
         let mut rows = vec![COLUMNS.iter().map(|column| column.to_string()).collect::<Vec<_>>()];
         rows[0].extend(extra.iter().map(|name| name.to_string()));
+        rows[0].extend(CLAIMS.map(|claims| claims.whose.to_string()));
         for line in self.lines() {
             let mut cells = line.cells();
             cells.extend(extra.iter().map(|name| line.figure(name)));
+            cells.extend(CLAIMS.map(|claims| claims.of(&line.name()).to_string()));
             rows.push(cells);
         }
         aligned(&rows)
@@ -121,6 +124,7 @@ impl Run {
              floor.\nThe README of `bench/` says how each column comes about.\n\n",
         );
         text.push_str(&self.table());
+        text.push_str(CLAIMS.map_or("", |claims| claims.note));
         text.push_str("\n## Rows\n\n");
         for row in ROWS.iter().filter(|row| self.samples.iter().any(|s| s.row == row.name)) {
             writeln!(text, "- `{}`: {}", row.name, row.what).expect("a string takes all");
@@ -160,13 +164,16 @@ impl Run {
 }
 
 impl Line<'_> {
-    fn cells(&self) -> Vec<String> {
-        let name = match self.metric.name.as_str() {
+    fn name(&self) -> String {
+        match self.metric.name.as_str() {
             "" => self.row.to_string(),
             metric => format!("{}.{metric}", self.row),
-        };
+        }
+    }
+
+    fn cells(&self) -> Vec<String> {
         vec![
-            name,
+            self.name(),
             self.workers.to_string(),
             self.figure("tokio"),
             self.figure("blitz"),
@@ -396,7 +403,7 @@ mod tests {
 
     #[test]
     fn a_second_record_of_a_day_does_not_replace_the_first() {
-        let place = std::env::temp_dir().join(format!("sched-record-{}", std::process::id()));
+        let place = std::env::temp_dir().join(format!("bench-record-{}", std::process::id()));
         let run = run_of(&[("tokio", &[Some(1.0)])]);
         let first = run.record(&place, "x").expect("a temporary directory can be written");
         let second = run.record(&place, "x").expect("a temporary directory can be written");

@@ -21,117 +21,47 @@ use crate::measure::{
     Metric, Of, allowed_cores, cpu_ns, per_op, percentile, resident_bytes, stay_on,
     voluntary_switches, wait_until_others_sleep,
 };
-
-/// A row of the table.
-pub(crate) struct Row {
-    pub(crate) name: &'static str,
-    /// What one operation is.
-    pub(crate) what: &'static str,
-    /// The contenders that have no such thing. They are not started for this row, and
-    /// the table has a dash for them.
-    pub(crate) lacks: &'static [&'static str],
-    /// Takes a second or more whatever the budget: one round of it is enough for a
-    /// quick look.
-    pub(crate) slow: bool,
-}
+use crate::row::Row;
 
 pub(crate) const ROWS: [Row; 16] = [
-    Row {
-        name: "spawn_many_remote",
-        what: "one of 30,000 empty tasks spawned from block_on; wait for all",
-        lacks: &[],
-        slow: false,
-    },
-    Row {
-        name: "spawn_many_local",
-        what: "one of 30,000 empty tasks spawned from a worker; wait for all",
-        lacks: &[],
-        slow: false,
-    },
-    Row {
-        name: "spawn_join_local",
-        what: "spawn(..).await, one at a time, from a worker",
-        lacks: &[],
-        slow: false,
-    },
-    Row {
-        name: "spawn_join_remote",
-        what: "spawn(..).await, one at a time, from block_on",
-        lacks: &[],
-        slow: false,
-    },
-    Row {
-        name: "chained_spawn",
-        what: "each task spawns the next, 10,000 deep",
-        lacks: &[],
-        slow: false,
-    },
-    Row {
-        name: "join_set_10k",
-        what: "one of 10,000 tasks spawned into a JoinSet from block_on, and taken out by join_next",
-        lacks: &["smol", "go"],
-        slow: false,
-    },
-    Row {
-        name: "yield_many",
-        what: "one yield of 200 tasks x 1000 yields",
-        lacks: &[],
-        slow: false,
-    },
-    Row {
-        name: "ping_pong",
-        what: "one hand-over, 1000 pairs of tasks that ring each other 100 times each way",
-        lacks: &[],
-        slow: false,
-    },
-    Row {
-        name: "wake_storm",
-        what: "one of 1000 parked tasks woken by an outside thread, and polled",
-        lacks: &[],
-        slow: false,
-    },
-    Row {
-        name: "spawn_heavy",
-        what: "one of 64 tasks of about 200 us of work each, spawned from a worker",
-        lacks: &[],
-        slow: false,
-    },
-    Row {
-        name: "spawn_blocking",
-        what: "spawn_blocking(..).await, one at a time, from a worker (smol: unblock)",
-        lacks: &["go"],
-        slow: false,
-    },
-    Row {
-        name: "wake_idle",
-        what: "from the wake call of an outside thread to the poll, all workers asleep before",
-        lacks: &[],
-        slow: false,
-    },
-    Row {
-        name: "wake_same_core",
-        what: "wake_idle with the whole process on one core",
-        lacks: &["go"],
-        slow: false,
-    },
-    Row {
-        name: "wake_cross_core",
-        what: "wake_idle with the workers on one core and the waking thread on another",
-        lacks: &["go"],
-        slow: false,
-    },
-    Row {
-        name: "idle_1m",
-        what: "one of a million parked tasks with 64 bytes of state: memory, spawn, wake and finish",
-        lacks: &[],
-        slow: true,
-    },
-    Row {
-        name: "idle_cpu",
-        what: "what the runtime's threads use in a second of idleness",
-        lacks: &[],
-        slow: true,
-    },
+    Row::new("spawn_many_remote", "one of 30,000 empty tasks spawned from block_on; wait for all"),
+    Row::new("spawn_many_local", "one of 30,000 empty tasks spawned from a worker; wait for all"),
+    Row::new("spawn_join_local", "spawn(..).await, one at a time, from a worker"),
+    Row::new("spawn_join_remote", "spawn(..).await, one at a time, from block_on"),
+    Row::new("chained_spawn", "each task spawns the next, 10,000 deep"),
+    Row::new(
+        "join_set_10k",
+        "one of 10,000 tasks spawned into a JoinSet from block_on, and taken out by join_next",
+    )
+    .lacked_by(&["smol", "go"]),
+    Row::new("yield_many", "one yield of 200 tasks x 1000 yields"),
+    Row::new(
+        "ping_pong",
+        "one hand-over, 1000 pairs of tasks that ring each other 100 times each way",
+    ),
+    Row::new("wake_storm", "one of 1000 parked tasks woken by an outside thread, and polled"),
+    Row::new("spawn_heavy", "one of 64 tasks of about 200 us of work each, spawned from a worker"),
+    Row::new(
+        "spawn_blocking",
+        "spawn_blocking(..).await, one at a time, from a worker (smol: unblock)",
+    )
+    .lacked_by(&["go"]),
+    Row::new(
+        "wake_idle",
+        "from the wake call of an outside thread to the poll, all workers asleep before",
+    ),
+    Row::new("wake_same_core", "wake_idle with the whole process on one core").lacked_by(&["go"]),
+    Row::new(
+        "wake_cross_core",
+        "wake_idle with the workers on one core and the waking thread on another",
+    )
+    .lacked_by(&["go"]),
+    Row::new(
+        "idle_1m",
+        "one of a million parked tasks with 64 bytes of state: memory, spawn, wake and finish",
+    )
+    .slow(),
+    Row::new("idle_cpu", "what the runtime's threads use in a second of idleness").slow(),
 ];
 
 /// Runs a row on a runtime of its own. `None`: there is no such row, or the contender
@@ -691,7 +621,7 @@ mod tests {
     #[test]
     fn a_row_lacks_only_contenders_that_there_are() {
         for name in ROWS.iter().flat_map(|row| row.lacks) {
-            assert!(crate::driver::CONTENDERS.iter().any(|(known, _)| known == name), "{name}");
+            assert!(crate::CONTENDERS.iter().any(|(known, _)| known == name), "{name}");
         }
     }
 
