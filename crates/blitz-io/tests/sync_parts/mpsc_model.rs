@@ -1,0 +1,1 @@
+//! mpsc_model

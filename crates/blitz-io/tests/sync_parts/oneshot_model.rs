@@ -1,0 +1,1 @@
+//! oneshot_model

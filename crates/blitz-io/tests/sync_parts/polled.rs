@@ -1,0 +1,102 @@
+//! A future that a test polls by hand, with a waker that counts.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    task::{Context, Poll, Wake, Waker},
+};
+
+/// Counts how often it was woken.
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+/// A future, and the wake-ups it got since it was last polled.
+pub(crate) struct Polled<F> {
+    future: Pin<Box<F>>,
+    count: Arc<Count>,
+    seen: usize,
+}
+
+/// Nothing is polled yet.
+pub(crate) fn by_hand<F: Future>(future: F) -> Polled<F> {
+    Polled { future: Box::pin(future), count: Arc::default(), seen: 0 }
+}
+
+/// Polled once; it must not be ready.
+#[track_caller]
+pub(crate) fn waiting<F: Future>(future: F) -> Polled<F> {
+    let mut polled = by_hand(future);
+    polled.pending();
+    polled
+}
+
+/// The output of a future that must be ready at its first poll.
+#[track_caller]
+pub(crate) fn now<F: Future>(future: F) -> F::Output {
+    by_hand(future).ready()
+}
+
+impl<F: Future> Polled<F> {
+    pub(crate) fn poll(&mut self) -> Poll<F::Output> {
+        self.seen = self.count.0.load(Relaxed);
+        let waker = Waker::from(self.count.clone());
+        self.future.as_mut().poll(&mut Context::from_waker(&waker))
+    }
+
+    /// Polls with another waker; the own one is not in play then.
+    pub(crate) fn poll_with(&mut self, waker: &Waker) -> Poll<F::Output> {
+        self.future.as_mut().poll(&mut Context::from_waker(waker))
+    }
+
+    /// Polls; it must be ready.
+    #[track_caller]
+    pub(crate) fn ready(&mut self) -> F::Output {
+        match self.poll() {
+            Poll::Ready(output) => output,
+            Poll::Pending => panic!("it is not ready"),
+        }
+    }
+
+    /// Polls; it must not be ready.
+    #[track_caller]
+    pub(crate) fn pending(&mut self) {
+        assert!(self.poll().is_pending(), "it is ready");
+    }
+
+    /// Whether it was woken since it was last polled.
+    pub(crate) fn woken(&self) -> bool {
+        self.count.0.load(Relaxed) > self.seen
+    }
+
+    /// It was woken, and is ready: nobody needs to poll it without a reason.
+    #[track_caller]
+    pub(crate) fn woken_and_ready(&mut self) -> F::Output {
+        assert!(self.woken(), "nobody woke it");
+        self.ready()
+    }
+
+    /// It was not woken, and is not ready.
+    #[track_caller]
+    pub(crate) fn still_waits(&mut self) {
+        assert!(!self.woken(), "it was woken");
+        self.pending();
+    }
+
+    pub(crate) fn pin(&mut self) -> Pin<&mut F> {
+        self.future.as_mut()
+    }
+}

@@ -1,0 +1,1 @@
+//! semaphore_model
