@@ -50,6 +50,7 @@ mod cancelling;
 mod reentrant;
 mod hostile;
 mod budget;
+mod beyond;
 mod blocking;
 mod debugging;
 mod stress;

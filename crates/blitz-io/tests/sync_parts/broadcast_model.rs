@@ -1,1 +1,164 @@
-//! broadcast_model
+//! Random operations on a broadcast channel beside a model of it.
+//!
+//! The model keeps every message ever sent; a receiver is a place in that list. What a
+//! receiver can still see is as long as the room, which is a power of two.
+
+use std::task::Poll;
+
+use blitz_io::sync::broadcast::{
+    self, Receiver, Sender,
+    error::{RecvError, TryRecvError},
+};
+use proptest::prelude::*;
+
+use crate::polled::once;
+
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Send,
+    TryRecv(usize),
+    /// One poll of a receive that is dropped if it waits.
+    Recv(usize),
+    Subscribe,
+    Resubscribe(usize),
+    DropReceiver(usize),
+    CloneSender,
+    DropSender,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        10 => Just(Op::Send),
+        8 => any::<usize>().prop_map(Op::TryRecv),
+        8 => any::<usize>().prop_map(Op::Recv),
+        2 => Just(Op::Subscribe),
+        1 => any::<usize>().prop_map(Op::Resubscribe),
+        2 => any::<usize>().prop_map(Op::DropReceiver),
+        1 => Just(Op::CloneSender),
+        1 => Just(Op::DropSender),
+    ]
+}
+
+/// What a receiver must answer.
+#[derive(Debug, PartialEq)]
+enum Answer {
+    Message(u64),
+    Missed(u64),
+    Nothing,
+    End,
+}
+
+struct Run {
+    room: u64,
+    /// Messages are numbered by their order: this many were sent.
+    sent: u64,
+    senders: Vec<Sender<u64>>,
+    receivers: Vec<(Receiver<u64>, u64)>,
+}
+
+impl Run {
+    /// What the receiver at this place must answer, and where it stands then.
+    fn expected(&self, at: usize) -> (Answer, u64) {
+        let next = self.receivers[at].1;
+        let oldest = self.sent.saturating_sub(self.room);
+        if next < oldest {
+            (Answer::Missed(oldest - next), oldest)
+        } else if next < self.sent {
+            (Answer::Message(next), next + 1)
+        } else if self.senders.is_empty() {
+            (Answer::End, next)
+        } else {
+            (Answer::Nothing, next)
+        }
+    }
+
+    fn check(&mut self, at: usize, answer: Answer) {
+        let (expected, next) = self.expected(at);
+        assert_eq!(answer, expected);
+        self.receivers[at].1 = next;
+    }
+
+    fn apply(&mut self, op: Op) {
+        match op {
+            Op::Send => {
+                let Some(tx) = self.senders.last() else { return };
+                match tx.send(self.sent) {
+                    Ok(count) => {
+                        assert_eq!(count, self.receivers.len());
+                        self.sent += 1;
+                    }
+                    Err(error) => {
+                        assert_eq!((error.0, self.receivers.len()), (self.sent, 0));
+                    }
+                }
+            }
+            Op::TryRecv(at) if !self.receivers.is_empty() => {
+                let at = at % self.receivers.len();
+                let answer = match self.receivers[at].0.try_recv() {
+                    Ok(message) => Answer::Message(message),
+                    Err(TryRecvError::Lagged(count)) => Answer::Missed(count),
+                    Err(TryRecvError::Empty) => Answer::Nothing,
+                    Err(TryRecvError::Closed) => Answer::End,
+                };
+                self.check(at, answer);
+            }
+            Op::Recv(at) if !self.receivers.is_empty() => {
+                let at = at % self.receivers.len();
+                let answer = match once(self.receivers[at].0.recv()) {
+                    Poll::Ready(Ok(message)) => Answer::Message(message),
+                    Poll::Ready(Err(RecvError::Lagged(count))) => Answer::Missed(count),
+                    Poll::Ready(Err(RecvError::Closed)) => Answer::End,
+                    Poll::Pending => Answer::Nothing,
+                };
+                self.check(at, answer);
+            }
+            Op::Subscribe => {
+                if let Some(tx) = self.senders.last() {
+                    self.receivers.push((tx.subscribe(), self.sent));
+                }
+            }
+            Op::Resubscribe(at) if !self.receivers.is_empty() => {
+                let at = at % self.receivers.len();
+                let new = self.receivers[at].0.resubscribe();
+                self.receivers.push((new, self.sent));
+            }
+            Op::DropReceiver(at) if !self.receivers.is_empty() => {
+                drop(self.receivers.swap_remove(at % self.receivers.len()));
+            }
+            Op::CloneSender => self.senders.extend(self.senders.last().cloned()),
+            Op::DropSender => drop(self.senders.pop()),
+            Op::TryRecv(_) | Op::Recv(_) | Op::Resubscribe(_) | Op::DropReceiver(_) => {}
+        }
+        self.compare(op);
+    }
+
+    fn compare(&self, op: Op) {
+        for (rx, next) in &self.receivers {
+            assert_eq!(rx.len() as u64, self.sent - next, "after {op:?}");
+            assert_eq!(rx.is_empty(), self.sent == *next, "after {op:?}");
+            assert_eq!(rx.is_closed(), self.senders.is_empty(), "after {op:?}");
+        }
+        if let Some(tx) = self.senders.last() {
+            // The oldest message that somebody has still to see, if it is still kept.
+            let oldest = self.receivers.iter().map(|(_, next)| *next).min().unwrap_or(self.sent);
+            let kept = (self.sent - oldest).min(self.room);
+            assert_eq!(tx.len() as u64, kept, "after {op:?}");
+            assert_eq!(tx.is_empty(), kept == 0, "after {op:?}");
+            assert_eq!(tx.receiver_count(), self.receivers.len(), "after {op:?}");
+            assert_eq!(tx.strong_count(), self.senders.len(), "after {op:?}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_broadcast_does_what_its_model_does(
+        capacity in 1..6usize,
+        ops in prop::collection::vec(op(), 1..120),
+    ) {
+        let (tx, rx) = broadcast::channel(capacity);
+        let room = capacity.next_power_of_two() as u64;
+        let mut run = Run { room, sent: 0, senders: vec![tx], receivers: vec![(rx, 0)] };
+        ops.into_iter().for_each(|op| run.apply(op));
+    }
+}

@@ -50,6 +50,11 @@ pub(crate) fn now<F: Future>(future: F) -> F::Output {
     by_hand(future).ready()
 }
 
+/// One poll; the future is dropped, ready or not.
+pub(crate) fn once<F: Future>(future: F) -> Poll<F::Output> {
+    by_hand(future).poll()
+}
+
 impl<F: Future> Polled<F> {
     pub(crate) fn poll(&mut self) -> Poll<F::Output> {
         self.seen = self.count.0.load(Relaxed);

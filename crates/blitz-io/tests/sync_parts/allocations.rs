@@ -1,0 +1,262 @@
+//! To wait allocates nothing, and a small channel is one small allocation.
+//!
+//! A binary of its own: it counts what the global allocator is asked for.
+#![cfg(all(feature = "sync", not(blitz_loom)))]
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+    future::{Future, pending},
+    pin::{Pin, pin},
+    task::{Context, Poll, Waker},
+};
+
+use blitz_io::sync::{
+    Barrier, CancellationToken, Mutex, Notify, OnceCell, RwLock, Semaphore, SetOnce, broadcast,
+    mpsc, oneshot, watch,
+};
+
+struct Counting;
+
+thread_local! {
+    static COUNT: Cell<usize> = const { Cell::new(0) };
+    static BYTES: Cell<usize> = const { Cell::new(0) };
+    static FREED: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: all is passed on to the system's allocator; the counts need no memory.
+unsafe impl GlobalAlloc for Counting {
+    /// # Safety
+    /// As the trait says.
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        BYTES.with(|bytes| bytes.set(bytes.get() + layout.size()));
+        // SAFETY: the caller's.
+        unsafe { System.alloc(layout) }
+    }
+
+    /// # Safety
+    /// As the trait says.
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        FREED.with(|bytes| bytes.set(bytes.get() + layout.size()));
+        // SAFETY: the caller's.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// How many allocations `f` asks for, and how many bytes they are.
+fn allocations<R>(f: impl FnOnce() -> R) -> (usize, usize, R) {
+    let before = (COUNT.get(), BYTES.get());
+    let result = f();
+    (COUNT.get() - before.0, BYTES.get() - before.1, result)
+}
+
+/// `f` asks for nothing.
+#[track_caller]
+fn nothing<R>(f: impl FnOnce() -> R) -> R {
+    let (count, bytes, result) = allocations(f);
+    assert_eq!((count, bytes), (0, 0), "(allocations, bytes)");
+    result
+}
+
+fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// Two wait in line, are polled again, `end` ends that, and both are ready; none of it
+/// allocates.
+macro_rules! waits_for_nothing {
+    ($one:expr, $two:expr, $end:expr) => {
+        nothing(|| {
+            let mut one = pin!($one);
+            let mut two = pin!($two);
+            for _ in 0..2 {
+                assert!(poll(one.as_mut()).is_pending() && poll(two.as_mut()).is_pending());
+            }
+            $end;
+            assert!(poll(one.as_mut()).is_ready() && poll(two.as_mut()).is_ready());
+        })
+    };
+}
+
+/// Waits and is dropped.
+macro_rules! gives_up {
+    ($one:expr) => {
+        nothing(|| assert!(poll(pin!($one)).is_pending()))
+    };
+}
+
+#[test]
+fn locks_and_semaphores_allocate_nothing() {
+    nothing(|| {
+        let mutex = Mutex::new(0);
+        let mut held = mutex.try_lock().ok();
+        gives_up!(mutex.lock());
+        let mut wait = pin!(mutex.lock());
+        assert!(poll(wait.as_mut()).is_pending());
+        held.take();
+        assert!(poll(wait.as_mut()).is_ready());
+    });
+    let lock = RwLock::new(0);
+    let mut writer = lock.try_write().ok();
+    gives_up!(lock.write());
+    waits_for_nothing!(lock.read(), lock.read(), writer.take());
+    let semaphore = nothing(|| Semaphore::new(0));
+    gives_up!(semaphore.acquire());
+    waits_for_nothing!(semaphore.acquire(), semaphore.acquire_many(2), semaphore.add_permits(3));
+    waits_for_nothing!(semaphore.acquire_many(9), semaphore.acquire_many(9), semaphore.close());
+}
+
+#[test]
+fn what_tasks_meet_at_allocates_nothing() {
+    let notify = nothing(Notify::new);
+    gives_up!(notify.notified());
+    waits_for_nothing!(notify.notified(), notify.notified(), notify.notify_waiters());
+    waits_for_nothing!(notify.notified(), notify.notified(), {
+        notify.notify_one();
+        notify.notify_last();
+    });
+    let barrier = nothing(|| Barrier::new(3));
+    waits_for_nothing!(barrier.wait(), barrier.wait(), {
+        assert!(poll(pin!(barrier.wait())).is_ready());
+    });
+    nothing(|| drop(barrier));
+}
+
+#[test]
+fn cells_allocate_nothing() {
+    let cell = nothing(OnceCell::new);
+    let mut busy = Box::pin(cell.get_or_init(pending::<u8>));
+    assert!(poll(busy.as_mut()).is_pending());
+    let mut busy = Some(busy);
+    gives_up!(cell.get_or_init(|| async { 1 }));
+    waits_for_nothing!(
+        cell.get_or_init(|| async { 1 }),
+        cell.get_or_init(|| async { 2 }),
+        drop(busy.take())
+    );
+    let once = nothing(SetOnce::new);
+    gives_up!(once.wait());
+    waits_for_nothing!(once.wait(), once.wait(), once.set(1).unwrap());
+}
+
+#[test]
+fn a_token_is_one_allocation_and_waiting_for_it_none() {
+    let (count, _, token) = allocations(CancellationToken::new);
+    assert_eq!(count, 1);
+    let (count, _, child) = allocations(|| token.child_token());
+    assert_eq!(count, 1);
+    gives_up!(child.cancelled());
+    waits_for_nothing!(child.cancelled(), token.cancelled(), token.cancel());
+}
+
+#[test]
+fn children_that_come_and_go_leave_no_growth() {
+    let token = CancellationToken::new();
+    let keep = [token.child_token(), token.child_token()];
+    let live = || BYTES.get() - FREED.get();
+    drop(token.child_token());
+    let before = live();
+    for n in 0..100_000 {
+        let child = token.child_token();
+        if n % 2 == 0 {
+            child.cancel();
+        }
+    }
+    assert_eq!(live(), before);
+    token.cancel();
+    assert!(keep.iter().all(CancellationToken::is_cancelled));
+}
+
+#[test]
+fn waiting_on_bounded_channels_allocates_nothing() {
+    let (tx, mut rx) = mpsc::channel(2);
+    gives_up!(rx.recv());
+    nothing(|| {
+        for n in 0..1000 {
+            tx.try_send(n).unwrap();
+            assert_eq!(rx.try_recv(), Ok(n));
+        }
+    });
+    nothing(|| {
+        let mut recv = pin!(rx.recv());
+        assert!(poll(recv.as_mut()).is_pending());
+        tx.try_send(1).unwrap();
+        assert_eq!(poll(recv.as_mut()), Poll::Ready(Some(1)));
+    });
+    tx.try_send(0).unwrap();
+    tx.try_send(0).unwrap();
+    gives_up!(tx.send(1));
+    waits_for_nothing!(tx.send(1), tx.reserve(), {
+        assert_eq!(rx.try_recv(), Ok(0));
+        assert_eq!(rx.try_recv(), Ok(0));
+    });
+    waits_for_nothing!(tx.closed(), tx.closed(), rx.close());
+}
+
+#[test]
+fn waiting_on_the_other_channels_allocates_nothing() {
+    let (tx, mut rx) = mpsc::unbounded_channel();
+    gives_up!(rx.recv());
+    tx.send(1).unwrap();
+    let (mut tx, mut rx) = oneshot::channel::<u64>();
+    gives_up!(&mut rx);
+    gives_up!(tx.closed());
+    nothing(|| {
+        assert!(poll(pin!(&mut rx)).is_pending());
+        tx.send(1).unwrap();
+        assert_eq!(poll(pin!(&mut rx)), Poll::Ready(Ok(1)));
+    });
+    let (tx, mut one) = broadcast::channel(4);
+    let mut two = tx.subscribe();
+    gives_up!(one.recv());
+    waits_for_nothing!(one.recv(), two.recv(), assert!(tx.send(1).is_ok()));
+    gives_up!(tx.closed());
+    let (tx, mut one) = watch::channel(0);
+    let mut two = nothing(|| one.clone());
+    gives_up!(one.changed());
+    waits_for_nothing!(one.changed(), two.changed(), tx.send(1).unwrap());
+    waits_for_nothing!(one.wait_for(|n| *n == 2), two.changed(), tx.send(2).unwrap());
+    gives_up!(tx.closed());
+}
+
+#[test]
+fn a_channel_for_one_small_message_is_one_small_allocation() {
+    let (count, bytes, channel) = allocations(|| mpsc::channel::<u64>(1));
+    assert!(count == 1 && bytes <= 256, "{count} allocations of {bytes} bytes");
+    let (tx, mut rx) = channel;
+    nothing(|| {
+        for n in 0..100 {
+            tx.try_send(n).unwrap();
+            assert_eq!(rx.try_recv(), Ok(n));
+        }
+    });
+}
+
+#[test]
+fn a_oneshot_is_one_small_allocation() {
+    let (count, bytes, (tx, rx)) = allocations(oneshot::channel::<u64>);
+    assert!(count == 1 && bytes <= 72, "{count} allocations of {bytes} bytes");
+    nothing(|| {
+        tx.send(1).unwrap();
+        assert_eq!(poll(pin!(rx)), Poll::Ready(Ok(1)));
+    });
+}
+
+#[test]
+fn a_hundred_waiters_are_woken_without_an_allocation() {
+    let (semaphore, notify) = (Semaphore::new(0), Notify::new());
+    let mut permits: Vec<_> = (0..100).map(|_| Box::pin(semaphore.acquire())).collect();
+    let mut notices: Vec<_> = (0..100).map(|_| Box::pin(notify.notified())).collect();
+    nothing(|| {
+        permits.iter_mut().for_each(|wait| assert!(poll(wait.as_mut()).is_pending()));
+        notices.iter_mut().for_each(|wait| assert!(poll(wait.as_mut()).is_pending()));
+        semaphore.add_permits(100);
+        notify.notify_waiters();
+        permits.iter_mut().for_each(|wait| assert!(poll(wait.as_mut()).is_ready()));
+        notices.iter_mut().for_each(|wait| assert!(poll(wait.as_mut()).is_ready()));
+    });
+}
