@@ -19,23 +19,11 @@ use blitz_io::sync::{
 };
 
 use crate::{
-    budget::{BUDGET, yields},
+    budget::{forever, yields},
     polled::{by_hand, now, waiting},
     wakers::panics,
     watch,
 };
-
-/// As in `budget`: a loop that counts after each turn, and fails if it never yields.
-macro_rules! forever {
-    ($done:ident, $turn:expr) => {
-        async move {
-            loop {
-                $turn;
-                assert!($done.fetch_add(1, Relaxed) < 100 * BUDGET, "it never yields");
-            }
-        }
-    };
-}
 
 #[test]
 fn receiving_kept_notifications_yields() {

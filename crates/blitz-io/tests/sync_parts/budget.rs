@@ -22,9 +22,9 @@ pub(crate) const BUDGET: usize = 128;
 
 /// Completes operations for ever as a task, and asserts that a poll ends after at most
 /// [`BUDGET`] of them; the waker must have been called, or the task would never go on.
-pub(crate) fn yields<F: Future<Output = ()> + Send>(forever: impl FnOnce(Arc<AtomicUsize>) -> F)
+pub(crate) fn yields<F>(forever: impl FnOnce(Arc<AtomicUsize>) -> F)
 where
-    F: 'static,
+    F: Future<Output = ()> + Send + 'static,
 {
     let _watch = watch::begin();
     let rt = one_thread();
@@ -53,11 +53,14 @@ macro_rules! forever {
         async move {
             loop {
                 $turn;
-                assert!($done.fetch_add(1, Relaxed) < 100 * BUDGET, "it never yields");
+                let turns = $done.fetch_add(1, ::std::sync::atomic::Ordering::Relaxed);
+                assert!(turns < 100 * $crate::budget::BUDGET, "it never yields");
             }
         }
     };
 }
+
+pub(crate) use forever;
 
 #[test]
 fn locking_a_free_mutex_yields() {

@@ -195,7 +195,7 @@ fn a_waker_of_a_notify_may_use_the_notify() {
         on_wake(times.of(move || {
             same.notify_waiters();
             same.notify_one();
-            drop(by_hand(same.notified()).poll());
+            let _ = by_hand(same.notified()).poll();
             drop(crate::polled::waiting(same.notified()));
         }))
     };
@@ -209,7 +209,7 @@ fn a_waker_of_a_notify_may_use_the_notify() {
     drop(waiter);
     let same = notify.clone();
     let waker = on_drop(times.of(move || same.notify_one()));
-    drop(by_hand(notify.notified()).poll());
+    let _ = by_hand(notify.notified()).poll();
     let mut waiter = waits(notify.notified(), &waker);
     drop(waker);
     waiter.pending();
@@ -373,16 +373,20 @@ fn a_waker_that_goes_with_its_wait_may_use_the_channel() {
     let times = Times::default();
     let (tx, mut rx) = mpsc::channel(1);
     let same = tx.clone();
-    let waker = on_drop(times.of(move || drop(same.try_send(1))));
+    let waker = on_drop(times.of(move || {
+        let _ = same.try_send(1);
+    }));
     let mut recv = waits(rx.recv(), &waker);
     drop(waker);
     let _ = recv.poll();
     drop(recv);
     times.assert(1);
-    drop(rx.try_recv());
+    let _ = rx.try_recv();
     tx.try_send(0).unwrap();
     let same = tx.clone();
-    let waker = on_drop(times.of(move || drop(same.try_send(1))));
+    let waker = on_drop(times.of(move || {
+        let _ = same.try_send(1);
+    }));
     let send = waits(tx.send(1), &waker);
     drop((waker, send));
     times.assert(2);
