@@ -444,6 +444,18 @@ pub struct DropGuardRef<'a> {
 }
 
 impl DropGuard {
+    /// Returns the token that it guards.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let guard = blitz_io::sync::CancellationToken::new().drop_guard();
+    /// assert!(!guard.token().is_cancelled());
+    /// ```
+    pub fn token(&self) -> &CancellationToken {
+        self.token.as_ref().expect("a guard that was not disarmed has its token")
+    }
+
     /// Gives the token back, which is not cancelled then.
     ///
     /// # Examples
@@ -466,6 +478,19 @@ impl Drop for DropGuard {
 }
 
 impl<'a> DropGuardRef<'a> {
+    /// Returns the token that it guards.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let token = blitz_io::sync::CancellationToken::new();
+    /// let guard = token.drop_guard_ref();
+    /// assert!(!guard.token().is_cancelled());
+    /// ```
+    pub fn token(&self) -> &CancellationToken {
+        self.token.expect("a guard that was not disarmed has its token")
+    }
+
     /// Gives the token back, which is not cancelled then.
     ///
     /// # Examples

@@ -12,9 +12,11 @@ use std::{
 };
 
 use blitz_io::sync::{
-    Barrier, CancellationToken, Mutex, Notify, OnceCell, RwLock, Semaphore, SetOnce, broadcast,
-    mpsc, oneshot, watch,
+    Barrier, CancellationToken, Notify, OnceCell, Semaphore, SetOnce, broadcast, mpsc, oneshot,
+    watch,
 };
+#[cfg(not(debug_assertions))]
+use blitz_io::sync::{Mutex, RwLock};
 
 struct Counting;
 
@@ -89,8 +91,11 @@ macro_rules! gives_up {
     };
 }
 
+/// In debug builds who holds a lock is written down, and that takes memory; so this is
+/// for release builds, in which CI runs it.
+#[cfg(not(debug_assertions))]
 #[test]
-fn locks_and_semaphores_allocate_nothing() {
+fn locks_allocate_nothing() {
     nothing(|| {
         let mutex = Mutex::new(0);
         let mut held = mutex.try_lock().ok();
@@ -104,6 +109,10 @@ fn locks_and_semaphores_allocate_nothing() {
     let mut writer = lock.try_write().ok();
     gives_up!(lock.write());
     waits_for_nothing!(lock.read(), lock.read(), writer.take());
+}
+
+#[test]
+fn semaphores_allocate_nothing() {
     let semaphore = nothing(|| Semaphore::new(0));
     gives_up!(semaphore.acquire());
     waits_for_nothing!(semaphore.acquire(), semaphore.acquire_many(2), semaphore.add_permits(3));
@@ -123,7 +132,6 @@ fn what_tasks_meet_at_allocates_nothing() {
     waits_for_nothing!(barrier.wait(), barrier.wait(), {
         assert!(poll(pin!(barrier.wait())).is_ready());
     });
-    nothing(|| drop(barrier));
 }
 
 #[test]

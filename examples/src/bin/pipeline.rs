@@ -1,0 +1,91 @@
+//! Tasks that talk: a pipeline with a bound at each step, and an end that loses nothing.
+//!
+//! Producers send numbers into a channel that several workers take from. A worker
+//! holds a permit while it computes, writes its sum into a shared account, and tells
+//! the progress. When enough is known a token stops the producers; what is under way
+//! is still worked off, because a channel ends only when its senders have.
+
+#![forbid(unsafe_code)]
+
+use std::sync::Arc;
+
+use blitz_io::{
+    channel::{mpmc, oneshot, watch},
+    sync::{CancellationToken, Mutex, Semaphore},
+    task::JoinSet,
+};
+
+const PRODUCERS: u64 = 3;
+const WORKERS: usize = 4;
+/// Of these workers so many compute at a time.
+const AT_A_TIME: usize = 2;
+/// So many numbers are enough.
+const ENOUGH: u64 = 1_000;
+
+#[derive(Default)]
+struct Account {
+    numbers: u64,
+    sum: u64,
+}
+
+#[blitz_io::main]
+async fn main() {
+    let account = Arc::new(Mutex::new(Account::default()));
+    let permits = Arc::new(Semaphore::new(AT_A_TIME));
+    let stop = CancellationToken::new();
+    // Eight numbers wait at the most: producers wait for the workers, not memory.
+    let (numbers, jobs) = mpmc::channel(8);
+    let (progress, mut watched) = watch::channel(0);
+
+    let mut producers = JoinSet::new();
+    for _ in 0..PRODUCERS {
+        producers.spawn(produce(numbers.clone(), stop.clone()));
+    }
+    drop(numbers);
+
+    let mut workers = JoinSet::new();
+    for _ in 0..WORKERS {
+        let (jobs, permits) = (jobs.clone(), permits.clone());
+        let (account, progress) = (account.clone(), progress.clone());
+        workers.spawn(async move {
+            while let Some(number) = jobs.recv().await {
+                let permit = permits.acquire().await.expect("nobody closes it");
+                let square = number * number;
+                drop(permit);
+                let mut account = account.lock().await;
+                account.numbers += 1;
+                account.sum += square;
+                progress.send_replace(account.numbers);
+            }
+        });
+    }
+    drop((jobs, progress));
+
+    // One look at whatever is newest; nobody is kept waiting for us to look.
+    watched.wait_for(|done| *done >= ENOUGH).await.expect("the workers are at it");
+    stop.cancel();
+
+    let sent: Vec<(u64, u64)> = producers.join_all().await;
+    workers.join_all().await;
+    let account = account.lock().await;
+    assert_eq!(account.numbers, sent.iter().map(|(count, _)| count).sum::<u64>(), "none is lost");
+    assert_eq!(account.sum, sent.iter().map(|(_, sum)| sum).sum::<u64>(), "nor counted twice");
+    println!("{} numbers, squares that sum to {}", account.numbers, account.sum);
+
+    // One answer to one question.
+    let (answer, question) = oneshot::channel();
+    blitz_io::spawn(async move { answer.send(6 * 7) });
+    assert_eq!(question.await, Ok(42));
+}
+
+/// Sends 1, 2, 3, … until it is told to stop. How many, and the sum of their squares.
+async fn produce(numbers: mpmc::Sender<u64>, stop: CancellationToken) -> (u64, u64) {
+    let (mut count, mut sum) = (0, 0);
+    while !stop.is_cancelled() {
+        let number = count + 1;
+        numbers.send(number).await.expect("the workers stay until we are gone");
+        count = number;
+        sum += number * number;
+    }
+    (count, sum)
+}
