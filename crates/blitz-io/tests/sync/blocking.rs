@@ -30,6 +30,7 @@ fn blocking_calls_inside_async_code_panic_and_name_the_caller() {
     let _watch = watch::begin();
     let mutex = Arc::new(Mutex::new(0));
     let lock = RwLock::new(0);
+    let semaphore = Arc::new(Semaphore::new(2));
     let (tx, mut rx) = mpsc::channel(4);
     tx.try_send(1).unwrap();
     let (utx, mut urx) = mpsc::unbounded_channel();
@@ -51,6 +52,11 @@ fn blocking_calls_inside_async_code_panic_and_name_the_caller() {
     let rt = one_thread();
     rt.block_on(async { panic_of(|| brx.blocking_recv()) })
         .says(&["Cannot block the current thread from within a runtime"]);
+    rt.block_on(async { panic_of(|| semaphore.blocking_acquire()) })
+        .says(&["Cannot block the current thread from within a runtime"]);
+    rt.block_on(async { panic_of(|| semaphore.clone().blocking_acquire_many_owned(2)) })
+        .says(&["Cannot block the current thread from within a runtime"]);
+    assert_eq!(semaphore.available_permits(), 2);
     // Nothing was taken, and nothing is left locked.
     assert!(mutex.try_lock().is_ok() && lock.try_write().is_ok());
     assert_eq!((rx.try_recv(), urx.try_recv(), brx.try_recv()), (Ok(1), Ok(1), Ok(1)));

@@ -139,10 +139,11 @@ fn a_bounded_lock_admits_so_many_readers() {
 }
 
 #[test]
-fn a_bound_beyond_the_maximum_and_a_bound_of_none_panic() {
+fn a_bound_beyond_the_maximum_panics_where_the_caller_is() {
     let over = (u32::MAX >> 3) + 1;
-    panic_of(|| RwLock::with_max_readers(0, over))
-        .says(&["a RwLock may not be created with more than", "readers"]);
+    let line = line!() + 1;
+    let caught = panic_of(|| RwLock::with_max_readers(0, over));
+    caught.says(&["a RwLock may not be created with more than", "readers"]).at(file!(), line);
     assert!(RwLock::with_max_readers(0, over - 1).try_read().is_ok());
     let lock: RwLock<u8> = RwLock::const_with_max_readers(1, 1);
     assert_eq!(*lock.try_read().unwrap(), 1);
@@ -206,6 +207,7 @@ fn owned_write_guards_map_downgrade_and_know_their_lock() {
     let guard = now(lock.clone().write_owned());
     let part = OwnedRwLockWriteGuard::downgrade_map(guard, |pair| &pair.1);
     assert_eq!((*part, lock.try_read().unwrap().0), (3, 1));
+    assert!(lock.try_write().is_err(), "it is a reader");
     drop(part);
     let guard = now(lock.clone().write_owned());
     let guard = OwnedRwLockWriteGuard::try_downgrade_map(guard, |_| None::<&u8>).unwrap_err();
@@ -222,11 +224,18 @@ fn downgrade_map_lets_readers_in_at_once() {
     let part = RwLockWriteGuard::downgrade_map(writer, |pair| &pair.0);
     drop(reader.woken_and_ready());
     assert_eq!(*part, 1);
+    assert!(lock.try_write().is_err(), "it is a reader");
     drop((part, reader));
     let writer = now(lock.write());
     let part = RwLockWriteGuard::try_downgrade_map(writer, |pair| Some(&pair.1)).unwrap();
     assert_eq!(*part, 2);
-    assert!(lock.try_read().is_ok());
+    assert!(lock.try_read().is_ok() && lock.try_write().is_err(), "it is a reader");
+    drop(part);
+    let writer = now(lock.write());
+    let writer = RwLockWriteGuard::try_downgrade_map(writer, |_| None::<&u8>).unwrap_err();
+    assert!(lock.try_read().is_err(), "it is still a writer");
+    drop(writer);
+    assert!(lock.try_write().is_ok());
 }
 
 #[test]

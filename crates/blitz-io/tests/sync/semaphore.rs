@@ -203,13 +203,15 @@ fn owned_permits_merge_split_and_know_their_semaphore() {
 #[test]
 fn permits_of_two_semaphores_do_not_merge() {
     let (one, other) = (Arc::new(Semaphore::new(1)), Arc::new(Semaphore::new(1)));
-    panic_of(|| one.try_acquire().unwrap().merge(other.try_acquire().unwrap()))
-        .says(&["merging permits from different semaphore instances"]);
-    panic_of(|| {
+    let caught = panic_of(|| one.try_acquire().unwrap().merge(other.try_acquire().unwrap()));
+    caught.says(&["merging permits from different semaphore instances"]);
+    assert_eq!(caught.file, file!(), "the caller is named");
+    let caught = panic_of(|| {
         let second = other.clone().try_acquire_owned().unwrap();
         one.clone().try_acquire_owned().unwrap().merge(second);
-    })
-    .says(&["merging permits from different semaphore instances"]);
+    });
+    caught.says(&["merging permits from different semaphore instances"]);
+    assert_eq!(caught.file, file!(), "the caller is named");
     assert_eq!((one.available_permits(), other.available_permits()), (1, 1));
 }
 

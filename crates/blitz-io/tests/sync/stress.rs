@@ -12,7 +12,9 @@ use std::{
 
 use blitz_io::{
     runtime::Runtime,
-    sync::{Mutex, Notify, RwLock, Semaphore, broadcast, mpsc, oneshot, watch as watching},
+    sync::{
+        Mutex, Notify, OnceCell, RwLock, Semaphore, broadcast, mpsc, oneshot, watch as watching,
+    },
     task::{JoinHandle, yield_now},
 };
 
@@ -64,6 +66,12 @@ short_and_long! {
     a_million_oneshots_that_race_with_their_end_lose_no_value: oneshots;
     broadcast_receivers_see_every_message_or_its_loss,
     broadcast_receivers_see_a_million_messages_or_their_loss: broadcasts;
+    an_upgrade_that_races_with_the_end_is_whole_or_refused,
+    a_million_upgrades_that_race_with_the_end_are_whole_or_refused: upgrades;
+    cells_are_filled_once_although_initialisers_give_up,
+    a_million_cells_are_filled_once_although_initialisers_give_up: cells;
+    a_close_under_load_loses_no_permit,
+    many_closes_under_load_lose_no_permit: closing_semaphores;
     watchers_see_values_grow_and_the_last_one,
     watchers_see_a_million_values_grow_and_the_last_one: watches;
 }
@@ -378,6 +386,81 @@ fn oneshots(turns: usize) {
     }
     assert_eq!(received.load(Relaxed), sent.load(Relaxed));
     tally.assert_all_dropped(turns);
+}
+
+fn upgrades(turns: usize) {
+    let rt = workers(4);
+    for n in 0..turns / 4 {
+        let (tx, mut rx) = mpsc::channel(1);
+        let weak = tx.downgrade();
+        let last = rt.spawn(async move { drop(tx) });
+        let racer = rt.spawn(async move {
+            let Some(tx) = weak.upgrade() else { return 0 };
+            tx.send(n).await.expect("it is open as long as it has a sender");
+            1
+        });
+        let got = rt.block_on(rt.spawn(async move {
+            let mut got = 0;
+            while let Some(value) = rx.recv().await {
+                assert_eq!(value, n);
+                got += 1;
+            }
+            got
+        }));
+        rt.block_on(last).unwrap();
+        assert_eq!(got.unwrap(), rt.block_on(racer).unwrap());
+    }
+}
+
+fn cells(turns: usize) {
+    let rt = workers(4);
+    for _ in 0..turns / 10 {
+        let (cell, filled) = (Arc::new(OnceCell::new()), Arc::new(AtomicUsize::new(0)));
+        let tasks = (0..4)
+            .map(|me| {
+                let (cell, filled) = (cell.clone(), filled.clone());
+                rt.spawn(async move {
+                    let make = || async {
+                        yield_now().await;
+                        filled.fetch_add(1, Relaxed);
+                        me
+                    };
+                    // One poll of an initialiser that takes two: it gives up.
+                    let _ = once(cell.get_or_init(make)).map(|value| *value);
+                    cell.get_or_init(make).await;
+                })
+            })
+            .collect();
+        all(&rt, tasks);
+        assert_eq!(filled.load(Relaxed), 1);
+    }
+}
+
+fn closing_semaphores(turns: usize) {
+    let rt = workers(4);
+    for n in 0..turns / 10 {
+        let semaphore = Arc::new(Semaphore::new(2));
+        let mut tasks: Vec<_> = (1..4)
+            .map(|count| {
+                let semaphore = semaphore.clone();
+                rt.spawn(async move {
+                    while let Ok(permit) = semaphore.acquire_many(1 + count % 2).await {
+                        yield_now().await;
+                        drop(permit);
+                    }
+                })
+            })
+            .collect();
+        let same = semaphore.clone();
+        tasks.push(rt.spawn(async move {
+            for _ in 0..n % 5 {
+                yield_now().await;
+            }
+            same.close();
+        }));
+        all(&rt, tasks);
+        assert_eq!(semaphore.available_permits(), 2);
+    }
 }
 
 fn broadcasts(turns: usize) {
