@@ -56,7 +56,8 @@ impl<'a> Turn<'a> {
         count: usize,
         asked: Asked<'_>,
     ) -> Poll<Result<(), Closed>> {
-        if self.wish.is_none() {
+        // Without budget it may still have to take its place in line.
+        if self.wish.is_none() && budget::is_left() {
             let unit = ready!(budget::proceed(cx));
             match permits.try_acquire(count) {
                 Err(NotNow::TooFew) => {}
@@ -82,12 +83,12 @@ impl<'a> Turn<'a> {
         if this.wish.is_none() {
             this.wish.set(Some(permits.acquire(count)));
         }
-        let wish = this.wish.as_pin_mut().expect("it was made above");
-        let polled = wish.poll(cx);
+        let mut wish = this.wish.as_pin_mut().expect("it was made above");
+        let polled = wish.as_mut().poll(cx);
         match asked {
             _ if polled.is_ready() => this.awaiting.end(),
-            // Without budget it waits for its next turn on a worker, and has said so.
-            Some((name, caller)) if budget::is_left() => {
+            // Else it waits for its next turn on a worker, and has said so.
+            Some((name, caller)) if wish.is_in_line() => {
                 current::waits_for(Wait::Lock);
                 this.awaiting.note(name, caller);
             }

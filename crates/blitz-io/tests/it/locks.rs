@@ -177,6 +177,30 @@ fn locks_take_budget() {
     });
 }
 
+/// Polls as a task does that has no budget left.
+async fn poll_without_budget<T>(waiting: &mut Waiting<T>) -> Poll<T> {
+    while poll(&mut (Box::pin(blitz_io::task::consume_budget()) as Waiting<()>)).is_ready() {}
+    poll(waiting)
+}
+
+#[test]
+fn a_task_without_budget_takes_its_place_in_line_and_no_lock_that_is_free() {
+    let mutex = Arc::new(Mutex::new(0));
+    make::one_thread().block_on(async {
+        let mut free: Waiting<_> = Box::pin(mutex.clone().lock_owned());
+        assert!(poll_without_budget(&mut free).await.is_pending());
+        let guard = mutex.try_lock().expect("nobody needs it now");
+        let mut first: Waiting<_> = Box::pin(mutex.clone().lock_owned());
+        assert!(poll_without_budget(&mut first).await.is_pending());
+        let mut second = in_line(mutex.clone().lock_owned());
+        drop(guard);
+        assert!(poll(&mut second).is_pending(), "it was overtaken");
+        drop((free, first));
+        blitz_io::task::yield_now().await;
+        assert!(poll(&mut second).is_ready());
+    });
+}
+
 #[test]
 fn a_panic_with_a_guard_unlocks_and_does_not_poison() {
     let (mutex, lock) = (Mutex::new(1), RwLock::new(1));

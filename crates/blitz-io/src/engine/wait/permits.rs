@@ -26,6 +26,9 @@
 //! Closing sets CLOSED under the lock and dismisses the whole line. A3 looks for
 //! CLOSED under that lock, so nobody joins behind it.
 //!
+//! A task without budget may not complete. It takes its place in line if there has to be
+//! one, and else comes back at its next turn, without permits.
+//!
 //! A waiter that is dropped in line passes what it was given on to the next (R3),
 //! and what was granted to one that never looked is given back (R1).
 //!
@@ -49,11 +52,15 @@
 //! `many_permits_are_collected_from_two_releases`,
 //! `a_permit_guards_as_a_lock_does`, `a_waiter_is_handed_what_the_releaser_wrote`,
 //! `a_new_waker_against_a_release_is_woken`, `close_against_release_keeps_the_count`,
-//! `a_full_batch_against_a_drop_serves_the_rest`;
+//! `a_full_batch_against_a_drop_serves_the_rest`,
+//! `a_task_without_budget_takes_its_place_in_line`,
+//! `a_task_without_budget_against_a_release_is_served`,
+//! `a_task_without_budget_takes_no_permit_that_is_free`;
 //! weakened as `permits_queue_looks_again`, `permits_release_sees_waiting`,
 //! `permits_queue_sees_closed`, `permits_drop_passes_on`, `permits_drop_gives_back`,
 //! `permits_take_acquire`, `permits_add_release`, `permits_part_counts`,
-//! `permits_renew_wakes`, `permits_close_refunds`. In sequence:
+//! `permits_renew_wakes`, `permits_close_refunds`, `permits_without_budget_queue`,
+//! `permits_without_budget_give_back`. In sequence:
 //! `permits_behave_as_a_simple_model`; under load: `no_permit_is_lost_or_made`.
 
 use std::{
@@ -419,8 +426,39 @@ impl<'a> Wish<'a> {
         Poll::Pending
     }
 
+    /// A1 to A5 for a task without budget: it may not complete, but it takes its place in
+    /// line, or those who come later would be served before it.
+    #[cold]
+    fn begin_without_budget(self: Pin<&Self>, cx: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+        let (permits, waiter) = self.waiter();
+        // SAFETY: 1. we own the waiter, and it is OUT. 2. It does not.
+        let wanted = unsafe { waiter.with_data(|need| need.wanted) };
+        // There is no line, or no more of it. To hold permits while others run would make
+        // these wait for nothing.
+        let need_not_wait = permits.is_closed() || permits.available() >= wanted;
+        if !need_not_wait && !weakened!("permits_without_budget_queue") {
+            match self.begin(cx) {
+                Poll::Pending => {
+                    current::waits_for(Wait::Permit);
+                    return Poll::Pending;
+                }
+                // They came back a moment ago.
+                Poll::Ready(Ok(())) if !weakened!("permits_without_budget_give_back") => {
+                    permits.release(wanted);
+                }
+                Poll::Ready(_) => {}
+            }
+        }
+        // There is none, so this makes the task run again after the others.
+        if budget::proceed(cx).is_ready() {
+            // A waker's clone has left some.
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+
     /// In line, as far as we know: sees that the right task will be woken.
-    fn go_on(self: Pin<&Self>, cx: &Context<'_>) -> Poll<Result<(), Closed>> {
+    fn go_on(self: Pin<&Self>, cx: &Context<'_>) -> Poll<()> {
         let (permits, waiter) = self.waiter();
         // SAFETY: 1. this is the line it joined.
         let same = unsafe { lock(&permits.line).would_wake(waiter, cx.waker()) };
@@ -432,9 +470,15 @@ impl<'a> Wish<'a> {
             drop(stale);
         }
         match waiter.place() {
-            Place::Left => Poll::Ready(self.end()),
+            Place::Left => Poll::Ready(()),
             _ => Poll::Pending,
         }
+    }
+
+    /// Whether it waits for permits, and not for its next turn.
+    #[cfg_attr(not(feature = "sync"), allow(dead_code, reason = "locks ask"))]
+    pub(crate) fn is_in_line(&self) -> bool {
+        self.waiter.place() == Place::In
     }
 
     /// Dismissed: served, or refused by a close.
@@ -491,12 +535,21 @@ impl Future for Wish<'_> {
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let unit = ready!(budget::proceed(cx));
         let this = self.as_ref();
-        let polled = match this.waiter.place() {
+        let place = this.waiter.place();
+        // Who only waits needs no budget: that is for what completes.
+        if place == Place::Out && !budget::is_left() {
+            return this.begin_without_budget(cx);
+        }
+        if place == Place::In && this.go_on(cx).is_pending() {
+            current::waits_for(Wait::Permit);
+            return Poll::Pending;
+        }
+        let unit = ready!(budget::proceed(cx));
+        let polled = match place {
             Place::Out => this.begin(cx),
-            Place::In => this.go_on(cx),
-            Place::Left => Poll::Ready(this.end()),
+            // It has left, or has just now.
+            _ => Poll::Ready(this.end()),
         };
         if polled.is_ready() {
             unit.spend();

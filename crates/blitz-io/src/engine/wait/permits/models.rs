@@ -12,6 +12,7 @@ use super::{Closed, Permits};
 use crate::engine::{
     prim::{Arc, UnsafeCell, model, thread},
     wait::bell::block_on,
+    work::task::budget::{self, Budget},
 };
 
 type Waiting = Pin<Box<dyn Future<Output = Result<(), Closed>> + Send>>;
@@ -235,5 +236,56 @@ fn a_full_batch_against_a_drop_serves_the_rest() {
         }
         dropper.join().unwrap();
         assert_eq!(permits.available(), 1);
+    });
+}
+
+/// Polls as a task does that has no budget left.
+fn poll_without_budget(waiting: &mut Waiting) -> Poll<Result<(), Closed>> {
+    budget::under(Budget::Left(0), || poll(waiting))
+}
+
+#[test]
+fn a_task_without_budget_takes_its_place_in_line() {
+    model(|| {
+        let permits = permits(0);
+        let mut first = want(&permits, 1);
+        assert!(poll_without_budget(&mut first).is_pending());
+        let mut second = in_line(&permits, 1);
+        let releaser = release(&permits, 1);
+        assert!(poll(&mut second).is_pending(), "the second was served first");
+        releaser.join().unwrap();
+        assert!(poll_without_budget(&mut first).is_pending(), "it may not complete");
+        assert!(poll(&mut first).is_ready());
+        assert!(poll(&mut second).is_pending());
+    });
+}
+
+#[test]
+fn a_task_without_budget_against_a_release_is_served() {
+    model(|| {
+        let permits = permits(0);
+        let releaser = release(&permits, 1);
+        let (mut waiting, mut left) = (want(&permits, 1), Budget::Left(0));
+        let served = block_on(std::future::poll_fn(|cx| {
+            let budget = std::mem::replace(&mut left, Budget::unlimited());
+            budget::under(budget, || waiting.as_mut().poll(cx))
+        }));
+        assert_eq!(served, Ok(()));
+        releaser.join().unwrap();
+        assert_eq!(permits.available(), 0);
+    });
+}
+
+#[test]
+fn a_task_without_budget_takes_no_permit_that_is_free() {
+    model(|| {
+        let permits = permits(1);
+        let mut waiting = want(&permits, 1);
+        assert!(poll_without_budget(&mut waiting).is_pending());
+        assert_eq!(permits.try_acquire(1), Ok(()), "it holds what it cannot use");
+        permits.close();
+        let mut refused = want(&permits, 1);
+        assert!(poll_without_budget(&mut refused).is_pending(), "it may not complete");
+        assert_eq!(poll(&mut refused), Poll::Ready(Err(Closed)));
     });
 }
