@@ -91,7 +91,7 @@ const GENERATION: usize = 1 << SHIFT;
 /// Notifies a single task to wake up, or all that wait.
 ///
 /// A `Notify` carries no value. It is a place where tasks wait until somebody says that
-/// there is something to look at. Think of it as a [`Semaphore`] that starts with no
+/// there is something to look at. Think of it as a semaphore that starts with no
 /// permit and never has more than one: [`notify_one`] makes the permit, and
 /// [`notified().await`](Self::notified) waits for it and takes it. If nobody waits the
 /// permit is kept for the next one who does; a second one is not kept beside it.
@@ -101,7 +101,6 @@ const GENERATION: usize = 1 << SHIFT;
 /// To notify while nobody waits, and to wait while there is a permit, is one exchange
 /// on one word. Those who wait are served in the order in which they came.
 ///
-/// [`Semaphore`]: https://en.wikipedia.org/wiki/Semaphore_(programming)
 /// [`notify_one`]: Self::notify_one
 /// [`notify_waiters`]: Self::notify_waiters
 ///

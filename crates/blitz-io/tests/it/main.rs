@@ -60,6 +60,18 @@ mod late;
 mod local_set;
 mod local_runtime;
 
+// Waiting for each other.
+#[cfg(feature = "sync")]
+mod wakers;
+#[cfg(feature = "sync")]
+mod noticing;
+#[cfg(feature = "sync")]
+mod rounds;
+#[cfg(feature = "sync")]
+mod once;
+#[cfg(feature = "sync")]
+mod cancelling;
+
 // What goes wrong, what is much, and what is nothing.
 mod bad_input;
 mod out_of_threads;

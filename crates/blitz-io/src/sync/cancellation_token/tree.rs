@@ -358,3 +358,5 @@ impl Node {
 
 #[cfg(test)]
 mod models;
+#[cfg(all(test, not(blitz_loom)))]
+mod tests;
