@@ -4,6 +4,8 @@
 //! The gate's word says how far the cell is, and whether somebody waits:
 //!
 //! ```text
+//! EMPTY             --set-->        SETTING, for as long as it takes to move the value;
+//!                                   then DONE, by a plain store
 //! EMPTY             --claim-->      RUNNING: the claimant has the right to write
 //! RUNNING           --finish-->     DONE, for ever
 //! RUNNING | WAITING --finish-->     DONE; then locks the line and dismisses all
@@ -16,17 +18,22 @@
 //! joining is second it fails and looks again; if it is first the other finds WAITING,
 //! and comes to the lock behind it. After DONE nobody joins.
 //!
+//! Nobody joins while the cell is SETTING either: who comes then spins until DONE, which
+//! no user's code delays. So `set` need not look for anybody: it is one exchange.
+//!
 //! # Invariants
-//! - The value is written by the one who has the right, and read by anybody who saw
-//!   DONE.
+//! - The value is written by the one who has the right, or made the word SETTING, and
+//!   read by anybody who saw DONE.
 //! - WAITING is set exactly if the line is not empty, whenever the lock is free and the
 //!   word is not DONE. An EMPTY cell has no waiters.
 //! - The right is never lost: an initialiser that fails, panics or is dropped passes it
 //!   on, and so does a waiter that was given it and never looked.
 //!
 //! # Rejected
-//! A semaphore of one permit that is closed in the end, as Tokio has it: `set` would pay
-//! for a lock and a line that nobody stands in.
+//! - A semaphore of one permit that is closed in the end, as Tokio has it: `set` would
+//!   pay for a lock and a line that nobody stands in.
+//! - `set` by way of RUNNING: a second exchange, to see whether somebody has joined in
+//!   the few instructions in between.
 //!
 //! # Checked by
 //! `an_initialiser_that_is_dropped_lets_the_next_one_try`,
@@ -38,7 +45,7 @@
 //! `all_who_wait_are_dismissed_in_batches`;
 //! weakened as `once_join_looks_again`, `once_finish_sees_waiting`, `once_passes_on`,
 //! `once_drop_passes_on`, `once_done_release`, `once_done_acquire`, `once_claims_once`,
-//! `once_wakes_batches`.
+//! `once_wakes_batches`, `once_nobody_joins_a_set`.
 
 use std::{
     error::Error,
@@ -54,7 +61,9 @@ use crate::engine::{
     prim::{
         AtomicU32, Mutex,
         Ordering::{Acquire, Relaxed, Release},
-        UnsafeCell, lock, weakened,
+        UnsafeCell,
+        backoff::Backoff,
+        lock, thread, weakened,
     },
     wait::{
         batch::Batch,
@@ -70,6 +79,7 @@ const EMPTY: u32 = 0;
 const RUNNING: u32 = 1;
 const DONE: u32 = 2;
 const WAITING: u32 = 4;
+const SETTING: u32 = 8;
 
 /// A cell that can be written only once, also from asynchronous code.
 ///
@@ -154,21 +164,49 @@ impl Gate {
         self.word.load(order) == DONE
     }
 
-    /// The right, if the cell is empty; else what the word is.
+    /// The right to write for an initialiser, if the cell is empty; else what the word is.
     #[inline]
     fn claim(&self) -> Result<Right<'_>, u32> {
+        self.begin(RUNNING).map(|()| Right(self))
+    }
+
+    /// EMPTY becomes this; else what the word is.
+    #[inline]
+    fn begin(&self, state: u32) -> Result<(), u32> {
         if weakened!("once_claims_once") {
             let now = self.word.load(Acquire);
             return if now == EMPTY {
-                self.word.store(RUNNING, Relaxed);
-                Ok(Right(self))
+                self.word.store(state, Relaxed);
+                Ok(())
             } else {
                 Err(now)
             };
         }
         // Acquire: who tries sees what those did who failed. Pairs with the Release in
         // `pass_on`. On failure: as in `is_done`.
-        self.word.compare_exchange(EMPTY, RUNNING, Acquire, Acquire).map(|_| Right(self))
+        self.word.compare_exchange(EMPTY, state, Acquire, Acquire).map(drop)
+    }
+
+    /// SETTING becomes DONE: the value is written, and nobody waits.
+    #[inline]
+    fn finish_set(&self) {
+        let order = if weakened!("once_done_release") { Relaxed } else { Release };
+        // Release: publishes the value. Pairs with the Acquire in `is_done`, `begin` and
+        // `await_set`.
+        self.word.store(DONE, order);
+    }
+
+    /// Until SETTING has become DONE.
+    #[cold]
+    fn await_set(&self) {
+        let mut backoff = Backoff::default();
+        // Acquire: the value is read next. Pairs with the Release in `finish_set`.
+        while self.word.load(Acquire) == SETTING {
+            if !backoff.spin() {
+                // The one who sets was interrupted.
+                thread::yield_now();
+            }
+        }
     }
 
     /// The value is written: tells all.
@@ -176,7 +214,7 @@ impl Gate {
     fn finish(&self, right: Right<'_>) {
         std::mem::forget(right);
         let order = if weakened!("once_done_release") { Relaxed } else { Release };
-        // Release: publishes the value. Pairs with the Acquire in `is_done` and `claim`.
+        // Release: publishes the value. Pairs with the Acquire in `is_done` and `begin`.
         let before = self.word.swap(DONE, order);
         if before & WAITING != 0 && !weakened!("once_finish_sees_waiting") {
             self.dismiss_all();
@@ -207,7 +245,7 @@ impl Gate {
     /// One who had the right gives up.
     #[cold]
     fn pass_on(&self) {
-        // Release: as `claim` says. Relaxed on failure: somebody waits, and the lock
+        // Release: as `begin` says. Relaxed on failure: somebody waits, and the lock
         // orders the rest.
         if self.word.compare_exchange(RUNNING, EMPTY, Release, Relaxed).is_ok() {
             return;
@@ -237,12 +275,16 @@ impl Gate {
     /// Under the lock: the right, the news that it is DONE, or, if it has to be waited
     /// for, the mark.
     fn claim_or_mark(&self) -> Poll<Option<Right<'_>>> {
-        // Acquire, here and below: as in `is_done` and `claim`.
+        // Acquire, here and below: as in `is_done` and `begin`.
         let mut now = self.word.load(Acquire);
         loop {
             let next = match now {
                 DONE => return Poll::Ready(None),
                 EMPTY => RUNNING,
+                SETTING if !weakened!("once_nobody_joins_a_set") => {
+                    self.await_set();
+                    return Poll::Ready(None);
+                }
                 _ => now | WAITING,
             };
             if weakened!("once_join_looks_again") {
@@ -518,9 +560,12 @@ impl<T> OnceCell<T> {
     /// ```
     #[inline]
     pub fn set(&self, value: T) -> Result<(), SetError<T>> {
-        match self.gate.claim() {
-            Ok(right) => {
-                self.fill(right, value);
+        match self.gate.begin(SETTING) {
+            Ok(()) => {
+                // SAFETY: SETTING is ours, so nobody else writes, and nobody reads before
+                // DONE.
+                self.value.with_mut(|slot| unsafe { (*slot).write(value) });
+                self.gate.finish_set();
                 Ok(())
             }
             Err(DONE) => Err(SetError::AlreadyInitializedError(value)),
