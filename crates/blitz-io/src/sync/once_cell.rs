@@ -174,6 +174,7 @@ impl Gate {
     #[inline]
     fn begin(&self, state: u32) -> Result<(), u32> {
         if weakened!("once_claims_once") {
+            // Acquire: as below; the bug is that it is no exchange.
             let now = self.word.load(Acquire);
             return if now == EMPTY {
                 self.word.store(state, Relaxed);
@@ -291,6 +292,7 @@ impl Gate {
                 self.word.store(now | WAITING, Relaxed);
                 return Poll::Pending;
             }
+            // Acquire: as above.
             match self.word.compare_exchange_weak(now, next, Acquire, Acquire) {
                 Ok(EMPTY) => return Poll::Ready(Some(Right(self))),
                 Ok(_) => return Poll::Pending,
