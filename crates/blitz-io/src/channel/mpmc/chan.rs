@@ -55,7 +55,8 @@
 //! `closed_against_the_last_receiver_ends`, `a_new_waker_of_a_receiver_is_woken`,
 //! `a_weak_sender_against_the_last_strong_one`; weakened as `mpmc_publish_fences`,
 //! `mpmc_send_publishes`, `mpmc_recv_publishes`, `mpmc_slot_acquires`, `mpmc_lap_is_larger`,
-//! `mpmc_close_marks_the_tail`, `mpmc_gone_is_seen`, `mpmc_waiter_passes_on`,
+//! `mpmc_close_marks_the_tail`, `mpmc_gone_is_seen`,
+//! `mpmc_gone_fences`, `mpmc_waiter_passes_on`,
 //! `mpmc_room_passes_on`,
 //! `mpmc_end_wakes_all`, `mpmc_weak_sees_the_end`. In sequence:
 //! `a_channel_behaves_as_a_simple_model`; under load: `every_value_arrives_once`.
@@ -189,6 +190,12 @@ impl<T> Chan<T> {
             });
             chan
         }
+    }
+
+    /// How large the allocation is.
+    #[cfg(all(test, not(blitz_loom)))]
+    pub(super) fn bytes(capacity: usize) -> Option<usize> {
+        Self::parts(capacity).map(|parts| parts.whole.size())
     }
 
     /// `None` if there is no such layout.
@@ -560,9 +567,11 @@ impl<T> Chan<T> {
     /// Drops what can be received. Whoever is in the middle of a send does it again.
     #[cold]
     fn drop_queued(&self) {
-        // SeqCst: as W2 of `queue.rs`, with GONE for WAITING. Pairs with the store in
-        // `publish`.
-        fence(SeqCst);
+        if !weakened!("mpmc_gone_fences") {
+            // SeqCst: as W2 of `queue.rs`, with GONE for WAITING. Pairs with the store in
+            // `publish`.
+            fence(SeqCst);
+        }
         while let Ok(value) = self.recv_now() {
             // A panic of one would leave the others; and it may be a sender's thread.
             discard(value);

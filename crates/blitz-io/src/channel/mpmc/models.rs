@@ -300,18 +300,18 @@ fn a_weak_sender_against_the_last_strong_one() {
 #[test]
 fn two_receivers_take_each_message_once() {
     model(|| {
-        let (tx, rx) = channel(1);
+        let (tx, rx) = channel(2);
+        tx.try_send(1).unwrap();
+        let sender = thread::spawn(move || tx.try_send(2).unwrap());
         let other = thread::spawn({
             let rx = rx.clone();
-            move || block_on(rx.recv())
+            move || rx.try_recv().ok()
         });
-        let sender = thread::spawn(move || {
-            block_on(tx.send(1)).unwrap();
-            block_on(tx.send(2)).unwrap();
-        });
-        let mine = block_on(rx.recv());
-        let theirs = other.join().unwrap();
+        let mut all = vec![rx.try_recv().ok()];
+        all.push(other.join().unwrap());
         sender.join().unwrap();
-        assert_eq!(mine.unwrap() + theirs.unwrap(), 3);
+        all.push(rx.try_recv().ok());
+        assert_eq!(all.into_iter().flatten().sum::<i32>(), 3, "lost or doubled");
+        assert!(rx.try_recv().is_err());
     });
 }

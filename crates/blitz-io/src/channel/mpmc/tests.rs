@@ -14,10 +14,15 @@ use std::{
 use proptest::prelude::*;
 
 use super::{
-    Receiver, Sender, WeakReceiver, WeakSender, channel,
+    Receiver, Sender, WeakReceiver, WeakSender,
+    chan::Chan,
+    channel,
     error::{SendError, TryRecvError, TrySendError},
 };
-use crate::engine::wait::bell::Bell;
+use crate::engine::{
+    wait::bell::Bell,
+    work::task::budget::{self, Budget},
+};
 
 type Boxed<'a, R> = Pin<Box<dyn Future<Output = R> + 'a>>;
 
@@ -74,6 +79,49 @@ fn the_capacity_is_exact_for_every_size() {
             assert_eq!(rx.try_recv(), Ok(0));
         }
     }
+}
+
+#[test]
+fn small_channels_are_small_and_large_ones_are_spread() {
+    assert!(Chan::<u64>::bytes(1).is_some_and(|bytes| bytes <= 256));
+    let slot = 2 * size_of::<u64>();
+    let (large, larger) = (Chan::<u64>::bytes(64).unwrap(), Chan::<u64>::bytes(1064).unwrap());
+    assert_eq!(larger - large, 1000 * slot, "the capacity is not rounded up");
+    assert!(large - 64 * slot >= 2 * 128, "the ends have lines of their own");
+}
+
+#[test]
+fn operations_take_budget_when_they_complete() {
+    let (tx, rx) = channel(1);
+    budget::under(Budget::Left(3), || {
+        let (mut waits, bell): (Boxed<'_, _>, _) = (Box::pin(rx.recv()), Bell::new());
+        assert!(poll(&mut waits, &bell.waker()).is_pending(), "waiting takes none");
+        let mut sends: Boxed<'_, _> = Box::pin(tx.send(1));
+        assert_eq!(poll(&mut sends, Waker::noop()), Poll::Ready(Ok(())));
+        assert_eq!(poll(&mut waits, Waker::noop()), Poll::Ready(Some(1)));
+        tx.close();
+        assert!(poll::<()>(&mut (Box::pin(tx.closed()) as _), Waker::noop()).is_ready());
+        let mut refused: Boxed<'_, _> = Box::pin(rx.recv());
+        assert!(poll(&mut refused, &bell.waker()).is_pending(), "nothing is left");
+        assert_eq!(bell.rung(), 2, "it is woken at once");
+    });
+}
+
+#[cfg(feature = "rt-multi-thread")]
+#[test]
+fn blocking_inside_async_code_panics_and_loses_nothing() {
+    let value = Arc::new(());
+    let (tx, rx) = channel(1);
+    let other = tx.clone();
+    let (kept, sent) = (rx.clone(), value.clone());
+    let panics = crate::run(async move {
+        let sends = crate::spawn(async move { other.blocking_send(sent) });
+        let receives = crate::spawn(async move { kept.blocking_recv() });
+        [sends.await.is_err(), receives.await.is_err()]
+    });
+    assert_eq!(panics, [true, true]);
+    assert_eq!((Arc::strong_count(&value), rx.len()), (1, 0));
+    assert_eq!((tx.strong_count(), rx.strong_count()), (1, 1));
 }
 
 #[test]

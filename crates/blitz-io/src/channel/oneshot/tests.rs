@@ -13,7 +13,10 @@ use super::{
     core::Core,
     error::{RecvError, TryRecvError},
 };
-use crate::engine::wait::bell::Bell;
+use crate::engine::{
+    wait::bell::Bell,
+    work::task::budget::{self, Budget},
+};
 
 fn poll<F: Future + Unpin>(future: &mut F, waker: &Waker) -> Poll<F::Output> {
     Pin::new(future).poll(&mut Context::from_waker(waker))
@@ -161,6 +164,34 @@ fn a_waker_that_panics_does_not_keep_the_value() {
     assert!(tx.poll_closed(&mut Context::from_waker(&bad)).is_pending());
     assert!(panics(|| drop(rx)));
     assert_eq!(tx.send(5), Err(5));
+}
+
+#[test]
+fn operations_take_budget_when_they_complete() {
+    budget::under(Budget::Left(2), || {
+        let ((tx, mut rx), bell) = (channel(), Bell::new());
+        assert!(poll(&mut rx, &bell.waker()).is_pending(), "waiting takes none");
+        tx.send(1).unwrap();
+        assert_eq!(poll(&mut rx, Waker::noop()), Poll::Ready(Ok(1)));
+        let (mut tx, rx) = channel::<u32>();
+        drop(rx);
+        assert!(tx.poll_closed(&mut Context::from_waker(Waker::noop())).is_ready());
+        let (tx, mut rx) = channel();
+        tx.send(2).unwrap();
+        assert!(poll(&mut rx, &bell.waker()).is_pending(), "nothing is left");
+        assert_eq!(bell.rung(), 2, "it is woken at once");
+        assert_eq!(rx.try_recv(), Ok(2), "which takes none");
+    });
+}
+
+#[cfg(feature = "rt-multi-thread")]
+#[test]
+fn blocking_inside_async_code_panics_and_drops_the_receiver() {
+    let (tx, rx) = channel::<u32>();
+    let panicked =
+        crate::run(async { crate::spawn(async move { rx.blocking_recv() }).await.unwrap_err() });
+    assert!(panicked.is_panic());
+    assert!(tx.is_closed());
 }
 
 /// A waker that comes back into the channel when it is called.
