@@ -12,34 +12,43 @@
 //! S3 stamp := position + 1                    R3 stamp := position + a lap
 //! S4 somebody waits for a message: wakes one  R4 somebody waits for room: wakes one
 //! ```
-//! A lap is a power of two larger than twice the index, so 'full in this lap' and 'free
-//! in the next' differ for every capacity, one included, and the capacity itself need
-//! not be a power of two. Stamps and positions are compared by their difference, which may wrap.
+//! A lap is a power of two and at least twice the capacity, so 'full in this lap' and
+//! 'free in the next' differ for every capacity, one included, and the capacity itself
+//! need not be a power of two. Stamps and positions are compared by their difference,
+//! which may wrap.
 //!
-//! A stamp that is behind means 'full', or 'somebody is between S1 and S3, or R1 and R3'.
-//! Nobody waits for those by spinning, beyond a short backoff: to them the channel is full or
-//! empty, and they wait in line. S3 and S4 (R3 and R4) of the one in the middle end that wait,
-//! by the argument in `queue.rs`: the place that a waiter looked at last is the place
-//! whose stamp is written next.
+//! A stamp that is behind means 'full' (or 'empty'), or that somebody is between S1 and
+//! S3, or R1 and R3. Nobody waits for those by spinning, beyond a short backoff: to them
+//! the channel is full or empty, and they wait in line. S3 and S4 (R3 and R4) of the one
+//! in the middle end that wait, by the argument in `queue.rs`: the place that a waiter
+//! looked at last is the place whose stamp is written next.
 //!
-//! The bit MARK of `tail` says 'closed'. S1 is an exchange of `tail`, so nobody
-//! begins to send behind a close; and a receiver that finds `head` where the marked `tail`
-//! is knows that there will never be anything more.
+//! The bit MARK of `tail` says 'closed'. S1 is an exchange of `tail`, so nobody begins to
+//! send behind a close; and a receiver that finds `head` where the marked `tail` is knows
+//! that there will never be anything more.
 //!
-//! Receivers that wait while the channel is closed, with somebody in the middle of
-//! S2, are woken by S4 one at a time; whoever of them finds the end wakes all.
+//! Receivers that wait while the channel is closed, with somebody in the middle of S2,
+//! are woken by S4 one at a time; whoever of them finds the end wakes all.
+//!
+//! # Invariants
+//! - A slot belongs to whoever moved a position past it, until it writes the stamp.
+//! - `head` is never past `tail`, and at most a capacity behind it.
+//! - No position has MARK but the `tail` of a closed channel, which does not move.
+//! - Positions wrap. A thread that stalls between its look and its exchange while the
+//!   others go all the way round would not notice: with 32-bit words and a capacity of
+//!   one that is 2^31 messages, with 64-bit words it is out of reach.
 //!
 //! # Who frees what
-//! All the senders together hold one share of the allocation, all the receivers another, and
-//! each weak handle one of its own. When the last receiver goes it closes, says GONE,
+//! All the senders together hold one share of the allocation, all the receivers another,
+//! and each weak handle one of its own. When the last receiver goes it closes, says GONE,
 //! and drops what is queued. Whoever was in the middle of a send finds GONE at S4, and
-//! drops it as well: behind GONE and a fence everybody receives and drops until there
-//! is nothing ready, so whoever comes last leaves nothing. No value waits for the end
-//! of the allocation.
+//! drops it as well: behind GONE and a fence everybody receives and drops until there is
+//! nothing ready, so whoever comes last leaves nothing. No value waits for the end of the
+//! allocation.
 //!
 //! # Rejected
-//! - A sequence that grows by one, compared with the position, and free again at position + capacity:
-//!   with a capacity of one, 'full' and 'free again' are the same number.
+//! - A sequence that is position + 1 when full and position + capacity when free again:
+//!   with a capacity of one these are the same number.
 //! - One lock round a `VecDeque`: simple, and slower with many on each side.
 //! - To compare `head` and `tail` to find out what is full: a value between R1 and R3
 //!   is still in its slot.
