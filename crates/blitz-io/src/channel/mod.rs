@@ -3,6 +3,7 @@
 pub mod mpsc;
 pub mod mpmc;
 pub mod oneshot;
+mod latch;
 mod standing;
 
 pub mod broadcast;

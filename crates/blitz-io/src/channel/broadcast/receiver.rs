@@ -15,7 +15,7 @@ use super::{
 use crate::{
     channel::standing::{spare_for, stand},
     engine::{
-        prim::{Arc, discard, is_panicking, lock, weakened},
+        prim::{Arc, discard, is_panicking, weakened},
         wait::line::{Place, Waiter},
         work::{
             current,
@@ -52,7 +52,7 @@ impl<T> Receiver<T> {
     /// One more receiver, from now on.
     #[track_caller]
     pub(super) fn join(shared: &Arc<Shared<T>>) -> Self {
-        let mut tail = lock(&shared.tail);
+        let mut tail = shared.tail();
         let Some(count) = tail.receivers.checked_add(1) else {
             drop(tail);
             panic!("max receivers: a channel counts up to u32::MAX of them; drop some");
@@ -79,7 +79,7 @@ impl<T> Receiver<T> {
     /// assert_eq!(receiver.len(), 1);
     /// ```
     pub fn len(&self) -> usize {
-        lock(&self.shared.tail).position.wrapping_sub(self.next) as usize
+        self.shared.tail().position.wrapping_sub(self.next) as usize
     }
 
     /// Whether this receiver has seen everything.
@@ -300,7 +300,7 @@ impl<T: Clone> Receiver<T> {
     /// Why the value is not there; `None` if it is.
     #[cold]
     fn why_not(&mut self) -> Option<TryRecvError> {
-        let ahead = self.shared.ahead(&lock(&self.shared.tail), self.next);
+        let ahead = self.shared.ahead(&self.shared.tail(), self.next);
         match ahead {
             Ahead::Value => None,
             Ahead::Nothing => Some(TryRecvError::Empty),
@@ -318,13 +318,13 @@ impl<T: Clone> Receiver<T> {
 
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
-        let mut tail = lock(&self.shared.tail);
+        let mut tail = self.shared.tail();
         tail.receivers -= 1;
         let (until, last) = (tail.position, tail.receivers == 0);
         drop(tail);
         let outcome = self.pass_all(until);
         if last && !weakened!("broadcast_last_receiver_wakes") {
-            self.shared.wake_closers(lock(&self.shared.tail));
+            self.shared.wake_closers(self.shared.tail());
         }
         match outcome {
             Ok(()) => {}
@@ -367,12 +367,12 @@ impl<T: Clone> Recv<'_, T> {
         loop {
             let shared = &*receiver.shared;
             if weakened!("broadcast_empty_looks_again") && spare.is_some() {
-                let line = &mut lock(&shared.tail).line;
+                let line = &mut shared.tail().line;
                 // SAFETY: as below.
                 let _ = unsafe { stand(line, waiter, receiver.next, cx.waker(), &mut spare) };
                 return Poll::Pending;
             }
-            let mut tail = lock(&shared.tail);
+            let mut tail = shared.tail();
             match shared.ahead(&tail, receiver.next) {
                 Ahead::Closed => return Poll::Ready(Err(RecvError::Closed)),
                 Ahead::Lagged(count) => {
@@ -434,7 +434,7 @@ impl<T> Drop for Recv<'_, T> {
 fn leave<T>(recv: Pin<&mut Recv<'_, T>>) {
     let (receiver, waiter) = recv.parts();
     // SAFETY: 1. we own the waiter. 2. This is its only line.
-    let waker = unsafe { lock(&receiver.shared.tail).line.remove(waiter) };
+    let waker = unsafe { receiver.shared.tail().line.remove(waiter) };
     // The lock was let go at the end of the statement above.
     drop(waker);
 }

@@ -23,7 +23,7 @@ use crate::{
         prim::{
             Arc,
             Ordering::{AcqRel, Acquire, Relaxed},
-            lock, weakened,
+            weakened,
         },
         wait::line::{Place, Waiter},
         work::{
@@ -135,7 +135,7 @@ impl<T> Sender<T> {
     #[inline]
     pub fn send(&self, value: T) -> Result<usize, SendError<T>> {
         let shared = &*self.shared;
-        let mut tail = lock(&shared.tail);
+        let mut tail = shared.tail();
         let count = tail.receivers;
         if count == 0 {
             drop(tail);
@@ -209,7 +209,7 @@ impl<T> Sender<T> {
     /// assert_eq!(sender.len(), 2);
     /// ```
     pub fn len(&self) -> usize {
-        let tail = lock(&self.shared.tail);
+        let tail = self.shared.tail();
         let (mut seen, mut end) = (0, self.shared.capacity());
         // Receivers go from old to new, so the slots that are seen by all come first.
         while seen < end {
@@ -238,7 +238,7 @@ impl<T> Sender<T> {
     /// assert!(sender.is_empty());
     /// ```
     pub fn is_empty(&self) -> bool {
-        let tail = lock(&self.shared.tail);
+        let tail = self.shared.tail();
         !self.shared.slot(tail.position.wrapping_sub(1)).is_wanted()
     }
 
@@ -254,7 +254,7 @@ impl<T> Sender<T> {
     /// assert_eq!(sender.receiver_count(), 2);
     /// ```
     pub fn receiver_count(&self) -> usize {
-        lock(&self.shared.tail).receivers as usize
+        self.shared.tail().receivers as usize
     }
 
     /// Whether both send into the same channel.
@@ -341,7 +341,7 @@ impl<T> Shared<T> {
     /// The last sender has gone.
     #[cold]
     fn close(&self) {
-        let mut tail = lock(&self.tail);
+        let mut tail = self.tail();
         tail.closed = true;
         if !weakened!("broadcast_close_wakes") {
             self.wake_receivers(tail);
@@ -480,7 +480,7 @@ impl<T> Future for Closed<'_, T> {
         let (shared, waiter) = self.as_ref().waiter();
         let mut spare = spare_for(&waiter, cx.waker());
         loop {
-            let mut tail = lock(&shared.tail);
+            let mut tail = shared.tail();
             if tail.receivers == 0 {
                 drop(tail);
                 unit.spend();
@@ -506,7 +506,7 @@ impl<T> Drop for Closed<'_, T> {
         // SAFETY: it was pinned if it was ever polled, and is not moved from here on.
         let (shared, waiter) = unsafe { Pin::new_unchecked(&*self) }.waiter();
         // SAFETY: 1. we own the waiter. 2. This is its only line.
-        let waker = unsafe { lock(&shared.tail).closers.remove(waiter) };
+        let waker = unsafe { shared.tail().closers.remove(waiter) };
         // The lock was let go at the end of the statement above.
         drop(waker);
     }

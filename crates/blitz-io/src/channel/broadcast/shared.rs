@@ -28,10 +28,13 @@
 //! `broadcast_send_wakes`, `broadcast_close_wakes`, `broadcast_round_goes_on`,
 //! `broadcast_lag_counts`, `broadcast_last_receiver_wakes`.
 
-use super::slot::{Gate, Slot};
-use crate::engine::{
-    prim::{AtomicUsize, Mutex, MutexGuard, lock, weakened},
-    wait::{batch::Batch, line::Line},
+use super::slot::Slot;
+use crate::{
+    channel::latch::{Gate, Latch, Latched},
+    engine::{
+        prim::{AtomicUsize, weakened},
+        wait::{batch::Batch, line::Line},
+    },
 };
 
 /// See the module.
@@ -44,7 +47,7 @@ pub(super) struct Shared<T> {
     /// Keeps what every receive reads off the line that every send writes. 64 bytes: a
     /// line of most machines.
     _apart: [u64; 8],
-    pub(super) tail: Mutex<Tail>,
+    tail: Latch<Tail>,
 }
 
 /// The end of the ring.
@@ -86,7 +89,7 @@ impl<T> Shared<T> {
             senders: AtomicUsize::new(1),
             weak_senders: AtomicUsize::new(0),
             _apart: [0; 8],
-            tail: Mutex::new(Tail {
+            tail: Latch::new(Tail {
                 position: start,
                 receivers,
                 closed: false,
@@ -94,6 +97,12 @@ impl<T> Shared<T> {
                 closers: Line::new(),
             }),
         }
+    }
+
+    /// Locks the tail.
+    #[inline]
+    pub(super) fn tail(&self) -> Latched<'_, Tail> {
+        self.tail.lock(&self.gate)
     }
 
     #[inline]
@@ -122,7 +131,7 @@ impl<T> Shared<T> {
 
     /// Wakes the receivers for whom there is something.
     #[cold]
-    pub(super) fn wake_receivers(&self, tail: MutexGuard<'_, Tail>) {
+    pub(super) fn wake_receivers(&self, tail: Latched<'_, Tail>) {
         self.wake(tail, |tail| {
             let (closed, end) = (tail.closed, tail.position);
             let awaited = tail.line.first()?;
@@ -133,7 +142,7 @@ impl<T> Shared<T> {
     }
 
     /// Wakes the senders that wait for the last receiver to go.
-    pub(super) fn wake_closers(&self, tail: MutexGuard<'_, Tail>) {
+    pub(super) fn wake_closers(&self, tail: Latched<'_, Tail>) {
         self.wake(tail, |tail| {
             // Another receiver has come meanwhile: the rest goes on waiting.
             (tail.receivers == 0).then_some(())?;
@@ -145,7 +154,7 @@ impl<T> Shared<T> {
     /// Wakes whom `next` dismisses, batch by batch, outside of the lock.
     fn wake<'a>(
         &'a self,
-        mut tail: MutexGuard<'a, Tail>,
+        mut tail: Latched<'a, Tail>,
         next: impl Fn(&mut Tail) -> Option<std::task::Waker>,
     ) {
         let mut batch = Batch::new();
@@ -161,7 +170,7 @@ impl<T> Shared<T> {
             if !full || weakened!("broadcast_round_goes_on") {
                 return;
             }
-            tail = lock(&self.tail);
+            tail = self.tail();
         }
     }
 }

@@ -1,9 +1,7 @@
 //! One place of the ring: a value, and how many receivers have still to see it.
 //!
 //! Values need not be `Sync`, so two receivers never clone one at the same time: a
-//! receiver locks the slot while it clones. The lock is a word and not a `Mutex`,
-//! since letting it go is then a store: those who wait for it are rare, and pay for
-//! both sides.
+//! receiver locks the slot while it clones.
 //!
 //! # Protocol
 //! ```text
@@ -20,24 +18,12 @@
 //! not counted (a receiver that is being dropped, overtaken by a whole round) finds
 //! another stamp, and touches nothing but the lock.
 //!
-//! ```text
-//! who lets the lock go                      who waits for it
-//! U1 stores FREE                            W1 adds itself to `waiting`
-//! U2 light()                                W2 heavy()
-//! U3 reads `waiting`: 0, done               W3 reads the bell
-//! U4 rings the bell                         W4 tries the lock: has it, done
-//!                                           W5 sleeps if the bell is as it was, goes to W3
-//! ```
-//! If U2 comes before W2, W4 sees U1. If after, U3 sees W1, and U4 changes the bell
-//! before, at or after W3: then W4 sees U1, or W5 does not sleep, or is woken.
-//!
 //! # Invariants
 //! - There is a value exactly if `remaining` is not 0, whenever the lock is free.
 //! - A value is dropped outside of the lock. It is cloned inside, which is a user's
 //!   code: a clone that asks for the same slot waits for itself.
 //!
 //! # Rejected
-//! - A `Mutex`: one read-modify-write more per value and receiver.
 //! - A count and a lock in one word: a receiver that is being dropped would write to
 //!   a word that the sender believes to be its own at S1.
 //! - Moving the value out for the time of the clone, so that no sender waits for a
@@ -47,32 +33,26 @@
 //! # Checked by
 //! `overwrite_against_read_is_seen_whole_or_missed`,
 //! `two_receivers_never_clone_at_once`,
-//! `a_reader_that_sleeps_for_the_slot_is_woken`,
 //! `a_value_seen_by_all_leaves_its_slot_to_the_sender`,
 //! `a_receiver_dropped_against_an_overwrite_drops_each_value_once`; weakened as
 //! `broadcast_stamp_release`, `broadcast_stamp_acquire`, `broadcast_stamp_again`,
-//! `broadcast_lock_acquire`, `broadcast_unlock_release`, `broadcast_remaining_acquire`,
-//! `broadcast_remaining_release`, `broadcast_overwrite_locks`, `broadcast_gate_heavy`,
-//! `broadcast_gate_rings`. Clones that panic: `a_clone_that_panics_counts_as_seen`.
+//! `broadcast_remaining_acquire`, `broadcast_remaining_release`,
+//! `broadcast_overwrite_locks`. Clones that panic: `a_clone_that_panics_counts_as_seen`.
 
-use crate::engine::prim::{
-    AtomicU32, AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
-    UnsafeCell,
-    backoff::Backoff,
-    barrier::{self, Mechanism},
-    futex::Futex,
-    weakened,
+use crate::{
+    channel::latch::{Bolt, Gate},
+    engine::prim::{
+        AtomicU32, AtomicU64,
+        Ordering::{Acquire, Relaxed, Release},
+        UnsafeCell, weakened,
+    },
 };
-
-const FREE: u32 = 0;
-const HELD: u32 = 1;
 
 /// See the module.
 pub(super) struct Slot<T> {
     /// The position of the value that was put here last.
     stamp: AtomicU64,
-    lock: AtomicU32,
+    bolt: Bolt,
     /// How many receivers have still to see the value; written by who is alone.
     remaining: AtomicU32,
     value: UnsafeCell<Option<T>>,
@@ -87,7 +67,7 @@ impl<T> Slot<T> {
     pub(super) fn new(stamp: u64) -> Self {
         Self {
             stamp: AtomicU64::new(stamp),
-            lock: AtomicU32::new(FREE),
+            bolt: Bolt::new(),
             remaining: AtomicU32::new(0),
             value: UnsafeCell::new(None),
         }
@@ -154,30 +134,8 @@ impl<T> Slot<T> {
 
     #[inline]
     fn lock<'a>(&'a self, gate: &'a Gate) -> Held<'a, T> {
-        if !self.try_lock() {
-            self.wait_for_lock(gate);
-        }
+        self.bolt.lock(gate);
         Held { slot: self, gate, left: None }
-    }
-
-    #[inline]
-    fn try_lock(&self) -> bool {
-        let order = if weakened!("broadcast_lock_acquire") { Relaxed } else { Acquire };
-        // Acquire: sees what the holder before did. Pairs with the Release in `Held`.
-        self.lock.compare_exchange(FREE, HELD, order, Relaxed).is_ok()
-    }
-
-    #[cold]
-    fn wait_for_lock(&self, gate: &Gate) {
-        let mut backoff = Backoff::default();
-        // A model's spin would be one step of many for nothing.
-        while !cfg!(blitz_loom) && backoff.spin() {
-            // Relaxed: a guess at whether it is worth trying.
-            if self.lock.load(Relaxed) == FREE && self.try_lock() {
-                return;
-            }
-        }
-        gate.pass(|| self.try_lock());
     }
 }
 
@@ -225,7 +183,6 @@ impl<T> Held<'_, T> {
 }
 
 impl<T> Drop for Held<'_, T> {
-    /// U1 to U3.
     #[inline]
     fn drop(&mut self) {
         if let Some(left) = self.left {
@@ -234,66 +191,6 @@ impl<T> Drop for Held<'_, T> {
             // in `put`.
             self.slot.remaining.store(left, order);
         }
-        let order = if weakened!("broadcast_unlock_release") { Relaxed } else { Release };
-        // Release: the next holder sees what we did. Pairs with the Acquire in `try_lock`.
-        self.slot.lock.store(FREE, order);
-        self.gate.unlocked();
-    }
-}
-
-/// Where those sleep who wait for a slot, of whichever slot of the channel.
-pub(super) struct Gate {
-    /// Whether the process pays for its barriers on both sides.
-    fences: bool,
-    waiting: AtomicU32,
-    /// Changed whenever a slot was let go while somebody waited.
-    bell: Futex,
-}
-
-impl Gate {
-    pub(super) fn new() -> Self {
-        let fences = barrier::mechanism() == Mechanism::Fences;
-        Self { fences, waiting: AtomicU32::new(0), bell: Futex::new(0) }
-    }
-
-    /// U2 and U3.
-    #[inline]
-    fn unlocked(&self) {
-        barrier::light_as(self.fences);
-        // Relaxed: the barrier above orders it after the store of U1.
-        if self.waiting.load(Relaxed) != 0 {
-            self.ring();
-        }
-    }
-
-    /// U4.
-    #[cold]
-    fn ring(&self) {
-        if weakened!("broadcast_gate_rings") {
-            return;
-        }
-        // Release: whoever reads the new number finds the lock as it was let go. Pairs
-        // with the Acquire in `pass`.
-        self.bell.word().fetch_add(1, Release);
-        self.bell.wake_all();
-    }
-
-    /// W1 to W5.
-    fn pass(&self, try_lock: impl Fn() -> bool) {
-        // Relaxed: the barrier below orders it before the tries.
-        self.waiting.fetch_add(1, Relaxed);
-        if !weakened!("broadcast_gate_heavy") {
-            barrier::heavy();
-        }
-        loop {
-            // Acquire: pairs with the Release in `ring`.
-            let before = self.bell.word().load(Acquire);
-            if try_lock() {
-                break;
-            }
-            self.bell.wait(before, None);
-        }
-        // Relaxed: a bell too many is harmless.
-        self.waiting.fetch_sub(1, Relaxed);
+        self.slot.bolt.unlock(self.gate);
     }
 }

@@ -54,12 +54,15 @@ use std::{
 
 use super::error::RecvError;
 use crate::{
-    channel::standing::{spare_for, stand},
+    channel::{
+        latch::{Gate, Latch, Latched},
+        standing::{spare_for, stand},
+    },
     engine::{
         prim::{
-            AtomicU64, Mutex, MutexGuard,
+            AtomicU64,
             Ordering::{AcqRel, Acquire, Relaxed},
-            lock, thread_number, weakened,
+            thread_number, weakened,
         },
         wait::{
             batch::Batch,
@@ -120,7 +123,8 @@ pub(super) struct Duty(u64);
 /// See the module.
 pub(super) struct Lines {
     word: AtomicU64,
-    lines: [Mutex<Line<Version>>; LINES],
+    lines: [Latch<Line<Version>>; LINES],
+    gate: Gate,
 }
 
 /// The bit of a line.
@@ -137,8 +141,8 @@ impl Lines {
 
     /// `versions` have been published.
     pub(super) fn starting_at(versions: u64) -> Self {
-        let lines = std::array::from_fn(|_| Mutex::new(Line::new()));
-        Self { word: AtomicU64::new(versions.wrapping_mul(STEP)), lines }
+        let lines = std::array::from_fn(|_| Latch::new(Line::new()));
+        Self { word: AtomicU64::new(versions.wrapping_mul(STEP)), lines, gate: Gate::new() }
     }
 
     #[inline]
@@ -189,9 +193,15 @@ impl Lines {
         batch.wake_all();
     }
 
+    /// Locks a line.
+    #[inline]
+    fn line(&self, at: usize) -> Latched<'_, Line<Version>> {
+        self.lines[at].lock(&self.gate)
+    }
+
     /// P3 to P5; `false` if the batch was full before the end.
     fn wake_line(&self, at: usize, batch: &mut Batch) -> bool {
-        let mut line = lock(&self.lines[at]);
+        let mut line = self.line(at);
         // Relaxed: at least as new as what we published ourselves.
         let now = State(self.word.load(Relaxed));
         while let Some(seen) = line.first() {
@@ -217,8 +227,8 @@ impl Lines {
     }
 
     /// W2 and W3: the line, marked, if there is nothing new yet.
-    fn enter(&self, at: usize, seen: Version) -> Option<MutexGuard<'_, Line<Version>>> {
-        let line = lock(&self.lines[at]);
+    fn enter(&self, at: usize, seen: Version) -> Option<Latched<'_, Line<Version>>> {
+        let line = self.line(at);
         // Relaxed: a guess, or under the mark as good as an exchange (the protocol).
         let mut now = self.word.load(Relaxed);
         loop {
@@ -335,7 +345,7 @@ impl<'a, W: AsRef<Lines>> Change<'a, W> {
     #[cold]
     fn leave(&mut self) {
         let lines = self.whole.as_ref();
-        let mut line = lock(&lines.lines[self.at]);
+        let mut line = lines.line(self.at);
         // SAFETY: it was pinned if it was ever polled, and is not moved from here on.
         let waiter = unsafe { Pin::new_unchecked(&self.waiter) };
         // SAFETY: 1. we own the waiter. 2. This is the line it joined.
