@@ -1,7 +1,7 @@
 //! A channel from many to many, in which every receiver sees every value.
 //!
-//! A value is stored once and cloned for each receiver; the last one to see it gets
-//! the value itself. Senders never wait: the channel keeps the last values, as many
+//! A value is stored once, cloned for each receiver, and dropped when the last one has
+//! seen it. Senders never wait: the channel keeps the last values, as many
 //! as its capacity, rounded up to a power of two, and a new value takes the place of
 //! the oldest.
 //!

@@ -167,10 +167,12 @@ impl<T> Receiver<T> {
         for ahead in 0..behind {
             let position = until.wrapping_sub(behind).wrapping_add(ahead);
             let slot = self.shared.slot(position);
-            // The slot was let go at the end of this statement.
-            let value = slot.at(position, &self.shared.gate).and_then(|held| held.pass());
-            let dropped = catch_unwind(AssertUnwindSafe(|| drop(value)));
-            match (dropped, &outcome) {
+            let passed = catch_unwind(AssertUnwindSafe(|| {
+                if let Some(held) = slot.at(position, &self.shared.gate) {
+                    held.pass();
+                }
+            }));
+            match (passed, &outcome) {
                 (Err(payload), Ok(())) => outcome = Err(payload),
                 (Err(payload), Err(_)) => discard(payload),
                 (Ok(()), _) => {}

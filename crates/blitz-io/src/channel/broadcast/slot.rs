@@ -9,9 +9,9 @@
 //! R1 reads the stamp: p, or goes away       S1 reads `remaining`: 0, nobody is counted
 //! R2 locks the slot                            or goes to S2
 //! R3 reads the stamp again: p, or lets go   S2 locks the slot
-//! R4 clones the value; the last one         S3 writes the value, `remaining`, the stamp
-//!    counted moves it out                   S4 lets go, if it locked
-//! R5 counts itself off, lets go
+//! R4 clones the value                       S3 writes the value, `remaining`, the stamp
+//! R5 counts itself off; the last one        S4 lets go, if it locked
+//!    takes the value out. Lets go
 //! ```
 //! Without S2 the sender is alone all the same: who passes R3 is counted in the value
 //! that is there, so `remaining` is not 0 until R5. One who is between R1 and R3 and
@@ -24,6 +24,8 @@
 //!   code: a clone that asks for the same slot waits for itself.
 //!
 //! # Rejected
+//! - The value itself, without a clone, for the last one who wants it: Tokio clones
+//!   for everybody, and programs can tell (a clone that panics, or counts).
 //! - A count and a lock in one word: a receiver that is being dropped would write to
 //!   a word that the sender believes to be its own at S1.
 //! - Moving the value out for the time of the clone, so that no sender waits for a
@@ -34,6 +36,7 @@
 //! `overwrite_against_read_is_seen_whole_or_missed`,
 //! `two_receivers_never_clone_at_once`,
 //! `a_value_seen_by_all_leaves_its_slot_to_the_sender`,
+//! `a_receiver_overtaken_while_it_is_dropped_touches_nothing`,
 //! `a_receiver_dropped_against_an_overwrite_drops_each_value_once`; weakened as
 //! `broadcast_stamp_release`, `broadcast_stamp_acquire`, `broadcast_stamp_again`,
 //! `broadcast_remaining_acquire`, `broadcast_remaining_release`,
@@ -88,7 +91,7 @@ impl<T> Slot<T> {
     #[inline]
     pub(super) unsafe fn put(&self, position: u64, count: u32, value: T, gate: &Gate) -> Option<T> {
         let order = if weakened!("broadcast_remaining_acquire") { Relaxed } else { Acquire };
-        // Acquire: the value was moved out before. Pairs with the Release in `Held`.
+        // Acquire: the value was moved out before. Pairs with the Release in `end`.
         if self.remaining.load(order) == 0 || weakened!("broadcast_overwrite_locks") {
             // SAFETY: 1. and 2. of `write`: nobody is counted, so nobody passes R3.
             return unsafe { self.write(position, count, value) };
@@ -143,54 +146,58 @@ impl<T> Slot<T> {
 pub(super) struct Held<'a, T> {
     slot: &'a Slot<T>,
     gate: &'a Gate,
-    /// What remains, if the holder has counted itself off.
+    /// What will remain, if the holder has counted itself off.
     left: Option<u32>,
 }
 
 impl<T> Held<'_, T> {
-    /// R4 and R5: a clone, or the value itself for the last one who wants it.
+    /// R4 and R5.
     #[inline]
     pub(super) fn see(mut self) -> T
     where
         T: Clone,
     {
-        if let Some(value) = self.count_off() {
-            return value;
-        }
-        // Counted off before: a clone that panics counts as seen.
+        // First: a clone that panics counts as seen.
+        self.count_off();
         // SAFETY: we hold the lock, so nobody else has a reference.
         self.slot.value.with(|value| unsafe { (*value).clone() }).expect("counted, so it is there")
     }
 
-    /// R5 alone: the holder does not want it. Answers with the value if nobody does,
-    /// to be dropped by the caller, who has let the slot go by then.
+    /// R5 alone: the holder does not want it.
     #[inline]
-    pub(super) fn pass(mut self) -> Option<T> {
-        self.count_off()
+    pub(super) fn pass(mut self) {
+        self.count_off();
     }
 
     #[inline]
-    fn count_off(&mut self) -> Option<T> {
+    fn count_off(&mut self) {
         // Relaxed: we hold the lock.
-        let left = self.slot.remaining.load(Relaxed) - 1;
-        self.left = Some(left);
-        if left > 0 {
-            return None;
-        }
-        // SAFETY: we hold the lock, so nobody else has a reference.
-        self.slot.value.with_mut(|value| unsafe { (*value).take() })
+        self.left = Some(self.slot.remaining.load(Relaxed) - 1);
+    }
+
+    /// The end of R5. Answers with the value if nobody wants it any more.
+    #[inline]
+    fn end(&mut self) -> Option<T> {
+        let left = self.left?;
+        let value = match left {
+            // SAFETY: we hold the lock, so nobody else has a reference.
+            0 => self.slot.value.with_mut(|value| unsafe { (*value).take() }),
+            _ => None,
+        };
+        let order = if weakened!("broadcast_remaining_release") { Relaxed } else { Release };
+        // Release: a sender that finds 0 may write the value. Pairs with the Acquire in
+        // `put`.
+        self.slot.remaining.store(left, order);
+        value
     }
 }
 
 impl<T> Drop for Held<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(left) = self.left {
-            let order = if weakened!("broadcast_remaining_release") { Relaxed } else { Release };
-            // Release: a sender that finds 0 may write the value. Pairs with the Acquire
-            // in `put`.
-            self.slot.remaining.store(left, order);
-        }
+        let unwanted = self.end();
         self.slot.bolt.unlock(self.gate);
+        // Last: dropping it is a user's code.
+        drop(unwanted);
     }
 }

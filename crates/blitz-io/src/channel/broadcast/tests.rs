@@ -87,18 +87,30 @@ fn a_slot_of_a_word_is_four_words() {
 }
 
 #[test]
-fn the_last_one_to_see_a_value_gets_the_value_itself() {
+fn a_value_is_dropped_when_the_last_one_has_a_clone() {
     let account = Arc::new(Account::default());
     let (sender, mut first) = channel(4);
     let mut second = sender.subscribe();
     assert_eq!(sender.send(account.value(7)).ok(), Some(2));
     let clone = first.try_recv().ok();
-    assert_eq!(account.alive(), 2);
-    let original = second.try_recv().ok();
-    assert_eq!(account.alive(), 2, "the last one made a clone");
+    assert_eq!(account.dropped.load(Relaxed), 0);
+    let another = second.try_recv().ok();
+    assert_eq!((account.made.load(Relaxed), account.dropped.load(Relaxed)), (3, 1));
     assert!(sender.is_empty());
-    drop((clone, original));
+    drop((clone, another));
     assert_eq!(account.alive(), 0);
+}
+
+#[test]
+fn a_clone_that_panics_for_the_last_one_leaves_nothing_behind() {
+    let account = Arc::new(Account::default());
+    let (sender, mut receiver) = channel(1);
+    account.clones_panic.store(true, Relaxed);
+    for number in 0..3 {
+        assert!(sender.send(account.value(number)).is_ok());
+        assert!(panics(|| drop(receiver.try_recv())));
+        assert_eq!((account.alive(), sender.len()), (0, 0));
+    }
 }
 
 #[test]
