@@ -32,6 +32,7 @@ mod join_macros;
 mod selecting;
 mod task_locals;
 mod backpressure;
+mod futures;
 
 // Code that blocks.
 mod blocking;

@@ -6,6 +6,8 @@
 //! - [`bound`]: a future that holds a permit for as long as it lives.
 //! - [`holders`]: who holds a lock and who waits for it where, in debug builds.
 //! - [`waker_cell`]: one waker, which many may wake.
+//! - [`woken`]: which of many futures of one task were woken.
+//! - [`many`]: those futures, of which only the woken are polled.
 //!
 //! # Invariants
 //! No user code under a lock: a waker is cloned before the lock is taken, and
@@ -23,6 +25,8 @@ pub(crate) mod bound;
 pub(crate) mod holders;
 #[allow(dead_code, reason = "channels stand on it")]
 pub(crate) mod waker_cell;
+pub(crate) mod woken;
+pub(crate) mod many;
 
 #[cfg(test)]
 pub(crate) mod bell;

@@ -1,0 +1,277 @@
+//! Many futures that one task polls, of which only those that were woken are polled.
+//!
+//! What `future::join_all` and its like stand on. A future is dropped as soon as it has
+//! ended, and a place that is empty is not polled again.
+//!
+//! # Budget
+//! Each future that ends takes a unit, as an operation of a channel does. When none is
+//! left the rest wait for their turn where they are: polled without budget, they would
+//! all refuse, and a thousand of them would be polled for a hundred that go on.
+//!
+//! # Invariants
+//! 1. The futures stay where they are until they are dropped: they lie in a box, and
+//!    are reached only through a pin.
+//!
+//! # Rejected
+//! A box for each future, so that this file needs no unsafe code: an allocation each,
+//! where one does for all.
+//!
+//! # Checked by
+//! The models of `woken`, which poll through this; Miri runs the tests of this file.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use pin_project_lite::pin_project;
+
+use super::woken::{Turns, Woken};
+use crate::engine::{prim::Arc, work::task::budget};
+
+pin_project! {
+    /// A future until it ends.
+    // In C's layout the tag has memory of its own. Else it may lie in a niche of the
+    // future, and looking at it would read the future's memory from outside while the
+    // future keeps pointers into itself.
+    #[repr(C)]
+    #[project = Projected]
+    enum Child<F> {
+        Running { #[pin] future: F },
+        Gone,
+    }
+}
+
+/// See the module.
+pub(crate) struct Many<F> {
+    children: Pin<Box<[Child<F>]>>,
+    woken: Arc<Woken>,
+    turns: Turns,
+    /// How many are running.
+    running: usize,
+    /// A future panicked while it was polled, and nobody knows what it is now.
+    broken: bool,
+}
+
+impl<F: Future> Many<F> {
+    /// All of them, the one at `first` to be polled first; it is below their number, or
+    /// there are none.
+    pub(crate) fn new(
+        futures: impl Iterator<Item = F>,
+        first: impl FnOnce(usize) -> usize,
+    ) -> Self {
+        let children: Box<[_]> = futures.map(|future| Child::Running { future }).collect();
+        let running = children.len();
+        let first = if running == 0 { 0 } else { first(running) };
+        let (woken, turns) = Woken::new(running, first);
+        Self { children: Box::into_pin(children), woken, turns, running, broken: false }
+    }
+
+    /// How many have not ended.
+    pub(crate) fn running(&self) -> usize {
+        self.running
+    }
+
+    /// The place and the output of a future that ends; `None` when all have.
+    ///
+    /// # Panics
+    /// If a future does, and from then on.
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<(usize, F::Output)>> {
+        assert!(!self.broken, "polled after one of the futures panicked: drop them all instead");
+        if self.running == 0 {
+            return Poll::Ready(None);
+        }
+        let mut taken = false;
+        loop {
+            if budget::available(cx).is_pending() {
+                return Poll::Pending;
+            }
+            match self.woken.next(&mut self.turns) {
+                Some(place) => {
+                    if let Some(output) = self.poll_child(place) {
+                        spend(cx);
+                        return Poll::Ready(Some((place, output)));
+                    }
+                }
+                // Those that were woken since then have woken the task.
+                None if taken => return Poll::Pending,
+                None => {
+                    self.woken.register_and_take(cx.waker(), &mut self.turns);
+                    taken = true;
+                }
+            }
+        }
+    }
+
+    /// The output of a future if it ends now. Its place is empty then.
+    fn poll_child(&mut self, place: usize) -> Option<F::Output> {
+        // SAFETY: the reference is only narrowed to one child, which stays in its place
+        // (invariant 1).
+        let child = unsafe { self.children.as_mut().map_unchecked_mut(|all| &mut all[place]) };
+        let mut child = child;
+        let Projected::Running { future } = child.as_mut().project() else {
+            // It was woken again in its last poll.
+            return None;
+        };
+        self.broken = true;
+        let polled =
+            self.woken.polling(place, |waker| future.poll(&mut Context::from_waker(waker)));
+        let output = match polled {
+            Poll::Ready(output) => Some(output),
+            Poll::Pending => None,
+        };
+        if output.is_some() {
+            self.woken.retire(place);
+            self.running -= 1;
+            child.set(Child::Gone);
+        }
+        self.broken = false;
+        output
+    }
+
+    /// Drops those that have not ended, in the order they were given.
+    pub(crate) fn clear(&mut self) {
+        self.woken.forget_the_task();
+        self.running = 0;
+        self.children = Box::into_pin(Box::default());
+    }
+}
+
+/// Takes a unit if there is one: what has ended has ended.
+fn spend(cx: &mut Context<'_>) {
+    if budget::is_left()
+        && let Poll::Ready(unit) = budget::proceed(cx)
+    {
+        unit.spend();
+    }
+}
+
+impl<F> Drop for Many<F> {
+    fn drop(&mut self) {
+        self.woken.forget_the_task();
+    }
+}
+
+impl<F> std::fmt::Debug for Many<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Many").field("running", &self.running).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod models {
+    use std::{
+        future::poll_fn,
+        task::{Poll, Waker},
+    };
+
+    use super::Many;
+    use crate::engine::{
+        prim::{Arc, AtomicUsize, Mutex, Ordering::Relaxed, lock, model, thread},
+        wait::bell::block_on,
+    };
+
+    /// Something that is waited for: how often it happened, and who waits.
+    #[derive(Clone)]
+    struct Event(Arc<(AtomicUsize, Mutex<Option<Waker>>)>);
+
+    impl Event {
+        fn new() -> Self {
+            Self(Arc::new((AtomicUsize::new(0), Mutex::new(None))))
+        }
+
+        /// A future that keeps its waker and ends when it happened so often. The waker is
+        /// kept once, so that the set alone has to see to the order.
+        fn times(&self, wanted: usize) -> impl Future<Output = ()> + use<> {
+            let event = self.clone();
+            poll_fn(move |cx| {
+                let mut waker = lock(&event.0.1);
+                if waker.is_none() {
+                    *waker = Some(cx.waker().clone());
+                }
+                drop(waker);
+                // Relaxed: the wake orders it.
+                if event.0.0.load(Relaxed) >= wanted { Poll::Ready(()) } else { Poll::Pending }
+            })
+        }
+
+        /// The waker, once the future has kept one.
+        fn waker(&self) -> Waker {
+            lock(&self.0.1).clone().expect("the future was polled")
+        }
+
+        /// Happens once and wakes.
+        fn happen(&self, waker: &Waker) {
+            self.0.0.fetch_add(1, Relaxed);
+            waker.wake_by_ref();
+        }
+    }
+
+    async fn all(mut many: Many<impl Future<Output = ()>>) {
+        while poll_fn(|cx| many.poll_next(cx)).await.is_some() {}
+    }
+
+    /// A set that was polled once, so that every event has a waker.
+    fn polled<F: Future<Output = ()>>(futures: impl Iterator<Item = F>) -> Many<F> {
+        let mut many = Many::new(futures, |_| 0);
+        let mut cx = std::task::Context::from_waker(Waker::noop());
+        assert!(many.poll_next(&mut cx).is_pending());
+        many
+    }
+
+    #[test]
+    fn a_wake_against_a_poll_is_not_lost() {
+        model(|| {
+            let event = Event::new();
+            let many = polled(std::iter::once(event.times(1)));
+            let waker = event.waker();
+            let other = thread::spawn(move || event.happen(&waker));
+            block_on(all(many));
+            other.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn two_wakes_against_a_poll_are_not_lost() {
+        model(|| {
+            let events = [Event::new(), Event::new()];
+            let many = polled(events.iter().map(|event| event.times(1)));
+            let others = events.map(|event| {
+                let waker = event.waker();
+                thread::spawn(move || event.happen(&waker))
+            });
+            block_on(all(many));
+            others.into_iter().for_each(|other| other.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn a_second_wake_against_a_poll_is_seen() {
+        model(|| {
+            let event = Event::new();
+            let many = polled(std::iter::once(event.times(2)));
+            let others = [event.clone(), event].map(|event| {
+                let waker = event.waker();
+                thread::spawn(move || event.happen(&waker))
+            });
+            block_on(all(many));
+            others.into_iter().for_each(|other| other.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn a_late_waker_outlives_the_set() {
+        model(|| {
+            let event = Event::new();
+            let many = polled(std::iter::once(event.times(1)));
+            let waker = lock(&event.0.1).take().expect("the future was polled");
+            let other = thread::spawn(move || {
+                let another = waker.clone();
+                waker.wake();
+                drop(another);
+            });
+            drop(many);
+            other.join().unwrap();
+        });
+    }
+}

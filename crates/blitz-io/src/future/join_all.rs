@@ -1,0 +1,178 @@
+//! All of many.
+
+use std::{
+    fmt,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use crate::engine::wait::many::Many;
+
+/// Waits for all of many futures; their outputs come in the order of the futures.
+///
+/// Nothing is spawned: they are polled by the task that awaits this, each only when it
+/// was woken. A future is dropped as soon as it has ended.
+///
+/// # Cancel safety
+///
+/// If this is dropped, so are the futures that have not ended, and the outputs of those
+/// that have.
+///
+/// # Panics
+///
+/// The future panics if one of the futures does, and if it is polled after that, or
+/// after it is done.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::future::join_all;
+///
+/// # blitz_io::run(async {
+/// let squares = join_all((1..=4).map(async |n| n * n)).await;
+/// assert_eq!(squares, [1, 4, 9, 16]);
+/// # });
+/// ```
+pub fn join_all<I>(futures: I) -> JoinAll<<I::Item as IntoFuture>::IntoFuture>
+where
+    I: IntoIterator<Item: IntoFuture>,
+{
+    JoinAll(Gathered::new(futures))
+}
+
+/// Waits for all of many futures, or for the first that fails.
+///
+/// As [`join_all`]; but an error ends it at once, and the futures that have not ended are
+/// dropped, and so are the values of those that have, before the error is handed out.
+///
+/// # Errors
+///
+/// The first error that comes.
+///
+/// # Cancel safety
+///
+/// As of [`join_all`]. With an error the others are cancelled too.
+///
+/// # Panics
+///
+/// As [`join_all`].
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::future::try_join_all;
+///
+/// # blitz_io::run(async {
+/// let parse = async |text: &str| text.parse::<i32>();
+/// assert_eq!(try_join_all(["1", "2"].map(parse)).await, Ok(vec![1, 2]));
+/// assert!(try_join_all(["1", "two"].map(parse)).await.is_err());
+/// # });
+/// ```
+pub fn try_join_all<I, T, E>(futures: I) -> TryJoinAll<<I::Item as IntoFuture>::IntoFuture, T>
+where
+    I: IntoIterator<Item: IntoFuture<Output = Result<T, E>>>,
+{
+    TryJoinAll(Gathered::new(futures))
+}
+
+/// Futures, and what of them has come so far.
+struct Gathered<F, T> {
+    many: Many<F>,
+    outputs: Vec<Option<T>>,
+    done: bool,
+}
+
+impl<F: Future, T> Gathered<F, T> {
+    fn new<I>(futures: I) -> Self
+    where
+        I: IntoIterator<Item: IntoFuture<IntoFuture = F>>,
+    {
+        // In order: all must end, so who begins does not matter.
+        let many = Many::new(futures.into_iter().map(IntoFuture::into_future), |_| 0);
+        let outputs = (0..many.running()).map(|_| None).collect();
+        Self { many, outputs, done: false }
+    }
+
+    fn finish(&mut self) -> Vec<T> {
+        self.done = true;
+        self.outputs.drain(..).map(|output| output.expect("all have ended")).collect()
+    }
+}
+
+/// What [`join_all`] gives.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::future::{JoinAll, Ready, join_all, ready};
+///
+/// let both: JoinAll<Ready<u8>> = join_all([ready(1), ready(2)]);
+/// assert_eq!(blitz_io::run(both), [1, 2]);
+/// ```
+#[must_use = "futures do nothing unless they are awaited"]
+pub struct JoinAll<F: Future>(Gathered<F, F::Output>);
+
+/// Nothing in it is pinned: the futures lie in a box, and outputs are only moved.
+impl<F: Future> Unpin for JoinAll<F> {}
+
+impl<F: Future> Future for JoinAll<F> {
+    type Output = Vec<F::Output>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut self.get_mut().0;
+        assert!(!this.done, "`join_all` is polled after it is done");
+        while let Some((place, output)) = ready!(this.many.poll_next(cx)) {
+            this.outputs[place] = Some(output);
+        }
+        Poll::Ready(this.finish())
+    }
+}
+
+impl<F: Future> fmt::Debug for JoinAll<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinAll").field("running", &self.0.many.running()).finish_non_exhaustive()
+    }
+}
+
+/// What [`try_join_all`] gives.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::future::{Ready, TryJoinAll, ready, try_join_all};
+///
+/// let both: TryJoinAll<Ready<Result<u8, ()>>, u8> = try_join_all([ready(Ok(1)), ready(Ok(2))]);
+/// assert_eq!(blitz_io::run(both), Ok(vec![1, 2]));
+/// ```
+#[must_use = "futures do nothing unless they are awaited"]
+pub struct TryJoinAll<F, T>(Gathered<F, T>);
+
+/// As for [`JoinAll`].
+impl<F, T> Unpin for TryJoinAll<F, T> {}
+
+impl<T, E, F: Future<Output = Result<T, E>>> Future for TryJoinAll<F, T> {
+    type Output = Result<Vec<T>, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut self.get_mut().0;
+        assert!(!this.done, "`try_join_all` is polled after it is done");
+        while let Some((place, output)) = ready!(this.many.poll_next(cx)) {
+            match output {
+                Ok(value) => this.outputs[place] = Some(value),
+                Err(error) => {
+                    this.done = true;
+                    this.many.clear();
+                    this.outputs.clear();
+                    return Poll::Ready(Err(error));
+                }
+            }
+        }
+        Poll::Ready(Ok(this.finish()))
+    }
+}
+
+impl<F, T> fmt::Debug for TryJoinAll<F, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TryJoinAll").field("futures", &self.0.many).finish_non_exhaustive()
+    }
+}
