@@ -160,7 +160,7 @@ impl Woken {
     }
 
     /// Calls `poll` with the waker of a place, which may be woken anew from then on.
-    pub(crate) fn polling<R>(self: &Arc<Self>, place: usize, poll: impl FnOnce(&Waker) -> R) -> R {
+    pub(crate) fn polling<R>(&self, place: usize, poll: impl FnOnce(&Waker) -> R) -> R {
         let late = weakened!("woken_reset_before_poll");
         if !late {
             self.reset(place);
