@@ -275,25 +275,28 @@ impl<T> Blocks<T> {
         self.tail.fetch_or(SEALED, AcqRel);
     }
 
-    /// The receiver leaves.
+    /// The slot of the position that is claimed next. Nobody may be about to claim it: then
+    /// its block stays, since only a block whose positions were all taken is passed on.
     ///
     /// # Safety
-    /// 1. As `slot`. 2. The queue is sealed and everything was taken. 3. This is the last
-    ///    use of the cursor.
-    pub(super) unsafe fn leave(&self, cursor: &Cursor<T>) {
-        // SAFETY: 1. to 3.: nobody has a position in it, and nobody will.
-        drop(unsafe { Box::from_raw(cursor.block) });
+    /// 1. No sender is in the middle of a push, and none begins one.
+    pub(super) unsafe fn tail_slot(&self) -> &Slot<T> {
+        // Acquire, both: as in `claim`. Pair with the Release in `grow`.
+        let position = self.tail.load(Acquire) >> SHIFT;
+        // SAFETY: 1.: `last` is the block of this position, and is freed with the queue.
+        unsafe { &(&(*self.last.load(Acquire)).slots)[offset(position)] }
     }
 }
 
 impl<T> Drop for Blocks<T> {
     fn drop(&mut self) {
-        // A sender may have kept one after the receiver left.
-        // Acquire: as in `fresh`.
-        let spare = self.spare.swap(ptr::null_mut(), Acquire);
-        if !spare.is_null() {
-            // SAFETY: as in `fresh`.
-            drop(unsafe { Box::from_raw(spare) });
+        // The receiver took everything before it left, and so it was in the last block.
+        // Relaxed: whoever frees the channel has seen all that was done with it.
+        for block in [self.last.load(Relaxed), self.spare.load(Relaxed)] {
+            if !block.is_null() {
+                // SAFETY: they were boxes, are two, and nobody else has them.
+                drop(unsafe { Box::from_raw(block) });
+            }
         }
     }
 }

@@ -14,13 +14,11 @@ use super::{
     blocks::{Blocks, Cursor},
     chan::{Chan, Owner, Queue, Strong, Weak},
     error::{SendError, TryRecvError, TrySendError},
-    room::{Entry, NotNow, Room, Want, Wish},
+    room::{Entry, NotNow, Room, Roomy, Want, Wish},
+    sleeper::Sleeper,
     slot::Slot,
 };
-use crate::{
-    engine::wait::{permits::MAX, waker_cell::WakerCell},
-    sync::outside,
-};
+use crate::{engine::wait::permits::MAX, sync::outside};
 
 /// The longest ring: longer channels allocate blocks as they fill. Picked, not measured:
 /// the capacities that programs choose for their effect are below it. Two in a model, so
@@ -38,6 +36,7 @@ const LARGEST_RING: usize = 64 * 1024;
 pub(super) struct Bounded<T> {
     store: Store<T>,
     pub(super) room: Room,
+    receiver: Sleeper,
 }
 
 enum Store<T> {
@@ -62,10 +61,10 @@ impl<T> Bounded<T> {
         let room = Room::new(capacity, is_ring);
         if is_ring {
             let cursor = Cursor { head: 0, block: std::ptr::null_mut() };
-            return (Self { room, store: Store::Ring(slots) }, cursor);
+            return (Self { room, store: Store::Ring(slots), receiver: Sleeper::new() }, cursor);
         }
         let (blocks, cursor) = Blocks::new(0);
-        (Self { room, store: Store::Blocks(blocks) }, cursor)
+        (Self { room, store: Store::Blocks(blocks), receiver: Sleeper::new() }, cursor)
     }
 
     /// The slot of a position in the ring.
@@ -101,7 +100,10 @@ impl<T> Bounded<T> {
         match awaited {
             Ok(false) => Ok(()),
             Ok(true) => {
-                self.room.receiver.wake();
+                // SAFETY: 1. `put` took AWAITED off.
+                if let Some(waker) = unsafe { self.receiver.take() } {
+                    waker.wake();
+                }
                 Ok(())
             }
             Err(value) => self.refuse(value),
@@ -110,7 +112,7 @@ impl<T> Bounded<T> {
 
     #[cold]
     fn refuse(&self, value: T) -> Result<(), T> {
-        self.room.release(1);
+        self.release(1);
         Err(value)
     }
 
@@ -118,6 +120,19 @@ impl<T> Bounded<T> {
     #[inline]
     fn put_with_permit(&self, value: T) {
         drop(self.put(Entry::Permit, value));
+    }
+}
+
+impl<T> Roomy for Bounded<T> {
+    #[inline]
+    fn room(&self) -> &Room {
+        &self.room
+    }
+
+    #[cold]
+    fn rouse(&self) {
+        // SAFETY: 1. nobody has a permit, and nobody gets one any more.
+        unsafe { super::chan::rouse(self) };
     }
 }
 
@@ -152,7 +167,8 @@ unsafe impl<T> Queue<T> for Bounded<T> {
 
     #[inline]
     fn give_back(&self, count: usize) {
-        self.room.release(count);
+        // It is the receiver who gives back: it need not be told.
+        let _ = self.room.release(count);
     }
 
     fn len(&self, cursor: &Cursor<T>) -> usize {
@@ -181,16 +197,19 @@ unsafe impl<T> Queue<T> for Bounded<T> {
         }
     }
 
-    unsafe fn leave(&self, cursor: &Cursor<T>) {
-        if let Store::Blocks(blocks) = &self.store {
-            // SAFETY: 1. to 3. by 1. to 3.
-            unsafe { blocks.leave(cursor) };
+    unsafe fn tail_slot(&self) -> &Slot<T> {
+        let position = self.room.touch();
+        match &self.store {
+            // SAFETY: 1. of `place`: they are, and it did.
+            Store::Ring(slots) => unsafe { self.place(*slots, position) },
+            // SAFETY: 1. by 1.
+            Store::Blocks(blocks) => unsafe { blocks.tail_slot() },
         }
     }
 
     #[inline]
-    fn receiver(&self) -> &WakerCell {
-        &self.room.receiver
+    fn receiver(&self) -> &Sleeper {
+        &self.receiver
     }
 }
 
@@ -708,7 +727,7 @@ impl<T> Sender<T> {
     #[inline]
     pub fn send(&self, value: T) -> impl Future<Output = Result<(), SendError<T>>> + use<'_, T> {
         let queue = &self.chan.queue;
-        Sending { queue, wish: queue.room.wish(Want::Send), value: Some(value) }
+        Sending { queue, wish: Wish::new(queue, Want::Send), value: Some(value) }
     }
 
     /// Waits until the receiver is closed or dropped.
@@ -890,7 +909,7 @@ impl<T> Sender<T> {
     }
 
     async fn wish(&self, count: usize) -> Result<(), SendError<()>> {
-        match self.chan.queue.room.wish(Want::Permits(count)).await {
+        match Wish::new(&self.chan.queue, Want::Permits(count)).await {
             Ok(_) => Ok(()),
             Err(_) => Err(SendError(())),
         }
@@ -1176,7 +1195,7 @@ impl<T> Permit<'_, T> {
 
 impl<T> Drop for Permit<'_, T> {
     fn drop(&mut self) {
-        self.chan.queue.room.release(1);
+        self.chan.queue.release(1);
     }
 }
 
@@ -1204,7 +1223,7 @@ impl<T> FusedIterator for PermitIterator<'_, T> {}
 
 impl<T> Drop for PermitIterator<'_, T> {
     fn drop(&mut self) {
-        self.chan.queue.room.release(self.left);
+        self.chan.queue.release(self.left);
     }
 }
 
@@ -1249,7 +1268,7 @@ impl<T> OwnedPermit<T> {
     /// ```
     pub fn release(self) -> Sender<T> {
         let sender = self.into_sender();
-        sender.chan.queue.room.release(1);
+        sender.chan.queue.release(1);
         sender
     }
 
@@ -1295,7 +1314,7 @@ impl<T> OwnedPermit<T> {
 impl<T> Drop for OwnedPermit<T> {
     fn drop(&mut self) {
         // The sender goes after this.
-        self.sender.chan.queue.room.release(1);
+        self.sender.chan.queue.release(1);
     }
 }
 
@@ -1311,7 +1330,7 @@ pin_project_lite::pin_project! {
     struct Sending<'a, T> {
         queue: &'a Bounded<T>,
         #[pin]
-        wish: Wish<'a>,
+        wish: Wish<'a, Bounded<T>>,
         // There until the end.
         value: Option<T>,
     }

@@ -11,14 +11,22 @@
 //! *The receiver waits.*
 //! ```text
 //! R1 the slot of the next message is ready: takes it, done
-//! R2 registers its waker
+//! R2 lends its waker
 //! R3 marks the slot AWAITED; found READY instead: as R1
 //! R4 looks whether the channel is over: closed, and nothing can come any more
 //! R5 looks whether there are senders; none: looks at the slot a last time
 //! ```
-//! What happens after R2 wakes it: a message (see `slot.rs`), the last permit of a closed
-//! channel (see `room.rs`), and the drop of the last sender. Who does one of these does it
-//! before it exchanges the cell of the waker, and R3 to R5 come after R2 exchanged it.
+//! What happens after R3 wakes it: a message (see `slot.rs`), the last permit of a closed
+//! channel (see `room.rs`), and the drop of the last sender. After the last two nobody
+//! sends any more. So the receiver waits, if it does, for the slot at the tail, and whoever
+//! did it exchanges that slot (E2) after it (E1).
+//!
+//! One of E2 and R3 comes first in the order of the slot. If R3, E2 finds AWAITED, and
+//! wakes. If E2, R3 sees E1, unless the receiver stored EMPTY in between, for a message
+//! that was in that slot: the ring was full. Therefore E1 ends with an exchange of the
+//! room's word, and the receiver exchanges that word after each message. If the
+//! receiver's comes first, E2 sees the slot emptied, and nothing is in between; if E1, the
+//! receiver sees it by that. Blocks have a fresh slot at the tail.
 //!
 //! R5: a sender puts its messages before it is dropped, with Release; who sees zero
 //! senders, with Acquire, sees all messages. From zero no sender comes back: a weak one
@@ -68,6 +76,7 @@ use std::{
 use super::{
     blocks::{Cursor, pause},
     error::TryRecvError,
+    sleeper::Sleeper,
     slot::Slot,
 };
 use crate::engine::{
@@ -80,7 +89,6 @@ use crate::engine::{
     wait::{
         batch::Batch,
         line::{Line, Place, Waiter},
-        waker_cell::WakerCell,
     },
     work::{
         current,
@@ -127,15 +135,32 @@ pub(super) unsafe trait Queue<T> {
     /// Refuses also those who were allowed to before.
     fn seal(&self);
 
-    /// Frees what the cursor has.
+    /// The slot of the next position that would be claimed, after an exchange that orders
+    /// the caller among the give-backs of the receiver.
     ///
     /// # Safety
-    /// 1. As `slot`. 2. The queue is sealed, and everything was taken. 3. This is the last
-    ///    use of the cursor.
-    unsafe fn leave(&self, cursor: &Cursor<T>);
+    /// 1. Nobody is sending, and nobody will.
+    unsafe fn tail_slot(&self) -> &Slot<T>;
 
     /// Who waits for messages.
-    fn receiver(&self) -> &WakerCell;
+    fn receiver(&self) -> &Sleeper;
+}
+
+/// Wakes the receiver if it waits: no message will do that any more.
+///
+/// # Safety
+/// 1. Nobody is sending, and nobody will.
+#[cold]
+pub(super) unsafe fn rouse<T, Q: Queue<T>>(queue: &Q) {
+    // A batch, since this happens in drops, where a waker must not panic.
+    let mut batch = Batch::new();
+    // SAFETY: 1. by 1. 1. of `take`: `rouse` took AWAITED off.
+    unsafe {
+        if queue.tail_slot().rouse() {
+            queue.receiver().take().into_iter().for_each(|waker| batch.push(waker));
+        }
+    }
+    batch.wake_all();
 }
 
 const SENDERS: usize = 1;
@@ -197,7 +222,7 @@ impl<Q> Chan<Q> {
                 closing: Mutex::new(Line::new()),
             });
         }
-        (Strong { chan, _messages: PhantomData }, Owner { chan, cursor })
+        (Strong { chan, _messages: PhantomData }, Owner { chan, cursor, awaited: None })
     }
 
     /// Gives up a part of `handles`, and the memory with the last.
@@ -305,6 +330,8 @@ pub(super) struct Weak<T, Q: Queue<T>> {
 pub(super) struct Owner<T, Q: Queue<T>> {
     chan: NonNull<Chan<Q>>,
     cursor: Cursor<T>,
+    /// The position at which it asked to be woken last. The waker is lent since.
+    awaited: Option<u64>,
 }
 
 // SAFETY: a channel moves messages between threads, and gives out no reference to
@@ -375,10 +402,8 @@ impl<T, Q: Queue<T>> Strong<T, Q> {
         if weakened!("chan_last_sender_wakes") {
             return;
         }
-        // A batch, since a waker that panics must not keep the memory.
-        let mut batch = Batch::new();
-        self.queue.receiver().take().into_iter().for_each(|waker| batch.push(waker));
-        batch.wake_all();
+        // SAFETY: 1. nobody can send without a sender.
+        unsafe { rouse(&self.queue) };
     }
 }
 
@@ -485,13 +510,30 @@ impl<T, Q: Queue<T>> Owner<T, Q> {
 
     /// R2 to R5; what is worth another look, or `Pending`.
     #[cold]
-    fn wait(&self, cx: &Context<'_>) -> Poll<()> {
-        self.queue.receiver().register(cx.waker());
-        if self.slot().expect() || self.is_at_the_end() {
+    fn wait(&mut self, cx: &Context<'_>) -> Poll<()> {
+        self.reclaim();
+        // SAFETY: 1. we are the receiver, and got it back.
+        unsafe { self.queue.receiver().lend(cx.waker()) };
+        if self.slot().expect() {
+            return Poll::Ready(());
+        }
+        self.awaited = Some(self.cursor.head);
+        if self.is_at_the_end() {
             return Poll::Ready(());
         }
         current::waits_for(Wait::Message);
         Poll::Pending
+    }
+
+    /// Gets the waker back, if it is lent.
+    #[inline]
+    fn reclaim(&mut self) {
+        let Some(position) = self.awaited.take() else { return };
+        // Another slot by now: whoever put the message has it, or had it.
+        let ours = position == self.cursor.head && self.slot().rouse();
+        if !ours {
+            self.queue.receiver().wait_for_taker();
+        }
     }
 
     /// R4 and R5, without the last look: nothing will come that is not there by now.
@@ -591,13 +633,9 @@ impl<T, Q: Queue<T>> Leaving<'_, T, Q> {
 impl<T, Q: Queue<T>> Drop for Leaving<'_, T, Q> {
     fn drop(&mut self) {
         self.drain();
-        let Owner { chan, cursor } = &*self.0;
-        // SAFETY: 1. of `leave`: as in `slot`. 2. It was sealed and drained. 3. The owner
-        // is being dropped. 1. of `let_go`: so is its part.
-        unsafe {
-            chan.as_ref().queue.leave(cursor);
-            Chan::let_go::<T>(*chan, RECEIVER);
-        }
+        let chan = self.0.chan;
+        // SAFETY: 1. the owner is being dropped, and its part with it.
+        unsafe { Chan::let_go::<T>(chan, RECEIVER) };
     }
 }
 
@@ -605,7 +643,9 @@ impl<T, Q: Queue<T>> Drop for Owner<T, Q> {
     fn drop(&mut self) {
         self.close();
         self.queue.seal();
-        let waker = self.queue.receiver().take();
+        self.reclaim();
+        // SAFETY: 1. we are the receiver, and got it back.
+        let waker = unsafe { self.queue.receiver().remove() };
         let mut leaving = Leaving(self);
         // A user's code, and nobody to tell.
         discard(waker);

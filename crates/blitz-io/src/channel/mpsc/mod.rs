@@ -40,6 +40,7 @@
 //! # Inside
 //!
 //! - `slot`: how the sender of one message and the receiver meet.
+//! - `sleeper`: the waker of the receiver.
 //! - `room`: who may send into a bounded channel, and who waits.
 //! - `blocks`: the queue of an unbounded channel, and of very long ones.
 //! - `chan`: handles, the receiver, and the end.
@@ -47,6 +48,7 @@
 pub mod error;
 
 mod slot;
+mod sleeper;
 mod blocks;
 mod room;
 mod chan;

@@ -506,6 +506,30 @@ fn closed_dropped_against_the_drop_of_the_receiver() {
 }
 
 #[test]
+fn the_receiver_dropped_against_a_wake_drops_its_waker_once() {
+    model(|| {
+        let (bell, (sender, mut receiver)) = (Bell::new(), channel(1));
+        assert!(receiver.poll_recv(&mut Context::from_waker(&bell.waker())).is_pending());
+        let other = thread::spawn(move || sender.try_send(7).is_ok());
+        drop(receiver);
+        other.join().unwrap();
+        assert_eq!(std::sync::Arc::strong_count(&bell), 1);
+    });
+}
+
+/// A full ring: the slot at the tail is that of the oldest message.
+#[test]
+fn the_last_sender_of_a_full_channel_dropped_against_a_recv_ends_it() {
+    model(|| {
+        let (sender, mut receiver) = channel(1);
+        sender.try_send(7).unwrap();
+        let other = thread::spawn(move || drop(sender));
+        assert_eq!(drain(&mut receiver), [7]);
+        other.join().unwrap();
+    });
+}
+
+#[test]
 fn handles_dropped_at_once_free_the_channel_once() {
     model(|| {
         let (drops, (sender, receiver)) = (drops(), channel(1));

@@ -75,7 +75,6 @@ use crate::engine::{
     wait::{
         batch::Batch,
         line::{Line, Place, Waiter},
-        waker_cell::WakerCell,
     },
     work::{
         current,
@@ -106,8 +105,22 @@ pub(super) struct Room {
     lap: u64,
     capacity: usize,
     line: Mutex<Line<Need>>,
-    /// The receiver.
-    pub(super) receiver: WakerCell,
+}
+
+/// What has a room: a bounded queue.
+pub(super) trait Roomy {
+    fn room(&self) -> &Room;
+
+    /// Wakes the receiver: the channel is closed, and the last permit came back.
+    fn rouse(&self);
+
+    /// Gives permits back: to those who wait first.
+    #[inline]
+    fn release(&self, count: usize) {
+        if self.room().release(count) {
+            self.rouse();
+        }
+    }
 }
 
 /// What one in line waits for.
@@ -180,7 +193,6 @@ impl Room {
             lap: if is_ring { 2 * capacity as u64 } else { 0 },
             capacity,
             line: Mutex::new(Line::new()),
-            receiver: WakerCell::new(),
         }
     }
 
@@ -301,60 +313,62 @@ impl Room {
         }
     }
 
-    /// Gives permits back: to those who wait first.
+    /// Gives permits back: to those who wait first. `true` if the channel is over by this,
+    /// and the receiver must be told.
     #[inline]
-    pub(super) fn release(&self, count: usize) {
-        if count > 0 && !self.add(count) {
-            self.serve_and_add(count);
+    #[must_use]
+    pub(super) fn release(&self, count: usize) -> bool {
+        if count == 0 {
+            return false;
+        }
+        match self.add(count) {
+            Some(next) => next & CLOSED != 0 && self.is_idle(next) && !weakened!("room_idle_wakes"),
+            None => self.serve_and_add(count),
         }
     }
 
-    /// R1; `false` if somebody waits.
+    /// R1, with the word after it; `None` if somebody waits.
     #[inline]
-    fn add(&self, count: usize) -> bool {
+    fn add(&self, count: usize) -> Option<u64> {
         // Relaxed: a guess; the exchange below confirms it.
         let mut now = self.word.load(Relaxed);
         loop {
             if now & WAITING != 0 && !weakened!("room_release_sees_waiting") {
-                return false;
+                return None;
             }
             let next = now + count as u64 * ONE;
             debug_assert!(self.count_free(next) <= self.capacity, "a permit was made: {next:#x}");
-            // Release: the slots were emptied. Pairs with the Acquire in `enter`, `claim`
-            // and `queue`. Relaxed on failure: a better guess.
-            match self.word.compare_exchange_weak(now, next, Release, Relaxed) {
-                Ok(_) => {
-                    if next & CLOSED != 0 {
-                        self.tell_if_idle(next);
-                    }
-                    return true;
-                }
+            // AcqRel: the slots were emptied, for the Acquire in `enter`, `claim`, `queue` and
+            // `touch`; and who sees the last of all or `touch` sees what was done before.
+            // Relaxed on failure: a better guess.
+            match self.word.compare_exchange_weak(now, next, AcqRel, Relaxed) {
+                Ok(_) => return Some(next),
                 Err(seen) => now = seen,
             }
         }
     }
 
-    /// The channel is closed: whoever gives the last permit back tells the receiver.
-    #[cold]
-    fn tell_if_idle(&self, now: u64) {
-        if self.is_idle(now) && !weakened!("room_idle_wakes") {
-            // A batch, since this happens in drops, where a waker must not panic.
-            let mut batch = Batch::new();
-            self.receiver.take().into_iter().for_each(|waker| batch.push(waker));
-            batch.wake_all();
-        }
+    /// Orders the end of all senders among the give-backs of the receiver: see `Chan`.
+    /// Answers with the position of the next message in a ring.
+    pub(super) fn touch(&self) -> u64 {
+        // AcqRel: pairs with the exchange in `add`, in both directions. The bit that is set
+        // matters to nobody: there is no sender to claim anything.
+        self.word.fetch_or(SEALED, AcqRel) >> TAIL_SHIFT
     }
 
     /// R2 to R4, as often as a batch of wakers is full, or R1 after all.
     #[cold]
-    fn serve_and_add(&self, mut count: usize) {
+    fn serve_and_add(&self, mut count: usize) -> bool {
         let mut batch = Batch::new();
         loop {
             let left = self.serve(&mut lock(&self.line), count, &mut batch);
             batch.wake_all();
+            if left == 0 {
+                return false;
+            }
             // Whoever emptied the line meanwhile cleared WAITING.
-            if left == 0 || self.add(left) {
-                return;
+            if let Some(next) = self.add(left) {
+                return self.is_idle(next);
             }
             count = left;
         }
@@ -444,7 +458,8 @@ impl Room {
         drop(line);
         batch.wake_all();
         if !weakened!("room_close_refunds") {
-            self.release(refund);
+            // The receiver is the one who closes: it need not be told.
+            let _ = self.release(refund);
         }
     }
 
@@ -454,27 +469,26 @@ impl Room {
         // `claim`.
         self.word.fetch_or(SEALED, AcqRel);
     }
-
-    /// Wants something, and waits for it in line.
-    ///
-    /// Dropping the future at any moment is safe: it then has nothing.
-    pub(super) fn wish(&self, want: Want) -> Wish<'_> {
-        let count = want.count();
-        Wish { room: self, want, waiter: Waiter::new(Need { wanted: count, missing: count }) }
-    }
 }
 
-/// Future of [`Room::wish`].
+/// Wants something, and waits for it in line.
+///
+/// Dropping the future at any moment is safe: it then has nothing.
 #[must_use = "futures do nothing unless you `.await` or poll them"]
-pub(super) struct Wish<'a> {
-    room: &'a Room,
+pub(super) struct Wish<'a, R: Roomy> {
+    queue: &'a R,
     want: Want,
     waiter: Waiter<Need>,
 }
 
-impl<'a> Wish<'a> {
+impl<'a, R: Roomy> Wish<'a, R> {
+    pub(super) fn new(queue: &'a R, want: Want) -> Self {
+        let count = want.count();
+        Self { queue, want, waiter: Waiter::new(Need { wanted: count, missing: count }) }
+    }
+
     fn waiter(self: Pin<&Self>) -> (&'a Room, Pin<&Waiter<Need>>) {
-        let room = self.room;
+        let room = self.queue.room();
         // SAFETY: the waiter is pinned with the future: nothing moves it, and its
         // destructor runs in place.
         (room, unsafe { self.map_unchecked(|this| &this.waiter) })
@@ -558,7 +572,7 @@ impl<'a> Wish<'a> {
         };
         drop(line);
         batch.wake_all();
-        room.release(left);
+        self.queue.release(left);
         // Last: dropping it may panic, and everything is done by now.
         drop(waker);
     }
@@ -567,12 +581,12 @@ impl<'a> Wish<'a> {
     #[cold]
     fn give_back(self: Pin<&Self>) {
         if self.end().is_ok() && !weakened!("room_drop_gives_back") {
-            self.room.release(self.want.count());
+            self.queue.release(self.want.count());
         }
     }
 }
 
-impl Future for Wish<'_> {
+impl<R: Roomy> Future for Wish<'_, R> {
     type Output = Result<Entry, Closed>;
 
     #[inline]
@@ -580,7 +594,7 @@ impl Future for Wish<'_> {
         let unit = ready!(budget::proceed(cx));
         let this = self.as_ref();
         let polled = match this.waiter.place() {
-            Place::Out => match this.room.enter(this.want) {
+            Place::Out => match this.queue.room().enter(this.want) {
                 Ok(entry) => Poll::Ready(Ok(entry)),
                 Err(NotNow::Closed) => Poll::Ready(Err(Closed)),
                 Err(NotNow::Full) => this.begin(cx),
@@ -597,7 +611,7 @@ impl Future for Wish<'_> {
     }
 }
 
-impl Drop for Wish<'_> {
+impl<R: Roomy> Drop for Wish<'_, R> {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: it was pinned if it was ever polled, and is not moved from here on.

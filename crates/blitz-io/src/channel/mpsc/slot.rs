@@ -6,8 +6,9 @@
 //! EMPTY    --expect, the receiver-->           AWAITED
 //! AWAITED  --put: and the receiver is woken--> READY
 //! READY    --take, the receiver-->             EMPTY
+//! AWAITED  --rouse: and the receiver is woken--> EMPTY
 //! ```
-//! The receiver always waits for one slot, that of the next message. It registers its
+//! The receiver always waits for one slot, that of the next message. It lends its
 //! waker (R1) and then exchanges EMPTY for AWAITED (R2). A sender writes the value and
 //! exchanges whatever is there for READY (S1). One of R2 and S1 comes first. If S1, R2
 //! finds READY and the message is there. If R2, S1 finds AWAITED and sees R1: the sender
@@ -80,14 +81,33 @@ impl<T> Slot<T> {
         self.state.load(order) == READY
     }
 
-    /// Asks the sender of this slot to wake the receiver, who has registered its waker;
-    /// `true` if there is a message already.
+    /// Asks the sender of this slot to wake the receiver, who has lent its waker; `true` if
+    /// there is a message already.
     #[inline]
     pub(super) fn expect(&self) -> bool {
-        // AcqRel: shows the waker to the exchange in `put`. Acquire on failure: the value,
-        // as in `is_ready`. It may be AWAITED since an earlier poll: then the cell of the
-        // waker orders the two, for whoever wakes has put the message before.
+        // AcqRel: lends the waker to the exchange in `put` or `rouse`, and sees what was
+        // done before a `rouse` that came first. Acquire on failure: the value, as in
+        // `is_ready`.
         self.state.compare_exchange(EMPTY, AWAITED, AcqRel, Acquire) == Err(READY)
+    }
+
+    /// Takes the mark off that asks to be woken; `true` if it was there. Whoever gets `true`
+    /// has the waker.
+    ///
+    /// It is an exchange also if the slot is EMPTY: what the caller did before is seen by the
+    /// next `expect`. A message in it is left alone.
+    pub(super) fn rouse(&self) -> bool {
+        // Relaxed: a guess; the exchange below confirms it.
+        let mut now = self.state.load(Relaxed);
+        while now != READY {
+            // AcqRel: shows what the caller did to the exchange in `expect`, and sees the
+            // waker that was lent before it. Relaxed on failure: a better guess.
+            match self.state.compare_exchange(now, EMPTY, AcqRel, Relaxed) {
+                Ok(_) => return now == AWAITED,
+                Err(seen) => now = seen,
+            }
+        }
+        false
     }
 
     /// Takes the message out.

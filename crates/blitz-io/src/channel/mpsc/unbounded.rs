@@ -11,14 +11,15 @@ use super::{
     blocks::{Blocks, Cursor},
     chan::{Chan, Owner, Queue, Strong, Weak},
     error::{SendError, TryRecvError},
+    sleeper::Sleeper,
     slot::Slot,
 };
-use crate::{engine::wait::waker_cell::WakerCell, sync::outside};
+use crate::sync::outside;
 
 /// A queue that is never full. To close it is to seal it: nobody has a permit.
 pub(super) struct Unbounded<T> {
     blocks: Blocks<T>,
-    receiver: WakerCell,
+    receiver: Sleeper,
 }
 
 // SAFETY: it moves messages between threads, and gives out no reference to one.
@@ -68,13 +69,13 @@ unsafe impl<T> Queue<T> for Unbounded<T> {
         self.blocks.seal();
     }
 
-    unsafe fn leave(&self, cursor: &Cursor<T>) {
-        // SAFETY: 1. to 3. by 1. to 3.
-        unsafe { self.blocks.leave(cursor) };
+    unsafe fn tail_slot(&self) -> &Slot<T> {
+        // SAFETY: 1. by 1.
+        unsafe { self.blocks.tail_slot() }
     }
 
     #[inline]
-    fn receiver(&self) -> &WakerCell {
+    fn receiver(&self) -> &Sleeper {
         &self.receiver
     }
 }
@@ -110,7 +111,7 @@ pub fn unbounded_channel<T>() -> (UnboundedSender<T>, UnboundedReceiver<T>) {
 pub(super) fn unbounded_from<T>(start: u64) -> (UnboundedSender<T>, UnboundedReceiver<T>) {
     let (sender, receiver) = Chan::create(0, |_| {
         let (blocks, cursor) = Blocks::new(start);
-        (Unbounded { blocks, receiver: WakerCell::new() }, cursor)
+        (Unbounded { blocks, receiver: Sleeper::new() }, cursor)
     });
     (UnboundedSender { chan: sender }, UnboundedReceiver { chan: receiver })
 }
@@ -470,7 +471,10 @@ impl<T> UnboundedSender<T> {
     pub fn send(&self, message: T) -> Result<(), SendError<T>> {
         let queue = &self.chan.queue;
         if queue.blocks.push(message).map_err(SendError)? {
-            queue.receiver.wake();
+            // SAFETY: 1. `push` took AWAITED off.
+            if let Some(waker) = unsafe { queue.receiver.take() } {
+                waker.wake();
+            }
         }
         Ok(())
     }
