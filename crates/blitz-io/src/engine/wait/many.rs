@@ -162,13 +162,13 @@ impl<F> std::fmt::Debug for Many<F> {
 mod models {
     use std::{
         future::poll_fn,
-        task::{Poll, Waker},
+        task::{Context, Poll, Waker},
     };
 
     use super::Many;
     use crate::engine::{
         prim::{Arc, AtomicUsize, Mutex, Ordering::Relaxed, lock, model, thread},
-        wait::bell::block_on,
+        wait::bell::Bell,
     };
 
     /// Something that is waited for: how often it happened, and who waits.
@@ -207,14 +207,28 @@ mod models {
         }
     }
 
-    async fn all(mut many: Many<impl Future<Output = ()>>) {
-        while poll_fn(|cx| many.poll_next(cx)).await.is_some() {}
+    /// Polls until all have ended, and sleeps in between.
+    fn finish(mut many: Many<impl Future<Output = ()>>) {
+        let bell = Bell::new();
+        let waker = bell.waker();
+        loop {
+            match many.poll_next(&mut Context::from_waker(&waker)) {
+                Poll::Ready(None) => return,
+                Poll::Ready(Some(_)) => {}
+                Poll::Pending => {
+                    bell.listen();
+                    // Who registers while another takes its waker rings its own bell,
+                    // until the other has gone on.
+                    thread::yield_now();
+                }
+            }
+        }
     }
 
     /// A set that was polled once, so that every event has a waker.
     fn polled<F: Future<Output = ()>>(futures: impl Iterator<Item = F>) -> Many<F> {
         let mut many = Many::new(futures, |_| 0);
-        let mut cx = std::task::Context::from_waker(Waker::noop());
+        let mut cx = Context::from_waker(Waker::noop());
         assert!(many.poll_next(&mut cx).is_pending());
         many
     }
@@ -226,7 +240,7 @@ mod models {
             let many = polled(std::iter::once(event.times(1)));
             let waker = event.waker();
             let other = thread::spawn(move || event.happen(&waker));
-            block_on(all(many));
+            finish(many);
             other.join().unwrap();
         });
     }
@@ -240,7 +254,7 @@ mod models {
                 let waker = event.waker();
                 thread::spawn(move || event.happen(&waker))
             });
-            block_on(all(many));
+            finish(many);
             others.into_iter().for_each(|other| other.join().unwrap());
         });
     }
@@ -254,7 +268,7 @@ mod models {
                 let waker = event.waker();
                 thread::spawn(move || event.happen(&waker))
             });
-            block_on(all(many));
+            finish(many);
             others.into_iter().for_each(|other| other.join().unwrap());
         });
     }
