@@ -4,7 +4,7 @@ use std::{
     cell::Cell,
     fmt::Display,
     future::Future,
-    pin::{Pin, pin},
+    pin::Pin,
     rc::Rc,
     sync::{
         Arc,
@@ -20,13 +20,7 @@ use blitz_io::sync::{
     TryAcquireError,
 };
 
-use crate::{
-    caught::panic_of,
-    make::{self, workers},
-    marker_traits::has,
-    tally::Tally,
-    watch,
-};
+use crate::{caught::panic_of, make, marker_traits::has, tally::Tally, watch};
 
 type Waiting<T> = Pin<Box<dyn Future<Output = T>>>;
 
@@ -520,10 +514,12 @@ fn release_builds_do_not_say_who_holds_a_lock() {
 
 #[cfg(debug_assertions)]
 mod held {
+    use std::pin::pin;
+
     use blitz_io::task;
 
     use super::*;
-    use crate::gate::Gate;
+    use crate::{gate::Gate, make::workers};
 
     #[test]
     fn a_dump_of_a_deadlock_names_both_who_hold_and_where() {
