@@ -3,7 +3,6 @@
 pub mod mpsc;
 pub mod mpmc;
 pub mod oneshot;
-mod latch;
 mod standing;
 
 pub mod broadcast;

@@ -40,7 +40,7 @@ use std::{
 
 use super::waiting::keep_waker;
 use crate::engine::{
-    prim::{Mutex, lock, weakened},
+    prim::{bolt::Bolted, weakened},
     wait::{
         batch::Batch,
         line::{Line, Place, Waiter},
@@ -82,7 +82,7 @@ use crate::engine::{
 pub struct Barrier {
     /// How many make a round; at least one.
     size: usize,
-    round: Mutex<Round>,
+    round: Bolted<Round>,
 }
 
 struct Round {
@@ -129,7 +129,7 @@ impl Barrier {
     /// ```
     pub fn new(n: usize) -> Self {
         let round = Round { number: 0, arrived: 0, line: Line::new() };
-        Self { size: n.max(1), round: Mutex::new(round) }
+        Self { size: n.max(1), round: Bolted::new(round) }
     }
 
     /// Waits until all of the round are here.
@@ -175,7 +175,7 @@ impl Barrier {
 
 impl fmt::Debug for Barrier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let arrived = lock(&self.round).arrived;
+        let arrived = self.round.lock().arrived;
         f.debug_struct("Barrier").field("size", &self.size).field("arrived", &arrived).finish()
     }
 }
@@ -211,7 +211,7 @@ impl<'a> Arrival<'a> {
         let (barrier, waiter) = self.waiter();
         // A user's code, and so before the lock.
         let waker = cx.waker().clone();
-        let mut round = lock(&barrier.round);
+        let mut round = barrier.round.lock();
         if round.arrived + 1 < barrier.size {
             round.arrived += 1;
             let number = round.number;
@@ -229,7 +229,7 @@ impl<'a> Arrival<'a> {
         while Barrier::dismiss(&mut round, &mut batch) {
             drop(round);
             batch.wake_all();
-            round = lock(&barrier.round);
+            round = barrier.round.lock();
             if weakened!("barrier_wakes_batches") {
                 break;
             }
@@ -280,7 +280,7 @@ impl Drop for Arrival<'_> {
         let this = unsafe { Pin::new_unchecked(&*self) };
         let (barrier, waiter) = this.waiter();
         // SAFETY: 1. we own the waiter. 2. It joined this line.
-        let waker = unsafe { lock(&barrier.round).line.remove(waiter) };
+        let waker = unsafe { barrier.round.lock().line.remove(waiter) };
         // The lock was let go at the end of the statement above.
         drop(waker);
     }

@@ -29,9 +29,10 @@ use std::{
 use super::waiting::keep_waker;
 use crate::engine::{
     prim::{
-        AtomicBool, Mutex,
+        AtomicBool,
         Ordering::{Acquire, Relaxed, Release},
-        lock, weakened,
+        bolt::Bolted,
+        weakened,
     },
     wait::{
         batch::Batch,
@@ -46,7 +47,7 @@ use crate::engine::{
 /// See the module.
 pub(super) struct Latch {
     open: AtomicBool,
-    line: Mutex<Line<()>>,
+    line: Bolted<Line<()>>,
 }
 
 /// One who waits: a part of its future, which is pinned with it.
@@ -55,13 +56,13 @@ pub(super) struct Stay(Waiter<()>);
 impl Latch {
     #[cfg(not(blitz_loom))]
     pub(super) const fn new(open: bool) -> Self {
-        Self { open: AtomicBool::new(open), line: Mutex::new(Line::new()) }
+        Self { open: AtomicBool::new(open), line: Bolted::new(Line::new()) }
     }
 
     /// The same; the model checker's words are not made in constants.
     #[cfg(blitz_loom)]
     pub(super) fn new(open: bool) -> Self {
-        Self { open: AtomicBool::new(open), line: Mutex::new(Line::new()) }
+        Self { open: AtomicBool::new(open), line: Bolted::new(Line::new()) }
     }
 
     #[inline]
@@ -82,7 +83,7 @@ impl Latch {
     /// M3, until the batch is full: `true` then, and the caller wakes and comes again.
     #[must_use]
     pub(super) fn dismiss(&self, batch: &mut Batch) -> bool {
-        self.dismiss_from(&mut lock(&self.line), batch)
+        self.dismiss_from(&mut self.line.lock(), batch)
     }
 
     fn dismiss_from(&self, line: &mut Line<()>, batch: &mut Batch) -> bool {
@@ -99,7 +100,7 @@ impl Latch {
     /// was open.
     #[inline]
     pub(super) fn open_with(&self, step: impl FnOnce()) -> bool {
-        let mut line = lock(&self.line);
+        let mut line = self.line.lock();
         // Relaxed: it is written under the lock, which we hold.
         if self.open.load(Relaxed) {
             return false;
@@ -113,7 +114,7 @@ impl Latch {
         while self.dismiss_from(&mut line, &mut batch) {
             drop(line);
             batch.wake_all();
-            line = lock(&self.line);
+            line = self.line.lock();
         }
         drop(line);
         batch.wake_all();
@@ -161,7 +162,7 @@ impl Latch {
         }
         // A user's code, and so before the lock.
         let waker = cx.waker().clone();
-        let mut line = lock(&self.line);
+        let mut line = self.line.lock();
         if self.is_open() && !weakened!("latch_looks_again") {
             // The lock first, then the waker.
             drop(line);
@@ -181,7 +182,7 @@ impl Latch {
     pub(super) unsafe fn leave(&self, stay: Pin<&Stay>) {
         if stay.0.place() == Place::In {
             // SAFETY: 1. the caller owns it. 2. By 1.
-            let waker = unsafe { lock(&self.line).remove(stay.waiter()) };
+            let waker = unsafe { self.line.lock().remove(stay.waiter()) };
             // The lock was let go at the end of the statement above.
             drop(waker);
         }

@@ -69,9 +69,10 @@ use super::{
 };
 use crate::engine::{
     prim::{
-        AtomicUsize, Mutex, MutexGuard,
+        AtomicUsize,
         Ordering::{Acquire, Relaxed, Release},
-        lock, weakened,
+        bolt::{Bolted, Opened},
+        weakened,
     },
     wait::{
         batch::Batch,
@@ -123,7 +124,7 @@ const GENERATION: usize = 1 << SHIFT;
 /// ```
 pub struct Notify {
     word: AtomicUsize,
-    line: Mutex<Line<Entry>>,
+    line: Bolted<Line<Entry>>,
 }
 
 /// One who waits: a part of its future, which is pinned with it.
@@ -192,13 +193,13 @@ impl Notify {
     /// ```
     #[cfg(not(blitz_loom))]
     pub const fn const_new() -> Self {
-        Self { word: AtomicUsize::new(0), line: Mutex::new(Line::new()) }
+        Self { word: AtomicUsize::new(0), line: Bolted::new(Line::new()) }
     }
 
     /// The same; the model checker's words are not made in constants.
     #[cfg(blitz_loom)]
     pub fn const_new() -> Self {
-        Self { word: AtomicUsize::new(0), line: Mutex::new(Line::new()) }
+        Self { word: AtomicUsize::new(0), line: Bolted::new(Line::new()) }
     }
 
     /// Waits for a notification.
@@ -345,7 +346,7 @@ impl Notify {
     #[cold]
     fn notify_all(&self) {
         let mut batch = Batch::new();
-        let mut line = lock(&self.line);
+        let mut line = self.line.lock();
         if !weakened!("notify_all_generation") {
             // Release: as in A1.
             self.word.fetch_add(GENERATION, Release);
@@ -356,7 +357,7 @@ impl Notify {
             if weakened!("notify_all_wakes_batches") {
                 return;
             }
-            line = lock(&self.line);
+            line = self.line.lock();
         }
         drop(line);
         batch.wake_all();
@@ -411,7 +412,7 @@ impl Notify {
 
     /// O2 to O4.
     fn notify_in_line(&self, end: End) {
-        let mut line = lock(&self.line);
+        let mut line = self.line.lock();
         // Relaxed: as in `dismiss_old`.
         let now = generation(self.word.load(Relaxed));
         let is_old = |entry: &mut Entry| entry.generation != now;
@@ -439,16 +440,13 @@ impl Notify {
 
     /// Helps one who notifies all and has let the lock go. None is old when it comes back.
     #[cold]
-    fn dismiss_all_old<'a>(
-        &'a self,
-        mut line: MutexGuard<'a, Line<Entry>>,
-    ) -> MutexGuard<'a, Line<Entry>> {
+    fn dismiss_all_old<'a>(&'a self, mut line: Opened<'a, Line<Entry>>) -> Opened<'a, Line<Entry>> {
         let mut batch = Batch::new();
         loop {
             let is_full = self.dismiss_old(&mut line, &mut batch);
             drop(line);
             batch.wake_all();
-            line = lock(&self.line);
+            line = self.line.lock();
             // While the lock was free more may have become old.
             // Relaxed: as in `dismiss_old`.
             let now = generation(self.word.load(Relaxed));
@@ -524,7 +522,7 @@ impl Notify {
         }
         // A user's code, and so before the lock.
         let waker = waker.unwrap_or(Waker::noop()).clone();
-        let mut line = lock(&self.line);
+        let mut line = self.line.lock();
         if self.take(listener.generation, WAITING) {
             // The lock first, then the waker.
             drop(line);
@@ -588,7 +586,7 @@ impl Notify {
     /// # Safety
     /// 1. The caller owns the waiter, and it is IN this line or has left it.
     unsafe fn leave(&self, waiter: Pin<&Waiter<Entry>>) -> Notice {
-        let mut line = lock(&self.line);
+        let mut line = self.line.lock();
         // SAFETY: 1. and 2. by 1.
         if let Some(waker) = unsafe { line.remove(waiter) } {
             self.end_waiting(&line);

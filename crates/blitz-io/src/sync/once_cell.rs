@@ -59,11 +59,12 @@ use std::{
 use super::waiting::keep_waker;
 use crate::engine::{
     prim::{
-        AtomicU32, Mutex,
+        AtomicU32,
         Ordering::{Acquire, Relaxed, Release},
         UnsafeCell,
         backoff::Backoff,
-        lock, thread, weakened,
+        bolt::Bolted,
+        thread, weakened,
     },
     wait::{
         batch::Batch,
@@ -116,7 +117,7 @@ unsafe impl<T: Sync + Send> Sync for OnceCell<T> {}
 /// The word and the line; see the module.
 struct Gate {
     word: AtomicU32,
-    line: Mutex<Line<Grant>>,
+    line: Bolted<Line<Grant>>,
 }
 
 /// What one in line was given.
@@ -225,13 +226,13 @@ impl Gate {
     #[cold]
     fn dismiss_all(&self) {
         let mut batch = Batch::new();
-        let mut line = lock(&self.line);
+        let mut line = self.line.lock();
         while !line.is_empty() {
             if batch.is_full() {
                 // Nobody joins meanwhile.
                 drop(line);
                 batch.wake_all();
-                line = lock(&self.line);
+                line = self.line.lock();
                 if weakened!("once_wakes_batches") {
                     return;
                 }
@@ -251,7 +252,7 @@ impl Gate {
         if self.word.compare_exchange(RUNNING, EMPTY, Release, Relaxed).is_ok() {
             return;
         }
-        let mut line = lock(&self.line);
+        let mut line = self.line.lock();
         let Some(grant) = line.first() else {
             // Who waited has gone. Release: as above. Nobody else writes: the right is
             // ours, and to join needs the lock.
@@ -334,7 +335,7 @@ impl<'a> Claim<'a> {
         let (gate, waiter) = self.waiter();
         // A user's code, and so before the lock.
         let waker = cx.waker().clone();
-        let mut line = lock(&gate.line);
+        let mut line = gate.line.lock();
         let claimed = gate.claim_or_mark();
         if claimed.is_ready() {
             // The lock first, then the waker.
@@ -368,7 +369,7 @@ impl<'a> Claim<'a> {
     #[cold]
     fn give_up(self: Pin<&Self>) {
         let (gate, waiter) = self.waiter();
-        let mut line = lock(&gate.line);
+        let mut line = gate.line.lock();
         // SAFETY: 1. we own the waiter. 2. It joined this line.
         if let Some(waker) = unsafe { line.remove(waiter) } {
             gate.end_waiting(&line);
@@ -488,13 +489,13 @@ impl<T> OnceCell<T> {
 
     #[cfg(not(blitz_loom))]
     const fn with_word(word: u32, value: MaybeUninit<T>) -> Self {
-        let gate = Gate { word: AtomicU32::new(word), line: Mutex::new(Line::new()) };
+        let gate = Gate { word: AtomicU32::new(word), line: Bolted::new(Line::new()) };
         Self { gate, value: UnsafeCell::new(value) }
     }
 
     #[cfg(blitz_loom)]
     fn with_word(word: u32, value: MaybeUninit<T>) -> Self {
-        let gate = Gate { word: AtomicU32::new(word), line: Mutex::new(Line::new()) };
+        let gate = Gate { word: AtomicU32::new(word), line: Bolted::new(Line::new()) };
         Self { gate, value: UnsafeCell::new(value) }
     }
 

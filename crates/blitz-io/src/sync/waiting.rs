@@ -8,7 +8,7 @@
 use std::{pin::Pin, task::Waker};
 
 use crate::engine::{
-    prim::{Mutex, lock, weakened},
+    prim::{bolt::Bolted, weakened},
     wait::line::{Line, Place, Waiter},
 };
 
@@ -20,17 +20,17 @@ use crate::engine::{
 /// 1. The caller owns the waiter. 2. If it is in a line, then in the one that `line_of`
 ///    finds behind this lock.
 pub(super) unsafe fn keep_waker<L, D>(
-    mutex: &Mutex<L>,
+    mutex: &Bolted<L>,
     line_of: impl Fn(&mut L) -> &mut Line<D>,
     waiter: Pin<&Waiter<D>>,
     waker: &Waker,
 ) -> bool {
     // SAFETY: 1. by 2.
-    let same = unsafe { line_of(&mut lock(mutex)).would_wake(waiter, waker) };
+    let same = unsafe { line_of(&mut mutex.lock()).would_wake(waiter, waker) };
     if same == Some(false) && !weakened!("waiting_keeps_waker") {
         let waker = waker.clone();
         // SAFETY: 1. by 2.
-        let stale = unsafe { line_of(&mut lock(mutex)).renew(waiter, waker) };
+        let stale = unsafe { line_of(&mut mutex.lock()).renew(waiter, waker) };
         // The lock was let go at the end of the statement above.
         drop(stale);
     }

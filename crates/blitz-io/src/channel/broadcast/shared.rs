@@ -29,12 +29,13 @@
 //! `broadcast_lag_counts`, `broadcast_last_receiver_wakes`.
 
 use super::slot::Slot;
-use crate::{
-    channel::latch::{Gate, Latch, Latched},
-    engine::{
-        prim::{AtomicUsize, weakened},
-        wait::{batch::Batch, line::Line},
+use crate::engine::{
+    prim::{
+        AtomicUsize,
+        bolt::{Bolted, Gate, Opened},
+        weakened,
     },
+    wait::{batch::Batch, line::Line},
 };
 
 /// See the module.
@@ -47,7 +48,7 @@ pub(super) struct Shared<T> {
     /// Keeps what every receive reads off the line that every send writes. 64 bytes: a
     /// line of most machines.
     _apart: [u64; 8],
-    tail: Latch<Tail>,
+    tail: Bolted<Tail>,
 }
 
 /// The end of the ring.
@@ -89,7 +90,7 @@ impl<T> Shared<T> {
             senders: AtomicUsize::new(1),
             weak_senders: AtomicUsize::new(0),
             _apart: [0; 8],
-            tail: Latch::new(Tail {
+            tail: Bolted::new(Tail {
                 position: start,
                 receivers,
                 closed: false,
@@ -101,8 +102,8 @@ impl<T> Shared<T> {
 
     /// Locks the tail.
     #[inline]
-    pub(super) fn tail(&self) -> Latched<'_, Tail> {
-        self.tail.lock(&self.gate)
+    pub(super) fn tail(&self) -> Opened<'_, Tail> {
+        self.tail.lock()
     }
 
     #[inline]
@@ -131,7 +132,7 @@ impl<T> Shared<T> {
 
     /// Wakes the receivers for whom there is something.
     #[cold]
-    pub(super) fn wake_receivers(&self, tail: Latched<'_, Tail>) {
+    pub(super) fn wake_receivers(&self, tail: Opened<'_, Tail>) {
         self.wake(tail, |tail| {
             let (closed, end) = (tail.closed, tail.position);
             let awaited = tail.line.first()?;
@@ -142,7 +143,7 @@ impl<T> Shared<T> {
     }
 
     /// Wakes the senders that wait for the last receiver to go.
-    pub(super) fn wake_closers(&self, tail: Latched<'_, Tail>) {
+    pub(super) fn wake_closers(&self, tail: Opened<'_, Tail>) {
         self.wake(tail, |tail| {
             // Another receiver has come meanwhile: the rest goes on waiting.
             (tail.receivers == 0).then_some(())?;
@@ -154,7 +155,7 @@ impl<T> Shared<T> {
     /// Wakes whom `next` dismisses, batch by batch, outside of the lock.
     fn wake<'a>(
         &'a self,
-        mut tail: Latched<'a, Tail>,
+        mut tail: Opened<'a, Tail>,
         next: impl Fn(&mut Tail) -> Option<std::task::Waker>,
     ) {
         let mut batch = Batch::new();

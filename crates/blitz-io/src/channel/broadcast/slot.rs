@@ -42,13 +42,12 @@
 //! `broadcast_remaining_acquire`, `broadcast_remaining_release`,
 //! `broadcast_overwrite_locks`. Clones that panic: `a_clone_that_panics_counts_as_seen`.
 
-use crate::{
-    channel::latch::{Bolt, Gate},
-    engine::prim::{
-        AtomicU32, AtomicU64,
-        Ordering::{Acquire, Relaxed, Release},
-        UnsafeCell, weakened,
-    },
+use crate::engine::prim::{
+    AtomicU32, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+    UnsafeCell,
+    bolt::{Bolt, Gate},
+    weakened,
 };
 
 /// See the module.

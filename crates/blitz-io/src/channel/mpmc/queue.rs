@@ -44,9 +44,10 @@ use std::{
 
 use crate::engine::{
     prim::{
-        AtomicU32, Mutex,
+        AtomicU32,
         Ordering::{Relaxed, SeqCst},
-        fence, lock, weakened,
+        bolt::Bolted,
+        fence, weakened,
     },
     wait::{
         batch::Batch,
@@ -62,12 +63,12 @@ pub(super) const GONE: u32 = 1 << 1;
 /// Those who wait for one kind of thing.
 pub(super) struct Queue {
     flags: AtomicU32,
-    line: Mutex<Line<()>>,
+    line: Bolted<Line<()>>,
 }
 
 impl Queue {
     pub(super) fn new() -> Self {
-        Self { flags: AtomicU32::new(0), line: Mutex::new(Line::new()) }
+        Self { flags: AtomicU32::new(0), line: Bolted::new(Line::new()) }
     }
 
     /// M2.
@@ -88,7 +89,7 @@ impl Queue {
     #[cold]
     pub(super) fn wake_one(&self) {
         let mut batch = Batch::new();
-        let mut line = lock(&self.line);
+        let mut line = self.line.lock();
         if !line.is_empty() {
             batch.push(line.dismiss_first());
             self.note(&line);
@@ -102,7 +103,7 @@ impl Queue {
     pub(super) fn wake_all(&self) {
         let mut batch = Batch::new();
         loop {
-            let mut line = lock(&self.line);
+            let mut line = self.line.lock();
             while !line.is_empty() && !batch.is_full() {
                 batch.push(line.dismiss_first());
             }
@@ -172,7 +173,7 @@ impl<'a> Stand<'a> {
         // dismissed, should it panic.
         let waker = waker.clone();
         let dismissed = self.settle();
-        let mut line = lock(&self.queue.line);
+        let mut line = self.queue.line.lock();
         // SAFETY: 1. we own the waiter, and it is OUT. 2. `Drop` does.
         unsafe { line.join(self.waiter(), waker) };
         // SeqCst: ordered before the fence for whoever looks at the flags. Pairs with
@@ -199,11 +200,11 @@ impl<'a> Stand<'a> {
     fn stays(self: Pin<&Self>, waker: &Waker) -> bool {
         let waiter = self.waiter();
         // SAFETY: 1. this is the line it joined.
-        let same = unsafe { lock(&self.queue.line).would_wake(waiter, waker) };
+        let same = unsafe { self.queue.line.lock().would_wake(waiter, waker) };
         if same == Some(false) && !weakened!("mpmc_renews_the_waker") {
             let waker = waker.clone();
             // SAFETY: 1. as above.
-            let stale = unsafe { lock(&self.queue.line).renew(waiter, waker) };
+            let stale = unsafe { self.queue.line.lock().renew(waiter, waker) };
             // The lock was let go at the end of the statement above.
             drop(stale);
         }
@@ -223,7 +224,7 @@ impl<'a> Stand<'a> {
     /// Leaves the line; whether it was dismissed before.
     #[cold]
     fn leave(self: Pin<&Self>) -> bool {
-        let mut line = lock(&self.queue.line);
+        let mut line = self.queue.line.lock();
         // SAFETY: 1. we own the waiter. 2. This is the line it joined.
         let waker = unsafe { line.remove(self.waiter()) };
         self.queue.note(&line);

@@ -81,10 +81,11 @@ use super::{
 };
 use crate::engine::{
     prim::{
-        AtomicUsize, Mutex,
+        AtomicUsize,
         Ordering::{AcqRel, Acquire, Relaxed},
         backoff::Backoff,
-        discard, lock, weakened,
+        bolt::Bolted,
+        discard, weakened,
     },
     wait::{
         batch::Batch,
@@ -175,7 +176,7 @@ pub(super) struct Chan<Q> {
     pub(super) queue: Q,
     senders: AtomicUsize,
     handles: AtomicUsize,
-    closing: Mutex<Line<()>>,
+    closing: Bolted<Line<()>>,
 }
 
 impl<Q> Chan<Q> {
@@ -219,7 +220,7 @@ impl<Q> Chan<Q> {
                 queue,
                 senders: AtomicUsize::new(1),
                 handles: AtomicUsize::new(SENDERS | RECEIVER),
-                closing: Mutex::new(Line::new()),
+                closing: Bolted::new(Line::new()),
             });
         }
         (Strong { chan, _messages: PhantomData }, Owner { chan, cursor, awaited: None })
@@ -269,12 +270,12 @@ impl<Q> Chan<Q> {
     {
         self.queue.close();
         let mut batch = Batch::new();
-        let mut line = lock(&self.closing);
+        let mut line = self.closing.lock();
         while !line.is_empty() {
             if batch.is_full() {
                 drop(line);
                 batch.wake_all();
-                line = lock(&self.closing);
+                line = self.closing.lock();
                 continue;
             }
             batch.push(line.dismiss_first());
@@ -677,7 +678,7 @@ impl<'a, T, Q: Queue<T>> WhenClosed<'a, T, Q> {
         }
         // A user's code, and so before the lock.
         let waker = cx.waker().clone();
-        let mut line = lock(&chan.closing);
+        let mut line = chan.closing.lock();
         if chan.queue.is_closed() && !weakened!("chan_closed_looks_again") {
             // The lock first, then the waker.
             drop(line);
@@ -693,11 +694,11 @@ impl<'a, T, Q: Queue<T>> WhenClosed<'a, T, Q> {
     fn go_on(self: Pin<&Self>, cx: &Context<'_>) -> Poll<()> {
         let (chan, waiter) = self.waiter();
         // SAFETY: 1. this is the line it joined.
-        let same = unsafe { lock(&chan.closing).would_wake(waiter, cx.waker()) };
+        let same = unsafe { chan.closing.lock().would_wake(waiter, cx.waker()) };
         if same == Some(false) {
             let waker = cx.waker().clone();
             // SAFETY: 1. as above.
-            let stale = unsafe { lock(&chan.closing).renew(waiter, waker) };
+            let stale = unsafe { chan.closing.lock().renew(waiter, waker) };
             // The lock was let go at the end of the statement above.
             drop(stale);
         }
@@ -731,7 +732,7 @@ impl<T, Q> Drop for WhenClosed<'_, T, Q> {
             // SAFETY: it was pinned if it was ever polled, and is not moved from here on.
             let waiter = unsafe { Pin::new_unchecked(&self.waiter) };
             // SAFETY: 1. we own the waiter. 2. This is the line it joined.
-            let waker = unsafe { lock(&self.chan.closing).remove(waiter) };
+            let waker = unsafe { self.chan.closing.lock().remove(waiter) };
             // The lock was let go at the end of the statement above.
             drop(waker);
         }

@@ -68,9 +68,10 @@ use std::{
 
 use crate::engine::{
     prim::{
-        AtomicU64, Mutex,
+        AtomicU64,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
-        lock, weakened,
+        bolt::Bolted,
+        weakened,
     },
     wait::{
         batch::Batch,
@@ -104,7 +105,7 @@ pub(super) struct Room {
     /// Where the tail begins again; zero for a channel that has blocks.
     lap: u64,
     capacity: usize,
-    line: Mutex<Line<Need>>,
+    line: Bolted<Line<Need>>,
 }
 
 /// What has a room: a bounded queue.
@@ -192,7 +193,7 @@ impl Room {
             mask,
             lap: if is_ring { 2 * capacity as u64 } else { 0 },
             capacity,
-            line: Mutex::new(Line::new()),
+            line: Bolted::new(Line::new()),
         }
     }
 
@@ -361,7 +362,7 @@ impl Room {
     fn serve_and_add(&self, mut count: usize) -> bool {
         let mut batch = Batch::new();
         loop {
-            let left = self.serve(&mut lock(&self.line), count, &mut batch);
+            let left = self.serve(&mut self.line.lock(), count, &mut batch);
             batch.wake_all();
             if left == 0 {
                 return false;
@@ -439,7 +440,7 @@ impl Room {
     /// Refuses everybody who waits, and who will come.
     pub(super) fn close(&self) {
         let (mut batch, mut refund) = (Batch::new(), 0);
-        let mut line = lock(&self.line);
+        let mut line = self.line.lock();
         // AcqRel: what was done before the close is seen by those who are refused. Pairs
         // with the Acquire in `enter` and `is_closed`.
         self.word.fetch_or(CLOSED, AcqRel);
@@ -452,7 +453,7 @@ impl Room {
             if batch.is_full() {
                 drop(line);
                 batch.wake_all();
-                line = lock(&self.line);
+                line = self.line.lock();
             }
         }
         drop(line);
@@ -500,7 +501,7 @@ impl<'a, R: Roomy> Wish<'a, R> {
         let (room, waiter) = self.waiter();
         // A user's code, and so before the lock.
         let waker = cx.waker().clone();
-        let mut line = lock(&room.line);
+        let mut line = room.line.lock();
         let missing = match room.queue(self.want) {
             Queued::Missing(missing) => missing,
             ended => {
@@ -526,11 +527,11 @@ impl<'a, R: Roomy> Wish<'a, R> {
     fn go_on(self: Pin<&Self>, cx: &Context<'_>) -> Poll<Result<Entry, Closed>> {
         let (room, waiter) = self.waiter();
         // SAFETY: 1. this is the line it joined.
-        let same = unsafe { lock(&room.line).would_wake(waiter, cx.waker()) };
+        let same = unsafe { room.line.lock().would_wake(waiter, cx.waker()) };
         if same == Some(false) {
             let waker = cx.waker().clone();
             // SAFETY: 1. as above.
-            let stale = unsafe { lock(&room.line).renew(waiter, waker) };
+            let stale = unsafe { room.line.lock().renew(waiter, waker) };
             // The lock was let go at the end of the statement above.
             drop(stale);
         }
@@ -554,7 +555,7 @@ impl<'a, R: Roomy> Wish<'a, R> {
     fn give_up(self: Pin<&Self>) {
         let (room, waiter) = self.waiter();
         let mut batch = Batch::new();
-        let mut line = lock(&room.line);
+        let mut line = room.line.lock();
         // SAFETY: 1. we own the waiter. 2. This is the line it joined.
         let Some(waker) = (unsafe { line.remove(waiter) }) else {
             // Dismissed a moment ago.

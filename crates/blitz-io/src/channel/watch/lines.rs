@@ -54,14 +54,12 @@ use std::{
 
 use super::error::RecvError;
 use crate::{
-    channel::{
-        latch::{Gate, Latch, Latched},
-        standing::{spare_for, stand},
-    },
+    channel::standing::{spare_for, stand},
     engine::{
         prim::{
             AtomicU64,
             Ordering::{AcqRel, Acquire, Relaxed},
+            bolt::{Bolted, Opened},
             thread_number, weakened,
         },
         wait::{
@@ -123,8 +121,7 @@ pub(super) struct Duty(u64);
 /// See the module.
 pub(super) struct Lines {
     word: AtomicU64,
-    lines: [Latch<Line<Version>>; LINES],
-    gate: Gate,
+    lines: [Bolted<Line<Version>>; LINES],
 }
 
 /// The bit of a line.
@@ -141,8 +138,8 @@ impl Lines {
 
     /// `versions` have been published.
     pub(super) fn starting_at(versions: u64) -> Self {
-        let lines = std::array::from_fn(|_| Latch::new(Line::new()));
-        Self { word: AtomicU64::new(versions.wrapping_mul(STEP)), lines, gate: Gate::new() }
+        let lines = std::array::from_fn(|_| Bolted::new(Line::new()));
+        Self { word: AtomicU64::new(versions.wrapping_mul(STEP)), lines }
     }
 
     #[inline]
@@ -195,8 +192,8 @@ impl Lines {
 
     /// Locks a line.
     #[inline]
-    fn line(&self, at: usize) -> Latched<'_, Line<Version>> {
-        self.lines[at].lock(&self.gate)
+    fn line(&self, at: usize) -> Opened<'_, Line<Version>> {
+        self.lines[at].lock()
     }
 
     /// P3 to P5; `false` if the batch was full before the end.
@@ -227,7 +224,7 @@ impl Lines {
     }
 
     /// W2 and W3: the line, marked, if there is nothing new yet.
-    fn enter(&self, at: usize, seen: Version) -> Option<Latched<'_, Line<Version>>> {
+    fn enter(&self, at: usize, seen: Version) -> Option<Opened<'_, Line<Version>>> {
         let line = self.line(at);
         // Relaxed: a guess, or under the mark as good as an exchange (the protocol).
         let mut now = self.word.load(Relaxed);

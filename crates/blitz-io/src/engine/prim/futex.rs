@@ -13,9 +13,9 @@
 
 use std::time::Duration;
 
-use super::AtomicU32;
 #[cfg(not(all(target_os = "linux", not(blitz_loom))))]
 use super::Ordering::Relaxed;
+use super::{AtomicU32, made_in_constants};
 
 /// A 32-bit word with sleepers.
 #[derive(Debug)]
@@ -26,11 +26,13 @@ pub(crate) struct Futex {
 }
 
 impl Futex {
-    pub(crate) fn new(value: u32) -> Self {
-        Self {
-            word: AtomicU32::new(value),
-            #[cfg(not(all(target_os = "linux", not(blitz_loom))))]
-            sleepers: fallback::Sleepers::new(),
+    made_in_constants! {
+        pub(crate) fn new(value: u32) -> Self {
+            Self {
+                word: AtomicU32::new(value),
+                #[cfg(not(all(target_os = "linux", not(blitz_loom))))]
+                sleepers: fallback::Sleepers::new(),
+            }
         }
     }
 
@@ -111,7 +113,7 @@ impl Futex {
 mod fallback {
     use std::time::Duration;
 
-    use crate::engine::prim::{Condvar, Mutex, lock, weakened};
+    use crate::engine::prim::{Condvar, Mutex, lock, made_in_constants, weakened};
 
     #[derive(Debug)]
     pub(super) struct Sleepers {
@@ -120,8 +122,10 @@ mod fallback {
     }
 
     impl Sleepers {
-        pub(super) fn new() -> Self {
-            Self { gate: Mutex::new(()), bell: Condvar::new() }
+        made_in_constants! {
+            pub(super) fn new() -> Self {
+                Self { gate: Mutex::new(()), bell: Condvar::new() }
+            }
         }
 
         pub(super) fn sleep_if(&self, still: impl FnOnce() -> bool, timeout: Option<Duration>) {

@@ -24,6 +24,7 @@ pub(crate) mod ids;
 pub(crate) mod clock;
 pub(crate) mod gauge;
 pub(crate) mod biased;
+pub(crate) mod bolt;
 
 /// The key of a thread-local that a macro declares in a user's crate: std's, in
 /// models too.
@@ -67,6 +68,21 @@ pub(crate) fn thread_number() -> usize {
     // A thread that is ending may have lost its number; any will do.
     NUMBER.try_with(|number| *number).unwrap_or(0)
 }
+
+/// Makes a constructor `const`, except in models: the model checker's words are not made
+/// in constants.
+macro_rules! made_in_constants {
+    ($(#[$meta:meta])* $visible:vis fn $($rest:tt)*) => {
+        #[cfg(not(blitz_loom))]
+        $(#[$meta])*
+        $visible const fn $($rest)*
+
+        #[cfg(blitz_loom)]
+        $(#[$meta])*
+        $visible fn $($rest)*
+    };
+}
+pub(crate) use made_in_constants;
 
 /// Whether a model run plants the bug called `name`.
 ///

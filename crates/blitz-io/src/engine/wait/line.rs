@@ -66,6 +66,8 @@ pub(crate) struct Waiter<D> {
 }
 
 struct Shared<D> {
+    /// Means nothing in the first of a line: whoever serves it touches no neighbour,
+    /// which would be a cache line of another task, under the lock.
     before: Option<NonNull<Waiter<D>>>,
     behind: Option<NonNull<Waiter<D>>>,
     /// There while it is IN.
@@ -284,21 +286,22 @@ impl<D> Line<D> {
     /// # Safety
     /// 1. The waiter is alive. 2. It is a member of this line.
     unsafe fn unlink(&mut self, node: NonNull<Waiter<D>>) -> Waker {
-        let (mut first, mut last) = self.ends.expect("a line with a member has ends");
+        let (first, last) = self.ends.expect("a line with a member has ends");
         // SAFETY: 1. of `shared`: by 2., and neighbours of a member are members.
         unsafe {
-            let (before, behind, waker) = Self::shared(node, |shared| {
-                (shared.before.take(), shared.behind.take(), shared.waker.take())
-            });
-            match before {
-                Some(before) => Self::shared(before, |shared| shared.behind = behind),
-                None => first = behind.unwrap_or(first),
+            let (before, behind, waker) =
+                Self::shared(node, |shared| (shared.before, shared.behind, shared.waker.take()));
+            if node == first {
+                // The next one is the first now; what it says is before it nobody reads.
+                self.ends = behind.map(|behind| (behind, last));
+            } else {
+                let before = before.expect("only the first has nobody before it");
+                Self::shared(before, |shared| shared.behind = behind);
+                match behind {
+                    Some(behind) => Self::shared(behind, |shared| shared.before = Some(before)),
+                    None => self.ends = Some((first, before)),
+                }
             }
-            match behind {
-                Some(behind) => Self::shared(behind, |shared| shared.before = before),
-                None => last = before.unwrap_or(last),
-            }
-            self.ends = (before.is_some() || behind.is_some()).then_some((first, last));
             waker.expect("a waiter in line has a waker")
         }
     }

@@ -76,9 +76,10 @@ use super::{
 };
 use crate::engine::{
     prim::{
-        AtomicUsize, Mutex,
+        AtomicUsize,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
-        lock, weakened,
+        bolt::Bolted,
+        weakened,
     },
     work::{
         current,
@@ -98,7 +99,7 @@ pub(crate) const MAX: usize = usize::MAX >> 3;
 /// See the module.
 pub(crate) struct Permits {
     word: AtomicUsize,
-    line: Mutex<Line<Need>>,
+    line: Bolted<Line<Need>>,
 }
 
 /// What one in line waits for.
@@ -141,7 +142,7 @@ impl Permits {
     #[track_caller]
     pub(crate) const fn new(count: usize) -> Self {
         assert_countable(count);
-        Self { word: AtomicUsize::new(count << SHIFT), line: Mutex::new(Line::new()) }
+        Self { word: AtomicUsize::new(count << SHIFT), line: Bolted::new(Line::new()) }
     }
 
     /// The same; the model checker's words are not made in constants.
@@ -149,7 +150,7 @@ impl Permits {
     #[track_caller]
     pub(crate) fn new(count: usize) -> Self {
         assert_countable(count);
-        Self { word: AtomicUsize::new(count << SHIFT), line: Mutex::new(Line::new()) }
+        Self { word: AtomicUsize::new(count << SHIFT), line: Bolted::new(Line::new()) }
     }
 
     /// How many are free now; none while somebody waits.
@@ -251,7 +252,7 @@ impl Permits {
     fn serve_and_add(&self, mut count: usize) {
         let mut batch = Batch::new();
         loop {
-            let left = self.serve(&mut lock(&self.line), count, &mut batch);
+            let left = self.serve(&mut self.line.lock(), count, &mut batch);
             batch.wake_all();
             // Whoever emptied the line meanwhile cleared WAITING.
             if left == 0 || self.add(left) {
@@ -335,7 +336,7 @@ impl Permits {
     /// Refuses everybody who waits, and who will come. Permits may still be given back.
     pub(crate) fn close(&self) {
         let (mut batch, mut refund) = (Batch::new(), 0);
-        let mut line = lock(&self.line);
+        let mut line = self.line.lock();
         // AcqRel: what was done before the close is seen by those who are refused.
         // Pairs with the Acquire in `try_acquire` and `is_closed`.
         self.word.fetch_or(CLOSED, AcqRel);
@@ -348,7 +349,7 @@ impl Permits {
             if batch.is_full() {
                 drop(line);
                 batch.wake_all();
-                line = lock(&self.line);
+                line = self.line.lock();
             }
         }
         drop(line);
@@ -408,7 +409,7 @@ impl<'a> Wish<'a> {
         }
         // A user's code, and so before the lock.
         let waker = cx.waker().clone();
-        let mut line = lock(&permits.line);
+        let mut line = permits.line.lock();
         let missing = match permits.queue(wanted) {
             Queued::Missing(missing) => missing,
             ended => {
@@ -461,11 +462,11 @@ impl<'a> Wish<'a> {
     fn go_on(self: Pin<&Self>, cx: &Context<'_>) -> Poll<()> {
         let (permits, waiter) = self.waiter();
         // SAFETY: 1. this is the line it joined.
-        let same = unsafe { lock(&permits.line).would_wake(waiter, cx.waker()) };
+        let same = unsafe { permits.line.lock().would_wake(waiter, cx.waker()) };
         if same == Some(false) && !weakened!("permits_renew_wakes") {
             let waker = cx.waker().clone();
             // SAFETY: 1. as above.
-            let stale = unsafe { lock(&permits.line).renew(waiter, waker) };
+            let stale = unsafe { permits.line.lock().renew(waiter, waker) };
             // The lock was let go at the end of the statement above.
             drop(stale);
         }
@@ -495,7 +496,7 @@ impl<'a> Wish<'a> {
     fn give_up(self: Pin<&Self>) {
         let (permits, waiter) = self.waiter();
         let mut batch = Batch::new();
-        let mut line = lock(&permits.line);
+        let mut line = permits.line.lock();
         // SAFETY: 1. we own the waiter. 2. This is the line it joined.
         let Some(waker) = (unsafe { line.remove(waiter) }) else {
             // Dismissed a moment ago.

@@ -10,7 +10,7 @@ use std::{
 use super::{Notify, WAITING};
 use crate::{
     engine::{
-        prim::{AtomicUsize, Ordering::Relaxed, lock, model, thread},
+        prim::{AtomicUsize, Ordering::Relaxed, model, thread},
         wait::bell::{Bell, block_on},
     },
     sync::futures::OwnedNotified,
@@ -53,7 +53,7 @@ fn has_permit(notify: &Arc<Notify>) -> bool {
 
 #[track_caller]
 fn assert_nobody_waits(notify: &Notify) {
-    assert!(lock(&notify.line).is_empty());
+    assert!(notify.line.lock().is_empty());
     assert_eq!(notify.word.load(Relaxed) & WAITING, 0);
 }
 

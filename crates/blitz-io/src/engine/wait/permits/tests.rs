@@ -176,7 +176,7 @@ impl Witness {
         // SAFETY: 1.
         let this = unsafe { &*this.cast::<Self>() };
         this.looks.fetch_add(1, Relaxed);
-        this.locked.fetch_add(usize::from(this.permits.line.try_lock().is_err()), Relaxed);
+        this.locked.fetch_add(usize::from(this.permits.line.is_locked()), Relaxed);
     }
 
     #[track_caller]

@@ -16,6 +16,10 @@
 //! If U2 comes before W2, W4 sees U1. If after, U3 sees W1, and U4 changes the bell: if
 //! before W3, W4 sees U1; if after, W5 does not sleep, or is woken.
 //!
+//! A [`Bolted`] waits at one of the gates of the process, which its address chooses: it is
+//! no larger than its bolt, and may end as soon as it was let go. A [`Bolt`] alone waits at
+//! the gate that its users name.
+//!
 //! # Invariants
 //! Whoever lets a bolt go keeps the gate alive: it looks at it afterwards.
 //!
@@ -24,36 +28,48 @@
 //! woken for another's bolt only looks once more.
 //!
 //! # Checked by
-//! `a_latch_guards_as_a_lock_does`, `who_sleeps_for_a_latch_is_woken`,
-//! `a_gate_of_two_latches_wakes_both`; weakened as `latch_acquire`, `latch_release`,
-//! `latch_heavy`, `latch_rings`. A holder that panics: `a_panic_lets_a_latch_go`.
+//! `a_bolt_guards_as_a_lock_does`, `who_sleeps_for_a_bolt_is_woken`,
+//! `a_gate_of_two_bolts_wakes_both`; weakened as `bolt_acquire`, `bolt_release`,
+//! `bolt_heavy`, `bolt_rings`. A holder that panics: `a_panic_lets_a_bolt_go`.
 
-use std::ops::{Deref, DerefMut};
+#[cfg(not(blitz_loom))]
+use std::{
+    ops::{Deref, DerefMut},
+    panic::{RefUnwindSafe, UnwindSafe},
+};
 
-use crate::engine::prim::{
+use super::{
     AtomicU32,
     Ordering::{Acquire, Relaxed, Release},
-    UnsafeCell,
-    backoff::Backoff,
-    barrier::{self, Mechanism},
+    barrier,
     futex::Futex,
-    weakened,
+    made_in_constants, spin_loop, weakened,
 };
+#[cfg(not(blitz_loom))]
+use super::{UnsafeCell, pad::CachePadded};
+
+/// Between two looks at a bolt that is held, and looks before one sleeps for it: together
+/// about as long as to sleep and be woken takes. A holder is done in a tenth of a
+/// microsecond, unless it has lost its core.
+const PAUSES: u32 = 4;
+const LOOKS: u32 = 128;
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 
 /// The word of the lock, for those who keep elsewhere what it guards.
-pub(super) struct Bolt(AtomicU32);
+pub(crate) struct Bolt(AtomicU32);
 
 impl Bolt {
-    pub(super) fn new() -> Self {
-        Self(AtomicU32::new(FREE))
+    made_in_constants! {
+        pub(crate) fn new() -> Self {
+            Self(AtomicU32::new(FREE))
+        }
     }
 
     /// Takes the bolt; the caller gives it back with [`unlock`](Self::unlock).
     #[inline]
-    pub(super) fn lock(&self, gate: &Gate) {
+    pub(crate) fn lock(&self, gate: &Gate) {
         if !self.try_lock() {
             self.wait(gate);
         }
@@ -61,16 +77,19 @@ impl Bolt {
 
     #[inline]
     fn try_lock(&self) -> bool {
-        let order = if weakened!("latch_acquire") { Relaxed } else { Acquire };
+        let order = if weakened!("bolt_acquire") { Relaxed } else { Acquire };
         // Acquire: sees what the holder before did. Pairs with the Release in `unlock`.
         self.0.compare_exchange(FREE, HELD, order, Relaxed).is_ok()
     }
 
     #[cold]
     fn wait(&self, gate: &Gate) {
-        let mut backoff = Backoff::default();
         // A model's spin would be one step of many for nothing.
-        while !cfg!(blitz_loom) && backoff.spin() {
+        let looks = if cfg!(blitz_loom) { 0 } else { LOOKS };
+        for _ in 0..looks {
+            for _ in 0..PAUSES {
+                spin_loop();
+            }
             // Relaxed: a guess at whether it is worth trying.
             if self.0.load(Relaxed) == FREE && self.try_lock() {
                 return;
@@ -81,33 +100,32 @@ impl Bolt {
 
     /// U1 to U4, by who has it, with the gate at which others wait for it.
     #[inline]
-    pub(super) fn unlock(&self, gate: &Gate) {
-        let order = if weakened!("latch_release") { Relaxed } else { Release };
+    pub(crate) fn unlock(&self, gate: &Gate) {
+        let order = if weakened!("bolt_release") { Relaxed } else { Release };
         // Release: the next holder sees what we did. Pairs with the Acquire in `try_lock`.
         self.0.store(FREE, order);
         gate.unlocked();
     }
 }
 
-/// Where those sleep who wait for a bolt, of whichever bolt of the channel.
-pub(super) struct Gate {
-    /// Whether the process pays for its barriers on both sides.
-    fences: bool,
+/// Where those sleep who wait for a bolt, of all bolts that are let go at this gate.
+pub(crate) struct Gate {
     waiting: AtomicU32,
     /// Changed whenever a bolt was let go while somebody waited.
     bell: Futex,
 }
 
 impl Gate {
-    pub(super) fn new() -> Self {
-        let fences = barrier::mechanism() == Mechanism::Fences;
-        Self { fences, waiting: AtomicU32::new(0), bell: Futex::new(0) }
+    made_in_constants! {
+        pub(crate) fn new() -> Self {
+            Self { waiting: AtomicU32::new(0), bell: Futex::new(0) }
+        }
     }
 
     /// U2 and U3.
     #[inline]
     fn unlocked(&self) {
-        barrier::light_as(self.fences);
+        barrier::light();
         // Relaxed: the barrier above orders it after the store of U1.
         if self.waiting.load(Relaxed) != 0 {
             self.ring();
@@ -117,7 +135,7 @@ impl Gate {
     /// U4.
     #[cold]
     fn ring(&self) {
-        if weakened!("latch_rings") {
+        if weakened!("bolt_rings") {
             return;
         }
         // Release: whoever reads the new number finds the bolt as it was let go. Pairs
@@ -130,7 +148,7 @@ impl Gate {
     fn pass(&self, try_lock: impl Fn() -> bool) {
         // Relaxed: the barrier below orders it before the tries.
         self.waiting.fetch_add(1, Relaxed);
-        if !weakened!("latch_heavy") {
+        if !weakened!("bolt_heavy") {
             barrier::heavy();
         }
         loop {
@@ -146,80 +164,146 @@ impl Gate {
     }
 }
 
+/// Enough that strangers seldom meet at one: picked, not measured.
+#[cfg(not(blitz_loom))]
+const GATES: usize = 16;
+
+#[cfg(not(blitz_loom))]
+static AT: [CachePadded<Gate>; GATES] = [const { CachePadded::new(Gate::new()) }; GATES];
+
 /// A value behind a bolt.
-pub(super) struct Latch<T> {
+#[cfg(not(blitz_loom))]
+pub(crate) struct Bolted<T> {
     bolt: Bolt,
     value: UnsafeCell<T>,
 }
 
 // SAFETY: the holder of the bolt is alone with the value, which may move between
 // threads.
-unsafe impl<T: Send> Sync for Latch<T> {}
+#[cfg(not(blitz_loom))]
+unsafe impl<T: Send> Sync for Bolted<T> {}
 
-impl<T> Latch<T> {
-    pub(super) fn new(value: T) -> Self {
+// No user's code runs under a bolt, so no panic can leave what it guards half done.
+#[cfg(not(blitz_loom))]
+impl<T> UnwindSafe for Bolted<T> {}
+#[cfg(not(blitz_loom))]
+impl<T> RefUnwindSafe for Bolted<T> {}
+
+#[cfg(not(blitz_loom))]
+impl<T> Bolted<T> {
+    pub(crate) const fn new(value: T) -> Self {
         Self { bolt: Bolt::new(), value: UnsafeCell::new(value) }
     }
 
-    /// Locks, with the gate at which all wait for this latch: always the same one.
     #[inline]
-    pub(super) fn lock<'a>(&'a self, gate: &'a Gate) -> Latched<'a, T> {
-        self.bolt.lock(gate);
-        // A model notes the access here, and again when it ends.
-        let value = self.value.with_mut(|value| value);
-        Latched { latch: self, gate, value }
+    fn gate(&self) -> &'static Gate {
+        // Past the bits that are the same for all that lie on a cache line.
+        let at = (&raw const self.bolt).addr() >> 6;
+        &AT[at % GATES]
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self) -> Opened<'_, T> {
+        self.bolt.lock(self.gate());
+        Opened { lock: self }
+    }
+
+    /// Whether somebody holds it now.
+    #[cfg(test)]
+    pub(crate) fn is_locked(&self) -> bool {
+        // Relaxed: a look.
+        self.bolt.0.load(Relaxed) == HELD
     }
 }
 
-/// The value of a latch, until this is dropped.
-pub(super) struct Latched<'a, T> {
-    latch: &'a Latch<T>,
-    gate: &'a Gate,
-    value: *mut T,
+/// The value of a bolt, until this is dropped.
+#[cfg(not(blitz_loom))]
+pub(crate) struct Opened<'a, T> {
+    lock: &'a Bolted<T>,
 }
 
-impl<T> Deref for Latched<'_, T> {
+#[cfg(not(blitz_loom))]
+impl<T> Deref for Opened<'_, T> {
     type Target = T;
 
     #[inline]
     fn deref(&self) -> &T {
         // SAFETY: we hold the bolt, so nobody else has a reference; it lives as long as
-        // the latch.
-        unsafe { &*self.value }
+        // the lock.
+        unsafe { &*self.lock.value.with(|value| value) }
     }
 }
 
-impl<T> DerefMut for Latched<'_, T> {
+#[cfg(not(blitz_loom))]
+impl<T> DerefMut for Opened<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as above.
-        unsafe { &mut *self.value }
+        unsafe { &mut *self.lock.value.with_mut(|value| value) }
     }
 }
 
-impl<T> Drop for Latched<'_, T> {
+#[cfg(not(blitz_loom))]
+impl<T> Drop for Opened<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        self.latch.value.with_mut(|_| ());
-        self.latch.bolt.unlock(self.gate);
+        // Before it is let go: the lock may end then, its gate does not.
+        let gate = self.lock.gate();
+        self.lock.bolt.unlock(gate);
+    }
+}
+
+/// A lock as any other in models, which have no gates that outlive them: bolts and gates
+/// have models of their own.
+#[cfg(blitz_loom)]
+pub(crate) struct Bolted<T>(super::Mutex<T>);
+
+#[cfg(blitz_loom)]
+pub(crate) type Opened<'a, T> = super::MutexGuard<'a, T>;
+
+#[cfg(blitz_loom)]
+impl<T> Bolted<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(super::Mutex::new(value))
+    }
+
+    pub(crate) fn lock(&self) -> Opened<'_, T> {
+        super::lock(&self.0)
     }
 }
 
 #[cfg(test)]
 mod models {
-    use super::{Gate, Latch};
-    use crate::engine::prim::{Arc, model, model_deeper, thread};
+    use super::{Bolt, Gate};
+    use crate::engine::prim::{Arc, UnsafeCell, model, model_deeper, thread};
 
-    type Shared<const N: usize> = Arc<(Gate, [Latch<u32>; N])>;
+    /// Values behind bolts of one gate, as the bolts of a process have it.
+    struct Behind<const N: usize> {
+        gate: Gate,
+        values: [(Bolt, UnsafeCell<u32>); N],
+    }
+
+    // SAFETY: each bolt guards its value.
+    unsafe impl<const N: usize> Sync for Behind<N> {}
+
+    type Shared<const N: usize> = Arc<Behind<N>>;
 
     fn shared<const N: usize>() -> Shared<N> {
-        Arc::new((Gate::new(), std::array::from_fn(|_| Latch::new(0))))
+        let values = std::array::from_fn(|_| (Bolt::new(), UnsafeCell::new(0)));
+        Arc::new(Behind { gate: Gate::new(), values })
     }
 
     fn add<const N: usize>(shared: &Shared<N>, at: usize) -> u32 {
-        let mut value = shared.1[at].lock(&shared.0);
-        *value += 1;
-        *value
+        let (bolt, value) = &shared.values[at];
+        bolt.lock(&shared.gate);
+        let now = value.with_mut(|value| {
+            // SAFETY: we hold the bolt.
+            let value = unsafe { &mut *value };
+            *value += 1;
+            *value
+        });
+        bolt.unlock(&shared.gate);
+        now
     }
 
     fn two_add_to_one() {
@@ -234,19 +318,19 @@ mod models {
     }
 
     #[test]
-    fn a_latch_guards_as_a_lock_does() {
+    fn a_bolt_guards_as_a_lock_does() {
         model(two_add_to_one);
     }
 
     /// Without spinning, as models are, who finds it locked sleeps: if it were not
     /// woken, the model would end in a deadlock.
     #[test]
-    fn who_sleeps_for_a_latch_is_woken() {
+    fn who_sleeps_for_a_bolt_is_woken() {
         model_deeper(two_add_to_one);
     }
 
     #[test]
-    fn a_gate_of_two_latches_wakes_both() {
+    fn a_gate_of_two_bolts_wakes_both() {
         model(|| {
             let shared = shared::<2>();
             let others = [0, 1].map(|at| {
@@ -268,31 +352,31 @@ mod tests {
         sync::Arc,
     };
 
-    use super::{Gate, Latch};
+    use super::Bolted;
     use crate::engine::prim::thread;
 
     #[test]
-    fn a_panic_lets_a_latch_go() {
-        let (gate, latch) = (Gate::new(), Latch::new(1));
+    fn a_panic_lets_a_bolt_go() {
+        let lock = Bolted::new(1);
         let panicked = catch_unwind(AssertUnwindSafe(|| {
-            let _held = latch.lock(&gate);
+            let _held = lock.lock();
             panic!("told to panic");
         }));
         assert!(panicked.is_err());
-        assert_eq!(*latch.lock(&gate), 1);
+        assert_eq!(*lock.lock(), 1);
     }
 
     /// Long enough that some sleep: a holder yields its core.
     #[test]
     fn under_load_nothing_is_counted_twice_and_nobody_sleeps_for_ever() {
         const EACH: u32 = 2_000;
-        let shared = Arc::new((Gate::new(), Latch::new(0u32)));
+        let shared = Arc::new(Bolted::new(0u32));
         let threads: Vec<_> = (0..4)
             .map(|_| {
                 let shared = shared.clone();
                 thread::spawn(move || {
                     for round in 0..EACH {
-                        let mut count = shared.1.lock(&shared.0);
+                        let mut count = shared.lock();
                         let before = *count;
                         if round % 16 == 0 {
                             thread::yield_now();
@@ -303,6 +387,6 @@ mod tests {
             })
             .collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
-        assert_eq!(*shared.1.lock(&shared.0), 4 * EACH);
+        assert_eq!(*shared.lock(), 4 * EACH);
     }
 }
