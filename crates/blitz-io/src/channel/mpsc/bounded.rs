@@ -167,8 +167,11 @@ unsafe impl<T> Queue<T> for Bounded<T> {
 
     #[inline]
     fn give_back(&self, count: usize) {
-        // It is the receiver who gives back: it need not be told.
-        let _ = self.room.release(count);
+        self.room.taken(count);
+    }
+
+    fn settle(&self) {
+        self.room.settle();
     }
 
     fn len(&self, cursor: &Cursor<T>) -> usize {
@@ -590,7 +593,7 @@ impl<T> Receiver<T> {
     /// assert_eq!(receiver.capacity(), 2);
     /// ```
     pub fn capacity(&self) -> usize {
-        self.chan.queue.room.free()
+        self.chan.queue.free()
     }
 
     /// How many messages there is room for when it is empty.
@@ -771,7 +774,7 @@ impl<T> Sender<T> {
     #[inline]
     pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
         let queue = &self.chan.queue;
-        match queue.room.enter(Want::Send) {
+        match queue.try_enter(Want::Send) {
             Ok(entry) => queue.put(entry, message).map_err(TrySendError::Closed),
             Err(NotNow::Closed) => Err(TrySendError::Closed(message)),
             Err(NotNow::Full) => Err(TrySendError::Full(message)),
@@ -918,7 +921,7 @@ impl<T> Sender<T> {
     /// Keeps room for `count` messages, if it is there now.
     #[inline]
     fn try_wish(&self, count: usize) -> Result<(), TrySendError<()>> {
-        match self.chan.queue.room.enter(Want::Permits(count)) {
+        match self.chan.queue.try_enter(Want::Permits(count)) {
             Ok(_) => Ok(()),
             Err(NotNow::Closed) => Err(TrySendError::Closed(())),
             Err(NotNow::Full) => Err(TrySendError::Full(())),
@@ -1030,7 +1033,7 @@ impl<T> Sender<T> {
     /// assert_eq!(sender.capacity(), 1);
     /// ```
     pub fn capacity(&self) -> usize {
-        self.chan.queue.room.free()
+        self.chan.queue.free()
     }
 
     /// A sender that does not keep the channel open.

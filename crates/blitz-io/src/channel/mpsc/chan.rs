@@ -24,9 +24,9 @@
 //! One of E2 and R3 comes first in the order of the slot. If R3, E2 finds AWAITED, and
 //! wakes. If E2, R3 sees E1, unless the receiver stored EMPTY in between, for a message
 //! that was in that slot: the ring was full. Therefore E1 ends with an exchange of the
-//! room's word, and the receiver exchanges that word after each message. If the
-//! receiver's comes first, E2 sees the slot emptied, and nothing is in between; if E1, the
-//! receiver sees it by that. Blocks have a fresh slot at the tail.
+//! room's word, and the receiver exchanges that word after its messages and before R2, or
+//! comes by a lock after somebody who did so for it. If that exchange comes first, E2 sees
+//! the slot emptied, and nothing is in between; if E1, the receiver sees it by that. Blocks have a fresh slot at the tail.
 //!
 //! R5: a sender puts its messages before it is dropped, with Release; who sees zero
 //! senders, with Acquire, sees all messages. From zero no sender comes back: a weak one
@@ -60,7 +60,7 @@
 //! `closed_against_close_is_never_left_waiting`,
 //! `handles_dropped_at_once_free_the_channel_once`; weakened as `chan_last_sender_wakes`,
 //! `chan_end_looks_again`, `chan_upgrade_from_zero`, `chan_closed_looks_again`,
-//! `chan_leave_waits`, `chan_senders_release`.
+//! `chan_leave_waits`, `chan_senders_release`, `chan_wait_settles`.
 
 use std::{
     alloc::{Layout, alloc, dealloc, handle_alloc_error},
@@ -121,6 +121,9 @@ pub(super) unsafe trait Queue<T> {
 
     /// So many messages were taken, and their slots are empty.
     fn give_back(&self, count: usize);
+
+    /// The receiver is about to wait: what it has given back must be told.
+    fn settle(&self);
 
     /// How many positions were claimed and not taken.
     fn len(&self, cursor: &Cursor<T>) -> usize;
@@ -513,6 +516,9 @@ impl<T, Q: Queue<T>> Owner<T, Q> {
     #[cold]
     fn wait(&mut self, cx: &Context<'_>) -> Poll<()> {
         self.reclaim();
+        if !weakened!("chan_wait_settles") {
+            self.queue.settle();
+        }
         // SAFETY: 1. we are the receiver, and got it back.
         unsafe { self.queue.receiver().lend(cx.waker()) };
         if self.slot().expect() {
@@ -645,6 +651,9 @@ impl<T, Q: Queue<T>> Drop for Owner<T, Q> {
         self.close();
         self.queue.seal();
         self.reclaim();
+        if !weakened!("chan_wait_settles") {
+            self.queue.settle();
+        }
         // SAFETY: 1. we are the receiver, and got it back.
         let waker = unsafe { self.queue.receiver().remove() };
         let mut leaving = Leaving(self);

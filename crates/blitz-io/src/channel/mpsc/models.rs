@@ -541,3 +541,37 @@ fn handles_dropped_at_once_free_the_channel_once() {
         assert_eq!(drops.load(SeqCst), 1);
     });
 }
+
+/// Two places: the receiver counts what it takes, and whoever finds them full collects.
+#[test]
+fn a_sender_that_waits_against_a_late_give_back_is_served() {
+    model(|| {
+        let (sender, mut receiver) = channel(2);
+        sender.try_send(0).unwrap();
+        sender.try_send(1).unwrap();
+        let other = thread::spawn({
+            let sender = sender.clone();
+            move || block_on(sender.send(2)).unwrap()
+        });
+        assert_eq!(receiver.try_recv(), Ok(0));
+        // Nothing more is taken until the sender has been served.
+        other.join().unwrap();
+        assert_eq!(sender.capacity(), 0);
+        assert_eq!((receiver.try_recv(), receiver.try_recv()), (Ok(1), Ok(2)));
+        assert_eq!(sender.capacity(), 2, "a permit was lost, or made");
+    });
+}
+
+/// A full ring of two, emptied and waited at while the last sender goes: the slot at the
+/// tail is one that the receiver has just emptied.
+#[test]
+fn the_last_sender_dropped_against_a_late_give_back_ends_it() {
+    model(|| {
+        let (sender, mut receiver) = channel(2);
+        sender.try_send(0).unwrap();
+        sender.try_send(1).unwrap();
+        let other = thread::spawn(move || drop(sender));
+        assert_eq!(drain(&mut receiver), [0, 1]);
+        other.join().unwrap();
+    });
+}

@@ -31,9 +31,26 @@
 //! there will be no other: the receiver drops all of them, whoever comes later its own.
 //!
 //! Free permits, permits held, and messages between head and tail are as many as the
-//! capacity, always. So 'CLOSED and all free' says at one look that nothing is queued and
-//! nobody may send. Whoever gives the last permit back then wakes the receiver, which
-//! registered its waker before that look.
+//! capacity, always, but for what a receiver has taken and not told (below). So 'CLOSED and
+//! all free' says at one look that nothing is queued and nobody may send. Whoever gives the
+//! last permit back then wakes the receiver, which lent its waker before that look.
+//!
+//! **The receiver of a long channel gives back late.** An exchange of the word for each
+//! message would make the receiver's core and the senders' fight for one cache line. So it
+//! only counts what it has taken, on a line of its own, and whoever finds too few permits
+//! collects them from that count. The two must not miss each other:
+//!
+//! ```text
+//! who waits, under the lock                 the receiver
+//! C1 joins the line and sets `wanted`       T1 counts what it took
+//! C2 fence                                  T2 fence
+//! C3 collects: the count is not what it     T3 reads `wanted`: set, so it collects
+//!    was told, and the rest goes to the        under the lock
+//!    first in line
+//! ```
+//! One of C2 and T2 comes first: C3 sees T1, or T3 sees C1. What was told is kept under
+//! the lock, so nothing is collected twice. After a close `wanted` stays set, and before
+//! the receiver waits it collects itself: what follows holds for every channel then.
 //!
 //! **The slot is free.** A position is taken in the order of the word, after the receiver
 //! gave back the permit of the message that was there before: by the sum above, not more
@@ -47,6 +64,8 @@
 //!
 //! # Rejected
 //! - Permits as they are, and a tail beside them: one more exchange per message.
+//! - The asymmetric barrier instead of the fence: who waits would pay with a system call
+//!   for each wait, and the fence costs the receiver no more than the exchange did.
 //! - Handing a position to who waits, with the permit: the receiver, and every other
 //!   sender behind it, would wait for a task that may sleep for long.
 //! - A ring for every capacity: programs ask for millions to say 'practically unbounded'.
@@ -55,10 +74,13 @@
 //! `two_senders_and_room_for_one_hand_over`, `a_waiting_sender_dropped_against_a_recv`,
 //! `a_permit_dropped_after_close_ends_the_receiver`, `close_against_a_waiting_sender`,
 //! `a_permit_sent_against_the_drop_of_the_receiver_is_dropped_once`,
-//! `a_part_of_many_against_close_ends_the_receiver`; weakened as
+//! `a_part_of_many_against_close_ends_the_receiver`,
+//! `a_sender_that_waits_against_a_late_give_back_is_served`,
+//! `the_last_sender_dropped_against_a_late_give_back_ends_it`; weakened as
 //! `room_queue_looks_again`, `room_release_sees_waiting`, `room_queue_sees_closed`,
 //! `room_drop_passes_on`, `room_drop_gives_back`, `room_idle_wakes`,
-//! `room_take_acquire`, `room_sealed_refuses`, `room_close_refunds`.
+//! `room_take_acquire`, `room_sealed_refuses`, `room_close_refunds`, `room_late_fence`,
+//! `room_late_looks_again`, `room_late_is_wanted`, `room_late_told`.
 //! In sequence: `a_bounded_channel_behaves_as_a_simple_model`.
 
 use std::{
@@ -68,10 +90,10 @@ use std::{
 
 use crate::engine::{
     prim::{
-        AtomicU64,
-        Ordering::{AcqRel, Acquire, Relaxed, Release},
+        AtomicU32, AtomicU64, AtomicUsize,
+        Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
         bolt::Bolted,
-        weakened,
+        fence, weakened,
     },
     wait::{
         batch::Batch,
@@ -96,7 +118,16 @@ const TAIL_ONE: u64 = 1 << TAIL_SHIFT;
 /// The longest ring that the word could count. The channel sets a much lower limit.
 pub(super) const MOST_OF_A_RING: usize = (1 << (TAIL_SHIFT - SHIFT)) - 1;
 
-/// See the module. What each message needs comes first, and shares a cache line.
+/// The shortest channel whose receiver gives back late: picked. In a shorter one senders
+/// would collect every few messages.
+const LATE_FROM: usize = if cfg!(blitz_loom) { 2 } else { 16 };
+
+/// Bits of `wanted`: somebody waits, the channel is closed.
+const BY_THE_LINE: u32 = 1;
+const BY_THE_CLOSE: u32 = 1 << 1;
+
+/// See the module. What each message needs of a sender comes first, and shares a cache
+/// line.
 #[repr(C)]
 pub(super) struct Room {
     word: AtomicU64,
@@ -105,7 +136,19 @@ pub(super) struct Room {
     /// Where the tail begins again; zero for a channel that has blocks.
     lap: u64,
     capacity: usize,
-    line: Bolted<Line<Need>>,
+    desk: Bolted<Desk>,
+    /// How many messages the receiver has taken, if it gives back late. It alone writes it.
+    taken: AtomicUsize,
+    /// Whether the receiver has to collect for others what it counts. Written under the
+    /// lock.
+    wanted: AtomicU32,
+}
+
+/// What is behind the lock.
+struct Desk {
+    line: Line<Need>,
+    /// So many of what was taken were given back.
+    told: usize,
 }
 
 /// What has a room: a bounded queue.
@@ -120,6 +163,34 @@ pub(super) trait Roomy {
     fn release(&self, count: usize) {
         if self.room().release(count) {
             self.rouse();
+        }
+    }
+
+    /// Enters now or not at all, also with what was not given back yet.
+    #[inline]
+    fn try_enter(&self, want: Want) -> Result<Entry, NotNow> {
+        match self.room().enter(want) {
+            Err(NotNow::Full) if self.room().is_late() => self.try_enter_again(want),
+            entered => entered,
+        }
+    }
+
+    #[cold]
+    fn try_enter_again(&self, want: Want) -> Result<Entry, NotNow> {
+        self.collect();
+        self.room().enter(want)
+    }
+
+    /// How many permits are free now; none while somebody waits.
+    fn free(&self) -> usize {
+        self.collect();
+        self.room().free()
+    }
+
+    fn collect(&self) {
+        if self.room().is_late() {
+            let left = self.room().collect_all();
+            self.release(left);
         }
     }
 }
@@ -193,8 +264,16 @@ impl Room {
             mask,
             lap: if is_ring { 2 * capacity as u64 } else { 0 },
             capacity,
-            line: Bolted::new(Line::new()),
+            desk: Bolted::new(Desk { line: Line::new(), told: 0 }),
+            taken: AtomicUsize::new(0),
+            wanted: AtomicU32::new(0),
         }
+    }
+
+    /// Whether the receiver gives back late.
+    #[inline]
+    fn is_late(&self) -> bool {
+        self.capacity >= LATE_FROM
     }
 
     #[inline]
@@ -208,8 +287,9 @@ impl Room {
         ((now & self.mask) >> SHIFT) as usize
     }
 
-    /// How many permits are free now; none while somebody waits.
-    pub(super) fn free(&self) -> usize {
+    /// How many permits are free now, after [`collect_all`](Self::collect_all); none while
+    /// somebody waits.
+    fn free(&self) -> usize {
         // Acquire: who counts sees what was done before they came back. Pairs with the
         // Release in `add`.
         self.count_free(self.word.load(Acquire))
@@ -296,6 +376,68 @@ impl Room {
         }
     }
 
+    /// T1 to T3, or a give-back at once: the receiver took `count` messages, whose slots are
+    /// empty.
+    #[inline]
+    pub(super) fn taken(&self, count: usize) {
+        if !self.is_late() {
+            // It is the receiver who gives back: it need not be told.
+            let _ = self.release(count);
+            return;
+        }
+        // Relaxed: only we write it.
+        let taken = self.taken.load(Relaxed).wrapping_add(count);
+        // Release: the slots were emptied. Pairs with the Acquire in `collect`.
+        self.taken.store(taken, Release);
+        if !weakened!("room_late_fence") {
+            // SeqCst: T2. Pairs with the fence in `join`.
+            fence(SeqCst);
+        }
+        // Relaxed: the fence orders it.
+        if self.wanted.load(Relaxed) != 0 && !weakened!("room_late_is_wanted") {
+            self.settle();
+        }
+    }
+
+    /// The receiver collects itself, and so exchanges the word, or sees by the lock what
+    /// the one did who collected before.
+    #[cold]
+    pub(super) fn settle(&self) {
+        if self.is_late() {
+            let left = self.collect_all();
+            // As in `taken`.
+            let _ = self.release(left);
+        }
+    }
+
+    /// What was taken and not told is free again. The caller releases what is left: there
+    /// are more in line than one batch of wakers.
+    fn collect_all(&self) -> usize {
+        let mut batch = Batch::new();
+        let left = self.collect(&mut self.desk.lock(), &mut batch);
+        batch.wake_all();
+        left
+    }
+
+    /// The same under the lock: for the first in line, or for all.
+    fn collect(&self, desk: &mut Desk, batch: &mut Batch) -> usize {
+        // Acquire: the slots were emptied. Pairs with the Release in `taken`.
+        let taken = self.taken.load(Acquire);
+        let count = taken.wrapping_sub(desk.told);
+        if !weakened!("room_late_told") {
+            desk.told = taken;
+        }
+        if count == 0 {
+            return 0;
+        }
+        if !desk.line.is_empty() {
+            return self.serve(&mut desk.line, count, batch);
+        }
+        // AcqRel: as in `add`. Nobody begins to wait meanwhile: that takes the lock.
+        self.word.fetch_add(count as u64 * ONE, AcqRel);
+        0
+    }
+
     /// A6: a position in the ring for one who has a permit; `None` if the receiver is gone.
     #[inline]
     pub(super) fn claim(&self) -> Option<u64> {
@@ -362,7 +504,7 @@ impl Room {
     fn serve_and_add(&self, mut count: usize) -> bool {
         let mut batch = Batch::new();
         loop {
-            let left = self.serve(&mut self.line.lock(), count, &mut batch);
+            let left = self.serve(&mut self.desk.lock().line, count, &mut batch);
             batch.wake_all();
             if left == 0 {
                 return false;
@@ -402,6 +544,8 @@ impl Room {
         // Release: as in `add`. No permit was free, so nothing reaches into the tail;
         // without a rest the sum wraps, and so clears the bit.
         let before = self.word.fetch_add((rest as u64 * ONE).wrapping_sub(WAITING), Release);
+        // Relaxed, both: it is written under the lock.
+        self.wanted.store(self.wanted.load(Relaxed) & !BY_THE_LINE, Relaxed);
         debug_assert!(
             before & WAITING != 0 && self.count_free(before) == 0,
             "nobody waited: {before:#x}"
@@ -440,28 +584,42 @@ impl Room {
     /// Refuses everybody who waits, and who will come.
     pub(super) fn close(&self) {
         let (mut batch, mut refund) = (Batch::new(), 0);
-        let mut line = self.line.lock();
+        let mut desk = self.desk.lock();
         // AcqRel: what was done before the close is seen by those who are refused. Pairs
         // with the Acquire in `enter` and `is_closed`.
         self.word.fetch_or(CLOSED, AcqRel);
-        while let Some(need) = line.first() {
+        while let Some(need) = desk.line.first() {
             refund += need.wanted - need.missing;
-            batch.push(line.dismiss_first());
-            if line.is_empty() {
+            batch.push(desk.line.dismiss_first());
+            if desk.line.is_empty() {
                 self.end_waiting(0);
             }
             if batch.is_full() {
-                drop(line);
+                drop(desk);
                 batch.wake_all();
-                line = self.line.lock();
+                desk = self.desk.lock();
             }
         }
-        drop(line);
+        // Relaxed: we are the receiver, who reads it. From now on it gives back at once.
+        self.wanted.store(BY_THE_CLOSE, Relaxed);
+        refund += self.collect(&mut desk, &mut batch);
+        drop(desk);
         batch.wake_all();
         if !weakened!("room_close_refunds") {
             // The receiver is the one who closes: it need not be told.
             let _ = self.release(refund);
         }
+    }
+
+    /// The rest of C1, then C2 and C3, after somebody joined the line.
+    fn look_again(&self, desk: &mut Desk, batch: &mut Batch) -> usize {
+        // Relaxed, both: it is written under the lock, and the fence orders it.
+        self.wanted.store(self.wanted.load(Relaxed) | BY_THE_LINE, Relaxed);
+        if !weakened!("room_late_fence") {
+            // SeqCst: C2. Pairs with the fence in `taken`.
+            fence(SeqCst);
+        }
+        if weakened!("room_late_looks_again") { 0 } else { self.collect(desk, batch) }
     }
 
     /// The receiver is gone: who has a permit cannot use it any more.
@@ -501,13 +659,17 @@ impl<'a, R: Roomy> Wish<'a, R> {
         let (room, waiter) = self.waiter();
         // A user's code, and so before the lock.
         let waker = cx.waker().clone();
-        let mut line = room.line.lock();
+        let mut batch = Batch::new();
+        let mut desk = room.desk.lock();
+        let left = room.collect(&mut desk, &mut batch);
         let missing = match room.queue(self.want) {
             Queued::Missing(missing) => missing,
             ended => {
                 // The lock first, then the waker: its drop may panic, and must not lose a
                 // position, so it is dropped where nothing can come of it.
-                drop(line);
+                drop(desk);
+                batch.wake_all();
+                self.queue.release(left);
                 crate::engine::prim::discard(waker);
                 return Poll::Ready(match ended {
                     Queued::Entered(entry) => Ok(entry),
@@ -518,8 +680,15 @@ impl<'a, R: Roomy> Wish<'a, R> {
         // SAFETY: 1. we own the waiter, and it is OUT. 2. It does not.
         unsafe { waiter.with_data(|need| need.missing = missing) };
         // SAFETY: 1. as above. 2. `Drop` does.
-        unsafe { line.join(waiter, waker) };
-        Poll::Pending
+        unsafe { desk.line.join(waiter, waker) };
+        let more = if room.is_late() { room.look_again(&mut desk, &mut batch) } else { 0 };
+        drop(desk);
+        batch.wake_all();
+        self.queue.release(left + more);
+        match waiter.place() {
+            Place::Left => Poll::Ready(self.end()),
+            _ => Poll::Pending,
+        }
     }
 
     /// In line, as far as we know: sees that the right task will be woken.
@@ -527,11 +696,11 @@ impl<'a, R: Roomy> Wish<'a, R> {
     fn go_on(self: Pin<&Self>, cx: &Context<'_>) -> Poll<Result<Entry, Closed>> {
         let (room, waiter) = self.waiter();
         // SAFETY: 1. this is the line it joined.
-        let same = unsafe { room.line.lock().would_wake(waiter, cx.waker()) };
+        let same = unsafe { room.desk.lock().line.would_wake(waiter, cx.waker()) };
         if same == Some(false) {
             let waker = cx.waker().clone();
             // SAFETY: 1. as above.
-            let stale = unsafe { room.line.lock().renew(waiter, waker) };
+            let stale = unsafe { room.desk.lock().line.renew(waiter, waker) };
             // The lock was let go at the end of the statement above.
             drop(stale);
         }
@@ -555,23 +724,23 @@ impl<'a, R: Roomy> Wish<'a, R> {
     fn give_up(self: Pin<&Self>) {
         let (room, waiter) = self.waiter();
         let mut batch = Batch::new();
-        let mut line = room.line.lock();
+        let mut desk = room.desk.lock();
         // SAFETY: 1. we own the waiter. 2. This is the line it joined.
-        let Some(waker) = (unsafe { line.remove(waiter) }) else {
+        let Some(waker) = (unsafe { desk.line.remove(waiter) }) else {
             // Dismissed a moment ago.
-            drop(line);
+            drop(desk);
             return self.give_back();
         };
         // SAFETY: 1. we own the waiter, and it is OUT. 2. It does not.
         let held = unsafe { waiter.with_data(|need| need.wanted - need.missing) };
         let held = if weakened!("room_drop_passes_on") { 0 } else { held };
-        let left = if line.is_empty() {
+        let left = if desk.line.is_empty() {
             room.end_waiting(held);
             0
         } else {
-            room.serve(&mut line, held, &mut batch)
+            room.serve(&mut desk.line, held, &mut batch)
         };
-        drop(line);
+        drop(desk);
         batch.wake_all();
         self.queue.release(left);
         // Last: dropping it may panic, and everything is done by now.
