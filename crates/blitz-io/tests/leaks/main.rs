@@ -32,6 +32,7 @@ mod blocking;
 mod bounded;
 mod ends;
 mod settings;
+mod sync;
 mod control;
 
 use std::{
@@ -95,6 +96,7 @@ fn run(wanted: impl Fn(&str) -> bool) -> ExitCode {
         bounded::SCENARIOS,
         ends::SCENARIOS,
         settings::SCENARIOS,
+        sync::SCENARIOS,
     ];
     let mut count = 0;
     for (name, scenario) in all.into_iter().flatten().filter(|(name, _)| wanted(name)) {
