@@ -451,8 +451,10 @@ impl<T> Chan<T> {
     /// Sends what `value` holds, and takes it, if there is room.
     #[inline]
     pub(super) fn send_from(&self, value: &mut Option<T>) -> Result<(), Refused> {
+        // Before a slot is claimed: one that is never written holds everybody up.
+        assert!(value.is_some(), "a send was polled after it has answered: drop it by then");
         let claimed = self.claim_free()?;
-        let value = value.take().expect("a value is sent once");
+        let value = value.take().expect("looked at above");
         self.write(&claimed, value);
         Ok(())
     }

@@ -17,9 +17,12 @@ use super::{
     weak::WeakReceiver,
 };
 use crate::{
-    engine::work::{
-        current,
-        task::{budget, moment::Wait},
+    engine::{
+        prim::discard,
+        work::{
+            current,
+            task::{budget, moment::Wait},
+        },
     },
     sync::outside,
 };
@@ -434,7 +437,14 @@ impl<T> FusedIterator for Drain<'_, T> {}
 
 impl<T> Drop for Drain<'_, T> {
     fn drop(&mut self) {
-        self.for_each(drop);
+        /// What is left if one panics as it is dropped.
+        struct Rest<'a, 'c, T>(&'a mut Drain<'c, T>);
+        impl<T> Drop for Rest<'_, '_, T> {
+            fn drop(&mut self) {
+                self.0.for_each(discard);
+            }
+        }
+        Rest(self).0.for_each(drop);
     }
 }
 

@@ -369,7 +369,7 @@ impl<T> Future for Sending<'_, T> {
         }
         Poll::Ready(match answer {
             Ok(()) => Ok(()),
-            Err(_) => Err(SendError(this.value.take().expect("polled after it has answered"))),
+            Err(_) => Err(SendError(this.value.take().expect("it was refused, not sent"))),
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    panic::{RefUnwindSafe, UnwindSafe},
+    panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind},
     pin::Pin,
     sync::{
         Arc,
@@ -122,6 +122,28 @@ fn blocking_inside_async_code_panics_and_loses_nothing() {
     assert_eq!(panics, [true, true]);
     assert_eq!((Arc::strong_count(&value), rx.len()), (1, 0));
     assert_eq!((tx.strong_count(), rx.strong_count()), (1, 1));
+}
+
+#[test]
+fn a_send_that_is_polled_after_its_answer_panics_and_holds_nobody_up() {
+    let (tx, rx) = channel(2);
+    let mut sends: Boxed<'_, _> = Box::pin(tx.send(1));
+    assert_eq!(poll(&mut sends, Waker::noop()), Poll::Ready(Ok(())));
+    let again = catch_unwind(AssertUnwindSafe(|| poll(&mut sends, Waker::noop())));
+    assert!(again.is_err());
+    assert_eq!(tx.try_send(2), Ok(()));
+    assert_eq!((rx.try_recv(), rx.try_recv()), (Ok(1), Ok(2)));
+    assert!(rx.is_empty());
+}
+
+#[test]
+fn a_drain_that_is_dropped_drops_the_rest_of_one_that_panics() {
+    let drops = Arc::new(AtomicUsize::new(0));
+    let (tx, rx) = channel(4);
+    (0..4).for_each(|_| assert!(tx.try_send(Fragile(drops.clone())).is_ok()));
+    let drain = rx.drain();
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(drain))).is_err());
+    assert_eq!((drops.load(Relaxed), rx.len()), (4, 0));
 }
 
 #[test]
