@@ -38,7 +38,9 @@ use crate::engine::{
     wait::{batch::Batch, line::Line},
 };
 
-/// See the module.
+/// See the module. In the order that is written: the compiler would move the gate behind
+/// the tail.
+#[repr(C)]
 pub(super) struct Shared<T> {
     /// As many as a power of two.
     pub(super) slots: Box<[Slot<T>]>,
@@ -173,5 +175,24 @@ impl<T> Shared<T> {
             }
             tail = self.tail();
         }
+    }
+}
+
+#[cfg(all(test, not(blitz_loom)))]
+mod tests {
+    use std::mem::offset_of;
+
+    use super::{Gate, Shared};
+
+    #[test]
+    fn what_a_receive_reads_shares_no_line_with_what_a_send_writes() {
+        const LINE: usize = 64;
+        let end_of_gate = offset_of!(Shared<u64>, gate) + size_of::<Gate>();
+        let end_of_slots = offset_of!(Shared<u64>, slots) + size_of::<Box<[u64]>>();
+        let tail = offset_of!(Shared<u64>, tail);
+        assert!(
+            end_of_gate.max(end_of_slots) + LINE <= tail,
+            "{end_of_gate} {end_of_slots} {tail}"
+        );
     }
 }
