@@ -544,8 +544,8 @@ impl<T> Chan<T> {
         }
     }
 
-    /// Nobody begins to send any more. `false` if that was so before.
-    pub(super) fn close(&self) -> bool {
+    /// Nobody begins to send any more.
+    pub(super) fn close(&self) {
         // AcqRel: what was done before the close is seen by who is refused. Pairs with
         // the Acquire loads of `tail`.
         let before = if weakened!("mpmc_close_marks_the_tail") {
@@ -554,12 +554,11 @@ impl<T> Chan<T> {
             self.tail().fetch_or(self.mark, AcqRel)
         };
         if before & self.mark != 0 {
-            return false;
+            return;
         }
         self.for_close.wake_all();
         self.for_room.wake_all();
         self.for_message.wake_all();
-        true
     }
 
     pub(super) fn is_closed(&self) -> bool {
