@@ -3,7 +3,7 @@
 use std::{
     fmt,
     future::{Future, poll_fn},
-    task::{Poll, ready},
+    task::{Context, Poll, ready},
 };
 
 use super::{
@@ -213,9 +213,20 @@ impl<T> Receiver<T> {
         mut f: impl FnMut(&T) -> bool,
     ) -> Result<Ref<'_, T>, RecvError> {
         let (shared, seen) = (&*self.shared, &mut self.seen);
-        turn().await;
-        let mut closed = false;
+        // A look that answers takes a unit, one that does not leaves that to the change.
+        let first = |cx: &mut Context<'_>| {
+            let unit = ready!(budget::proceed(cx));
+            let value = see(shared, seen);
+            Poll::Ready(f(&value).then(|| {
+                unit.spend();
+                value
+            }))
+        };
+        if let Some(value) = poll_fn(first).await {
+            return Ok(value);
+        }
         loop {
+            let closed = Change::new(shared, seen).await.is_err();
             {
                 let value = see(shared, seen);
                 if (!closed || value.has_changed()) && f(&value) {
@@ -225,7 +236,6 @@ impl<T> Receiver<T> {
             if closed {
                 return Err(RecvError(()));
             }
-            closed = Change::new(shared, seen).await.is_err();
         }
     }
 
@@ -251,15 +261,6 @@ fn see<'a, T>(shared: &'a Shared<T>, seen: &mut Version) -> Ref<'a, T> {
         let now = lines.state().version();
         std::mem::replace(seen, now) != now
     })
-}
-
-/// Spends a unit of the budget: what follows may answer without waiting.
-async fn turn() {
-    poll_fn(|cx| {
-        ready!(budget::proceed(cx)).spend();
-        Poll::Ready(())
-    })
-    .await;
 }
 
 impl<T> Clone for Receiver<T> {

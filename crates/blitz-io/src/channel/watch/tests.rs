@@ -19,7 +19,10 @@ use super::{Receiver, Sender, channel, lines::Lines};
 use crate::engine::{
     prim::thread,
     wait::bell::{Bell, block_on},
-    work::task::budget::{self, Budget},
+    work::{
+        current,
+        task::budget::{self, Budget},
+    },
 };
 
 /// A channel before whose value there were so many.
@@ -274,6 +277,21 @@ fn waiting_takes_a_unit_of_budget_and_the_129th_waits_its_turn() {
     budget::under(Budget::per_poll(), || {
         let ready = || poll(pin!(receiver.wait_for(|_| true)), &bell).is_ready();
         assert_eq!(std::iter::repeat_with(ready).take_while(|ready| *ready).count(), 128);
+    });
+}
+
+#[test]
+fn a_wait_for_that_waits_takes_no_budget_and_one_that_answers_takes_one() {
+    let (sender, mut receiver) = channel(1);
+    let bell = Bell::new();
+    budget::under(Budget::Left(5), || {
+        let left = || current::with(|current| current.budget.get());
+        let mut waits = pin!(receiver.wait_for(|value| *value == 2));
+        assert!(poll(waits.as_mut(), &bell).is_pending());
+        assert_eq!(left(), Budget::Left(5), "it has only looked");
+        sender.send(2).unwrap();
+        assert!(poll(waits.as_mut(), &bell).is_ready());
+        assert_eq!(left(), Budget::Left(4));
     });
 }
 
