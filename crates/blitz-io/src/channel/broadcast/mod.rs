@@ -21,9 +21,11 @@
 //! # Clones
 //!
 //! Values need not be `Sync`: two receivers never clone the same value at the same
-//! time. A `clone` may use the channel, but must not ask for the value that is being
-//! cloned, nor wait for somebody who does: it would wait for itself. This includes
-//! sending into a full channel whose oldest value it is.
+//! time. Whoever overwrites a value waits until its clone is made, and keeps all the
+//! others from sending, subscribing and counting meanwhile. So a `clone` should leave
+//! its channel alone: if the value is the oldest of a full channel and somebody sends,
+//! be it the clone itself or another thread, both wait for ever. So does a clone that
+//! asks for the value that is being cloned.
 //!
 //! # Examples
 //!
