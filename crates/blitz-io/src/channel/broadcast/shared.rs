@@ -8,9 +8,10 @@
 //! dismisses the line under the same lock, so neither misses the other.
 //!
 //! A full batch of wakers means letting the lock go, and others may join meanwhile.
-//! Each in line says which position it waits for, and whoever waits for the end of the
-//! ring has come since: these are left alone. Positions in line never fall, so the
-//! first of these ends the round.
+//! Each in line says which position it waits for, and whoever waits for the end that
+//! the ring had when the round began, or for more, has come since: these are left to
+//! whoever sends that. Positions in line never fall, so the first of these ends the
+//! round, which is as long as the line was, however quickly others send.
 //!
 //! # Invariants
 //! - Under the tail's lock, a position is in its slot exactly if it is one of the last
@@ -132,15 +133,15 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Wakes the receivers for whom there is something.
+    /// Wakes the receivers for whom there is something by now. Who comes later is the
+    /// duty of whoever sends what it waits for.
     #[cold]
     pub(super) fn wake_receivers(&self, tail: Opened<'_, Tail>) {
+        let end = tail.position;
         self.wake(tail, |tail| {
-            let (closed, end) = (tail.closed, tail.position);
-            let awaited = tail.line.first()?;
-            let due = closed || *awaited != end;
-            due.then_some(())?;
-            Some(tail.line.dismiss_first())
+            let awaited = *tail.line.first()?;
+            let due = tail.closed || end.wrapping_sub(awaited).cast_signed() > 0;
+            due.then(|| tail.line.dismiss_first())
         });
     }
 

@@ -11,7 +11,7 @@
 //! P2 no line has its bit set: done          W2 locks a line
 //! P3 locks each line that has               W3 sets its bit by an exchange that finds v
 //! P4 dismisses those whose version is       W4 joins the line, saying v
-//!    not the one in the word
+//!    before the one it published
 //! P5 the line is empty: clears its bit
 //! ```
 //! P1 and W3 change the same word, so one comes first. If P1, W3 does not find v. If
@@ -27,8 +27,9 @@
 //! # Invariants
 //! - A line has its bit set exactly if it is not empty, whenever its lock is free; the
 //!   bit changes only under the lock.
-//! - Versions in a line never fall back, so the first one that is up to date ends P4.
-//!   So whoever comes again while a long line is served is not served again.
+//! - Versions in a line never fall back, so the first one that has seen what was
+//!   published ends P4. So whoever comes again while a long line is served is left to
+//!   who publishes next: P4 is as long as the line was, however quickly others publish.
 //!
 //! # Rejected
 //! - One line: each worker would wait for the lock under which the sender dismisses.
@@ -40,7 +41,7 @@
 //! `a_second_waiter_against_a_publish_is_never_missed`, `close_against_change_ends`,
 //! `a_change_dropped_against_a_publish_leaves_no_mark`,
 //! `two_publishes_against_change_show_the_last`,
-//! `waiters_in_two_lines_are_all_woken`,
+//! `waiters_in_two_lines_are_all_woken`, `a_round_serves_those_who_waited_before_it`,
 //! `a_full_batch_against_a_drop_wakes_the_rest`; weakened as
 //! `watch_join_looks_again`, `watch_publish_wakes`, `watch_close_wakes`,
 //! `watch_join_sees_closed`, `watch_leave_clears`, `watch_round_goes_on`,
@@ -58,7 +59,7 @@ use crate::{
     engine::{
         prim::{
             AtomicU64,
-            Ordering::{AcqRel, Acquire, Relaxed},
+            Ordering::{Acquire, Relaxed, Release},
             bolt::{Bolted, Opened},
             thread_number, weakened,
         },
@@ -106,10 +107,10 @@ impl State {
         self.0 & CLOSED != 0
     }
 
-    /// Whether there is something to say to one who has seen `version`.
+    /// Whether one in line who has seen `version` has been waiting for this.
     #[inline]
     fn is_news_for(self, version: Version) -> bool {
-        self.version() != version || self.is_closed()
+        self.version().0.wrapping_sub(version.0).cast_signed() > 0 || self.is_closed()
     }
 }
 
@@ -152,32 +153,34 @@ impl Lines {
     /// P1, while the value is locked for writing.
     #[inline]
     pub(super) fn publish(&self) -> Duty {
-        // AcqRel: pairs with the Acquire in `state`, and with those who mark a line.
-        Duty(self.word.fetch_add(STEP, AcqRel))
+        // Release: pairs with the Acquire in `state`. Of those who wait the lock of their
+        // line tells.
+        Duty(self.word.fetch_add(STEP, Release))
     }
 
     /// P2 to P5.
     #[inline]
     pub(super) fn wake(&self, duty: Duty) {
         if duty.0 & WAITING != 0 && !weakened!("watch_publish_wakes") {
-            self.wake_lines(duty.0);
+            self.wake_lines(duty.0, State(duty.0.wrapping_add(STEP)));
         }
     }
 
     /// The last sender has gone.
     pub(super) fn close(&self) {
-        // AcqRel: as in `publish`; pairs with the Acquire in `state`.
-        let before = self.word.fetch_or(CLOSED, AcqRel);
+        // Release: as in `publish`; pairs with the Acquire in `state`.
+        let before = self.word.fetch_or(CLOSED, Release);
         if !weakened!("watch_close_wakes") {
-            self.wake_lines(before);
+            self.wake_lines(before, State(before | CLOSED));
         }
     }
 
+    /// P3 to P5 for the lines that have a bit in `marked`, with what was published.
     #[cold]
-    fn wake_lines(&self, marked: u64) {
+    fn wake_lines(&self, marked: u64, news: State) {
         let mut batch = Batch::new();
         for at in (0..LINES).filter(|at| marked & bit(*at) != 0) {
-            while !self.wake_line(at, &mut batch) {
+            while !self.wake_line(at, news, &mut batch) {
                 batch.wake_all();
                 if weakened!("watch_round_goes_on") {
                     break;
@@ -197,12 +200,10 @@ impl Lines {
     }
 
     /// P3 to P5; `false` if the batch was full before the end.
-    fn wake_line(&self, at: usize, batch: &mut Batch) -> bool {
+    fn wake_line(&self, at: usize, news: State, batch: &mut Batch) -> bool {
         let mut line = self.line(at);
-        // Relaxed: at least as new as what we published ourselves.
-        let now = State(self.word.load(Relaxed));
         while let Some(seen) = line.first() {
-            if !now.is_news_for(*seen) {
+            if !news.is_news_for(*seen) {
                 return true;
             }
             if batch.is_full() {

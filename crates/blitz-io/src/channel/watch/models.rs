@@ -167,6 +167,24 @@ fn a_full_batch_against_a_drop_wakes_the_rest() {
     });
 }
 
+/// Who waits for the next version is the duty of whoever publishes that: a round has an
+/// end, however quickly others publish.
+#[test]
+fn a_round_serves_those_who_waited_before_it() {
+    model(|| {
+        let lines = Arc::new(Lines::new());
+        let before = Waiting::new(&lines, 0);
+        let first = lines.publish();
+        let after = Waiting::new(&lines, 0);
+        let second = lines.publish();
+        lines.wake(first);
+        assert_eq!((before.bell.rung(), after.bell.rung()), (1, 0));
+        lines.wake(second);
+        assert_eq!((before.bell.rung(), after.bell.rung()), (1, 1));
+        assert!(before.end() && after.end() && !lines.is_waited_for());
+    });
+}
+
 #[test]
 fn two_publishers_wake_one_waiter_once() {
     model(|| {
