@@ -62,12 +62,13 @@
 //! `two_receivers_wait_for_two_messages`, `two_receivers_learn_of_the_close`,
 //! `two_senders_wait_for_two_places`, `two_receivers_take_each_message_once`,
 //! `closed_against_the_last_receiver_ends`, `a_new_waker_of_a_receiver_is_woken`,
-//! `a_weak_sender_against_the_last_strong_one`; weakened as `mpmc_publish_fences`,
+//! `a_weak_sender_against_the_last_strong_one`, `a_length_counts_only_what_was_sent`;
+//! weakened as `mpmc_publish_fences`,
 //! `mpmc_send_publishes`, `mpmc_recv_publishes`, `mpmc_slot_acquires`, `mpmc_lap_is_larger`,
 //! `mpmc_close_marks_the_tail`, `mpmc_gone_is_seen`,
 //! `mpmc_gone_fences`, `mpmc_waiter_passes_on`,
 //! `mpmc_room_passes_on`,
-//! `mpmc_end_wakes_all`, `mpmc_weak_sees_the_end`. In sequence:
+//! `mpmc_end_wakes_all`, `mpmc_weak_sees_the_end`, `mpmc_head_releases`. In sequence:
 //! `a_channel_behaves_as_a_simple_model`; under load: `every_value_arrives_once`.
 
 use std::{
@@ -351,7 +352,7 @@ impl<T> Chan<T> {
     #[inline]
     fn claim_full(&self) -> Result<Claimed<'_, T>, Refused> {
         let mut backoff = Backoff::default();
-        // Relaxed, here and below: the stamp orders what is in the slot.
+        // Relaxed, here and below where it is read: the stamp orders what is in the slot.
         let mut head = self.head().load(Relaxed);
         loop {
             let slot = self.slot(head);
@@ -361,7 +362,10 @@ impl<T> Chan<T> {
             match stamp.wrapping_sub(head.wrapping_add(1)).cast_signed() {
                 0 => {
                     let next = self.after(head);
-                    match self.head().compare_exchange_weak(head, next, Relaxed, Relaxed) {
+                    let order = if weakened!("mpmc_head_releases") { Relaxed } else { Release };
+                    // Release: who finds the message received finds it sent. Pairs with the
+                    // Acquire in `len`.
+                    match self.head().compare_exchange_weak(head, next, order, Relaxed) {
                         Ok(_) => {
                             return Ok(Claimed { slot, stamp: head.wrapping_add(self.lap()) });
                         }
@@ -589,10 +593,9 @@ impl<T> Chan<T> {
     }
 
     pub(super) fn len(&self) -> usize {
-        // Acquire: what was done before these messages has happened. Pairs with nothing
-        // that anything relies on: a length is a guess.
+        // Acquire: what was received was sent. Pairs with the Release in R1.
         let head = self.head().load(Acquire);
-        // Acquire: as above. It comes second, so that it is not behind.
+        // Acquire: pairs with `close`. It comes second, so that it is not behind.
         let tail = self.tail().load(Acquire) & !self.mark;
         let index = |position: usize| position & (self.mark - 1);
         let laps = (tail - index(tail)).wrapping_sub(head - index(head)) / (self.mark << 1);

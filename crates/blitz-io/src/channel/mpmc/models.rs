@@ -297,6 +297,28 @@ fn a_weak_sender_against_the_last_strong_one() {
     });
 }
 
+/// Whoever sees that a message was received sees that it was sent. It looks on a thread
+/// of its own, joined first, so that the model lets it look last.
+#[test]
+fn a_length_counts_only_what_was_sent() {
+    model(|| {
+        let (tx, rx) = channel(2);
+        let sender = thread::spawn(move || tx.try_send(1).unwrap());
+        let receiver = thread::spawn({
+            let rx = rx.clone();
+            move || rx.try_recv().is_ok()
+        });
+        let looks = thread::spawn({
+            let rx = rx.clone();
+            move || assert!(rx.len() <= 1, "more than was ever sent")
+        });
+        looks.join().unwrap();
+        sender.join().unwrap();
+        let received = receiver.join().unwrap();
+        assert_eq!(rx.len(), usize::from(!received));
+    });
+}
+
 #[test]
 fn two_receivers_take_each_message_once() {
     model(|| {
