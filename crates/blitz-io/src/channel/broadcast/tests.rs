@@ -4,7 +4,7 @@ use std::{
     collections::{HashMap, VecDeque},
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
-    pin::pin,
+    pin::{Pin, pin},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
@@ -352,6 +352,65 @@ fn whoever_waits_again_while_a_long_line_is_served_is_not_served_again() {
     sender.send(1).unwrap();
     assert!(wakers.iter().all(|waker| waker.bell.rung() == 2), "one was served twice");
     wakers.iter().for_each(|waker| drop(waker.again.lock().unwrap().take()));
+}
+
+/// Runs a closure when it is woken first.
+struct Act(std::sync::Mutex<Option<Box<dyn FnOnce() + Send>>>);
+
+impl Act {
+    fn waker(act: impl FnOnce() + Send + 'static) -> Waker {
+        Arc::new(Self(std::sync::Mutex::new(Some(Box::new(act))))).into()
+    }
+}
+
+impl std::task::Wake for Act {
+    fn wake(self: Arc<Self>) {
+        let act = self.0.lock().unwrap().take();
+        act.into_iter().for_each(|act| act());
+    }
+}
+
+/// A new receiver that waits.
+fn in_line(sender: &Sender<u32>, waker: &Waker) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    let mut receiver = sender.subscribe();
+    let mut waiting = Box::pin(async move { drop(receiver.recv().await) });
+    assert!(waiting.as_mut().poll(&mut Context::from_waker(waker)).is_pending());
+    waiting
+}
+
+/// The first send stops between two batches. Meanwhile others come, and a second send
+/// stops at the first waker of its own batch: the rest is the second one's to wake.
+#[test]
+fn a_send_wakes_nobody_for_what_others_send_meanwhile() {
+    // As many as a batch; if that grows, the patience below ends the test.
+    const BATCH: usize = 32;
+    let patience = std::time::Duration::from_secs(20);
+    let (sender, late) = (Sender::new(4), Bell::new());
+    let (stopped, stops) = std::sync::mpsc::channel();
+    let (go, goes) = std::sync::mpsc::channel();
+    let (came, comes) = std::sync::mpsc::channel();
+    let first = Act::waker({
+        let (sender, late) = (sender.clone(), late.clone());
+        move || {
+            let waiting: Vec<_> = (0..2 * BATCH).map(|_| in_line(&sender, &late.waker())).collect();
+            let second = thread::spawn(move || sender.send(2).unwrap());
+            stops.recv_timeout(patience).unwrap();
+            came.send((waiting, second)).unwrap();
+        }
+    });
+    let last = Act::waker(move || {
+        stopped.send(()).unwrap();
+        let _ = goes.recv_timeout(patience);
+    });
+    let mut waiting = vec![in_line(&sender, &first)];
+    waiting.extend((1..BATCH).map(|_| in_line(&sender, Waker::noop())));
+    waiting.push(in_line(&sender, &last));
+    assert_eq!(sender.send(1).unwrap(), BATCH + 1);
+    assert_eq!(late.rung(), 0, "the first send has served the second one's");
+    go.send(()).unwrap();
+    let (_waiting, second) = comes.recv().unwrap();
+    assert_eq!(second.join().unwrap(), 3 * BATCH + 1);
+    assert_eq!(late.rung(), 2 * BATCH);
 }
 
 #[test]
