@@ -268,3 +268,14 @@ fn a_hundred_waiters_are_woken_without_an_allocation() {
         notices.iter_mut().for_each(|wait| assert!(poll(wait.as_mut()).is_ready()));
     });
 }
+
+#[test]
+fn many_futures_are_joined_with_four_allocations() {
+    use blitz_io::future::{join_all, race_ok, ready};
+
+    let (count, _, joined) = allocations(|| poll(pin!(join_all((0..100).map(ready)))));
+    assert_eq!((count, joined), (4, Poll::Ready((0..100).collect())));
+    let fail = |n| ready(Err::<(), i32>(n));
+    let (count, _, failed) = allocations(|| poll(pin!(race_ok((0..100).map(fail)))));
+    assert_eq!((count, failed), (4, Poll::Ready(Err((0..100).collect()))));
+}

@@ -166,7 +166,9 @@ impl<T, E, F: Future<Output = Result<T, E>>> Future for RaceOk<F, E> {
             }
         }
         this.done = true;
-        Poll::Ready(Err(this.errors.drain(..).flatten().collect()))
+        // By value, and without leaving any out: they stay in the memory they came to.
+        let errors = std::mem::take(&mut this.errors).into_iter();
+        Poll::Ready(Err(errors.map(|error| error.expect("all have failed")).collect()))
     }
 }
 
