@@ -75,8 +75,29 @@ pub trait Race {
     fn into_race(self) -> Self::Future;
 }
 
-/// A future until it ends, or loses.
-type Runner<F> = Option<F>;
+pin_project! {
+    /// A future until it ends, or loses.
+    // In C's layout the tag has memory of its own. In an `Option` it may lie in a niche of
+    // the future, and looking at it would read the future's memory from outside while the
+    // future keeps pointers into itself.
+    #[repr(C)]
+    #[project = Projected]
+    enum Runner<F> {
+        Running { #[pin] future: F },
+        Gone,
+    }
+}
+
+impl<F: Future> Runner<F> {
+    /// Polls it; one that is gone never ends.
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        match self.project() {
+            Projected::Running { future } => future.poll(cx),
+            Projected::Gone => Poll::Pending,
+        }
+    }
+}
 
 macro_rules! races {
     ($($name:ident $count:literal: $($runner:ident $field:ident $place:literal),+;)+) => {$(
@@ -104,12 +125,12 @@ macro_rules! races {
                 let first = super::anyone($count);
                 for turn in 0..$count {
                     let polled = match (first + turn) % $count {
-                        $($place => this.$field.as_mut().as_pin_mut().map(|it| it.poll(cx)),)+
+                        $($place => this.$field.as_mut().poll(cx),)+
                         _ => unreachable!("a remainder is below what was divided by"),
                     };
-                    if let Some(Poll::Ready(output)) = polled {
+                    if let Poll::Ready(output) = polled {
                         *this.done = true;
-                        $(this.$field.set(None);)+
+                        $(this.$field.set(Runner::Gone);)+
                         return Poll::Ready(output);
                     }
                 }
@@ -123,7 +144,7 @@ macro_rules! races {
 
             fn into_race(self) -> Self::Future {
                 let ($($field,)+) = self;
-                $name { $($field: Some($field),)+ done: false }
+                $name { $($field: Runner::Running { future: $field },)+ done: false }
             }
         }
     )+};
