@@ -226,7 +226,9 @@ impl std::fmt::Debug for Woken {
     }
 }
 
-const TABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, let_go);
+/// A static: a constant would have an address for each place that names it, and wakers of
+/// one place would not be seen to be the same.
+static TABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, let_go);
 
 /// # Safety
 /// 1. `link` is of a set that lives.
