@@ -135,7 +135,8 @@ impl Barrier {
     /// Waits until all of the round are here.
     ///
     /// The last one to come does not wait, and is the one that leads. A wait that
-    /// completes takes one unit of the task's budget.
+    /// completes takes one unit of the task's budget, if there is one. A task arrives also
+    /// without it.
     ///
     /// # Cancel safety
     ///
@@ -206,6 +207,18 @@ impl<'a> Arrival<'a> {
         (barrier, unsafe { self.map_unchecked(|this| &this.waiter) })
     }
 
+    /// Whether one who comes without budget has to wait for its task's next turn. That is
+    /// one alone, and only once: a loop over such barriers lets others run. All others
+    /// arrive: somebody waits for them, and what is polled beside them may use up the
+    /// budget of every poll.
+    #[cold]
+    fn puts_off(self: Pin<&Self>) -> bool {
+        let (barrier, waiter) = self.waiter();
+        barrier.size == 1
+            // SAFETY: 1. we own the waiter, and one alone is never in line. 2. It does not.
+            && unsafe { waiter.with_data(|put_off| std::mem::replace(put_off, 1)) } == 0
+    }
+
     /// B1 to B3. Ready: it leads.
     fn arrive(self: Pin<&Self>, cx: &Context<'_>) -> Poll<()> {
         let (barrier, waiter) = self.waiter();
@@ -253,8 +266,11 @@ impl Future for Arrival<'_> {
     type Output = BarrierWaitResult;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<BarrierWaitResult> {
-        let unit = ready!(budget::proceed(cx));
         let this = self.as_ref();
+        let unit = budget::take();
+        if unit.is_none() && this.puts_off() {
+            ready!(budget::available(cx));
+        }
         let polled = match this.waiter.place() {
             // One alone has nobody to wait for, and nobody to tell.
             Place::Out if this.barrier.size == 1 => Poll::Ready(BarrierWaitResult(true)),
@@ -263,7 +279,9 @@ impl Future for Arrival<'_> {
             Place::Left => Poll::Ready(BarrierWaitResult(false)),
         };
         if polled.is_ready() {
-            unit.spend();
+            if let Some(unit) = unit {
+                unit.spend();
+            }
         } else {
             current::waits_for(Wait::Barrier);
         }

@@ -171,7 +171,9 @@ impl CancellationToken {
 
     /// Waits until the token is cancelled.
     ///
-    /// A wait that completes takes one unit of the task's budget.
+    /// A wait that completes takes one unit of the task's budget, if there is one. Without
+    /// it one that need not wait is put off, once: a cancellation is seen whatever else
+    /// the task does.
     ///
     /// # Cancel safety
     ///

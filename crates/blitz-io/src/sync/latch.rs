@@ -14,6 +14,11 @@
 //! M1 may itself be under the lock ([`Latch::open_with`]): then whoever opens first has
 //! done so completely before another one is refused.
 //!
+//! A task without budget waits in line all the same. If the latch is open at its first
+//! poll it is put off, once: a loop over open latches lets others run. It is not put off
+//! twice, nor after it has waited. What is polled beside it may use up the budget of every
+//! poll, and would keep it from ever seeing that the latch is open.
+//!
 //! # Checked by
 //! The models of `set_once.rs`: `an_opening_is_not_missed`, `all_who_wait_are_told_in_batches`,
 //! `a_waiter_dropped_against_an_opening_breaks_nothing`,
@@ -47,11 +52,12 @@ use crate::engine::{
 /// See the module.
 pub(super) struct Latch {
     open: AtomicBool,
-    line: Bolted<Line<()>>,
+    line: Bolted<Line<bool>>,
 }
 
-/// One who waits: a part of its future, which is pinned with it.
-pub(super) struct Stay(Waiter<()>);
+/// One who waits: a part of its future, which is pinned with it. Its data is whether it
+/// was put off for want of budget.
+pub(super) struct Stay(Waiter<bool>);
 
 impl Latch {
     #[cfg(not(blitz_loom))]
@@ -86,7 +92,7 @@ impl Latch {
         self.dismiss_from(&mut self.line.lock(), batch)
     }
 
-    fn dismiss_from(&self, line: &mut Line<()>, batch: &mut Batch) -> bool {
+    fn dismiss_from(&self, line: &mut Line<bool>, batch: &mut Batch) -> bool {
         while !line.is_empty() {
             if batch.is_full() {
                 return !weakened!("latch_wakes_batches");
@@ -127,7 +133,7 @@ impl Latch {
         self.open.store(false, Relaxed);
     }
 
-    /// L1 to L4, or what comes after; with a unit of the task's budget.
+    /// L1 to L4, or what comes after; with a unit of the task's budget, if there is one.
     ///
     /// # Safety
     /// 1. The stay is at this latch only. 2. The caller calls `leave` before it ends.
@@ -138,14 +144,33 @@ impl Latch {
         cx: &mut Context<'_>,
         what: Wait,
     ) -> Poll<()> {
-        let unit = ready!(budget::proceed(cx));
+        let unit = budget::take();
+        // SAFETY: 1. by 1.
+        if unit.is_none() && self.is_open() && unsafe { self.puts_off(stay) } {
+            ready!(budget::available(cx));
+        }
         // SAFETY: 1. and 2. by 1. and 2.
         if !self.is_open() && unsafe { self.stay(stay, cx) }.is_pending() {
             current::waits_for(what);
             return Poll::Pending;
         }
-        unit.spend();
+        if let Some(unit) = unit {
+            unit.spend();
+        }
         Poll::Ready(())
+    }
+
+    /// Whether one who comes without budget has to wait for its task's next turn: the
+    /// first time, unless it has waited in line.
+    ///
+    /// # Safety
+    /// 1. The stay is at this latch only.
+    #[cold]
+    unsafe fn puts_off(&self, stay: Pin<&Stay>) -> bool {
+        let waiter = stay.waiter();
+        waiter.place() == Place::Out
+            // SAFETY: 1. the caller owns it, and it is OUT. 2. It does not.
+            && !unsafe { waiter.with_data(|put_off| std::mem::replace(put_off, true)) }
     }
 
     /// L2 to L4: it was not open a moment ago.
@@ -192,10 +217,10 @@ impl Latch {
 impl Stay {
     #[inline]
     pub(super) fn new() -> Self {
-        Self(Waiter::new(()))
+        Self(Waiter::new(false))
     }
 
-    fn waiter(self: Pin<&Self>) -> Pin<&Waiter<()>> {
+    fn waiter(self: Pin<&Self>) -> Pin<&Waiter<bool>> {
         // SAFETY: the waiter is pinned with the stay: nothing moves it, and its
         // destructor runs in place.
         unsafe { self.map_unchecked(|this| &this.0) }

@@ -146,6 +146,8 @@ struct Entry {
 enum Notice {
     /// Not yet.
     None,
+    /// Nor this one, whose task had no budget to take what was there: see `puts_off`.
+    PutOff,
     /// By one that was for it alone.
     One(End),
     /// Together with all.
@@ -209,7 +211,8 @@ impl Notify {
     /// [`notify_waiters`](Self::notify_waiters) after this call. It stands in line from
     /// its first poll on, or from [`Notified::enable`] on.
     ///
-    /// A wait that completes takes one unit of the task's budget.
+    /// A wait that completes takes one unit of the task's budget, if there is one. Without
+    /// it one that need not wait is put off, once.
     ///
     /// # Cancel safety
     ///
@@ -491,21 +494,54 @@ impl Notify {
         Poll::Ready(())
     }
 
-    /// [`listen`](Self::listen) for a task: with a unit of its budget.
+    /// [`listen`](Self::listen) for a task: with a unit of its budget, if there is one.
     ///
     /// # Safety
     /// 1. and 2. as there.
     #[inline]
     pub(super) unsafe fn poll(&self, listener: Pin<&Listener>, cx: &mut Context<'_>) -> Poll<()> {
-        let unit = ready!(budget::proceed(cx));
+        let unit = budget::take();
+        // SAFETY: 1. by 1.
+        if unit.is_none() && unsafe { self.puts_off(listener) } {
+            ready!(budget::available(cx));
+        }
         // SAFETY: 1. and 2. by 1. and 2.
         let polled = unsafe { self.listen(listener, Some(cx.waker())) };
         if polled.is_ready() {
-            unit.spend();
+            if let Some(unit) = unit {
+                unit.spend();
+            }
         } else {
             current::waits_for(Wait::Notice);
         }
         polled
+    }
+
+    /// Whether one who comes without budget has to wait for its task's next turn. So it is
+    /// if there is something to take at once: a loop over notifications lets others run.
+    /// But only once, and not after it has waited in line: what is polled beside it may
+    /// use up the budget of every poll, and would keep it from ever taking anything.
+    ///
+    /// # Safety
+    /// 1. As `listen`.
+    #[cold]
+    unsafe fn puts_off(&self, listener: Pin<&Listener>) -> bool {
+        let waiter = listener.waiter();
+        // Relaxed: a look; whoever goes on looks again.
+        let now = self.word.load(Relaxed);
+        let is_ready = generation(now) != listener.generation || now & PERMIT != 0;
+        if !is_ready || waiter.place() != Place::Out {
+            return false;
+        }
+        let put_off = |entry: &mut Entry| {
+            let first = entry.notice == Notice::None;
+            if first {
+                entry.notice = Notice::PutOff;
+            }
+            first
+        };
+        // SAFETY: 1. it is OUT, and the caller's by 1. 2. It does not.
+        unsafe { waiter.with_data(put_off) }
     }
 
     /// N2 to N7.

@@ -125,6 +125,8 @@ struct Gate {
 enum Grant {
     /// The news that the cell is full, if it has left.
     Value,
+    /// The same; and its task had no budget when it came: see `puts_off`.
+    PutOff,
     /// The right to write.
     Right,
 }
@@ -319,6 +321,24 @@ impl<'a> Claim<'a> {
         (gate, unsafe { self.map_unchecked(|this| &this.waiter) })
     }
 
+    /// Whether one who comes without budget has to wait for its task's next turn: once,
+    /// unless it has to wait for an initialiser anyway. So a loop over full cells lets
+    /// others run. Put off again and again, it might never get an answer: what is polled
+    /// beside it may use up the budget of every poll.
+    #[cold]
+    fn puts_off(self: Pin<&Self>) -> bool {
+        let (gate, waiter) = self.waiter();
+        // Relaxed: a look; whoever goes on looks again.
+        let runs = gate.word.load(Relaxed) & RUNNING != 0;
+        if runs || waiter.place() != Place::Out {
+            return false;
+        }
+        // SAFETY: 1. we own the waiter, and it is OUT. 2. It does not.
+        unsafe {
+            waiter.with_data(|grant| std::mem::replace(grant, Grant::PutOff)) != Grant::PutOff
+        }
+    }
+
     #[inline]
     fn begin(self: Pin<&Self>, cx: &Context<'_>) -> Poll<Option<Right<'a>>> {
         if self.gate.is_done() {
@@ -390,15 +410,20 @@ impl<'a> Future for Claim<'a> {
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let unit = ready!(budget::proceed(cx));
         let this = self.as_ref();
+        let unit = budget::take();
+        if unit.is_none() && this.puts_off() {
+            ready!(budget::available(cx));
+        }
         let polled = match this.waiter.place() {
             Place::Out => this.begin(cx),
             Place::In => this.go_on(cx),
             Place::Left => Poll::Ready(this.end()),
         };
         if polled.is_ready() {
-            unit.spend();
+            if let Some(unit) = unit {
+                unit.spend();
+            }
         } else {
             current::waits_for(Wait::Cell);
         }
@@ -582,7 +607,8 @@ impl<T> OnceCell<T> {
     /// or panics, the one who has waited longest runs its own. An initialiser that asks
     /// for the value of the cell that it initialises waits for itself, for ever.
     ///
-    /// Each call takes one unit of the task's budget.
+    /// Each call takes one unit of the task's budget, if there is one. Without it a call
+    /// that need not wait is put off, once.
     ///
     /// # Cancel safety
     ///

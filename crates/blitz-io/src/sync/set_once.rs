@@ -218,7 +218,8 @@ impl<T> SetOnce<T> {
 
     /// Waits until there is a value, and returns a reference to it.
     ///
-    /// Each call takes one unit of the task's budget.
+    /// Each call takes one unit of the task's budget, if there is one. Without it a call
+    /// that need not wait is put off, once.
     ///
     /// # Cancel safety
     ///

@@ -7,12 +7,12 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
-    task::Poll,
+    task::{Context, Poll, Waker},
 };
 
 use blitz_io::sync::{
-    CancellationToken, Mutex, OnceCell, RwLock, Semaphore, SetOnce, broadcast, mpsc, oneshot,
-    watch as watching,
+    Barrier, CancellationToken, Mutex, Notify, OnceCell, RwLock, Semaphore, SetOnce, broadcast,
+    mpsc, oneshot, watch as watching,
 };
 
 use crate::{make::one_thread, watch};
@@ -235,4 +235,107 @@ fn cells_and_tokens_that_are_ready_end_at_once_even_without_budget() {
         }
     }))
     .unwrap();
+}
+
+/// Uses up the budget of every poll, for ever.
+async fn busy() {
+    let mutex = Mutex::new(());
+    loop {
+        drop(mutex.lock().await);
+    }
+}
+
+/// A task polls a wait after a future that leaves it no budget. `end` is what ends the wait,
+/// before its first poll or between two: either way it must come to its end.
+fn ends_beside_a_busy_future<F, E>(wait: impl Fn() -> (F, E))
+where
+    F: Future + Send + 'static,
+    E: FnOnce() + Send + 'static,
+{
+    for turn in [1, 3] {
+        let _watch = watch::begin();
+        let rt = one_thread();
+        let (wait, end) = wait();
+        let polled = rt.spawn(async move {
+            let (mut busy, mut wait) = (pin!(busy()), pin!(wait));
+            let (mut polls, mut end) = (0, Some(end));
+            poll_fn(|cx| {
+                assert!(busy.as_mut().poll(cx).is_pending(), "it goes on for ever");
+                polls += 1;
+                assert!(polls < turn + 3, "it is put off for ever, ended at poll {turn}");
+                if polls == turn {
+                    end.take().expect("it is ended once")();
+                }
+                wait.as_mut().poll(cx).map(drop)
+            })
+            .await;
+        });
+        rt.block_on(polled).unwrap();
+    }
+}
+
+#[test]
+fn a_cancellation_is_seen_beside_a_busy_future() {
+    ends_beside_a_busy_future(|| {
+        let token = CancellationToken::new();
+        (token.clone().cancelled_owned(), move || token.cancel())
+    });
+}
+
+#[test]
+fn a_notification_is_seen_beside_a_busy_future() {
+    for how in [Notify::notify_one, Notify::notify_last, Notify::notify_waiters] {
+        ends_beside_a_busy_future(|| {
+            let notify = Arc::new(Notify::new());
+            (notify.clone().notified_owned(), move || how(&notify))
+        });
+    }
+}
+
+#[test]
+fn a_value_is_seen_beside_a_busy_future() {
+    ends_beside_a_busy_future(|| {
+        let cell = Arc::new(SetOnce::new());
+        let same = cell.clone();
+        (async move { assert_eq!(*same.wait().await, 1) }, move || cell.set(1).unwrap())
+    });
+    ends_beside_a_busy_future(|| {
+        let cell = Arc::new(OnceCell::from(1));
+        (async move { assert_eq!(*cell.get_or_init(|| async { 2 }).await, 1) }, || ())
+    });
+}
+
+#[test]
+fn a_round_ends_beside_a_busy_future() {
+    ends_beside_a_busy_future(|| {
+        let barrier = Arc::new(Barrier::new(1));
+        (async move { barrier.wait().await }, || ())
+    });
+    ends_beside_a_busy_future(|| {
+        let barrier = Arc::new(Barrier::new(2));
+        let mut other = Box::pin({
+            let barrier = barrier.clone();
+            async move { barrier.wait().await }
+        });
+        let arrive = move || {
+            let _ = other.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        };
+        (async move { barrier.wait().await }, arrive)
+    });
+}
+
+#[test]
+fn a_future_that_is_always_busy_is_cancelled() {
+    let _watch = watch::begin();
+    let rt = one_thread();
+    let token = CancellationToken::new();
+    let work = async {
+        let mutex = Mutex::new(());
+        for _ in 0..100 * BUDGET {
+            drop(mutex.lock().await);
+        }
+    };
+    let done = rt.spawn(token.clone().run_until_cancelled_owned(work));
+    rt.spawn(async move { token.cancel() });
+    assert_eq!(rt.block_on(done).unwrap(), None, "it ran to its end");
 }

@@ -82,18 +82,23 @@ fn give_back() {
     });
 }
 
-/// Takes one unit, or wakes the task and says `Pending` when none is left.
+/// Takes one unit, if one is left.
 #[inline]
-pub(crate) fn proceed(cx: &mut Context<'_>) -> Poll<Unit> {
-    let unit = current::with(|current| match current.budget.get() {
+pub(crate) fn take() -> Option<Unit> {
+    current::with(|current| match current.budget.get() {
         Budget::Left(0) | Budget::Refused => None,
         Budget::Left(left) => {
             current.budget.set(Budget::Left(left - 1));
             Some(Unit { owed: Cell::new(true) })
         }
         Budget::Unlimited => Some(Unit { owed: Cell::new(false) }),
-    });
-    match unit {
+    })
+}
+
+/// Takes one unit, or wakes the task and says `Pending` when none is left.
+#[inline]
+pub(crate) fn proceed(cx: &mut Context<'_>) -> Poll<Unit> {
+    match take() {
         Some(unit) => Poll::Ready(unit),
         None => refuse(cx),
     }
