@@ -109,6 +109,37 @@ fn a_new_waker_against_a_send_is_woken() {
     });
 }
 
+/// As above, and it is no message that takes the old waker.
+#[test]
+fn a_new_waker_against_the_drop_of_the_last_sender_is_woken() {
+    model(|| {
+        let (sender, mut receiver) = channel::<u8>(1);
+        assert!(receiver.poll_recv(&mut Context::from_waker(Waker::noop())).is_pending());
+        let other = thread::spawn(move || drop(sender));
+        assert_eq!(block_on(receiver.recv()), None);
+        other.join().unwrap();
+    });
+}
+
+/// The sender that was asked to wake may be slow to take the waker: the receiver is two
+/// messages further by then, and lends it again.
+#[test]
+fn a_waker_that_is_still_out_is_waited_for() {
+    model(|| {
+        let (sender, mut receiver) = unbounded_channel();
+        assert!(receiver.poll_recv(&mut Context::from_waker(Waker::noop())).is_pending());
+        let others = [1, 2].map(|n| {
+            let sender = sender.clone();
+            thread::spawn(move || sender.send(n).unwrap())
+        });
+        drop(sender);
+        let mut got = drain_unbounded(&mut receiver);
+        got.sort_unstable();
+        assert_eq!(got, [1, 2]);
+        others.into_iter().for_each(|other| other.join().unwrap());
+    });
+}
+
 /// A ring of one: each slot is used again at once.
 #[test]
 fn a_channel_for_one_delivers_in_order() {
@@ -155,6 +186,28 @@ fn a_waiting_sender_dropped_against_a_recv() {
         dropper.join().unwrap();
         assert_eq!(receiver.try_recv(), Ok(3));
         assert_eq!(sender.capacity(), 1, "a permit was lost, or made");
+    });
+}
+
+/// A permit that is handed over in line does not pass through the word. Here the other
+/// permit claims the slot that was emptied for it.
+#[test]
+fn a_slot_emptied_for_one_in_line_is_seen_by_whoever_claims_it() {
+    model(|| {
+        let (sender, mut receiver) = channel(2);
+        let permit = sender.clone().try_reserve_owned().unwrap();
+        sender.try_send(1).unwrap();
+        let (mut first, second) = (in_line(sender.clone(), 2), in_line(sender.clone(), 3));
+        let others = [
+            thread::spawn(move || _ = poll(first.as_mut())),
+            thread::spawn(move || drop(permit.send(4))),
+        ];
+        assert_eq!(receiver.try_recv(), Ok(1));
+        others.into_iter().for_each(|other| other.join().unwrap());
+        drop(second);
+        let got: Vec<_> = std::iter::from_fn(|| receiver.try_recv().ok()).collect();
+        assert!([&[4][..], &[2, 4], &[4, 2]].contains(&&got[..]), "{got:?}");
+        assert_eq!(sender.capacity(), 2, "a permit was lost, or made");
     });
 }
 

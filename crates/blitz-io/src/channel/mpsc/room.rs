@@ -54,8 +54,12 @@
 //!
 //! **The slot is free.** A position is taken in the order of the word, after the receiver
 //! gave back the permit of the message that was there before: by the sum above, not more
-//! than the capacity is between head and tail. The exchange is an Acquire and each give-back
-//! a Release in the same word, so the new sender sees the slot emptied.
+//! than the capacity is between head and tail. The new sender must also see that the slot
+//! was emptied. A permit comes back through the word, by a Release; or it is handed over
+//! under the lock (R3), and the word does not change. Then only its new holder has seen the
+//! slot emptied, and another one may get that slot. Therefore A6 is a Release, too: who
+//! takes a position sees where the permits of all positions before it came from. By the
+//! sum, these are the permits of all messages that had to leave before.
 //!
 //! # Invariants
 //! - WAITING is set exactly if the line is not empty, whenever the lock is free; and while
@@ -75,12 +79,14 @@
 //! `a_permit_dropped_after_close_ends_the_receiver`, `close_against_a_waiting_sender`,
 //! `a_permit_sent_against_the_drop_of_the_receiver_is_dropped_once`,
 //! `a_part_of_many_against_close_ends_the_receiver`,
+//! `a_slot_emptied_for_one_in_line_is_seen_by_whoever_claims_it`,
 //! `a_sender_that_waits_against_a_late_give_back_is_served`,
 //! `the_last_sender_dropped_against_a_late_give_back_ends_it`; weakened as
 //! `room_queue_looks_again`, `room_release_sees_waiting`, `room_queue_sees_closed`,
 //! `room_drop_passes_on`, `room_drop_gives_back`, `room_idle_wakes`,
-//! `room_take_acquire`, `room_sealed_refuses`, `room_close_refunds`, `room_late_fence`,
-//! `room_late_looks_again`, `room_late_is_wanted`, `room_late_told`.
+//! `room_take_acquire`, `room_sealed_refuses`, `room_close_refunds`,
+//! `room_claim_passes_on`, `room_late_fence`, `room_late_looks_again`,
+//! `room_late_is_wanted`, `room_late_told`.
 //! In sequence: `a_bounded_channel_behaves_as_a_simple_model`.
 
 use std::{
@@ -442,14 +448,17 @@ impl Room {
     #[inline]
     pub(super) fn claim(&self) -> Option<u64> {
         // Relaxed: a guess; the exchange below confirms it.
+        let order = if weakened!("room_claim_passes_on") { Acquire } else { AcqRel };
         let mut now = self.word.load(Relaxed);
         loop {
             if now & SEALED != 0 && !weakened!("room_sealed_refuses") {
                 return None;
             }
-            // Acquire: the slot was emptied, perhaps for another permit than ours. Pairs
-            // with the Release in `add`.
-            match self.word.compare_exchange_weak(now, self.step(now), Acquire, Relaxed) {
+            // Acquire: the slot was emptied, perhaps for another permit than ours. Release:
+            // our permit may have come from the lock, and another claim gets the slot that
+            // was emptied for it. Pairs with the exchange in `add`, with itself and with
+            // those in `enter` and `queue`.
+            match self.word.compare_exchange_weak(now, self.step(now), order, Relaxed) {
                 Ok(_) => return Some(now >> TAIL_SHIFT),
                 Err(seen) => now = seen,
             }
