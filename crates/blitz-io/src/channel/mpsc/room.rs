@@ -15,7 +15,7 @@
 //! A1 a permit is free: takes it, and the    R1 not WAITING: adds them, done
 //!    position too if the message is there   R2 WAITING: locks the line
 //! A2 locks the line                         R3 gives them to the first in line, who
-//! A3 enough are free now: as A1                leaves when it has all it wants; then to
+//! A3 enough are free now: takes them           leaves when it has all it wants; then to
 //! A4 takes what is free and sets WAITING,      the next
 //!    in one exchange                        R4 the line is empty: clears WAITING and adds
 //! A5 joins the line                            the rest, in one exchange
@@ -99,7 +99,7 @@ use crate::engine::{
         AtomicU32, AtomicU64, AtomicUsize,
         Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
         bolt::Bolted,
-        fence, weakened,
+        discard, fence, weakened,
     },
     wait::{
         batch::Batch,
@@ -253,7 +253,8 @@ impl Want {
 /// How an attempt to queue ended.
 #[must_use]
 enum Queued {
-    Entered(Entry),
+    /// The permits are the caller's: nothing to wait for.
+    Taken,
     Closed,
     /// So many are missing: join the line.
     Missing(usize),
@@ -447,8 +448,8 @@ impl Room {
     /// A6: a position in the ring for one who has a permit; `None` if the receiver is gone.
     #[inline]
     pub(super) fn claim(&self) -> Option<u64> {
-        // Relaxed: a guess; the exchange below confirms it.
         let order = if weakened!("room_claim_passes_on") { Acquire } else { AcqRel };
+        // Relaxed: a guess; the exchange below confirms it.
         let mut now = self.word.load(Relaxed);
         loop {
             if now & SEALED != 0 && !weakened!("room_sealed_refuses") {
@@ -561,9 +562,9 @@ impl Room {
         );
     }
 
-    /// A3 and A4, under the lock.
-    fn queue(&self, want: Want) -> Queued {
-        let wanted = want.count();
+    /// A3 and A4, under the lock. It takes no position: that must be used at once, and the
+    /// caller has a waker to drop first.
+    fn queue(&self, wanted: usize) -> Queued {
         // Relaxed: a guess; the exchange below confirms it.
         let mut now = self.word.load(Relaxed);
         loop {
@@ -571,21 +572,17 @@ impl Room {
                 // The closer had the lock before us, so we see what it did.
                 return Queued::Closed;
             }
-            let free = self.count_free(now);
-            let enough = free >= wanted && !weakened!("room_queue_looks_again");
-            let (next, entry) = if enough {
-                let (next, entry) = self.entered(now, want);
-                (next, Some(entry))
-            } else {
-                let taken = if weakened!("room_queue_looks_again") { 0 } else { free };
-                ((now - taken as u64 * ONE) | WAITING, None)
-            };
+            let taken = self.count_free(now).min(wanted);
+            let enough = taken == wanted && !weakened!("room_queue_looks_again");
+            let taken = if weakened!("room_queue_looks_again") { 0 } else { taken };
+            let mark = if enough { 0 } else { WAITING };
+            let next = (now - taken as u64 * ONE) | mark;
             // Acquire: the slots were emptied, also for the part of them. Pairs with the
-            // Release in `add`.
-            match (self.word.compare_exchange_weak(now, next, Acquire, Relaxed), entry) {
-                (Ok(_), Some(entry)) => return Queued::Entered(entry),
-                (Ok(_), None) => return Queued::Missing(wanted - free.min(wanted)),
-                (Err(seen), _) => now = seen,
+            // exchange in `add`.
+            match self.word.compare_exchange_weak(now, next, Acquire, Relaxed) {
+                Ok(_) if enough => return Queued::Taken,
+                Ok(_) => return Queued::Missing(wanted - taken),
+                Err(seen) => now = seen,
             }
         }
     }
@@ -671,19 +668,17 @@ impl<'a, R: Roomy> Wish<'a, R> {
         let mut batch = Batch::new();
         let mut desk = room.desk.lock();
         let left = room.collect(&mut desk, &mut batch);
-        let missing = match room.queue(self.want) {
+        let missing = match room.queue(self.want.count()) {
             Queued::Missing(missing) => missing,
             ended => {
-                // The lock first, then the waker: its drop may panic, and must not lose a
-                // position, so it is dropped where nothing can come of it.
+                // The lock first, then the waker: its drop may panic, and must not lose the
+                // permits, so it is dropped where nothing can come of it.
                 drop(desk);
                 batch.wake_all();
                 self.queue.release(left);
-                crate::engine::prim::discard(waker);
-                return Poll::Ready(match ended {
-                    Queued::Entered(entry) => Ok(entry),
-                    _ => Err(Closed),
-                });
+                discard(waker);
+                let taken = matches!(ended, Queued::Taken);
+                return Poll::Ready(if taken { Ok(Entry::Permit) } else { Err(Closed) });
             }
         };
         // SAFETY: 1. we own the waiter, and it is OUT. 2. It does not.

@@ -7,10 +7,10 @@ use std::{
     panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind},
     pin::{Pin, pin},
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
-    task::{Context, Poll, Wake, Waker},
+    task::{Context, Poll, RawWaker, RawWakerVTable, Wake, Waker},
     thread,
 };
 
@@ -505,6 +505,56 @@ fn a_waker_that_panics_loses_nothing() {
     assert!(receiver.poll_recv(&mut Context::from_waker(&bad)).is_pending());
     drop(sender);
     assert_eq!(receiver.try_recv(), Err(TryRecvError::Disconnected));
+}
+
+/// What a waker that meddles with the channel it waits for has: cloned, it receives a
+/// message; dropped, it notes how many are left.
+struct Meddler {
+    receiver: Mutex<Receiver<u8>>,
+    seen: Mutex<Vec<usize>>,
+}
+
+impl Meddler {
+    const VTABLE: RawWakerVTable = RawWakerVTable::new(Self::cloned, |_| {}, |_| {}, Self::dropped);
+
+    /// # Safety
+    /// 1. It outlives the waker, and all clones of it.
+    unsafe fn waker(&self) -> Waker {
+        let data = std::ptr::from_ref(self).cast();
+        // SAFETY: the functions keep the contract: there is nothing to count, by 1.
+        unsafe { Waker::from_raw(RawWaker::new(data, &Self::VTABLE)) }
+    }
+
+    fn cloned(data: *const ()) -> RawWaker {
+        // SAFETY: it lives, by 1. of `waker`.
+        let this = unsafe { &*data.cast::<Self>() };
+        assert!(this.receiver.lock().unwrap().try_recv().is_ok());
+        RawWaker::new(data, &Self::VTABLE)
+    }
+
+    fn dropped(data: *const ()) {
+        // SAFETY: as above.
+        let this = unsafe { &*data.cast::<Self>() };
+        let left = this.receiver.lock().unwrap().len();
+        this.seen.lock().unwrap().push(left);
+    }
+}
+
+/// If one were, a receiver that is used there would wait for ever for its message.
+#[test]
+fn no_position_is_claimed_while_a_waker_is_dropped() {
+    let (sender, receiver) = channel(1);
+    sender.try_send(1).unwrap();
+    let meddler = Meddler { receiver: Mutex::new(receiver), seen: Mutex::default() };
+    // SAFETY: 1. it is above, and the future has no waker at the end.
+    let waker = unsafe { meddler.waker() };
+    let mut sending = pin!(sender.send(2));
+    let polled = sending.as_mut().poll(&mut Context::from_waker(&waker));
+    assert_eq!(polled, Poll::Ready(Ok(())), "the clone of the waker made room");
+    let seen = meddler.seen.lock().unwrap().clone();
+    assert_eq!(seen, [0], "a position was claimed, and its message was not there");
+    let received = meddler.receiver.lock().unwrap().try_recv();
+    assert_eq!(received, Ok(2));
 }
 
 /// A step of the test below; the number chooses among what waits.
