@@ -4,7 +4,7 @@
 //! every permit is back. A wake-up that is lost is a deadlock, which the checker finds.
 
 use std::{
-    future::Future,
+    future::{Future, poll_fn},
     pin::{Pin, pin},
     sync::atomic::{AtomicUsize as PlainUsize, Ordering::SeqCst},
     task::{Context, Poll, Waker},
@@ -21,6 +21,7 @@ use super::{
 use crate::engine::{
     prim::{model, model_deeper, thread},
     wait::bell::{Bell, block_on},
+    work::task::budget::{self, Budget},
 };
 
 fn poll<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
@@ -208,6 +209,51 @@ fn a_slot_emptied_for_one_in_line_is_seen_by_whoever_claims_it() {
         let got: Vec<_> = std::iter::from_fn(|| receiver.try_recv().ok()).collect();
         assert!([&[4][..], &[2, 4], &[4, 2]].contains(&&got[..]), "{got:?}");
         assert_eq!(sender.capacity(), 2, "a permit was lost, or made");
+    });
+}
+
+fn poll_without_budget<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
+    budget::under(Budget::Left(0), || poll(future))
+}
+
+#[test]
+fn a_sender_without_budget_takes_its_place_in_line() {
+    model(|| {
+        let (sender, mut receiver) = channel(1);
+        sender.try_send(1).unwrap();
+        let mut first = Box::pin(sender.send(2));
+        assert!(poll_without_budget(first.as_mut()).is_pending());
+        let mut second = in_line(sender.clone(), 3);
+        let other = thread::spawn(move || {
+            assert_eq!(receiver.try_recv(), Ok(1));
+            receiver
+        });
+        assert!(poll(second.as_mut()).is_pending(), "the second was served first");
+        let mut receiver = other.join().unwrap();
+        assert!(poll_without_budget(first.as_mut()).is_pending(), "it may not complete");
+        assert_eq!(poll(first.as_mut()), Poll::Ready(Ok(())));
+        assert_eq!(receiver.try_recv(), Ok(2));
+        assert_eq!(poll(second.as_mut()), Poll::Ready(true));
+    });
+}
+
+#[test]
+fn a_sender_without_budget_against_a_recv_is_served() {
+    model(|| {
+        let (sender, mut receiver) = channel(1);
+        sender.try_send(1).unwrap();
+        let other = thread::spawn(move || {
+            assert_eq!(receiver.try_recv(), Ok(1));
+            receiver
+        });
+        let (mut sending, mut left) = (pin!(sender.send(2)), Budget::Left(0));
+        let sent = block_on(poll_fn(|cx| {
+            let budget = std::mem::replace(&mut left, Budget::unlimited());
+            budget::under(budget, || sending.as_mut().poll(cx))
+        }));
+        assert_eq!(sent, Ok(()));
+        let mut receiver = other.join().unwrap();
+        assert_eq!((receiver.try_recv(), sender.capacity()), (Ok(2), 1));
     });
 }
 

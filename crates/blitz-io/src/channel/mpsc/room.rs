@@ -30,6 +30,9 @@
 //! Then each position below the tail is put, or will be in a few instructions, and
 //! there will be no other: the receiver drops all of them, whoever comes later its own.
 //!
+//! A task without budget may not complete. It takes its place in line if there has to be
+//! one, and else comes back at its next turn, without permits.
+//!
 //! Free permits, permits held, and messages between head and tail are as many as the
 //! capacity, always, but for what a receiver has taken and not told (below). So 'CLOSED and
 //! all free' says at one look that nothing is queued and nobody may send. Whoever gives the
@@ -80,18 +83,20 @@
 //! `a_permit_sent_against_the_drop_of_the_receiver_is_dropped_once`,
 //! `a_part_of_many_against_close_ends_the_receiver`,
 //! `a_slot_emptied_for_one_in_line_is_seen_by_whoever_claims_it`,
+//! `a_sender_without_budget_takes_its_place_in_line`,
+//! `a_sender_without_budget_against_a_recv_is_served`,
 //! `a_sender_that_waits_against_a_late_give_back_is_served`,
 //! `the_last_sender_dropped_against_a_late_give_back_ends_it`; weakened as
 //! `room_queue_looks_again`, `room_release_sees_waiting`, `room_queue_sees_closed`,
 //! `room_drop_passes_on`, `room_drop_gives_back`, `room_idle_wakes`,
 //! `room_take_acquire`, `room_sealed_refuses`, `room_close_refunds`,
-//! `room_claim_passes_on`, `room_late_fence`, `room_late_looks_again`,
-//! `room_late_is_wanted`, `room_late_told`.
+//! `room_claim_passes_on`, `room_without_budget_queue`, `room_without_budget_give_back`,
+//! `room_late_fence`, `room_late_looks_again`, `room_late_is_wanted`, `room_late_told`.
 //! In sequence: `a_bounded_channel_behaves_as_a_simple_model`.
 
 use std::{
     pin::Pin,
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
 };
 
 use crate::engine::{
@@ -695,6 +700,24 @@ impl<'a, R: Roomy> Wish<'a, R> {
         }
     }
 
+    /// A2 to A5 without budget: the task may not complete, and runs again after the others.
+    /// If it has to wait it takes its place now, so that nobody who comes later is served
+    /// before it. It takes no permit that is free: others would wait while it cannot use it.
+    #[cold]
+    fn queue_up(self: Pin<&Self>, cx: &Context<'_>) {
+        let (room, waiter) = self.waiter();
+        let count = self.want.count();
+        let need_not_wait = room.is_closed() || room.free() >= count;
+        if waiter.place() != Place::Out || need_not_wait || weakened!("room_without_budget_queue") {
+            return;
+        }
+        let polled = self.begin(cx);
+        if polled == Poll::Ready(Ok(Entry::Permit)) && !weakened!("room_without_budget_give_back") {
+            // They came back a moment ago.
+            self.queue.release(count);
+        }
+    }
+
     /// In line, as far as we know: sees that the right task will be woken.
     #[cold]
     fn go_on(self: Pin<&Self>, cx: &Context<'_>) -> Poll<Result<Entry, Closed>> {
@@ -765,8 +788,11 @@ impl<R: Roomy> Future for Wish<'_, R> {
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let unit = ready!(budget::proceed(cx));
         let this = self.as_ref();
+        let Poll::Ready(unit) = budget::proceed(cx) else {
+            this.queue_up(cx);
+            return Poll::Pending;
+        };
         let polled = match this.waiter.place() {
             Place::Out => match this.queue.room().enter(this.want) {
                 Ok(entry) => Poll::Ready(Ok(entry)),
