@@ -83,6 +83,7 @@
 //! `a_permit_sent_against_the_drop_of_the_receiver_is_dropped_once`,
 //! `a_part_of_many_against_close_ends_the_receiver`,
 //! `a_slot_emptied_for_one_in_line_is_seen_by_whoever_claims_it`,
+//! `the_last_sender_of_a_full_channel_dropped_against_a_recv_ends_it`,
 //! `a_sender_without_budget_takes_its_place_in_line`,
 //! `a_sender_without_budget_against_a_recv_is_served`,
 //! `a_sender_that_waits_against_a_late_give_back_is_served`,
@@ -91,7 +92,8 @@
 //! `room_drop_passes_on`, `room_drop_gives_back`, `room_idle_wakes`,
 //! `room_take_acquire`, `room_sealed_refuses`, `room_close_refunds`,
 //! `room_claim_passes_on`, `room_without_budget_queue`, `room_without_budget_give_back`,
-//! `room_late_fence`, `room_late_looks_again`, `room_late_is_wanted`, `room_late_told`.
+//! `room_touch_exchanges`, `room_late_fence`, `room_late_looks_again`,
+//! `room_late_is_wanted`, `room_late_told`.
 //! In sequence: `a_bounded_channel_behaves_as_a_simple_model`.
 
 use std::{
@@ -509,6 +511,9 @@ impl Room {
     /// Orders the end of all senders among the give-backs of the receiver: see `Chan`.
     /// Answers with the position of the next message in a ring.
     pub(super) fn touch(&self) -> u64 {
+        if weakened!("room_touch_exchanges") {
+            return self.word.load(Relaxed) >> TAIL_SHIFT;
+        }
         // AcqRel: pairs with the exchange in `add`, in both directions. The bit that is set
         // matters to nobody: there is no sender to claim anything.
         self.word.fetch_or(SEALED, AcqRel) >> TAIL_SHIFT

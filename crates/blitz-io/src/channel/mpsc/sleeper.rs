@@ -20,6 +20,8 @@
 //!
 //! # Checked by
 //! `a_new_waker_against_a_send_is_woken`, `a_channel_for_one_delivers_in_order`,
+//! `a_new_waker_against_the_drop_of_the_last_sender_is_woken`,
+//! `a_waker_that_is_still_out_is_waited_for`,
 //! `the_receiver_dropped_against_a_wake_drops_its_waker_once`; weakened as
 //! `sleeper_given_back_release`, `sleeper_waits_for_the_taker`.
 

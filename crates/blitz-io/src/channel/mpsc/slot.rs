@@ -25,11 +25,18 @@
 //!   neighbours for that word.
 //! - A store instead of the exchange, and a fence before a look at the waker: as dear as
 //!   the exchange, and a second cache line.
+//! - `rouse` by one `fetch_and`, which would write READY over READY. It is right: such an
+//!   exchange comes directly after the one it reads, in the order of the word, and so
+//!   before the EMPTY of `take`. But loom orders stores only by what their threads have
+//!   seen. It lets the receiver read that READY after its own EMPTY, and take the message
+//!   a second time, which no machine does. And it would tell nobody anything.
 //!
 //! # Checked by
 //! `a_message_against_a_receiver_that_goes_to_sleep_is_seen`,
-//! `a_new_waker_against_a_send_is_woken`; weakened as `slot_put_publishes`,
-//! `slot_put_sees_awaited`, `slot_take_acquire`.
+//! `a_new_waker_against_a_send_is_woken`,
+//! `a_new_waker_against_the_drop_of_the_last_sender_is_woken`; weakened as
+//! `slot_put_publishes`, `slot_put_sees_awaited`, `slot_take_acquire`,
+//! `slot_rouse_exchanges`.
 
 use std::mem::MaybeUninit;
 
@@ -95,11 +102,15 @@ impl<T> Slot<T> {
     /// has the waker.
     ///
     /// It is an exchange also if the slot is EMPTY: what the caller did before is seen by the
-    /// next `expect`. A message in it is left alone.
+    /// next `expect`. A message in it is left alone: who takes it stores EMPTY without an
+    /// exchange, and so would not see what the caller did anyway.
     pub(super) fn rouse(&self) -> bool {
         // Relaxed: a guess; the exchange below confirms it.
         let mut now = self.state.load(Relaxed);
         while now != READY {
+            if now == EMPTY && weakened!("slot_rouse_exchanges") {
+                break;
+            }
             // AcqRel: shows what the caller did to the exchange in `expect`, and sees the
             // waker that was lent before it. Relaxed on failure: a better guess.
             match self.state.compare_exchange(now, EMPTY, AcqRel, Relaxed) {
