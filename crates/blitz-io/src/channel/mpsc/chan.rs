@@ -24,9 +24,11 @@
 //! One of E2 and R3 comes first in the order of the slot. If R3, E2 finds AWAITED, and
 //! wakes. If E2, R3 sees E1, unless the receiver stored EMPTY in between, for a message
 //! that was in that slot: the ring was full. Therefore E1 ends with an exchange of the
-//! room's word, and the receiver exchanges that word after its messages and before R2, or
-//! comes by a lock after somebody who did so for it. If that exchange comes first, E2 sees
-//! the slot emptied, and nothing is in between; if E1, the receiver sees it by that. Blocks have a fresh slot at the tail.
+//! room's word, and the receiver exchanges that word after its messages and before R2. If
+//! that exchange comes first, E2 sees the slot emptied, and nothing is in between; if E1,
+//! the receiver sees it by that. (Where the receiver hands its room over to one in line, or
+//! somebody else has collected it, and so exchanges nothing, the lock of the line does
+//! the same.) Blocks have a fresh slot at the tail.
 //!
 //! R5: a sender puts its messages before it is dropped, with Release; who sees zero
 //! senders, with Acquire, sees all messages. From zero no sender comes back: a weak one

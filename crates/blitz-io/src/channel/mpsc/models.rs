@@ -628,6 +628,24 @@ fn the_last_sender_of_a_full_channel_dropped_against_a_recv_ends_it() {
     });
 }
 
+/// Futures that were forgotten stay in line, and their sender may go all the same. Room
+/// that is given to them does not pass through the word.
+#[test]
+fn the_last_sender_against_a_recv_that_serves_the_forgotten_ends_it() {
+    model(|| {
+        let (sender, mut receiver) = channel(1);
+        sender.try_send(7).unwrap();
+        for n in 0..2 {
+            let mut forgotten = Box::pin(sender.send(n));
+            assert!(poll(forgotten.as_mut()).is_pending());
+            std::mem::forget(forgotten);
+        }
+        let other = thread::spawn(move || drop(sender));
+        assert_eq!(drain(&mut receiver), [7]);
+        other.join().unwrap();
+    });
+}
+
 #[test]
 fn handles_dropped_at_once_free_the_channel_once() {
     model(|| {

@@ -84,6 +84,7 @@
 //! `a_part_of_many_against_close_ends_the_receiver`,
 //! `a_slot_emptied_for_one_in_line_is_seen_by_whoever_claims_it`,
 //! `the_last_sender_of_a_full_channel_dropped_against_a_recv_ends_it`,
+//! `the_last_sender_against_a_recv_that_serves_the_forgotten_ends_it`,
 //! `a_sender_without_budget_takes_its_place_in_line`,
 //! `a_sender_without_budget_against_a_recv_is_served`,
 //! `a_sender_that_waits_against_a_late_give_back_is_served`,
@@ -92,8 +93,8 @@
 //! `room_drop_passes_on`, `room_drop_gives_back`, `room_idle_wakes`,
 //! `room_take_acquire`, `room_sealed_refuses`, `room_close_refunds`,
 //! `room_claim_passes_on`, `room_without_budget_queue`, `room_without_budget_give_back`,
-//! `room_touch_exchanges`, `room_late_fence`, `room_late_looks_again`,
-//! `room_late_is_wanted`, `room_late_told`.
+//! `room_touch_exchanges`, `room_touch_sees_the_forgotten`, `room_late_fence`,
+//! `room_late_looks_again`, `room_late_is_wanted`, `room_late_told`.
 //! In sequence: `a_bounded_channel_behaves_as_a_simple_model`.
 
 use std::{
@@ -516,7 +517,13 @@ impl Room {
         }
         // AcqRel: pairs with the exchange in `add`, in both directions. The bit that is set
         // matters to nobody: there is no sender to claim anything.
-        self.word.fetch_or(SEALED, AcqRel) >> TAIL_SHIFT
+        let before = self.word.fetch_or(SEALED, AcqRel);
+        if before & WAITING != 0 && !weakened!("room_touch_sees_the_forgotten") {
+            // Without senders only futures that were forgotten are in line. What the receiver
+            // gives to them it gives under the lock, and without an exchange of the word.
+            drop(self.desk.lock());
+        }
+        before >> TAIL_SHIFT
     }
 
     /// R2 to R4, as often as a batch of wakers is full, or R1 after all.
