@@ -53,6 +53,7 @@ use crate::engine::{
         batch::Batch,
         line::{Line, Place, Waiter},
     },
+    work::task::budget::{self, Unit},
 };
 
 /// The line is not empty.
@@ -143,6 +144,17 @@ impl<'a> Stand<'a> {
         // SAFETY: the waiter is pinned with us: nothing moves it, and its destructor
         // runs in place.
         unsafe { self.map_unchecked(|this| &this.waiter) }
+    }
+
+    /// A unit of the budget, to be spent with the answer. One who has waited needs none:
+    /// nobody else is woken for what it is dismissed for, and what is polled beside it
+    /// may use up the budget of every poll.
+    #[inline]
+    pub(super) fn proceed(&self, cx: &mut Context<'_>) -> Poll<Option<Unit>> {
+        if self.waiter.place() != Place::Out && !budget::is_left() {
+            return Poll::Ready(None);
+        }
+        budget::proceed(cx).map(Some)
     }
 
     /// Attempts, waits in line, attempts again. The answer comes with whether somebody

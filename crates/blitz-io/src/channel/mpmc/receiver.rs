@@ -21,7 +21,7 @@ use crate::{
         prim::discard,
         work::{
             current,
-            task::{budget, moment::Wait},
+            task::{budget::Unit, moment::Wait},
         },
     },
     sync::outside,
@@ -373,8 +373,8 @@ impl<T> Future for Receiving<'_, T> {
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        let unit = ready!(budget::proceed(cx));
         let this = self.into_ref().get_ref();
+        let unit = ready!(this.stand.proceed(cx));
         // SAFETY: it is pinned with us, and not moved.
         let stand = unsafe { Pin::new_unchecked(&this.stand) };
         let attempt = || match this.chan.recv_now() {
@@ -386,7 +386,7 @@ impl<T> Future for Receiving<'_, T> {
             current::waits_for(Wait::Message);
             return Poll::Pending;
         };
-        unit.spend();
+        unit.iter().for_each(Unit::spend);
         if dismissed {
             this.chan.pass_on_messages();
         }

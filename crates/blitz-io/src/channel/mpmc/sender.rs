@@ -18,7 +18,7 @@ use super::{
 use crate::{
     engine::work::{
         current,
-        task::{budget, moment::Wait},
+        task::{budget::Unit, moment::Wait},
     },
     sync::outside,
 };
@@ -350,9 +350,9 @@ impl<T> Future for Sending<'_, T> {
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let unit = ready!(budget::proceed(cx));
         // SAFETY: of what is in it only the stand is pinned, which is not moved.
         let this = unsafe { self.get_unchecked_mut() };
+        let unit = ready!(this.stand.proceed(cx));
         // SAFETY: it is pinned with us.
         let stand = unsafe { Pin::new_unchecked(&this.stand) };
         let attempt = || match this.chan.send_from(&mut this.value) {
@@ -363,7 +363,7 @@ impl<T> Future for Sending<'_, T> {
             current::waits_for(Wait::Room);
             return Poll::Pending;
         };
-        unit.spend();
+        unit.iter().for_each(Unit::spend);
         if dismissed {
             this.chan.pass_on_room();
         }
@@ -385,15 +385,15 @@ impl<T> Future for Closing<'_, T> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let unit = ready!(budget::proceed(cx));
         let this = self.into_ref().get_ref();
+        let unit = ready!(this.stand.proceed(cx));
         // SAFETY: it is pinned with us, and not moved.
         let stand = unsafe { Pin::new_unchecked(&this.stand) };
         if stand.poll(cx, || this.chan.is_closed().then_some(())).is_pending() {
             current::waits_for(Wait::Close);
             return Poll::Pending;
         }
-        unit.spend();
+        unit.iter().for_each(Unit::spend);
         Poll::Ready(())
     }
 }

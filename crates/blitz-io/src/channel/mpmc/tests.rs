@@ -107,6 +107,36 @@ fn operations_take_budget_when_they_complete() {
     });
 }
 
+/// Nobody else is woken for what it was dismissed for. What is polled beside it may use up
+/// the budget of every poll.
+#[test]
+fn one_who_has_waited_needs_no_budget() {
+    let (tx, rx) = channel(1);
+    let none = Budget::Left(0);
+    let bells = [Bell::new(), Bell::new()];
+    let mut receives = bells.each_ref().map(|_| Box::pin(rx.recv()) as Boxed<'_, _>);
+    for (receive, bell) in receives.iter_mut().zip(&bells) {
+        assert!(poll(receive, &bell.waker()).is_pending());
+    }
+    tx.try_send(1).unwrap();
+    assert_eq!((bells[0].rung(), bells[1].rung()), (1, 0));
+    let first = budget::under(none, || poll(&mut receives[0], &bells[0].waker()));
+    assert_eq!(first, Poll::Ready(Some(1)));
+    let second = budget::under(none, || poll(&mut receives[1], &bells[1].waker()));
+    assert_eq!((second, bells[1].rung()), (Poll::Pending, 0), "it stays in line");
+
+    tx.try_send(2).unwrap();
+    drop(receives);
+    let mut sends: Boxed<'_, _> = Box::pin(tx.send(3));
+    assert!(poll(&mut sends, Waker::noop()).is_pending());
+    assert_eq!(rx.try_recv(), Ok(2));
+    assert_eq!(budget::under(none, || poll(&mut sends, Waker::noop())), Poll::Ready(Ok(())));
+    let mut closed: Boxed<'_, _> = Box::pin(tx.closed());
+    assert!(poll(&mut closed, Waker::noop()).is_pending());
+    rx.close();
+    assert_eq!(budget::under(none, || poll(&mut closed, Waker::noop())), Poll::Ready(()));
+}
+
 #[cfg(feature = "rt-multi-thread")]
 #[test]
 fn blocking_inside_async_code_panics_and_loses_nothing() {
