@@ -283,6 +283,31 @@ fn a_recv_takes_a_unit_of_budget_and_the_129th_waits_its_turn() {
     assert_eq!(receiver.len(), 72, "what was refused took nothing");
 }
 
+/// What is polled beside it may use up the budget of every poll.
+#[test]
+fn a_closed_without_budget_waits_in_line_and_is_put_off_once() {
+    let (sender, receiver) = channel::<u32>(1);
+    let bell = Bell::new();
+    let waker = bell.waker();
+    let mut cx = Context::from_waker(&waker);
+    budget::under(Budget::Left(0), || {
+        let mut waits = pin!(sender.closed());
+        assert!(waits.as_mut().poll(&mut cx).is_pending());
+        assert_eq!(bell.rung(), 0, "it is in line");
+        drop(receiver);
+        assert_eq!(bell.rung(), 1);
+        assert!(waits.as_mut().poll(&mut cx).is_ready());
+        let mut late = pin!(sender.closed());
+        assert!(late.as_mut().poll(&mut cx).is_pending());
+        assert_eq!(bell.rung(), 2, "it comes again at once");
+        assert!(late.as_mut().poll(&mut cx).is_ready());
+    });
+    budget::under(Budget::Left(2), || {
+        assert!(pin!(sender.closed()).poll(&mut cx).is_ready());
+        assert_eq!(current::with(|current| current.budget.get()), Budget::Left(1));
+    });
+}
+
 #[test]
 fn a_recv_that_is_polled_with_another_waker_wakes_that_one() {
     let (sender, mut receiver) = channel(2);
