@@ -52,6 +52,10 @@
 //! the other waits again, behind those who came since. So somebody always goes on, and
 //! no single one is promised to. Who needs every sender to have its turn takes
 //! permits of a semaphore, or a channel of its own for each.
+//!
+//! One who was woken has to look. A future that waits and is then neither polled nor
+//! dropped, but kept or forgotten, may be the one that is woken: the others wait until
+//! the next message, or the next room, wakes one of them.
 
 mod chan;
 pub mod error;
