@@ -336,6 +336,24 @@ fn close_against_a_waiting_sender() {
     });
 }
 
+/// More wait than a batch has room for: the closer lets the lock go in the middle, and a
+/// permit comes back then. It goes to one who is still in line, or to nobody.
+#[test]
+fn close_of_a_long_line_against_a_permit_that_comes_back() {
+    model(|| {
+        let (sender, mut receiver) = channel(1);
+        let permit = sender.clone().try_reserve_owned().unwrap();
+        let waiting = [1, 2, 3].map(|n| in_line(sender.clone(), n));
+        let other = thread::spawn(move || drop(permit.release()));
+        receiver.close();
+        let sent = waiting.map(|waiting| usize::from(block_on(waiting)));
+        assert!(sent.iter().sum::<usize>() <= 1, "{sent:?}");
+        assert_eq!(drain(&mut receiver).len(), sent.iter().sum::<usize>());
+        other.join().unwrap();
+        assert_eq!(sender.capacity(), 1, "a permit was lost, or made");
+    });
+}
+
 #[test]
 fn a_part_of_many_against_close_ends_the_receiver() {
     model(|| {
@@ -489,6 +507,34 @@ fn a_long_channel_against_the_drop_of_its_receiver() {
         other.join().unwrap();
         assert_eq!(drops.load(SeqCst), 1);
         assert_eq!(sender.capacity(), 3);
+    });
+}
+
+/// The same, where the receiver waits for the first slot of a block.
+#[test]
+fn the_last_permit_of_a_long_channel_against_a_recv_ends_it() {
+    model(|| {
+        let (sender, mut receiver) = channel(BLOCK + 1);
+        let permit = sender.clone().try_reserve_owned().unwrap();
+        (0..BLOCK).for_each(|n| sender.try_send(n).unwrap());
+        receiver.close();
+        let other = thread::spawn(move || drop(permit.release()));
+        assert_eq!(drain(&mut receiver).len(), BLOCK);
+        other.join().unwrap();
+        assert_eq!(sender.capacity(), BLOCK + 1);
+    });
+}
+
+#[test]
+fn the_last_sender_of_a_long_channel_against_a_recv_ends_it() {
+    model(|| {
+        let (sender, mut receiver) = channel(BLOCK + 1);
+        let other = thread::spawn(move || {
+            (0..BLOCK).for_each(|n| sender.try_send(Box::new(n)).unwrap());
+        });
+        assert_eq!(drain(&mut receiver).len(), BLOCK);
+        other.join().unwrap();
+        assert_eq!(receiver.capacity(), BLOCK + 1);
     });
 }
 

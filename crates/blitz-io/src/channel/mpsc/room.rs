@@ -26,7 +26,8 @@
 //! (A3): no permit slips through. If A4, R1 finds WAITING and comes to the lock after A5.
 //!
 //! CLOSED is set under the lock, where A3 looks for it: nobody joins behind it, and nobody
-//! takes a permit. Who has one may still send (A6), until the receiver is gone: SEALED.
+//! takes a permit. (A long line is dismissed in batches; in between, R3 may still serve one
+//! of it.) Who has one may still send (A6), until the receiver is gone: SEALED.
 //! Then each position below the tail is put, or will be in a few instructions, and
 //! there will be no other: the receiver drops all of them, whoever comes later its own.
 //!
@@ -80,6 +81,8 @@
 //! # Checked by
 //! `two_senders_and_room_for_one_hand_over`, `a_waiting_sender_dropped_against_a_recv`,
 //! `a_permit_dropped_after_close_ends_the_receiver`, `close_against_a_waiting_sender`,
+//! `close_of_a_long_line_against_a_permit_that_comes_back`,
+//! `the_last_permit_of_a_long_channel_against_a_recv_ends_it`,
 //! `a_permit_sent_against_the_drop_of_the_receiver_is_dropped_once`,
 //! `a_part_of_many_against_close_ends_the_receiver`,
 //! `a_slot_emptied_for_one_in_line_is_seen_by_whoever_claims_it`,
