@@ -138,7 +138,7 @@ impl<T> Blocks<T> {
         let Some((block, position)) = self.claim() else { return Err(value) };
         // SAFETY: the block lives until all its positions were put, and ours was not. 1. We
         // claimed the slot. 2. Nothing follows.
-        Ok(unsafe { (&(*block).slots)[offset(position)].put(value) })
+        Ok(unsafe { Slot::put(&raw const (*block).slots[offset(position)], value) })
     }
 
     /// S1 to S3; `None` if the queue is sealed.

@@ -91,7 +91,7 @@ impl<T> Bounded<T> {
                 match position {
                     // SAFETY: 1. of `place`: they are, and it did. 1. of `put`: the
                     // position was claimed, and is used once. 2. Nothing follows.
-                    Some(position) => Ok(unsafe { self.place(*slots, position).put(value) }),
+                    Some(position) => Ok(unsafe { Slot::put(self.place(*slots, position), value) }),
                     None => Err(value),
                 }
             }

@@ -64,18 +64,23 @@ impl<T> Slot<T> {
     /// Gives a message to the receiver; `true` if it waits for this one, and has to be
     /// woken.
     ///
+    /// By a pointer: a reference would have to be good until the end of the call, and the
+    /// receiver may free the slot as soon as the exchange is done.
+    ///
     /// # Safety
     /// 1. The caller claimed this slot, and puts one value into it.
     /// 2. It does not touch the slot after this: the receiver may free it.
     #[inline]
     #[must_use]
-    pub(super) unsafe fn put(&self, value: T) -> bool {
+    pub(super) unsafe fn put(this: *const Self, value: T) -> bool {
+        // SAFETY: 1.: it lives until the exchange below.
+        let (place, state) = unsafe { (&(*this).value, &(*this).state) };
         // SAFETY: 1.: nobody else has a reference.
-        self.value.with_mut(|place| unsafe { (*place).write(value) });
+        place.with_mut(|place| unsafe { (*place).write(value) });
         let order = if weakened!("slot_put_publishes") { Relaxed } else { AcqRel };
         // AcqRel: publishes the value for the Acquire in `is_ready` and `expect`, and sees
         // the waker that was registered before `expect`.
-        let before = self.state.swap(READY, order);
+        let before = state.swap(READY, order);
         debug_assert_ne!(before, READY, "two senders have one slot");
         before == AWAITED && !weakened!("slot_put_sees_awaited")
     }
@@ -130,8 +135,8 @@ impl<T> Slot<T> {
         // SAFETY: 1.: the value is there, it is the receiver's, and by the store below
         // nobody takes it again.
         let value = self.value.with_mut(|place| unsafe { (*place).assume_init_read() });
-        // Relaxed: the next sender comes to this slot through the word that gives it
-        // back, or through the block that is passed on.
+        // Relaxed: the next sender comes to this slot through what gives it back (see `room`),
+        // or through the block that is passed on.
         self.state.store(EMPTY, Relaxed);
         value
     }
