@@ -324,6 +324,36 @@ fn a_round_ends_beside_a_busy_future() {
     });
 }
 
+/// What it was given while it waited would be kept from everybody else.
+#[test]
+fn a_lock_that_was_given_is_taken_beside_a_busy_future() {
+    let _watch = watch::begin();
+    let rt = one_thread();
+    let mutex = Arc::new(Mutex::new(()));
+    let guard = mutex.clone().try_lock_owned().unwrap();
+    let waits = rt.spawn({
+        let mutex = mutex.clone();
+        async move {
+            let (mut busy, mut lock) = (pin!(busy()), pin!(mutex.lock()));
+            let mut polls = 0;
+            poll_fn(|cx| {
+                assert!(busy.as_mut().poll(cx).is_pending(), "it goes on for ever");
+                polls += 1;
+                assert!(polls < 100, "it never takes the lock that it was given");
+                lock.as_mut().poll(cx).map(drop)
+            })
+            .await;
+        }
+    });
+    rt.block_on(rt.spawn(async move {
+        blitz_io::task::yield_now().await;
+        drop(guard);
+        drop(mutex.lock().await);
+    }))
+    .unwrap();
+    rt.block_on(waits).unwrap();
+}
+
 #[test]
 fn a_future_that_is_always_busy_is_cancelled() {
     let _watch = watch::begin();

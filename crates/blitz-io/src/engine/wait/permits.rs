@@ -26,8 +26,9 @@
 //! Closing sets CLOSED under the lock and dismisses the whole line. A3 looks for
 //! CLOSED under that lock, so nobody joins behind it.
 //!
-//! A task without budget may not complete. It takes its place in line if there has to be
-//! one, and else comes back at its next turn, without permits.
+//! A task without budget takes its place in line if there has to be one, and else comes
+//! back at its next turn, without permits. Who has waited in line completes also without
+//! budget: it has let others run, and what it was given is kept from all of them.
 //!
 //! A waiter that is dropped in line passes what it was given on to the next (R3),
 //! and what was granted to one that never looked is given back (R1).
@@ -538,7 +539,7 @@ impl Future for Wish<'_> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.as_ref();
         let place = this.waiter.place();
-        // Who only waits needs no budget: that is for what completes.
+        // Who only waits needs no budget: that is for what completes at once.
         if place == Place::Out && !budget::is_left() {
             return this.begin_without_budget(cx);
         }
@@ -546,12 +547,17 @@ impl Future for Wish<'_> {
             current::waits_for(Wait::Permit);
             return Poll::Pending;
         }
+        if place != Place::Out {
+            // It has left, or has just now. A future that is polled before it may use up
+            // the budget of every poll: if it had to wait for some, nobody would ever get
+            // what it was given.
+            if let Some(unit) = budget::take() {
+                unit.spend();
+            }
+            return Poll::Ready(this.end());
+        }
         let unit = ready!(budget::proceed(cx));
-        let polled = match place {
-            Place::Out => this.begin(cx),
-            // It has left, or has just now.
-            _ => Poll::Ready(this.end()),
-        };
+        let polled = this.begin(cx);
         if polled.is_ready() {
             unit.spend();
         } else {
