@@ -721,17 +721,21 @@ impl<T, Q: Queue<T>> Future for WhenClosed<'_, T, Q> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let unit = ready!(budget::proceed(cx));
+        let unit = budget::proceed(cx);
         let this = self.as_ref();
-        let polled = match this.waiter.place() {
+        let place = this.waiter.place();
+        let polled = match place {
             Place::Out => this.begin(cx),
             Place::In => this.go_on(cx),
             Place::Left => Poll::Ready(()),
         };
-        if polled.is_ready() {
-            unit.spend();
-        } else {
-            current::waits_for(Wait::Close);
+        match unit {
+            Poll::Ready(unit) if polled.is_ready() => unit.spend(),
+            Poll::Ready(_) => current::waits_for(Wait::Close),
+            // Without budget who has waited is done all the same: beside a busy future it
+            // would be put off for ever.
+            Poll::Pending if place == Place::Out => return Poll::Pending,
+            Poll::Pending => {}
         }
         polled
     }
