@@ -17,7 +17,7 @@
 //! where one does for all.
 //!
 //! # Checked by
-//! The models of `woken`, which poll through this; Miri runs the tests of this file.
+//! The models of `woken`, which poll through this.
 
 use std::{
     pin::Pin,
