@@ -75,12 +75,14 @@ pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Locks for reading; otherwise as `lock`. What it guards is a user's, and may be left
 /// half changed by a panic of the user's code.
 #[inline]
+#[cfg_attr(not(feature = "sync"), allow(dead_code, reason = "watched values need it"))]
 pub(crate) fn read<T: ?Sized>(value: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     value.read().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Locks for writing; as `read`.
 #[inline]
+#[cfg_attr(not(feature = "sync"), allow(dead_code, reason = "watched values need it"))]
 pub(crate) fn write<T: ?Sized>(value: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     value.write().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -189,7 +189,7 @@ impl<D> Line<D> {
 
     /// What the last one in line waits for.
     #[inline]
-    #[allow(dead_code, reason = "primitives that serve the last one need it")]
+    #[cfg_attr(not(feature = "sync"), allow(dead_code, reason = "`Notify` serves the last"))]
     pub(crate) fn last(&mut self) -> Option<&mut D> {
         let (_, last) = self.ends?;
         // SAFETY: as in `first`.
@@ -211,7 +211,7 @@ impl<D> Line<D> {
     ///
     /// # Panics
     /// If the line is empty: callers look.
-    #[allow(dead_code, reason = "as `last`")]
+    #[cfg_attr(not(feature = "sync"), allow(dead_code, reason = "as `last`"))]
     pub(crate) fn dismiss_last(&mut self) -> Waker {
         let (_, last) = self.ends.expect("callers look whether somebody waits");
         // SAFETY: 1. it is a member of this line.

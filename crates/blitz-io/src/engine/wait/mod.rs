@@ -23,7 +23,6 @@ pub(crate) mod bound;
     allow(dead_code, unreachable_pub, unused_imports, reason = "locks keep it")
 )]
 pub(crate) mod holders;
-#[allow(dead_code, reason = "channels stand on it")]
 pub(crate) mod waker_cell;
 pub(crate) mod woken;
 pub(crate) mod many;

@@ -155,14 +155,14 @@ impl Permits {
     }
 
     /// How many are free now; none while somebody waits.
-    #[allow(dead_code, reason = "semaphores and channels tell it")]
+    #[cfg_attr(not(feature = "sync"), allow(dead_code, reason = "semaphores tell it"))]
     pub(crate) fn available(&self) -> usize {
         // Acquire: who counts sees what was done before the permits came back. Pairs
         // with the Release in `add`.
         self.word.load(Acquire) >> SHIFT
     }
 
-    #[allow(dead_code, reason = "as `available`")]
+    #[cfg_attr(not(feature = "sync"), allow(dead_code, reason = "as `available`"))]
     pub(crate) fn is_closed(&self) -> bool {
         // Acquire: pairs with the AcqRel in `close`.
         self.word.load(Acquire) & CLOSED != 0
@@ -320,7 +320,7 @@ impl Permits {
     }
 
     /// Takes up to `count` free permits away for good; answers with how many.
-    #[allow(dead_code, reason = "semaphores have it")]
+    #[cfg_attr(not(feature = "sync"), allow(dead_code, reason = "semaphores have it"))]
     pub(crate) fn forget(&self, count: usize) -> usize {
         // Relaxed: nobody holds what is forgotten, and an exchange keeps what
         // releases before it published for those who take the rest.
