@@ -2,7 +2,10 @@
 
 use std::{
     io::Write,
-    sync::{Condvar, Mutex, MutexGuard, Once, PoisonError},
+    sync::{
+        Condvar, Mutex, MutexGuard, Once, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::{Duration, Instant},
 };
 
@@ -42,10 +45,16 @@ pub(crate) fn begin() -> Watch {
 pub(crate) fn begin_for(limit: Duration) -> Watch {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
+        static STANDS: AtomicBool = AtomicBool::new(false);
         std::thread::Builder::new()
             .name("watchman".to_owned())
-            .spawn(|| WATCHMAN.stand())
+            .spawn(|| {
+                STANDS.store(true, Relaxed);
+                WATCHMAN.stand();
+            })
             .expect("the watchman needs a thread");
+        // What a thread takes and gives back while it starts is not the test's.
+        until(|| STANDS.load(Relaxed));
     });
     let limit = limit * patience();
     let name = std::thread::current().name().unwrap_or("a test").to_owned();
