@@ -40,7 +40,9 @@
 //!
 //! # Rejected
 //! Taking the line off whole to notify all: see `line.rs`. A count of generations of
-//! each waiter's own, compared by size: a difference is enough, and cannot wrap.
+//! each waiter's own, compared by size: a difference is enough. It is missed only if the
+//! count comes round between the making of a future and its first poll: after 2^62 calls of
+//! `notify_waiters`, or 2^30 where a word has 32 bits.
 //!
 //! # Checked by
 //! `a_notification_against_a_waiter_is_not_lost`,
