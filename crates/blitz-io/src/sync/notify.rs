@@ -124,6 +124,7 @@ const GENERATION: usize = 1 << SHIFT;
 /// task.await.unwrap();
 /// # });
 /// ```
+#[repr(align(64))] // A line to itself: two beside each other cost a quarter on two cores.
 pub struct Notify {
     word: AtomicUsize,
     line: Bolted<Line<Entry>>,

@@ -150,3 +150,38 @@ fn idle_workers_make_no_system_call_in_ten_seconds() {
     let calls = of_workers(&mut lines.lines().take(end).skip(begin));
     assert!(calls.is_empty(), "{} calls while idle: {calls:?}", calls.len());
 }
+
+/// While tasks are tiny the second worker leaves them to the first. It must come as soon
+/// as one of them blocks its thread on what stands behind it.
+#[test]
+fn a_worker_that_leaves_tiny_tasks_alone_comes_for_those_behind_a_blocked_one() {
+    let _watch = watch::begin();
+    workers(2).block_on(async {
+        for _ in 0..100 {
+            let tiny = (0..6).map(|_| {
+                blitz_io::spawn(async {
+                    for _ in 0..200 {
+                        blitz_io::task::yield_now().await;
+                    }
+                })
+            });
+            let tiny: Vec<_> = tiny.collect();
+            let blocked = blitz_io::spawn(async {
+                for _ in 0..100 {
+                    blitz_io::task::yield_now().await;
+                }
+                let (sender, receiver) = std::sync::mpsc::channel();
+                let behind = sender.clone();
+                blitz_io::spawn(async move { behind.send(1).unwrap() });
+                // In the place of the one before, which goes to the ring.
+                blitz_io::spawn(async move { sender.send(2).unwrap() });
+                let came = [receiver.recv().unwrap(), receiver.recv().unwrap()];
+                assert_eq!(came.iter().sum::<i32>(), 3);
+            });
+            blocked.await.unwrap();
+            for task in tiny {
+                task.await.unwrap();
+            }
+        }
+    });
+}

@@ -47,6 +47,10 @@ pub(crate) struct Core {
     pub(crate) pace: Pace,
     /// This core counts as searching in `idle`.
     pub(crate) searching: bool,
+    /// Cores that were found to keep up with their queues in the last search, by the
+    /// lower bits of their indices. Who shares a bit with one is left alone, too, for
+    /// once.
+    pub(crate) keep_up: u64,
     /// How many tasks in a row came from the LIFO slot.
     pub(crate) lifo_streak: u8,
     pub(crate) patience: Patience,
@@ -114,6 +118,7 @@ impl Core {
             clock: CoarseClock::new(),
             pace: Pace::new(&pool.config),
             searching: false,
+            keep_up: 0,
             lifo_streak: 0,
             patience: Patience::new(),
             exact: pool.config.unit() == Unit::Micros,

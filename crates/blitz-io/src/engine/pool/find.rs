@@ -2,14 +2,14 @@
 //!
 //! In this order: the intake if it is due, the LIFO slot, the ring, the intake;
 //! then, as a searcher, half of somebody's ring, somebody's LIFO slot, and the
-//! intake once more.
+//! intake once more. A searcher leaves alone who keeps up with its queue (`watch`).
 //!
 //! *Due*: a steady local load must not starve what comes from outside, so every
 //! so often the intake is asked first: about once in a millisecond, whatever a
 //! poll takes. The interval in polls follows from the average duration of a poll,
 //! which is measured over a few dozen polls at a time, with shifts.
 
-use super::{Config, core::Core};
+use super::{Config, core::Core, watch};
 use crate::engine::{
     prim::{
         clock::{POLLS_PER_READING, Reading},
@@ -234,6 +234,7 @@ impl Core {
             }
             self.searching = true;
         }
+        self.keep_up = 0;
         let task = self.steal_half().or_else(|| self.steal_lifo()).or_else(|| self.take_batch())?;
         self.count_poll();
         Some(task)
@@ -244,7 +245,7 @@ impl Core {
     /// While it lingers it counts as searching, so nobody pays for waking it.
     #[cold]
     pub(crate) fn linger(&mut self) -> Option<Task> {
-        if !self.searching || !self.patience.is_left() {
+        if !self.searching || self.keep_up != 0 || !self.patience.is_left() {
             return None;
         }
         let found = (0..LOOKS).any(|_| {
@@ -256,11 +257,15 @@ impl Core {
     }
 
     fn steal_half(&mut self) -> Option<Task> {
-        let Self { pool, ring, rng, index, .. } = self;
+        let Self { pool, ring, rng, index, keep_up, .. } = self;
         // A second round if a victim was busy with another thief: it may have more.
         for _ in 0..2 {
             let mut busy = false;
             for victim in victims(rng, pool.remotes.len(), *index) {
+                if watch::keeps_up(&pool.remotes[victim]) {
+                    *keep_up |= bit(victim);
+                    continue;
+                }
                 let stolen = pool.remotes[victim].thief.steal_half_into(ring);
                 busy |= stolen.busy;
                 if let Some(task) = stolen.first {
@@ -278,8 +283,11 @@ impl Core {
     }
 
     fn steal_lifo(&mut self) -> Option<Task> {
-        let Self { pool, rng, index, .. } = self;
+        let Self { pool, rng, index, keep_up, .. } = self;
         for victim in victims(rng, pool.remotes.len(), *index) {
+            if *keep_up & bit(victim) != 0 {
+                continue;
+            }
             if let Some(task) = pool.remotes[victim].lifo.take() {
                 let counters = &pool.remotes[*index].counters;
                 counters.steals.add(1);
@@ -338,6 +346,11 @@ impl Core {
         self.pace.tick_in = self.pace.tick_polls;
         true
     }
+}
+
+/// A core's bit in `Core::keep_up`.
+fn bit(core: usize) -> u64 {
+    1 << (core % u64::BITS as usize)
 }
 
 /// All other cores, from a random one on.

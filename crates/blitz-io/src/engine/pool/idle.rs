@@ -171,6 +171,21 @@ impl Idle {
         word.load(Acquire) & bit != 0
     }
 
+    /// Whether somebody searches.
+    pub(crate) fn has_searchers(&self) -> bool {
+        self.has_more_searchers_than(0)
+    }
+
+    /// Whether a worker that searches is not the only one.
+    pub(crate) fn has_other_searchers(&self) -> bool {
+        self.has_more_searchers_than(1)
+    }
+
+    fn has_more_searchers_than(&self, count: u64) -> bool {
+        // Relaxed: ordered by the fence before, where that matters.
+        searching(self.counts.load(Relaxed)) > count
+    }
+
     /// Whether waking might be of use: advice, for work that is safe anyway.
     #[inline]
     pub(crate) fn is_worth_waking(&self) -> bool {

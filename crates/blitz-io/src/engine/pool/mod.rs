@@ -52,6 +52,7 @@ pub(crate) mod local;
 pub(crate) mod find;
 pub(crate) mod place;
 pub(crate) mod idle;
+pub(crate) mod watch;
 pub(crate) mod park;
 pub(crate) mod stop;
 pub(crate) mod handoff;
@@ -114,6 +115,7 @@ pub(crate) struct Pool {
     /// that every worker reads for each poll.
     pub(crate) intake: CachePadded<Inject<Task>>,
     pub(crate) idle: CachePadded<Idle>,
+    pub(crate) napper: watch::Napper,
     outside: Box<[Mutex<Outside>]>,
     /// Moves when a monitor wants the cores to look at their clocks.
     pub(crate) tick: Tick,
@@ -214,6 +216,7 @@ impl Pool {
             remotes: remotes.into_boxed_slice(),
             intake: CachePadded::new(Inject::new()),
             idle: CachePadded::new(Idle::new(workers)),
+            napper: watch::Napper::new(),
             outside,
             tick: Tick::default(),
             stopping: AtomicBool::new(false),

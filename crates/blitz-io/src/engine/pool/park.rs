@@ -3,9 +3,11 @@
 //! # Checked by
 //! `a_stop_wakes_every_sleeper_whatever_producers_do`,
 //! `the_counts_are_right_after_sleeping`,
-//! `the_counts_are_right_after_searching_and_sleeping`; weakened as `park_insists`.
+//! `the_counts_are_right_after_searching_and_sleeping`,
+//! `work_is_left_to_another_searcher_only_if_there_is_one`; weakened as `park_insists`,
+//! `park_leaves_it_to_somebody`.
 
-use super::{Pool, current, idle::SelfWoken};
+use super::{Pool, current, idle::SelfWoken, watch};
 use crate::engine::{
     prim::{thread, weakened},
     threads::run_hook,
@@ -21,6 +23,9 @@ use crate::engine::{
 pub(crate) fn park(pool: &Pool, index: usize, called: impl Fn() -> bool) {
     // Foreign cells must not wait here for as long as we sleep.
     home::sweep_held();
+    if naps(pool, index) {
+        return;
+    }
     run_hook(pool.config.on_park.as_ref());
     if !current::holds_core_of(pool) {
         return;
@@ -32,9 +37,11 @@ pub(crate) fn park(pool: &Pool, index: usize, called: impl Fn() -> bool) {
         if core.has_own() {
             return None;
         }
-        Some(std::mem::take(&mut core.searching))
+        let others_keep_up = core.keep_up != 0;
+        Some((std::mem::take(&mut core.searching), others_keep_up))
     });
-    let woken = was_searching.map(|searching| sleep(pool, index, searching, called));
+    let woken = was_searching
+        .map(|(searching, others_keep_up)| sleep(pool, index, searching, others_keep_up, called));
     run_hook(pool.config.on_unpark.as_ref());
     if !current::holds_core_of(pool) {
         return;
@@ -45,6 +52,22 @@ pub(crate) fn park(pool: &Pool, index: usize, called: impl Fn() -> bool) {
     });
 }
 
+/// Instead of sleeping: a nap, for the only searcher, if it found nothing but cores that
+/// keep up with their queues.
+fn naps(pool: &Pool, index: usize) -> bool {
+    let is_due = current::with_core(|core| {
+        let is_due = core.searching && core.keep_up != 0 && !pool.idle.has_other_searchers();
+        // What the sweep let go of may have placed something here.
+        is_due && !core.has_own()
+    });
+    if is_due {
+        current::with_core(|core| core.before_park());
+        watch::nap(pool, index);
+        current::with_core(|core| core.after_park());
+    }
+    is_due
+}
+
 #[derive(PartialEq, Eq)]
 enum Woken {
     /// There is work, or was: it counts as searching.
@@ -53,10 +76,23 @@ enum Woken {
     Alone,
 }
 
-fn sleep(pool: &Pool, index: usize, was_searching: bool, called: impl Fn() -> bool) -> Woken {
+fn sleep(
+    pool: &Pool,
+    index: usize,
+    was_searching: bool,
+    others_keep_up: bool,
+    called: impl Fn() -> bool,
+) -> Woken {
     let wanted = || called() || pool.is_stopping() || home::held_is_worth_a_sweep();
     pool.idle.fall_asleep(index, was_searching);
-    if pool.has_visible_work() && pool.idle.wake_self_for_work(index) == SelfWoken::Awake {
+    // Work that its owners keep up with is left to another searcher, if there is one: it
+    // leaves by W1 or S1 after this, and looks.
+    let left_to_others =
+        others_keep_up && (pool.idle.has_searchers() || weakened!("park_leaves_it_to_somebody"));
+    if !left_to_others
+        && pool.has_visible_work()
+        && pool.idle.wake_self_for_work(index) == SelfWoken::Awake
+    {
         return Woken::ForWork;
     }
     if wanted() && pool.idle.wake_self_alone(index) == SelfWoken::Awake {
@@ -117,7 +153,7 @@ mod tests {
             let sleeper = thread::spawn({
                 let pool = pool.clone();
                 move || {
-                    sleep(&pool, 1, false, || false);
+                    sleep(&pool, 1, false, false, || false);
                 }
             });
             let producer = thread::spawn({
@@ -129,7 +165,7 @@ mod tests {
             // Release: as in `stop`.
             pool.stopping.store(true, Release);
             pool.remotes.iter().for_each(|remote| remote.parker.unpark());
-            sleep(&pool, 0, false, || false);
+            sleep(&pool, 0, false, false, || false);
             sleeper.join().unwrap();
             producer.join().unwrap();
             pool.stop();
@@ -144,7 +180,7 @@ mod tests {
             let pool = pool.clone();
             move || {
                 let was_searching = searching_first && pool.idle.start_searching();
-                u64::from(sleep(&pool, index, was_searching, || false) == Woken::ForWork)
+                u64::from(sleep(&pool, index, was_searching, false, || false) == Woken::ForWork)
             }
         };
         let (one, two) = (thread::spawn(worker(0)), thread::spawn(worker(1)));
@@ -156,6 +192,33 @@ mod tests {
         let woken_for_work = one.join().unwrap() + two.join().unwrap();
         pool.idle.assert_all_awake(woken_for_work);
         pool.stop();
+    }
+
+    /// Two searchers, of which the second found that the others keep up with their
+    /// queues, and a producer: one of them comes, whoever sleeps first.
+    #[test]
+    fn work_is_left_to_another_searcher_only_if_there_is_one() {
+        model(|| {
+            let pool = Pool::new(config(4, true));
+            assert!(pool.idle.start_searching() && pool.idle.start_searching());
+            let searcher = |index: usize, others_keep_up: bool| {
+                let pool = pool.clone();
+                move || {
+                    if sleep(&pool, index, true, others_keep_up, || false) == Woken::ForWork {
+                        // Release: as in `stop`. The other one may go, too.
+                        pool.stopping.store(true, Release);
+                        pool.remotes.iter().for_each(|remote| remote.parker.unpark());
+                    }
+                }
+            };
+            let one = thread::spawn(searcher(0, false));
+            let two = thread::spawn(searcher(1, true));
+            let at = Location::caller();
+            drop(pool.spawn(async {}, Label::at(at)).unwrap_or_else(|refused| refused.end()));
+            one.join().unwrap();
+            two.join().unwrap();
+            pool.stop();
+        });
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::ptr::NonNull;
 
-use super::{Pool, core::Core};
+use super::{Pool, core::Core, watch::LONG};
 use crate::engine::{
     prim::{Ordering::Relaxed, clock::Unit, lock},
     queue::ring::Pushed,
@@ -63,7 +63,7 @@ impl Core {
     /// a fence, and nothing is lost if it sees the past.
     #[inline]
     fn call_help(&mut self) {
-        if self.pool.idle.is_worth_waking() {
+        if self.pool.idle.is_worth_waking() || self.ring.is_long(LONG) {
             self.wake_helper();
         }
     }
@@ -100,11 +100,14 @@ impl Pool {
         }
     }
 
-    /// P2 and P3 of `idle`: wakes a worker if nobody searches; `true` if it did.
+    /// P2 and P3 of `idle`: wakes a worker if nobody searches, or the one that naps (I2
+    /// and I3 of `watch`); `true` if it did.
     pub(crate) fn wake_one(&self) -> bool {
-        let Some(worker) = self.idle.reserve_for_work() else { return false };
-        self.remotes[worker].parker.unpark();
-        true
+        if let Some(worker) = self.idle.reserve_for_work().or_else(|| self.napper.take()) {
+            self.remotes[worker].parker.unpark();
+            return true;
+        }
+        false
     }
 
     /// Whether there is work that a searcher could find.

@@ -181,14 +181,50 @@ impl<T: Linked> Ring<T> {
     /// How many items wait, for those who are not the owner.
     #[inline]
     fn len(&self) -> u32 {
+        self.span().len()
+    }
+
+    #[inline]
+    fn span(&self) -> Span {
         let order = if weakened!("ring_length_acquire") { Relaxed } else { Acquire };
         // Acquire: a `tail` loaded after this is not before this `real`. Pairs
         // with the Release of `pop`, `spill_*` and `let_go`.
         let (_, real) = unpack(self.head.load(order));
         // Relaxed: only the number counts; who takes an item looks again.
         let tail = self.tail.load(Relaxed);
-        // `head` may be old by now, and then the distance is too long.
-        tail.wrapping_sub(real).min(CAPACITY)
+        Span { real, tail }
+    }
+}
+
+/// What was in a ring at some moment, by position.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span {
+    real: u32,
+    tail: u32,
+}
+
+impl Span {
+    #[inline]
+    pub(crate) fn len(&self) -> u32 {
+        // `real` may be old by now, and then the distance is too long.
+        self.tail.wrapping_sub(self.real).min(CAPACITY)
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether an entry has left since.
+    #[inline]
+    pub(crate) fn has_moved_since(&self, earlier: &Self) -> bool {
+        self.real != earlier.real
+    }
+
+    /// Whether all that was there has left.
+    #[inline]
+    pub(crate) fn has_passed(&self, earlier: &Self) -> bool {
+        self.real.wrapping_sub(earlier.tail) <= u32::MAX / 2
     }
 }
 
@@ -312,6 +348,13 @@ impl<T: Linked> Owner<T> {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Whether a multiple of `step` items were pushed so far, and so many wait: seldom
+    /// asked for more than a look at what the owner knows.
+    #[inline]
+    pub(crate) fn is_long(&self, step: u32) -> bool {
+        self.tail.is_multiple_of(step) && self.len() >= step
     }
 
     /// How many items fit in now; more if a thief lets go meanwhile.
@@ -542,6 +585,12 @@ impl<T: Linked> Thief<T> {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Where the ring begins and ends now, to tell later how far it has come.
+    #[inline]
+    pub(crate) fn span(&self) -> Span {
+        self.ring.span()
     }
 
     /// T1: moves `real` over a share of the items, `most` at most.
