@@ -27,7 +27,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(any(feature = "rt", feature = "sync"))]
+#[cfg(any(feature = "rt", feature = "sync", feature = "time"))]
 #[cfg_attr(
     not(feature = "rt"),
     allow(dead_code, unreachable_pub, unused_imports, reason = "what waits needs a part of it")
@@ -45,6 +45,8 @@ pub mod runtime;
 pub mod sync;
 #[cfg(feature = "rt")]
 pub mod task;
+#[cfg(feature = "time")]
+pub mod time;
 
 #[cfg(feature = "rt")]
 pub use self::task::spawn;

@@ -6,6 +6,9 @@ pub(crate) mod prim;
 pub(crate) mod queue;
 pub(crate) mod work;
 pub(crate) mod wait;
+#[cfg(feature = "time")]
+#[allow(dead_code, reason = "the pool calls the rest")]
+pub(crate) mod wheel;
 pub(crate) mod threads;
 pub(crate) mod local;
 pub(crate) mod pool;

@@ -1,0 +1,149 @@
+//! One who waits for a time: a link of a wheel's list, inside the future that waits.
+//!
+//! # Protocol
+//! ```text
+//! the entry's owner                       whoever holds the lock of its wheel
+//! OUT   --insert, under the lock-->  IN
+//! IN    --remove, under the lock-->  OUT
+//!                                    IN  --dismiss--> FIRED or ENDED: takes the waker,
+//!                                        unlinks it, then stores that, and never touches
+//!                                        it again
+//! FIRED, ENDED --settle-->           OUT
+//! ```
+//! FIRED says that its time has come, ENDED that the wheel was shut down. Either is stored
+//! with Release as the last access and read with Acquire, so the owner may free the entry
+//! then without the lock. An entry is dismissed once for each time it was inserted: only
+//! under the lock, and only while it is IN.
+//!
+//! # Invariants
+//! - What is shared of an entry (neighbours, deadline, list, waker) belongs to the holder
+//!   of the lock of its wheel while it is IN, and else to its owner.
+//! - An entry that is IN is alive: its owner removes it before it ends.
+//! - Only the owner inserts, removes and settles, one at a time.
+//!
+//! # Rejected
+//! `wait/line.rs`: a line has two ends to keep, and a wheel has four hundred lists.
+//!
+//! # Checked by
+//! The models of `engine/wheel/models.rs`; weakened as `entry_left_release`,
+//! `entry_left_acquire`.
+
+use std::{marker::PhantomPinned, ptr::NonNull, task::Waker};
+
+use crate::engine::prim::{
+    AtomicU32,
+    Ordering::{Acquire, Relaxed, Release},
+    UnsafeCell, weakened,
+};
+
+const OUT: u32 = 0;
+const IN: u32 = 1;
+const FIRED: u32 = 2;
+const ENDED: u32 = 3;
+
+/// Where an entry is, as its owner sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In no wheel.
+    Out,
+    /// In a wheel, or dismissed a moment ago: only the lock can tell.
+    In,
+    /// Its time has come.
+    Fired,
+    /// Its wheel was shut down before.
+    Ended,
+}
+
+/// See the module.
+pub(super) struct Entry {
+    place: AtomicU32,
+    shared: UnsafeCell<Shared>,
+    _pinned: PhantomPinned,
+}
+
+/// What belongs to the holder of the lock while the entry is IN.
+pub(super) struct Shared {
+    /// The neighbours; the first and the last of a list are neighbours too.
+    pub(super) before: Option<NonNull<Entry>>,
+    pub(super) behind: Option<NonNull<Entry>>,
+    /// When, on the runtime's clock.
+    pub(super) deadline_ns: u64,
+    /// The list that it was put into. It may have been moved with that list since.
+    pub(super) list: usize,
+    /// There while it is IN.
+    pub(super) waker: Option<Waker>,
+}
+
+// SAFETY: `shared` has one holder at a time (first invariant), and what is in it may move
+// between threads.
+unsafe impl Send for Entry {}
+// SAFETY: as above; a shared reference alone gives access to `place` only.
+unsafe impl Sync for Entry {}
+
+impl Entry {
+    pub(super) fn new() -> Self {
+        let shared = Shared { before: None, behind: None, deadline_ns: 0, list: 0, waker: None };
+        Self { place: AtomicU32::new(OUT), shared: UnsafeCell::new(shared), _pinned: PhantomPinned }
+    }
+
+    #[inline]
+    pub(super) fn place(&self) -> Place {
+        let order = if weakened!("entry_left_acquire") { Relaxed } else { Acquire };
+        // Acquire: after FIRED or ENDED the owner may write, or free, what the holder of
+        // the lock wrote before. Pairs with the Release in `leave`.
+        match self.place.load(order) {
+            OUT => Place::Out,
+            IN => Place::In,
+            FIRED => Place::Fired,
+            _ => Place::Ended,
+        }
+    }
+
+    /// By the holder of the lock, as its last access; see the protocol.
+    #[inline]
+    pub(super) fn leave(&self, ended: bool) {
+        let order = if weakened!("entry_left_release") { Relaxed } else { Release };
+        // Release: the owner, which may free the entry now, sees it unlinked. Pairs with
+        // the Acquire in `place`.
+        self.place.store(if ended { ENDED } else { FIRED }, order);
+    }
+
+    /// By the owner, under the lock that it is inserted with.
+    #[inline]
+    pub(super) fn enter(&self) {
+        // Relaxed: others come to it through the lock.
+        self.place.store(IN, Relaxed);
+    }
+
+    /// By the owner, of an entry that is in no wheel (any more).
+    #[inline]
+    pub(super) fn settle(&self) {
+        // Relaxed: only the owner looks until it is inserted again, under the lock.
+        self.place.store(OUT, Relaxed);
+    }
+
+    /// By the owner, of an entry that is in no wheel: its time had come before it could be
+    /// inserted, or the wheel was shut down.
+    #[inline]
+    pub(super) fn settle_as(&self, ended: bool) {
+        // Relaxed: as in `settle`.
+        self.place.store(if ended { ENDED } else { FIRED }, Relaxed);
+    }
+
+    /// Lends what is shared.
+    ///
+    /// # Safety
+    /// 1. The entry is alive, and its shared part is the caller's (first invariant).
+    /// 2. `f` does not come back here for the same entry.
+    #[inline]
+    pub(super) unsafe fn shared<R>(node: NonNull<Self>, f: impl FnOnce(&mut Shared) -> R) -> R {
+        // SAFETY: 1. and 2.: nobody else has a reference.
+        unsafe { node.as_ref().shared.with_mut(|shared| f(&mut *shared)) }
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        debug_assert_ne!(self.place(), Place::In, "an entry ended in its wheel");
+    }
+}

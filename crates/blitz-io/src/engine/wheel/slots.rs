@@ -1,0 +1,460 @@
+//! The wheel itself: entries by the time they wait for. No clock, no lock, no thread.
+//!
+//! Time is counted in ticks of 2^14 ns (16.4 µs). A tick has digits of six bits. The wheel
+//! stands at one tick, `elapsed`. An entry lies at the level of the highest digit in which
+//! its tick differs from `elapsed`, in the slot which that digit names: 64 slots a level,
+//! and one word that says which are occupied. So the level is found by counting leading
+//! zeros, and what comes next by counting trailing ones:
+//!
+//! ```text
+//! level   a slot is      the level reaches
+//!   0      16.4 µs             1.05 ms
+//!   1       1.05 ms           67 ms
+//!   2      67 ms               4.3 s
+//!   3       4.3 s              4.6 min
+//!   4       4.6 min            4.9 h
+//!   5       4.9 h             13 days
+//! ```
+//! What differs in a digit above these lies in one list for all, `overflow`.
+//!
+//! As the wheel turns, it comes to the beginning of slots of the upper levels: what lies
+//! there is put again, into lower levels (it cascades). Each entry does so at most once a
+//! level. The overflow is put again every 13 days.
+//!
+//! # Exact to the nanosecond, where that is cheap
+//! Entries keep their deadline. What is in the slot of the present tick is fired by it, and
+//! the next time to look is that of the first entry, not the beginning of its slot: a
+//! single timer of a second costs one wake-up, not one a level. Only where more than
+//! [`LOOK`] entries share a slot it is not looked through; then what is due may be up to a
+//! tick late, and never early. (A paused clock wants it exact whatever it costs.)
+//!
+//! # Invariants
+//! 1. An entry at level n has the digits of `elapsed` above n, and at n a greater one (at
+//!    level 0 also the same). So all of a level come before all of the next, and the lowest
+//!    bit that is set at the lowest level names what comes first.
+//! 2. A bit is set exactly if its list has an entry.
+//! 3. What is in `MOVING` lay in one list and waits to be put again. Until it is empty
+//!    nothing is fired. Its entries still say the list from which they came, which nobody
+//!    relies on but to see whether that one is empty.
+//! 4. Work under one hold of the lock is bounded: by [`STEPS`], and by a batch of wakers.
+//!
+//! # Rejected
+//! - Nine levels and no overflow: half as much memory again in each wheel, for timers that
+//!   hardly anybody has.
+//! - A heap: log n at each cancellation, and most timers are cancelled.
+//! - Firing by whole ticks: a ticker of a millisecond would be 8 µs late on average, and
+//!   tests with a paused clock see the difference.
+//!
+//! # Checked by
+//! `a_wheel_behaves_as_a_sorted_map`, `a_far_jump_fires_everything_in_order`,
+//! `what_lies_beyond_the_top_level_comes_down`, `work_under_one_lock_is_bounded`.
+
+use std::{pin::Pin, ptr::NonNull, task::Waker};
+
+use super::entry::{Entry, Place};
+use crate::engine::wait::batch::Batch;
+
+/// A tick is so many bits of a nanosecond count: 16.4 µs, below what the kernel's timers
+/// are late by.
+const TICK_BITS: u32 = 14;
+
+/// A digit.
+const BITS: u32 = 6;
+const SLOTS: usize = 1 << BITS;
+
+/// Six digits reach 13 days.
+const LEVELS: usize = 6;
+
+/// All digits.
+const SPAN_BITS: u32 = BITS * LEVELS as u32;
+
+/// Lists beside the slots.
+const OVERFLOW: usize = LEVELS * SLOTS;
+const MOVING: usize = OVERFLOW + 1;
+const LISTS: usize = MOVING + 1;
+
+/// Entries that are put again, or looked at, under one hold of the lock: a few
+/// microseconds. Picked, not measured.
+const STEPS: usize = if cfg!(blitz_loom) { 4 } else { 256 };
+
+/// Entries of one slot that are looked at to be exact: about what a cascade of one level
+/// costs. Picked, not measured.
+const LOOK: usize = 16;
+
+/// The latest deadline that is told from 'never'.
+pub(super) const LATEST_NS: u64 = u64::MAX - 1;
+
+/// See the module.
+pub(super) struct Slots {
+    /// The tick at which the wheel stands.
+    elapsed: u64,
+    /// The time up to which all was fired, for those who come too late.
+    now_ns: u64,
+    /// How many there are.
+    len: usize,
+    occupied: [u64; LEVELS],
+    first: [Option<NonNull<Entry>>; LISTS],
+    /// Nothing is taken any more.
+    ended: bool,
+}
+
+// SAFETY: a wheel reaches the shared parts of its entries and nothing else, and these may
+// move between threads.
+unsafe impl Send for Slots {}
+
+/// What became of an entry that was to be inserted.
+#[must_use]
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Inserted {
+    /// It is IN.
+    Waits,
+    /// Its time has come already.
+    Due,
+    /// The wheel was shut down.
+    Ended,
+}
+
+/// Whether all was done.
+#[must_use]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// The caller lets the lock go, wakes the batch, and comes back.
+    More,
+    Done,
+}
+
+/// What comes next.
+struct Next {
+    list: usize,
+    /// `None`: the overflow.
+    level: Option<usize>,
+    /// The first tick that it may hold.
+    start: u64,
+}
+
+impl Slots {
+    pub(super) fn new() -> Self {
+        Self {
+            elapsed: 0,
+            now_ns: 0,
+            len: 0,
+            occupied: [0; LEVELS],
+            first: [None; LISTS],
+            ended: false,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Puts an entry where its deadline belongs. It keeps its waker, if it is not taken.
+    ///
+    /// # Safety
+    /// 1. The caller owns the entry, it is OUT, and has a waker.
+    /// 2. It calls `remove` on this wheel before the entry ends, unless that has left.
+    pub(super) unsafe fn insert(&mut self, entry: Pin<&Entry>, deadline_ns: u64) -> Inserted {
+        let deadline_ns = deadline_ns.min(LATEST_NS);
+        if self.ended {
+            return Inserted::Ended;
+        }
+        if deadline_ns <= self.now_ns || deadline_ns >> TICK_BITS < self.elapsed {
+            return Inserted::Due;
+        }
+        let node = NonNull::from(entry.get_ref());
+        // SAFETY: 1. of `shared` and of `put`: it is the caller's to give, and OUT.
+        unsafe {
+            Entry::shared(node, |shared| shared.deadline_ns = deadline_ns);
+            self.put(node);
+        }
+        self.len += 1;
+        entry.enter();
+        Inserted::Waits
+    }
+
+    /// Takes an entry out, with its waker; `None` if it has left before.
+    ///
+    /// # Safety
+    /// 1. The caller owns the entry. 2. If it is in a wheel, then in this one.
+    pub(super) unsafe fn remove(&mut self, entry: Pin<&Entry>) -> Option<Waker> {
+        if entry.place() != Place::In {
+            return None;
+        }
+        // SAFETY: 1. of `unlink`: by 2. and the look above, under the lock.
+        let waker = unsafe { self.unlink(NonNull::from(entry.get_ref())) };
+        self.len -= 1;
+        entry.settle();
+        waker
+    }
+
+    /// Gives an entry another waker. Answers with the one that is not needed any more, to be
+    /// dropped after the lock was let go: `waker` itself if the entry has left.
+    ///
+    /// # Safety
+    /// 1. As `remove`: if it is in a wheel, then in this one.
+    pub(super) unsafe fn renew(&mut self, entry: Pin<&Entry>, waker: Waker) -> Option<Waker> {
+        if entry.place() != Place::In {
+            return Some(waker);
+        }
+        // SAFETY: 1. of `shared`: it is a member of this wheel, which we hold.
+        unsafe {
+            Entry::shared(NonNull::from(entry.get_ref()), |shared| shared.waker.replace(waker))
+        }
+    }
+
+    /// Turns the wheel towards `now_ns` and collects the wakers of what is due.
+    pub(super) fn advance(&mut self, now_ns: u64, exact: bool, batch: &mut Batch) -> Progress {
+        let now = now_ns >> TICK_BITS;
+        for _ in 0..STEPS {
+            if batch.is_full() {
+                return Progress::More;
+            }
+            if let Some(node) = self.first[MOVING] {
+                // SAFETY: 1. of `put_again`: it is a member.
+                unsafe { self.put_again(node) };
+                continue;
+            }
+            let Some(next) = self.next().filter(|next| next.start <= now) else {
+                return self.arrive(now_ns);
+            };
+            self.elapsed = self.elapsed.max(next.start);
+            match next.level {
+                Some(0) if next.start == now => {
+                    if self.dismiss_due(next.list, now_ns, exact, batch) == Progress::More {
+                        return Progress::More;
+                    }
+                    return self.arrive(now_ns);
+                }
+                Some(0) => {
+                    let node = self.first[next.list].expect("a bit is set for a list with entries");
+                    // SAFETY: 1. of `dismiss`: it is a member.
+                    unsafe { self.dismiss(node, false, batch) };
+                }
+                _ => self.move_list(next.list),
+            }
+        }
+        Progress::More
+    }
+
+    /// All that is due was fired.
+    fn arrive(&mut self, now_ns: u64) -> Progress {
+        self.now_ns = self.now_ns.max(now_ns);
+        self.elapsed = self.elapsed.max(now_ns >> TICK_BITS);
+        Progress::Done
+    }
+
+    /// The wheel takes nothing any more, and what it has leaves.
+    pub(super) fn end(&mut self, batch: &mut Batch) -> Progress {
+        self.ended = true;
+        while !self.is_empty() {
+            if batch.is_full() {
+                return Progress::More;
+            }
+            let node = self.first[MOVING]
+                .or_else(|| self.first[self.next()?.list])
+                .expect("a wheel that is not empty has a list that is not");
+            // SAFETY: 1. of `dismiss`: it is a member.
+            unsafe { self.dismiss(node, true, batch) };
+        }
+        Progress::Done
+    }
+
+    /// When the wheel must be looked at again; it is not later than the first deadline, or
+    /// (see the module) at most by a tick.
+    pub(super) fn look_at(&self, exact: bool) -> Option<u64> {
+        if self.first[MOVING].is_some() {
+            // There is work left to do now.
+            return Some(self.elapsed << TICK_BITS);
+        }
+        let next = self.next()?;
+        Some(match self.first_deadline(next.list, exact) {
+            Some(deadline_ns) => deadline_ns,
+            None if next.level == Some(0) => (next.start + 1) << TICK_BITS,
+            None => next.start << TICK_BITS,
+        })
+    }
+
+    /// The first deadline in a list; `None` if it is too long to be looked through.
+    fn first_deadline(&self, list: usize, exact: bool) -> Option<u64> {
+        let first = self.first[list]?;
+        let (mut node, mut soonest) = (first, LATEST_NS);
+        for looked in 0.. {
+            if !exact && looked == LOOK {
+                return None;
+            }
+            // SAFETY: 1. of `shared`: it is a member, and the lock is held.
+            let (deadline_ns, behind) =
+                unsafe { Entry::shared(node, |shared| (shared.deadline_ns, shared.behind)) };
+            soonest = soonest.min(deadline_ns);
+            node = behind.expect("a member has neighbours");
+            if node == first {
+                break;
+            }
+        }
+        Some(soonest)
+    }
+
+    /// By invariant 1.
+    fn next(&self) -> Option<Next> {
+        if let Some(level) = self.occupied.iter().position(|bits| *bits != 0) {
+            let slot = self.occupied[level].trailing_zeros();
+            let above = BITS * (level as u32 + 1);
+            let start = self.elapsed >> above << above | u64::from(slot) << (above - BITS);
+            return Some(Next { list: level * SLOTS + slot as usize, level: Some(level), start });
+        }
+        self.first[OVERFLOW]?;
+        let start = ((self.elapsed >> SPAN_BITS) + 1) << SPAN_BITS;
+        Some(Next { list: OVERFLOW, level: None, start })
+    }
+
+    /// Fires what is due of the slot of the present tick.
+    fn dismiss_due(
+        &mut self,
+        list: usize,
+        now_ns: u64,
+        exact: bool,
+        batch: &mut Batch,
+    ) -> Progress {
+        let first = self.first[list].expect("a bit is set for a list with entries");
+        // SAFETY: 1. of `shared`: it is a member.
+        let last = unsafe { Entry::shared(first, |shared| shared.before) };
+        let mut node = first;
+        for looked in 0.. {
+            if batch.is_full() {
+                return Progress::More;
+            }
+            if !exact && looked == LOOK {
+                break;
+            }
+            // SAFETY: 1. of `shared`: as above: we have not come past the last.
+            let (due, behind) = unsafe {
+                Entry::shared(node, |shared| (shared.deadline_ns <= now_ns, shared.behind))
+            };
+            let is_last = Some(node) == last;
+            if due {
+                // SAFETY: 1. of `dismiss`: it is a member.
+                unsafe { self.dismiss(node, false, batch) };
+            }
+            if is_last {
+                break;
+            }
+            node = behind.expect("a member has neighbours");
+        }
+        Progress::Done
+    }
+
+    /// All of a list waits to be put again.
+    fn move_list(&mut self, list: usize) {
+        debug_assert!(self.first[MOVING].is_none(), "one list at a time");
+        self.first[MOVING] = self.first[list].take();
+        self.clear_bit(list);
+    }
+
+    /// # Safety
+    /// 1. The entry is a member of this wheel.
+    unsafe fn put_again(&mut self, node: NonNull<Entry>) {
+        // SAFETY: 1. of `unlink`, `shared` and `put`: by 1.; it is in no list in between.
+        unsafe {
+            let waker = self.unlink(node);
+            Entry::shared(node, |shared| shared.waker = waker);
+            self.put(node);
+        }
+    }
+
+    /// Puts an entry at the end of the list where its deadline belongs.
+    ///
+    /// # Safety
+    /// 1. The entry is alive, its shared part is the caller's, and it is in no list.
+    unsafe fn put(&mut self, node: NonNull<Entry>) {
+        // SAFETY: 1. of `shared`: by 1.
+        let deadline_ns = unsafe { Entry::shared(node, |shared| shared.deadline_ns) };
+        let list = self.list_of(deadline_ns);
+        let first = self.first[list];
+        // SAFETY: 1. of `shared`: by 1.; members are alive, and theirs is ours.
+        unsafe {
+            let (before, behind) = match first {
+                None => (node, node),
+                Some(first) => {
+                    let last = Entry::shared(first, |shared| shared.before.replace(node))
+                        .expect("a member has neighbours");
+                    Entry::shared(last, |shared| shared.behind = Some(node));
+                    (last, first)
+                }
+            };
+            Entry::shared(node, |shared| {
+                (shared.before, shared.behind) = (Some(before), Some(behind));
+                shared.list = list;
+            });
+        }
+        if first.is_none() {
+            self.first[list] = Some(node);
+            if list < OVERFLOW {
+                self.occupied[list / SLOTS] |= 1 << (list % SLOTS);
+            }
+        }
+    }
+
+    fn list_of(&self, deadline_ns: u64) -> usize {
+        let tick = (deadline_ns >> TICK_BITS).max(self.elapsed);
+        let differs = tick ^ self.elapsed;
+        if differs >> SPAN_BITS != 0 {
+            return OVERFLOW;
+        }
+        // With all bits of the lowest digit set, the highest bit is at least in that one.
+        let highest = u64::BITS - 1 - (differs | (SLOTS as u64 - 1)).leading_zeros();
+        let level = highest / BITS;
+        let slot = tick >> (level * BITS) & (SLOTS as u64 - 1);
+        level as usize * SLOTS + slot as usize
+    }
+
+    /// Its time has come, or the wheel has ended: it leaves, and its waker is kept for later.
+    ///
+    /// # Safety
+    /// 1. The entry is a member of this wheel. The batch is not full.
+    unsafe fn dismiss(&mut self, node: NonNull<Entry>, ended: bool, batch: &mut Batch) {
+        // SAFETY: 1. of `unlink`: by 1.
+        let waker = unsafe { self.unlink(node) };
+        self.len -= 1;
+        batch.push(waker.expect("an entry in a wheel has a waker"));
+        // SAFETY: a member is alive until this call.
+        unsafe { node.as_ref() }.leave(ended);
+    }
+
+    /// # Safety
+    /// 1. The entry is a member of this wheel.
+    unsafe fn unlink(&mut self, node: NonNull<Entry>) -> Option<Waker> {
+        // SAFETY: 1. of `shared`: by 1., and neighbours of a member are members.
+        let (list, behind, waker) = unsafe {
+            let (before, behind, list, waker) = Entry::shared(node, |shared| {
+                let before = shared.before.take().expect("a member has neighbours");
+                let behind = shared.behind.take().expect("a member has neighbours");
+                (before, behind, shared.list, shared.waker.take())
+            });
+            if behind != node {
+                Entry::shared(before, |shared| shared.behind = Some(behind));
+                Entry::shared(behind, |shared| shared.before = Some(before));
+            }
+            (list, behind, waker)
+        };
+        let rest = (behind != node).then_some(behind);
+        if self.first[MOVING] == Some(node) {
+            self.first[MOVING] = rest;
+        } else if self.first[list] == Some(node) {
+            self.first[list] = rest;
+        }
+        if self.first[list].is_none() {
+            self.clear_bit(list);
+        }
+        waker
+    }
+
+    fn clear_bit(&mut self, list: usize) {
+        if list < OVERFLOW {
+            self.occupied[list / SLOTS] &= !(1 << (list % SLOTS));
+        }
+    }
+}

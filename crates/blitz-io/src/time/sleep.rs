@@ -1,0 +1,241 @@
+//! Waiting for a time.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use pin_project_lite::pin_project;
+
+use super::{Duration, Instant, at_most_30_years, error::Error, here};
+use crate::engine::{
+    prim::Arc,
+    wheel::{Ended, Seat, Timer},
+    work::task::budget,
+};
+
+/// Waits until so much time has passed.
+///
+/// The time counts from this call, not from the first poll. It is never shorter; how much
+/// longer it is depends on the system's timers (some tens of microseconds) and on what
+/// else there is to do. More than 30 years are taken for 30 years.
+///
+/// # Cancel safety
+///
+/// Dropping the future cancels the timer.
+///
+/// # Panics
+///
+/// If there is no runtime on this thread, or it was built without
+/// [`enable_time`](crate::runtime::Builder::enable_time). So not
+/// `runtime.block_on(sleep(..))`, but `runtime.block_on(async { sleep(..).await })`.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::time::{Duration, Instant, sleep};
+///
+/// # blitz_io::run(async {
+/// let start = Instant::now();
+/// sleep(Duration::from_millis(10)).await;
+/// assert!(start.elapsed() >= Duration::from_millis(10));
+/// # });
+/// ```
+#[cfg_attr(docsrs, doc(alias = "delay_for"))]
+#[cfg_attr(docsrs, doc(alias = "wait"))]
+#[inline]
+#[track_caller]
+pub fn sleep(duration: Duration) -> Sleep {
+    Sleep::after(Instant::now() + at_most_30_years(duration), duration, here::seat())
+}
+
+/// Waits until that time.
+///
+/// # Cancel safety
+///
+/// Dropping the future cancels the timer.
+///
+/// # Panics
+///
+/// As [`sleep`].
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::time::{Duration, Instant, sleep_until};
+///
+/// # blitz_io::run(async {
+/// let deadline = Instant::now() + Duration::from_millis(10);
+/// sleep_until(deadline).await;
+/// assert!(Instant::now() >= deadline);
+/// # });
+/// ```
+#[cfg_attr(docsrs, doc(alias = "delay_until"))]
+#[inline]
+#[track_caller]
+pub fn sleep_until(deadline: Instant) -> Sleep {
+    Sleep { deadline, looks: true, timer: Timer::new(here::seat()) }
+}
+
+pin_project! {
+    /// Future returned by [`sleep`] and [`sleep_until`].
+    ///
+    /// It can be polled again after it is done, and is done then too. [`reset`](Sleep::reset)
+    /// gives it another deadline without making a new one. For that, or for a loop around
+    /// `select!`, pin it.
+    ///
+    /// # Panics
+    ///
+    /// When it is polled after its runtime has ended.
+    ///
+    /// # Examples
+    ///
+    /// A sleep that is put off as long as there are messages:
+    ///
+    /// ```
+    /// use blitz_io::{
+    ///     sync::mpsc,
+    ///     time::{Duration, Instant, sleep},
+    /// };
+    ///
+    /// # blitz_io::run(async {
+    /// let (sender, mut receiver) = mpsc::channel(1);
+    /// blitz_io::spawn(async move {
+    ///     for n in 0..3 {
+    ///         sender.send(n).await.unwrap();
+    ///     }
+    ///     std::future::pending::<()>().await;
+    ///     drop(sender);
+    /// });
+    ///
+    /// let idle = Duration::from_millis(20);
+    /// let mut quiet = std::pin::pin!(sleep(idle));
+    /// let mut received = 0;
+    /// loop {
+    ///     blitz_io::select! {
+    ///         Some(_) = receiver.recv() => {
+    ///             received += 1;
+    ///             quiet.as_mut().reset(Instant::now() + idle);
+    ///         }
+    ///         () = &mut quiet => break,
+    ///     }
+    /// }
+    /// assert_eq!(received, 3);
+    /// # });
+    /// ```
+    #[project(!Unpin)]
+    #[cfg_attr(docsrs, doc(alias = "Delay"))]
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless you `.await` or poll them"]
+    pub struct Sleep {
+        deadline: Instant,
+        // Whether the poll that arms it looks at the clock first: the deadline may well be
+        // over. Else that is found out by the wheel, a moment later.
+        looks: bool,
+        #[pin]
+        timer: Timer,
+    }
+}
+
+impl Sleep {
+    /// Until that deadline, which is so far away.
+    #[inline]
+    pub(super) fn after(deadline: Instant, duration: Duration, seat: Arc<Seat>) -> Self {
+        // Of no time at all the first poll must know that it is over.
+        Self { deadline, looks: duration.is_zero(), timer: Timer::new(seat) }
+    }
+
+    /// When it is done.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::time::{Duration, Instant, sleep};
+    ///
+    /// # blitz_io::run(async {
+    /// let now = Instant::now();
+    /// assert!(sleep(Duration::from_secs(1)).deadline() >= now + Duration::from_secs(1));
+    /// # });
+    /// ```
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Whether its time has come. It has to be polled, or reset, before anybody looks.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::time::{Duration, sleep};
+    ///
+    /// # blitz_io::run(async {
+    /// let mut sleep = std::pin::pin!(sleep(Duration::from_millis(1)));
+    /// assert!(!sleep.is_elapsed());
+    /// sleep.as_mut().await;
+    /// assert!(sleep.is_elapsed());
+    /// # });
+    /// ```
+    pub fn is_elapsed(&self) -> bool {
+        self.timer.is_fired()
+    }
+
+    /// Gives it another deadline, before or after it is done.
+    ///
+    /// Who waits for it is woken at the new deadline.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::time::{Duration, Instant, sleep};
+    ///
+    /// # blitz_io::run(async {
+    /// let mut sleep = std::pin::pin!(sleep(Duration::from_secs(3600)));
+    /// sleep.as_mut().reset(Instant::now() + Duration::from_millis(1));
+    /// sleep.await;
+    /// # });
+    /// ```
+    pub fn reset(self: Pin<&mut Self>, deadline: Instant) {
+        let mut this = self.project();
+        (*this.deadline, *this.looks) = (deadline, true);
+        let timers = this.timer.timers();
+        let deadline_ns = timers.clock().ns_of(deadline.into_std());
+        let wheel = here::wheel_of(timers);
+        this.timer.as_mut().reset(deadline_ns, wheel);
+    }
+
+    /// Gives it another deadline; nobody is woken until it is polled again.
+    pub(super) fn reset_unarmed(self: Pin<&mut Self>, deadline: Instant) {
+        let this = self.project();
+        (*this.deadline, *this.looks) = (deadline, true);
+        this.timer.disarm();
+    }
+
+    #[inline]
+    fn poll_timer(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Ended>> {
+        let mut this = self.project();
+        let timers = this.timer.timers();
+        let clock = timers.clock();
+        let deadline = this.deadline.into_std();
+        let wheel = here::wheel_of(timers);
+        let deadline_ns = clock.ns_of(deadline);
+        let unarmed = this.timer.is_unarmed();
+        if unarmed && (*this.looks || clock.is_paused()) && clock.now() >= deadline {
+            this.timer.as_mut().set_fired();
+        }
+        this.timer.poll(cx.waker(), deadline_ns, wheel)
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let unit = ready!(budget::proceed(cx));
+        let polled = ready!(self.poll_timer(cx));
+        unit.spend();
+        match polled {
+            Ok(()) => Poll::Ready(()),
+            Err(Ended) => panic!("timer error: {}", Error::shutdown()),
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Waiting for a future, but not longer than that.
+
+use std::{
+    future::IntoFuture,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use pin_project_lite::pin_project;
+
+use super::{Duration, Instant, Sleep, error::Elapsed, here, sleep_until};
+use crate::engine::work::task::budget::{self, Budget};
+
+/// Waits for a future, but not longer than so much time from this call on.
+///
+/// The future is polled before the time is looked at. So one that is ready at once wins
+/// against any time, and one that does not give way can take longer than its time. A
+/// timeout whose future is ready at once arms no timer.
+///
+/// # Errors
+///
+/// [`Elapsed`] if the time was over first; the future is dropped with the timeout.
+///
+/// # Cancel safety
+///
+/// Dropping the timeout drops the future and cancels the timer.
+/// [`into_inner`](Timeout::into_inner) gives the future back.
+///
+/// # Panics
+///
+/// If there is no runtime on this thread, or it was built without
+/// [`enable_time`](crate::runtime::Builder::enable_time).
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::{
+///     sync::oneshot,
+///     time::{Duration, timeout},
+/// };
+///
+/// # blitz_io::run(async {
+/// let (sender, mut receiver) = oneshot::channel();
+/// assert!(timeout(Duration::from_millis(1), &mut receiver).await.is_err());
+/// sender.send(7).unwrap();
+/// assert_eq!(timeout(Duration::from_millis(1), receiver).await, Ok(Ok(7)));
+/// # });
+/// ```
+#[allow(clippy::manual_map, reason = "a closure would be the caller that a panic names")]
+#[inline]
+#[track_caller]
+pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
+    let delay = match Instant::now().checked_add(duration) {
+        Some(deadline) => Some(Sleep::after(deadline, duration, here::seat())),
+        // So far away that it cannot be told: that is never.
+        None => None,
+    };
+    Timeout { value: future.into_future(), delay }
+}
+
+/// Waits for a future, but not longer than until that time; otherwise as [`timeout`].
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::time::{Duration, Instant, timeout_at};
+///
+/// # blitz_io::run(async {
+/// let deadline = Instant::now() + Duration::from_millis(1);
+/// assert_eq!(timeout_at(deadline, async { 7 }).await, Ok(7));
+/// assert!(timeout_at(deadline, std::future::pending::<()>()).await.is_err());
+/// # });
+/// ```
+#[inline]
+#[track_caller]
+pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
+    Timeout { value: future.into_future(), delay: Some(sleep_until(deadline)) }
+}
+
+pin_project! {
+    /// Future returned by [`timeout`] and [`timeout_at`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::time::{Duration, Timeout, timeout};
+    ///
+    /// # blitz_io::run(async {
+    /// let waiting: Timeout<_> = timeout(Duration::from_secs(1), async { 7 });
+    /// assert_eq!(waiting.await, Ok(7));
+    /// # });
+    /// ```
+    #[must_use = "futures do nothing unless you `.await` or poll them"]
+    #[derive(Debug)]
+    pub struct Timeout<T> {
+        #[pin]
+        value: T,
+        #[pin]
+        delay: Option<Sleep>,
+    }
+}
+
+impl<T> Timeout<T> {
+    /// The future, to look at.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::time::{Duration, timeout};
+    ///
+    /// # blitz_io::run(async {
+    /// let waiting = timeout(Duration::from_secs(1), std::future::ready(7));
+    /// assert!(format!("{:?}", waiting.get_ref()).contains('7'));
+    /// # });
+    /// ```
+    pub fn get_ref(&self) -> &T {
+        &self.value
+    }
+
+    /// The future, to change.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::time::{Duration, timeout};
+    ///
+    /// # blitz_io::run(async {
+    /// let mut waiting = timeout(Duration::from_secs(1), std::future::ready(7));
+    /// *waiting.get_mut() = std::future::ready(8);
+    /// assert_eq!(waiting.await, Ok(8));
+    /// # });
+    /// ```
+    pub fn get_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+
+    /// The future, without the timeout.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::time::{Duration, timeout};
+    ///
+    /// # blitz_io::run(async {
+    /// let waiting = timeout(Duration::from_secs(1), async { 7 });
+    /// assert_eq!(waiting.into_inner().await, 7);
+    /// # });
+    /// ```
+    pub fn into_inner(self) -> T {
+        self.value
+    }
+}
+
+impl<T: Future> Future for Timeout<T> {
+    type Output = Result<T::Output, Elapsed>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let had_budget = budget::is_left();
+        if let Poll::Ready(value) = this.value.poll(cx) {
+            return Poll::Ready(Ok(value));
+        }
+        match this.delay.as_pin_mut() {
+            Some(delay) => poll_delay(delay, cx, had_budget).map(Err),
+            None => Poll::Pending,
+        }
+    }
+}
+
+/// A future that spends all its budget in each poll must not keep its timeout from ever
+/// being looked at.
+fn poll_delay(delay: Pin<&mut Sleep>, cx: &mut Context<'_>, had_budget: bool) -> Poll<Elapsed> {
+    let polled = if had_budget && !budget::is_left() {
+        budget::under(Budget::unlimited(), || delay.poll(cx))
+    } else {
+        delay.poll(cx)
+    };
+    polled.map(|()| Elapsed::new())
+}
