@@ -1,5 +1,6 @@
 //! How a runtime is made.
 
+mod drivers;
 mod measuring;
 mod panics;
 mod seed;
@@ -10,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use self::drivers::Drivers;
 pub use self::{panics::UnhandledPanic, seed::RngSeed};
 use super::{
     Handle, Runtime, RuntimeFlavor,
@@ -65,7 +67,7 @@ pub struct Builder {
     keep_alive: Option<Duration>,
     intake_interval: Option<u32>,
     event_interval: u32,
-    max_io_events_per_tick: usize,
+    drivers: Drivers,
     lifo_slot: bool,
     lazy: bool,
     poll_times: Choice,
@@ -119,7 +121,7 @@ impl Builder {
             keep_alive: None,
             intake_interval: None,
             event_interval: TICK_POLLS,
-            max_io_events_per_tick: 1024,
+            drivers: Drivers::none(),
             lifo_slot: true,
             lazy: false,
             poll_times: Choice::off(),
@@ -128,46 +130,6 @@ impl Builder {
             ends_on_panic: false,
             limits: Limits::default(),
         }
-    }
-
-    /// Enables both I/O and time drivers.
-    ///
-    /// Neither is part of this version; calls are accepted so that programs that
-    /// will need them compile today.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let rt = blitz_io::runtime::Builder::new_multi_thread().enable_all().build()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn enable_all(&mut self) -> &mut Self {
-        self.enable_io();
-        self.enable_time()
-    }
-
-    /// Enables the I/O driver; see [`enable_all`](Self::enable_all).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let rt = blitz_io::runtime::Builder::new_multi_thread().enable_io().build()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn enable_io(&mut self) -> &mut Self {
-        self
-    }
-
-    /// Enables the time driver; see [`enable_all`](Self::enable_all).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let rt = blitz_io::runtime::Builder::new_multi_thread().enable_time().build()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn enable_time(&mut self) -> &mut Self {
-        self
     }
 
     /// Sets the number of worker threads the `Runtime` will use.
@@ -557,22 +519,8 @@ impl Builder {
         self
     }
 
-    /// Sets how many I/O events are taken per tick; kept for the I/O driver, which
-    /// is not part of this version.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let rt = blitz_io::runtime::Builder::new_multi_thread().max_io_events_per_tick(256).build()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn max_io_events_per_tick(&mut self, capacity: usize) -> &mut Self {
-        self.max_io_events_per_tick = capacity;
-        self
-    }
-
-    /// Sets how many I/O events are taken in a tick that also runs tasks; kept for
-    /// the I/O driver, which is not part of this version.
+    /// Sets how many I/O events are taken in a tick that also runs tasks: here both kinds
+    /// of looks take as many, and the larger number counts.
     ///
     /// # Examples
     ///
@@ -582,7 +530,7 @@ impl Builder {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn max_io_events_per_busy_tick(&mut self, capacity: usize) -> &mut Self {
-        self.max_io_events_per_tick = self.max_io_events_per_tick.max(capacity);
+        self.drivers.raise_events(capacity);
         self
     }
 
@@ -728,7 +676,8 @@ impl Builder {
     pub fn build(&mut self) -> io::Result<Runtime> {
         let threaded = self.flavor == RuntimeFlavor::MultiThread;
         let workers = if threaded { self.count_workers()? } else { 1 };
-        let pool = Pool::new(Config {
+        let duties = self.drivers.duties(workers, threaded)?;
+        let config = Config {
             workers,
             threaded,
             lazy: self.lazy,
@@ -743,7 +692,10 @@ impl Builder {
             latencies: self.latencies.scale(),
             seed: self.seed.as_ref().map(RngSeed::word),
             ends_on_panic: self.ends_on_panic,
-        });
+        };
+        let pool = Pool::with_duties(config, duties);
+        #[cfg(feature = "time")]
+        drivers::alarm(&pool);
         let blocking = Blocking::new(blocking::Config {
             cap: self.max_blocking_threads,
             keep_alive: self.keep_alive.unwrap_or(KEEP_ALIVE),

@@ -3,6 +3,16 @@
 use std::{fmt, marker::PhantomData, sync::Arc};
 
 use super::handle::{Handle, Inner};
+#[cfg(feature = "net")]
+use crate::engine::driver::Driver;
+#[cfg(feature = "test-util")]
+use crate::engine::wheel::Clock;
+#[cfg(feature = "time")]
+use crate::engine::{
+    pool::current::{core_index, holds_core_of, wheel_here},
+    prim::Arc as ModelArc,
+    wheel::{Seat, Timers},
+};
 use crate::engine::{prim::is_panicking, work::current};
 
 /// Runtime context guard.
@@ -105,6 +115,69 @@ impl Drop for Entered {
             ),
         }
     }
+}
+
+/// The driver of this thread's runtime.
+///
+/// # Panics
+/// If there is none.
+#[cfg(feature = "net")]
+#[track_caller]
+pub(crate) fn io_driver() -> Arc<Driver> {
+    match with_current(|inner| {
+        inner.pool.start_if_lazy();
+        inner.pool.duties.driver().cloned()
+    }) {
+        Ok(Some(driver)) => driver,
+        Ok(None) => panic!(
+            "A Tokio 1.x context was found, but IO is disabled. Call `enable_io` on the runtime \
+             builder to enable IO."
+        ),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A seat at the timers of this thread's runtime: that of its core, or of nobody.
+///
+/// # Panics
+/// If there are none.
+#[cfg(feature = "time")]
+#[inline]
+#[track_caller]
+pub(crate) fn seat() -> ModelArc<Seat> {
+    let seat = with_current(|inner| {
+        inner.pool.start_if_lazy();
+        let core = holds_core_of(&inner.pool).then(core_index).flatten();
+        inner.pool.duties.seat(core).cloned()
+    });
+    match seat {
+        Ok(Some(seat)) => seat,
+        Ok(None) => panic!(
+            "A Tokio 1.x context was found, but timers are disabled. Call `enable_time` on the \
+             runtime builder to enable timers."
+        ),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// The wheel of the core that this thread holds, if it is one of these timers.
+#[cfg(feature = "time")]
+#[inline]
+pub(crate) fn wheel_of(timers: &Timers) -> Option<usize> {
+    wheel_here(timers)
+}
+
+/// Calls `f` with the timers of this thread's runtime, if it has any.
+#[cfg(feature = "test-util")]
+pub(crate) fn with_timers<R>(f: impl FnOnce(Option<&ModelArc<Timers>>) -> R) -> R {
+    let timers = with_current(|inner| inner.pool.duties.timers().cloned());
+    f(timers.ok().flatten().as_ref())
+}
+
+/// Calls `f` with the clock of this thread's runtime, if it has one.
+#[cfg(feature = "test-util")]
+pub(crate) fn with_clock<R>(f: impl FnOnce(Option<&Clock>) -> R) -> R {
+    with_timers(|timers| f(timers.map(|timers| timers.clock())))
 }
 
 /// Calls `f` with the runtime of this thread.

@@ -39,6 +39,7 @@ mod blocking;
 mod blocking_end;
 mod in_place;
 mod join_set;
+mod time_smoke;
 mod tracking;
 mod scopes;
 

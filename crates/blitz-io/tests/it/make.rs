@@ -23,6 +23,13 @@ pub(crate) fn one_thread() -> Runtime {
     Builder::new_current_thread().build().expect("a runtime")
 }
 
+/// One of each kind, with everything that can be enabled.
+pub(crate) fn all_kinds_timed() -> Vec<Runtime> {
+    let many = |count| Builder::new_multi_thread().worker_threads(count).enable_all().build();
+    let one = Builder::new_current_thread().enable_all().build();
+    [one, many(1), many(2), many(4)].map(|runtime| runtime.expect("a runtime")).into()
+}
+
 /// One of each kind, for facts that hold on all.
 pub(crate) fn all_kinds() -> Vec<Runtime> {
     vec![one_thread(), workers(1), workers(2), workers(4)]

@@ -56,6 +56,13 @@ pub(crate) struct Core {
     pub(crate) patience: Patience,
     /// Tasks are stamped with the exact time.
     pub(crate) exact: bool,
+    /// Time since this core last looked after driver and timers, as far as the clock was
+    /// read.
+    pub(crate) since_look_ns: u64,
+    /// It is time to do so.
+    pub(crate) look_is_due: bool,
+    /// What becomes runnable now comes in a batch: in order, and with one call for help.
+    pub(crate) batch: bool,
 }
 
 // SAFETY: everything in it may move to another thread; `home` is held by whoever
@@ -119,6 +126,9 @@ impl Core {
             pace: Pace::new(&pool.config),
             searching: false,
             keep_up: 0,
+            since_look_ns: 0,
+            look_is_due: false,
+            batch: false,
             lifo_streak: 0,
             patience: Patience::new(),
             exact: pool.config.unit() == Unit::Micros,

@@ -7,6 +7,8 @@
 use std::{ptr::NonNull, sync::Arc};
 
 use super::{Pool, core::Core};
+#[cfg(feature = "time")]
+use crate::engine::wheel::Timers;
 use crate::engine::{
     prim::{lock, thread_id, thread_number as number},
     work::{current, task::home::Home},
@@ -21,6 +23,18 @@ pub(crate) fn thread_number() -> usize {
 #[inline]
 pub(crate) fn holds_core_of(pool: &Pool) -> bool {
     current::with(|current| std::ptr::eq(current.pool.get(), std::ptr::from_ref(pool).cast()))
+}
+
+/// The wheel of the core that this thread holds, if it is one of these timers.
+#[cfg(feature = "time")]
+#[inline]
+pub(crate) fn wheel_here(timers: &Timers) -> Option<usize> {
+    current::with(|current| {
+        // SAFETY: the pool of the core that this thread holds, which keeps it; null without.
+        let pool = unsafe { current.pool.get().cast::<Pool>().as_ref() }?;
+        let is_of_these = pool.duties.timers().is_some_and(|own| std::ptr::eq(&**own, timers));
+        is_of_these.then(|| current.index.get())
+    })
 }
 
 /// The index of the core that this thread holds.

@@ -24,7 +24,7 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-use super::{Pool, core::Core, current, current::Held, park, stop, timing};
+use super::{Pool, core::Core, current, current::Held, duty, park, stop, timing};
 use crate::engine::{
     prim::{
         AtomicBool, Mutex,
@@ -148,7 +148,7 @@ impl Wake for Root {
         // The thread sleeps in one of two beds; a token too many does no harm.
         self.parker.unpark();
         if let Some(pool) = &self.pool {
-            pool.remotes[0].parker.unpark();
+            pool.unpark(0);
         }
     }
 }
@@ -274,10 +274,13 @@ impl Driven {
         cx: &mut Context<'_>,
     ) -> F::Output {
         loop {
-            if root.take_woken()
-                && let Poll::Ready(output) = poll_root(future.as_mut(), cx)
-            {
-                return output;
+            if root.take_woken() {
+                if let Poll::Ready(output) = poll_root(future.as_mut(), cx) {
+                    return output;
+                }
+                // One that wakes itself all the time must not shut out what comes from
+                // elsewhere.
+                self.attend(Core::count_root);
             }
             // A root that is woken has its turn after a tick at the latest, and one
             // that wakes itself does not have all of them.
@@ -294,6 +297,7 @@ impl Driven {
                     }
                 }
                 ran += 1;
+                self.attend(Core::take_look);
             }
             if current::with_core(Core::take_tick) {
                 home::sweep_held();
@@ -312,6 +316,13 @@ impl Driven {
 }
 
 impl Driven {
+    /// Looks after driver and timers, if it is time to.
+    fn attend(&self, is_due: impl FnOnce(&mut Core) -> bool) {
+        if current::with_core(is_due) {
+            duty::attend(&self.pool, 0, None);
+        }
+    }
+
     /// Ends the core, and with it every task, here.
     #[cold]
     fn end(&mut self) {

@@ -314,6 +314,8 @@ impl Core {
         let reading = self.clock.read(&self.pool.tick);
         self.counters().busy_ns.add(reading.elapsed_ns);
         self.pace.learn(reading);
+        self.since_look_ns = self.since_look_ns.saturating_add(reading.elapsed_ns);
+        self.look_is_due |= self.pool.duties.are_due(self.index, self.since_look_ns);
         self.counters().mean_poll_ns.set(u64::from(self.pace.mean_ns));
     }
 
@@ -333,7 +335,22 @@ impl Core {
     /// The time asleep is nobody's.
     pub(crate) fn after_park(&mut self) {
         self.clock.restart(&self.pool.tick);
+        self.since_look_ns = 0;
         self.pace.ran_since_park = false;
+    }
+
+    /// Whether it is time to look after driver and timers.
+    #[inline]
+    pub(crate) fn take_look(&mut self) -> bool {
+        std::mem::take(&mut self.look_is_due)
+    }
+
+    /// The same, after a poll of a root future: it counts as one towards the clock.
+    pub(crate) fn count_root(&mut self) -> bool {
+        if self.clock.count(&self.pool.tick, self.pace.reading_every) {
+            self.read_clock();
+        }
+        self.take_look()
     }
 
     /// Whether a worker's tick has ended, and with it the time to look after what is

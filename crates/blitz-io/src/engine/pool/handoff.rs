@@ -67,6 +67,8 @@ impl Handoff {
         let mut core = lock(&self.0).take()?;
         // The time in between was nobody's work.
         core.clock.restart(&core.pool.tick);
+        // Nor did anybody look after what is this core's.
+        core.look_is_due = true;
         Some(core)
     }
 

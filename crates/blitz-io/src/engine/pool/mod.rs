@@ -53,6 +53,7 @@ pub(crate) mod find;
 pub(crate) mod place;
 pub(crate) mod idle;
 pub(crate) mod watch;
+pub(crate) mod duty;
 pub(crate) mod park;
 pub(crate) mod stop;
 pub(crate) mod handoff;
@@ -116,6 +117,7 @@ pub(crate) struct Pool {
     pub(crate) intake: CachePadded<Inject<Task>>,
     pub(crate) idle: CachePadded<Idle>,
     pub(crate) napper: watch::Napper,
+    pub(crate) duties: duty::Duties,
     outside: Box<[Mutex<Outside>]>,
     /// Moves when a monitor wants the cores to look at their clocks.
     pub(crate) tick: Tick,
@@ -206,7 +208,13 @@ unsafe impl Send for Outside {}
 
 impl Pool {
     /// A pool with its cores, and no thread yet.
+    #[cfg(test)]
     pub(crate) fn new(config: Config) -> Arc<Self> {
+        Self::with_duties(config, duty::Duties::none())
+    }
+
+    /// The same, with something to look after.
+    pub(crate) fn with_duties(config: Config, duties: duty::Duties) -> Arc<Self> {
         let workers = config.workers;
         let (owners, remotes): (Vec<_>, Vec<_>) =
             (0..workers).map(|_| Remote::new(&config)).unzip();
@@ -217,6 +225,7 @@ impl Pool {
             intake: CachePadded::new(Inject::new()),
             idle: CachePadded::new(Idle::new(workers)),
             napper: watch::Napper::new(),
+            duties,
             outside,
             tick: Tick::default(),
             stopping: AtomicBool::new(false),
@@ -257,6 +266,22 @@ impl Pool {
         match self.started.get() {
             Some(Err(failure)) => Err(io::Error::new(failure.kind, failure.text.clone())),
             _ => Ok(()),
+        }
+    }
+
+    /// Starts the threads of a pool that waits with that for its first task: what it
+    /// looks after is used now.
+    ///
+    /// # Panics
+    /// As [`Refused::end`].
+    #[cfg(any(feature = "net", feature = "time"))]
+    #[track_caller]
+    pub(crate) fn start_if_lazy(self: &Arc<Self>) {
+        if self.config.lazy
+            && self.must_start()
+            && let Err(error) = self.start()
+        {
+            panic!("cannot start the runtime: {error}");
         }
     }
 

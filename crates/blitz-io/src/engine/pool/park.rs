@@ -1,4 +1,4 @@
-//! Sleeping: steps W1 to W4 of `idle`, without a time-out.
+//! Sleeping: steps W1 to W4 of `idle`, until there is work or something to look after.
 //!
 //! # Checked by
 //! `a_stop_wakes_every_sleeper_whatever_producers_do`,
@@ -7,7 +7,12 @@
 //! `work_is_left_to_another_searcher_only_if_there_is_one`; weakened as `park_insists`,
 //! `park_leaves_it_to_somebody`.
 
-use super::{Pool, current, idle::SelfWoken, watch};
+use super::{
+    Pool, current,
+    duty::{self, Rest},
+    idle::SelfWoken,
+    watch,
+};
 use crate::engine::{
     prim::{thread, weakened},
     threads::run_hook,
@@ -40,8 +45,13 @@ pub(crate) fn park(pool: &Pool, index: usize, called: impl Fn() -> bool) {
         let others_keep_up = core.keep_up != 0;
         Some((std::mem::take(&mut core.searching), others_keep_up))
     });
-    let woken = was_searching
-        .map(|(searching, others_keep_up)| sleep(pool, index, searching, others_keep_up, called));
+    let woken = was_searching.map(|(searching, others_keep_up)| {
+        let (woken, rest) = sleep(pool, index, searching, others_keep_up, called);
+        if let Some(rest) = rest {
+            duty::attend(pool, index, Some(rest));
+        }
+        woken
+    });
     run_hook(pool.config.on_unpark.as_ref());
     if !current::holds_core_of(pool) {
         return;
@@ -82,7 +92,7 @@ fn sleep(
     was_searching: bool,
     others_keep_up: bool,
     called: impl Fn() -> bool,
-) -> Woken {
+) -> (Woken, Option<Rest<'_>>) {
     let wanted = || called() || pool.is_stopping() || home::held_is_worth_a_sweep();
     pool.idle.fall_asleep(index, was_searching);
     // Work that its owners keep up with is left to another searcher, if there is one: it
@@ -93,21 +103,25 @@ fn sleep(
         && pool.has_visible_work()
         && pool.idle.wake_self_for_work(index) == SelfWoken::Awake
     {
-        return Woken::ForWork;
+        return (Woken::ForWork, None);
     }
     if wanted() && pool.idle.wake_self_alone(index) == SelfWoken::Awake {
-        return Woken::Alone;
+        return (Woken::Alone, None);
     }
     let counters = &pool.remotes[index].counters;
     counters.parked.add(1);
     let woken = loop {
-        pool.remotes[index].parker.park();
+        let rest = match pool.duties.rest(&pool.remotes[index].parker, index) {
+            Rest::Called => None,
+            something => Some(something),
+        };
         if !pool.idle.is_asleep(index) {
-            break Woken::ForWork;
+            break (Woken::ForWork, rest);
         }
-        // Not reserved: called, or a token that was left over.
-        if wanted() {
-            break insist(pool, index);
+        // Not reserved: there is something to look after, it was called, or a token was
+        // left over.
+        if rest.is_some() || wanted() {
+            break (insist(pool, index), rest);
         }
     };
     counters.unparked.add(1);
@@ -180,7 +194,7 @@ mod tests {
             let pool = pool.clone();
             move || {
                 let was_searching = searching_first && pool.idle.start_searching();
-                u64::from(sleep(&pool, index, was_searching, false, || false) == Woken::ForWork)
+                u64::from(sleep(&pool, index, was_searching, false, || false).0 == Woken::ForWork)
             }
         };
         let (one, two) = (thread::spawn(worker(0)), thread::spawn(worker(1)));
@@ -204,7 +218,7 @@ mod tests {
             let searcher = |index: usize, others_keep_up: bool| {
                 let pool = pool.clone();
                 move || {
-                    if sleep(&pool, index, true, others_keep_up, || false) == Woken::ForWork {
+                    if sleep(&pool, index, true, others_keep_up, || false).0 == Woken::ForWork {
                         // Release: as in `stop`. The other one may go, too.
                         pool.stopping.store(true, Release);
                         pool.remotes.iter().for_each(|remote| remote.parker.unpark());

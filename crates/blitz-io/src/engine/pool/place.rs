@@ -22,6 +22,10 @@ impl Core {
             self.fifo.push_back(task);
             return;
         }
+        if self.batch {
+            self.push_ring(task);
+            return;
+        }
         if origin == Origin::Yielded || !self.pool.config.lifo_slot {
             self.push_ring(task);
             self.call_help();
@@ -30,6 +34,20 @@ impl Core {
         // SAFETY: this thread holds the core.
         if let Some(replaced) = unsafe { self.remote().lifo.put(task) } {
             self.push_ring(replaced);
+            self.call_help();
+        }
+    }
+
+    /// From now on entries come in a batch.
+    pub(crate) fn begin_batch(&mut self) {
+        self.batch = true;
+    }
+
+    /// Calls for help once, if there is more than this core takes next.
+    pub(crate) fn end_batch(&mut self) {
+        self.batch = false;
+        self.since_look_ns = 0;
+        if self.pool.config.threaded && self.ring.len() > 1 {
             self.call_help();
         }
     }
@@ -104,7 +122,7 @@ impl Pool {
     /// and I3 of `watch`); `true` if it did.
     pub(crate) fn wake_one(&self) -> bool {
         if let Some(worker) = self.idle.reserve_for_work().or_else(|| self.napper.take()) {
-            self.remotes[worker].parker.unpark();
+            self.unpark(worker);
             return true;
         }
         false
@@ -126,11 +144,11 @@ impl Pool {
                 return;
             }
         }
-        for remote in &self.remotes {
+        for (index, remote) in self.remotes.iter().enumerate() {
             // Relaxed: written before the pool was shared.
             if remote.home.load(Relaxed) == home.as_ptr() {
                 // A token for one who is awake does no harm.
-                remote.parker.unpark();
+                self.unpark(index);
             }
         }
     }

@@ -111,8 +111,8 @@ impl Pool {
     pub(crate) fn call_stop(&self) {
         // Release: pairs with the Acquire in `is_stopping`.
         self.stopping.store(true, Release);
-        for remote in &self.remotes {
-            remote.parker.unpark();
+        for index in 0..self.remotes.len() {
+            self.unpark(index);
         }
     }
 
@@ -171,6 +171,8 @@ pub(crate) fn end_core(core: Box<Core>) {
     }
     if pool.ended.count_down() {
         pool.end_outside();
+        // Tasks that waited are gone; what is left are waits of other threads.
+        pool.duties.shut_down();
         // SAFETY: as above; we give the home up.
         unsafe { Home::close(home) };
         pool.ended.ring();

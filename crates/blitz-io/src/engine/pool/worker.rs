@@ -1,6 +1,6 @@
 //! The life of a worker thread: find, run, find, run, sleep.
 
-use super::{core::Core, current, current::Held, park, stop, timing};
+use super::{core::Core, current, current::Held, duty, park, stop, timing};
 use crate::engine::work::{
     current as words,
     current::{Blocking, Seeded},
@@ -27,16 +27,19 @@ pub(crate) fn run(core: Box<Core>) -> End {
     let held = Held::new(core);
     let mut completed = false;
     while !pool.is_stopping() {
-        let (task, tick, now) = current::with_core(|core| {
+        let (task, tick, look, now) = current::with_core(|core| {
             core.counters().completed.add(u64::from(completed));
             let task = core.next().or_else(|| core.search()).or_else(|| core.linger());
             if task.is_some() && core.searching {
                 core.stop_searching();
             }
-            (task, core.take_tick(), core.clock.now_ms())
+            (task, core.take_tick(), core.take_look(), core.clock.now_ms())
         });
         if tick {
             home::sweep_held();
+        }
+        if look {
+            duty::attend(&pool, index, None);
         }
         completed = match task {
             Some(task) => timing::run(&pool, task, now),

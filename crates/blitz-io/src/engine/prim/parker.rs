@@ -7,6 +7,11 @@
 //! PARKED     (only the sleeper)   --> NOTIFIED, wake
 //! NOTIFIED --> EMPTY, no sleep        (stays)
 //! ```
+//! The thread may also sleep *elsewhere*, where something else than a token can wake it,
+//! the system's events, say. It then says so: `leave` writes AWAY instead of PARKED, and
+//! whoever finds that with its token wakes it there, by what it passes to `unpark_or`.
+//! `come_back` is the second half of `park`.
+//!
 //! A token is never lost: `unpark` leaves NOTIFIED behind whatever it found, and
 //! only `park` takes it away. Two tokens are one.
 //!
@@ -14,8 +19,9 @@
 //! Only one thread at a time calls `park` on a parker.
 //!
 //! # Checked by
-//! `a_token_is_never_lost`, `what_was_done_before_unpark_is_seen_after_park`;
-//! weakened as `unpark_release`, `park_acquire` and `unpark_blind`.
+//! `a_token_is_never_lost`, `what_was_done_before_unpark_is_seen_after_park`,
+//! `a_token_reaches_who_sleeps_elsewhere`;
+//! weakened as `unpark_release`, `park_acquire`, `unpark_blind` and `unpark_elsewhere`.
 
 use std::time::{Duration, Instant};
 
@@ -28,6 +34,7 @@ use super::{
 const EMPTY: u32 = 0;
 const NOTIFIED: u32 = 1;
 const PARKED: u32 = 2;
+const AWAY: u32 = 3;
 
 /// A place for one thread to sleep.
 #[derive(Debug)]
@@ -76,15 +83,45 @@ impl Parker {
         word.compare_exchange(NOTIFIED, EMPTY, Acquire, Relaxed).is_ok()
     }
 
-    /// Leaves a token; wakes the sleeper if there is one.
+    /// Says that the thread is about to sleep elsewhere; `false` if a token was there,
+    /// which is taken. Then [`come_back`](Self::come_back) is not called.
+    #[cfg_attr(not(feature = "net"), allow(dead_code, reason = "the driver is elsewhere"))]
+    pub(crate) fn leave(&self) -> bool {
+        let word = self.state.word();
+        // Relaxed: says only where we sleep. Whoever leaves a token after this finds it.
+        if word.compare_exchange(EMPTY, AWAY, Relaxed, Relaxed).is_ok() {
+            return true;
+        }
+        // Acquire: as in `sleep`. Only a token can be there, and nobody else takes it.
+        word.swap(EMPTY, Acquire);
+        false
+    }
+
+    /// The thread sleeps elsewhere no more; `true` if a token came, which is taken.
+    #[cfg_attr(not(feature = "net"), allow(dead_code, reason = "the driver is elsewhere"))]
+    pub(crate) fn come_back(&self) -> bool {
+        // Acquire: as in `sleep`.
+        self.state.word().swap(EMPTY, Acquire) == NOTIFIED
+    }
+
+    /// Leaves a token; wakes the sleeper if there is one, who does not sleep elsewhere.
     #[inline]
     pub(crate) fn unpark(&self) {
+        self.unpark_or(|| debug_assert!(false, "this thread never sleeps elsewhere"));
+    }
+
+    /// Leaves a token; wakes the sleeper if there is one, by `elsewhere` if it is away.
+    #[inline]
+    pub(crate) fn unpark_or(&self, elsewhere: impl FnOnce()) {
         let order = if weakened!("unpark_release") { Relaxed } else { Release };
         // Release: what the caller did before is seen by the thread that parks.
         // Pairs with the Acquire in `sleep`.
         let was = self.state.word().swap(NOTIFIED, order);
         if was == PARKED && !weakened!("unpark_blind") {
             self.state.wake_one();
+        }
+        if was == AWAY && !weakened!("unpark_elsewhere") {
+            elsewhere();
         }
     }
 
@@ -118,6 +155,23 @@ mod tests {
                 move || parker.unpark()
             });
             parker.park();
+            waker.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_token_reaches_who_sleeps_elsewhere() {
+        model(|| {
+            // The second parker is what it sleeps on elsewhere.
+            let shared = Arc::new((Parker::new(), Parker::new()));
+            let waker = thread::spawn({
+                let shared = shared.clone();
+                move || shared.0.unpark_or(|| shared.1.unpark())
+            });
+            if shared.0.leave() {
+                shared.1.park();
+                assert!(shared.0.come_back());
+            }
             waker.join().unwrap();
         });
     }

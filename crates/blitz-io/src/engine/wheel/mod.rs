@@ -32,6 +32,10 @@
 //! One of I2 and S2 comes first. If I2, S3 reads what I1 stored; if S2, I3 finds the
 //! sleeper.
 //!
+//! Somebody also looks after the wheels of cores that are late, stuck in a poll say. It
+//! says until when it sleeps, and a timer that would wait longer than the grace calls it.
+//! That is advice, without a fence.
+//!
 //! # Invariants
 //! - A timer that is in a wheel is in that of `Timer::wheel`, of the timers of its seat.
 //! - `next` of a wheel changes only under its lock.
@@ -94,7 +98,15 @@ pub(crate) struct Timers {
     /// One for each core, then the one for threads without a core.
     wheels: Box<[CachePadded<Wheel>]>,
     alarm: OnceLock<Alarm>,
+    /// Until when the one sleeps who looks after wheels whose cores are late; 0 if nobody
+    /// does. On a line of its own: it is read whenever a wheel has a new first timer.
+    watched_until: CachePadded<AtomicU64>,
 }
+
+/// How late a core that is awake may be with its wheel before another one fires its timers:
+/// well above what a core needs between two looks, well below what a user would call stuck.
+/// It is also how often who watches a busy core wakes up for nothing, at the most.
+pub(crate) const GRACE_NS: u64 = 5_000_000;
 
 struct Wheel {
     /// When it must be looked at; [`NEVER`] if it is empty.
@@ -123,6 +135,7 @@ impl Timers {
             clock,
             wheels: (0..=cores).map(|_| CachePadded::new(wheel())).collect(),
             alarm: OnceLock::new(),
+            watched_until: CachePadded::new(AtomicU64::new(0)),
         })
     }
 
@@ -245,8 +258,25 @@ impl Timers {
         drop(slots);
         if earlier && !own {
             self.ring(wheel);
+        } else if earlier && self.is_unwatched(deadline_ns) {
+            self.ring(self.outside());
         }
         inserted
+    }
+
+    /// Until when somebody sleeps who looks after late wheels; 0: nobody does.
+    pub(crate) fn watch_until(&self, until_ns: u64) {
+        // Relaxed: advice. One who has just missed it arms in vain: its own core fires the
+        // timer, unless that gets stuck, and then until somebody else looks.
+        self.watched_until.store(until_ns, Relaxed);
+    }
+
+    /// Whether somebody sleeps who would come too late if the core of a wheel with this
+    /// first timer got stuck.
+    #[inline]
+    fn is_unwatched(&self, deadline_ns: u64) -> bool {
+        // Relaxed: advice.
+        self.watched_until.load(Relaxed) > deadline_ns.saturating_add(GRACE_NS)
     }
 
     /// I2 and I3.

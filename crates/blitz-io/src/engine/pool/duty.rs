@@ -1,0 +1,455 @@
+//! What a pool looks after beside its tasks: the driver and the timers.
+//!
+//! # Who sleeps for what
+//! A core that sleeps does so until its own wheel is due. One of the sleepers is *on
+//! duty*: it sleeps in the driver, where there is one, until an event comes, and for the
+//! wheel of the threads without a core; and for those of cores that are awake but late,
+//! since they may be stuck in a poll. Any worker may be on duty: the first that falls
+//! asleep while nobody is. One that is awake looks at its wheel, and into the driver if
+//! nobody is there, whenever its coarse clock says so.
+//!
+//! Who is on duty and has something to do leaves the duty before it does it, and whoever
+//! falls asleep next takes it. While nobody has it somebody is awake, who looks by its
+//! clock and takes the duty before it sleeps.
+//!
+//! # Protocol
+//! ```text
+//! who falls asleep                        who arms a timer that is not its core's
+//! D1 takes the duty: writes its name      A1 publishes the wheel's next deadline
+//! D2 fence(SeqCst)                        A2 fence(SeqCst)
+//! D3 reads the deadlines, and sleeps      A3 reads the name, and unparks whom it finds
+//!    until the first of them
+//! ```
+//! One fence comes first: D3 sees the deadline, or A3 the name. Who is unparked and has
+//! nothing to do begins again at D2.
+//!
+//! # Checked by
+//! `an_earlier_timer_is_slept_for`; weakened as `duty_fence`, `duty_alarm`.
+
+use std::time::Duration;
+
+use super::{Pool, current};
+#[cfg(feature = "net")]
+use crate::engine::driver::{Driver, Role};
+#[cfg(any(feature = "net", feature = "time"))]
+use crate::engine::prim::Arc;
+use crate::engine::prim::{
+    AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
+    fence,
+    parker::Parker,
+    weakened,
+};
+#[cfg(feature = "time")]
+use crate::engine::wheel::{GRACE_NS, Seat, Timers};
+
+/// How often a core that is awake looks for events: a look that finds none costs 0.2 µs,
+/// so this is half a percent.
+#[cfg(feature = "net")]
+const LOOK_NS: u64 = 50_000;
+
+/// See the module.
+pub(crate) struct Duties {
+    #[cfg(feature = "net")]
+    driver: Option<Arc<Driver>>,
+    #[cfg(feature = "time")]
+    timers: Option<(Arc<Timers>, Box<[Arc<Seat>]>)>,
+    on_duty: OnDuty,
+}
+
+impl Duties {
+    /// Nothing to look after.
+    pub(crate) fn none() -> Self {
+        Self {
+            #[cfg(feature = "net")]
+            driver: None,
+            #[cfg(feature = "time")]
+            timers: None,
+            on_duty: OnDuty::new(),
+        }
+    }
+
+    #[cfg(feature = "net")]
+    pub(crate) fn with_driver(mut self, driver: Arc<Driver>) -> Self {
+        self.driver = Some(driver);
+        self
+    }
+
+    #[cfg(feature = "time")]
+    pub(crate) fn with_timers(mut self, timers: Arc<Timers>) -> Self {
+        let seats = timers.seats();
+        self.timers = Some((timers, seats));
+        self
+    }
+
+    #[cfg(feature = "net")]
+    pub(crate) fn driver(&self) -> Option<&Arc<Driver>> {
+        self.driver.as_ref()
+    }
+
+    #[cfg(feature = "time")]
+    pub(crate) fn timers(&self) -> Option<&Arc<Timers>> {
+        self.timers.as_ref().map(|(timers, _)| timers)
+    }
+
+    /// The seat of a core, or of who has none.
+    #[cfg(feature = "time")]
+    #[inline]
+    pub(crate) fn seat(&self, core: Option<usize>) -> Option<&Arc<Seat>> {
+        let (timers, seats) = self.timers.as_ref()?;
+        Some(&seats[core.unwrap_or_else(|| timers.outside())])
+    }
+
+    fn has_timers(&self) -> bool {
+        #[cfg(feature = "time")]
+        return self.timers.is_some();
+        #[cfg(not(feature = "time"))]
+        false
+    }
+
+    /// Wakes who sleeps in the driver.
+    pub(crate) fn wake(&self) {
+        #[cfg(feature = "net")]
+        if let Some(driver) = &self.driver {
+            driver.wake();
+        }
+    }
+
+    /// Whether a core that is awake, and looked so long ago, has to look.
+    #[inline]
+    pub(crate) fn are_due(&self, index: usize, since_look_ns: u64) -> bool {
+        #[cfg(feature = "net")]
+        if self.driver.is_some() && since_look_ns >= LOOK_NS {
+            return true;
+        }
+        #[cfg(feature = "time")]
+        if let Some(timers) = self.timers() {
+            let next = earlier(timers.next(index), timers.next(timers.outside()));
+            return next.is_some_and(|next| next <= timers.clock().now_ns());
+        }
+        let _ = (index, since_look_ns);
+        false
+    }
+
+    /// The end: who waits for an event or a time is told that neither comes.
+    pub(crate) fn shut_down(&self) {
+        #[cfg(feature = "time")]
+        if let Some(timers) = self.timers() {
+            timers.shutdown();
+        }
+        #[cfg(feature = "net")]
+        if let Some(driver) = &self.driver {
+            driver.shutdown();
+        }
+    }
+
+    /// Sleeps once, as the core `index`: until a token comes, or there is something to
+    /// look after.
+    pub(crate) fn rest(&self, parker: &Parker, index: usize) -> Rest<'_> {
+        #[cfg(feature = "net")]
+        if let Some(driver) = &self.driver {
+            return match driver.try_hold() {
+                Some(role) => self.rest_in(role, parker, index),
+                None => self.rest_outside(parker, index, false),
+            };
+        }
+        if !self.has_timers() {
+            parker.park();
+            return Rest::Called;
+        }
+        if !self.on_duty.try_begin(index) {
+            return self.rest_outside(parker, index, false);
+        }
+        self.watch();
+        let rest = self.rest_outside(parker, index, true);
+        self.end_duty();
+        rest
+    }
+
+    /// In the driver, and on duty.
+    #[cfg(feature = "net")]
+    fn rest_in<'a>(&'a self, mut role: Role<'a>, parker: &Parker, index: usize) -> Rest<'a> {
+        self.on_duty.begin(index);
+        self.watch();
+        let left = self.left(index, true);
+        if left == Left::Nothing || !parker.leave() {
+            self.end_duty();
+            return if left == Left::Nothing { Rest::Due } else { Rest::Called };
+        }
+        let timeout = match left {
+            Left::Endless => None,
+            Left::Some(left) => Some(left),
+            Left::Nothing | Left::Paused => Some(Duration::ZERO),
+        };
+        let mut events = role.wait(timeout);
+        if left == Left::Paused && events == 0 && !self.advance() {
+            // Time stands still: only an event or a call ends this.
+            events = role.wait(None);
+        }
+        let called = parker.come_back();
+        self.end_duty();
+        if events > 0 {
+            Rest::Events(role)
+        } else if called {
+            Rest::Called
+        } else {
+            Rest::Due
+        }
+    }
+
+    /// On a parker, on duty or not.
+    fn rest_outside(&self, parker: &Parker, index: usize, on_duty: bool) -> Rest<'_> {
+        match self.left(index, on_duty) {
+            Left::Endless => {
+                parker.park();
+                Rest::Called
+            }
+            Left::Some(left) if parker.park_timeout(left) => Rest::Called,
+            Left::Some(_) | Left::Nothing => Rest::Due,
+            Left::Paused if parker.try_take() => Rest::Called,
+            Left::Paused if self.advance() => Rest::Due,
+            Left::Paused => {
+                parker.park();
+                Rest::Called
+            }
+        }
+    }
+
+    /// Who is on duty wants to know of all timers, until it has decided how long to sleep.
+    fn watch(&self) {
+        #[cfg(feature = "time")]
+        if let Some(timers) = self.timers() {
+            timers.watch_until(u64::MAX);
+        }
+    }
+
+    fn end_duty(&self) {
+        #[cfg(feature = "time")]
+        if let Some(timers) = self.timers() {
+            timers.watch_until(0);
+        }
+        self.on_duty.end();
+    }
+
+    /// How long the core may sleep.
+    #[cfg(feature = "time")]
+    fn left(&self, index: usize, on_duty: bool) -> Left {
+        let Some(timers) = self.timers() else { return Left::Endless };
+        let mut until = timers.next(index);
+        if on_duty {
+            until = earlier(until, timers.next(timers.outside()));
+            let others = (0..timers.outside()).filter(|&other| other != index);
+            let late = others.filter_map(|other| timers.next(other)).min();
+            until = earlier(until, late.map(|late| late.saturating_add(GRACE_NS)));
+            timers.watch_until(until.unwrap_or(u64::MAX));
+        }
+        let Some(until) = until else { return Left::Endless };
+        if timers.clock().is_paused() {
+            let due = until <= timers.clock().now_ns();
+            return if due { Left::Nothing } else { Left::Paused };
+        }
+        match until.checked_sub(timers.clock().now_ns()) {
+            None | Some(0) => Left::Nothing,
+            Some(left) => Left::Some(Duration::from_nanos(left)),
+        }
+    }
+
+    #[cfg(not(feature = "time"))]
+    fn left(&self, _index: usize, _on_duty: bool) -> Left {
+        Left::Endless
+    }
+
+    /// Moves a clock that stands still to the next deadline, if it may be moved; `true` if
+    /// somebody was woken.
+    #[cfg(feature = "test-util")]
+    fn advance(&self) -> bool {
+        self.timers().is_some_and(|timers| timers.auto_advance() > 0)
+    }
+
+    #[cfg(not(feature = "test-util"))]
+    fn advance(&self) -> bool {
+        false
+    }
+
+    /// Fires what is due: the wheels of core `index` and of nobody, and those of cores
+    /// that are late.
+    #[cfg(feature = "time")]
+    fn fire(&self, index: usize) {
+        let Some(timers) = self.timers() else { return };
+        if timers.next_of_all().is_none() {
+            return;
+        }
+        let now = timers.clock().now_ns();
+        for wheel in 0..=timers.outside() {
+            let grace = if wheel == index || wheel == timers.outside() { 0 } else { GRACE_NS };
+            if timers.next(wheel).is_some_and(|next| next.saturating_add(grace) <= now) {
+                timers.fire(wheel, now);
+            }
+        }
+    }
+}
+
+/// How the sleep of a core ended.
+#[must_use]
+pub(crate) enum Rest<'a> {
+    /// By a token, or for no reason.
+    Called,
+    /// A timer is due.
+    Due,
+    /// Events came, which have not been looked at.
+    #[cfg(feature = "net")]
+    Events(Role<'a>),
+    #[cfg(not(feature = "net"))]
+    #[allow(dead_code, reason = "keeps the lifetime in use")]
+    Never(std::convert::Infallible, std::marker::PhantomData<&'a ()>),
+}
+
+/// How long a core may sleep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "time"), allow(dead_code, reason = "without timers it is endless"))]
+enum Left {
+    Endless,
+    Some(Duration),
+    /// Something is due.
+    Nothing,
+    /// Until somebody moves the clock.
+    Paused,
+}
+
+#[cfg(feature = "time")]
+fn earlier(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// Does what `rest` came back for, or looks whether there is something to do. This thread
+/// holds core `index` and is awake; what becomes runnable goes to that core.
+pub(crate) fn attend(pool: &Pool, index: usize, rest: Option<Rest<'_>>) {
+    current::with_core(|core| core.begin_batch());
+    #[cfg(feature = "net")]
+    match rest {
+        Some(Rest::Events(mut role)) => role.dispatch(),
+        Some(_) => {}
+        None => {
+            if let Some(mut role) = pool.duties.driver().and_then(|driver| driver.try_hold())
+                && role.wait(Some(Duration::ZERO)) > 0
+            {
+                role.dispatch();
+            }
+        }
+    }
+    #[cfg(not(feature = "net"))]
+    drop(rest);
+    #[cfg(feature = "time")]
+    pool.duties.fire(index);
+    let _ = index;
+    // Users' wakers ran, and may have given the core away.
+    if current::holds_core_of(pool) {
+        current::with_core(|core| core.end_batch());
+    }
+}
+
+/// Who is on duty. See the module.
+struct OnDuty(AtomicUsize);
+
+impl OnDuty {
+    fn new() -> Self {
+        Self(AtomicUsize::new(0))
+    }
+
+    /// D1 and D2, where nothing else decides who it is; `false` if somebody is.
+    fn try_begin(&self, index: usize) -> bool {
+        // Acquire: what the last one did is done. Pairs with the Release in `end`.
+        if self.0.compare_exchange(0, index + 1, Acquire, Relaxed).is_err() {
+            return false;
+        }
+        self.fence();
+        true
+    }
+
+    /// D1 and D2, for who holds the driver.
+    #[cfg(feature = "net")]
+    fn begin(&self, index: usize) {
+        // Relaxed: the fence orders it.
+        self.0.store(index + 1, Relaxed);
+        self.fence();
+    }
+
+    fn fence(&self) {
+        if !weakened!("duty_fence") {
+            // SeqCst: D2. Pairs with A2 in `to_alarm`.
+            fence(SeqCst);
+        }
+    }
+
+    fn end(&self) {
+        // Release: pairs with `try_begin`.
+        self.0.store(0, Release);
+    }
+
+    /// A2 and A3: who has to be unparked.
+    #[cfg_attr(not(feature = "time"), allow(dead_code, reason = "timers alarm"))]
+    fn to_alarm(&self) -> Option<usize> {
+        // SeqCst: A2. Pairs with D2 in `fence`.
+        fence(SeqCst);
+        // Relaxed: ordered by the fence.
+        self.0.load(Relaxed).checked_sub(1)
+    }
+}
+
+impl Pool {
+    /// Leaves a token for core `index`, and wakes it wherever it sleeps.
+    #[inline]
+    pub(crate) fn unpark(&self, index: usize) {
+        self.remotes[index].parker.unpark_or(|| self.duties.wake());
+    }
+
+    /// A wheel that is not the caller's own got an earlier deadline.
+    #[cfg(feature = "time")]
+    pub(crate) fn alarm(&self, wheel: usize) {
+        if weakened!("duty_alarm") {
+            return;
+        }
+        if wheel < self.remotes.len() {
+            // Its own core sleeps for it, if it sleeps.
+            self.unpark(wheel);
+        }
+        if let Some(index) = self.duties.on_duty.to_alarm() {
+            self.unpark(index);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::OnDuty;
+    use crate::engine::prim::{
+        Arc, AtomicBool, Ordering::Relaxed, model, parker::Parker, thread, weakened,
+    };
+
+    #[test]
+    fn an_earlier_timer_is_slept_for() {
+        model(|| {
+            let shared = Arc::new((OnDuty::new(), Parker::new(), AtomicBool::new(false)));
+            let armer = thread::spawn({
+                let shared = shared.clone();
+                move || {
+                    // Relaxed: the fences order it, as they do a wheel's next deadline.
+                    shared.2.store(true, Relaxed);
+                    if let Some(_who) = shared.0.to_alarm().filter(|_| !weakened!("duty_alarm")) {
+                        shared.1.unpark();
+                    }
+                }
+            });
+            assert!(shared.0.try_begin(0));
+            // Without a time-out: a deadline that is not seen is a deadlock here.
+            while !shared.2.load(Relaxed) {
+                shared.1.park();
+            }
+            shared.0.end();
+            armer.join().unwrap();
+        });
+    }
+}

@@ -1,0 +1,95 @@
+//! Timers in a runtime: somebody always sleeps for them.
+
+use std::time::{Duration, Instant};
+
+use blitz_io::time::{sleep, timeout};
+
+use crate::{make::all_kinds_timed, watch};
+
+const SHORT: Duration = Duration::from_millis(5);
+
+#[test]
+fn a_sleep_ends_and_never_early() {
+    let _watch = watch::begin();
+    for rt in all_kinds_timed() {
+        let begun = Instant::now();
+        rt.block_on(async { sleep(SHORT).await });
+        assert!(begun.elapsed() >= SHORT);
+        let begun = Instant::now();
+        rt.block_on(rt.spawn(async { sleep(SHORT).await })).unwrap();
+        assert!(begun.elapsed() >= SHORT);
+    }
+}
+
+#[test]
+fn many_sleeps_on_all_workers_end() {
+    let _watch = watch::begin();
+    for rt in all_kinds_timed() {
+        let tasks: Vec<_> = (0..1_000_u64)
+            .map(|n| rt.spawn(async move { sleep(Duration::from_micros(n * 37 % 9_000)).await }))
+            .collect();
+        rt.block_on(async {
+            for task in tasks {
+                task.await.unwrap();
+            }
+        });
+    }
+}
+
+#[test]
+fn a_timeout_ends_what_never_does() {
+    let _watch = watch::begin();
+    for rt in all_kinds_timed() {
+        let ended = rt.block_on(async { timeout(SHORT, std::future::pending::<()>()).await });
+        assert!(ended.is_err());
+        assert_eq!(rt.block_on(async { timeout(SHORT, async { 7 }).await }), Ok(7));
+    }
+}
+
+/// A root that yields all the time leaves no moment to park in.
+#[test]
+fn a_busy_root_does_not_stop_the_time() {
+    let _watch = watch::begin();
+    for rt in all_kinds_timed() {
+        rt.block_on(async {
+            let sleeper = blitz_io::spawn(sleep(SHORT));
+            while !sleeper.is_finished() {
+                blitz_io::task::yield_now().await;
+            }
+        });
+    }
+}
+
+/// The core that armed the timer is stuck in a poll; another worker is idle.
+#[test]
+fn a_stuck_core_does_not_stop_its_timers() {
+    let _watch = watch::begin();
+    let rt = blitz_io::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    rt.block_on(async {
+        for _ in 0..20 {
+            let (sender, receiver) = std::sync::mpsc::channel();
+            blitz_io::spawn(async move {
+                let armed = std::sync::Arc::new(blitz_io::sync::Notify::new());
+                let there = armed.clone();
+                blitz_io::spawn(async move {
+                    let mut sleep = std::pin::pin!(sleep(Duration::from_millis(1)));
+                    std::future::poll_fn(|cx| {
+                        let poll = sleep.as_mut().poll(cx);
+                        there.notify_one();
+                        poll
+                    })
+                    .await;
+                    sender.send(()).unwrap();
+                });
+                armed.notified().await;
+                receiver.recv().unwrap();
+            })
+            .await
+            .unwrap();
+        }
+    });
+}
