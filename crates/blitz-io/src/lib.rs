@@ -39,6 +39,7 @@ pub mod macros;
 #[cfg(feature = "sync")]
 pub mod channel;
 pub mod future;
+pub mod io;
 #[cfg(feature = "rt")]
 pub mod runtime;
 #[cfg(feature = "sync")]

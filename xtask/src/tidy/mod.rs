@@ -92,6 +92,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("forbid", story::forbid),
     ("orderings", near::orderings),
     ("safety", near::safety),
+    ("confined", near::confined),
     ("words", text::words),
     ("whitespace", text::whitespace),
     ("mentions", text::mentions),

@@ -93,6 +93,32 @@ pub fn safety(files: &[File]) -> Vec<Finding> {
     findings
 }
 
+/// Folders of the library that are safe code, and the files in them that are not.
+const CONFINED: &[(&str, &[&str])] =
+    &[("io/", &["io/raw.rs", "io/read_buf.rs"]), ("net/", &["net/raw.rs"])];
+
+/// Unsafe code of the library stands where [`CONFINED`] says, so that a reader who
+/// checks it has read all of it.
+pub fn confined(files: &[File]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in files {
+        let (Some(path), Some(source)) = (file.path.strip_prefix(CRATE), &file.source) else {
+            continue;
+        };
+        let folder = CONFINED.iter().find(|(folder, _)| path.starts_with(folder));
+        let Some((_, allowed)) = folder.filter(|(_, allowed)| !allowed.contains(&path)) else {
+            continue;
+        };
+        for (at, line) in source.lines.iter().enumerate() {
+            if split_tokens(&line.bare).contains(&"unsafe") {
+                let what = format!("unsafe code of this folder is in {}", allowed.join(" and "));
+                findings.push(file.finding(at, what));
+            }
+        }
+    }
+    findings
+}
+
 /// Whether a line lies directly in an `impl Trait for Type`, by indentation.
 fn implements_trait(source: &Source, at: usize) -> bool {
     let indent = |line: &Line| line.code.len() - line.code.trim_start().len();
@@ -123,7 +149,7 @@ fn noted(source: &Source, at: usize, wanted: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{orderings, safety};
+    use super::{confined, orderings, safety};
     use crate::tidy::File;
 
     fn one(text: &str) -> Vec<File> {
@@ -156,6 +182,18 @@ mod tests {
             assert_eq!(orderings(&one(bad)).len(), 1, "{bad}");
         }
         assert_eq!(orderings(&one("x.compare_exchange(1, 2, AcqRel, Acquire)")).len(), 2);
+    }
+
+    #[test]
+    fn unsafe_code_of_the_library_stands_in_raw_files() {
+        let at = |path: &str, text| confined(&[File::new(path, text)]).len();
+        let bad = "// SAFETY: x.\nunsafe { f() }\n";
+        assert_eq!(at("crates/blitz-io/src/io/copy.rs", bad), 1);
+        assert_eq!(at("crates/blitz-io/src/net/tcp/stream.rs", bad), 1);
+        assert_eq!(at("crates/blitz-io/src/net/raw.rs", bad), 0);
+        assert_eq!(at("crates/blitz-io/src/io/read_buf.rs", bad), 0);
+        assert_eq!(at("crates/blitz-io/src/io/copy.rs", "// unsafe is a word\n"), 0);
+        assert_eq!(at("crates/blitz-io/src/engine/pool/idle.rs", bad), 0);
     }
 
     #[test]

@@ -1,0 +1,33 @@
+//! Traits and types for asynchronous I/O.
+//!
+//! The traits have the shapes of `std::io`'s, with one difference: what cannot go on
+//! answers [`Poll::Pending`](std::task::Poll::Pending) and wakes the task later, where
+//! std's would block the thread or say `WouldBlock`.
+//!
+//! - [`AsyncRead`] takes bytes from a source, into a [`ReadBuf`];
+//! - [`AsyncBufRead`] is a source that shows what it has read ahead;
+//! - [`AsyncWrite`] gives bytes to a sink;
+//! - [`AsyncSeek`] moves the position in one that has a position.
+//!
+//! Programs call them through the extension traits (feature `io-util`), whose methods
+//! are futures.
+//!
+//! # Unsafe code
+//!
+//! It is in `read_buf.rs`, which knows how much of a buffer is initialised, and in
+//! `raw.rs`. A test refuses it anywhere else in this folder.
+
+mod async_read;
+mod async_buf_read;
+mod async_write;
+mod async_seek;
+mod read_buf;
+
+pub use self::{
+    async_buf_read::AsyncBufRead, async_read::AsyncRead, async_seek::AsyncSeek,
+    async_write::AsyncWrite, read_buf::ReadBuf,
+};
+
+// So that a program that names this module need not name std's too.
+#[doc(no_inline)]
+pub use std::io::{Error, ErrorKind, Result, SeekFrom};

@@ -1,0 +1,529 @@
+//! `ReadBuf`: a buffer that knows how much of it is filled, and initialised.
+//!
+//! # Invariants
+//!
+//! ```text
+//! |<-- filled -->|                              |
+//! |<------- initialized ------->|               |
+//! |<------------------ bytes ------------------>|
+//! ```
+//!
+//! I1. `filled <= initialized <= bytes.len()`.
+//! I2. The first `initialized` bytes are initialised.
+//! I3. No byte is ever made uninitialised, not even behind `initialized`: the memory may
+//!     belong to somebody who lent it as `&mut [u8]`.
+//!
+//! # Checked by
+//! The tests below, also under Miri: `what_is_lent_and_filled_is_counted`,
+//! `a_reader_that_swaps_its_buffer_is_found_out`.
+
+use std::{fmt, mem::MaybeUninit};
+
+/// A buffer to read into, which may be uninitialised, and is filled from its start.
+///
+/// It has two marks. Up to the first one it is *filled*: that is what was read. Up to the
+/// second one it is *initialised*: something was written there once, so that it can be
+/// passed on as `&mut [u8]` without being zeroed again. The first never passes the second.
+///
+/// # Examples
+///
+/// ```
+/// use std::mem::MaybeUninit;
+/// use blitz_io::io::ReadBuf;
+///
+/// let mut memory = [MaybeUninit::uninit(); 16];
+/// let mut buf = ReadBuf::uninit(&mut memory);
+/// buf.put_slice(b"abc");
+/// assert_eq!(buf.filled(), b"abc");
+/// assert_eq!(buf.remaining(), 13);
+/// ```
+pub struct ReadBuf<'a> {
+    bytes: &'a mut [MaybeUninit<u8>],
+    filled: usize,
+    initialized: usize,
+}
+
+impl<'a> ReadBuf<'a> {
+    /// A buffer on bytes that are all initialised; nothing is filled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::io::ReadBuf;
+    ///
+    /// let mut bytes = [7; 4];
+    /// let buf = ReadBuf::new(&mut bytes);
+    /// assert_eq!(buf.initialized(), [7; 4]);
+    /// assert!(buf.filled().is_empty());
+    /// ```
+    #[inline]
+    pub fn new(buf: &'a mut [u8]) -> Self {
+        let (start, len) = (buf.as_mut_ptr().cast(), buf.len());
+        // SAFETY: `MaybeUninit<u8>` is laid out as `u8`; the borrow is taken over for all
+        // of `'a`; nothing in here makes a byte uninitialised again (I3).
+        let bytes = unsafe { std::slice::from_raw_parts_mut(start, len) };
+        Self { bytes, filled: 0, initialized: len }
+    }
+
+    /// A buffer on bytes of which nothing is known; nothing is filled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::io::ReadBuf;
+    ///
+    /// let mut vec = Vec::with_capacity(100);
+    /// let buf = ReadBuf::uninit(vec.spare_capacity_mut());
+    /// assert!(buf.remaining() >= 100);
+    /// assert!(buf.initialized().is_empty());
+    /// ```
+    #[inline]
+    pub fn uninit(buf: &'a mut [MaybeUninit<u8>]) -> Self {
+        Self { bytes: buf, filled: 0, initialized: 0 }
+    }
+
+    /// How many bytes the buffer has, filled or not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use blitz_io::io::ReadBuf;
+    /// assert_eq!(ReadBuf::new(&mut [0; 9]).capacity(), 9);
+    /// ```
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The filled bytes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use blitz_io::io::ReadBuf;
+    /// # let mut bytes = [0; 9];
+    /// let mut buf = ReadBuf::new(&mut bytes);
+    /// buf.put_slice(b"xy");
+    /// assert_eq!(buf.filled(), b"xy");
+    /// ```
+    #[inline]
+    pub fn filled(&self) -> &[u8] {
+        // SAFETY: I1 and I2.
+        unsafe { self.bytes[..self.filled].assume_init_ref() }
+    }
+
+    /// The filled bytes, to change them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use blitz_io::io::ReadBuf;
+    /// # let mut bytes = [0; 9];
+    /// let mut buf = ReadBuf::new(&mut bytes);
+    /// buf.put_slice(b"xy");
+    /// buf.filled_mut().make_ascii_uppercase();
+    /// assert_eq!(buf.filled(), b"XY");
+    /// ```
+    #[inline]
+    pub fn filled_mut(&mut self) -> &mut [u8] {
+        // SAFETY: I1 and I2. What is written through a `&mut [u8]` is initialised (I3).
+        unsafe { self.bytes[..self.filled].assume_init_mut() }
+    }
+
+    /// A new buffer on the first `n` unfilled bytes, or on all if there are fewer. It
+    /// takes them for uninitialised.
+    ///
+    /// What is filled in it is not filled in this one: the caller says so afterwards,
+    /// with [`assume_init`](Self::assume_init) and [`advance`](Self::advance).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use blitz_io::io::ReadBuf;
+    /// # let mut bytes = [0; 9];
+    /// let mut buf = ReadBuf::new(&mut bytes);
+    /// let mut part = buf.take(4);
+    /// part.put_slice(b"abc");
+    /// assert_eq!(part.remaining(), 1);
+    /// assert_eq!(buf.remaining(), 9);
+    /// ```
+    #[inline]
+    pub fn take(&mut self, n: usize) -> ReadBuf<'_> {
+        let n = n.min(self.remaining());
+        ReadBuf::uninit(&mut self.bytes[self.filled..][..n])
+    }
+
+    /// The initialised bytes, of which the filled ones are the first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use blitz_io::io::ReadBuf;
+    /// # let mut bytes = [5; 3];
+    /// let mut buf = ReadBuf::new(&mut bytes);
+    /// buf.put_slice(&[1]);
+    /// assert_eq!(buf.initialized(), [1, 5, 5]);
+    /// ```
+    #[inline]
+    pub fn initialized(&self) -> &[u8] {
+        // SAFETY: I2.
+        unsafe { self.bytes[..self.initialized].assume_init_ref() }
+    }
+
+    /// The initialised bytes, to change them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use blitz_io::io::ReadBuf;
+    /// # let mut bytes = [5; 3];
+    /// let mut buf = ReadBuf::new(&mut bytes);
+    /// buf.initialized_mut()[0] = 9;
+    /// buf.set_filled(1);
+    /// assert_eq!(buf.filled(), [9]);
+    /// ```
+    #[inline]
+    pub fn initialized_mut(&mut self) -> &mut [u8] {
+        // SAFETY: I2. What is written through a `&mut [u8]` is initialised (I3).
+        unsafe { self.bytes[..self.initialized].assume_init_mut() }
+    }
+
+    /// The whole buffer, initialised or not.
+    ///
+    /// # Safety
+    ///
+    /// 1. The caller makes no byte uninitialised, not even one that this buffer takes for
+    ///    uninitialised.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use blitz_io::io::ReadBuf;
+    /// # let mut bytes = [5; 3];
+    /// let mut buf = ReadBuf::new(&mut bytes);
+    /// // SAFETY: 1. A byte is written.
+    /// unsafe { buf.inner_mut()[2].write(6) };
+    /// assert_eq!(buf.initialized(), [5, 5, 6]);
+    /// ```
+    #[inline]
+    pub unsafe fn inner_mut(&mut self) -> &mut [MaybeUninit<u8>] {
+        self.bytes
+    }
+
+    /// The unfilled bytes, initialised or not.
+    ///
+    /// # Safety
+    ///
+    /// 1. The caller makes no byte uninitialised, not even one that this buffer takes for
+    ///    uninitialised.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use blitz_io::io::ReadBuf;
+    /// let mut vec = Vec::with_capacity(8);
+    /// let mut buf = ReadBuf::uninit(vec.spare_capacity_mut());
+    /// // SAFETY: 1. Bytes are written.
+    /// unsafe { buf.unfilled_mut()[..2].write_copy_of_slice(b"ok") };
+    /// // SAFETY: 1. The two bytes above.
+    /// unsafe { buf.assume_init(2) };
+    /// buf.advance(2);
+    /// assert_eq!(buf.filled(), b"ok");
+    /// ```
+    #[inline]
+    pub unsafe fn unfilled_mut(&mut self) -> &mut [MaybeUninit<u8>] {
+        &mut self.bytes[self.filled..]
+    }
+
+    /// The unfilled bytes; those not yet initialised are zeroed, once.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use blitz_io::io::ReadBuf;
+    /// let mut vec = Vec::with_capacity(8);
+    /// let mut buf = ReadBuf::uninit(vec.spare_capacity_mut());
+    /// let n = std::io::Read::read(&mut &b"abc"[..], buf.initialize_unfilled())?;
+    /// buf.advance(n);
+    /// assert_eq!(buf.filled(), b"abc");
+    /// # std::io::Result::Ok(())
+    /// ```
+    #[inline]
+    pub fn initialize_unfilled(&mut self) -> &mut [u8] {
+        self.initialize_unfilled_to(self.remaining())
+    }
+
+    /// The first `n` unfilled bytes; those not yet initialised are zeroed, once.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer than `n`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use blitz_io::io::ReadBuf;
+    /// let mut vec = Vec::with_capacity(8);
+    /// let mut buf = ReadBuf::uninit(vec.spare_capacity_mut());
+    /// assert_eq!(buf.initialize_unfilled_to(3), [0; 3]);
+    /// assert_eq!(buf.initialized().len(), 3);
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn initialize_unfilled_to(&mut self, n: usize) -> &mut [u8] {
+        let remaining = self.remaining();
+        assert!(n <= remaining, "n overflows remaining: {n} bytes wanted, {remaining} are there");
+        let end = self.filled + n;
+        if self.initialized < end {
+            self.bytes[self.initialized..end].fill(MaybeUninit::new(0));
+            self.initialized = end;
+        }
+        // SAFETY: I2; `end` is not behind `initialized` any more.
+        unsafe { self.bytes[self.filled..end].assume_init_mut() }
+    }
+
+    /// How many bytes are not filled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use blitz_io::io::ReadBuf;
+    /// # let mut bytes = [0; 3];
+    /// let mut buf = ReadBuf::new(&mut bytes);
+    /// buf.advance(1);
+    /// assert_eq!(buf.remaining(), 2);
+    /// ```
+    #[inline]
+    pub fn remaining(&self) -> usize {
+        self.bytes.len() - self.filled
+    }
+
+    /// Nothing is filled any more. What is initialised stays so, and keeps its contents.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use blitz_io::io::ReadBuf;
+    /// # let mut bytes = [0; 3];
+    /// let mut buf = ReadBuf::new(&mut bytes);
+    /// buf.put_slice(b"abc");
+    /// buf.clear();
+    /// assert!(buf.filled().is_empty());
+    /// assert_eq!(buf.initialized(), b"abc");
+    /// ```
+    #[inline]
+    pub fn clear(&mut self) {
+        self.filled = 0;
+    }
+
+    /// The next `n` bytes, which are initialised, are filled.
+    ///
+    /// # Panics
+    ///
+    /// If they are not all initialised.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use blitz_io::io::ReadBuf;
+    /// # let mut bytes = [0; 3];
+    /// let mut buf = ReadBuf::new(&mut bytes);
+    /// buf.initialize_unfilled()[0] = 1;
+    /// buf.advance(1);
+    /// assert_eq!(buf.filled(), [1]);
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn advance(&mut self, n: usize) {
+        let Some(filled) = self.filled.checked_add(n) else {
+            panic!("filled overflow: {n} bytes more than {} are no number", self.filled);
+        };
+        self.set_filled(filled);
+    }
+
+    /// The first `n` bytes are filled, which may be fewer than before.
+    ///
+    /// # Panics
+    ///
+    /// If they are not all initialised.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use blitz_io::io::ReadBuf;
+    /// # let mut bytes = [0; 8];
+    /// let mut buf = ReadBuf::new(&mut bytes);
+    /// buf.put_slice(b"line\n");
+    /// buf.set_filled(4);
+    /// assert_eq!(buf.filled(), b"line");
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn set_filled(&mut self, n: usize) {
+        let initialized = self.initialized;
+        assert!(
+            n <= initialized,
+            "filled must not become larger than initialized: {n} bytes filled, {initialized} initialised"
+        );
+        self.filled = n;
+    }
+
+    /// Says that the first `n` unfilled bytes are initialised.
+    ///
+    /// # Safety
+    ///
+    /// 1. They are; in particular, the buffer has so many.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use blitz_io::io::ReadBuf;
+    /// let mut vec = Vec::with_capacity(8);
+    /// let mut buf = ReadBuf::uninit(vec.spare_capacity_mut());
+    /// buf.take(8).put_slice(b"abc");
+    /// // SAFETY: 1. They were put there.
+    /// unsafe { buf.assume_init(3) };
+    /// assert_eq!(buf.initialized(), b"abc");
+    /// ```
+    #[inline]
+    pub unsafe fn assume_init(&mut self, n: usize) {
+        self.initialized = self.initialized.max(self.filled + n);
+    }
+
+    /// Appends bytes to the filled ones.
+    ///
+    /// # Panics
+    ///
+    /// If there is no room for them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use blitz_io::io::ReadBuf;
+    /// # let mut bytes = [0; 8];
+    /// let mut buf = ReadBuf::new(&mut bytes);
+    /// buf.put_slice(b"ab");
+    /// buf.put_slice(b"cd");
+    /// assert_eq!(buf.filled(), b"abcd");
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn put_slice(&mut self, buf: &[u8]) {
+        let (len, remaining) = (buf.len(), self.remaining());
+        assert!(
+            len <= remaining,
+            "buf.len() must fit in remaining(); buf.len() = {len}, remaining() = {remaining}"
+        );
+        let end = self.filled + len;
+        self.bytes[self.filled..end].write_copy_of_slice(buf);
+        self.filled = end;
+        self.initialized = self.initialized.max(end);
+    }
+
+    /// Lends at most `limit` of the unfilled bytes to `reader`, as a buffer of their own.
+    /// What it fills is filled here too; answers how many bytes that were.
+    ///
+    /// # Panics
+    ///
+    /// If `reader` put another buffer in the place of the one it was given.
+    #[track_caller]
+    pub(crate) fn lend<R>(
+        &mut self,
+        limit: usize,
+        reader: impl FnOnce(&mut ReadBuf<'_>) -> R,
+    ) -> (R, usize) {
+        let lent = limit.min(self.remaining());
+        let known = self.initialized.saturating_sub(self.filled).min(lent);
+        let bytes = &mut self.bytes[self.filled..][..lent];
+        let start = bytes.as_ptr();
+        let mut part = ReadBuf { bytes, filled: 0, initialized: known };
+        let answer = reader(&mut part);
+        let (filled, initialized) = (part.filled, part.initialized);
+        // A `ReadBuf` can be swapped for any other: only the marks of our own mean
+        // anything. Two buffers that are not empty do not begin at the same place; an
+        // empty one may begin where another ends.
+        let same = part.bytes.as_ptr() == start && part.bytes.len() == lent;
+        assert!(same, "a reader swapped its buffer: it must fill the one that it was given");
+        self.initialized = self.initialized.max(self.filled + initialized);
+        self.filled += filled;
+        (answer, filled)
+    }
+}
+
+impl fmt::Debug for ReadBuf<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadBuf")
+            .field("filled", &self.filled)
+            .field("initialized", &self.initialized)
+            .field("capacity", &self.capacity())
+            .finish()
+    }
+}
+
+// SAFETY: `chunk_mut` shows the unfilled bytes, `remaining_mut` says how many there are,
+// and `advance_mut` moves on by what was written to them.
+#[cfg(feature = "io-util")]
+unsafe impl bytes::BufMut for ReadBuf<'_> {
+    #[inline]
+    fn remaining_mut(&self) -> usize {
+        self.remaining()
+    }
+
+    #[inline]
+    unsafe fn advance_mut(&mut self, cnt: usize) {
+        // SAFETY: 1. The caller has written them: that is the contract of this function.
+        unsafe { self.assume_init(cnt) };
+        self.advance(cnt);
+    }
+
+    #[inline]
+    fn chunk_mut(&mut self) -> &mut bytes::buf::UninitSlice {
+        // An `UninitSlice` makes nothing uninitialised (I3), unless by unsafe code that
+        // promises not to.
+        bytes::buf::UninitSlice::uninit(&mut self.bytes[self.filled..])
+    }
+}
+
+#[cfg(all(test, not(blitz_loom)))]
+mod tests {
+    use std::mem::MaybeUninit;
+
+    use super::ReadBuf;
+
+    #[test]
+    fn what_is_lent_and_filled_is_counted() {
+        let mut memory = [MaybeUninit::uninit(); 8];
+        let mut buf = ReadBuf::uninit(&mut memory);
+        buf.put_slice(b"a");
+        let ((), n) = buf.lend(3, |part| {
+            assert_eq!((part.capacity(), part.initialized().len()), (3, 0));
+            part.initialize_unfilled();
+            part.put_slice(b"bc");
+        });
+        assert_eq!((n, buf.filled(), buf.initialized()), (2, &b"abc"[..], &b"abc\0"[..]));
+        // What is known to be initialised is not forgotten.
+        let (known, n) = buf.lend(usize::MAX, |part| part.initialized().len());
+        assert_eq!((known, n, buf.remaining()), (1, 0, 5));
+    }
+
+    #[test]
+    #[should_panic(expected = "a reader swapped its buffer")]
+    fn a_reader_that_swaps_its_buffer_is_found_out() {
+        let mut memory = [MaybeUninit::uninit(); 8];
+        ReadBuf::uninit(&mut memory).lend(8, |part| {
+            let mut other = ReadBuf::new(Box::leak(Box::new([1; 8])));
+            other.advance(8);
+            *part = other;
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "a reader swapped its buffer")]
+    fn an_empty_buffer_is_not_swapped_either() {
+        ReadBuf::new(&mut []).lend(8, |part| {
+            let mut other = ReadBuf::new(Box::leak(Box::new([1; 8])));
+            other.advance(8);
+            *part = other;
+        });
+    }
+}
