@@ -22,7 +22,15 @@ mod async_buf_read;
 mod async_write;
 mod async_seek;
 mod read_buf;
+#[cfg(feature = "io-util")]
+mod raw;
+#[cfg(feature = "io-util")]
+mod ext;
 
+#[cfg(feature = "io-util")]
+pub use self::ext::{
+    AsyncBufReadExt, AsyncReadExt, AsyncSeekExt, AsyncWriteExt, Chain, Lines, Split, Take,
+};
 pub use self::{
     async_buf_read::AsyncBufRead, async_read::AsyncRead, async_seek::AsyncSeek,
     async_write::AsyncWrite, read_buf::ReadBuf,

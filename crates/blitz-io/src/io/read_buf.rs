@@ -426,6 +426,7 @@ impl<'a> ReadBuf<'a> {
     /// # Panics
     ///
     /// If `reader` put another buffer in the place of the one it was given.
+    #[cfg(feature = "io-util")]
     #[track_caller]
     pub(crate) fn lend<R>(
         &mut self,
@@ -484,7 +485,7 @@ unsafe impl bytes::BufMut for ReadBuf<'_> {
     }
 }
 
-#[cfg(all(test, not(blitz_loom)))]
+#[cfg(all(test, feature = "io-util", not(blitz_loom)))]
 mod tests {
     use std::mem::MaybeUninit;
 

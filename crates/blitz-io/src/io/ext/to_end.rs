@@ -1,0 +1,125 @@
+//! Futures that read everything there is.
+//!
+//! How much that will be is not known, so the vector grows as it fills: it doubles, as any
+//! vector does, and a reader is always shown all the room it has. A vector that came with
+//! room may have been made to measure. If it is full, or nearly, the next read goes into a
+//! few bytes of the stack first: most often it finds the end, and nothing has to grow.
+
+use std::{
+    io,
+    mem::{self, MaybeUninit},
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use super::{uninterrupted, until::IntoText};
+use crate::io::{AsyncRead, ReadBuf, raw::Filling};
+
+/// How much room a read should have at least, and the size of the probe: std's figure, and
+/// Tokio's.
+const PROBE: usize = 32;
+
+/// A vector on its way to the end of a source.
+#[derive(Debug)]
+pub(super) struct Collecting<'a> {
+    filling: Filling<'a>,
+    /// Its length and capacity before the first read.
+    length: usize,
+    capacity: usize,
+}
+
+impl<'a> Collecting<'a> {
+    fn new(filling: Filling<'a>) -> Self {
+        let (length, capacity) = (filling.get().len(), filling.get().capacity());
+        Self { filling, length, capacity }
+    }
+
+    pub(super) fn lent(vec: &'a mut Vec<u8>) -> Self {
+        Self::new(Filling::lent(vec))
+    }
+
+    /// Reads to the end. What was read before an error or a wait is in the vector.
+    fn poll_all<R: AsyncRead + Unpin + ?Sized>(
+        &mut self,
+        reader: &mut R,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        while ready!(uninterrupted(|| self.poll_some(reader, cx)))? > 0 {}
+        Poll::Ready(Ok(self.filling.get().len() - self.length))
+    }
+
+    /// Reads once.
+    fn poll_some<R: AsyncRead + Unpin + ?Sized>(
+        &mut self,
+        reader: &mut R,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let vec = self.filling.get();
+        if vec.capacity() - vec.len() < PROBE {
+            if vec.capacity() == self.capacity && self.capacity >= PROBE {
+                return self.poll_probe(reader, cx);
+            }
+            self.filling.get_mut().try_reserve(PROBE)?;
+        }
+        let (polled, n) = self.filling.append(|buf| Pin::new(reader).poll_read(cx, buf));
+        polled.map_ok(|()| n)
+    }
+
+    /// Reads once, and makes room for what was read only then.
+    fn poll_probe<R: AsyncRead + Unpin + ?Sized>(
+        &mut self,
+        reader: &mut R,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let mut bytes = [MaybeUninit::uninit(); PROBE];
+        let mut probe = ReadBuf::uninit(&mut bytes);
+        ready!(Pin::new(reader).poll_read(cx, &mut probe))?;
+        self.filling.get_mut().extend_from_slice(probe.filled());
+        Poll::Ready(Ok(probe.filled().len()))
+    }
+}
+
+future! {
+    /// Future of [`read_to_end`](super::AsyncReadExt::read_to_end).
+    ReadToEnd<'a, R> { reader: &'a mut R, collecting: Collecting<'a> }
+}
+
+impl<R: AsyncRead + Unpin + ?Sized> Future for ReadToEnd<'_, R> {
+    type Output = io::Result<usize>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let this = self.project();
+        this.collecting.poll_all(&mut **this.reader, cx)
+    }
+}
+
+future! {
+    /// Future of [`read_to_string`](super::AsyncReadExt::read_to_string).
+    ReadToString<'a, R> { reader: &'a mut R, collecting: Collecting<'a>, output: &'a mut String }
+}
+
+impl<'a, R: ?Sized> ReadToString<'a, R> {
+    /// The string is empty while its bytes are not known to be text.
+    pub(super) fn of(reader: &'a mut R, output: &'a mut String) -> Self {
+        let bytes = mem::take(output).into_bytes();
+        Self::new(reader, Collecting::new(Filling::owned(bytes)), output)
+    }
+}
+
+impl<R: AsyncRead + Unpin + ?Sized> Future for ReadToString<'_, R> {
+    type Output = io::Result<usize>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let this = self.project();
+        let read = ready!(this.collecting.poll_all(&mut **this.reader, cx));
+        let bytes = mem::take(this.collecting.filling.get_mut());
+        let text = IntoText { bytes, length: this.collecting.length };
+        Poll::Ready(match read {
+            Ok(_) => text.finish(this.output),
+            Err(error) => {
+                text.undo(this.output);
+                Err(error)
+            }
+        })
+    }
+}

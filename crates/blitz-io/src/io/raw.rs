@@ -1,0 +1,233 @@
+//! Unsafe code of the extension methods: memory that a reader fills before it has a value.
+//!
+//! Everything here is safe to call. A reader is code of somebody else: it gets a
+//! [`ReadBuf`], and `ReadBuf::lend` counts only what it did to that one.
+//!
+//! # Checked by
+//! The tests below, also under Miri: `what_a_reader_initialised_is_known_to_the_next_read`,
+//! `to_reserve_room_forgets_what_is_known`, `a_swapped_buffer_adds_nothing_to_a_vector`,
+//! `bytes_shown_outlive_the_future`.
+
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::BufMut;
+
+use super::{AsyncBufRead, ReadBuf};
+
+/// A vector that is read into behind its end, where it has room.
+///
+/// It remembers how much of the room is initialised, so that a reader that wants zeroed
+/// memory does not zero it again for each read.
+#[derive(Debug)]
+pub(super) struct Filling<'a> {
+    vec: Whose<'a>,
+    /// So many bytes from the start of the vector's allocation are initialised.
+    known: usize,
+}
+
+/// A vector of the caller's, or the future's own.
+#[derive(Debug)]
+enum Whose<'a> {
+    Lent(&'a mut Vec<u8>),
+    Owned(Vec<u8>),
+}
+
+impl<'a> Filling<'a> {
+    pub(super) fn lent(vec: &'a mut Vec<u8>) -> Self {
+        Self { vec: Whose::Lent(vec), known: 0 }
+    }
+
+    pub(super) fn owned(vec: Vec<u8>) -> Self {
+        Self { vec: Whose::Owned(vec), known: 0 }
+    }
+
+    pub(super) fn get(&self) -> &Vec<u8> {
+        match &self.vec {
+            Whose::Lent(vec) => vec,
+            Whose::Owned(vec) => vec,
+        }
+    }
+
+    /// Whoever gets the vector may move it to another allocation, so nothing is known of
+    /// its room afterwards.
+    pub(super) fn get_mut(&mut self) -> &mut Vec<u8> {
+        self.known = 0;
+        self.vec_mut()
+    }
+
+    fn vec_mut(&mut self) -> &mut Vec<u8> {
+        match &mut self.vec {
+            Whose::Lent(vec) => vec,
+            Whose::Owned(vec) => vec,
+        }
+    }
+
+    /// Calls `reader` with all the room there is; what it fills is appended. Answers how
+    /// many bytes that were.
+    pub(super) fn append<R>(&mut self, reader: impl FnOnce(&mut ReadBuf<'_>) -> R) -> (R, usize) {
+        let known = self.known;
+        let vec = self.vec_mut();
+        let len = vec.len();
+        let mut room = ReadBuf::uninit(vec.spare_capacity_mut());
+        // SAFETY: 1. The vector and its allocation are the same as when `known` was set
+        // below: `get_mut`, the only way to change them, sets it to 0. Bytes of room do
+        // not become uninitialised.
+        unsafe { room.assume_init(known.saturating_sub(len)) };
+        let (answer, n) = room.lend(usize::MAX, reader);
+        let known = len + room.initialized().len();
+        // SAFETY: `lend` has counted `n` bytes behind the length that are filled, so they
+        // are initialised and within the capacity.
+        unsafe { vec.set_len(len + n) };
+        self.known = known;
+        (answer, n)
+    }
+}
+
+/// Calls `reader` with the next chunk of `buf`; what it fills is appended. Answers how many
+/// bytes that were.
+pub(super) fn fill<B: BufMut + ?Sized, R>(
+    buf: &mut B,
+    reader: impl FnOnce(&mut ReadBuf<'_>) -> R,
+) -> (R, usize) {
+    // SAFETY: a `ReadBuf` makes no byte uninitialised, unless by unsafe code that promises
+    // not to.
+    let chunk = unsafe { buf.chunk_mut().as_uninit_slice_mut() };
+    let (answer, n) = ReadBuf::uninit(chunk).lend(usize::MAX, reader);
+    // SAFETY: `lend` has counted `n` bytes of the chunk that are filled, so they are
+    // initialised and not more than the chunk has.
+    unsafe { buf.advance_mut(n) };
+    (answer, n)
+}
+
+/// Asks a source for what is buffered, for as long as the source itself is borrowed. It is
+/// taken out of `source`, and put back if there is nothing yet.
+///
+/// # Panics
+///
+/// If `source` is empty.
+pub(super) fn show<'a, R: AsyncBufRead + Unpin + ?Sized>(
+    source: &mut Option<&'a mut R>,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<&'a [u8]>> {
+    let Some(taken) = source.take() else {
+        panic!("polled after completion: a future that has answered is not polled again");
+    };
+    let taken: *mut R = taken;
+    // SAFETY: it was a `&'a mut R` that nobody else has now. This borrow of it lasts as
+    // long as the bytes that it answers with.
+    match Pin::new(unsafe { &mut *taken }).poll_fill_buf(cx) {
+        Poll::Ready(shown) => Poll::Ready(shown),
+        Poll::Pending => {
+            // SAFETY: as above; `Pending` has no borrow in it, so the first one is over.
+            // (The compiler thinks that it lasts for all of `'a` in both arms.)
+            *source = Some(unsafe { &mut *taken });
+            Poll::Pending
+        }
+    }
+}
+
+#[cfg(all(test, not(blitz_loom)))]
+mod tests {
+    use std::{
+        io,
+        panic::{AssertUnwindSafe, catch_unwind},
+        pin::Pin,
+        task::{Context, Poll, Waker},
+    };
+
+    use super::{Filling, fill, show};
+    use crate::io::{AsyncBufRead, AsyncRead, ReadBuf};
+
+    #[test]
+    fn what_a_reader_initialised_is_known_to_the_next_read() {
+        let mut vec = Vec::with_capacity(8);
+        vec.push(1);
+        let room = vec.capacity() - 1;
+        let mut filling = Filling::lent(&mut vec);
+        let ((), n) = filling.append(|buf| {
+            assert!(buf.initialized().is_empty());
+            buf.initialize_unfilled_to(5)[0] = 2;
+            buf.advance(1);
+        });
+        assert_eq!(n, 1);
+        let (known, n) = filling.append(|buf| {
+            assert_eq!(buf.capacity(), room - 1);
+            buf.initialized().len()
+        });
+        assert_eq!((known, n), (4, 0));
+        assert_eq!(vec, [1, 2]);
+    }
+
+    #[test]
+    fn to_reserve_room_forgets_what_is_known() {
+        let mut filling = Filling::owned(Vec::with_capacity(8));
+        filling.append(|buf| buf.initialize_unfilled().len());
+        filling.get_mut().reserve(100);
+        let (known, _) = filling.append(|buf| buf.initialized().len());
+        assert_eq!(known, 0);
+    }
+
+    #[test]
+    fn a_swapped_buffer_adds_nothing_to_a_vector() {
+        let swap = |buf: &mut ReadBuf<'_>| {
+            let mut other = ReadBuf::new(Box::leak(Box::new([7; 64])));
+            other.advance(64);
+            *buf = other;
+        };
+        let mut vec = Vec::with_capacity(64);
+        let mut filling = Filling::lent(&mut vec);
+        assert!(catch_unwind(AssertUnwindSafe(|| filling.append(swap))).is_err());
+        assert!(vec.is_empty());
+        assert!(catch_unwind(AssertUnwindSafe(|| fill(&mut vec, swap))).is_err());
+        assert!(vec.is_empty());
+    }
+
+    /// Has nothing at first, then three bytes.
+    struct Late(bool, Vec<u8>);
+
+    impl AsyncRead for Late {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            _cx: &mut Context<'_>,
+            _buf: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            unreachable!("nobody reads")
+        }
+    }
+
+    impl AsyncBufRead for Late {
+        fn poll_fill_buf(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
+            let this = self.get_mut();
+            if std::mem::replace(&mut this.0, true) {
+                this.1.extend(b"abc");
+                Poll::Ready(Ok(&this.1))
+            } else {
+                Poll::Pending
+            }
+        }
+
+        fn consume(self: Pin<&mut Self>, amt: usize) {
+            self.get_mut().1.drain(..amt);
+        }
+    }
+
+    #[test]
+    fn bytes_shown_outlive_the_future() {
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut late = Late(false, Vec::new());
+        let shown = {
+            let mut source = Some(&mut late);
+            assert!(show(&mut source, &mut cx).is_pending());
+            let Poll::Ready(Ok(shown)) = show(&mut source, &mut cx) else { panic!("not shown") };
+            assert!(source.is_none());
+            shown
+        };
+        assert_eq!(shown, b"abc");
+        Pin::new(&mut late).consume(3);
+        assert!(late.1.is_empty());
+    }
+}
