@@ -1,0 +1,136 @@
+//! Which futures and types may cross threads and be moved once polled: as Tokio's.
+
+use std::{cell::Cell, io::Cursor, io::IoSlice, io::SeekFrom, marker::PhantomData};
+
+use blitz_io::io::{
+    AsyncBufReadExt, AsyncReadExt, AsyncSeekExt, AsyncWriteExt, Chain, Lines, ReadBuf, Split, Take,
+};
+
+/// Asks a type what it is. An inherent method is found before one of a trait, and exists
+/// only where its bounds hold.
+struct Asked<T: ?Sized>(PhantomData<T>);
+
+macro_rules! questions {
+    ($($question:ident $otherwise:ident: $trait:path;)+) => {$(
+        trait $otherwise {
+            fn $question(&self) -> bool {
+                false
+            }
+        }
+        impl<T: ?Sized> $otherwise for Asked<T> {}
+        impl<T: ?Sized + $trait> Asked<T> {
+            fn $question(&self) -> bool {
+                true
+            }
+        }
+    )+};
+}
+
+questions! {
+    is_send OrNotSend: Send;
+    is_sync OrNotSync: Sync;
+    is_unpin OrNotUnpin: Unpin;
+}
+
+fn result_of<T>(_: impl FnOnce() -> T) -> Asked<T> {
+    Asked(PhantomData)
+}
+
+fn some<T>() -> T {
+    unreachable!("nobody calls the closures of this table")
+}
+
+/// A letter for each of `S`end, s`Y`nc and `U`npin that holds.
+macro_rules! letters {
+    ($asked:expr) => {{
+        let asked = $asked;
+        [(asked.is_send(), 'S'), (asked.is_sync(), 'Y'), (asked.is_unpin(), 'U')]
+            .map(|(has, letter)| if has { letter } else { '-' })
+            .iter()
+            .collect::<String>()
+    }};
+}
+
+/// In memory, and what is next to it: may cross threads, may not be shared.
+type Plain = Cursor<Vec<u8>>;
+type Unshared = (Cursor<Vec<u8>>, Cell<u8>);
+
+macro_rules! futures {
+    ($($call:ident($($argument:expr),*);)+) => {[
+        $((
+            stringify!($call),
+            letters!(result_of(|| some::<&'static mut Plain>().$call($($argument),*))),
+        )),+
+    ]};
+}
+
+#[test]
+fn futures_cross_threads_and_stay_where_they_are() {
+    let found = futures! {
+        read(some());
+        read_buf(some::<&mut Vec<u8>>());
+        read_exact(some());
+        read_u8();
+        read_i16();
+        read_u128_le();
+        read_f64();
+        read_to_end(some());
+        read_to_string(some());
+        write(some());
+        write_vectored(some::<&'static [IoSlice<'static>]>());
+        write_buf(some::<&mut &'static [u8]>());
+        write_all_buf(some::<&mut &'static [u8]>());
+        write_all(some());
+        write_u8(1);
+        write_i16(1);
+        write_u128_le(1);
+        write_f64(1.0);
+        flush();
+        shutdown();
+        seek(SeekFrom::Start(0));
+        rewind();
+        stream_position();
+        read_until(1, some());
+        read_line(some());
+        fill_buf();
+    };
+    let wrong: Vec<_> = found.iter().filter(|(_, letters)| letters != "SY-").collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+/// A source that may not be shared.
+struct Single(Unshared);
+
+impl blitz_io::io::AsyncRead for Single {
+    fn poll_read(
+        self: std::pin::Pin<&mut Self>,
+        _cx: &mut std::task::Context<'_>,
+        _buf: &mut ReadBuf<'_>,
+    ) -> std::task::Poll<std::io::Result<()>> {
+        self.0.1.set(1);
+        std::task::Poll::Ready(Ok(()))
+    }
+}
+
+#[test]
+fn a_future_is_shared_only_if_its_source_is() {
+    let single = || some::<&'static mut Single>();
+    assert_eq!(letters!(result_of(|| single().read(some()))), "S--");
+    assert_eq!(letters!(result_of(|| single().read_u64())), "S--");
+    assert_eq!(letters!(result_of(|| single().read_to_end(some()))), "S--");
+}
+
+#[test]
+fn types_are_what_their_sources_are() {
+    type Pinned = std::marker::PhantomPinned;
+    assert_eq!(letters!(Asked::<Take<Plain>>(PhantomData)), "SYU");
+    assert_eq!(letters!(Asked::<Take<Cell<u8>>>(PhantomData)), "S-U");
+    assert_eq!(letters!(Asked::<Take<Pinned>>(PhantomData)), "SY-");
+    assert_eq!(letters!(Asked::<Chain<Plain, Plain>>(PhantomData)), "SYU");
+    assert_eq!(letters!(Asked::<Chain<Plain, Pinned>>(PhantomData)), "SY-");
+    assert_eq!(letters!(Asked::<Chain<Pinned, *mut u8>>(PhantomData)), "---");
+    assert_eq!(letters!(Asked::<Lines<Plain>>(PhantomData)), "SYU");
+    assert_eq!(letters!(Asked::<Lines<Pinned>>(PhantomData)), "SY-");
+    assert_eq!(letters!(Asked::<Split<*mut u8>>(PhantomData)), "--U");
+    assert_eq!(letters!(Asked::<ReadBuf<'static>>(PhantomData)), "SYU");
+}

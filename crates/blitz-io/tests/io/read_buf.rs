@@ -1,0 +1,134 @@
+//! `ReadBuf`: its marks, and what it refuses.
+
+use std::{
+    cell::RefCell,
+    mem::MaybeUninit,
+    panic::{self, AssertUnwindSafe},
+    sync::Once,
+};
+
+use blitz_io::io::ReadBuf;
+use bytes::BufMut;
+
+/// What a buffer is: filled, initialised, capacity.
+fn marks(buf: &ReadBuf<'_>) -> (usize, usize, usize) {
+    (buf.filled().len(), buf.initialized().len(), buf.capacity())
+}
+
+#[test]
+fn initialised_bytes_are_known_to_be() {
+    let mut bytes = [1, 2, 3];
+    let mut buf = ReadBuf::new(&mut bytes);
+    assert_eq!(marks(&buf), (0, 3, 3));
+    assert_eq!(buf.initialized(), [1, 2, 3]);
+    assert_eq!(buf.initialize_unfilled(), [1, 2, 3]);
+    buf.advance(2);
+    assert_eq!((buf.filled(), buf.remaining()), (&[1, 2][..], 1));
+    buf.filled_mut()[0] = 9;
+    buf.clear();
+    assert_eq!((marks(&buf), buf.initialized()), ((0, 3, 3), &[9, 2, 3][..]));
+}
+
+#[test]
+fn bytes_are_zeroed_once_and_only_as_far_as_asked() {
+    let mut memory = [MaybeUninit::new(7); 8];
+    let mut buf = ReadBuf::uninit(&mut memory);
+    assert_eq!(marks(&buf), (0, 0, 8));
+    buf.initialize_unfilled_to(3)[1] = 5;
+    assert_eq!(marks(&buf), (0, 3, 8));
+    assert_eq!(buf.initialize_unfilled_to(4), [0, 5, 0, 0]);
+    buf.advance(2);
+    assert_eq!(buf.initialize_unfilled_to(1), [0]);
+    assert_eq!(marks(&buf), (2, 4, 8));
+    assert_eq!(buf.initialize_unfilled().len(), 6);
+    assert_eq!(marks(&buf), (2, 8, 8));
+    assert_eq!(buf.initialize_unfilled_to(0).len(), 0);
+}
+
+#[test]
+fn what_is_put_is_filled_and_initialised() {
+    let mut memory = [MaybeUninit::uninit(); 4];
+    let mut buf = ReadBuf::uninit(&mut memory);
+    buf.put_slice(b"");
+    buf.put_slice(b"abc");
+    assert_eq!((marks(&buf), buf.filled()), ((3, 3, 4), &b"abc"[..]));
+    buf.set_filled(1);
+    buf.put_slice(b"x");
+    assert_eq!(marks(&buf), (2, 3, 4));
+    assert_eq!(buf.initialized(), b"axc");
+}
+
+#[test]
+fn a_part_knows_nothing_of_the_whole_and_is_not_counted() {
+    let mut bytes = [0; 6];
+    let mut buf = ReadBuf::new(&mut bytes);
+    buf.put_slice(b"ab");
+    let mut part = buf.take(3);
+    assert_eq!(marks(&part), (0, 0, 3));
+    part.put_slice(b"cd");
+    assert_eq!(marks(&buf), (2, 6, 6));
+    assert_eq!(buf.initialized(), b"abcd\0\0");
+    assert_eq!(buf.take(usize::MAX).capacity(), 4);
+    assert_eq!(buf.take(0).capacity(), 0);
+}
+
+#[test]
+fn it_is_a_buf_mut() {
+    let mut memory = [MaybeUninit::uninit(); 6];
+    let mut buf = ReadBuf::uninit(&mut memory);
+    buf.put_u16(0x4142);
+    BufMut::put_slice(&mut buf, b"CD");
+    assert_eq!((buf.filled(), buf.remaining_mut()), (&b"ABCD"[..], 2));
+    assert_eq!(buf.chunk_mut().len(), 2);
+    assert_eq!(marks(&buf), (4, 4, 6));
+}
+
+#[test]
+fn it_says_its_marks() {
+    let mut bytes = [0; 3];
+    let mut buf = ReadBuf::new(&mut bytes);
+    buf.advance(1);
+    assert_eq!(format!("{buf:?}"), "ReadBuf { filled: 1, initialized: 3, capacity: 3 }");
+}
+
+thread_local! {
+    static FILE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// The text of a panic, which must be blamed on this file.
+#[track_caller]
+fn refused(f: impl FnOnce()) -> String {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            FILE.with_borrow_mut(|file| *file = info.location().map(|at| at.file().to_owned()));
+            before(info);
+        }));
+    });
+    let payload = panic::catch_unwind(AssertUnwindSafe(f)).expect_err("it was not refused");
+    assert_eq!(FILE.take().as_deref(), Some(file!()));
+    match payload.downcast::<String>() {
+        Ok(text) => *text,
+        Err(payload) => (*payload.downcast::<&str>().expect("a text")).to_owned(),
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_and_the_caller_is_blamed() {
+    let mut memory = [MaybeUninit::uninit(); 4];
+    let mut buf = ReadBuf::uninit(&mut memory);
+    buf.put_slice(b"ab");
+    let text = refused(|| buf.put_slice(b"cde"));
+    let wanted = "buf.len() must fit in remaining(); buf.len() = 3, remaining() = 2";
+    assert!(text.starts_with(wanted), "{text}");
+    let text = refused(|| _ = buf.initialize_unfilled_to(3));
+    assert!(text.starts_with("n overflows remaining"), "{text}");
+    let text = refused(|| buf.advance(1));
+    assert!(text.starts_with("filled must not become larger than initialized"), "{text}");
+    let text = refused(|| buf.set_filled(3));
+    assert!(text.starts_with("filled must not become larger than initialized"), "{text}");
+    let text = refused(|| buf.advance(usize::MAX));
+    assert!(text.starts_with("filled overflow"), "{text}");
+    assert_eq!((marks(&buf), buf.filled()), ((2, 2, 4), &b"ab"[..]));
+}
