@@ -36,6 +36,9 @@ pub use self::{
     async_write::AsyncWrite, read_buf::ReadBuf,
 };
 
+#[cfg(feature = "net")]
+pub use crate::engine::driver::{interest::Interest, ready::Ready};
+
 // So that a program that names this module need not name std's too.
 #[doc(no_inline)]
 pub use std::io::{Error, ErrorKind, Result, SeekFrom};

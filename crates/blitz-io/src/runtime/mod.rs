@@ -58,6 +58,8 @@ pub use self::{
     metrics::RuntimeMetrics,
     runtime::Runtime,
 };
+#[cfg(feature = "net")]
+pub use crate::engine::driver::backend::IoBackend;
 pub use crate::engine::work::task::hooks::TaskMeta;
 
 /// Returns the index of the worker that the calling code runs on, if it runs on one.

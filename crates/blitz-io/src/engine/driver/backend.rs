@@ -1,0 +1,310 @@
+//! Which mechanism of the system tells of events: the list, and the choice.
+//!
+//! Each is a file with the same five verbs: `add`, `remove`, `rearm`, `signal`, `wait`.
+//! Here they are chosen between, once for each driver.
+
+use std::{
+    fmt, io,
+    str::FromStr,
+    time::{Duration, Instant},
+};
+
+#[cfg(target_os = "linux")]
+use super::epoll::Epoll;
+#[cfg(not(target_os = "linux"))]
+use super::other::Other;
+#[cfg(unix)]
+use super::poll::Poll;
+use super::{Fd, interest::Interest, ready::Ready, sources::Token};
+
+/// What overrides every choice, for tests and for finding out.
+const VARIABLE: &str = "BLITZ_IO_BACKEND";
+
+/// How a runtime learns of what happens to its sockets.
+///
+/// Given to the builder of a runtime. The environment variable `BLITZ_IO_BACKEND` (`auto`,
+/// `epoll`, `poll`, `uring`) overrides it.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::runtime::IoBackend;
+///
+/// let backend: IoBackend = "poll".parse()?;
+/// assert_eq!(backend, IoBackend::Poll);
+/// assert_eq!(backend.to_string(), "poll");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum IoBackend {
+    /// What was measured to be the best here: epoll on Linux, kqueue on macOS and BSD, and
+    /// the system's completion port on Windows.
+    #[default]
+    Auto,
+    /// Linux's epoll, edge-triggered.
+    Epoll,
+    /// `poll(2)`, on any Unix: each turn looks at every descriptor, so it is for where
+    /// there is nothing else.
+    Poll,
+    /// Linux's io_uring. This version refuses it.
+    Uring,
+}
+
+impl IoBackend {
+    const NAMES: [(Self, &str); 4] = [
+        (Self::Auto, "auto"),
+        (Self::Epoll, "epoll"),
+        (Self::Poll, "poll"),
+        (Self::Uring, "uring"),
+    ];
+
+    /// What the environment says, or else the program.
+    fn chosen(asked: Option<Self>) -> io::Result<Self> {
+        match std::env::var(VARIABLE) {
+            Ok(name) if !name.is_empty() => name.parse().map_err(|why: io::Error| {
+                io::Error::new(why.kind(), format!("the environment variable {VARIABLE}: {why}"))
+            }),
+            _ => Ok(asked.unwrap_or_default()),
+        }
+    }
+}
+
+impl fmt::Display for IoBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = Self::NAMES.iter().find(|(backend, _)| backend == self);
+        f.pad(named.map_or("", |(_, name)| name))
+    }
+}
+
+impl FromStr for IoBackend {
+    type Err = io::Error;
+
+    fn from_str(name: &str) -> io::Result<Self> {
+        let named = Self::NAMES.iter().find(|(_, known)| name.eq_ignore_ascii_case(known));
+        named.map(|(backend, _)| *backend).ok_or_else(|| {
+            let why =
+                format!("`{name}` is no way to wait for events: say auto, epoll, poll or uring");
+            io::Error::new(io::ErrorKind::InvalidInput, why)
+        })
+    }
+}
+
+/// The mechanism of one driver.
+#[derive(Debug)]
+pub(super) enum Selector {
+    #[cfg(target_os = "linux")]
+    Epoll(Epoll),
+    #[cfg(unix)]
+    Poll(Poll),
+    #[cfg(not(target_os = "linux"))]
+    Other(Other),
+}
+
+/// Calls the same method of whichever it is.
+macro_rules! each {
+    ($self:ident, $selector:ident => $call:expr) => {
+        match $self {
+            #[cfg(target_os = "linux")]
+            Selector::Epoll($selector) => $call,
+            #[cfg(unix)]
+            Selector::Poll($selector) => $call,
+            #[cfg(not(target_os = "linux"))]
+            Selector::Other($selector) => $call,
+        }
+    };
+}
+
+impl Selector {
+    /// What the environment or the program asks for, or what suits best.
+    pub(super) fn new(asked: Option<IoBackend>) -> io::Result<Self> {
+        match IoBackend::chosen(asked)? {
+            #[cfg(target_os = "linux")]
+            IoBackend::Auto | IoBackend::Epoll => Ok(Self::Epoll(Epoll::new()?)),
+            #[cfg(not(target_os = "linux"))]
+            IoBackend::Auto => Ok(Self::Other(Other::new()?)),
+            #[cfg(unix)]
+            IoBackend::Poll => Ok(Self::Poll(Poll::new()?)),
+            missing => {
+                let why = format!(
+                    "waiting for events by {missing} is not supported here: choose `IoBackend::Auto`, \
+                     or unset {VARIABLE}"
+                );
+                Err(io::Error::new(io::ErrorKind::Unsupported, why))
+            }
+        }
+    }
+
+    /// Watches a descriptor from now on; what is ready already is an event too.
+    pub(super) fn add(&self, fd: Fd<'_>, token: Token, interest: Interest) -> io::Result<()> {
+        each!(self, selector => selector.add(fd, token, interest))
+    }
+
+    /// Stops watching it, before it is closed.
+    pub(super) fn remove(&self, fd: Fd<'_>, token: Token) -> io::Result<()> {
+        each!(self, selector => selector.remove(fd, token))
+    }
+
+    /// Its registration has ended, whether it was removed or not.
+    pub(super) fn forget(&self, token: Token) {
+        each!(self, selector => selector.forget(token));
+    }
+
+    /// What was ready is no more: tell when it is again. Edge-triggered ones do anyway.
+    #[inline]
+    pub(super) fn rearm(&self, token: Token, ready: Ready) {
+        each!(self, selector => selector.rearm(token, ready));
+    }
+
+    /// Ends a wait, or the next one.
+    pub(super) fn signal(&self) {
+        each!(self, selector => selector.signal());
+    }
+
+    /// Waits for events, for at most so long, and tells them. It may end early without any.
+    pub(super) fn wait(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
+        events.found.clear();
+        each!(self, selector => selector.wait(events, timeout))
+    }
+}
+
+/// Where a turn keeps what the system told.
+pub(super) struct Events {
+    pub(super) found: Vec<Found>,
+    /// How many at most, where the mechanism can say.
+    pub(super) limit: usize,
+    #[cfg(target_os = "linux")]
+    pub(super) epoll: Vec<libc::epoll_event>,
+    #[cfg(unix)]
+    pub(super) poll: super::poll::Asked,
+    #[cfg(not(target_os = "linux"))]
+    pub(super) other: super::other::Buffer,
+}
+
+/// One event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) token: Token,
+    pub(super) ready: Ready,
+}
+
+impl Events {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            found: Vec::new(),
+            limit: limit.clamp(1, i32::MAX as usize),
+            #[cfg(target_os = "linux")]
+            epoll: Vec::new(),
+            #[cfg(unix)]
+            poll: super::poll::Asked::default(),
+            #[cfg(not(target_os = "linux"))]
+            other: super::other::Buffer::new(),
+        }
+    }
+}
+
+/// What is left of a wait that a signal has interrupted.
+pub(super) fn rest(timeout: Option<Duration>, begun: Option<Instant>) -> Option<Duration> {
+    let past = begun.map_or(Duration::ZERO, |begun| begun.elapsed());
+    timeout.map(|timeout| timeout.saturating_sub(past))
+}
+
+/// In milliseconds, never less.
+pub(super) fn rounded_up(timeout: Duration) -> i32 {
+    let milliseconds = timeout.as_nanos().div_ceil(1_000_000);
+    milliseconds.try_into().unwrap_or(i32::MAX)
+}
+
+/// What a system says of a descriptor, in the words of `poll(2)`.
+#[cfg(unix)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Signs {
+    pub(super) input: bool,
+    pub(super) output: bool,
+    pub(super) urgent: bool,
+    /// The peer has shut its writing side down.
+    pub(super) end: bool,
+    pub(super) hung_up: bool,
+    pub(super) error: bool,
+}
+
+#[cfg(unix)]
+impl Signs {
+    /// What it is ready for then; Tokio's rules, and one more.
+    #[inline]
+    pub(super) fn ready(self) -> Ready {
+        let mut ready = Ready::EMPTY;
+        // An error is fetched by a read as well: who waits for the answer to a datagram
+        // learns that nobody is there. That is the one more.
+        if self.input || self.urgent || self.error {
+            ready |= Ready::READABLE;
+        }
+        if self.output {
+            ready |= Ready::WRITABLE;
+        }
+        if self.hung_up || self.input && self.end {
+            ready |= Ready::READ_CLOSED;
+        }
+        // A pipe whose reader has gone says 'output' and 'error', or 'error' alone.
+        let alone = self.error && !(self.input || self.urgent || self.end);
+        if self.hung_up || self.output && self.error || alone {
+            ready |= Ready::WRITE_CLOSED;
+        }
+        if self.error {
+            ready |= Ready::ERROR;
+        }
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        if self.urgent {
+            ready |= Ready::PRIORITY;
+        }
+        ready
+    }
+}
+
+#[cfg(all(test, not(blitz_loom)))]
+mod tests {
+    use std::{
+        io::ErrorKind,
+        time::{Duration, Instant},
+    };
+
+    use super::{IoBackend, Selector, rest, rounded_up};
+
+    #[test]
+    fn a_backend_is_called_by_its_name() {
+        for (backend, name) in IoBackend::NAMES {
+            assert_eq!(backend.to_string(), name);
+            assert_eq!(name.to_uppercase().parse::<IoBackend>().unwrap(), backend);
+        }
+        let why = "select".parse::<IoBackend>().unwrap_err();
+        assert_eq!(why.kind(), ErrorKind::InvalidInput);
+        assert!(why.to_string().contains("`select`") && why.to_string().contains("epoll"), "{why}");
+    }
+
+    #[test]
+    fn what_is_not_there_yet_is_refused_in_words() {
+        // The variable would override it.
+        if std::env::var_os(super::VARIABLE).is_some() {
+            return;
+        }
+        let why = Selector::new(Some(IoBackend::Uring)).unwrap_err();
+        assert_eq!(why.kind(), ErrorKind::Unsupported);
+        assert!(why.to_string().contains("uring"), "{why}");
+    }
+
+    #[test]
+    fn a_time_out_is_rounded_up() {
+        assert_eq!(rounded_up(Duration::from_nanos(1)), 1);
+        assert_eq!(rounded_up(Duration::from_millis(7)), 7);
+        assert_eq!(rounded_up(Duration::MAX), i32::MAX);
+    }
+
+    #[test]
+    fn what_is_left_of_a_wait_is_never_more() {
+        let begun = Some(Instant::now());
+        assert_eq!(rest(None, begun), None);
+        assert_eq!(rest(Some(Duration::ZERO), None), Some(Duration::ZERO));
+        assert!(rest(Some(Duration::MAX), begun).is_some_and(|rest| rest <= Duration::MAX));
+        assert!(rest(Some(Duration::from_secs(9)), begun) <= Some(Duration::from_secs(9)));
+    }
+}

@@ -1,0 +1,251 @@
+//! The driver: what the system tells of descriptors, and who waits to hear it.
+//!
+//! One for each runtime. A descriptor is registered once and then used directly: an
+//! operation is tried, and only if it would block does its task wait until the system says
+//! that it can go on. Nothing of a task's memory is ever with the kernel, so tasks may be
+//! dropped, moved and aborted at any moment.
+//!
+//! - [`interest`], [`ready`]: what is waited for, and what is known.
+//! - [`readiness`]: the record of one descriptor, and who waits for it.
+//! - [`sources`]: the table of records, and the tokens by which the kernel names them.
+//! - [`registration`]: a descriptor as its owner sees it.
+//! - [`role`]: who may ask the kernel; one at a time, and nobody waits for it.
+//! - [`nudge`]: how others end its wait.
+//! - [`backend`]: the mechanisms and the choice: `epoll`, `poll`, and `other` where there is
+//!   no epoll.
+//!
+//! # The contract
+//! 1. Whoever holds the [`Role`] takes turns. A turn waits for events, as long as it was
+//!    told, then sets what they say in the records, and wakes the tasks, under no lock.
+//! 2. An event of a registration that has ended reaches nobody, whoever has its place or
+//!    its number now.
+//! 3. [`Driver::wake`] ends a turn that waits, or the next one that would. A turn that does
+//!    not wait leaves it to the next that does.
+//! 4. After [`Driver::shutdown`] nobody waits any more: all get an error that says so.
+//! 5. A turn may end early with nothing. It does not end with an error for a signal.
+//!
+//! # Checked by
+//! `driver/tests.rs`, on each mechanism; the models are with the parts.
+
+#[cfg(unix)]
+use std::os::fd::BorrowedFd;
+#[cfg(windows)]
+use std::os::windows::io::BorrowedSocket;
+use std::{io, sync::Arc, time::Duration};
+
+pub(crate) mod interest;
+pub(crate) mod ready;
+pub(crate) mod readiness;
+pub(crate) mod sources;
+pub(crate) mod registration;
+mod role;
+mod nudge;
+pub(crate) mod backend;
+#[cfg(target_os = "linux")]
+mod epoll;
+#[cfg(unix)]
+mod poll;
+#[cfg(not(target_os = "linux"))]
+mod other;
+
+#[cfg(all(test, unix, not(blitz_loom)))]
+mod tests;
+
+pub(crate) use self::{
+    backend::IoBackend,
+    readiness::{Direction, ReadyEvent},
+    registration::{Readiness, Registration},
+};
+
+use self::{
+    backend::{Events, Selector},
+    interest::Interest,
+    nudge::Nudge,
+    role::{Held, Seat},
+    sources::{NoPlace, Sources},
+};
+use crate::engine::{
+    prim::{AtomicU64, Ordering::Relaxed},
+    wait::batch::Batch,
+};
+
+/// What can be registered.
+#[cfg(unix)]
+pub(crate) type Fd<'a> = BorrowedFd<'a>;
+/// What can be registered.
+#[cfg(windows)]
+pub(crate) type Fd<'a> = BorrowedSocket<'a>;
+
+/// How a driver is made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DriverConfig {
+    /// `None`: what suits best.
+    pub(crate) backend: Option<IoBackend>,
+    /// How many events a turn takes at most.
+    pub(crate) events_per_turn: usize,
+}
+
+impl Default for DriverConfig {
+    fn default() -> Self {
+        // Tokio's figure, which its users have tuned to.
+        Self { backend: None, events_per_turn: 1024 }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    selector: Selector,
+    sources: Sources,
+    seat: Seat<Events>,
+    nudge: Nudge,
+    counters: Counters,
+}
+
+impl Driver {
+    /// # Errors
+    /// What the system says, or that the mechanism is not supported here.
+    pub(crate) fn new(config: DriverConfig) -> io::Result<Arc<Self>> {
+        Ok(Arc::new(Self {
+            selector: Selector::new(config.backend)?,
+            sources: Sources::new(),
+            seat: Seat::new(Events::new(config.events_per_turn)),
+            nudge: Nudge::new(),
+            counters: Counters::default(),
+        }))
+    }
+
+    /// Watches a descriptor, which does not block, until the registration ends.
+    ///
+    /// # Errors
+    /// What the system says, or that the driver has ended.
+    pub(crate) fn register(
+        self: &Arc<Self>,
+        fd: Fd<'_>,
+        interest: Interest,
+    ) -> io::Result<Registration> {
+        let source = self.sources.open().map_err(|why| match why {
+            NoPlace::Closed => shut_down_error(),
+            NoPlace::Full => io::Error::other("too many descriptors are registered: close some"),
+        })?;
+        if let Err(why) = self.selector.add(fd, source.token, interest) {
+            self.sources.close(source);
+            return Err(why);
+        }
+        self.counters.registered();
+        Ok(Registration::new(self.clone(), source))
+    }
+
+    /// The right to take turns; `None` if somebody has it.
+    #[inline]
+    pub(crate) fn try_hold(&self) -> Option<Role<'_>> {
+        self.seat.try_hold().map(|events| Role { driver: self, events })
+    }
+
+    /// Ends a turn that waits, or the next one that would. Many at once are one.
+    #[inline]
+    pub(crate) fn wake(&self) {
+        self.nudge.nudge(|| self.selector.signal());
+    }
+
+    /// Everybody who waits is woken, and nobody waits any more.
+    pub(crate) fn shutdown(&self) {
+        self.sources.shut_down();
+        self.wake();
+    }
+
+    /// How many descriptors were ever registered.
+    pub(crate) fn registered_count(&self) -> u64 {
+        // Relaxed: a figure.
+        self.counters.registered.load(Relaxed)
+    }
+
+    /// How many of them are no more.
+    pub(crate) fn deregistered_count(&self) -> u64 {
+        // Relaxed: a figure.
+        self.counters.deregistered.load(Relaxed)
+    }
+
+    /// How many events there were.
+    pub(crate) fn ready_count(&self) -> u64 {
+        // Relaxed: a figure.
+        self.counters.ready.load(Relaxed)
+    }
+}
+
+/// Figures for metrics.
+#[derive(Debug, Default)]
+struct Counters {
+    registered: AtomicU64,
+    deregistered: AtomicU64,
+    ready: AtomicU64,
+}
+
+// Relaxed throughout: figures, which order nothing.
+impl Counters {
+    fn registered(&self) {
+        self.registered.fetch_add(1, Relaxed);
+    }
+
+    fn deregistered(&self) {
+        self.deregistered.fetch_add(1, Relaxed);
+    }
+
+    fn ready(&self, count: usize) {
+        if count > 0 {
+            self.ready.fetch_add(count as u64, Relaxed);
+        }
+    }
+}
+
+/// The right to take turns, until this is dropped.
+pub(crate) struct Role<'a> {
+    driver: &'a Driver,
+    events: Held<'a, Events>,
+}
+
+impl Role<'_> {
+    /// Waits for events for at most so long (`None`: for ever; zero: not at all), tells them
+    /// to the records, and wakes the tasks. Answers how many there were.
+    ///
+    /// # Errors
+    /// What the system says of the wait; the next turn may be tried.
+    pub(crate) fn turn(&mut self, timeout: Option<Duration>) -> io::Result<usize> {
+        let Self { driver, events } = self;
+        let events = &mut **events;
+        if timeout == Some(Duration::ZERO) {
+            driver.selector.wait(events, timeout)?;
+        } else {
+            driver.nudge.wait(|may_wait| {
+                let timeout = if may_wait { timeout } else { Some(Duration::ZERO) };
+                driver.selector.wait(events, timeout)
+            })?;
+        }
+        self.tell();
+        Ok(self.events.found.len())
+    }
+
+    fn tell(&self) {
+        let mut batch = Batch::new();
+        for event in &self.events.found {
+            self.driver.sources.tell(event.token, event.ready, &mut batch);
+        }
+        batch.wake_all();
+        self.driver.counters.ready(self.events.found.len());
+    }
+}
+
+impl std::fmt::Debug for Role<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Role").finish_non_exhaustive()
+    }
+}
+
+/// What everybody gets after the end; it begins with Tokio's words.
+#[cold]
+fn shut_down_error() -> io::Error {
+    io::Error::other(
+        "A Tokio 1.x context was found, but it is being shutdown: the runtime of this I/O \
+         resource has ended; use it inside a runtime that runs",
+    )
+}

@@ -1,0 +1,169 @@
+//! Ending a wait in the kernel, or the one that is about to begin.
+//!
+//! # Protocol
+//! ```text
+//! who waits for events                      who nudges
+//! W1 exchanges the word for WAITING:        N1 exchanges the word for NUDGED:
+//!    it was NUDGED: does not wait              it was WAITING: signals the kernel
+//! W2 waits in the kernel                       else: done
+//! W3 exchanges the word for IDLE
+//! ```
+//! W1 and N1 exchange the word, so one comes first. If N1, W1 finds NUDGED; if W1, N1 finds
+//! WAITING, unless the wait is over (W3), and signals: the kernel ends the wait, or the next
+//! one if this one ended for another reason, which is a turn for nothing.
+//!
+//! Only a wait takes the nudge away. A look at the events that does not wait leaves it: the
+//! nudge may be meant for somebody who is about to wait.
+//!
+//! Many nudges are one, and one that finds nobody waiting is no system call.
+//!
+//! # Checked by
+//! `a_nudge_against_a_wait_ends_it`, `what_was_done_before_a_nudge_is_seen_after_the_wait`,
+//! `two_nudges_are_at_most_one_signal_for_a_wait`,
+//! `a_nudge_that_comes_late_ends_the_next_wait_at_worst`; weakened as `nudge_is_left`,
+//! `nudge_signals`, `nudge_orders`, `nudge_coalesces`.
+
+use crate::engine::prim::{
+    AtomicU32,
+    Ordering::{AcqRel, Relaxed},
+    weakened,
+};
+
+const IDLE: u32 = 0;
+const WAITING: u32 = 1;
+const NUDGED: u32 = 2;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Nudge(AtomicU32);
+
+impl Nudge {
+    pub(crate) fn new() -> Self {
+        Self(AtomicU32::new(IDLE))
+    }
+
+    /// W1 to W3: calls `wait` with whether it may wait at all.
+    pub(crate) fn wait<R>(&self, wait: impl FnOnce(bool) -> R) -> R {
+        let found = self.exchange(WAITING);
+        let result = wait(found != NUDGED || weakened!("nudge_is_left"));
+        self.exchange(IDLE);
+        result
+    }
+
+    /// N1: calls `signal` if somebody waits who was not told.
+    #[inline]
+    pub(crate) fn nudge(&self, signal: impl FnOnce()) {
+        let found = self.exchange(NUDGED);
+        let told = found != WAITING && !weakened!("nudge_coalesces");
+        if !told && !weakened!("nudge_signals") {
+            signal();
+        }
+    }
+
+    #[inline]
+    fn exchange(&self, to: u32) -> u32 {
+        let order = if weakened!("nudge_orders") { Relaxed } else { AcqRel };
+        // AcqRel: who ends a wait sees what was done before the nudges that it takes away.
+        // Each exchange pairs with the one before it.
+        self.0.swap(to, order)
+    }
+}
+
+#[cfg(test)]
+mod models {
+    use super::Nudge;
+    use crate::engine::prim::{
+        Arc, AtomicUsize, Ordering::Relaxed, ids::Tally, model, parker::Parker, thread,
+    };
+
+    /// A parker is a kernel: a signal that comes first is not lost.
+    struct Kernel {
+        nudge: Nudge,
+        parker: Parker,
+        work: AtomicUsize,
+        signals: Tally,
+    }
+
+    fn kernel() -> Arc<Kernel> {
+        let (nudge, parker) = (Nudge::new(), Parker::new());
+        Arc::new(Kernel { nudge, parker, work: AtomicUsize::new(0), signals: Tally::default() })
+    }
+
+    impl Kernel {
+        fn work_and_nudge(&self) {
+            // Relaxed: the nudge has to order it.
+            self.work.fetch_add(1, Relaxed);
+            self.nudge.nudge(|| {
+                self.signals.add();
+                self.parker.unpark();
+            });
+        }
+
+        fn turn(&self) {
+            self.nudge.wait(|may_wait| {
+                if may_wait {
+                    self.parker.park();
+                }
+            });
+        }
+    }
+
+    fn worker(kernel: &Arc<Kernel>) -> thread::JoinHandle<()> {
+        let kernel = kernel.clone();
+        thread::spawn(move || kernel.work_and_nudge())
+    }
+
+    #[test]
+    fn a_nudge_against_a_wait_ends_it() {
+        model(|| {
+            let kernel = kernel();
+            let worker = worker(&kernel);
+            kernel.turn();
+            worker.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn what_was_done_before_a_nudge_is_seen_after_the_wait() {
+        model(|| {
+            let kernel = kernel();
+            let workers = [worker(&kernel), worker(&kernel)];
+            // As a worker does that sleeps only in turns.
+            while kernel.work.load(Relaxed) < 2 {
+                kernel.turn();
+            }
+            workers.into_iter().for_each(|worker| worker.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn two_nudges_are_at_most_one_signal_for_a_wait() {
+        model(|| {
+            let kernel = kernel();
+            let workers = [worker(&kernel), worker(&kernel)];
+            kernel.turn();
+            workers.into_iter().for_each(|worker| worker.join().unwrap());
+            assert!(kernel.signals.get() <= 1, "a nudge that finds another is silent");
+        });
+    }
+
+    /// An event ends the wait as well, and the nudge's signal comes late.
+    #[test]
+    fn a_nudge_that_comes_late_ends_the_next_wait_at_worst() {
+        model(|| {
+            let kernel = kernel();
+            let event = thread::spawn({
+                let kernel = kernel.clone();
+                move || kernel.parker.unpark()
+            });
+            let worker = worker(&kernel);
+            kernel.turn();
+            if kernel.work.load(Relaxed) == 0 {
+                // Nothing was seen, so the nudge is still to come, or its work is.
+                kernel.turn();
+            }
+            worker.join().unwrap();
+            event.join().unwrap();
+        });
+    }
+}

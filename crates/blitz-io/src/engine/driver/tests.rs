@@ -1,0 +1,735 @@
+//! What a driver must do, on each mechanism there is here.
+
+use std::{
+    fs::File,
+    future::{Future, poll_fn},
+    io::{self, ErrorKind, Read, Write},
+    net::{TcpListener, TcpStream, UdpSocket},
+    os::{
+        fd::{AsFd, AsRawFd, OwnedFd},
+        unix::{net::UnixStream, thread::JoinHandleExt},
+    },
+    pin::pin,
+    sync::{
+        Arc, Barrier, Mutex,
+        atomic::{AtomicBool, Ordering::SeqCst},
+        mpsc,
+    },
+    task::{Context, Poll, Wake, Waker},
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{
+    Direction, Driver, DriverConfig, IoBackend, Registration, interest::Interest, ready::Ready,
+};
+use crate::engine::{
+    wait::bell::Bell,
+    work::task::budget::{self, Budget},
+};
+
+const BOTH: Interest = Interest::READABLE.add(Interest::WRITABLE);
+
+/// Nothing that should come within this has come.
+const LONG: Duration = Duration::from_secs(30);
+
+fn backends() -> Vec<IoBackend> {
+    let mut all = vec![IoBackend::Auto, IoBackend::Poll];
+    if cfg!(target_os = "linux") {
+        all[0] = IoBackend::Epoll;
+    }
+    all
+}
+
+/// Runs `f` with a driver of each kind.
+fn each(f: impl Fn(&Arc<Driver>)) {
+    for backend in backends() {
+        let config = DriverConfig { backend: Some(backend), ..DriverConfig::default() };
+        f(&Driver::new(config).unwrap());
+    }
+}
+
+fn turn(driver: &Driver, timeout: Option<Duration>) -> usize {
+    driver.try_hold().expect("nobody has it").turn(timeout).unwrap()
+}
+
+/// A turn that must not wait.
+fn look(driver: &Driver) -> usize {
+    turn(driver, Some(Duration::ZERO))
+}
+
+/// Polls to the end, with turns of the driver in between.
+#[track_caller]
+fn run<F: Future>(driver: &Driver, future: F) -> F::Output {
+    let (bell, mut future) = (Bell::new(), pin!(future));
+    let waker = bell.waker();
+    let start = Instant::now();
+    loop {
+        let before = bell.rung();
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        while bell.rung() == before {
+            assert!(start.elapsed() < LONG, "nothing comes");
+            turn(driver, Some(LONG));
+        }
+    }
+}
+
+fn pair() -> (UnixStream, UnixStream) {
+    let (near, far) = UnixStream::pair().unwrap();
+    near.set_nonblocking(true).unwrap();
+    far.set_nonblocking(true).unwrap();
+    (near, far)
+}
+
+fn poll_ready(registration: &Registration, bell: &Arc<Bell>, direction: Direction) -> Poll<Ready> {
+    let waker = bell.waker();
+    let polled = registration.poll_ready(&mut Context::from_waker(&waker), direction);
+    polled.map(|event| event.unwrap().ready())
+}
+
+fn read(registration: &Registration, mut stream: &UnixStream) -> impl Future<Output = Vec<u8>> {
+    poll_fn(move |cx| {
+        let mut bytes = [0; 16];
+        let polled = registration.poll_io(cx, Direction::Read, || stream.read(&mut bytes));
+        polled.map(|count| bytes[..count.unwrap()].to_vec())
+    })
+}
+
+#[test]
+fn what_comes_wakes_the_task_that_waits() {
+    each(|driver| {
+        let ((near, mut far), bell) = (pair(), Bell::new());
+        let registration = driver.register(near.as_fd(), BOTH).unwrap();
+        assert!(poll_ready(&registration, &bell, Direction::Read).is_pending());
+        assert_eq!(look(driver), 1, "it can be written");
+        assert_eq!(bell.rung(), 0, "which does not concern the reader");
+        assert_eq!(
+            poll_ready(&registration, &bell, Direction::Write),
+            Poll::Ready(Ready::WRITABLE)
+        );
+        far.write_all(b"x").unwrap();
+        assert_eq!(look(driver), 1);
+        assert_eq!(bell.rung(), 1);
+        assert_eq!(poll_ready(&registration, &bell, Direction::Read), Poll::Ready(Ready::READABLE));
+        assert_eq!(driver.ready_count(), 2);
+    });
+}
+
+#[test]
+fn bytes_come_one_after_the_other() {
+    each(|driver| {
+        let (near, mut far) = pair();
+        let registration = driver.register(near.as_fd(), BOTH).unwrap();
+        for round in 0..20u8 {
+            let writer = thread::spawn(move || {
+                far.write_all(&[round; 3]).unwrap();
+                far
+            });
+            let mut got = 0;
+            while got < 3 {
+                got += run(driver, read(&registration, &near)).len();
+            }
+            far = writer.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn any_number_of_futures_wait_for_one_descriptor() {
+    each(|driver| {
+        let (near, mut far) = pair();
+        let registration = driver.register(near.as_fd(), Interest::READABLE).unwrap();
+        let bells: Vec<_> = (0..100).map(|_| Bell::new()).collect();
+        let mut waiting: Vec<_> =
+            bells.iter().map(|_| Box::pin(registration.readiness(Interest::READABLE))).collect();
+        for (future, bell) in waiting.iter_mut().zip(&bells) {
+            assert!(future.as_mut().poll(&mut Context::from_waker(&bell.waker())).is_pending());
+        }
+        drop(waiting.swap_remove(50));
+        far.write_all(b"x").unwrap();
+        assert_eq!(look(driver), 1);
+        assert_eq!(bells.iter().map(|bell| bell.rung()).sum::<usize>(), 99);
+        for mut future in waiting {
+            let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            assert!(matches!(polled, Poll::Ready(Ok(event)) if event.ready() == Ready::READABLE));
+        }
+    });
+}
+
+#[test]
+fn who_waits_for_several_things_is_told_of_each() {
+    each(|driver| {
+        let (near, _far) = pair();
+        let registration = driver.register(near.as_fd(), BOTH).unwrap();
+        let event = run(driver, registration.readiness(BOTH)).unwrap();
+        assert_eq!(event.ready(), Ready::WRITABLE);
+        assert_eq!(registration.ready_event(Interest::READABLE).ready(), Ready::EMPTY);
+    });
+}
+
+#[test]
+fn a_wake_ends_a_turn_that_waits() {
+    each(|driver| {
+        let driver = driver.clone();
+        let waiting = thread::spawn({
+            let driver = driver.clone();
+            move || turn(&driver, None)
+        });
+        // Before or in the turn: either ends it.
+        driver.wake();
+        assert_eq!(waiting.join().unwrap(), 0);
+    });
+}
+
+#[test]
+fn a_wake_is_kept_for_the_next_turn_that_waits() {
+    each(|driver| {
+        driver.wake();
+        driver.wake();
+        assert_eq!(look(driver), 0, "a turn that does not wait leaves it");
+        assert_eq!(turn(driver, None), 0);
+        let start = Instant::now();
+        turn(driver, Some(Duration::from_millis(5)));
+        assert!(start.elapsed() >= Duration::from_millis(5), "two were one");
+    });
+}
+
+#[test]
+fn a_turn_with_nothing_lasts_as_long_as_it_was_told() {
+    each(|driver| {
+        for microseconds in [1, 50, 1_300, 4_000] {
+            let (timeout, start) = (Duration::from_micros(microseconds), Instant::now());
+            assert_eq!(turn(driver, Some(timeout)), 0);
+            assert!(start.elapsed() >= timeout);
+        }
+    });
+}
+
+#[test]
+fn one_at_a_time_takes_turns() {
+    each(|driver| {
+        let first = driver.try_hold().expect("it is free");
+        assert!(driver.try_hold().is_none());
+        thread::scope(|scope| {
+            assert!(scope.spawn(|| driver.try_hold().is_none()).join().unwrap());
+        });
+        drop(first);
+        assert!(driver.try_hold().is_some());
+    });
+}
+
+/// An event that was not read ends no second turn.
+#[test]
+fn a_descriptor_that_stays_ready_lets_turns_wait() {
+    each(|driver| {
+        let (near, mut far) = pair();
+        let registration = driver.register(near.as_fd(), BOTH).unwrap();
+        far.write_all(b"x").unwrap();
+        while look(driver) > 0 {}
+        assert_eq!(registration.ready_event(BOTH).ready(), Ready::READABLE | Ready::WRITABLE);
+        let start = Instant::now();
+        assert_eq!(turn(driver, Some(Duration::from_millis(5))), 0);
+        assert!(start.elapsed() >= Duration::from_millis(5), "the turn spins");
+        // The same for an end, which is told whether one asks or not.
+        drop(far);
+        while look(driver) > 0 {}
+        let start = Instant::now();
+        assert_eq!(turn(driver, Some(Duration::from_millis(5))), 0);
+        assert!(start.elapsed() >= Duration::from_millis(5), "the turn spins");
+    });
+}
+
+#[test]
+fn an_end_is_told_and_is_not_forgotten() {
+    each(|driver| {
+        let (near, far) = pair();
+        let registration = driver.register(near.as_fd(), BOTH).unwrap();
+        drop(far);
+        while look(driver) > 0 {}
+        let event = registration.ready_event(BOTH);
+        assert!(event.ready().is_read_closed() && event.ready().is_write_closed());
+        registration.clear_readiness(event);
+        let ready = registration.ready_event(BOTH).ready();
+        assert!(ready.is_read_closed() && ready.is_write_closed());
+        assert_eq!(run(driver, read(&registration, &near)), b"");
+    });
+}
+
+#[test]
+fn a_peer_that_writes_no_more_is_told_of() {
+    each(|driver| {
+        let (near, far) = pair();
+        let registration = driver.register(near.as_fd(), BOTH).unwrap();
+        far.shutdown(std::net::Shutdown::Write).unwrap();
+        while look(driver) > 0 {}
+        let ready = registration.ready_event(BOTH).ready();
+        assert!(ready.is_readable() && !ready.is_write_closed(), "{ready:?}");
+        if cfg!(target_os = "linux") {
+            assert!(ready.is_read_closed(), "{ready:?}");
+        }
+    });
+}
+
+#[test]
+fn a_pipe_without_a_reader_is_closed_for_its_writer() {
+    each(|driver| {
+        let (reader, writer) = io::pipe().unwrap();
+        let registration = driver.register(writer.as_fd(), Interest::WRITABLE).unwrap();
+        drop(reader);
+        while look(driver) > 0 {}
+        let ready = registration.ready_event(Interest::WRITABLE | Interest::ERROR).ready();
+        assert!(ready.is_write_closed() && ready.is_error(), "{ready:?}");
+    });
+}
+
+/// An operation that moved less than it could is not tried again for nothing.
+#[test]
+fn a_short_read_needs_no_second_one() {
+    each(|driver| {
+        let (near, mut far) = pair();
+        let registration = driver.register(near.as_fd(), BOTH).unwrap();
+        far.write_all(b"abc").unwrap();
+        let mut calls = 0;
+        let mut bytes = [0; 8];
+        let count = run(
+            driver,
+            poll_fn(|cx| {
+                registration.poll_move(cx, Direction::Read, bytes.len(), || {
+                    calls += 1;
+                    (&near).read(&mut bytes)
+                })
+            }),
+        );
+        assert_eq!((count.unwrap(), calls), (3, 1));
+        let bell = Bell::new();
+        assert!(poll_ready(&registration, &bell, Direction::Read).is_pending());
+        far.write_all(b"d").unwrap();
+        while look(driver) > 0 {}
+        assert_eq!(bell.rung(), 1, "the next is told");
+        assert_eq!(poll_ready(&registration, &bell, Direction::Read), Poll::Ready(Ready::READABLE));
+    });
+}
+
+/// The last bytes are a short read, and the end comes without another event.
+#[test]
+fn the_end_after_a_short_read_is_not_waited_for() {
+    each(|driver| {
+        let (near, mut far) = pair();
+        let registration = driver.register(near.as_fd(), BOTH).unwrap();
+        far.write_all(b"abc").unwrap();
+        drop(far);
+        let mut bytes = [0; 8];
+        for expected in [3, 0, 0] {
+            let count = run(
+                driver,
+                poll_fn(|cx| {
+                    registration.poll_move(cx, Direction::Read, 8, || (&near).read(&mut bytes))
+                }),
+            );
+            assert_eq!(count.unwrap(), expected);
+        }
+        assert_eq!(
+            registration.try_move(Interest::READABLE, 8, || (&near).read(&mut bytes)).unwrap(),
+            0
+        );
+    });
+}
+
+#[test]
+fn an_attempt_that_would_block_is_not_made_again_until_an_event() {
+    each(|driver| {
+        let (near, mut far) = pair();
+        let registration = driver.register(near.as_fd(), BOTH).unwrap();
+        registration.assume_ready(Ready::READABLE);
+        let attempt = || {
+            let mut calls = 0;
+            let result = registration.try_io(Interest::READABLE, || {
+                calls += 1;
+                (&near).read(&mut [0; 4])
+            });
+            (result.map_err(|why| why.kind()), calls)
+        };
+        assert_eq!(attempt(), (Err(ErrorKind::WouldBlock), 1));
+        assert_eq!(attempt(), (Err(ErrorKind::WouldBlock), 0));
+        far.write_all(b"ab").unwrap();
+        while look(driver) > 0 {}
+        assert_eq!(attempt(), (Ok(2), 1));
+    });
+}
+
+#[test]
+fn what_an_async_operation_waits_for_is_tried_until_it_works() {
+    each(|driver| {
+        let (near, far) = pair();
+        let registration = driver.register(near.as_fd(), BOTH).unwrap();
+        // Fills what there is, so that the next write has to wait.
+        let chunk = vec![7; 1 << 16];
+        let mut filled = 0;
+        while let Ok(count) = (&near).write(&chunk) {
+            filled += count;
+        }
+        let reader = thread::spawn(move || {
+            far.set_nonblocking(false).unwrap();
+            let mut all = vec![0; filled + 1];
+            (&far).read_exact(&mut all).unwrap();
+        });
+        let count = run(driver, registration.async_io(Interest::WRITABLE, || (&near).write(&[9])));
+        assert_eq!(count.unwrap(), 1);
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn after_a_shutdown_everybody_is_told() {
+    each(|driver| {
+        let ((near, _far), bell) = (pair(), Bell::new());
+        let registration = driver.register(near.as_fd(), Interest::READABLE).unwrap();
+        let mut waiting = pin!(registration.readiness(Interest::READABLE));
+        let waker = bell.waker();
+        assert!(waiting.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        assert!(poll_ready(&registration, &bell, Direction::Write).is_pending());
+        driver.shutdown();
+        assert_eq!(bell.rung(), 2);
+        let polled = waiting.as_mut().poll(&mut Context::from_waker(&waker));
+        let Poll::Ready(Err(why)) = polled else { panic!("{polled:?}") };
+        assert!(why.to_string().contains("is being shutdown"), "{why}");
+        let mut cx = Context::from_waker(&waker);
+        assert!(matches!(registration.poll_ready(&mut cx, Direction::Read), Poll::Ready(Err(_))));
+        let why = registration.try_io(Interest::READABLE, || Ok(())).unwrap_err();
+        assert_ne!(why.kind(), ErrorKind::WouldBlock, "it will never be ready");
+        assert!(driver.register(near.as_fd(), Interest::READABLE).is_err());
+        registration.deregister(near.as_fd()).unwrap();
+    });
+}
+
+#[test]
+fn a_wait_for_a_wake_ends_with_the_driver() {
+    each(|driver| {
+        let waiting = thread::spawn({
+            let driver = driver.clone();
+            move || turn(&driver, None)
+        });
+        driver.shutdown();
+        waiting.join().unwrap();
+    });
+}
+
+/// The number of a descriptor is used again at once, as the kernel does.
+#[test]
+fn an_event_of_a_closed_descriptor_does_not_reach_the_next_of_its_number() {
+    each(|driver| {
+        for _ in 0..50 {
+            let (near, mut far) = pair();
+            let first = driver.register(near.as_fd(), BOTH).unwrap();
+            far.write_all(b"x").unwrap();
+            first.deregister(near.as_fd()).unwrap();
+            let number = near.as_raw_fd();
+            drop((first, near));
+            let (near, _far) = pair();
+            let second = driver.register(near.as_fd(), Interest::READABLE).unwrap();
+            while look(driver) > 0 {}
+            let ready = second.ready_event(Interest::READABLE).ready();
+            assert_eq!(ready, Ready::EMPTY, "{number} was {}", near.as_raw_fd());
+            second.deregister(near.as_fd()).unwrap();
+        }
+        assert_eq!((driver.registered_count(), driver.deregistered_count()), (100, 100));
+    });
+}
+
+/// Closes another socket from within the wake-up of the first, while the turn has events of
+/// both in its hands.
+#[test]
+fn a_descriptor_closed_within_a_turn_gets_no_event_of_it() {
+    struct Closes {
+        other: Mutex<Option<(Registration, UnixStream)>>,
+        driver: Arc<Driver>,
+        next: Mutex<Option<(Registration, UnixStream, UnixStream)>>,
+    }
+    impl Wake for Closes {
+        fn wake(self: Arc<Self>) {
+            let Some((registration, stream)) = self.other.lock().unwrap().take() else { return };
+            registration.deregister(stream.as_fd()).unwrap();
+            drop((registration, stream));
+            let (near, far) = pair();
+            let next = self.driver.register(near.as_fd(), Interest::READABLE).unwrap();
+            *self.next.lock().unwrap() = Some((next, near, far));
+        }
+    }
+    each(|driver| {
+        let (sockets, mut wakers) = ([pair(), pair()], Vec::new());
+        let [first, second] =
+            [0, 1].map(|at| driver.register(sockets[at].0.as_fd(), Interest::READABLE).unwrap());
+        let [(near, mut far), (other, mut distant)] = sockets;
+        let closes = Arc::new(Closes {
+            other: Mutex::new(Some((second, other))),
+            driver: driver.clone(),
+            next: Mutex::new(None),
+        });
+        let waker = Waker::from(closes.clone());
+        assert!(first.poll_ready(&mut Context::from_waker(&waker), Direction::Read).is_pending());
+        wakers.push(waker);
+        far.write_all(b"x").unwrap();
+        distant.write_all(b"x").unwrap();
+        assert_eq!(look(driver), 2);
+        while look(driver) > 0 {}
+        let next = closes.next.lock().unwrap().take().expect("the waker was called");
+        assert_eq!(next.0.ready_event(Interest::READABLE).ready(), Ready::EMPTY);
+        drop((first, near));
+    });
+}
+
+#[test]
+fn a_registration_that_is_dropped_lets_its_waker_go() {
+    each(|driver| {
+        let ((near, _far), bell) = (pair(), Bell::new());
+        let registration = driver.register(near.as_fd(), Interest::READABLE).unwrap();
+        assert!(poll_ready(&registration, &bell, Direction::Read).is_pending());
+        assert_eq!(Arc::strong_count(&bell), 2);
+        registration.deregister(near.as_fd()).unwrap();
+        registration.deregister(near.as_fd()).unwrap();
+        assert_eq!((bell.rung(), driver.deregistered_count()), (0, 1), "it wakes nobody");
+        drop(registration);
+        assert_eq!((bell.rung(), Arc::strong_count(&bell)), (0, 1));
+    });
+}
+
+#[test]
+fn what_cannot_be_watched_is_refused() {
+    each(|driver| {
+        let (near, _far) = pair();
+        let registration = driver.register(near.as_fd(), BOTH).unwrap();
+        let twice = driver.register(near.as_fd(), BOTH).unwrap_err();
+        assert_eq!(twice.kind(), ErrorKind::AlreadyExists);
+        drop(registration);
+        if cfg!(target_os = "linux") {
+            let file = File::open(std::env::current_exe().unwrap()).unwrap();
+            let why = driver.register(file.as_fd(), Interest::READABLE).unwrap_err();
+            assert_eq!(why.kind(), ErrorKind::PermissionDenied);
+            assert!(why.to_string().contains("no files"), "{why}");
+        }
+        assert_eq!(driver.registered_count(), 1);
+    });
+}
+
+/// A socket that was registered with one runtime goes to another.
+#[test]
+fn a_descriptor_goes_from_one_driver_to_another() {
+    each(|driver| {
+        let other = Driver::new(DriverConfig::default()).unwrap();
+        let (near, mut far) = pair();
+        let first = driver.register(near.as_fd(), BOTH).unwrap();
+        first.deregister(near.as_fd()).unwrap();
+        let second = other.register(near.as_fd(), BOTH).unwrap();
+        far.write_all(b"x").unwrap();
+        assert_eq!(run(&other, read(&second, &near)), b"x");
+        assert_eq!(look(driver), 0);
+    });
+}
+
+/// Signals interrupt the wait again and again, and it lasts as long as it was told.
+#[test]
+fn a_signal_does_not_end_a_turn() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // SAFETY: the handler does nothing; without SA_RESTART calls end with EINTR. The signal
+    // is used by nobody else in this process.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
+        assert_eq!(libc::sigaction(libc::SIGUSR2, &raw const action, std::ptr::null_mut()), 0);
+    }
+    each(|driver| {
+        let (begin, ended) = (Arc::new(Barrier::new(2)), Arc::new(AtomicBool::new(false)));
+        let waiting = thread::spawn({
+            let (driver, begin, ended) = (driver.clone(), begin.clone(), ended.clone());
+            move || {
+                begin.wait();
+                let start = Instant::now();
+                let count = driver.try_hold().unwrap().turn(Some(Duration::from_millis(30)));
+                let elapsed = start.elapsed();
+                ended.store(true, SeqCst);
+                (count, elapsed)
+            }
+        });
+        begin.wait();
+        let mut sent = 0;
+        while !ended.load(SeqCst) {
+            // SAFETY: the thread is not joined yet.
+            unsafe { libc::pthread_kill(waiting.as_pthread_t(), libc::SIGUSR2) };
+            sent += 1;
+            thread::yield_now();
+        }
+        let (count, elapsed) = waiting.join().unwrap();
+        assert_eq!(count.unwrap(), 0);
+        assert!(elapsed >= Duration::from_millis(30), "{elapsed:?} after {sent} signals");
+    });
+}
+
+/// More than a batch of wakers, a block of records and a turn's events.
+#[test]
+fn many_descriptors_are_all_told() {
+    for backend in backends() {
+        let config = DriverConfig { backend: Some(backend), events_per_turn: 16 };
+        let driver = Driver::new(config).unwrap();
+        let bell = Bell::new();
+        let all: Vec<_> = (0..150)
+            .map(|_| {
+                let (near, far) = pair();
+                let registration = driver.register(near.as_fd(), Interest::READABLE).unwrap();
+                assert!(poll_ready(&registration, &bell, Direction::Read).is_pending());
+                (registration, near, far)
+            })
+            .collect();
+        for (_, _, far) in &all {
+            (&*far).write_all(b"x").unwrap();
+        }
+        while bell.rung() < all.len() {
+            assert!(turn(&driver, Some(LONG)) > 0);
+        }
+        for (registration, near, _) in &all {
+            assert_eq!(run(&driver, read(registration, near)), b"x");
+        }
+    }
+}
+
+#[test]
+fn a_ready_descriptor_costs_a_unit_of_budget_for_each_operation() {
+    each(|driver| {
+        let (near, _far) = pair();
+        let registration = driver.register(near.as_fd(), BOTH).unwrap();
+        while look(driver) > 0 {}
+        let mut done = 0;
+        budget::under(Budget::Left(5), || {
+            let mut cx = Context::from_waker(Waker::noop());
+            while registration.poll_io(&mut cx, Direction::Write, || Ok(())).is_ready() {
+                done += 1;
+            }
+        });
+        assert_eq!(done, 5);
+    });
+}
+
+#[test]
+fn an_answer_that_nobody_is_there_reaches_who_waits_to_read() {
+    each(|driver| {
+        let gone = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = gone.local_addr().unwrap();
+        drop(gone);
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_nonblocking(true).unwrap();
+        socket.connect(address).unwrap();
+        let registration = driver.register(socket.as_fd(), BOTH).unwrap();
+        while look(driver) > 0 {}
+        let bell = Bell::new();
+        assert!(poll_ready(&registration, &bell, Direction::Read).is_pending());
+        socket.send(b"anybody?").unwrap();
+        let result = run(
+            driver,
+            poll_fn(|cx| registration.poll_io(cx, Direction::Read, || socket.recv(&mut [0; 8]))),
+        );
+        assert_eq!(result.unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn urgent_data_is_told_to_who_asks_for_it() {
+    each(|driver| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (far, _) = listener.accept().unwrap();
+        near.set_nonblocking(true).unwrap();
+        let registration = driver.register(near.as_fd(), Interest::PRIORITY).unwrap();
+        // SAFETY: one byte that lives during the call.
+        let sent = unsafe { libc::send(far.as_raw_fd(), b"!".as_ptr().cast(), 1, libc::MSG_OOB) };
+        assert_eq!(sent, 1);
+        let event = run(driver, registration.readiness(Interest::PRIORITY)).unwrap();
+        assert_eq!(event.ready(), Ready::PRIORITY);
+    });
+}
+
+/// Readers and writers of many sockets on threads of their own, while one thread turns.
+#[test]
+fn under_load_no_wake_up_is_lost() {
+    const BYTES: usize = 2_000;
+    each(|driver| {
+        let stop = Arc::new(AtomicBool::new(false));
+        let turning = thread::spawn({
+            let (driver, stop) = (driver.clone(), stop.clone());
+            move || {
+                while !stop.load(SeqCst) {
+                    turn(&driver, None);
+                }
+            }
+        });
+        let (done, finished) = mpsc::channel();
+        for _ in 0..3 {
+            let (near, far) = pair();
+            for (stream, writes) in [(near, true), (far, false)] {
+                let (driver, done) = (driver.clone(), done.clone());
+                thread::spawn(move || {
+                    let registration = driver.register(stream.as_fd(), BOTH).unwrap();
+                    if writes {
+                        send(&registration, &stream)
+                    } else {
+                        receive(&registration, &stream)
+                    }
+                    registration.deregister(stream.as_fd()).unwrap();
+                    done.send(()).unwrap();
+                });
+            }
+        }
+        for _ in 0..6 {
+            finished.recv_timeout(LONG).expect("somebody was not woken");
+        }
+        stop.store(true, SeqCst);
+        driver.wake();
+        turning.join().unwrap();
+    });
+
+    fn send(registration: &Registration, mut stream: &UnixStream) {
+        let mut sent = 0;
+        while sent < BYTES {
+            let future = registration.async_io(Interest::WRITABLE, || stream.write(&[5; 7]));
+            sent += crate::engine::wait::bell::block_on(future).unwrap();
+        }
+    }
+
+    fn receive(registration: &Registration, mut stream: &UnixStream) {
+        let mut got = 0;
+        while got < BYTES {
+            let mut bytes = [0; 16];
+            let future = poll_fn(|cx| {
+                registration.poll_move(cx, Direction::Read, 16, || stream.read(&mut bytes))
+            });
+            got += crate::engine::wait::bell::block_on(future).unwrap();
+        }
+    }
+}
+
+/// A wait in the kernel must not keep a socket open that was closed.
+#[test]
+fn a_socket_that_is_closed_during_a_turn_is_closed_for_its_peer() {
+    each(|driver| {
+        let (near, far) = pair();
+        let registration = driver.register(near.as_fd(), Interest::READABLE).unwrap();
+        let (begun, has_begun) = mpsc::channel();
+        let waiting = thread::spawn({
+            let driver = driver.clone();
+            move || {
+                let mut role = driver.try_hold().unwrap();
+                begun.send(()).unwrap();
+                role.turn(None).unwrap()
+            }
+        });
+        has_begun.recv().unwrap();
+        registration.deregister(near.as_fd()).unwrap();
+        drop((registration, OwnedFd::from(near)));
+        far.set_nonblocking(false).unwrap();
+        far.set_read_timeout(Some(LONG)).unwrap();
+        assert_eq!((&far).read(&mut [0; 1]).unwrap(), 0);
+        driver.wake();
+        waiting.join().unwrap();
+    });
+}
