@@ -53,7 +53,9 @@
 //! `fire_against_cancel_wakes_or_forgets`, `a_new_waker_against_fire_is_woken`,
 //! `a_timer_armed_from_outside_wakes_the_sleeper`, `arm_against_shutdown_ends`,
 //! `a_timer_that_moves_to_another_wheel_fires_once`, `reset_against_fire_is_not_lost`,
-//! `a_full_batch_against_a_cancellation_fires_the_rest`; weakened as `wheel_alarm_fence`,
+//! `a_full_batch_against_a_cancellation_fires_the_rest`,
+//! `two_who_fire_wake_each_once_and_see_the_rest`, `fire_against_shutdown_wakes_once`;
+//! weakened as `wheel_alarm_fence`,
 //! `wheel_alarm_rings`, `wheel_publishes_next`, `wheel_fire_publishes_the_rest`,
 //! `wheel_ends`, `timer_renew_looks_again`, `timer_moves_its_waker`.
 
@@ -357,3 +359,8 @@ impl fmt::Debug for Seat {
         f.debug_tuple("Seat").finish()
     }
 }
+
+#[cfg(test)]
+mod models;
+#[cfg(all(test, not(blitz_loom)))]
+mod tests;

@@ -1,0 +1,218 @@
+//! Timers against who fires them: every interleaving.
+
+use std::{
+    pin::Pin,
+    sync::Arc as StdArc,
+    task::{Poll, Waker},
+};
+
+use super::{Clock, Ended, Seat, Timer, Timers};
+use crate::engine::{
+    prim::{
+        Arc, AtomicBool,
+        Ordering::{Relaxed, SeqCst},
+        fence, model,
+        parker::Parker,
+        thread,
+    },
+    wait::bell::{Bell, block_on},
+};
+
+/// Deadlines in different slots.
+const SOON: u64 = 1_000_000;
+const LATER: u64 = 5_000_000_000;
+
+fn timers() -> (Arc<Timers>, Arc<Seat>) {
+    let timers = Timers::new(1, Clock::new(false));
+    let seat = timers.seats()[0].clone();
+    (timers, seat)
+}
+
+fn timer(seat: &Arc<Seat>) -> Pin<Box<Timer>> {
+    Box::pin(Timer::new(seat.clone()))
+}
+
+/// Polls in the wheel of the only core.
+fn poll(timer: &mut Pin<Box<Timer>>, waker: &Waker, deadline: u64) -> Poll<Result<(), Ended>> {
+    timer.as_mut().poll(waker, deadline, Some(0))
+}
+
+fn armed(seat: &Arc<Seat>, bell: &StdArc<Bell>, deadline: u64) -> Pin<Box<Timer>> {
+    let mut timer = timer(seat);
+    assert!(poll(&mut timer, &bell.waker(), deadline).is_pending());
+    timer
+}
+
+fn firing(timers: &Arc<Timers>, wheel: usize, now: u64) -> thread::JoinHandle<usize> {
+    let timers = timers.clone();
+    thread::spawn(move || timers.fire(wheel, now))
+}
+
+#[test]
+fn fire_against_cancel_wakes_or_forgets() {
+    model(|| {
+        let ((timers, seat), bell) = (timers(), Bell::new());
+        let timer = armed(&seat, &bell, SOON);
+        let fires = firing(&timers, 0, SOON);
+        drop(timer);
+        let fired = fires.join().unwrap();
+        assert_eq!((bell.rung(), StdArc::strong_count(&bell)), (fired, 1));
+        assert_eq!(timers.next(0), None);
+    });
+}
+
+#[test]
+fn a_new_waker_against_fire_is_woken() {
+    model(|| {
+        let ((timers, seat), old, new) = (timers(), Bell::new(), Bell::new());
+        let mut timer = armed(&seat, &old, SOON);
+        let fires = firing(&timers, 0, SOON);
+        // A wake-up that is lost is a deadlock.
+        while poll(&mut timer, &new.waker(), SOON).is_pending() {
+            new.listen();
+        }
+        assert_eq!(fires.join().unwrap(), 1);
+        assert_eq!(old.rung() + new.rung(), 1, "an entry fires once");
+    });
+}
+
+#[test]
+fn two_who_fire_wake_each_once_and_see_the_rest() {
+    model(|| {
+        let ((timers, seat), bell) = (timers(), Bell::new());
+        let all = [SOON, SOON, LATER].map(|deadline| armed(&seat, &bell, deadline));
+        let fires = firing(&timers, 0, SOON);
+        let fired = timers.fire(0, SOON);
+        assert_eq!(fired + fires.join().unwrap(), 2);
+        assert_eq!(bell.rung(), 2);
+        assert_eq!(timers.next(0), Some(LATER), "somebody must look at the rest");
+        assert_eq!(timers.fire(0, LATER), 1);
+        assert!(all.iter().all(|timer| timer.is_fired()));
+    });
+}
+
+#[test]
+fn a_full_batch_against_a_cancellation_fires_the_rest() {
+    model(|| {
+        let ((timers, seat), bells) = (timers(), [Bell::new(), Bell::new(), Bell::new()]);
+        let [first, second, third] = bells.each_ref().map(|bell| armed(&seat, bell, SOON));
+        let fires = firing(&timers, 0, SOON);
+        drop(third);
+        fires.join().unwrap();
+        assert!(first.is_fired() && second.is_fired());
+        assert_eq!((bells[0].rung(), bells[1].rung()), (1, 1));
+        assert!(bells[2].rung() <= 1);
+        assert!(bells.iter().all(|bell| StdArc::strong_count(bell) == 1));
+    });
+}
+
+#[test]
+fn reset_against_fire_is_not_lost() {
+    model(|| {
+        let ((timers, seat), bell) = (timers(), Bell::new());
+        let mut timer = armed(&seat, &bell, SOON);
+        let fires = firing(&timers, 0, SOON);
+        timer.as_mut().reset(LATER, Some(0));
+        assert!(!timer.is_fired(), "it waits for the new deadline");
+        fires.join().unwrap();
+        assert!(!timer.is_fired(), "nor for the old one any more");
+        assert_eq!(timers.fire(0, LATER), 1);
+        assert!(timer.is_fired());
+        assert_eq!(bell.rung(), 1);
+    });
+}
+
+#[test]
+fn a_timer_that_moves_to_another_wheel_fires_once() {
+    model(|| {
+        let ((timers, seat), bell) = (timers(), Bell::new());
+        let mut timer = armed(&seat, &bell, SOON);
+        let fires = [firing(&timers, 0, SOON), firing(&timers, 1, LATER)];
+        timer.as_mut().reset(LATER, None);
+        fires.into_iter().for_each(|fires| assert!(fires.join().unwrap() <= 1));
+        timers.fire_all(LATER);
+        assert!(timer.is_fired());
+        assert_eq!((bell.rung(), StdArc::strong_count(&bell)), (1, 1));
+    });
+}
+
+#[test]
+fn arm_against_shutdown_ends() {
+    model(|| {
+        let (timers, seat) = timers();
+        let ends = thread::spawn({
+            let timers = timers.clone();
+            move || timers.shutdown()
+        });
+        let mut timer = timer(&seat);
+        // One that is forgotten is a deadlock.
+        let ended = block_on(std::future::poll_fn(|cx| poll(&mut timer, cx.waker(), SOON)));
+        assert_eq!(ended, Err(Ended));
+        ends.join().unwrap();
+    });
+}
+
+#[test]
+fn fire_against_shutdown_wakes_once() {
+    model(|| {
+        let ((timers, seat), bell) = (timers(), Bell::new());
+        let mut timer = armed(&seat, &bell, SOON);
+        let fires = firing(&timers, 0, SOON);
+        timers.shutdown();
+        let fired = fires.join().unwrap();
+        assert_eq!(bell.rung(), 1);
+        let expected = if fired == 1 { Ok(()) } else { Err(Ended) };
+        assert_eq!(poll(&mut timer, &bell.waker(), SOON), Poll::Ready(expected));
+    });
+}
+
+/// One who sleeps for the wheel of threads without a core, as a pool's thread would.
+struct Sleeper {
+    asleep: AtomicBool,
+    parker: Parker,
+}
+
+impl Sleeper {
+    /// Fires until one was woken; sleeps for ever if there is nothing to fire.
+    fn serve(&self, timers: &Timers) {
+        loop {
+            // Relaxed: S1; the fence below orders it before the look.
+            self.asleep.store(true, Relaxed);
+            // SeqCst: S2. Pairs with the fence of who arms, I2.
+            fence(SeqCst);
+            match timers.next(timers.outside()) {
+                Some(next) => {
+                    timers.fire(timers.outside(), next);
+                    return;
+                }
+                // It was never woken if this is a deadlock.
+                None => self.parker.park(),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_timer_armed_from_outside_wakes_the_sleeper() {
+    model(|| {
+        let (timers, seat) = timers();
+        let sleeper = Arc::new(Sleeper { asleep: AtomicBool::new(false), parker: Parker::new() });
+        timers.set_alarm(Box::new({
+            let sleeper = sleeper.clone();
+            move |_| {
+                // Relaxed: I3; `Timers` has fenced.
+                if sleeper.asleep.swap(false, Relaxed) {
+                    sleeper.parker.unpark();
+                }
+            }
+        }));
+        let serves = thread::spawn({
+            let timers = timers.clone();
+            move || sleeper.serve(&timers)
+        });
+        let mut timer = timer(&seat);
+        let poll = |cx: &mut std::task::Context<'_>| timer.as_mut().poll(cx.waker(), SOON, None);
+        assert_eq!(block_on(std::future::poll_fn(poll)), Ok(()));
+        serves.join().unwrap();
+    });
+}

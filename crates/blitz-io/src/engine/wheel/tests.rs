@@ -1,0 +1,351 @@
+//! Wheels against a sorted map, and what they owe those who look seldom.
+
+use std::{
+    collections::BTreeMap,
+    pin::Pin,
+    sync::{Arc, Mutex},
+    task::{Wake, Waker},
+    time::Duration,
+};
+
+use proptest::prelude::*;
+
+use super::{Clock, Ended, Seat, Timer, Timers};
+use crate::engine::{prim::lock, wait::bell::Bell};
+
+/// A tick of the lowest level.
+const TICK: u64 = 1 << 14;
+
+type Log = Arc<Mutex<Vec<usize>>>;
+
+/// Writes its number into the log.
+struct Noting(usize, Log);
+
+impl Wake for Noting {
+    fn wake(self: Arc<Self>) {
+        lock(&self.1).push(self.0);
+    }
+}
+
+fn timers() -> (Arc<Timers>, Arc<Seat>) {
+    let timers = Timers::new(2, Clock::new(false));
+    let seat = timers.seats()[0].clone();
+    (timers, seat)
+}
+
+fn timer(seat: &Arc<Seat>) -> Pin<Box<Timer>> {
+    Box::pin(Timer::new(seat.clone()))
+}
+
+fn armed(seat: &Arc<Seat>, waker: &Waker, deadline_ns: u64) -> Pin<Box<Timer>> {
+    let mut timer = timer(seat);
+    assert!(timer.as_mut().poll(waker, deadline_ns, Some(0)).is_pending());
+    timer
+}
+
+#[test]
+fn a_timer_is_small() {
+    assert!(size_of::<Timer>() <= 104, "{}", size_of::<Timer>());
+}
+
+#[test]
+fn a_timer_that_is_never_polled_touches_no_wheel() {
+    let (timers, seat) = timers();
+    drop(timer(&seat));
+    assert_eq!(timers.next_of_all(), None);
+}
+
+#[test]
+fn one_timer_is_looked_at_once_and_exactly() {
+    let ((timers, seat), bell) = (timers(), Bell::new());
+    for deadline in [1, TICK, 1_000_000_007, 86_400_000_000_001, 40 * 86_400_000_000_000] {
+        let armed = armed(&seat, &bell.waker(), deadline);
+        assert_eq!(timers.next(0), Some(deadline));
+        assert_eq!(timers.fire(0, deadline - 1), 0);
+        assert!(!armed.is_fired());
+        assert_eq!(timers.fire(0, deadline), 1);
+        assert!(armed.is_fired());
+        assert_eq!(timers.next(0), None);
+    }
+    assert_eq!(bell.rung(), 5);
+}
+
+#[test]
+fn within_a_tick_each_fires_at_its_own_time() {
+    let ((timers, seat), bell) = (timers(), Bell::new());
+    let all: Vec<_> = (1..=10).map(|n| armed(&seat, &bell.waker(), 5 * TICK + n * 7)).collect();
+    for n in 1..=10 {
+        assert_eq!(timers.next(0), Some(5 * TICK + n * 7));
+        assert_eq!(timers.fire(0, 5 * TICK + n * 7), 1);
+        assert!(all[n as usize - 1].is_fired());
+    }
+}
+
+#[test]
+fn a_crowded_tick_is_at_most_a_tick_late() {
+    let ((timers, seat), bell) = (timers(), Bell::new());
+    let _all: Vec<_> =
+        (0..1_000).map(|n| armed(&seat, &bell.waker(), 5 * TICK + 1_000 - n)).collect();
+    let early = timers.fire(0, 5 * TICK + 500);
+    assert!(early <= 500, "{early} of 500 were due");
+    let next = timers.next(0).unwrap();
+    assert!(next > 5 * TICK + 500 && next <= 6 * TICK, "no look in vain: {next}");
+    assert_eq!(timers.fire(0, next) + early, 1_000);
+    assert_eq!(bell.rung(), 1_000);
+}
+
+#[test]
+fn a_deadline_that_was_passed_is_over_at_once() {
+    let ((timers, seat), bell) = (timers(), Bell::new());
+    let first = armed(&seat, &bell.waker(), 10 * TICK);
+    timers.fire(0, 10 * TICK);
+    assert!(first.is_fired());
+    let mut late = timer(&seat);
+    assert!(late.as_mut().poll(&bell.waker(), 10 * TICK, Some(0)).is_ready());
+    assert!(late.is_fired() && timers.next(0).is_none());
+    let mut zero = timer(&seat);
+    assert!(zero.as_mut().poll(&bell.waker(), 0, Some(1)).is_ready());
+}
+
+#[test]
+fn what_lies_beyond_the_top_level_comes_down() {
+    let ((timers, seat), log) = (timers(), Log::default());
+    let day = 86_400_000_000_000;
+    let deadlines = [20, 14, 400, 13, 3_650, 27, 210_000].map(|days: u64| days * day + 5);
+    let deadlines = deadlines.into_iter().chain([u64::MAX, u64::MAX - 1]);
+    let all: Vec<_> = deadlines
+        .enumerate()
+        .map(|(n, deadline)| {
+            (deadline, armed(&seat, &Arc::new(Noting(n, log.clone())).into(), deadline))
+        })
+        .collect();
+    while let Some(next) = timers.next(0) {
+        timers.fire(0, next);
+        for (deadline, timer) in &all {
+            assert_eq!(timer.is_fired(), *deadline <= next || next == u64::MAX - 1);
+        }
+    }
+    assert_eq!(*lock(&log), [3, 1, 0, 5, 2, 4, 6, 7, 8]);
+}
+
+#[test]
+fn a_far_jump_fires_everything_in_order() {
+    let ((timers, seat), log) = (timers(), Log::default());
+    // A step that is coprime to the count visits all.
+    let deadline = |n: usize| (n * 7_919 % 5_000) as u64 * 700_000_000 + 1;
+    let all: Vec<_> = (0..5_000)
+        .map(|n| armed(&seat, &Arc::new(Noting(n, log.clone())).into(), deadline(n)))
+        .collect();
+    assert_eq!(timers.fire(0, u64::MAX - 1), 5_000);
+    assert!(all.iter().all(|timer| timer.is_fired()));
+    assert!(lock(&log).is_sorted_by_key(|n| deadline(*n)));
+}
+
+/// Wakers see the wheel unlocked, also in the middle of much to do.
+#[test]
+fn work_under_one_lock_is_bounded() {
+    struct Looking(Arc<Timers>, Arc<Bell>);
+    impl Wake for Looking {
+        fn wake(self: Arc<Self>) {
+            assert!(!self.0.wheels[0].slots.is_locked());
+            self.1.waker().wake();
+        }
+    }
+    let ((timers, seat), bell) = (timers(), Bell::new());
+    let waker = Waker::from(Arc::new(Looking(timers.clone(), bell.clone())));
+    let all: Vec<_> = (0..2_000).map(|n| armed(&seat, &waker, 1_000_000_000 + n)).collect();
+    let mut batch = super::Batch::new();
+    let step = timers.wheels[0].slots.lock().advance(2_000_000_000, false, &mut batch);
+    assert_eq!(step, super::Progress::More, "two thousand are not put again at once");
+    drop(batch);
+    // Some are cancelled while they are being put again.
+    let left: Vec<_> = all.into_iter().enumerate().filter(|(n, _)| n % 3 != 0).collect();
+    timers.fire(0, 2_000_000_000);
+    assert!(left.iter().all(|(_, timer)| timer.is_fired()));
+    assert!(bell.rung() >= left.len() && timers.next(0).is_none());
+}
+
+#[test]
+fn a_waker_may_drop_other_timers_and_arm_new_ones() {
+    type Kept = Arc<Mutex<Vec<Pin<Box<Timer>>>>>;
+    struct Dropping(Kept, Arc<Seat>);
+    impl Wake for Dropping {
+        fn wake(self: Arc<Self>) {
+            let old = std::mem::take(&mut *lock(&self.0));
+            drop(old);
+            lock(&self.0).push(armed(&self.1, Waker::noop(), 1 << 40));
+        }
+    }
+    let ((timers, seat), kept) = (timers(), Kept::default());
+    let waker = Waker::from(Arc::new(Dropping(kept.clone(), seat.clone())));
+    let all = (0..100).map(|_| armed(&seat, &waker, TICK)).collect();
+    *lock(&kept) = all;
+    timers.fire(0, 2 * TICK);
+    assert_eq!(timers.next(0), Some(1 << 40));
+    assert_eq!(lock(&kept).len(), 1);
+}
+
+#[test]
+fn a_reset_wakes_who_waits_at_the_new_time_and_at_once_if_that_is_over() {
+    let ((timers, seat), bell) = (timers(), Bell::new());
+    let mut timer = armed(&seat, &bell.waker(), 100 * TICK);
+    timer.as_mut().reset(50 * TICK, Some(1));
+    assert_eq!((timers.next(0), timers.next(1)), (None, Some(50 * TICK)), "it has moved");
+    timers.fire(1, 60 * TICK);
+    assert!(timer.is_fired());
+    assert_eq!(bell.rung(), 1);
+    timer.as_mut().reset(70 * TICK, Some(1));
+    assert!(!timer.is_fired());
+    assert!(timer.as_mut().poll(&bell.waker(), 70 * TICK, Some(1)).is_pending());
+    timer.as_mut().reset(10 * TICK, Some(1));
+    assert!(timer.is_fired());
+    assert_eq!((bell.rung(), Arc::strong_count(&bell)), (2, 1));
+}
+
+#[test]
+fn an_unpolled_timer_that_is_reset_fires_all_the_same() {
+    let (timers, seat) = timers();
+    let mut timer = timer(&seat);
+    timer.as_mut().reset(TICK, None);
+    assert_eq!(timers.next(timers.outside()), Some(TICK));
+    timers.fire_all(TICK);
+    assert!(timer.is_fired());
+}
+
+#[test]
+fn the_alarm_rings_for_those_outside_who_are_earlier() {
+    let ((timers, seat), rung) = (timers(), Arc::new(Mutex::new(Vec::new())));
+    timers.set_alarm(Box::new({
+        let rung = rung.clone();
+        move |wheel| lock(&rung).push(wheel)
+    }));
+    let _own = armed(&seat, Waker::noop(), 50);
+    assert!(lock(&rung).is_empty(), "who holds the core looks itself");
+    let arm = |deadline_ns| {
+        let mut timer = timer(&seat);
+        assert!(timer.as_mut().poll(Waker::noop(), deadline_ns, None).is_pending());
+        timer
+    };
+    let _outside = [arm(100), arm(200), arm(90)];
+    assert_eq!(*lock(&rung), [timers.outside(); 2]);
+    assert_eq!(timers.next_of_all(), Some(50));
+}
+
+#[test]
+fn after_the_shutdown_all_timers_end() {
+    let ((timers, seat), bell) = (timers(), Bell::new());
+    let mut all: Vec<_> = (0..100).map(|n| armed(&seat, &bell.waker(), TICK << (n % 45))).collect();
+    timers.shutdown();
+    timers.shutdown();
+    assert_eq!((bell.rung(), timers.next_of_all()), (100, None));
+    all.push(timer(&seat));
+    for timer in &mut all {
+        let polled = timer.as_mut().poll(&bell.waker(), 1 << 60, Some(0));
+        assert_eq!(polled, std::task::Poll::Ready(Err(Ended)));
+        assert!(!timer.is_fired());
+    }
+}
+
+#[cfg(feature = "test-util")]
+#[test]
+fn a_paused_clock_goes_from_timer_to_timer_exactly() {
+    let timers = Timers::new(1, Clock::new(true));
+    timers.clock().pause().unwrap();
+    let (seat, bell, start) = (timers.seats()[0].clone(), Bell::new(), timers.clock().now_ns());
+    // More in a tick than are looked through otherwise, and one that was cancelled.
+    let deadlines: Vec<_> = (0..100).map(|n| start + 100_000_000 - n * 11).collect();
+    let all: Vec<_> = deadlines.iter().map(|at| armed(&seat, &bell.waker(), *at)).collect();
+    drop(armed(&seat, &bell.waker(), start + 1));
+    for at in deadlines.iter().rev() {
+        assert_eq!(timers.auto_advance(), 1);
+        assert_eq!(timers.clock().now_ns(), *at);
+    }
+    assert!(all.iter().all(|timer| timer.is_fired()));
+    assert_eq!(timers.auto_advance(), 0);
+    assert_eq!(timers.clock().now_ns(), deadlines[0], "without timers it stands");
+    let _one = armed(&seat, &bell.waker(), start + 200_000_000);
+    timers.clock().inhibit_auto_advance();
+    assert_eq!(timers.auto_advance(), 0);
+    timers.clock().allow_auto_advance();
+    timers.clock().advance(Duration::from_secs(1)).unwrap();
+    assert_eq!(timers.fire_all(timers.clock().now_ns()), 1);
+}
+
+/// A step of the comparison with a sorted map.
+#[derive(Debug, Clone)]
+enum Step {
+    Arm { ahead: u64 },
+    Cancel { which: usize },
+    Reset { which: usize, ahead: u64, wheel: usize },
+    Advance { by: u64 },
+}
+
+/// All magnitudes are as likely, from nanoseconds to two months.
+fn span() -> impl Strategy<Value = u64> {
+    (0u32..52, any::<u64>()).prop_map(|(bits, random)| (1 << bits) | (random & ((1 << bits) - 1)))
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => span().prop_map(|ahead| Step::Arm { ahead }),
+        1 => any::<usize>().prop_map(|which| Step::Cancel { which }),
+        1 => (any::<usize>(), span(), 0usize..3)
+            .prop_map(|(which, ahead, wheel)| Step::Reset { which, ahead, wheel }),
+        2 => span().prop_map(|by| Step::Advance { by }),
+    ]
+}
+
+/// What was armed and has not fired, by its number.
+type Waiting = BTreeMap<usize, (u64, Pin<Box<Timer>>)>;
+
+fn key_of(waiting: &Waiting, which: usize) -> Option<usize> {
+    waiting.keys().nth(which % waiting.len().max(1)).copied()
+}
+
+proptest! {
+    #[test]
+    fn a_wheel_behaves_as_a_sorted_map(steps in prop::collection::vec(step(), 0..300)) {
+        let ((timers, seat), log) = (timers(), Log::default());
+        let (mut now, mut waiting) = (0, Waiting::new());
+        for (number, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Arm { ahead } => {
+                    let waker = Arc::new(Noting(number, log.clone())).into();
+                    waiting.insert(number, (now + ahead, armed(&seat, &waker, now + ahead)));
+                }
+                Step::Cancel { which } => {
+                    key_of(&waiting, which).and_then(|key| waiting.remove(&key));
+                }
+                Step::Reset { which, ahead, wheel } => {
+                    if let Some(key) = key_of(&waiting, which) {
+                        let (deadline, timer) = waiting.get_mut(&key).unwrap();
+                        *deadline = now + ahead;
+                        timer.as_mut().reset(*deadline, (wheel != 2).then_some(wheel));
+                    }
+                }
+                Step::Advance { by } => {
+                    now += by;
+                    for wheel in 0..3 {
+                        timers.fire(wheel, now);
+                        let fired = std::mem::take(&mut *lock(&log));
+                        let mut tick = 0;
+                        for key in fired {
+                            let (deadline, timer) = waiting.remove(&key).unwrap();
+                            prop_assert!(timer.is_fired());
+                            prop_assert!(deadline <= now, "never early");
+                            prop_assert!(deadline / TICK >= tick, "in order");
+                            tick = deadline / TICK;
+                        }
+                    }
+                    let late = |deadline: u64| deadline + TICK <= now;
+                    prop_assert!(!waiting.values().any(|(deadline, _)| late(*deadline)));
+                }
+            }
+            let first = waiting.values().map(|(deadline, _)| *deadline).min();
+            prop_assert_eq!(timers.next_of_all().is_some(), first.is_some());
+            if let (Some(next), Some(first)) = (timers.next_of_all(), first) {
+                prop_assert!(next < first + TICK, "somebody looks in time");
+            }
+        }
+    }
+}
