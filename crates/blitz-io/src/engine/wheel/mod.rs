@@ -142,9 +142,9 @@ impl Timers {
     }
 
     /// A seat for each wheel, in their order.
-    pub(crate) fn seats(self: &Arc<Self>) -> Box<[Arc<Seat>]> {
-        let seat = || Arc::new(Seat(CachePadded::new(self.clone())));
-        self.wheels.iter().map(|_| seat()).collect()
+    pub(crate) fn seats(timers: &Arc<Self>) -> Box<[Arc<Seat>]> {
+        let seat = || Arc::new(Seat(CachePadded::new(timers.clone())));
+        timers.wheels.iter().map(|_| seat()).collect()
     }
 
     #[inline]

@@ -24,7 +24,7 @@ const LATER: u64 = 5_000_000_000;
 
 fn timers() -> (Arc<Timers>, Arc<Seat>) {
     let timers = Timers::new(1, Clock::new(false));
-    let seat = timers.seats()[0].clone();
+    let seat = Timers::seats(&timers)[0].clone();
     (timers, seat)
 }
 

@@ -29,7 +29,7 @@ impl Wake for Noting {
 
 fn timers() -> (Arc<Timers>, Arc<Seat>) {
     let timers = Timers::new(2, Clock::new(false));
-    let seat = timers.seats()[0].clone();
+    let seat = Timers::seats(&timers)[0].clone();
     (timers, seat)
 }
 
@@ -251,7 +251,8 @@ fn after_the_shutdown_all_timers_end() {
 fn a_paused_clock_goes_from_timer_to_timer_exactly() {
     let timers = Timers::new(1, Clock::new(true));
     timers.clock().pause().unwrap();
-    let (seat, bell, start) = (timers.seats()[0].clone(), Bell::new(), timers.clock().now_ns());
+    let (seat, bell, start) =
+        (Timers::seats(&timers)[0].clone(), Bell::new(), timers.clock().now_ns());
     // More in a tick than are looked through otherwise, and one that was cancelled.
     let deadlines: Vec<_> = (0..100).map(|n| start + 100_000_000 - n * 11).collect();
     let all: Vec<_> = deadlines.iter().map(|at| armed(&seat, &bell.waker(), *at)).collect();
