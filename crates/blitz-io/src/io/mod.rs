@@ -28,6 +28,37 @@ mod raw;
 mod ext;
 
 #[cfg(feature = "io-util")]
+mod window;
+#[cfg(feature = "io-util")]
+mod buf_reader;
+#[cfg(feature = "io-util")]
+mod buf_writer;
+#[cfg(feature = "io-util")]
+mod buf_stream;
+#[cfg(feature = "io-util")]
+mod copy;
+#[cfg(feature = "io-util")]
+mod copy_buf;
+#[cfg(feature = "io-util")]
+mod copy_bidirectional;
+#[cfg(feature = "io-util")]
+mod pipe;
+#[cfg(feature = "io-util")]
+mod split;
+#[cfg(feature = "io-util")]
+mod duplex;
+#[cfg(feature = "io-util")]
+mod simplex;
+#[cfg(feature = "io-util")]
+mod join;
+#[cfg(feature = "io-util")]
+mod sink;
+#[cfg(feature = "io-util")]
+mod empty;
+#[cfg(feature = "io-util")]
+mod repeat;
+
+#[cfg(feature = "io-util")]
 pub use self::ext::{
     AsyncBufReadExt, AsyncReadExt, AsyncSeekExt, AsyncWriteExt, Chain, Lines, Split, Take,
 };
@@ -38,6 +69,23 @@ pub use self::{
 
 #[cfg(feature = "net")]
 pub use crate::engine::driver::{interest::Interest, ready::Ready};
+
+#[cfg(feature = "io-util")]
+pub use self::{
+    buf_reader::BufReader,
+    buf_stream::BufStream,
+    buf_writer::BufWriter,
+    copy::copy,
+    copy_bidirectional::{copy_bidirectional, copy_bidirectional_with_sizes},
+    copy_buf::copy_buf,
+    duplex::{DuplexStream, duplex},
+    empty::{Empty, empty},
+    join::{Join, join},
+    repeat::{Repeat, repeat},
+    simplex::{SimplexStream, simplex},
+    sink::{Sink, sink},
+    split::{ReadHalf, WriteHalf, split},
+};
 
 // So that a program that names this module need not name std's too.
 #[doc(no_inline)]

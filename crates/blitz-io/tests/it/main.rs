@@ -43,6 +43,12 @@ mod time_smoke;
 mod tracking;
 mod scopes;
 
+// Bytes.
+#[cfg(feature = "io-util")]
+mod io_by_hand;
+#[cfg(feature = "io-util")]
+mod io_pipes;
+
 // Waiting for each other.
 mod locks;
 

@@ -25,6 +25,8 @@ pub(crate) mod clock;
 pub(crate) mod gauge;
 pub(crate) mod biased;
 pub(crate) mod bolt;
+#[cfg_attr(not(feature = "io-util"), allow(dead_code, reason = "streams in halves need it"))]
+pub(crate) mod pinned;
 
 /// The key of a thread-local that a macro declares in a user's crate: std's, in
 /// models too.

@@ -1,0 +1,154 @@
+//! Both ways at once between two streams: what a proxy does.
+
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use super::{AsyncRead, AsyncWrite, copy::Transfer};
+use crate::engine::work::task::budget;
+
+/// Copies data in both directions between `a` and `b`.
+///
+/// When one of them ends, everything of it is written and flushed to the other, which is
+/// then shut down for writing; the other way goes on until that ends as well. The answer
+/// is how many bytes went from `a` to `b` and from `b` to `a`. `Interrupted` is tried
+/// again.
+///
+/// Each way has a buffer of 8 KiB, which grows to 64 KiB while reads fill it.
+///
+/// # Errors
+///
+/// The first of any of the four, which ends both ways; how much was copied is not told.
+///
+/// # Cancel safety
+///
+/// Not cancel safe: what was read and not written is lost with the future.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::io::{self, AsyncReadExt, AsyncWriteExt};
+///
+/// # blitz_io::run(async {
+/// let (mut client, mut a) = io::duplex(64);
+/// let (mut b, mut server) = io::duplex(64);
+/// let proxy = blitz_io::spawn(async move { io::copy_bidirectional(&mut a, &mut b).await });
+///
+/// client.write_all(b"ping").await?;
+/// client.shutdown().await?;
+/// let mut asked = String::new();
+/// server.read_to_string(&mut asked).await?;
+/// server.write_all(b"hello").await?;
+/// server.shutdown().await?;
+/// assert_eq!((asked.as_str(), proxy.await.unwrap()?), ("ping", (4, 5)));
+/// # std::io::Result::Ok(())
+/// # }).unwrap();
+/// ```
+pub async fn copy_bidirectional<A, B>(a: &mut A, b: &mut B) -> io::Result<(u64, u64)>
+where
+    A: AsyncRead + AsyncWrite + Unpin + ?Sized,
+    B: AsyncRead + AsyncWrite + Unpin + ?Sized,
+{
+    both(a, b, Transfer::adaptive(), Transfer::adaptive()).await
+}
+
+/// Copies data in both directions between `a` and `b`, with buffers of the given sizes.
+///
+/// As [`copy_bidirectional`], with buffers that stay as large as they are.
+///
+/// # Panics
+///
+/// When awaited, if either size is zero.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::io;
+///
+/// # blitz_io::run(async {
+/// let (mut a, _) = io::duplex(64);
+/// let (mut b, _) = io::duplex(64);
+/// let copied = io::copy_bidirectional_with_sizes(&mut a, &mut b, 16, 1024).await?;
+/// assert_eq!(copied, (0, 0));
+/// # std::io::Result::Ok(())
+/// # }).unwrap();
+/// ```
+pub async fn copy_bidirectional_with_sizes<A, B>(
+    a: &mut A,
+    b: &mut B,
+    a_to_b_buf_size: usize,
+    b_to_a_buf_size: usize,
+) -> io::Result<(u64, u64)>
+where
+    A: AsyncRead + AsyncWrite + Unpin + ?Sized,
+    B: AsyncRead + AsyncWrite + Unpin + ?Sized,
+{
+    assert!(a_to_b_buf_size > 0, "`a_to_b_buf_size` must be greater than 0");
+    assert!(b_to_a_buf_size > 0, "`b_to_a_buf_size` must be greater than 0");
+    both(a, b, Transfer::with_size(a_to_b_buf_size), Transfer::with_size(b_to_a_buf_size)).await
+}
+
+async fn both<A, B>(
+    a: &mut A,
+    b: &mut B,
+    a_to_b: Transfer,
+    b_to_a: Transfer,
+) -> io::Result<(u64, u64)>
+where
+    A: AsyncRead + AsyncWrite + Unpin + ?Sized,
+    B: AsyncRead + AsyncWrite + Unpin + ?Sized,
+{
+    let (mut a_to_b, mut b_to_a) = (Way::Copying(a_to_b), Way::Copying(b_to_a));
+    // Whichever way comes first may use up the budget, poll after poll, and the other
+    // would never move. So the other comes first the next time.
+    let mut b_first = false;
+    std::future::poll_fn(|cx| {
+        let (there, back);
+        if b_first {
+            back = b_to_a.poll(cx, b, a)?;
+            b_first = budget::is_left();
+            there = a_to_b.poll(cx, a, b)?;
+        } else {
+            there = a_to_b.poll(cx, a, b)?;
+            b_first = !budget::is_left();
+            back = b_to_a.poll(cx, b, a)?;
+        }
+        Poll::Ready(Ok((ready!(there), ready!(back))))
+    })
+    .await
+}
+
+/// One of the two ways.
+enum Way {
+    Copying(Transfer),
+    /// The reader has ended and all is flushed; so many bytes.
+    Closing(u64),
+    /// The writer is shut down.
+    Closed(u64),
+}
+
+impl Way {
+    fn poll<R, W>(
+        &mut self,
+        cx: &mut Context<'_>,
+        reader: &mut R,
+        writer: &mut W,
+    ) -> Poll<io::Result<u64>>
+    where
+        R: AsyncRead + Unpin + ?Sized,
+        W: AsyncWrite + Unpin + ?Sized,
+    {
+        if let Self::Copying(transfer) = self {
+            let total = ready!(transfer.poll(cx, Pin::new(reader), Pin::new(&mut *writer)))?;
+            *self = Self::Closing(total);
+        }
+        if let Self::Closing(total) = *self {
+            ready!(Pin::new(writer).poll_shutdown(cx))?;
+            *self = Self::Closed(total);
+        }
+        let Self::Closed(total) = *self else { unreachable!("a way closes before it is closed") };
+        Poll::Ready(Ok(total))
+    }
+}

@@ -1,0 +1,123 @@
+//! Two streams in memory, each of which reads what the other writes.
+
+use std::{
+    io::{self, IoSlice},
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use super::{AsyncRead, AsyncWrite, ReadBuf, pipe::Pipe};
+use crate::engine::prim::Arc;
+
+/// A bidirectional pipe to read and write bytes in memory.
+///
+/// Made in pairs by [`duplex`]: what is written to one is read from the other, as if they
+/// were connected sockets.
+///
+/// # Closing
+///
+/// When one of a pair is dropped, the other reads what was already written, then the
+/// end; whatever it writes from then on, or is about to write, fails with `BrokenPipe`.
+/// [`shutdown`](crate::io::AsyncWriteExt::shutdown) ends one way only.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::io::{AsyncReadExt, AsyncWriteExt};
+///
+/// # blitz_io::run(async {
+/// let (mut client, mut server) = blitz_io::io::duplex(64);
+/// client.write_all(b"ping").await?;
+/// let mut buf = [0; 4];
+/// server.read_exact(&mut buf).await?;
+/// assert_eq!(&buf, b"ping");
+///
+/// drop(client);
+/// assert_eq!(server.read(&mut buf).await?, 0);
+/// assert!(server.write_all(b"pong").await.is_err());
+/// # std::io::Result::Ok(())
+/// # }).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct DuplexStream {
+    read: Arc<Pipe>,
+    write: Arc<Pipe>,
+}
+
+/// Create a new pair of `DuplexStream`s that act like a pair of connected sockets.
+///
+/// Each way holds up to `max_buf_size` bytes; a write that finds no room waits. Memory is
+/// taken as it is needed.
+///
+/// # Panics
+///
+/// If `max_buf_size` is zero.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::io::{AsyncReadExt, AsyncWriteExt};
+///
+/// # blitz_io::run(async {
+/// let (mut one, mut other) = blitz_io::io::duplex(8);
+/// let writing = blitz_io::spawn(async move { one.write_all(&[7; 100]).await });
+/// let mut all = Vec::new();
+/// other.read_to_end(&mut all).await?;
+/// assert_eq!(all, [7; 100]);
+/// writing.await.unwrap()
+/// # }).unwrap();
+/// ```
+#[track_caller]
+pub fn duplex(max_buf_size: usize) -> (DuplexStream, DuplexStream) {
+    let (one, two) = (Pipe::new(max_buf_size), Pipe::new(max_buf_size));
+    let first = DuplexStream { read: one.clone(), write: two.clone() };
+    (first, DuplexStream { read: two, write: one })
+}
+
+impl Drop for DuplexStream {
+    fn drop(&mut self) {
+        // Who is woken because of one finds the other closed as well.
+        let _due = (self.write.close(), self.read.close());
+    }
+}
+
+impl AsyncRead for DuplexStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.read.poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for DuplexStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.write.poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.write.poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        drop(self.write.close());
+        Poll::Ready(Ok(()))
+    }
+}

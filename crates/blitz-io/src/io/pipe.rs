@@ -1,0 +1,372 @@
+//! Bytes from one end to the other in memory: what duplex and simplex streams are made of.
+//!
+//! # Protocol
+//! One lock guards the bytes, whether the pipe is closed, and one waker for each end. An
+//! end that cannot go on leaves its waker under the lock that showed it so; whoever
+//! changes what it waits for (bytes for the reader, room for the writer, the close for
+//! both) does so under the same lock, takes the waker out, lets the lock go, and wakes.
+//! So there is nothing between looking and leaving the waker that could be missed.
+//!
+//! # Invariants
+//! No user code under the lock: a waker is cloned before it is taken (the first look
+//! finds that one is needed, the second leaves it), and called or dropped after it was
+//! let go.
+//!
+//! # Checked by
+//! `what_is_written_arrives_whole_and_in_order`, `a_full_pipe_wakes_its_writer`,
+//! `the_end_of_a_writer_wakes_its_reader`, `the_end_of_a_reader_wakes_its_writer`,
+//! `both_ends_end_at_once`, `an_end_that_moves_is_woken_where_it_is`; weakened as
+//! `pipe_read_wakes`, `pipe_write_wakes`, `pipe_close_wakes`, `pipe_keeps_new_waker`.
+//! Wakers that come back: `tests/it/io_pipes.rs`.
+
+use std::{
+    collections::VecDeque,
+    io,
+    task::{Context, Poll, Waker, ready},
+};
+
+use super::ReadBuf;
+use crate::engine::{
+    prim::{Arc, Mutex, lock, weakened},
+    work::task::budget,
+};
+
+/// See the module.
+pub(super) struct Pipe {
+    state: Mutex<State>,
+}
+
+struct State {
+    bytes: VecDeque<u8>,
+    /// As many bytes as it holds at most.
+    capacity: usize,
+    closed: bool,
+    /// Who waits for bytes.
+    reader: Option<Waker>,
+    /// Who waits for room.
+    writer: Option<Waker>,
+}
+
+#[derive(Clone, Copy)]
+enum End {
+    Reader,
+    Writer,
+}
+
+impl State {
+    fn waker(&mut self, end: End) -> &mut Option<Waker> {
+        match end {
+            End::Reader => &mut self.reader,
+            End::Writer => &mut self.writer,
+        }
+    }
+
+    /// Moves bytes into `buf`; `None` if there are none yet.
+    fn read(&mut self, buf: &mut ReadBuf<'_>) -> Option<Done<()>> {
+        let amount = self.bytes.len().min(buf.remaining());
+        if amount > 0 {
+            let (first, second) = self.bytes.as_slices();
+            let from_first = amount.min(first.len());
+            buf.put_slice(&first[..from_first]);
+            buf.put_slice(&second[..amount - from_first]);
+            self.bytes.drain(..amount);
+            return Some(Done { moved: !weakened!("pipe_read_wakes"), answer: Ok(()) });
+        }
+        let ends = self.closed || buf.remaining() == 0;
+        ends.then_some(Done { moved: false, answer: Ok(()) })
+    }
+
+    /// Moves what there is room for out of `slices`; `None` if there is no room.
+    fn write<'a>(&mut self, slices: impl Iterator<Item = &'a [u8]> + Clone) -> Option<Done<usize>> {
+        if self.closed {
+            return Some(Done { moved: false, answer: Err(io::ErrorKind::BrokenPipe.into()) });
+        }
+        if slices.clone().all(<[u8]>::is_empty) {
+            return Some(Done { moved: false, answer: Ok(0) });
+        }
+        let before = self.bytes.len();
+        for slice in slices {
+            let room = self.capacity - self.bytes.len();
+            self.bytes.extend(&slice[..slice.len().min(room)]);
+        }
+        let amount = self.bytes.len() - before;
+        let moved = !weakened!("pipe_write_wakes");
+        (amount > 0).then_some(Done { moved, answer: Ok(amount) })
+    }
+}
+
+/// What an end has achieved.
+struct Done<T> {
+    /// The other end has something to see.
+    moved: bool,
+    answer: io::Result<T>,
+}
+
+impl Pipe {
+    /// # Panics
+    /// If `capacity` is zero: nothing could ever be written.
+    #[track_caller]
+    pub(super) fn new(capacity: usize) -> Arc<Self> {
+        assert!(capacity > 0, "`max_buf_size` must be greater than 0: give at least one byte");
+        let bytes = VecDeque::new();
+        let state = State { bytes, capacity, closed: false, reader: None, writer: None };
+        Arc::new(Self { state: Mutex::new(state) })
+    }
+
+    /// Tries; where it cannot go on, the waker of `cx` is left for the other end.
+    fn poll<T>(
+        &self,
+        cx: &mut Context<'_>,
+        (own, other): (End, End),
+        mut attempt: impl FnMut(&mut State) -> Option<Done<T>>,
+    ) -> Poll<io::Result<T>> {
+        let unit = ready!(budget::proceed(cx));
+        let mut new: Option<Waker> = None;
+        loop {
+            let mut state = lock(&self.state);
+            if let Some(done) = attempt(&mut state) {
+                let waker = if done.moved { state.waker(other).take() } else { None };
+                drop(state);
+                unit.spend();
+                if let Some(waker) = waker {
+                    waker.wake();
+                }
+                return Poll::Ready(done.answer);
+            }
+            let kept = state.waker(own);
+            if kept.as_ref().is_some_and(|kept| kept.will_wake(cx.waker())) {
+                return Poll::Pending;
+            }
+            if kept.is_some() && weakened!("pipe_keeps_new_waker") {
+                return Poll::Pending;
+            }
+            if let Some(new) = new.take() {
+                let old = kept.replace(new);
+                drop(state);
+                drop(old);
+                return Poll::Pending;
+            }
+            drop(state);
+            new = Some(cx.waker().clone());
+        }
+    }
+
+    pub(super) fn poll_read(
+        &self,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.poll(cx, (End::Reader, End::Writer), |state| state.read(buf))
+    }
+
+    pub(super) fn poll_write(&self, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let slices = std::iter::once(buf);
+        self.poll(cx, (End::Writer, End::Reader), |state| state.write(slices.clone()))
+    }
+
+    pub(super) fn poll_write_vectored(
+        &self,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let slices = bufs.iter().map(|buf| &**buf);
+        self.poll(cx, (End::Writer, End::Reader), |state| state.write(slices.clone()))
+    }
+
+    /// Nothing is written any more. The reader gets what is there, then the end. Who
+    /// waits is woken when the answer is dropped.
+    pub(super) fn close(&self) -> Due {
+        let mut state = lock(&self.state);
+        state.closed = true;
+        let (reader, writer) = (state.reader.take(), state.writer.take());
+        drop(state);
+        if weakened!("pipe_close_wakes") {
+            return Due { _reader: Wakes(None), _writer: Wakes(None) };
+        }
+        Due { _reader: Wakes(reader), _writer: Wakes(writer) }
+    }
+
+    /// How many bytes lie in it, of how many, and whether it is closed.
+    pub(super) fn figures(&self) -> (usize, usize, bool) {
+        let state = lock(&self.state);
+        (state.bytes.len(), state.capacity, state.closed)
+    }
+}
+
+/// Who is to be woken because of a close, by dropping this: after all that the close
+/// belongs to.
+#[must_use = "who waits is woken when this is dropped"]
+pub(super) struct Due {
+    // Each for itself, so that the second is woken also if the first panics.
+    _reader: Wakes,
+    _writer: Wakes,
+}
+
+struct Wakes(Option<Waker>);
+
+impl Drop for Wakes {
+    fn drop(&mut self) {
+        if let Some(waker) = self.0.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl std::fmt::Debug for Pipe {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (held, capacity, closed) = self.figures();
+        f.debug_struct("Pipe")
+            .field("buffer", &format_args!("{held}/{capacity}"))
+            .field("closed", &closed)
+            .finish()
+    }
+}
+
+/// An end of a pipe, which closes it when it goes.
+#[derive(Debug)]
+pub(super) struct Closes(Option<Arc<Pipe>>);
+
+impl Closes {
+    pub(super) fn new(pipe: Arc<Pipe>) -> Self {
+        Self(Some(pipe))
+    }
+
+    pub(super) fn pipe(&self) -> &Pipe {
+        self.0.as_ref().expect("an end has its pipe until it is forgotten")
+    }
+
+    /// The pipe stays open.
+    pub(super) fn forget(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Closes {
+    fn drop(&mut self) {
+        if let Some(pipe) = self.0.take() {
+            drop(pipe.close());
+        }
+    }
+}
+
+#[cfg(test)]
+mod models {
+    use std::{
+        future::poll_fn,
+        task::{Context, Poll},
+    };
+
+    use super::{Closes, Pipe};
+    use crate::{
+        engine::{
+            prim::{Arc, model, thread},
+            wait::bell::{Bell, block_on},
+        },
+        io::ReadBuf,
+    };
+
+    /// Reads to the end of the pipe, two bytes at a time.
+    fn read_all(pipe: &Pipe) -> Vec<u8> {
+        let mut all = Vec::new();
+        loop {
+            let mut bytes = [0; 2];
+            let mut buf = ReadBuf::new(&mut bytes);
+            block_on(poll_fn(|cx| pipe.poll_read(cx, &mut buf))).unwrap();
+            if buf.filled().is_empty() {
+                return all;
+            }
+            all.extend_from_slice(buf.filled());
+        }
+    }
+
+    fn write_all(pipe: &Pipe, mut bytes: &[u8]) -> std::io::Result<()> {
+        while !bytes.is_empty() {
+            let amount = block_on(poll_fn(|cx| pipe.poll_write(cx, bytes)))?;
+            bytes = &bytes[amount..];
+        }
+        Ok(())
+    }
+
+    fn pipe(capacity: usize) -> (Arc<Pipe>, Closes) {
+        let pipe = Pipe::new(capacity);
+        (pipe.clone(), Closes::new(pipe))
+    }
+
+    #[test]
+    fn what_is_written_arrives_whole_and_in_order() {
+        model(|| {
+            let (reader, writer) = pipe(2);
+            let other = thread::spawn(move || write_all(writer.pipe(), b"abc").unwrap());
+            assert_eq!(read_all(&reader), b"abc");
+            other.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_full_pipe_wakes_its_writer() {
+        model(|| {
+            let (reader, writer) = pipe(1);
+            write_all(&reader, b"a").unwrap();
+            let other = thread::spawn(move || write_all(writer.pipe(), b"b").unwrap());
+            assert_eq!(read_all(&reader), b"ab");
+            other.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn the_end_of_a_writer_wakes_its_reader() {
+        model(|| {
+            let (reader, writer) = pipe(1);
+            let other = thread::spawn(move || drop(writer));
+            assert_eq!(read_all(&reader), b"");
+            other.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn the_end_of_a_reader_wakes_its_writer() {
+        model(|| {
+            let (writer, reader) = pipe(1);
+            let other = thread::spawn(move || drop(reader));
+            let kind = write_all(&writer, b"abc").unwrap_err().kind();
+            assert_eq!(kind, std::io::ErrorKind::BrokenPipe);
+            other.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn both_ends_end_at_once() {
+        model(|| {
+            let (shared, one) = pipe(1);
+            let two = Closes::new(shared.clone());
+            let bell = Bell::new();
+            let waker = bell.waker();
+            let mut bytes = [0; 1];
+            let mut buf = ReadBuf::new(&mut bytes);
+            let read = shared.poll_read(&mut Context::from_waker(&waker), &mut buf);
+            assert!(read.is_pending());
+            drop(waker);
+            let other = thread::spawn(move || drop(one));
+            drop(two);
+            other.join().unwrap();
+            drop(shared);
+            let left = std::sync::Arc::strong_count(&bell);
+            assert_eq!((bell.rung(), left), (1, 1), "woken once, and let go");
+        });
+    }
+
+    /// The task of an end may have moved to another thread, with another waker.
+    #[test]
+    fn an_end_that_moves_is_woken_where_it_is() {
+        model(|| {
+            let (reader, writer) = pipe(1);
+            let (before, mut bytes) = (Bell::new(), [0; 1]);
+            let mut buf = ReadBuf::new(&mut bytes);
+            let first = reader.poll_read(&mut Context::from_waker(&before.waker()), &mut buf);
+            assert!(matches!(first, Poll::Pending));
+            let other = thread::spawn(move || write_all(writer.pipe(), b"a").unwrap());
+            assert_eq!(read_all(&reader), b"a");
+            other.join().unwrap();
+        });
+    }
+}

@@ -1,0 +1,268 @@
+//! One stream in two halves, for two tasks.
+//!
+//! The halves share the stream behind a lock, which is held while the stream is polled:
+//! by one task at a time, and never while one waits. The halves of a
+//! [`simplex`](super::simplex()) know the pipe in it and pass the lock by, so no waker of
+//! ours is called under it.
+
+use std::{
+    fmt,
+    io::{self, IoSlice},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use pin_project_lite::pin_project;
+
+use super::{
+    AsyncRead, AsyncWrite, ReadBuf,
+    pipe::{Closes, Pipe},
+};
+use crate::engine::prim::{self, pinned::PinLock};
+
+/// The readable half of a value returned from [`split`](split()).
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::io::{self, AsyncReadExt, AsyncWriteExt};
+///
+/// # blitz_io::run(async {
+/// let (one, mut other) = io::duplex(64);
+/// let (mut reader, _writer) = io::split(one);
+/// other.write_all(b"x").await?;
+/// assert_eq!(reader.read_u8().await?, b'x');
+/// # std::io::Result::Ok(())
+/// # }).unwrap();
+/// ```
+pub struct ReadHalf<T> {
+    shared: Pin<Arc<Shared<T>>>,
+    /// Of a simplex stream: its pipe, which ends with the half.
+    pipe: Option<Closes>,
+}
+
+/// The writable half of a value returned from [`split`](split()).
+///
+/// Dropping it does not shut the stream down: the stream lives until both halves are gone.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::io::{self, AsyncReadExt, AsyncWriteExt};
+///
+/// # blitz_io::run(async {
+/// let (one, mut other) = io::duplex(64);
+/// let (_reader, mut writer) = io::split(one);
+/// writer.write_all(b"x").await?;
+/// assert_eq!(other.read_u8().await?, b'x');
+/// # std::io::Result::Ok(())
+/// # }).unwrap();
+/// ```
+pub struct WriteHalf<T> {
+    shared: Pin<Arc<Shared<T>>>,
+    /// As in [`ReadHalf`].
+    pipe: Option<Closes>,
+}
+
+pin_project! {
+    struct Shared<T> {
+        #[pin]
+        stream: PinLock<T>,
+        is_write_vectored: bool,
+    }
+}
+
+/// Splits a single value implementing `AsyncRead + AsyncWrite` into separate
+/// `AsyncRead` and `AsyncWrite` handles.
+///
+/// Two tasks may use the halves at the same time; the stream is polled by one at a time.
+/// Streams that can be shared without that (sockets) have halves of their own. The
+/// halves are put together again with [`ReadHalf::unsplit`].
+///
+/// # Panics
+///
+/// A half panics when it is used after a poll of the stream has panicked in the other.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::io::{self, AsyncReadExt, AsyncWriteExt};
+///
+/// # blitz_io::run(async {
+/// let (client, server) = io::duplex(64);
+/// blitz_io::spawn(async move {
+///     let (mut reader, mut writer) = io::split(server);
+///     io::copy(&mut reader, &mut writer).await
+/// });
+/// let (mut reader, mut writer) = io::split(client);
+/// writer.write_all(b"echo").await?;
+/// let mut buf = [0; 4];
+/// reader.read_exact(&mut buf).await?;
+/// assert_eq!(&buf, b"echo");
+/// # std::io::Result::Ok(())
+/// # }).unwrap();
+/// ```
+pub fn split<T>(stream: T) -> (ReadHalf<T>, WriteHalf<T>)
+where
+    T: AsyncRead + AsyncWrite,
+{
+    halves(stream, || None)
+}
+
+/// The halves of a stream that is this pipe and nothing else.
+pub(super) fn of_pipe<T>(stream: T, pipe: prim::Arc<Pipe>) -> (ReadHalf<T>, WriteHalf<T>)
+where
+    T: AsyncRead + AsyncWrite,
+{
+    halves(stream, || Some(Closes::new(pipe.clone())))
+}
+
+fn halves<T: AsyncWrite>(
+    stream: T,
+    pipe: impl Fn() -> Option<Closes>,
+) -> (ReadHalf<T>, WriteHalf<T>) {
+    let is_write_vectored = stream.is_write_vectored();
+    let shared = Arc::pin(Shared { stream: PinLock::new(stream), is_write_vectored });
+    (ReadHalf { shared: shared.clone(), pipe: pipe() }, WriteHalf { shared, pipe: pipe() })
+}
+
+impl<T> Shared<T> {
+    /// Polls the stream, alone.
+    fn with<R>(self: Pin<&Self>, f: impl FnOnce(Pin<&mut T>) -> R) -> R {
+        self.project_ref().stream.with(f)
+    }
+}
+
+impl<T> ReadHalf<T> {
+    /// Checks if this `ReadHalf` and some `WriteHalf` were split from the same stream.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::io;
+    ///
+    /// let (one, other) = io::duplex(64);
+    /// let (reader, writer) = io::split(one);
+    /// let (_, stranger) = io::split(other);
+    /// assert!(reader.is_pair_of(&writer) && !reader.is_pair_of(&stranger));
+    /// ```
+    pub fn is_pair_of(&self, other: &WriteHalf<T>) -> bool {
+        other.is_pair_of(self)
+    }
+
+    /// Reunites with a previously split `WriteHalf`.
+    ///
+    /// # Panics
+    ///
+    /// If the two were not split from the same stream: ask
+    /// [`is_pair_of`](Self::is_pair_of) where that is not known.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::io;
+    ///
+    /// let (reader, writer) = io::split(std::io::Cursor::new(vec![1]));
+    /// assert_eq!(reader.unsplit(writer).into_inner(), [1]);
+    /// ```
+    #[track_caller]
+    pub fn unsplit(self, wr: WriteHalf<T>) -> T
+    where
+        T: Unpin,
+    {
+        assert!(
+            self.is_pair_of(&wr),
+            "Unrelated `split::Write` passed to `split::Read::unsplit`. Ask `is_pair_of` first"
+        );
+        // The pipe of a simplex goes on.
+        [self.pipe, wr.pipe].into_iter().flatten().for_each(Closes::forget);
+        drop(wr.shared);
+        let shared = Arc::into_inner(Pin::into_inner(self.shared));
+        shared.expect("there are two halves, and both are here").stream.into_inner()
+    }
+}
+
+impl<T> WriteHalf<T> {
+    /// Checks if this `WriteHalf` and some `ReadHalf` were split from the same stream.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let (reader, writer) = blitz_io::io::simplex(64);
+    /// assert!(writer.is_pair_of(&reader));
+    /// ```
+    pub fn is_pair_of(&self, other: &ReadHalf<T>) -> bool {
+        std::ptr::eq(&*self.shared, &*other.shared)
+    }
+}
+
+impl<T: AsyncRead> AsyncRead for ReadHalf<T> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match &self.pipe {
+            Some(end) => end.pipe().poll_read(cx, buf),
+            None => self.shared.as_ref().with(|stream| stream.poll_read(cx, buf)),
+        }
+    }
+}
+
+impl<T: AsyncWrite> AsyncWrite for WriteHalf<T> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match &self.pipe {
+            Some(end) => end.pipe().poll_write(cx, buf),
+            None => self.shared.as_ref().with(|stream| stream.poll_write(cx, buf)),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match &self.pipe {
+            Some(end) => end.pipe().poll_write_vectored(cx, bufs),
+            None => self.shared.as_ref().with(|stream| stream.poll_write_vectored(cx, bufs)),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.shared.is_write_vectored
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &self.pipe {
+            Some(_) => Poll::Ready(Ok(())),
+            None => self.shared.as_ref().with(|stream| stream.poll_flush(cx)),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &self.pipe {
+            Some(end) => {
+                drop(end.pipe().close());
+                Poll::Ready(Ok(()))
+            }
+            None => self.shared.as_ref().with(|stream| stream.poll_shutdown(cx)),
+        }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for ReadHalf<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("split::ReadHalf").finish()
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for WriteHalf<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("split::WriteHalf").finish()
+    }
+}
