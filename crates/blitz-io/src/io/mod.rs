@@ -27,7 +27,8 @@ mod raw;
 #[cfg(feature = "io-util")]
 mod ext;
 
-#[cfg(feature = "io-util")]
+#[cfg(any(feature = "io-util", feature = "io-std"))]
+#[cfg_attr(not(feature = "io-util"), allow(dead_code, reason = "standard streams need less"))]
 mod window;
 #[cfg(feature = "io-util")]
 mod buf_reader;
@@ -57,6 +58,8 @@ mod sink;
 mod empty;
 #[cfg(feature = "io-util")]
 mod repeat;
+#[cfg(feature = "io-std")]
+mod stdio;
 
 #[cfg(feature = "io-util")]
 pub use self::ext::{
@@ -86,6 +89,9 @@ pub use self::{
     sink::{Sink, sink},
     split::{ReadHalf, WriteHalf, split},
 };
+
+#[cfg(feature = "io-std")]
+pub use self::stdio::{Stderr, Stdin, Stdout, stderr, stdin, stdout};
 
 // So that a program that names this module need not name std's too.
 #[doc(no_inline)]

@@ -53,6 +53,25 @@ impl Window {
         (self.start, self.end) = (0, 0);
     }
 
+    /// Reads once with a reader that blocks, up to so many bytes, into a window that
+    /// holds nothing and becomes as large as it must. An interrupted read is tried again.
+    #[cfg(feature = "io-std")]
+    pub(super) fn read(&mut self, reader: &mut impl io::Read, wanted: usize) -> io::Result<()> {
+        if self.bytes.len() < wanted {
+            *self = Self::new(wanted);
+        }
+        self.clear();
+        let room = &mut self.bytes[..wanted];
+        self.end = loop {
+            match reader.read(room) {
+                Ok(came) => break came.min(wanted),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        };
+        Ok(())
+    }
+
     /// Reads once, behind what is held; answers with how many bytes came.
     ///
     /// # Panics

@@ -1,0 +1,176 @@
+//! What goes out of the process, and what went wrong in it.
+
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use super::{
+    blocking::{MOST, Writing},
+    handles::handles,
+};
+use crate::io::AsyncWrite;
+
+/// A handle to the standard output stream of a process; made by [`stdout`].
+///
+/// A write hands its bytes over and answers; they are written by a thread for blocking
+/// work, in the order of this handle's writes, and whole as far as they fit into 2 MiB.
+/// An error is told to the next write or flush. Two handles have no order between them,
+/// nor have this and `println!`.
+///
+/// Call [`flush`](crate::io::AsyncWriteExt::flush) to wait until everything is out. What
+/// a write has taken is written also if the runtime ends first, but std's own buffer of
+/// an unfinished line is only flushed by that call, or at the end of the process.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::io::{self, AsyncWriteExt};
+///
+/// # blitz_io::run(async {
+/// let mut stdout = io::stdout();
+/// stdout.write_all(b"hello\n").await?;
+/// stdout.flush().await?;
+/// # std::io::Result::Ok(())
+/// # }).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct Stdout {
+    writing: Writing<io::Stdout>,
+    std: io::Stdout,
+}
+
+/// Constructs a new handle to the standard output of the current process.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::io::{self, AsyncWriteExt};
+///
+/// # blitz_io::run(async {
+/// io::copy(&mut &b"copied\n"[..], &mut io::stdout()).await?;
+/// # std::io::Result::Ok(())
+/// # }).unwrap();
+/// ```
+pub fn stdout() -> Stdout {
+    Stdout { writing: Writing::new(io::stdout()), std: io::stdout() }
+}
+
+/// A handle to the standard error stream of a process; made by [`stderr`].
+///
+/// As [`Stdout`], and std does not buffer it.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::io::{self, AsyncWriteExt};
+///
+/// # blitz_io::run(async {
+/// let mut stderr = io::stderr();
+/// stderr.write_all(b"that went wrong\n").await?;
+/// stderr.flush().await?;
+/// # std::io::Result::Ok(())
+/// # }).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct Stderr {
+    writing: Writing<io::Stderr>,
+    std: io::Stderr,
+}
+
+/// Constructs a new handle to the standard error of the current process.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::io::{self, AsyncWriteExt};
+///
+/// # blitz_io::run(async {
+/// io::stderr().write_all(b"that too\n").await?;
+/// # std::io::Result::Ok(())
+/// # }).unwrap();
+/// ```
+pub fn stderr() -> Stderr {
+    Stderr { writing: Writing::new(io::stderr()), std: io::stderr() }
+}
+
+handles!(Stdout);
+handles!(Stderr);
+
+/// `AsyncWrite` of a handle that has a field `writing`.
+macro_rules! writes {
+    ($name:ident) => {
+        impl AsyncWrite for $name {
+            fn poll_write(
+                mut self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buf: &[u8],
+            ) -> Poll<io::Result<usize>> {
+                let buf = if cfg!(windows) { in_characters(buf, MOST) } else { buf };
+                Pin::new(&mut self.writing).poll_write(cx, buf)
+            }
+
+            fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Pin::new(&mut self.writing).poll_flush(cx)
+            }
+
+            fn poll_shutdown(
+                mut self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+            ) -> Poll<io::Result<()>> {
+                Pin::new(&mut self.writing).poll_shutdown(cx)
+            }
+        }
+    };
+}
+writes!(Stdout);
+writes!(Stderr);
+
+/// Bytes at the start by which text is told from other bytes: enough that chance hardly
+/// passes, picked, not measured.
+const LOOK: usize = 32;
+
+/// As much of `bytes` as one write may take; text is not cut inside a character, because
+/// a Windows console refuses what is not UTF-8.
+fn in_characters(bytes: &[u8], most: usize) -> &[u8] {
+    if bytes.len() <= most {
+        return bytes;
+    }
+    let first = &bytes[..most.min(LOOK)];
+    // Without a length the error is that of a character which goes on behind.
+    if std::str::from_utf8(first).is_err_and(|error| error.error_len().is_some()) {
+        return &bytes[..most];
+    }
+    // A character has at most four bytes, of which those behind the first begin with 10.
+    let is_start = |at: &usize| bytes[*at] & 0b1100_0000 != 0b1000_0000;
+    let cut = (most.saturating_sub(3)..=most).rev().find(is_start);
+    &bytes[..cut.filter(|cut| *cut > 0).unwrap_or(most)]
+}
+
+#[cfg(all(test, not(blitz_loom)))]
+mod tests {
+    use super::in_characters;
+
+    #[test]
+    fn text_is_cut_between_characters() {
+        let text = "aé€😀".repeat(20);
+        for most in 4..text.len() {
+            let cut = in_characters(text.as_bytes(), most);
+            assert!(std::str::from_utf8(cut).is_ok(), "cut at {most}");
+            assert!(cut.len() <= most && cut.len() + 3 >= most, "no shorter than needed");
+        }
+        assert_eq!(in_characters(b"abc", 3), b"abc");
+    }
+
+    #[test]
+    fn other_bytes_are_cut_anywhere() {
+        let bytes = [0xFF; 100];
+        assert_eq!(in_characters(&bytes, 64).len(), 64);
+        let stray = [0x80; 100];
+        assert_eq!(in_characters(&stray, 1).len(), 1);
+        // Text at first, then bytes of which none begins a character.
+        let mixed = [[b'a'; 40], [0x80; 40]].concat();
+        assert_eq!(in_characters(&mixed, 60).len(), 60);
+    }
+}
