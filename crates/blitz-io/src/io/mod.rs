@@ -60,6 +60,8 @@ mod empty;
 mod repeat;
 #[cfg(feature = "io-std")]
 mod stdio;
+#[cfg(all(unix, feature = "net", feature = "rt"))]
+pub mod unix;
 
 #[cfg(feature = "io-util")]
 pub use self::ext::{

@@ -1,0 +1,362 @@
+//! Readiness that was seen: to be used, and cleared when it turns out to be over.
+
+use std::{fmt, io, os::fd::AsRawFd};
+
+use super::{AsyncFd, TryIoError};
+use crate::{engine::driver::ReadyEvent, io::Ready};
+
+/// Represents an IO-ready event detected on a particular file descriptor that has not yet
+/// been acknowledged.
+///
+/// The runtime believes that the descriptor is ready until it is told otherwise, by
+/// [`clear_ready`](Self::clear_ready), or by [`try_io`](Self::try_io) whose operation
+/// would have blocked. Readiness that came after this guard is not cleared by it.
+///
+/// # Examples
+///
+/// ```
+/// use std::{io::{Read, Write}, os::unix::net::UnixStream};
+///
+/// use blitz_io::io::unix::AsyncFd;
+///
+/// # blitz_io::run(async {
+/// let (one, mut other) = UnixStream::pair()?;
+/// one.set_nonblocking(true)?;
+/// // SAFETY: a stream owns its descriptor until it is dropped.
+/// let one = unsafe { AsyncFd::register(one)? };
+/// other.write_all(b"abc")?;
+/// let mut buf = [0; 8];
+/// let read = loop {
+///     let mut guard = one.readable().await?;
+///     match guard.try_io(|one| one.get_ref().read(&mut buf)) {
+///         Ok(result) => break result?,
+///         Err(_would_block) => continue,
+///     }
+/// };
+/// assert_eq!(&buf[..read], b"abc");
+/// # std::io::Result::Ok(())
+/// # }).unwrap();
+/// ```
+#[must_use = "a guard says what becomes of the readiness: `try_io`, `clear_ready` or `retain_ready`"]
+pub struct AsyncFdReadyGuard<'a, T: AsRawFd> {
+    async_fd: &'a AsyncFd<T>,
+    seen: Seen,
+}
+
+/// As [`AsyncFdReadyGuard`], for who has the [`AsyncFd`] alone.
+///
+/// # Examples
+///
+/// ```
+/// use std::{io::{Read, Write}, os::unix::net::UnixStream};
+///
+/// use blitz_io::io::unix::AsyncFd;
+///
+/// # blitz_io::run(async {
+/// let (one, mut other) = UnixStream::pair()?;
+/// one.set_nonblocking(true)?;
+/// // SAFETY: a stream owns its descriptor until it is dropped.
+/// let mut one = unsafe { AsyncFd::register(one)? };
+/// other.write_all(b"x")?;
+/// let mut guard = one.readable_mut().await?;
+/// guard.get_inner_mut().read_exact(&mut [0])?;
+/// guard.clear_ready();
+/// # std::io::Result::Ok(())
+/// # }).unwrap();
+/// ```
+#[must_use = "a guard says what becomes of the readiness: `try_io`, `clear_ready` or `retain_ready`"]
+pub struct AsyncFdReadyMutGuard<'a, T: AsRawFd> {
+    async_fd: &'a mut AsyncFd<T>,
+    seen: Seen,
+}
+
+/// What was seen, and not cleared by this guard yet.
+struct Seen(Option<ReadyEvent>);
+
+impl Seen {
+    fn ready(&self) -> Ready {
+        self.0.as_ref().map_or(Ready::EMPTY, ReadyEvent::ready)
+    }
+
+    fn clear<T: AsRawFd>(&mut self, fd: &AsyncFd<T>) {
+        if let Some(event) = self.0.take() {
+            fd.registration().clear_readiness(event);
+        }
+    }
+
+    fn clear_matching<T: AsRawFd>(&mut self, fd: &AsyncFd<T>, ready: Ready) {
+        if let Some(event) = self.0.take() {
+            fd.registration().clear_readiness(event.only(ready));
+            let rest = event.only(event.ready() - ready);
+            self.0 = (!rest.ready().is_empty()).then_some(rest);
+        }
+    }
+}
+
+/// The answer of a `try_io`; whether the readiness was over.
+fn tried<R>(result: io::Result<R>) -> Result<io::Result<R>, TryIoError> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(TryIoError(())),
+        result => Ok(result),
+    }
+}
+
+/// What both guards have.
+macro_rules! common {
+    () => {
+        /// Tells the runtime that the file descriptor is no longer ready, in all that
+        /// this guard has seen.
+        ///
+        /// Call it only when an operation has said `WouldBlock`: the runtime waits for
+        /// the next event, which may be the last for a long time.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use std::os::unix::net::UnixStream;
+        ///
+        /// use blitz_io::io::{Ready, unix::AsyncFd};
+        ///
+        /// # blitz_io::run(async {
+        /// let (one, _other) = UnixStream::pair()?;
+        /// one.set_nonblocking(true)?;
+        /// // SAFETY: a stream owns its descriptor until it is dropped.
+        /// let mut one = unsafe { AsyncFd::register(one)? };
+        /// let mut guard = one.writable_mut().await?;
+        /// guard.clear_ready();
+        /// assert_eq!(guard.ready(), Ready::EMPTY);
+        /// # std::io::Result::Ok(())
+        /// # }).unwrap();
+        /// ```
+        pub fn clear_ready(&mut self) {
+            self.seen.clear(&*self.async_fd);
+        }
+
+        /// Tells the runtime that the file descriptor is no longer ready in what `ready`
+        /// says; the rest stays.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use std::os::unix::net::UnixStream;
+        ///
+        /// use blitz_io::io::{Ready, unix::AsyncFd};
+        ///
+        /// # blitz_io::run(async {
+        /// let (one, _other) = UnixStream::pair()?;
+        /// one.set_nonblocking(true)?;
+        /// // SAFETY: a stream owns its descriptor until it is dropped.
+        /// let mut one = unsafe { AsyncFd::register(one)? };
+        /// let mut guard = one.writable_mut().await?;
+        /// guard.clear_ready_matching(Ready::READABLE);
+        /// assert!(guard.ready().is_writable());
+        /// # std::io::Result::Ok(())
+        /// # }).unwrap();
+        /// ```
+        pub fn clear_ready_matching(&mut self, ready: Ready) {
+            self.seen.clear_matching(&*self.async_fd, ready);
+        }
+
+        /// Says that the readiness stays: what dropping the guard does as well, said
+        /// aloud.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use std::os::unix::net::UnixStream;
+        ///
+        /// use blitz_io::io::unix::AsyncFd;
+        ///
+        /// # blitz_io::run(async {
+        /// let (one, _other) = UnixStream::pair()?;
+        /// one.set_nonblocking(true)?;
+        /// // SAFETY: a stream owns its descriptor until it is dropped.
+        /// let mut one = unsafe { AsyncFd::register(one)? };
+        /// one.writable_mut().await?.retain_ready();
+        /// assert!(one.writable().await?.ready().is_writable());
+        /// # std::io::Result::Ok(())
+        /// # }).unwrap();
+        /// ```
+        pub fn retain_ready(&mut self) {}
+
+        /// Returns what was seen, less what this guard has cleared.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use std::os::unix::net::UnixStream;
+        ///
+        /// use blitz_io::io::{Interest, unix::AsyncFd};
+        ///
+        /// # blitz_io::run(async {
+        /// let (one, _other) = UnixStream::pair()?;
+        /// one.set_nonblocking(true)?;
+        /// // SAFETY: a stream owns its descriptor until it is dropped.
+        /// let one = unsafe { AsyncFd::register(one)? };
+        /// let guard = one.ready(Interest::READABLE | Interest::WRITABLE).await?;
+        /// assert!(guard.ready().is_writable() && !guard.ready().is_readable());
+        /// # std::io::Result::Ok(())
+        /// # }).unwrap();
+        /// ```
+        pub fn ready(&self) -> Ready {
+            self.seen.ready()
+        }
+    };
+}
+
+impl<'a, Inner: AsRawFd> AsyncFdReadyGuard<'a, Inner> {
+    pub(super) fn new(async_fd: &'a AsyncFd<Inner>, event: ReadyEvent) -> Self {
+        Self { async_fd, seen: Seen(Some(event)) }
+    }
+
+    common!();
+
+    /// Performs the provided IO operation.
+    ///
+    /// # Errors
+    ///
+    /// `Err(TryIoError)` if the operation said `WouldBlock`: the readiness was cleared,
+    /// wait again. Any other answer of the operation, error or not, is in the `Ok`.
+    ///
+    /// # Examples
+    ///
+    /// See [`AsyncFdReadyGuard`].
+    pub fn try_io<R>(
+        &mut self,
+        f: impl FnOnce(&'a AsyncFd<Inner>) -> io::Result<R>,
+    ) -> Result<io::Result<R>, TryIoError> {
+        tried(f(self.async_fd)).inspect_err(|_| self.clear_ready())
+    }
+
+    /// Returns a shared reference to the inner [`AsyncFd`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::os::unix::net::UnixStream;
+    ///
+    /// use blitz_io::io::unix::AsyncFd;
+    ///
+    /// # blitz_io::run(async {
+    /// let (one, _other) = UnixStream::pair()?;
+    /// one.set_nonblocking(true)?;
+    /// // SAFETY: a stream owns its descriptor until it is dropped.
+    /// let one = unsafe { AsyncFd::register(one)? };
+    /// assert!(std::ptr::eq(one.writable().await?.get_ref(), &one));
+    /// # std::io::Result::Ok(())
+    /// # }).unwrap();
+    /// ```
+    pub fn get_ref(&self) -> &'a AsyncFd<Inner> {
+        self.async_fd
+    }
+
+    /// Returns a shared reference to the value of the inner [`AsyncFd`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::os::unix::net::UnixStream;
+    ///
+    /// use blitz_io::io::unix::AsyncFd;
+    ///
+    /// # blitz_io::run(async {
+    /// let (one, _other) = UnixStream::pair()?;
+    /// one.set_nonblocking(true)?;
+    /// // SAFETY: a stream owns its descriptor until it is dropped.
+    /// let one = unsafe { AsyncFd::register(one)? };
+    /// assert!(std::ptr::eq(one.writable().await?.get_inner(), one.get_ref()));
+    /// # std::io::Result::Ok(())
+    /// # }).unwrap();
+    /// ```
+    pub fn get_inner(&self) -> &'a Inner {
+        self.async_fd.get_ref()
+    }
+}
+
+impl<'a, Inner: AsRawFd> AsyncFdReadyMutGuard<'a, Inner> {
+    pub(super) fn new(async_fd: &'a mut AsyncFd<Inner>, event: ReadyEvent) -> Self {
+        Self { async_fd, seen: Seen(Some(event)) }
+    }
+
+    common!();
+
+    /// Performs the provided IO operation.
+    ///
+    /// # Errors
+    ///
+    /// As [`AsyncFdReadyGuard::try_io`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::{io::Read, os::unix::net::UnixStream};
+    ///
+    /// use blitz_io::io::unix::AsyncFd;
+    ///
+    /// # blitz_io::run(async {
+    /// let (one, other) = UnixStream::pair()?;
+    /// one.set_nonblocking(true)?;
+    /// // SAFETY: a stream owns its descriptor until it is dropped.
+    /// let mut one = unsafe { AsyncFd::register(one)? };
+    /// drop(other);
+    /// let mut guard = one.readable_mut().await?;
+    /// let end = guard.try_io(|one| one.get_mut().read(&mut [0; 8]));
+    /// assert_eq!(end.unwrap()?, 0);
+    /// # std::io::Result::Ok(())
+    /// # }).unwrap();
+    /// ```
+    pub fn try_io<R>(
+        &mut self,
+        f: impl FnOnce(&mut AsyncFd<Inner>) -> io::Result<R>,
+    ) -> Result<io::Result<R>, TryIoError> {
+        tried(f(self.async_fd)).inspect_err(|_| self.clear_ready())
+    }
+
+    /// Returns a shared reference to the inner [`AsyncFd`].
+    ///
+    /// # Examples
+    ///
+    /// See [`AsyncFdReadyMutGuard`].
+    pub fn get_ref(&self) -> &AsyncFd<Inner> {
+        self.async_fd
+    }
+
+    /// Returns a mutable reference to the inner [`AsyncFd`].
+    ///
+    /// # Examples
+    ///
+    /// See [`AsyncFdReadyMutGuard`].
+    pub fn get_mut(&mut self) -> &mut AsyncFd<Inner> {
+        self.async_fd
+    }
+
+    /// Returns a shared reference to the value of the inner [`AsyncFd`].
+    ///
+    /// # Examples
+    ///
+    /// See [`AsyncFdReadyMutGuard`].
+    pub fn get_inner(&self) -> &Inner {
+        self.async_fd.get_ref()
+    }
+
+    /// Returns a mutable reference to the value of the inner [`AsyncFd`].
+    ///
+    /// # Examples
+    ///
+    /// See [`AsyncFdReadyMutGuard`].
+    pub fn get_inner_mut(&mut self) -> &mut Inner {
+        self.async_fd.get_mut()
+    }
+}
+
+impl<T: fmt::Debug + AsRawFd> fmt::Debug for AsyncFdReadyGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadyGuard").field("async_fd", &self.async_fd).finish()
+    }
+}
+
+impl<T: fmt::Debug + AsRawFd> fmt::Debug for AsyncFdReadyMutGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MutReadyGuard").field("async_fd", &self.async_fd).finish()
+    }
+}

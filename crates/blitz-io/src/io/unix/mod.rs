@@ -1,0 +1,17 @@
+//! Asynchronous I/O with any file descriptor of Unix.
+//!
+//! [`AsyncFd`] is for descriptors that the runtime has no type for: those of a C library,
+//! of a device, of a socket family of one's own.
+
+mod async_fd;
+mod guard;
+mod error;
+mod raw;
+
+#[allow(deprecated, reason = "programs may still name it")]
+pub use self::error::AsyncFdTryNewError;
+pub use self::{
+    async_fd::AsyncFd,
+    error::{AsyncFdRegisterError, TryIoError},
+    guard::{AsyncFdReadyGuard, AsyncFdReadyMutGuard},
+};
