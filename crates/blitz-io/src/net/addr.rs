@@ -1,0 +1,267 @@
+//! Names and addresses.
+//!
+//! What is an address already is one at once. A name is looked up by the system
+//! (`getaddrinfo`), which blocks for as long as it likes, so that happens on a thread
+//! where blocking is acceptable.
+
+#![forbid(unsafe_code)]
+
+use std::{
+    future::{Future, Ready, ready},
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6},
+    option,
+    pin::Pin,
+    task::{Context, Poll},
+    vec,
+};
+
+use super::error;
+use crate::task::{JoinHandle, spawn_blocking};
+
+/// Converts or resolves without blocking to one or more `SocketAddr` values.
+///
+/// It is for what the operations of this module take as an address:
+///
+/// - [`SocketAddr`], [`SocketAddrV4`], [`SocketAddrV6`];
+/// - an [`IpAddr`], [`Ipv4Addr`] or [`Ipv6Addr`] with a port;
+/// - a slice of `SocketAddr`;
+/// - a `str` or `String` of the form `host:port`, or a host with a port. If the host is
+///   a name, it is looked up.
+///
+/// It cannot be implemented outside of this crate. To look up a name without using it,
+/// call [`lookup_host`].
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::net::{ToSocketAddrs, UdpSocket};
+///
+/// async fn bind(addr: impl ToSocketAddrs) -> std::io::Result<u16> {
+///     Ok(UdpSocket::bind(addr).await?.local_addr()?.port())
+/// }
+///
+/// # blitz_io::run(async {
+/// assert_ne!(bind("127.0.0.1:0").await?, 0);
+/// assert_ne!(bind((std::net::Ipv4Addr::LOCALHOST, 0)).await?, 0);
+/// # Ok::<(), std::io::Error>(())
+/// # }).unwrap();
+/// ```
+pub trait ToSocketAddrs: sealed::Resolve {}
+
+impl<T: sealed::Resolve + ?Sized> ToSocketAddrs for T {}
+
+/// Looks up the addresses of a host.
+///
+/// The answer may have no address in it, or several, and which comes first is up to the
+/// system.
+///
+/// # Errors
+///
+/// If the name is not known, cannot be looked up, or has no port behind it.
+///
+/// # Cancel safety
+///
+/// Nothing is lost if it is dropped. The system's look-up cannot be stopped, though: it
+/// goes on and its answer is thrown away.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::net;
+///
+/// # blitz_io::run(async {
+/// for addr in net::lookup_host("localhost:80").await? {
+///     assert!(addr.ip().is_loopback());
+/// }
+/// # Ok::<(), std::io::Error>(())
+/// # }).unwrap();
+/// ```
+pub async fn lookup_host<T>(host: T) -> io::Result<impl Iterator<Item = SocketAddr>>
+where
+    T: ToSocketAddrs,
+{
+    resolve(host).await
+}
+
+/// All addresses of `address`.
+pub(super) fn resolve<T: ToSocketAddrs>(address: T) -> T::Answer {
+    address.resolve(sealed::Inside)
+}
+
+/// The first address with which `attempt` succeeds, or the last failure.
+pub(super) async fn first_of<T: ToSocketAddrs, R>(
+    address: T,
+    mut attempt: impl AsyncFnMut(SocketAddr) -> io::Result<R>,
+) -> io::Result<R> {
+    let mut last = None;
+    for address in resolve(address).await? {
+        match attempt(address).await {
+            Ok(done) => return Ok(done),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.unwrap_or_else(error::no_address))
+}
+
+mod sealed {
+    use super::{Future, SocketAddr, io};
+
+    /// Can be named here only, so that nobody else calls or implements `resolve`.
+    #[derive(Debug)]
+    pub struct Inside;
+
+    pub trait Resolve {
+        type Addresses: Iterator<Item = SocketAddr> + Send + 'static;
+        type Answer: Future<Output = io::Result<Self::Addresses>> + Send + 'static;
+
+        fn resolve(&self, inside: Inside) -> Self::Answer;
+    }
+}
+
+use sealed::{Inside, Resolve};
+
+/// What needs no look-up.
+type Known<I> = Ready<io::Result<I>>;
+
+impl<T: Resolve + ?Sized> Resolve for &T {
+    type Addresses = T::Addresses;
+    type Answer = T::Answer;
+
+    fn resolve(&self, inside: Inside) -> Self::Answer {
+        (**self).resolve(inside)
+    }
+}
+
+macro_rules! one_address {
+    ($($type:ty),*) => {$(
+        impl Resolve for $type {
+            type Addresses = option::IntoIter<SocketAddr>;
+            type Answer = Known<Self::Addresses>;
+
+            fn resolve(&self, _: Inside) -> Self::Answer {
+                ready(Ok(Some(SocketAddr::from(*self)).into_iter()))
+            }
+        }
+    )*};
+}
+
+one_address!(
+    SocketAddr,
+    SocketAddrV4,
+    SocketAddrV6,
+    (IpAddr, u16),
+    (Ipv4Addr, u16),
+    (Ipv6Addr, u16)
+);
+
+impl Resolve for &[SocketAddr] {
+    type Addresses = vec::IntoIter<SocketAddr>;
+    type Answer = Known<Self::Addresses>;
+
+    fn resolve(&self, _: Inside) -> Self::Answer {
+        ready(Ok(self.to_vec().into_iter()))
+    }
+}
+
+impl Resolve for str {
+    type Addresses = Addresses;
+    type Answer = Lookup;
+
+    fn resolve(&self, _: Inside) -> Lookup {
+        match self.parse() {
+            Ok(address) => Lookup::Known(Some(address)),
+            Err(_) => {
+                look_up(self.to_owned(), |name| std::net::ToSocketAddrs::to_socket_addrs(name))
+            }
+        }
+    }
+}
+
+impl Resolve for (&str, u16) {
+    type Addresses = Addresses;
+    type Answer = Lookup;
+
+    fn resolve(&self, _: Inside) -> Lookup {
+        let (host, port) = *self;
+        match host.parse::<IpAddr>() {
+            Ok(ip) => Lookup::Known(Some(SocketAddr::new(ip, port))),
+            Err(_) => look_up(host.to_owned(), move |name| {
+                std::net::ToSocketAddrs::to_socket_addrs(&(name, port))
+            }),
+        }
+    }
+}
+
+impl Resolve for String {
+    type Addresses = Addresses;
+    type Answer = Lookup;
+
+    fn resolve(&self, inside: Inside) -> Lookup {
+        self.as_str().resolve(inside)
+    }
+}
+
+impl Resolve for (String, u16) {
+    type Addresses = Addresses;
+    type Answer = Lookup;
+
+    fn resolve(&self, inside: Inside) -> Lookup {
+        (self.0.as_str(), self.1).resolve(inside)
+    }
+}
+
+/// Has the system look up `name` on a thread that may block.
+fn look_up(
+    name: String,
+    by: impl FnOnce(&str) -> io::Result<vec::IntoIter<SocketAddr>> + Send + 'static,
+) -> Lookup {
+    Lookup::Asked(spawn_blocking(move || {
+        by(&name).map_err(|cause| error::at("look up", format_args!("`{name}`"), cause))
+    }))
+}
+
+/// A look-up, which may be over already.
+#[derive(Debug)]
+pub enum Lookup {
+    Known(Option<SocketAddr>),
+    Asked(JoinHandle<io::Result<vec::IntoIter<SocketAddr>>>),
+}
+
+impl Future for Lookup {
+    type Output = io::Result<Addresses>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.get_mut() {
+            Lookup::Known(address) => Poll::Ready(Ok(Addresses::One(address.take().into_iter()))),
+            Lookup::Asked(answer) => {
+                Pin::new(answer).poll(cx).map(|answer| Ok(Addresses::Many(answer??)))
+            }
+        }
+    }
+}
+
+/// What a look-up found.
+#[derive(Debug)]
+pub enum Addresses {
+    One(option::IntoIter<SocketAddr>),
+    Many(vec::IntoIter<SocketAddr>),
+}
+
+impl Iterator for Addresses {
+    type Item = SocketAddr;
+
+    fn next(&mut self) -> Option<SocketAddr> {
+        match self {
+            Addresses::One(addresses) => addresses.next(),
+            Addresses::Many(addresses) => addresses.next(),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match self {
+            Addresses::One(addresses) => addresses.size_hint(),
+            Addresses::Many(addresses) => addresses.size_hint(),
+        }
+    }
+}

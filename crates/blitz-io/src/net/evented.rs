@@ -1,0 +1,343 @@
+//! A socket and its place at the driver.
+//!
+//! [`Evented`] owns both. The driver is told before the descriptor is closed or given
+//! away, so that no event of it is ever taken for one of whoever gets its number next.
+//!
+//! # No call that is only told 'not yet'
+//! Readiness is remembered between polls. It is forgotten when the kernel says
+//! `WouldBlock`, and also when a stream took or gave less than was asked: then nothing is
+//! left, and whatever comes next raises a new edge. That saves the call after each
+//! request whose only answer would be `WouldBlock`. Forgetting is by the event that was
+//! seen before the call, so an edge that comes during the call stays.
+//! It does not happen at the end of a stream (a read of nothing), which stays readable.
+
+#![forbid(unsafe_code)]
+
+#[cfg(unix)]
+use std::os::fd::AsFd as AsHandle;
+#[cfg(windows)]
+use std::os::windows::io::AsSocket as AsHandle;
+use std::{
+    fmt, io,
+    io::{IoSlice, IoSliceMut},
+    ops::Deref,
+    panic::{RefUnwindSafe, UnwindSafe},
+    task::{Context, Poll},
+};
+
+use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
+
+use super::{
+    raw::Destination,
+    transfer::{Bytes, takeable, uninterrupted},
+};
+use crate::{
+    engine::{
+        driver::{Direction, Fd, Registration},
+        work::task::budget,
+    },
+    io::{Interest, ReadBuf, Ready},
+    runtime::context,
+};
+
+/// What the driver can watch.
+pub(crate) trait Source: AsHandle {
+    #[inline]
+    fn fd(&self) -> Fd<'_> {
+        #[cfg(unix)]
+        return self.as_fd();
+        #[cfg(windows)]
+        return self.as_socket();
+    }
+}
+
+impl<T: AsHandle> Source for T {}
+
+/// A socket (or pipe) that is registered with the driver of a runtime.
+pub(crate) struct Evented<T: Source> {
+    /// Gone only while `into_inner` and `drop` run.
+    io: Option<T>,
+    registration: Registration,
+}
+
+/// The socket is there from `new` to `drop`.
+const HERE: &str = "a socket leaves only with its owner";
+
+impl<T: Source> Evented<T> {
+    /// Registers for reading and writing with the current runtime.
+    ///
+    /// `io` must be in non-blocking mode.
+    #[track_caller]
+    pub(crate) fn new(io: T) -> io::Result<Self> {
+        Self::with_interest(io, Interest::READABLE | Interest::WRITABLE)
+    }
+
+    /// Registers a socket that is connected, and takes it to be in the states `ready`
+    /// until a call says otherwise: so its first user need not wait for the driver's
+    /// first event.
+    #[track_caller]
+    pub(crate) fn new_open(io: T, ready: Ready) -> io::Result<Self> {
+        let open = Self::new(io)?;
+        open.registration.assume_ready(ready);
+        Ok(open)
+    }
+
+    /// Registers with the current runtime.
+    #[track_caller]
+    pub(crate) fn with_interest(io: T, interest: Interest) -> io::Result<Self> {
+        let registration = context::io_driver().register(io.fd(), interest)?;
+        Ok(Self { io: Some(io), registration })
+    }
+
+    /// Gives the socket back; the driver does not watch it any more.
+    pub(crate) fn into_inner(mut self) -> io::Result<T> {
+        let io = self.io.take().expect(HERE);
+        self.deregister(&io)?;
+        Ok(io)
+    }
+
+    fn deregister(&self, io: &T) -> io::Result<()> {
+        self.registration.deregister(io.fd())
+    }
+
+    /// Waits for one of the states of `interest`.
+    pub(crate) async fn ready(&self, interest: Interest) -> io::Result<Ready> {
+        Ok(self.registration.readiness(interest).await?.ready())
+    }
+
+    #[inline]
+    pub(crate) fn poll_ready(
+        &self,
+        cx: &mut Context<'_>,
+        direction: Direction,
+    ) -> Poll<io::Result<()>> {
+        self.registration.poll_ready(cx, direction).map_ok(|_| ())
+    }
+
+    /// Calls `f` when the driver says that it may succeed, until it does.
+    #[inline]
+    pub(crate) fn poll_io<R>(
+        &self,
+        cx: &mut Context<'_>,
+        direction: Direction,
+        mut f: impl FnMut(&T) -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        self.registration.poll_io(cx, direction, || f(self))
+    }
+
+    /// As [`poll_io`](Self::poll_io), for any number of tasks at once.
+    pub(crate) async fn async_io<R>(
+        &self,
+        interest: Interest,
+        mut f: impl FnMut(&T) -> io::Result<R>,
+    ) -> io::Result<R> {
+        self.registration.async_io(interest, || f(self)).await
+    }
+
+    /// Calls `f` if the driver says that it may succeed.
+    #[inline]
+    pub(crate) fn try_io<R>(
+        &self,
+        interest: Interest,
+        f: impl FnOnce(&T) -> io::Result<R>,
+    ) -> io::Result<R> {
+        self.registration.try_io(interest, || f(self))
+    }
+}
+
+/// Refuses a socket of the standard library in blocking mode, in debug builds: it works
+/// until the first call that has to wait, and then holds up its worker.
+#[cfg(unix)]
+#[track_caller]
+pub(crate) fn check_mode(io: &impl Source) -> io::Result<()> {
+    if cfg!(debug_assertions) && !SockRef::from(io).nonblocking()? {
+        // The first sentence is what Tokio says, for those who search for it.
+        panic!(
+            "Registering a blocking socket with the tokio runtime is unsupported: call \
+             `set_nonblocking(true)` on it first"
+        );
+    }
+    Ok(())
+}
+
+/// Windows does not tell the mode of a socket.
+#[cfg(windows)]
+pub(crate) fn check_mode(_io: &impl Source) -> io::Result<()> {
+    Ok(())
+}
+
+/// Accepts a connection, as a socket in non-blocking mode.
+pub(crate) fn accept(listener: &impl Source) -> io::Result<(Socket, SockAddr)> {
+    let listener = SockRef::from(listener);
+    #[cfg(any(
+        target_os = "linux",
+        target_os = "android",
+        target_os = "freebsd",
+        target_os = "netbsd",
+        target_os = "openbsd",
+        target_os = "dragonfly",
+    ))]
+    return uninterrupted(|| listener.accept4(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK));
+    #[cfg(not(any(
+        target_os = "linux",
+        target_os = "android",
+        target_os = "freebsd",
+        target_os = "netbsd",
+        target_os = "openbsd",
+        target_os = "dragonfly",
+    )))]
+    {
+        let (socket, address) = uninterrupted(|| listener.accept())?;
+        socket.set_nonblocking(true)?;
+        Ok((socket, address))
+    }
+}
+
+/// A new socket in non-blocking mode, which a child process does not inherit.
+pub(crate) fn open(domain: Domain, kind: Type, protocol: Option<Protocol>) -> io::Result<Socket> {
+    #[cfg(any(
+        target_os = "linux",
+        target_os = "android",
+        target_os = "freebsd",
+        target_os = "netbsd",
+        target_os = "openbsd",
+        target_os = "dragonfly",
+    ))]
+    return Socket::new(domain, kind.nonblocking(), protocol);
+    #[cfg(not(any(
+        target_os = "linux",
+        target_os = "android",
+        target_os = "freebsd",
+        target_os = "netbsd",
+        target_os = "openbsd",
+        target_os = "dragonfly",
+    )))]
+    {
+        let socket = Socket::new(domain, kind, protocol)?;
+        socket.set_nonblocking(true)?;
+        Ok(socket)
+    }
+}
+
+/// Two Unix sockets in non-blocking mode, connected to each other.
+#[cfg(unix)]
+pub(crate) fn open_pair(kind: Type) -> io::Result<(Socket, Socket)> {
+    let (one, other) = Socket::pair(Domain::UNIX, kind, None)?;
+    one.set_nonblocking(true)?;
+    other.set_nonblocking(true)?;
+    Ok((one, other))
+}
+
+/// Tells a socket to connect. It may do so later: then it becomes writable.
+pub(crate) fn start_connecting(socket: &Socket, address: &SockAddr) -> io::Result<()> {
+    match socket.connect(address) {
+        // Interrupted, it goes on all the same.
+        #[cfg(unix)]
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EINTR)) => {
+            Ok(())
+        }
+        #[cfg(windows)]
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+        done => done,
+    }
+}
+
+impl<T: Bytes> Evented<T> {
+    /// Reads into the free part of `buf`. An empty one is full at once.
+    #[inline]
+    pub(crate) fn poll_read(
+        &self,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let wanted = buf.remaining();
+        if wanted == 0 {
+            // Nothing to wait for; but not for ever without letting others run.
+            return budget::proceed(cx).map(|unit| Ok(unit.spend()));
+        }
+        self.poll_transfer(cx, Direction::Read, wanted, |io| buf.take_in(|room| io.read(room)))
+            .map_ok(|_| ())
+    }
+
+    #[inline]
+    pub(crate) fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_transfer(cx, Direction::Write, bytes.len(), |io| io.write(bytes))
+    }
+
+    #[inline]
+    pub(crate) fn poll_write_vectored(
+        &self,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let pieces = takeable(pieces);
+        let wanted = pieces.iter().map(|piece| piece.len()).sum();
+        self.poll_transfer(cx, Direction::Write, wanted, |io| io.write_vectored(pieces))
+    }
+
+    /// All three; see the story for what a short transfer says.
+    #[inline]
+    fn poll_transfer(
+        &self,
+        cx: &mut Context<'_>,
+        direction: Direction,
+        wanted: usize,
+        mut transfer: impl FnMut(&T) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        if T::SHORT_IS_ALL {
+            self.registration.poll_move(cx, direction, wanted, || transfer(self))
+        } else {
+            self.registration.poll_io(cx, direction, || transfer(self))
+        }
+    }
+
+    #[inline]
+    pub(crate) fn try_read(&self, into: &mut (impl Destination + ?Sized)) -> io::Result<usize> {
+        self.try_io(Interest::READABLE, |io| into.take_in(|room| io.read(room)))
+    }
+
+    #[inline]
+    pub(crate) fn try_read_vectored(&self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        self.try_io(Interest::READABLE, |io| io.read_vectored(pieces))
+    }
+
+    #[inline]
+    pub(crate) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.try_io(Interest::WRITABLE, |io| io.write(bytes))
+    }
+
+    #[inline]
+    pub(crate) fn try_write_vectored(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.try_io(Interest::WRITABLE, |io| io.write_vectored(pieces))
+    }
+}
+
+impl<T: Source> Deref for Evented<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        self.io.as_ref().expect(HERE)
+    }
+}
+
+impl<T: Source> Drop for Evented<T> {
+    fn drop(&mut self) {
+        if let Some(io) = self.io.take() {
+            // The descriptor is closed next whatever the answer is, and nobody is left
+            // who could be told.
+            let _ = self.deregister(&io);
+        }
+    }
+}
+
+impl<T: Source + fmt::Debug> fmt::Debug for Evented<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.deref().fmt(f)
+    }
+}
+
+// What a panic can leave behind is a readiness that was not forgotten: the next call asks
+// the kernel.
+impl<T: Source> UnwindSafe for Evented<T> {}
+impl<T: Source> RefUnwindSafe for Evented<T> {}

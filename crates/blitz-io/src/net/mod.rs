@@ -1,0 +1,78 @@
+//! TCP, UDP and Unix sockets, and pipes.
+//!
+//! - [`TcpListener`] and [`TcpStream`] speak TCP; [`TcpSocket`] is one of them before it
+//!   is connected, for those who set options first.
+//! - [`UdpSocket`] sends and receives datagrams.
+//! - [`UnixListener`], [`UnixStream`], [`UnixDatagram`] and [`UnixSocket`] are the same
+//!   between processes of one machine (on Unix); [`unix::pipe`] has pipes.
+//!
+//! Everything here belongs to the runtime in which it was made, whose driver watches it.
+//! It may be used from other runtimes and threads; when its own runtime has ended, who
+//! waits for it gets an error.
+//!
+//! A socket may be used by several tasks at once, by reference: any number can wait with
+//! the asynchronous methods. The `poll_` methods keep one waker for each direction.
+//!
+//! # Examples
+//!
+//! A server that answers with what it reads:
+//!
+//! ```
+//! use blitz_io::{io::Interest, net::{TcpListener, TcpStream}};
+//!
+//! async fn echo(stream: TcpStream) -> std::io::Result<()> {
+//!     let mut buf = [0; 1024];
+//!     loop {
+//!         stream.readable().await?;
+//!         match stream.try_read(&mut buf) {
+//!             Ok(0) => return Ok(()),
+//!             Ok(count) => {
+//!                 stream.writable().await?;
+//!                 stream.try_write(&buf[..count])?;
+//!             }
+//!             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+//!             Err(error) => return Err(error),
+//!         }
+//!     }
+//! }
+//!
+//! # blitz_io::run(async {
+//! let listener = TcpListener::bind("127.0.0.1:0").await?;
+//! let addr = listener.local_addr()?;
+//! blitz_io::spawn(async move {
+//!     while let Ok((stream, _)) = listener.accept().await {
+//!         blitz_io::spawn(echo(stream));
+//!     }
+//! });
+//!
+//! let client = TcpStream::connect(addr).await?;
+//! client.writable().await?;
+//! client.try_write(b"hello")?;
+//! client.ready(Interest::READABLE).await?;
+//! # Ok::<(), std::io::Error>(())
+//! # }).unwrap();
+//! ```
+
+#[macro_use]
+mod methods;
+#[macro_use]
+mod halves;
+mod error;
+mod raw;
+mod transfer;
+pub(crate) mod evented;
+mod addr;
+pub mod tcp;
+mod udp;
+#[cfg(unix)]
+pub mod unix;
+
+#[cfg(unix)]
+pub use self::unix::{
+    datagram::UnixDatagram, listener::UnixListener, socket::UnixSocket, stream::UnixStream,
+};
+pub use self::{
+    addr::{ToSocketAddrs, lookup_host},
+    tcp::{listener::TcpListener, socket::TcpSocket, stream::TcpStream},
+    udp::UdpSocket,
+};

@@ -1,0 +1,236 @@
+//! What the network needs and the compiler cannot check: memory that only the kernel has
+//! filled, and descriptors taken over by their number.
+//!
+//! # Invariants
+//! A [`Room`] never writes anything but what the kernel wrote, and knows how much that
+//! was. It is made here and passed to safe code, which can have it filled and nothing
+//! else. So what a [`Destination`] then counts as filled has been filled.
+
+#[cfg(unix)]
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, RawFd};
+use std::{ffi::c_int, io, mem::MaybeUninit};
+
+use socket2::{SockAddr, SockRef};
+
+use crate::io::ReadBuf;
+
+/// Memory that the kernel may fill, uninitialised or not.
+#[derive(Debug)]
+pub(crate) struct Room<'a> {
+    memory: &'a mut [MaybeUninit<u8>],
+    /// How many bytes of `memory`, from its start, the kernel has written.
+    filled: usize,
+}
+
+impl<'a> Room<'a> {
+    fn new(memory: &'a mut [MaybeUninit<u8>]) -> Self {
+        Self { memory, filled: 0 }
+    }
+
+    /// The kernel said that it put `count` bytes there. A datagram that did not fit may
+    /// be counted in full, so what counts as filled ends with the memory.
+    fn filled_to(&mut self, count: usize) {
+        self.filled = count.min(self.memory.len());
+    }
+
+    /// Receives from a socket.
+    #[inline]
+    pub(super) fn recv(&mut self, from: &SockRef<'_>, flags: c_int) -> io::Result<usize> {
+        let count = from.recv_with_flags(self.memory, flags)?;
+        self.filled_to(count);
+        Ok(count)
+    }
+
+    /// Receives from a socket, and says from whom.
+    #[inline]
+    pub(super) fn recv_from(
+        &mut self,
+        from: &SockRef<'_>,
+        flags: c_int,
+    ) -> io::Result<(usize, SockAddr)> {
+        let (count, address) = from.recv_from_with_flags(self.memory, flags)?;
+        self.filled_to(count);
+        Ok((count, address))
+    }
+
+    /// Reads from what is no socket.
+    #[cfg(unix)]
+    #[inline]
+    pub(super) fn read(&mut self, from: BorrowedFd<'_>) -> io::Result<usize> {
+        let (memory, length) = (self.memory.as_mut_ptr(), self.memory.len());
+        // SAFETY: `memory` is ours for `length` bytes until the call has returned, and
+        // need not be initialised to be written.
+        let count = unsafe { libc::read(from.as_raw_fd(), memory.cast(), length) };
+        let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
+        self.filled_to(count);
+        Ok(count)
+    }
+}
+
+/// Where received bytes go.
+pub(crate) trait Destination {
+    /// Lets `f` have the free part filled. What was filled is part of the destination
+    /// afterwards, unless `f` failed.
+    fn take_in<R>(&mut self, f: impl FnOnce(&mut Room<'_>) -> io::Result<R>) -> io::Result<R>;
+}
+
+impl Destination for [u8] {
+    #[inline]
+    fn take_in<R>(&mut self, f: impl FnOnce(&mut Room<'_>) -> io::Result<R>) -> io::Result<R> {
+        let (start, length) = (self.as_mut_ptr().cast::<MaybeUninit<u8>>(), self.len());
+        // SAFETY: the same bytes under a type of the same layout, borrowed for as long.
+        // A room writes only initialised bytes, so they are all `u8` afterwards too.
+        f(&mut Room::new(unsafe { std::slice::from_raw_parts_mut(start, length) }))
+    }
+}
+
+impl Destination for ReadBuf<'_> {
+    #[inline]
+    fn take_in<R>(&mut self, f: impl FnOnce(&mut Room<'_>) -> io::Result<R>) -> io::Result<R> {
+        // SAFETY: what is initialised stays so, because a room writes only initialised
+        // bytes.
+        let mut room = Room::new(unsafe { self.unfilled_mut() });
+        let answer = f(&mut room)?;
+        let filled = room.filled;
+        // SAFETY: the kernel has written this many, from the start of the unfilled part.
+        unsafe { self.assume_init(filled) };
+        self.advance(filled);
+        Ok(answer)
+    }
+}
+
+/// The first free piece of a `BufMut`.
+#[cfg(feature = "io-util")]
+#[derive(Debug)]
+pub(super) struct Chunk<'a, B>(pub(super) &'a mut B);
+
+#[cfg(feature = "io-util")]
+impl<B: bytes::BufMut> Destination for Chunk<'_, B> {
+    #[inline]
+    fn take_in<R>(&mut self, f: impl FnOnce(&mut Room<'_>) -> io::Result<R>) -> io::Result<R> {
+        // SAFETY: a room writes only initialised bytes.
+        let mut room = Room::new(unsafe { self.0.chunk_mut().as_uninit_slice_mut() });
+        let answer = f(&mut room)?;
+        let filled = room.filled;
+        // SAFETY: the kernel has written this many, from the start of the chunk.
+        unsafe { self.0.advance_mut(filled) };
+        Ok(answer)
+    }
+}
+
+/// How a descriptor was opened: `O_RDWR`, `O_NONBLOCK` and so on.
+#[cfg(unix)]
+pub(super) fn file_flags(fd: BorrowedFd<'_>) -> io::Result<c_int> {
+    // SAFETY: asks about a descriptor that is open for as long as it is borrowed.
+    let flags = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) };
+    if flags < 0 { Err(io::Error::last_os_error()) } else { Ok(flags) }
+}
+
+/// Who is at the other end of a Unix socket: process (where it is told), user, group.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(super) fn peer_credentials(
+    fd: BorrowedFd<'_>,
+) -> io::Result<(Option<libc::pid_t>, libc::uid_t, libc::gid_t)> {
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: 1. the descriptor is open for as long as it is borrowed. 2. `peer` has room
+    // for `length` bytes, and any bytes make a `ucred`.
+    let answer = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &raw mut length,
+        )
+    };
+    if answer != 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok((Some(peer.pid), peer.uid, peer.gid))
+    }
+}
+
+/// Who is at the other end of a Unix socket: process (where it is told), user, group.
+#[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
+pub(super) fn peer_credentials(
+    fd: BorrowedFd<'_>,
+) -> io::Result<(Option<libc::pid_t>, libc::uid_t, libc::gid_t)> {
+    let (mut user, mut group) = (0, 0);
+    // SAFETY: 1. the descriptor is open for as long as it is borrowed. 2. both places are
+    // ours, and of the type that is written.
+    let answer = unsafe { libc::getpeereid(fd.as_raw_fd(), &raw mut user, &raw mut group) };
+    if answer != 0 { Err(io::Error::last_os_error()) } else { Ok((None, user, group)) }
+}
+
+#[cfg(unix)]
+impl FromRawFd for super::TcpSocket {
+    /// Takes over a socket by its number. It should be in non-blocking mode.
+    unsafe fn from_raw_fd(fd: RawFd) -> Self {
+        // SAFETY: our caller's promise is the one that is asked for: `fd` is an open
+        // socket, and now ours.
+        Self::from_socket(unsafe { socket2::Socket::from_raw_fd(fd) })
+    }
+}
+
+#[cfg(windows)]
+impl std::os::windows::io::FromRawSocket for super::TcpSocket {
+    /// Takes over a socket by its number. It should be in non-blocking mode.
+    unsafe fn from_raw_socket(socket: std::os::windows::io::RawSocket) -> Self {
+        // SAFETY: our caller's promise is the one that is asked for: an open socket, and
+        // now ours.
+        Self::from_socket(unsafe { socket2::Socket::from_raw_socket(socket) })
+    }
+}
+
+#[cfg(unix)]
+impl FromRawFd for super::UnixSocket {
+    /// Takes over a socket by its number. It should be in non-blocking mode.
+    unsafe fn from_raw_fd(fd: RawFd) -> Self {
+        // SAFETY: our caller's promise is the one that is asked for: `fd` is an open
+        // socket, and now ours.
+        Self::from_socket(unsafe { socket2::Socket::from_raw_fd(fd) })
+    }
+}
+
+#[cfg(all(test, unix, not(blitz_loom)))]
+mod tests {
+    use std::{io::Write, os::unix::net::UnixStream};
+
+    use socket2::SockRef;
+
+    use super::Destination;
+    use crate::io::ReadBuf;
+
+    #[test]
+    fn only_what_was_received_counts_as_filled() {
+        let (mut ours, theirs) = UnixStream::pair().unwrap();
+        ours.write_all(b"four").unwrap();
+        let mut memory = [std::mem::MaybeUninit::uninit(); 16];
+        let mut buf = ReadBuf::uninit(&mut memory);
+        let count = buf.take_in(|room| room.recv(&SockRef::from(&theirs), 0)).unwrap();
+        assert_eq!((count, buf.filled(), buf.remaining()), (4, &b"four"[..], 12));
+    }
+
+    #[test]
+    fn a_failed_read_fills_nothing() {
+        let (_ours, theirs) = UnixStream::pair().unwrap();
+        theirs.set_nonblocking(true).unwrap();
+        let mut memory = [0; 16];
+        let mut buf = ReadBuf::new(&mut memory);
+        buf.take_in(|room| room.recv(&SockRef::from(&theirs), 0)).unwrap_err();
+        assert!(buf.filled().is_empty());
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_count_beyond_the_memory_fills_only_the_memory() {
+        let (ours, theirs) = std::os::unix::net::UnixDatagram::pair().unwrap();
+        ours.send(b"longer than four").unwrap();
+        let mut memory = [0; 4];
+        let mut buf = ReadBuf::new(&mut memory);
+        let count =
+            buf.take_in(|room| room.recv(&SockRef::from(&theirs), libc::MSG_TRUNC)).unwrap();
+        assert_eq!((count, buf.filled()), (16, &b"long"[..]));
+    }
+}

@@ -1,0 +1,234 @@
+//! Bytes and datagrams between memory and the kernel: one system call each.
+//!
+//! A call that a signal interrupted is made again at once, because nobody above could do
+//! better. No call raises SIGPIPE where the platform lets a call say so; elsewhere the
+//! sockets were made such that they do not.
+
+#![forbid(unsafe_code)]
+
+use std::{
+    ffi::c_int,
+    io::{self, IoSlice, IoSliceMut, Read},
+    net,
+};
+
+use socket2::{SockAddr, SockRef};
+
+use super::{evented::Source, raw::Room};
+
+#[cfg(any(
+    target_os = "linux",
+    target_os = "android",
+    target_os = "freebsd",
+    target_os = "netbsd",
+    target_os = "openbsd",
+    target_os = "dragonfly",
+))]
+const NO_SIGNAL: c_int = libc::MSG_NOSIGNAL;
+#[cfg(not(any(
+    target_os = "linux",
+    target_os = "android",
+    target_os = "freebsd",
+    target_os = "netbsd",
+    target_os = "openbsd",
+    target_os = "dragonfly",
+)))]
+const NO_SIGNAL: c_int = 0;
+
+/// Nothing special.
+pub(super) const PLAIN: c_int = 0;
+
+/// Leaves what was received where it is.
+#[cfg(unix)]
+pub(super) const PEEK: c_int = libc::MSG_PEEK;
+/// Leaves what was received where it is. The number is Winsock's `MSG_PEEK`.
+#[cfg(not(unix))]
+pub(super) const PEEK: c_int = 2;
+
+/// How many pieces one call takes: Linux's and the BSDs' `IOV_MAX`. More are an error
+/// there, and writing a part is allowed.
+const MOST_PIECES: usize = 1024;
+
+/// Makes a call until no signal interrupts it.
+#[inline]
+pub(super) fn uninterrupted<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
+/// As many of `pieces` as one call takes.
+#[inline]
+pub(super) fn takeable<'a, 'b>(pieces: &'a [IoSlice<'b>]) -> &'a [IoSlice<'b>] {
+    &pieces[..pieces.len().min(MOST_PIECES)]
+}
+
+/// A stream of bytes.
+pub(crate) trait Bytes: Source {
+    /// Whether a read that did not fill its memory has taken all there was, and a write
+    /// that took only a part has left no room. Then the next edge is worth waiting for,
+    /// without a call that would only be told so.
+    const SHORT_IS_ALL: bool;
+
+    fn read(&self, room: &mut Room<'_>) -> io::Result<usize>;
+    fn read_vectored(&self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize>;
+    fn write(&self, bytes: &[u8]) -> io::Result<usize>;
+    /// At most [`takeable`] pieces.
+    fn write_vectored(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize>;
+}
+
+macro_rules! stream_sockets {
+    ($($(#[$meta:meta])* $socket:ty),* $(,)?) => {$(
+        $(#[$meta])*
+        impl Bytes for $socket {
+            const SHORT_IS_ALL: bool = true;
+
+            #[inline]
+            fn read(&self, room: &mut Room<'_>) -> io::Result<usize> {
+                uninterrupted(|| room.recv(&SockRef::from(self), PLAIN))
+            }
+
+            #[inline]
+            fn read_vectored(&self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+                uninterrupted(|| { let mut socket = self; Read::read_vectored(&mut socket, pieces) })
+            }
+
+            #[inline]
+            fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+                uninterrupted(|| SockRef::from(self).send_with_flags(bytes, NO_SIGNAL))
+            }
+
+            #[inline]
+            fn write_vectored(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+                uninterrupted(|| SockRef::from(self).send_vectored_with_flags(takeable(pieces), NO_SIGNAL))
+            }
+        }
+    )*};
+}
+
+stream_sockets!(
+    net::TcpStream,
+    #[cfg(unix)]
+    std::os::unix::net::UnixStream
+);
+
+/// Pipes. They may be any descriptor that somebody calls one: a terminal answers with a
+/// line at a time, a pipe in packet mode with a packet, so a short read says nothing.
+#[cfg(unix)]
+impl Bytes for std::fs::File {
+    const SHORT_IS_ALL: bool = false;
+
+    #[inline]
+    fn read(&self, room: &mut Room<'_>) -> io::Result<usize> {
+        use std::os::fd::AsFd;
+        uninterrupted(|| room.read(self.as_fd()))
+    }
+
+    #[inline]
+    fn read_vectored(&self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        let mut file = self;
+        uninterrupted(|| Read::read_vectored(&mut file, pieces))
+    }
+
+    #[inline]
+    fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        let mut file = self;
+        uninterrupted(|| io::Write::write(&mut file, bytes))
+    }
+
+    #[inline]
+    fn write_vectored(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        let mut file = self;
+        uninterrupted(|| io::Write::write_vectored(&mut file, takeable(pieces)))
+    }
+}
+
+/// Messages with an address each.
+pub(crate) trait Datagrams: Source {
+    /// The kernel's form of an address to the one of this family.
+    type Address;
+
+    fn address(raw: &SockAddr) -> io::Result<Self::Address>;
+
+    /// What this socket is to `socket2`.
+    fn socket(&self) -> SockRef<'_>;
+
+    #[inline]
+    fn recv(&self, room: &mut Room<'_>, flags: c_int) -> io::Result<usize> {
+        uninterrupted(|| room.recv(&self.socket(), flags))
+    }
+
+    #[inline]
+    fn recv_from(&self, room: &mut Room<'_>, flags: c_int) -> io::Result<(usize, Self::Address)> {
+        let (count, address) = uninterrupted(|| room.recv_from(&self.socket(), flags))?;
+        Ok((count, Self::address(&address)?))
+    }
+
+    #[inline]
+    fn send(&self, bytes: &[u8]) -> io::Result<usize> {
+        uninterrupted(|| self.socket().send_with_flags(bytes, NO_SIGNAL))
+    }
+
+    #[inline]
+    fn send_to(&self, bytes: &[u8], address: &SockAddr) -> io::Result<usize> {
+        uninterrupted(|| self.socket().send_to_with_flags(bytes, address, NO_SIGNAL))
+    }
+}
+
+/// An internet address, which is what a socket of that family answers with.
+pub(super) fn internet(raw: &SockAddr) -> io::Result<net::SocketAddr> {
+    raw.as_socket().ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "invalid address family (not IPv4 or IPv6): the socket is of another kind",
+        )
+    })
+}
+
+impl Datagrams for net::UdpSocket {
+    type Address = net::SocketAddr;
+
+    #[inline]
+    fn address(raw: &SockAddr) -> io::Result<net::SocketAddr> {
+        internet(raw)
+    }
+
+    #[inline]
+    fn socket(&self) -> SockRef<'_> {
+        SockRef::from(self)
+    }
+}
+
+#[cfg(unix)]
+impl Datagrams for std::os::unix::net::UnixDatagram {
+    type Address = super::unix::SocketAddr;
+
+    #[inline]
+    fn address(raw: &SockAddr) -> io::Result<super::unix::SocketAddr> {
+        super::unix::SocketAddr::from_raw(raw)
+    }
+
+    #[inline]
+    fn socket(&self) -> SockRef<'_> {
+        SockRef::from(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::uninterrupted;
+
+    #[test]
+    fn an_interrupted_call_is_made_again() {
+        let mut answers =
+            [Err(io::ErrorKind::Interrupted.into()), Err(io::ErrorKind::Interrupted.into()), Ok(3)]
+                .into_iter();
+        assert_eq!(uninterrupted(|| answers.next().unwrap()).unwrap(), 3);
+        assert_eq!(answers.len(), 0);
+    }
+}
