@@ -40,6 +40,8 @@ pub mod macros;
 pub mod channel;
 pub mod future;
 pub mod io;
+#[cfg(feature = "net")]
+pub mod net;
 #[cfg(feature = "rt")]
 pub mod runtime;
 #[cfg(feature = "sync")]

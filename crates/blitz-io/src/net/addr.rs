@@ -160,7 +160,9 @@ impl Resolve for &[SocketAddr] {
     type Answer = Known<Self::Addresses>;
 
     fn resolve(&self, _: Inside) -> Self::Answer {
-        ready(Ok(self.to_vec().into_iter()))
+        // The answer outlives the slice.
+        let addresses: Vec<_> = self.to_vec();
+        ready(Ok(addresses.into_iter()))
     }
 }
 
@@ -171,9 +173,7 @@ impl Resolve for str {
     fn resolve(&self, _: Inside) -> Lookup {
         match self.parse() {
             Ok(address) => Lookup::Known(Some(address)),
-            Err(_) => {
-                look_up(self.to_owned(), |name| std::net::ToSocketAddrs::to_socket_addrs(name))
-            }
+            Err(_) => look_up(self.to_owned(), std::net::ToSocketAddrs::to_socket_addrs),
         }
     }
 }

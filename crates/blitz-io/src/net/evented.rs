@@ -253,7 +253,10 @@ impl<T: Bytes> Evented<T> {
         let wanted = buf.remaining();
         if wanted == 0 {
             // Nothing to wait for; but not for ever without letting others run.
-            return budget::proceed(cx).map(|unit| Ok(unit.spend()));
+            return budget::proceed(cx).map(|unit| {
+                unit.spend();
+                Ok(())
+            });
         }
         self.poll_transfer(cx, Direction::Read, wanted, |io| buf.take_in(|room| io.read(room)))
             .map_ok(|_| ())
