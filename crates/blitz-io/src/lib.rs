@@ -27,7 +27,13 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(any(feature = "rt", feature = "sync", feature = "time", feature = "net", feature = "io-util"))]
+#[cfg(any(
+    feature = "rt",
+    feature = "sync",
+    feature = "time",
+    feature = "net",
+    feature = "io-util"
+))]
 #[cfg_attr(
     not(feature = "rt"),
     allow(dead_code, unreachable_pub, unused_imports, reason = "what waits needs a part of it")

@@ -205,12 +205,20 @@ pub(crate) struct Role<'a> {
 }
 
 impl Role<'_> {
-    /// Waits for events for at most so long (`None`: for ever; zero: not at all), tells them
-    /// to the records, and wakes the tasks. Answers how many there were.
+    /// [`wait`](Self::wait) and [`tell`](Self::tell).
+    #[cfg(test)]
+    pub(crate) fn turn(&mut self, timeout: Option<Duration>) -> io::Result<usize> {
+        let found = self.wait(timeout)?;
+        self.tell();
+        Ok(found)
+    }
+
+    /// Waits for events for at most so long (`None`: for ever; zero: not at all). Answers how
+    /// many there are, which have to be told.
     ///
     /// # Errors
-    /// What the system says of the wait; the next turn may be tried.
-    pub(crate) fn turn(&mut self, timeout: Option<Duration>) -> io::Result<usize> {
+    /// What the system says of the wait; the next one may be tried.
+    pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<usize> {
         let Self { driver, events } = self;
         let events = &mut **events;
         if timeout == Some(Duration::ZERO) {
@@ -221,11 +229,11 @@ impl Role<'_> {
                 driver.selector.wait(events, timeout)
             })?;
         }
-        self.tell();
         Ok(self.events.found.len())
     }
 
-    fn tell(&self) {
+    /// Tells the events to the records, and wakes the tasks: users' code runs.
+    pub(crate) fn tell(&mut self) {
         let mut batch = Batch::new();
         for event in &self.events.found {
             self.driver.sources.tell(event.token, event.ready, &mut batch);

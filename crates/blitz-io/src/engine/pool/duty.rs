@@ -77,7 +77,7 @@ impl Duties {
 
     #[cfg(feature = "time")]
     pub(crate) fn with_timers(mut self, timers: Arc<Timers>) -> Self {
-        let seats = timers.seats();
+        let seats = Timers::seats(&timers);
         self.timers = Some((timers, seats));
         self
     }
@@ -181,10 +181,10 @@ impl Duties {
             Left::Some(left) => Some(left),
             Left::Nothing | Left::Paused => Some(Duration::ZERO),
         };
-        let mut events = role.wait(timeout);
+        let mut events = look(&mut role, timeout);
         if left == Left::Paused && events == 0 && !self.advance() {
             // Time stands still: only an event or a call ends this.
-            events = role.wait(None);
+            events = look(&mut role, None);
         }
         let called = parker.come_back();
         self.end_duty();
@@ -289,6 +289,21 @@ impl Duties {
     }
 }
 
+/// Waits for events; answers with how many there are.
+///
+/// # Panics
+/// If the system refuses to tell: nothing that waits for it could go on.
+#[cfg(feature = "net")]
+fn look(role: &mut Role<'_>, timeout: Option<Duration>) -> usize {
+    match role.wait(timeout) {
+        Ok(events) => events,
+        Err(error) => panic!(
+            "unexpected error when polling the I/O driver: {error} (was a descriptor closed that \
+             is the runtime's?)"
+        ),
+    }
+}
+
 /// How the sleep of a core ended.
 #[must_use]
 pub(crate) enum Rest<'a> {
@@ -330,13 +345,13 @@ pub(crate) fn attend(pool: &Pool, index: usize, rest: Option<Rest<'_>>) {
     current::with_core(|core| core.begin_batch());
     #[cfg(feature = "net")]
     match rest {
-        Some(Rest::Events(mut role)) => role.dispatch(),
+        Some(Rest::Events(mut role)) => role.tell(),
         Some(_) => {}
         None => {
             if let Some(mut role) = pool.duties.driver().and_then(|driver| driver.try_hold())
-                && role.wait(Some(Duration::ZERO)) > 0
+                && look(&mut role, Some(Duration::ZERO)) > 0
             {
-                role.dispatch();
+                role.tell();
             }
         }
     }

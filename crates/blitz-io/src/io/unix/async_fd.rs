@@ -56,10 +56,7 @@ pub struct AsyncFd<T: AsRawFd> {
 impl<T: AsRawFd> AsyncFd<T> {
     /// Registers, by the promise of who calls; see `register`.
     #[track_caller]
-    pub(super) fn attach(
-        inner: T,
-        interest: Interest,
-    ) -> Result<Self, AsyncFdRegisterError<T>> {
+    pub(super) fn attach(inner: T, interest: Interest) -> Result<Self, AsyncFdRegisterError<T>> {
         match context::io_driver().register(raw::borrow(&inner), interest) {
             Ok(registration) => Ok(Self { registration, inner: Some(inner) }),
             Err(cause) => Err(AsyncFdRegisterError { inner, cause }),

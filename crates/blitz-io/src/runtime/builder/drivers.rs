@@ -48,17 +48,24 @@ impl Drivers {
     pub(super) fn duties(&self, workers: usize, threaded: bool) -> io::Result<Duties> {
         let duties = Duties::none();
         #[cfg(feature = "net")]
-        let duties = if self.io {
-            let config = DriverConfig { backend: self.backend, events: self.events };
-            duties.with_driver(Driver::new(config)?)
-        } else {
-            duties
-        };
+        let duties =
+            if self.io { duties.with_driver(Driver::new(self.driver_config())?) } else { duties };
         #[cfg(feature = "time")]
         let duties =
             if self.time { duties.with_timers(self.timers(workers, threaded)) } else { duties };
         let _ = (self.io, self.time, self.events, workers, threaded);
         Ok(duties)
+    }
+}
+
+#[cfg(feature = "net")]
+impl Drivers {
+    fn driver_config(&self) -> DriverConfig {
+        let mut config = DriverConfig { backend: Some(self.backend), ..DriverConfig::default() };
+        if let Some(events) = self.events {
+            config.events_per_turn = events;
+        }
+        config
     }
 }
 
