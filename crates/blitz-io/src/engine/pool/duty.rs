@@ -43,6 +43,11 @@ use crate::engine::prim::{
 #[cfg(feature = "time")]
 use crate::engine::wheel::{GRACE_NS, Seat, Timers};
 
+/// How long a core sleeps that could not tell whether somebody is on duty: rare, so it may
+/// be short.
+#[cfg(feature = "net")]
+const BRIEF: Duration = Duration::from_millis(1);
+
 /// How often a core that is awake looks for events: a look that finds none costs 0.2 µs,
 /// so this is half a percent.
 #[cfg(feature = "net")]
@@ -107,6 +112,11 @@ impl Duties {
         false
     }
 
+    /// Who is on duty, if anybody is.
+    pub(crate) fn on_duty(&self) -> Option<usize> {
+        self.on_duty.name()
+    }
+
     /// Wakes who sleeps in the driver.
     pub(crate) fn wake(&self) {
         #[cfg(feature = "net")]
@@ -150,7 +160,8 @@ impl Duties {
         if let Some(driver) = &self.driver {
             return match driver.try_hold() {
                 Some(role) => self.rest_in(role, parker, index),
-                None => self.rest_outside(parker, index, false),
+                None if self.on_duty.name().is_some() => self.rest_outside(parker, index, false),
+                None => self.rest_briefly(parker, index),
             };
         }
         if !self.has_timers() {
@@ -164,6 +175,19 @@ impl Duties {
         let rest = self.rest_outside(parker, index, true);
         self.end_duty();
         rest
+    }
+
+    /// Somebody who is awake looks into the driver just now, so nobody is on duty, and that
+    /// one may get stuck before it is: not for long.
+    #[cfg(feature = "net")]
+    #[cold]
+    fn rest_briefly(&self, parker: &Parker, index: usize) -> Rest<'_> {
+        match self.left(index, false) {
+            Left::Nothing => return Rest::Due,
+            Left::Some(left) if left < BRIEF => return self.rest_outside(parker, index, false),
+            _ => parker.park_timeout(BRIEF),
+        };
+        Rest::Called
     }
 
     /// In the driver, and on duty.
@@ -409,7 +433,11 @@ impl OnDuty {
     fn to_alarm(&self) -> Option<usize> {
         // SeqCst: A2. Pairs with D2 in `fence`.
         fence(SeqCst);
-        // Relaxed: ordered by the fence.
+        self.name()
+    }
+
+    fn name(&self) -> Option<usize> {
+        // Relaxed: ordered by the fence before, where that matters.
         self.0.load(Relaxed).checked_sub(1)
     }
 }

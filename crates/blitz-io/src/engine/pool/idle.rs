@@ -194,9 +194,10 @@ impl Idle {
         searching(now) == 0 && sleeping(now) > 0
     }
 
-    /// P2 and P3: the worker to unpark, now a searcher, if one must be.
+    /// P2 and P3: the worker to unpark, now a searcher, if one must be. It is not `spared`,
+    /// who sleeps for others, too, if there is another one.
     #[must_use = "the worker must be unparked"]
-    pub(crate) fn reserve_for_work(&self) -> Option<usize> {
+    pub(crate) fn reserve_for_work(&self, spared: Option<usize>) -> Option<usize> {
         if !weakened!("idle_producer_fence") {
             // SeqCst: P2. Pairs with W2 in `fall_asleep` and S2 in `stop_searching`.
             fence(SeqCst);
@@ -204,7 +205,7 @@ impl Idle {
         if !self.reserve(|now| searching(now) == 0, SEARCHING_ONE) {
             return None;
         }
-        Some(self.take_any_bit())
+        Some(self.take_any_bit(spared))
     }
 
     /// How many sleep.
@@ -242,19 +243,14 @@ impl Idle {
     }
 
     /// Takes the bit of a reservation. The lowest one: few workers stay warm.
-    fn take_any_bit(&self) -> usize {
+    fn take_any_bit(&self, spared: Option<usize>) -> usize {
+        if let Some(worker) = self.look_for_bit(spared) {
+            return worker;
+        }
         let mut backoff = Backoff::default();
         loop {
-            for (index, word) in self.asleep.iter().enumerate() {
-                // Relaxed: a guess; `take_bit` decides.
-                let mut bits = word.load(Relaxed);
-                while bits != 0 {
-                    let worker = index * BITS + bits.trailing_zeros() as usize;
-                    if self.take_bit(worker) {
-                        return worker;
-                    }
-                    bits &= bits - 1;
-                }
+            if let Some(worker) = self.look_for_bit(None) {
+                return worker;
             }
             // Others took what we saw; there is one for us (see the proof), as
             // soon as they are through with theirs.
@@ -262,6 +258,22 @@ impl Idle {
                 thread::yield_now();
             }
         }
+    }
+
+    /// One round over the bits, but for that of `spared`.
+    fn look_for_bit(&self, spared: Option<usize>) -> Option<usize> {
+        for (index, word) in self.asleep.iter().enumerate() {
+            // Relaxed: a guess; `take_bit` decides.
+            let mut bits = word.load(Relaxed);
+            while bits != 0 {
+                let worker = index * BITS + bits.trailing_zeros() as usize;
+                if spared != Some(worker) && self.take_bit(worker) {
+                    return Some(worker);
+                }
+                bits &= bits - 1;
+            }
+        }
+        None
     }
 
     /// Clears the worker's bit; `true` if it was set.

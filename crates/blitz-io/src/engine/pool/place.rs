@@ -121,7 +121,9 @@ impl Pool {
     /// P2 and P3 of `idle`: wakes a worker if nobody searches, or the one that naps (I2
     /// and I3 of `watch`); `true` if it did.
     pub(crate) fn wake_one(&self) -> bool {
-        if let Some(worker) = self.idle.reserve_for_work().or_else(|| self.napper.take()) {
+        if let Some(worker) =
+            self.idle.reserve_for_work(self.duties.on_duty()).or_else(|| self.napper.take())
+        {
             self.unpark(worker);
             return true;
         }

@@ -47,7 +47,7 @@ impl World {
     }
 
     fn wake_one(&self) {
-        if let Some(worker) = self.idle.reserve_for_work() {
+        if let Some(worker) = self.idle.reserve_for_work(None) {
             self.beds[worker].unpark();
         }
     }
@@ -189,7 +189,7 @@ fn every_reservation_finds_a_bit() {
             move || idle.fall_asleep(0, false)
         });
         // It looks for a bit as long as it takes: without one it never ends.
-        if let Some(worker) = idle.reserve_for_work() {
+        if let Some(worker) = idle.reserve_for_work(None) {
             assert_eq!(worker, 0);
         }
         sleeper.join().unwrap();
@@ -205,7 +205,7 @@ fn more_than_64_workers_sleep_and_are_found() {
     }
     assert_eq!(idle.sleeping(), 200);
     let mut woken = Vec::new();
-    while let Some(worker) = idle.reserve_for_work() {
+    while let Some(worker) = idle.reserve_for_work(None) {
         woken.push(worker);
         let _ = idle.stop_searching();
     }
