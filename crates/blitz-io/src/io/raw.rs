@@ -4,7 +4,7 @@
 //! [`ReadBuf`], and `ReadBuf::lend` counts only what it did to that one.
 //!
 //! # Checked by
-//! The tests below, also under Miri: `what_a_reader_initialised_is_known_to_the_next_read`,
+//! The tests below: `what_a_reader_initialised_is_known_to_the_next_read`,
 //! `to_reserve_room_forgets_what_is_known`, `a_swapped_buffer_adds_nothing_to_a_vector`,
 //! `bytes_shown_outlive_the_future`.
 

@@ -14,7 +14,7 @@
 //!     belong to somebody who lent it as `&mut [u8]`.
 //!
 //! # Checked by
-//! The tests below, also under Miri: `what_is_lent_and_filled_is_counted`,
+//! The tests below: `what_is_lent_and_filled_is_counted`,
 //! `a_reader_that_swaps_its_buffer_is_found_out`.
 
 use std::{fmt, mem::MaybeUninit};
