@@ -134,3 +134,57 @@ fn types_are_what_their_sources_are() {
     assert_eq!(letters!(Asked::<Split<*mut u8>>(PhantomData)), "--U");
     assert_eq!(letters!(Asked::<ReadBuf<'static>>(PhantomData)), "SYU");
 }
+
+#[test]
+fn a_buffer_can_be_used_while_the_future_that_filled_it_is_in_scope() {
+    let mut reader = b"ab\ncd".as_slice();
+    let (mut line, mut rest, mut text) = (String::new(), Vec::new(), String::new());
+    let mut future = std::pin::pin!(reader.read_line(&mut line));
+    assert!(crate::script::poll(future.as_mut()).is_ready());
+    assert_eq!(line, "ab\n");
+    let mut future = std::pin::pin!(reader.read_to_end(&mut rest));
+    assert!(crate::script::poll(future.as_mut()).is_ready());
+    assert_eq!(rest, b"cd");
+    let mut future = std::pin::pin!(reader.read_to_string(&mut text));
+    assert!(crate::script::poll(future.as_mut()).is_ready());
+    assert_eq!(text, "");
+}
+
+#[test]
+fn what_is_known_only_as_a_trait_has_the_methods_too() {
+    let mut bytes = b"\x01\x02\x03ab\n".as_slice();
+    let reader: &mut (dyn blitz_io::io::AsyncBufRead + Unpin + Send) = &mut bytes;
+    assert_eq!(crate::script::now(reader.read_u8()).unwrap(), 1);
+    assert_eq!(crate::script::now(reader.read_exact(&mut [0; 2])).unwrap(), 2);
+    let mut line = String::new();
+    assert_eq!(crate::script::now(reader.read_line(&mut line)).unwrap(), 3);
+    let mut sink = Vec::new();
+    let writer: &mut (dyn blitz_io::io::AsyncWrite + Unpin) = &mut sink;
+    crate::script::now(writer.write_all(line.as_bytes())).unwrap();
+    crate::script::now(writer.write_u16(7)).unwrap();
+    assert_eq!(sink, b"ab\n\x00\x07");
+}
+
+/// Only that it compiles is tested: a generic caller knows that the futures are `Send`.
+#[allow(clippy::manual_async_fn, reason = "`Send` is to be said, not found out")]
+fn cross_threads<R, W>(reader: &mut R, writer: &mut W) -> impl Future<Output = ()> + Send
+where
+    R: blitz_io::io::AsyncBufRead + blitz_io::io::AsyncSeek + Unpin + Send,
+    W: blitz_io::io::AsyncWrite + Unpin + Send,
+{
+    async move {
+        let mut text = String::new();
+        reader.read_line(&mut text).await.unwrap();
+        reader.rewind().await.unwrap();
+        writer.write_all(text.as_bytes()).await.unwrap();
+        writer.write_u32(reader.read_u32().await.unwrap()).await.unwrap();
+        writer.flush().await.unwrap();
+    }
+}
+
+#[test]
+fn generic_code_can_spawn_them() {
+    let mut sink = Vec::new();
+    crate::script::now(cross_threads(&mut Cursor::new("abcd\n"), &mut sink));
+    assert_eq!(sink, b"abcd\nabcd");
+}

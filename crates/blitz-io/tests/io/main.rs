@@ -17,3 +17,6 @@ mod pieces;
 mod writing;
 mod seeking;
 mod auto_traits;
+
+// Compared with std.
+mod like_std;

@@ -4,6 +4,11 @@
 //! here borrow, and are not `Unpin`: an async method of a trait would answer with such a
 //! future too, and callers should not come to rely on more.
 //!
+//! Rejected: async functions in the traits. They would be shorter, but whether their
+//! futures are `Send` is then for the compiler to find out at each use, and in generic code
+//! it cannot. Nor does any future here have a `Drop`: a caller may use its buffer again
+//! while the future that filled it is still in scope.
+//!
 //! What is interrupted (`ErrorKind::Interrupted`) is tried again by whatever reads or
 //! writes more than once; what tries only once passes the error on.
 

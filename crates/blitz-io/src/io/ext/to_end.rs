@@ -113,7 +113,7 @@ impl<R: AsyncRead + Unpin + ?Sized> Future for ReadToString<'_, R> {
         let this = self.project();
         let read = ready!(this.collecting.poll_all(&mut **this.reader, cx));
         let bytes = mem::take(this.collecting.filling.get_mut());
-        let text = IntoText { bytes, length: this.collecting.length };
+        let text = IntoText { bytes, length: mem::take(&mut this.collecting.length) };
         Poll::Ready(match read {
             Ok(_) => text.finish(this.output),
             Err(error) => {
