@@ -62,7 +62,7 @@
 //! `a_record_that_ends_against_an_event_keeps_no_waker`,
 //! `a_shutdown_against_a_poll_ends_it`, `a_shutdown_against_a_wait_ends_it`,
 //! `a_clear_against_a_shutdown_keeps_it`, `a_full_batch_against_a_wait_that_joins_again`,
-//! `a_new_waker_against_an_event_is_woken`;
+//! `a_new_waker_against_an_event_is_woken`, `what_was_done_before_an_event_is_seen_after_it`;
 //! weakened as `ready_poll_looks_again`, `ready_wait_looks_again`, `ready_event_sees_line`,
 //! `ready_clear_minds_the_tick`, `ready_event_minds_the_generation`,
 //! `ready_end_takes_wakers`, `ready_shutdown_wakes`, `ready_clear_keeps_shutdown`,

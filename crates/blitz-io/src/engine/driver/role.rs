@@ -115,7 +115,6 @@ mod models {
             });
             let mine = add(&seat);
             let others = other.join().unwrap();
-            assert!(others >= 1, "one of two was free");
             assert_eq!(*seat.try_hold().expect("all have let go"), mine + others);
         });
     }

@@ -733,3 +733,53 @@ fn a_socket_that_is_closed_during_a_turn_is_closed_for_its_peer() {
         waiting.join().unwrap();
     });
 }
+
+/// What `docs/design/driver.md` says of sockets that start out ready: turns and reads until
+/// an accepted socket has its first bytes.
+#[test]
+fn to_assume_readiness_saves_a_turn_or_costs_a_read() {
+    each(|driver| {
+        for (assumes, bytes_are_there, expected) in [
+            (false, true, (1, 1)),
+            (true, true, (0, 1)),
+            (false, false, (1, 1)),
+            (true, false, (1, 2)),
+        ] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let mut far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (near, _) = listener.accept().unwrap();
+            if bytes_are_there {
+                far.write_all(b"request").unwrap();
+                near.peek(&mut [0; 1]).unwrap();
+            }
+            near.set_nonblocking(true).unwrap();
+            let registration = driver.register(near.as_fd(), BOTH).unwrap();
+            if assumes {
+                registration.assume_ready(Ready::READABLE | Ready::WRITABLE);
+            }
+            let (mut turns, mut reads, bell) = (0, 0, Bell::new());
+            let waker = bell.waker();
+            loop {
+                let mut cx = Context::from_waker(&waker);
+                let polled = registration.poll_io(&mut cx, Direction::Read, || {
+                    reads += 1;
+                    (&near).read(&mut [0; 64])
+                });
+                if let Poll::Ready(count) = polled {
+                    assert_eq!(count.unwrap(), 7);
+                    break;
+                }
+                if !bytes_are_there {
+                    far.write_all(b"request").unwrap();
+                }
+                let before = bell.rung();
+                // Turns that only say that it can be written do not count.
+                while bell.rung() == before {
+                    turn(driver, Some(LONG));
+                }
+                turns += 1;
+            }
+            assert_eq!((turns, reads), expected, "assumed: {assumes}, there: {bytes_are_there}");
+        }
+    });
+}
