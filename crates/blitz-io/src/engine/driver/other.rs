@@ -37,13 +37,12 @@ impl Buffer {
 }
 
 /// See the module.
-#[derive(Debug)]
 pub(super) struct Other {
     poller: Poller,
     table: Bolted<Table>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Table {
     entries: HashMap<usize, Entry>,
     /// By which key the poller knows it.
@@ -51,7 +50,6 @@ struct Table {
     next: usize,
 }
 
-#[derive(Debug)]
 struct Entry {
     raw: Raw,
     token: Token,
@@ -158,6 +156,12 @@ impl Other {
             events.found.push(Found { token: entry.token, ready });
         }
         Ok(())
+    }
+}
+
+impl std::fmt::Debug for Other {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Other").field("poller", &self.poller).finish_non_exhaustive()
     }
 }
 
