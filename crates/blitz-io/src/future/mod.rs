@@ -23,7 +23,7 @@
 //! others have their turn.
 //!
 //! What `std` has already is here too, under its own name: [`poll_fn`], [`ready`],
-//! [`pending`].
+//! [`pending`]. So is `timeout`, of [`time`](crate::time).
 //!
 //! [budget]: crate::task::coop
 #![forbid(unsafe_code)]
@@ -38,6 +38,10 @@ mod select_all;
 
 #[doc(no_inline)]
 pub use std::future::{Pending, PollFn, Ready, pending, poll_fn, ready};
+
+#[cfg(feature = "time")]
+#[doc(no_inline)]
+pub use crate::time::{Timeout, timeout};
 
 pub use self::race::{Race, race};
 #[cfg(any(feature = "rt", feature = "sync"))]

@@ -109,7 +109,7 @@ pub enum MissedTickBehavior {
 
 impl MissedTickBehavior {
     /// The tick after the one that was to be at `tick`, and was missed until `now`.
-    fn after(self, tick: Instant, now: Instant, period: Duration) -> Instant {
+    pub(super) fn after(self, tick: Instant, now: Instant, period: Duration) -> Instant {
         match self {
             Self::Burst => tick + period,
             Self::Delay => now + period,

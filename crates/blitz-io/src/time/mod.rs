@@ -64,3 +64,6 @@ pub use self::{
 fn at_most_30_years(duration: Duration) -> Duration {
     duration.min(Duration::from_secs(30 * 365 * 86_400))
 }
+
+#[cfg(all(test, not(blitz_loom)))]
+mod tests;

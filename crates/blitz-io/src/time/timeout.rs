@@ -94,9 +94,9 @@ pin_project! {
     #[derive(Debug)]
     pub struct Timeout<T> {
         #[pin]
-        value: T,
+        pub(super) value: T,
         #[pin]
-        delay: Option<Sleep>,
+        pub(super) delay: Option<Sleep>,
     }
 }
 

@@ -10,6 +10,11 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+#[cfg(feature = "time")]
+use std::time::Duration;
+
+#[cfg(feature = "time")]
+use super::error::SendTimeoutError;
 use super::{
     blocks::{Blocks, Cursor},
     chan::{Chan, Owner, Queue, Strong, Weak},
@@ -778,6 +783,55 @@ impl<T> Sender<T> {
             Ok(entry) => queue.put(entry, message).map_err(TrySendError::Closed),
             Err(NotNow::Closed) => Err(TrySendError::Closed(message)),
             Err(NotNow::Full) => Err(TrySendError::Full(message)),
+        }
+    }
+
+    /// As [`send`](Self::send), but waits for room no longer than so much time.
+    ///
+    /// # Errors
+    ///
+    /// With the message, if there was no room in time, or the receiver was closed or dropped.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`send`](Self::send).
+    ///
+    /// # Panics
+    ///
+    /// If there is no runtime with timers on this thread; see [`timeout`](crate::time::timeout).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::{
+    ///     sync::mpsc::{self, error::SendTimeoutError},
+    ///     time::Duration,
+    /// };
+    ///
+    /// # let runtime = blitz_io::runtime::Builder::new_current_thread().enable_time().build()?;
+    /// # runtime.block_on(async {
+    /// let (sender, receiver) = mpsc::channel(1);
+    /// let time = Duration::from_millis(1);
+    /// assert_eq!(sender.send_timeout(1, time).await, Ok(()));
+    /// assert_eq!(sender.send_timeout(2, time).await, Err(SendTimeoutError::Timeout(2)));
+    /// drop(receiver);
+    /// assert_eq!(sender.send_timeout(3, time).await, Err(SendTimeoutError::Closed(3)));
+    /// # });
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[cfg(feature = "time")]
+    pub async fn send_timeout(
+        &self,
+        value: T,
+        timeout: Duration,
+    ) -> Result<(), SendTimeoutError<T>> {
+        match crate::time::timeout(timeout, self.reserve()).await {
+            Ok(Ok(permit)) => {
+                permit.send(value);
+                Ok(())
+            }
+            Ok(Err(_)) => Err(SendTimeoutError::Closed(value)),
+            Err(_) => Err(SendTimeoutError::Timeout(value)),
         }
     }
 
