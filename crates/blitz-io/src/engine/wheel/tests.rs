@@ -5,7 +5,6 @@ use std::{
     pin::Pin,
     sync::{Arc, Mutex},
     task::{Wake, Waker},
-    time::Duration,
 };
 
 use proptest::prelude::*;
@@ -268,7 +267,7 @@ fn a_paused_clock_goes_from_timer_to_timer_exactly() {
     timers.clock().inhibit_auto_advance();
     assert_eq!(timers.auto_advance(), 0);
     timers.clock().allow_auto_advance();
-    timers.clock().advance(Duration::from_secs(1)).unwrap();
+    timers.clock().advance(std::time::Duration::from_secs(1)).unwrap();
     assert_eq!(timers.fire_all(timers.clock().now_ns()), 1);
 }
 
