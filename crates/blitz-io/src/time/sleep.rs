@@ -198,7 +198,13 @@ impl Sleep {
         let mut this = self.project();
         (*this.deadline, *this.looks) = (deadline, true);
         let timers = this.timer.timers();
-        let deadline_ns = timers.clock().ns_of(deadline.into_std());
+        let clock = timers.clock();
+        // Not left to the wheel, which may not have been looked at for long: who resets it to
+        // what is over finds it done at once.
+        if clock.now() >= deadline.into_std() {
+            return this.timer.as_mut().fire_now();
+        }
+        let deadline_ns = clock.ns_of(deadline.into_std());
         let wheel = here::wheel_of(timers);
         this.timer.as_mut().reset(deadline_ns, wheel);
     }
@@ -220,7 +226,7 @@ impl Sleep {
         let deadline_ns = clock.ns_of(deadline);
         let unarmed = this.timer.is_unarmed();
         if unarmed && (*this.looks || clock.is_paused()) && clock.now() >= deadline {
-            this.timer.as_mut().set_fired();
+            this.timer.as_mut().fire_now();
         }
         this.timer.poll(cx.waker(), deadline_ns, wheel)
     }

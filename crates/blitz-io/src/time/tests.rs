@@ -86,6 +86,18 @@ fn a_reset_counts_and_the_old_deadline_does_not() {
     assert_eq!(timers.next_of_all(), None, "nobody waits for it");
 }
 
+/// The wheel has not been looked at since the beginning, so it alone would not know.
+#[test]
+fn a_reset_to_what_is_over_wakes_and_is_done_at_once() {
+    let ((timers, seat), bell) = (timers(), Bell::new());
+    let mut sleep = pin!(sleep(&seat, HOUR));
+    assert!(poll(sleep.as_mut(), &bell.waker()).is_pending());
+    sleep.as_mut().reset(Instant::now());
+    assert!(sleep.is_elapsed());
+    assert_eq!((bell.rung(), timers.next_of_all()), (1, None));
+    assert!(poll(sleep.as_mut(), Waker::noop()).is_ready());
+}
+
 #[test]
 fn a_timeout_around_a_ready_future_arms_nothing() {
     let (timers, seat) = timers();

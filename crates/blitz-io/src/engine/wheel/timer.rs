@@ -91,12 +91,12 @@ impl Timer {
         self.entry.place() == Place::Out
     }
 
-    /// Its time had come before it was armed.
-    #[inline]
-    pub(crate) fn set_fired(self: Pin<&mut Self>) {
-        if self.is_unarmed() {
-            self.entry.settle_as(false);
-        }
+    /// Its time has come, as the clock says: who waits for it is woken, without the wheel.
+    pub(crate) fn fire_now(self: Pin<&mut Self>) {
+        let this = self.into_ref();
+        let waker = this.take_out();
+        this.entry.settle_as(false);
+        waker.into_iter().for_each(Waker::wake);
     }
 
     /// Waits for its deadline; arms it if it is not armed. `here` is the wheel of the core
