@@ -1,7 +1,8 @@
 //! Streams polled by hand.
 
 use std::{
-    io::ErrorKind,
+    collections::VecDeque,
+    io::{ErrorKind, IoSlice},
     pin::Pin,
     sync::{
         Arc,
@@ -76,5 +77,116 @@ pub(crate) fn error<T: std::fmt::Debug>(poll: Poll<std::io::Result<T>>) -> Error
     match poll {
         Poll::Ready(result) => result.expect_err("an error").kind(),
         Poll::Pending => panic!("it has to wait"),
+    }
+}
+
+/// What a scripted stream does when it is polled.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Reads these bytes, as far as there is room; the rest stays.
+    Bytes(Vec<u8>),
+    /// Takes up to so many bytes of a write.
+    Takes(usize),
+    /// Has to wait, and wakes nobody.
+    Waits,
+    Fails(ErrorKind),
+}
+
+/// A stream that follows a script: one for its reads, one for its writes and flushes. At
+/// the end of the first it is at its end, at the end of the second it takes everything.
+#[derive(Default)]
+pub(crate) struct Scripted {
+    pub(crate) reads: VecDeque<Step>,
+    pub(crate) writes: VecDeque<Step>,
+    /// What it was given.
+    pub(crate) taken: Vec<u8>,
+    /// The sizes of the buffers that it was asked to fill.
+    pub(crate) asked: Vec<usize>,
+    pub(crate) flushed: usize,
+    pub(crate) shut: bool,
+    /// Writes with several slices are passed on as they are.
+    pub(crate) vectored: bool,
+    /// How many writes it was given, with how many slices.
+    pub(crate) slices: Vec<usize>,
+}
+
+impl Scripted {
+    pub(crate) fn reads(steps: impl IntoIterator<Item = Step>) -> Self {
+        Self { reads: steps.into_iter().collect(), ..Self::default() }
+    }
+
+    pub(crate) fn writes(steps: impl IntoIterator<Item = Step>) -> Self {
+        Self { writes: steps.into_iter().collect(), ..Self::default() }
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        let amount = match self.writes.pop_front() {
+            None => bytes.len(),
+            Some(Step::Takes(most)) => most.min(bytes.len()),
+            Some(Step::Waits) => return Poll::Pending,
+            Some(Step::Fails(kind)) => return Poll::Ready(Err(kind.into())),
+            Some(step) => panic!("no step of a write: {step:?}"),
+        };
+        self.taken.extend_from_slice(&bytes[..amount]);
+        Poll::Ready(Ok(amount))
+    }
+}
+
+impl AsyncRead for Scripted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        self.asked.push(buf.remaining());
+        match self.reads.pop_front() {
+            None => Poll::Ready(Ok(())),
+            Some(Step::Bytes(mut bytes)) => {
+                let rest = bytes.split_off(buf.remaining().min(bytes.len()));
+                buf.put_slice(&bytes);
+                if !rest.is_empty() {
+                    self.reads.push_front(Step::Bytes(rest));
+                }
+                Poll::Ready(Ok(()))
+            }
+            Some(Step::Waits) => Poll::Pending,
+            Some(Step::Fails(kind)) => Poll::Ready(Err(kind.into())),
+            Some(step) => panic!("no step of a read: {step:?}"),
+        }
+    }
+}
+
+impl AsyncWrite for Scripted {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        self.slices.push(1);
+        self.take(buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<std::io::Result<usize>> {
+        self.slices.push(bufs.len());
+        let all: Vec<u8> = bufs.iter().flat_map(|buf| buf.iter().copied()).collect();
+        self.take(&all)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.vectored
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        self.flushed += 1;
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        self.shut = true;
+        Poll::Ready(Ok(()))
     }
 }

@@ -47,7 +47,17 @@ mod scopes;
 #[cfg(feature = "io-util")]
 mod io_by_hand;
 #[cfg(feature = "io-util")]
+mod io_buffers;
+#[cfg(feature = "io-util")]
+mod io_copying;
+#[cfg(feature = "io-util")]
+mod io_halves;
+#[cfg(feature = "io-util")]
 mod io_pipes;
+#[cfg(all(unix, feature = "io-util", feature = "net"))]
+mod io_async_fd;
+#[cfg(all(unix, feature = "io-util", feature = "io-std"))]
+mod io_standard;
 
 // Waiting for each other.
 mod locks;
