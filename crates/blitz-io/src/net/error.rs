@@ -47,7 +47,7 @@ pub(crate) fn no_address() -> io::Error {
     )
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::{error::Error, io};
 

@@ -90,6 +90,18 @@ mod once;
 #[cfg(feature = "sync")]
 mod cancelling;
 
+// The network.
+#[cfg(all(unix, feature = "net", feature = "io-util"))]
+mod net_pairs;
+#[cfg(all(unix, feature = "net", feature = "io-util"))]
+mod net_tcp;
+#[cfg(all(unix, feature = "net", feature = "io-util"))]
+mod net_udp;
+#[cfg(all(unix, feature = "net", feature = "io-util"))]
+mod net_unix;
+#[cfg(all(unix, feature = "net", feature = "io-util"))]
+mod net_failing;
+
 // What goes wrong, what is much, and what is nothing.
 mod bad_input;
 mod out_of_threads;
