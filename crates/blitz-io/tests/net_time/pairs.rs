@@ -1,0 +1,57 @@
+//! Connected sockets, and what tests do with two ends.
+
+use std::{
+    net::SocketAddr,
+    path::PathBuf,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+use blitz_io::net::{TcpListener, TcpStream, UdpSocket};
+
+/// Any free port of this machine alone.
+pub(crate) const ANY: &str = "127.0.0.1:0";
+
+pub(crate) async fn listener() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind(ANY).await.expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    (listener, address)
+}
+
+/// Two ends of one connection: who connected, and who accepted.
+pub(crate) async fn tcp() -> (TcpStream, TcpStream) {
+    let (listener, address) = listener().await;
+    let (client, server) = blitz_io::join!(TcpStream::connect(address), listener.accept());
+    (client.expect("it connects"), server.expect("it accepts").0)
+}
+
+/// Two sockets that are connected to each other.
+pub(crate) async fn udp() -> (UdpSocket, UdpSocket) {
+    let a = UdpSocket::bind(ANY).await.expect("a free port");
+    let b = UdpSocket::bind(ANY).await.expect("a free port");
+    a.connect(b.local_addr().expect("it is bound")).await.expect("it connects");
+    b.connect(a.local_addr().expect("it is bound")).await.expect("it connects");
+    (a, b)
+}
+
+/// A path where nothing is, removed when it is dropped.
+pub(crate) struct Path(PathBuf);
+
+pub(crate) fn path() -> Path {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let number = NEXT.fetch_add(1, Relaxed);
+    let name = format!("blitz-net-time-{}-{number}", std::process::id());
+    Path(std::env::temp_dir().join(name))
+}
+
+impl AsRef<std::path::Path> for Path {
+    fn as_ref(&self) -> &std::path::Path {
+        &self.0
+    }
+}
+
+impl Drop for Path {
+    fn drop(&mut self) {
+        // A test that made nothing there leaves nothing.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
