@@ -200,8 +200,14 @@ fn misuse() -> Vec<Command> {
 /// The workspace, and the workspaces beside it.
 fn format() -> Vec<Command> {
     let mut commands = vec![cargo("fmt --all -- --check")];
-    let own =
-        ["compile-fail", "conformance/tokio-test", "bench/sched", "bench/sync", "bench/queues"];
+    let own = [
+        "compile-fail",
+        "conformance/tokio-test",
+        "bench/sched",
+        "bench/sync",
+        "bench/net",
+        "bench/queues",
+    ];
     for manifest in own {
         let manifest = format!("{manifest}/Cargo.toml");
         if root().join(&manifest).exists() {

@@ -1,0 +1,48 @@
+//! How late something came, many times over.
+
+use std::time::{Duration, Instant};
+
+use crate::measure::{Metric, percentile};
+
+/// Nanoseconds past `deadline`; none before it.
+pub(crate) fn late_ns(deadline: Instant) -> f64 {
+    // Early is wrong whoever is early: a figure of it would be a good one.
+    let now = Instant::now();
+    assert!(now >= deadline, "a timer was early by {:?}", deadline - now);
+    (now - deadline).as_nanos() as f64
+}
+
+/// Middle and tail, in microseconds.
+pub(crate) fn figures(mut late: Vec<f64>) -> Vec<Metric> {
+    let mut at = |name: &str, percent: usize| {
+        Metric::new(name, "ns", percentile(&mut late, percent), None).in_us()
+    };
+    vec![at("p50", 50), at("p99", 99), at("max", 100)]
+}
+
+/// Samples are taken until there are this many and the budget is used up. A p99 of fewer
+/// is one of the three largest.
+pub(crate) const LEAST: usize = 300;
+
+/// Whether a loop that takes samples should go on.
+pub(crate) fn wants_more(taken: usize, start: Instant, budget: Duration) -> bool {
+    taken < LEAST || start.elapsed() < budget
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_in_microseconds() {
+        let metrics = figures((1..=100).map(|number| f64::from(number) * 1000.0).collect());
+        let values: Vec<f64> = metrics.iter().map(|metric| metric.value).collect();
+        assert_eq!(values, [50.0, 99.0, 100.0]);
+    }
+
+    #[test]
+    #[should_panic(expected = "early")]
+    fn early_is_no_figure() {
+        late_ns(Instant::now() + Duration::from_secs(3600));
+    }
+}

@@ -1,0 +1,102 @@
+//! The rows, and which workload each is.
+
+use std::time::Duration;
+
+use crate::measure::Metric;
+use crate::row::Row;
+use crate::sockets::sockets;
+use crate::timers::timers;
+
+pub(crate) const ROWS: [Row; 14] = [
+    // Sockets.
+    Row::new("tcp_echo_1", "64 bytes there and back, 1 connection, both ends on the runtime"),
+    Row::new("tcp_echo_50", "the same, 50 connections at once"),
+    Row::new("tcp_echo_500", "the same, 500 connections at once"),
+    Row::new("udp_echo", "64 bytes there and back, a datagram each way"),
+    Row::new("unix_echo", "the same over a pair of Unix streams"),
+    Row::new("tcp_stream_64k", "one of 500 writes of 64 KiB that the other end reads"),
+    Row::new("tcp_copy_proxy", "the same through io::copy between two connections"),
+    Row::new(
+        "tcp_ready_500",
+        "an answer when 500 connections always have a request: server on one core, client on another",
+    ),
+    Row::new(
+        "idle_connections",
+        "1000 open connections: memory of each, processor of all in a second",
+    )
+    .slow(),
+    // Timers.
+    Row::new("timeout_ready", "timeout round a future that is ready"),
+    Row::new("timeout_cancel", "timeout armed and dropped: round a yield, 100 tasks at once"),
+    Row::new("sleep_100us", "how late sleep(100 us) is"),
+    Row::new("sleep_100k", "how late 100,000 sleeps are whose deadlines lie within 0.5 s").slow(),
+    Row::new("ticker_yielders", "how late a sleep of 1 ms is beside 64 tasks that yield; a yield"),
+];
+
+/// Makes a contender's module of a runtime crate.
+macro_rules! contender {
+    ($run:ident, $module:ident, $runtime:ident) => {
+        mod $module {
+            use super::*;
+
+            timers!($runtime);
+            sockets!($runtime);
+        }
+
+        /// Runs a row. `None`: there is no such row.
+        pub(crate) fn $run(row: &str, workers: usize, budget: Duration) -> Option<Vec<Metric>> {
+            $module::on_sockets(row, workers, budget)
+                .or_else(|| $module::on_timers(row, workers, budget))
+        }
+    };
+}
+
+contender!(on_tokio, tokio_rows, tokio);
+#[cfg(feature = "blitz")]
+contender!(on_blitz, blitz_rows, blitz_io);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Run = fn(&str, usize, Duration) -> Option<Vec<Metric>>;
+
+    /// Every row, cut as short as it goes, ends on its own and gives figures that can be
+    /// true.
+    fn every_row_ends(run: Run) {
+        crate::limits::raise();
+        for row in &ROWS {
+            for workers in [1, 2].into_iter().filter(|&workers| row.runs_with(workers)) {
+                let metrics = run(row.name, workers, Duration::ZERO);
+                let metrics = metrics.unwrap_or_else(|| panic!("{} is missing", row.name));
+                let timed = |metric: &&Metric| metric.unit == "ns";
+                assert!(metrics.iter().filter(timed).all(|metric| metric.value > 0.0));
+                assert!(metrics.iter().all(|metric| metric.value.is_finite()), "{metrics:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_row_ends_on_tokio() {
+        every_row_ends(on_tokio);
+    }
+
+    #[cfg(feature = "blitz")]
+    #[test]
+    fn every_row_ends_on_blitz() {
+        every_row_ends(on_blitz);
+    }
+
+    #[test]
+    fn an_unknown_row_is_refused() {
+        assert!(on_tokio("tcp_echo_2", 1, Duration::ZERO).is_none());
+    }
+
+    #[test]
+    fn row_names_are_unique() {
+        let mut names: Vec<_> = ROWS.iter().map(|row| row.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ROWS.len());
+    }
+}
