@@ -30,16 +30,28 @@ impl Build {
     }
 }
 
-/// Compiles every file, whatever becomes of the others.
-pub(super) fn build(suite: &Suite) -> Result<Build, String> {
+/// Whether what all files depend on compiles: the marker's test needs nothing else.
+pub(super) fn marker_compiles(suite: &Suite) -> Result<bool, String> {
+    let finished = compile(suite, &[MARKER])?;
+    Ok(finished.end.success())
+}
+
+/// Compiles these files, whatever becomes of one of them.
+fn compile(suite: &Suite, files: &[&str]) -> Result<shell::Finished, String> {
     let mut command = shell::cargo();
     command.args(["build", "--quiet", "--keep-going", "--message-format=json"]);
     command.arg("--manifest-path").arg(suite.folder.join("Cargo.toml"));
     command.env("CARGO_TARGET_DIR", root().join("target/conformance/build"));
-    for file in suite.files.iter().map(String::as_str).chain([MARKER]) {
+    for file in files {
         command.args(["--test", file]);
     }
-    let finished = shell::capture(&mut command, LIMIT)?;
+    shell::capture(&mut command, LIMIT)
+}
+
+/// Compiles every file, whatever becomes of the others.
+pub(super) fn build(suite: &Suite) -> Result<Build, String> {
+    let files: Vec<&str> = suite.files.iter().map(String::as_str).chain([MARKER]).collect();
+    let finished = compile(suite, &files)?;
     if finished.end == shell::End::TimedOut {
         return Err(format!("the suite did not compile in {} s", LIMIT.as_secs()));
     }

@@ -21,6 +21,7 @@ use crate::{Outcome, model::passed, root, shell};
 
 mod suite;
 mod build;
+mod dependents;
 
 use self::{
     build::{Built, build},
@@ -30,6 +31,7 @@ use self::{
 /// Text of `cargo xtask conformance --help`.
 pub const HELP: &str = "\
 cargo xtask conformance [--record] [--upstream] [file …]
+cargo xtask conformance --suites [--upstream] [package …]
 
 Compiles Tokio's own tests (fetched by cargo, see conformance/files.txt) against
 dropin/tokio and runs them, one process per file; checks that the patch is in
@@ -38,6 +40,8 @@ Fails if a file passes fewer tests than conformance/floor.txt says.
   --record    raises conformance/floor.txt to what passed; never lowers it
   --upstream  runs the files on the real Tokio instead: what this machine can
               reach at most. Looks at no floor.
+  --suites    the tests of packages that depend on Tokio, instead of Tokio's own: see
+              conformance/suites.txt, whose counts are the real Tokio's and the floor
   file …      only these";
 
 /// How long one file's tests may take. On the real Tokio 92 of them took less than
@@ -86,6 +90,9 @@ enum Row {
 
 /// `cargo xtask conformance`.
 pub fn main(arguments: &[String]) -> Outcome {
+    if let Some(("--suites", rest)) = arguments.split_first().map(|(a, b)| (a.as_str(), b)) {
+        return dependents::main(rest);
+    }
     let start = Instant::now();
     let known = lines(&root().join("conformance/files.txt"))?;
     let request = Request::read(arguments, &known)?;
@@ -115,8 +122,6 @@ fn lines(path: &Path) -> Result<Vec<String>, String> {
 fn run(files: &[String], tokio: Tokio) -> Result<BTreeMap<String, Row>, String> {
     let mut rows = BTreeMap::new();
     for suite in Suite::of(files, tokio)? {
-        suite.write()?;
-        suite.resolve()?;
         let built = build(&suite)?;
         suite.verify(&built)?;
         for (file, built) in built.files {

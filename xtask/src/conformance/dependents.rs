@@ -1,0 +1,212 @@
+//! The tests of packages that depend on Tokio, on the drop-in.
+//!
+//! A package is taken from where cargo puts what it fetches and copied to
+//! `target/conformance/suites`, where it gets the patch and a test that proves that the
+//! patch is in force. Nothing of it is in the repository but its line in
+//! `conformance/suites.txt`: name, version, how many of its tests pass on the real Tokio,
+//! and the arguments of `cargo test`. Fewer than that is a failure.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use super::{
+    failures,
+    suite::{MARKER, Tokio, fetched, marker, resolve, write},
+};
+use crate::{Outcome, model::passed, root, shell};
+
+/// Limit for one package, compiled and run: hyper's took three minutes on two busy cores.
+const LIMIT: Duration = Duration::from_secs(30 * 60);
+
+/// A line of `conformance/suites.txt`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Dependent {
+    name: String,
+    version: String,
+    /// How many of its tests pass on the real Tokio.
+    floor: usize,
+    /// For `cargo test`.
+    arguments: Vec<String>,
+}
+
+impl Dependent {
+    fn read(line: &str) -> Option<Self> {
+        let mut words = line.split(' ').map(str::to_owned);
+        let (name, version) = (words.next()?, words.next()?);
+        let floor = words.next()?.parse().ok()?;
+        Some(Self { name, version, floor, arguments: words.collect() })
+    }
+
+    /// The arguments that choose features; resolving knows no others.
+    fn features(&self) -> Vec<String> {
+        let mut chosen = Vec::new();
+        let mut arguments = self.arguments.iter();
+        while let Some(argument) = arguments.next() {
+            match argument.as_str() {
+                "--all-features" => chosen.push(argument.clone()),
+                "--features" => {
+                    chosen.extend([Some(argument), arguments.next()].into_iter().flatten().cloned())
+                }
+                _ => {}
+            }
+        }
+        chosen
+    }
+
+    /// Copies the package and puts the patch and the marker's test into it.
+    fn prepare(&self, tokio: Tokio) -> Result<PathBuf, String> {
+        let source = fetched(&self.name, &self.version)?;
+        let kind = if tokio == Tokio::DropIn { "dropin" } else { "upstream" };
+        let folder = root().join("target/conformance/suites").join(kind).join(&self.name);
+        copy(&source, &folder).map_err(|why| format!("cannot copy {}: {why}", self.name))?;
+        let manifest = fs::read_to_string(source.join("Cargo.toml"));
+        let manifest = manifest.map_err(|why| format!("{} has no manifest: {why}", self.name))?;
+        write(&folder.join("Cargo.toml"), &patch(&manifest, tokio))?;
+        write(&folder.join(format!("tests/{MARKER}.rs")), &marker(tokio)?)?;
+        resolve(&folder, &self.features(), tokio)?;
+        Ok(folder)
+    }
+
+    /// Compiles and runs its tests; what is wrong, if anything is.
+    fn run(&self, tokio: Tokio) -> Result<Option<String>, String> {
+        let folder = self.prepare(tokio)?;
+        let mut command = shell::cargo();
+        command.args(["test", "--no-fail-fast", "--test", MARKER]).args(&self.arguments);
+        command.arg("--manifest-path").arg(folder.join("Cargo.toml"));
+        command.env("CARGO_TARGET_DIR", root().join("target/conformance/build"));
+        // A package that is fetched may have warnings; one that lies here may not deny them.
+        command.env("RUSTFLAGS", "--cap-lints=warn");
+        let finished = shell::capture(&mut command, LIMIT)?;
+        let found = passed(&finished.stdout);
+        if tokio == Tokio::DropIn && !finished.stdout.contains("test it_is_the_drop_in ... ok") {
+            let why = first_error(&finished.stderr);
+            return Ok(Some(format!("the marker's test did not pass: {why}")));
+        }
+        // The marker's test is ours.
+        let found = found - usize::from(tokio == Tokio::DropIn);
+        println!("{:12} {:8} {found} of {}", self.name, self.version, self.floor);
+        let failed = failures(&finished.stdout);
+        if !failed.is_empty() {
+            return Ok(Some(format!("these fail: {}", failed.join(", "))));
+        }
+        if found < self.floor {
+            let why = first_error(&finished.stderr);
+            return Ok(Some(format!("{found} instead of {} pass: {why}", self.floor)));
+        }
+        Ok(None)
+    }
+}
+
+/// The first thing a compiler or a program complained about.
+fn first_error(stderr: &str) -> &str {
+    stderr.lines().find(|line| line.starts_with("error")).unwrap_or("no message")
+}
+
+/// The manifest as that of a workspace of its own, with the patch and the marker's test.
+fn patch(manifest: &str, tokio: Tokio) -> String {
+    let mut text =
+        format!("{manifest}\n[[test]]\nname = {MARKER:?}\npath = \"tests/{MARKER}.rs\"\n");
+    if !manifest.lines().any(|line| line.trim() == "[workspace]") {
+        text += "\n[workspace]\n";
+    }
+    if tokio == Tokio::DropIn {
+        let dropin = root().join("dropin/tokio").display().to_string();
+        text += &format!("\n[patch.crates-io]\ntokio.path = {dropin:?}\n");
+    }
+    text
+}
+
+/// Copies a folder, writing only what differs, so that cargo does not build anew.
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        // These two are written by us and by cargo.
+        if ["Cargo.toml", "Cargo.lock"].iter().any(|name| entry.file_name() == *name) {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+            continue;
+        }
+        let bytes = fs::read(entry.path())?;
+        if fs::read(&target).ok().as_deref() != Some(&bytes) {
+            fs::write(&target, bytes)?;
+        }
+    }
+    Ok(())
+}
+
+/// Every line of `conformance/suites.txt`.
+fn known() -> Result<Vec<Dependent>, String> {
+    let lines = super::lines(&root().join("conformance/suites.txt"))?;
+    let read = |line: &String| {
+        Dependent::read(line).ok_or_else(|| format!("suites.txt: `{line}` is no entry"))
+    };
+    lines.iter().map(read).collect()
+}
+
+/// `cargo xtask conformance --suites`.
+pub(super) fn main(arguments: &[String]) -> Outcome {
+    let start = Instant::now();
+    let mut tokio = Tokio::DropIn;
+    let mut chosen = Vec::new();
+    let known = known()?;
+    for argument in arguments {
+        match known.iter().find(|dependent| dependent.name == *argument) {
+            Some(dependent) => chosen.push(dependent.clone()),
+            None if argument == "--upstream" => tokio = Tokio::Upstream,
+            None => return Err(format!("`{argument}` is not in conformance/suites.txt")),
+        }
+    }
+    let chosen = if chosen.is_empty() { known } else { chosen };
+    let mut wrong = Vec::new();
+    for dependent in &chosen {
+        if let Some(what) = dependent.run(tokio)? {
+            println!("{:12} FAIL     {what}", dependent.name);
+            wrong.push(dependent.name.as_str());
+        }
+    }
+    println!("{} packages in {:.0} s", chosen.len(), start.elapsed().as_secs_f64());
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("below the real Tokio: {}", wrong.join(", ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Dependent, Tokio, known, patch};
+
+    #[test]
+    fn a_line_is_understood() {
+        let line = "hyper 1.12.0 124 --features full --lib";
+        let dependent = Dependent::read(line).unwrap();
+        assert_eq!((dependent.name.as_str(), dependent.version.as_str()), ("hyper", "1.12.0"));
+        assert_eq!((dependent.floor, dependent.arguments.len()), (124, 3));
+        assert_eq!(dependent.features(), ["--features", "full"]);
+        assert_eq!(Dependent::read("hyper 1.12.0 many"), None);
+    }
+
+    #[test]
+    fn the_list_is_well_formed_and_every_floor_is_above_zero() {
+        let known = known().unwrap();
+        assert!(known.iter().any(|dependent| dependent.name == "tokio-test"));
+        assert!(known.iter().all(|dependent| dependent.floor > 0));
+    }
+
+    #[test]
+    fn a_manifest_gets_one_workspace_and_only_the_drop_in_a_patch() {
+        let plain = patch("[package]\nname = \"a\"\n", Tokio::DropIn);
+        assert!(plain.contains("[patch.crates-io]\ntokio.path"));
+        assert_eq!(plain.matches("[workspace]").count(), 1);
+        let own = patch("[package]\n[workspace]\n", Tokio::Upstream);
+        assert_eq!(own.matches("[workspace]").count(), 1);
+        assert!(!own.contains("[patch"));
+    }
+}
