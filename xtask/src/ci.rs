@@ -176,6 +176,12 @@ fn steps(full: bool) -> Vec<Step> {
         step("tests in release with overflow checks", 15, [overflow]),
         step("models", 20, [cargo("xtask model")]),
         step("negative controls of the models", 25, [cargo(weaken)]),
+        // They stop the clock, which no default build can.
+        step(
+            "time, io and net from outside",
+            10,
+            [cargo("test -q -p blitz-io --features test-util --test net_time")],
+        ),
         step("conformance", 15, [cargo("xtask conformance")]),
         panic_abort(),
         // The build apart, so that the limit is the tour's own: under a minute.

@@ -22,7 +22,7 @@
 pub const BLITZ_IO_DROPIN: &str = env!("CARGO_PKG_VERSION");
 
 #[doc(inline)]
-pub use blitz_io::pin;
+pub use blitz_io::{io, pin};
 
 #[cfg(feature = "macros")]
 #[doc(inline)]
@@ -37,9 +37,17 @@ pub use blitz_io::macros;
 #[doc(inline)]
 pub use blitz_io::{runtime, spawn, task, task_local};
 
+#[cfg(feature = "net")]
+#[doc(inline)]
+pub use blitz_io::net;
+
 #[cfg(feature = "sync")]
 #[doc(inline)]
 pub use blitz_io::sync;
+
+#[cfg(feature = "time")]
+#[doc(inline)]
+pub use blitz_io::time;
 
 #[cfg(all(feature = "macros", feature = "rt-multi-thread"))]
 #[doc(inline)]
