@@ -90,13 +90,16 @@ pub(super) fn resolve<T: ToSocketAddrs>(address: T) -> T::Answer {
 }
 
 /// The first address with which `attempt` succeeds, or the last failure.
+///
+/// `attempt` is no asynchronous closure: futures of those are not known to be `Send` where
+/// they borrow (rust-lang/rust#102211).
 pub(super) async fn first_of<T: ToSocketAddrs, R>(
     address: T,
-    mut attempt: impl AsyncFnMut(SocketAddr) -> io::Result<R>,
+    mut attempt: impl FnMut(SocketAddr) -> io::Result<R>,
 ) -> io::Result<R> {
     let mut last = None;
     for address in resolve(address).await? {
-        match attempt(address).await {
+        match attempt(address) {
             Ok(done) => return Ok(done),
             Err(error) => last = Some(error),
         }

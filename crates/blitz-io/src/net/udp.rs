@@ -137,7 +137,7 @@ impl UdpSocket {
     /// # }).unwrap();
     /// ```
     pub async fn bind<A: ToSocketAddrs>(addr: A) -> io::Result<UdpSocket> {
-        first_of(addr, async |addr| {
+        first_of(addr, |addr| {
             let domain = Domain::for_address(addr);
             let socket = evented::open(domain, Type::DGRAM, Some(Protocol::UDP))?;
             socket.bind(&addr.into()).map_err(|cause| error::at("bind to", addr, cause))?;
@@ -186,7 +186,7 @@ impl UdpSocket {
     /// assert_eq!(socket.send(b"hello").await?, 5);
     #[doc = example_end!()]
     pub async fn connect<A: ToSocketAddrs>(&self, addr: A) -> io::Result<()> {
-        first_of(addr, async |addr| {
+        first_of(addr, |addr| {
             self.io.connect(addr).map_err(|cause| error::at("connect to", addr, cause))
         })
         .await

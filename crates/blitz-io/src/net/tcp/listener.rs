@@ -96,7 +96,7 @@ impl TcpListener {
     /// # }).unwrap();
     /// ```
     pub async fn bind<A: ToSocketAddrs>(addr: A) -> io::Result<TcpListener> {
-        first_of(addr, async |addr| {
+        first_of(addr, |addr| {
             let socket = TcpSocket::for_address(addr)?;
             #[cfg(not(windows))]
             socket.set_reuseaddr(true)?;

@@ -21,7 +21,8 @@ use crate::{
     io::{Interest, ReadBuf, Ready},
     net::{
         ToSocketAddrs,
-        addr::first_of,
+        addr::resolve,
+        error,
         evented::Evented,
         raw::Destination,
         transfer::{PEEK, uninterrupted},
@@ -114,7 +115,18 @@ impl TcpStream {
     /// # }).unwrap();
     /// ```
     pub async fn connect<A: ToSocketAddrs>(addr: A) -> io::Result<TcpStream> {
-        first_of(addr, async |addr| TcpSocket::for_address(addr)?.connect(addr).await).await
+        let mut last = None;
+        for addr in resolve(addr).await? {
+            match Self::connect_to(addr).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.unwrap_or_else(error::no_address))
+    }
+
+    async fn connect_to(addr: SocketAddr) -> io::Result<TcpStream> {
+        TcpSocket::for_address(addr)?.connect(addr).await
     }
 
     /// Waits until a socket that was told to connect has done so.
