@@ -1,9 +1,10 @@
 //! Errors that say which operation failed, and at which address.
 //!
 //! The kernel's number alone ("connection refused") does not tell which of several
-//! addresses refused. So what opens, binds or connects says where. What then happens on
-//! an open socket is answered with the kernel's error as it is: programs look at its
-//! number, and they know which socket they asked.
+//! addresses refused. So what opens, binds or connects says where, if its `ErrorKind` says
+//! what: one that has no kind is known by its number alone, and stays as it is. So does
+//! what happens on an open socket: programs look at its number, and they know which
+//! socket they asked.
 
 #![forbid(unsafe_code)]
 
@@ -35,7 +36,39 @@ impl error::Error for Failed {
 #[cold]
 pub(crate) fn at(operation: &'static str, place: impl fmt::Display, cause: io::Error) -> io::Error {
     let kind = cause.kind();
+    if cause.raw_os_error().is_some() && !has_kind(kind) {
+        return cause;
+    }
     io::Error::new(kind, Failed { operation, place: place.to_string(), cause })
+}
+
+/// Whether the kind says what happened. Those of the kernel's errors that have none of their
+/// own share one that has no name.
+fn has_kind(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{
+        AddrInUse, AddrNotAvailable, AlreadyExists, ConnectionAborted, ConnectionRefused,
+        ConnectionReset, HostUnreachable, InvalidInput, NetworkDown, NetworkUnreachable,
+        NotADirectory, NotConnected, NotFound, OutOfMemory, PermissionDenied, TimedOut,
+    };
+    matches!(
+        kind,
+        AddrInUse
+            | AddrNotAvailable
+            | AlreadyExists
+            | ConnectionAborted
+            | ConnectionRefused
+            | ConnectionReset
+            | HostUnreachable
+            | InvalidInput
+            | NetworkDown
+            | NetworkUnreachable
+            | NotADirectory
+            | NotConnected
+            | NotFound
+            | OutOfMemory
+            | PermissionDenied
+            | TimedOut
+    )
 }
 
 /// A name was looked up, or a list was given, and there is no address in it.

@@ -703,6 +703,8 @@ impl Builder {
             recipe: self.recipe.clone(),
             unit: pool.config.unit(),
         });
+        #[cfg(feature = "test-util")]
+        drivers::hold_clock(&pool, &blocking);
         let relief: Weak<Blocking> = Arc::downgrade(&blocking);
         pool.relieve_by(relief);
         let inner = Arc::new(Inner {

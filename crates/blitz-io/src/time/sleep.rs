@@ -241,7 +241,10 @@ impl Future for Sleep {
         unit.spend();
         match polled {
             Ok(()) => Poll::Ready(()),
-            Err(Ended) => panic!("timer error: {}", Error::shutdown()),
+            Err(Ended) => panic!(
+                "A Tokio 1.x context was found, but it is being shutdown. ({})",
+                Error::shutdown()
+            ),
         }
     }
 }

@@ -90,6 +90,9 @@ pub(crate) struct Blocking {
     alive: Alive,
     config: Config,
     around: OnceLock<Around>,
+    /// A paused clock stands still while there are jobs: what is done after each.
+    #[cfg(feature = "test-util")]
+    after: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 /// What a thread runs.
@@ -169,8 +172,17 @@ impl Blocking {
             roster: Roster::new(),
             alive: Alive::new(),
             around: OnceLock::new(),
+            #[cfg(feature = "test-util")]
+            after: OnceLock::new(),
             config,
         })
+    }
+
+    /// From now on each job holds the clock of its pool until it has ended; then `after` is
+    /// called, which lets it go.
+    #[cfg(feature = "test-util")]
+    pub(crate) fn hold_clock(&self, after: Box<dyn Fn() + Send + Sync>) {
+        assert!(self.after.set(after).is_ok(), "a clock is held by one crew");
     }
 
     /// Wraps `around` round the life of each thread.
@@ -191,6 +203,12 @@ impl Blocking {
         F::Output: Send + 'static,
         X: Extra,
     {
+        #[cfg(feature = "test-util")]
+        if self.after.get().is_some()
+            && let Some(timers) = pool.duties.timers()
+        {
+            timers.clock().inhibit_auto_advance();
+        }
         debug_assert!(X::IS_BLOCKING, "a job that nobody knows for one");
         let (task, job) = pool.make(job, label)?;
         // SAFETY: a new task's join reference, of that output.
@@ -305,6 +323,10 @@ impl Blocking {
         let errand = loop {
             while let Some(job) = self.queue.pop(&mut from) {
                 run(job, here, self.config.unit);
+                #[cfg(feature = "test-util")]
+                if let Some(after) = self.after.get() {
+                    after();
+                }
             }
             let nap = |parker: &Parker| {
                 if linger(parker, &mut patience) || parker.park_timeout(self.config.keep_alive) {

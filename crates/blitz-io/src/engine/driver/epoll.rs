@@ -215,7 +215,7 @@ fn refused(why: io::Error) -> io::Error {
     let next = match why.raw_os_error() {
         Some(libc::ENOSPC) => "raise /proc/sys/fs/epoll/max_user_watches",
         Some(libc::ENOMEM) => "the kernel is out of memory: close some, or give the machine more",
-        Some(libc::EPERM) => "only sockets, pipes and the like can be waited for, no files",
+        // EPERM among them, for files: programs look at its number.
         _ => return why,
     };
     io::Error::new(why.kind(), format!("cannot wait for this descriptor: {why}: {next}"))

@@ -134,8 +134,7 @@ impl Poll {
         // `poll` takes files and says that they are ready. Others refuse them, and so do we.
         let kind = File::from(fd.try_clone_to_owned()?).metadata()?.file_type();
         if kind.is_file() || kind.is_dir() {
-            let why = "only sockets, pipes and the like can be waited for, no files";
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+            return Err(io::Error::from_raw_os_error(libc::EPERM));
         }
         let (fd, wanted) = (fd.as_raw_fd(), wanted(interest));
         self.change(|table| {

@@ -507,7 +507,6 @@ fn what_cannot_be_watched_is_refused() {
             let file = File::open(std::env::current_exe().unwrap()).unwrap();
             let why = driver.register(file.as_fd(), Interest::READABLE).unwrap_err();
             assert_eq!(why.kind(), ErrorKind::PermissionDenied);
-            assert!(why.to_string().contains("no files"), "{why}");
         }
         assert_eq!(driver.registered_count(), 1);
     });

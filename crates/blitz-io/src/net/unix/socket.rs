@@ -105,7 +105,7 @@ impl UnixSocket {
     #[doc = example_end!()]
     #[track_caller]
     pub fn listen(self, backlog: u32) -> io::Result<UnixListener> {
-        self.refuse(Type::DGRAM, "listen cannot be called on a datagram socket: use `new_stream`")?;
+        self.refuse(Type::DGRAM, "listen cannot be called on a datagram socket")?;
         self.inner.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
         UnixListener::listening(self.inner.into())
     }
@@ -127,10 +127,7 @@ impl UnixSocket {
     /// # drop((listener, stream));
     #[doc = example_end!()]
     pub async fn connect(self, path: impl AsRef<Path>) -> io::Result<UnixStream> {
-        self.refuse(
-            Type::DGRAM,
-            "connect cannot be called on a datagram socket: use `new_stream`",
-        )?;
+        self.refuse(Type::DGRAM, "connect cannot be called on a datagram socket")?;
         let path = path.as_ref();
         let failed = |cause| error::at("connect to", addr::shown(path), cause);
         let address = addr::raw(path).map_err(failed)?;

@@ -5,6 +5,8 @@ use std::io;
 use std::sync::Arc;
 
 use super::Builder;
+#[cfg(feature = "test-util")]
+use crate::engine::blocking::Blocking;
 #[cfg(feature = "net")]
 use crate::engine::driver::{Driver, DriverConfig, IoBackend};
 use crate::engine::pool::duty::Duties;
@@ -95,6 +97,21 @@ pub(super) fn alarm(pool: &Arc<Pool>) {
             }
         }));
     }
+}
+
+/// A clock that can be paused stands still while blocking work is under way: nobody knows
+/// how long that takes in such a time.
+#[cfg(feature = "test-util")]
+pub(super) fn hold_clock(pool: &Arc<Pool>, blocking: &Blocking) {
+    let Some(timers) = pool.duties.timers().filter(|_| !pool.config.threaded) else { return };
+    let (timers, pool) = (timers.clone(), Arc::downgrade(pool));
+    blocking.hold_clock(Box::new(move || {
+        timers.clock().allow_auto_advance();
+        if let Some(pool) = pool.upgrade() {
+            // Whoever sleeps because it was held may go on.
+            pool.unpark(0);
+        }
+    }));
 }
 
 impl Builder {

@@ -281,8 +281,12 @@ unsafe fn poll<F: Future, X: Extra>(header: NonNull<Header>, cx: &mut Context<'_
         Cell::<F, X>::stage(header, |holds, stage| {
             assert!(*holds == Holds::Future, "polled after completion");
             // The future is there, and stays where it is until it is dropped in place.
-            let future = Pin::new_unchecked(&mut *stage.future);
-            catch_unwind(AssertUnwindSafe(|| future.poll(cx)))
+            catch_unwind(AssertUnwindSafe(|| {
+                let unwinding = Unwinding { holds, future: &mut stage.future };
+                let polled = Pin::new_unchecked(&mut **unwinding.future).poll(cx);
+                std::mem::forget(unwinding);
+                polled
+            }))
         })
     };
     let output = match polled {
@@ -294,6 +298,26 @@ unsafe fn poll<F: Future, X: Extra>(header: NonNull<Header>, cx: &mut Context<'_
     // SAFETY: 1. as above. 2. We run the task, and the first use has ended.
     unsafe { finish::<F, X>(header, output) };
     Poll::Ready(())
+}
+
+/// Drops a future whose poll panics while that panic is still on its way: destructors ask
+/// whether the thread panics, to tell an end from an accident.
+struct Unwinding<'a, F> {
+    holds: &'a mut Holds,
+    future: &'a mut ManuallyDrop<F>,
+}
+
+impl<F> Drop for Unwinding<'_, F> {
+    #[cold]
+    fn drop(&mut self) {
+        *self.holds = Holds::Nothing;
+        // SAFETY: it was there, and from now on it is not.
+        let dropping = || unsafe { ManuallyDrop::drop(self.future) };
+        // A second panic is one too many: the first is the task's.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(dropping)) {
+            discard(payload);
+        }
+    }
 }
 
 /// A panic of a task, of which its runtime hears before anybody else.
