@@ -280,7 +280,10 @@ fn a_pipe_without_a_reader_is_closed_for_its_writer() {
         drop(reader);
         while look(driver) > 0 {}
         let ready = registration.ready_event(Interest::WRITABLE | Interest::ERROR).ready();
-        assert!(ready.is_write_closed() && ready.is_error(), "{ready:?}");
+        assert!(ready.is_writable(), "{ready:?}");
+        if cfg!(target_os = "linux") {
+            assert!(ready.is_write_closed() && ready.is_error(), "{ready:?}");
+        }
     });
 }
 
