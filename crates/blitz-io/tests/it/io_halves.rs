@@ -6,6 +6,7 @@ use std::{
     marker::PhantomPinned,
     panic::AssertUnwindSafe,
     pin::{Pin, pin},
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
     task::{Context, Poll},
 };
 
@@ -84,16 +85,18 @@ fn two_tasks_use_the_halves_at_the_same_time() {
 }
 
 /// Must not be moved once it was polled, and says so.
+#[derive(Default)]
 struct Pinned {
-    address: usize,
+    /// Where it was polled first.
+    address: AtomicUsize,
     _pinned: PhantomPinned,
 }
 
 impl Pinned {
     fn look(self: Pin<&mut Self>) {
         let address = (&raw const *self).addr();
-        let kept = self.as_ref().address;
-        assert!(kept == 0 || kept == address, "it has moved");
+        let first = self.address.compare_exchange(0, address, Relaxed, Relaxed);
+        assert_eq!(first.unwrap_or_else(|first| first.wrapping_sub(address)), 0, "it has moved");
     }
 }
 
@@ -132,7 +135,7 @@ fn halves_may_move_where_the_stream_may_not() {
     fn unpin<T: Unpin + Send + Sync>(half: T) -> Box<T> {
         Box::new(half)
     }
-    let (reader, writer) = split(Pinned { address: 0, _pinned: PhantomPinned });
+    let (reader, writer) = split(Pinned::default());
     let (mut reader, mut writer) = (unpin(reader), unpin(writer));
     now(reader.read(&mut [0])).unwrap();
     now(writer.write(b"x")).unwrap();
@@ -140,8 +143,7 @@ fn halves_may_move_where_the_stream_may_not() {
 
 #[test]
 fn a_panic_in_one_half_is_told_to_the_other() {
-    let (mut reader, mut writer): (ReadHalf<Pinned>, WriteHalf<Pinned>) =
-        split(Pinned { address: 0, _pinned: PhantomPinned });
+    let (mut reader, mut writer): (ReadHalf<Pinned>, WriteHalf<Pinned>) = split(Pinned::default());
     panic_of(AssertUnwindSafe(|| now(writer.shutdown())));
     let caught = panic_of(AssertUnwindSafe(|| now(reader.read(&mut [0]))));
     assert!(caught.message.contains("has panicked before"), "{}", caught.message);
