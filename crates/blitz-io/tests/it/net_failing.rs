@@ -23,15 +23,19 @@ fn says(error: &io::Error, words: &[&str]) {
     }
 }
 
-/// An address of this machine at which nobody listens.
-async fn deserted() -> SocketAddr {
-    listener().await.local_addr().unwrap()
+/// A socket whose address nobody listens at. It keeps the address for as long as it
+/// lives, or another test would be given it.
+fn deserted() -> (TcpSocket, SocketAddr) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let addr = socket.local_addr().unwrap();
+    (socket, addr)
 }
 
 #[test]
 fn a_refused_connection_says_by_whom() {
     on_each(async || {
-        let addr = deserted().await;
+        let (_deserted, addr) = deserted();
         let error = TcpStream::connect(addr).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
         says(&error, &["cannot connect to", &addr.to_string()]);
@@ -44,7 +48,8 @@ fn a_refused_connection_says_by_whom() {
 #[test]
 fn the_number_of_the_system_is_behind_the_text() {
     on_each(async || {
-        let error = TcpStream::connect(deserted().await).await.unwrap_err();
+        let (_deserted, addr) = deserted();
+        let error = TcpStream::connect(addr).await.unwrap_err();
         let source = std::error::Error::source(&error).expect("the cause");
         let cause = source.downcast_ref::<io::Error>().expect("an io::Error");
         assert_eq!(cause.raw_os_error(), Some(libc::ECONNREFUSED));
@@ -56,7 +61,7 @@ fn every_address_is_tried_and_the_last_failure_is_told() {
     on_each(async || {
         let listener = listener().await;
         let good = listener.local_addr().unwrap();
-        let (one, other) = (deserted().await, deserted().await);
+        let ((_one, one), (_other, other)) = (deserted(), deserted());
         let stream = TcpStream::connect(&[one, good][..]).await.unwrap();
         assert_eq!(stream.peer_addr().unwrap(), good);
         let error = TcpStream::connect(&[one, other][..]).await.unwrap_err();
