@@ -136,7 +136,7 @@ fn resets_by_the_hundred_are_errors_and_nothing_else() {
 }
 
 #[test]
-fn a_thousand_idle_connections_leave_the_busy_one_alone() {
+fn hundreds_of_idle_sockets_and_timers_leave_the_busy_one_alone() {
     let _watch = watch::begin_for(Duration::from_secs(60));
     for rt in all_kinds() {
         rt.block_on(async {
