@@ -58,8 +58,15 @@ pub(crate) struct Duties {
     #[cfg(feature = "net")]
     driver: Option<Arc<Driver>>,
     #[cfg(feature = "time")]
-    timers: Option<(Arc<Timers>, Box<[Arc<Seat>]>)>,
+    timers: Option<Seated>,
     on_duty: OnDuty,
+}
+
+/// Timers, with a seat for each core and one for who has none.
+#[cfg(feature = "time")]
+struct Seated {
+    timers: Arc<Timers>,
+    seats: Box<[Arc<Seat>]>,
 }
 
 impl Duties {
@@ -83,7 +90,7 @@ impl Duties {
     #[cfg(feature = "time")]
     pub(crate) fn with_timers(mut self, timers: Arc<Timers>) -> Self {
         let seats = Timers::seats(&timers);
-        self.timers = Some((timers, seats));
+        self.timers = Some(Seated { timers, seats });
         self
     }
 
@@ -94,14 +101,14 @@ impl Duties {
 
     #[cfg(feature = "time")]
     pub(crate) fn timers(&self) -> Option<&Arc<Timers>> {
-        self.timers.as_ref().map(|(timers, _)| timers)
+        self.timers.as_ref().map(|seated| &seated.timers)
     }
 
     /// The seat of a core, or of who has none.
     #[cfg(feature = "time")]
     #[inline]
     pub(crate) fn seat(&self, core: Option<usize>) -> Option<&Arc<Seat>> {
-        let (timers, seats) = self.timers.as_ref()?;
+        let Seated { timers, seats } = self.timers.as_ref()?;
         Some(&seats[core.unwrap_or_else(|| timers.outside())])
     }
 
