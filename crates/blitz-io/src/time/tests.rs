@@ -147,7 +147,7 @@ fn sleeps_that_are_over_spend_the_budget() {
 }
 
 #[test]
-#[should_panic = "timer error: the timer is shutdown"]
+#[should_panic = "it is being shutdown. (the timer is shutdown"]
 fn a_sleep_whose_runtime_has_ended_panics() {
     let (timers, seat) = timers();
     let mut sleep = pin!(sleep(&seat, HOUR));
