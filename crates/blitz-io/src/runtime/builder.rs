@@ -522,6 +522,10 @@ impl Builder {
     /// Sets how many I/O events are taken in a tick that also runs tasks: here both kinds
     /// of looks take as many, and the larger number counts.
     ///
+    /// # Panics
+    ///
+    /// If `capacity` is zero.
+    ///
     /// # Examples
     ///
     /// ```
@@ -529,7 +533,9 @@ impl Builder {
     ///     blitz_io::runtime::Builder::new_multi_thread().max_io_events_per_busy_tick(64).build()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
+    #[track_caller]
     pub fn max_io_events_per_busy_tick(&mut self, capacity: usize) -> &mut Self {
+        assert!(capacity > 0, "max_io_events_per_busy_tick must be non-zero: leave it unset");
         self.drivers.raise_events(capacity);
         self
     }

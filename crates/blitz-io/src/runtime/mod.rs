@@ -62,6 +62,27 @@ pub use self::{
 pub use crate::engine::driver::backend::IoBackend;
 pub use crate::engine::work::task::hooks::TaskMeta;
 
+/// Whether an error of an I/O resource says that its runtime has ended.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::{net::TcpListener, runtime::Runtime};
+///
+/// let gone = Runtime::new()?;
+/// let listener = gone.block_on(TcpListener::bind("127.0.0.1:0"))?;
+/// drop(gone);
+///
+/// let error = Runtime::new()?.block_on(listener.accept()).unwrap_err();
+/// assert!(blitz_io::runtime::is_rt_shutdown_err(&error));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[cfg(feature = "net")]
+#[cfg_attr(docsrs, doc(cfg(feature = "net")))]
+pub fn is_rt_shutdown_err(err: &std::io::Error) -> bool {
+    err.get_ref().is_some_and(|inner| inner.is::<crate::engine::driver::ShutDown>())
+}
+
 /// Returns the index of the worker that the calling code runs on, if it runs on one.
 ///
 /// Workers of a runtime are numbered from zero; on a current-thread runtime the

@@ -27,7 +27,8 @@
 //!
 //! CLOSED is set under the lock, where A3 looks for it: nobody joins behind it, and nobody
 //! takes a permit. (A long line is dismissed in batches; in between, R3 may still serve one
-//! of it.) Who has one may still send (A6), until the receiver is gone: SEALED.
+//! of it.) Who was in line is refused when it looks, whatever it was given, and gives that
+//! back. Who has a permit may still send (A6), until the receiver is gone: SEALED.
 //! Then each position below the tail is put, or will be in a few instructions, and
 //! there will be no other: the receiver drops all of them, whoever comes later its own.
 //!
@@ -216,7 +217,7 @@ pub(super) trait Roomy {
 struct Need {
     wanted: usize,
     /// Of these it has not been given so many. Not zero for one who was dismissed by a
-    /// close, and such a one has nothing.
+    /// close: it gives its part back itself.
     missing: usize,
 }
 
@@ -609,13 +610,12 @@ impl Room {
 
     /// Refuses everybody who waits, and who will come.
     pub(super) fn close(&self) {
-        let (mut batch, mut refund) = (Batch::new(), 0);
+        let mut batch = Batch::new();
         let mut desk = self.desk.lock();
         // AcqRel: what was done before the close is seen by those who are refused. Pairs
         // with the Acquire in `enter` and `is_closed`.
         self.word.fetch_or(CLOSED, AcqRel);
-        while let Some(need) = desk.line.first() {
-            refund += need.wanted - need.missing;
+        while desk.line.first().is_some() {
             batch.push(desk.line.dismiss_first());
             if desk.line.is_empty() {
                 self.end_waiting(0);
@@ -628,13 +628,11 @@ impl Room {
         }
         // Relaxed: we are the receiver, who reads it. From now on it gives back at once.
         self.wanted.store(BY_THE_CLOSE, Relaxed);
-        refund += self.collect(&mut desk, &mut batch);
+        let left = self.collect(&mut desk, &mut batch);
         drop(desk);
         batch.wake_all();
-        if !weakened!("room_close_refunds") {
-            // The receiver is the one who closes: it need not be told.
-            let _ = self.release(refund);
-        }
+        // The receiver is the one who closes: it need not be told.
+        let _ = self.release(left);
     }
 
     /// The rest of C1, then C2 and C3, after somebody joined the line.
@@ -752,13 +750,21 @@ impl<'a, R: Roomy> Wish<'a, R> {
         }
     }
 
-    /// Dismissed: served, or refused by a close.
+    /// Dismissed: served, or refused by a close, which also refuses who was served and has
+    /// not looked. What that one was given comes back, and may be the last.
     fn end(self: Pin<&Self>) -> Result<Entry, Closed> {
-        let (_, waiter) = self.waiter();
+        let (room, waiter) = self.waiter();
         // SAFETY: 1. we own the waiter, and it has LEFT. 2. It does not.
-        let missing = unsafe { waiter.with_data(|need| need.missing) };
+        let (held, missing) =
+            unsafe { waiter.with_data(|need| (need.wanted - need.missing, need.missing)) };
         waiter.settle();
-        if missing == 0 { Ok(Entry::Permit) } else { Err(Closed) }
+        if missing == 0 && !room.is_closed() {
+            return Ok(Entry::Permit);
+        }
+        if !weakened!("room_close_refunds") {
+            self.queue.release(held);
+        }
+        Err(Closed)
     }
 
     /// Leaves the line; what it was given goes to the next.

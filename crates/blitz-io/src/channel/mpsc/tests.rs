@@ -693,7 +693,8 @@ fn behave(capacity: usize, steps: Vec<Step>) {
                     Poll::Pending => assert!(member.missing > 0 && !member.refused),
                     Poll::Ready(Err(())) => {
                         assert!(member.refused);
-                        drop(members.remove(at));
+                        let member = members.remove(at);
+                        simple.give(&mut members, member.wanted - member.missing);
                     }
                     Poll::Ready(Ok(got)) => {
                         assert!(member.missing == 0 && !member.refused);
@@ -706,9 +707,7 @@ fn behave(capacity: usize, steps: Vec<Step>) {
             Step::DropWaiting(at) if at < members.len() => {
                 let member = members.remove(at);
                 drop(member.future);
-                if !member.refused {
-                    simple.give(&mut members, member.wanted - member.missing);
-                }
+                simple.give(&mut members, member.wanted - member.missing);
             }
             Step::UsePermit(at) if at < permits.len() => {
                 permits.remove(at).send(number);
@@ -721,12 +720,8 @@ fn behave(capacity: usize, steps: Vec<Step>) {
             Step::Close => {
                 receiver.close();
                 simple.closed = true;
-                for member in members.iter_mut().filter(|member| !member.refused) {
-                    if member.missing > 0 {
-                        simple.free += member.wanted - member.missing;
-                        member.refused = true;
-                    }
-                }
+                // Each keeps what it was given until it looks, or is dropped.
+                members.iter_mut().for_each(|member| member.refused = true);
             }
             _ => {}
         }

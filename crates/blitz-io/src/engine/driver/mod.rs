@@ -249,11 +249,24 @@ impl std::fmt::Debug for Role<'_> {
     }
 }
 
-/// What everybody gets after the end; it begins with Tokio's words.
+/// The runtime of an I/O resource has ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ShutDown;
+
+impl std::fmt::Display for ShutDown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The beginning is Tokio's.
+        f.write_str(
+            "A Tokio 1.x context was found, but it is being shutdown. (The runtime of this I/O \
+             resource has ended: use it inside a runtime that runs.)",
+        )
+    }
+}
+
+impl std::error::Error for ShutDown {}
+
+/// What everybody gets after the end.
 #[cold]
 fn shut_down_error() -> io::Error {
-    io::Error::other(
-        "A Tokio 1.x context was found, but it is being shutdown: the runtime of this I/O \
-         resource has ended; use it inside a runtime that runs",
-    )
+    io::Error::other(ShutDown)
 }

@@ -31,7 +31,7 @@ use std::time::Duration;
 use super::{Pool, current};
 #[cfg(feature = "net")]
 use crate::engine::driver::{Driver, Role};
-#[cfg(any(feature = "net", feature = "time"))]
+#[cfg(feature = "time")]
 use crate::engine::prim::Arc;
 use crate::engine::prim::{
     AtomicUsize,
@@ -56,7 +56,7 @@ const LOOK_NS: u64 = 50_000;
 /// See the module.
 pub(crate) struct Duties {
     #[cfg(feature = "net")]
-    driver: Option<Arc<Driver>>,
+    driver: Option<std::sync::Arc<Driver>>,
     #[cfg(feature = "time")]
     timers: Option<Seated>,
     on_duty: OnDuty,
@@ -82,7 +82,7 @@ impl Duties {
     }
 
     #[cfg(feature = "net")]
-    pub(crate) fn with_driver(mut self, driver: Arc<Driver>) -> Self {
+    pub(crate) fn with_driver(mut self, driver: std::sync::Arc<Driver>) -> Self {
         self.driver = Some(driver);
         self
     }
@@ -95,7 +95,7 @@ impl Duties {
     }
 
     #[cfg(feature = "net")]
-    pub(crate) fn driver(&self) -> Option<&Arc<Driver>> {
+    pub(crate) fn driver(&self) -> Option<&std::sync::Arc<Driver>> {
         self.driver.as_ref()
     }
 

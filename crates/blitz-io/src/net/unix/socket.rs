@@ -157,10 +157,7 @@ impl UnixSocket {
     /// ```
     #[track_caller]
     pub fn datagram(self) -> io::Result<UnixDatagram> {
-        self.refuse(
-            Type::STREAM,
-            "datagram cannot be called on a stream socket: use `new_datagram`",
-        )?;
+        self.refuse(Type::STREAM, "datagram cannot be called on a stream socket")?;
         match self.inner.take_error()? {
             Some(error) => Err(error),
             None => UnixDatagram::of(self.inner.into()),

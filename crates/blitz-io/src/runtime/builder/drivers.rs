@@ -218,7 +218,7 @@ impl Builder {
     /// ```
     #[track_caller]
     pub fn max_io_events_per_tick(&mut self, capacity: usize) -> &mut Self {
-        assert!(capacity > 0, "max_io_events_per_tick must be greater than 0");
+        assert!(capacity > 0, "max_io_events_per_tick must be non-zero: leave it unset");
         self.drivers.events = Some(capacity);
         self
     }
