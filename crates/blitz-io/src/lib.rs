@@ -1,7 +1,7 @@
 //! One runtime for everything concurrent in a program.
 //!
-//! This version has a work-stealing scheduler, everything about tasks, and code that
-//! blocks, with Tokio's names, signatures and semantics at Tokio's paths. Programs
+//! This version has a work-stealing scheduler, everything about tasks, code that blocks,
+//! locks and channels, timers, and sockets, with Tokio's names, signatures and semantics at Tokio's paths. Programs
 //! port by renaming `tokio` to `blitz_io`, as far as it reaches.
 //!
 //! ```
@@ -20,10 +20,11 @@
 //!
 //! Tokio's names; `full` is the default. `rt` is the current-thread runtime and
 //! tasks, `rt-multi-thread` the workers, `sync` locks and channels (which need no
-//! runtime), `macros` the attributes and macros, `tracing` (not in `full`) spans for
-//! subscribers. The others are
-//! accepted and switch on what will stand behind them. Without any, the crate
-//! starts no thread and has no runtime.
+//! runtime), `time` timers, `net` sockets, `io-util` the methods of the I/O traits (the
+//! traits themselves are always there), `io-std` the standard streams, `macros` the
+//! attributes and macros, `test-util` (not in `full`) a clock that can be paused, `tracing`
+//! (not in `full`) spans for subscribers. The others are accepted and switch on what will
+//! stand behind them. Without any, the crate starts no thread and has no runtime.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

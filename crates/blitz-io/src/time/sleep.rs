@@ -11,7 +11,10 @@ use super::{Duration, Instant, at_most_30_years, error::Error, here};
 use crate::engine::{
     prim::Arc,
     wheel::{Ended, Seat, Timer},
-    work::task::budget,
+    work::{
+        current,
+        task::{budget, moment::Wait},
+    },
 };
 
 /// Waits until so much time has passed.
@@ -237,7 +240,10 @@ impl Future for Sleep {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let unit = ready!(budget::proceed(cx));
-        let polled = ready!(self.poll_timer(cx));
+        let Poll::Ready(polled) = self.poll_timer(cx) else {
+            current::waits_for(Wait::Time);
+            return Poll::Pending;
+        };
         unit.spend();
         match polled {
             Ok(()) => Poll::Ready(()),

@@ -28,7 +28,10 @@ use super::{
 };
 use crate::engine::{
     prim::{AtomicBool, Ordering::Relaxed},
-    work::task::budget,
+    work::{
+        current,
+        task::{budget, moment::Wait},
+    },
 };
 
 /// See the module.
@@ -61,6 +64,11 @@ impl Registration {
         &self.driver
     }
 
+    #[inline]
+    fn poll_record(&self, cx: &mut Context<'_>, direction: Direction) -> Poll<ReadyEvent> {
+        said(self.record().poll(cx, direction))
+    }
+
     /// Waits until something can be done in that direction. The task that asked last is
     /// the one that is woken: one task each way.
     #[inline]
@@ -70,7 +78,7 @@ impl Registration {
         direction: Direction,
     ) -> Poll<io::Result<ReadyEvent>> {
         let unit = ready!(budget::proceed(cx));
-        let event = ready!(self.record().poll(cx, direction));
+        let event = ready!(self.poll_record(cx, direction));
         unit.spend();
         Poll::Ready(alive(event))
     }
@@ -152,7 +160,7 @@ impl Registration {
     ) -> Poll<io::Result<R>> {
         let unit = ready!(budget::proceed(cx));
         loop {
-            let event = ready!(self.record().poll(cx, direction));
+            let event = ready!(self.poll_record(cx, direction));
             let result = alive(event).and_then(&mut f);
             match result {
                 Err(why) if why.kind() == io::ErrorKind::WouldBlock => self.clear_readiness(event),
@@ -237,6 +245,15 @@ impl Registration {
     }
 }
 
+/// Says of a task that waits what it waits for.
+#[inline]
+fn said<T>(polled: Poll<T>) -> Poll<T> {
+    if polled.is_pending() {
+        current::waits_for(Wait::Event);
+    }
+    polled
+}
+
 /// An event, unless it is that the driver has ended.
 #[inline]
 fn alive(event: ReadyEvent) -> io::Result<ReadyEvent> {
@@ -279,6 +296,6 @@ impl Future for Readiness<'_> {
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.project().waited.poll(cx).map(alive)
+        said(self.project().waited.poll(cx)).map(alive)
     }
 }

@@ -56,10 +56,14 @@ pub(crate) enum Wait {
     Close,
     /// A cancellation.
     Cancellation,
+    /// A time.
+    Time,
+    /// A socket, or another descriptor, on which something can be done.
+    Event,
 }
 
 impl Wait {
-    const ALL: [Wait; 13] = [
+    const ALL: [Wait; 15] = [
         Wait::Unknown,
         Wait::Task,
         Wait::Set,
@@ -73,6 +77,8 @@ impl Wait {
         Wait::Room,
         Wait::Close,
         Wait::Cancellation,
+        Wait::Time,
+        Wait::Event,
     ];
 
     /// In words, if there is anything to say.
@@ -91,6 +97,8 @@ impl Wait {
             Wait::Room => Some("room in a channel"),
             Wait::Close => Some("the end of the other side of a channel"),
             Wait::Cancellation => Some("a cancellation"),
+            Wait::Time => Some("a time (a sleep, a timeout or an interval)"),
+            Wait::Event => Some("a socket or another descriptor"),
         }
     }
 }
