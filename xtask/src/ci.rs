@@ -164,11 +164,13 @@ fn steps(full: bool) -> Vec<Step> {
     let mut overflow = cargo("test --release --workspace --exclude xtask");
     overflow.env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true");
     let weaken = if full { "xtask model --weaken --full" } else { "xtask model --weaken" };
-    let clippy = cargo("clippy --workspace --all-targets -- -D warnings");
+    let clippy = ["", "--features blitz-io/test-util "].map(|features| {
+        cargo(&format!("clippy --workspace --all-targets {features}-- -D warnings"))
+    });
     vec![
         step("cargo test --workspace", 15, [cargo("test --workspace")]),
         needs("fmt", "fmt", step("format", 1, format())),
-        needs("clippy", "clippy", step("clippy", 10, [clippy])),
+        needs("clippy", "clippy", step("clippy", 10, clippy)),
         step("docs", 5, [docs]),
         step("macros: messages, and another name", 10, misuse()),
         step("each feature alone and none", 10, features()),
@@ -177,17 +179,21 @@ fn steps(full: bool) -> Vec<Step> {
         step("models", 20, [cargo("xtask model")]),
         step("negative controls of the models", 25, [cargo(weaken)]),
         // They stop the clock, which no default build can.
-        step(
-            "time, io and net from outside",
-            10,
-            [cargo("test -q -p blitz-io --features test-util --test net_time")],
-        ),
+        step("with a clock that can be paused", 15, paused()),
         step("conformance", 15, [cargo("xtask conformance")]),
         panic_abort(),
         // The build apart, so that the limit is the tour's own: under a minute.
         step("build of the tour", 10, [cargo("build --release")]),
         step("cargo run --release", 1, [cargo("run --release")]),
     ]
+}
+
+/// Tests that stop the clock, with each way to ask the system for events; and the examples.
+fn paused() -> Vec<Command> {
+    let test = |what: &str| cargo(&format!("test -q -p blitz-io --features test-util {what}"));
+    let mut by_poll = test("--test net_time");
+    by_poll.env("BLITZ_IO_BACKEND", "poll");
+    vec![test("--lib --test net_time"), by_poll, test("--doc -- time:: runtime::")]
 }
 
 /// What the compiler says about misuse of the macros; and the macros in a crate that

@@ -193,7 +193,7 @@ impl Builder {
     /// let rt =
     ///     blitz_io::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     /// let begun = std::time::Instant::now();
-    /// rt.block_on(blitz_io::time::sleep(Duration::from_secs(3600)));
+    /// rt.block_on(async { blitz_io::time::sleep(Duration::from_secs(3600)).await });
     /// assert!(begun.elapsed() < Duration::from_secs(3600));
     /// # Ok::<(), std::io::Error>(())
     /// ```
