@@ -1,0 +1,59 @@
+//! Where hyper's tasks run.
+
+#![forbid(unsafe_code)]
+
+use hyper::rt::Executor;
+
+/// Spawns hyper's tasks on the runtime that is current when it is asked.
+///
+/// HTTP/2 asks for one. HTTP/1 does not.
+///
+/// # Panics
+///
+/// To [`execute`](Executor::execute) outside of a runtime panics, as
+/// [`blitz_io::spawn`] does.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::channel::oneshot;
+/// use blitz_io_compat::HyperExecutor;
+/// use hyper::rt::Executor;
+///
+/// # blitz_io::run(async {
+/// let (answer, question) = oneshot::channel();
+/// HyperExecutor::new().execute(async move { answer.send(42) });
+/// assert_eq!(question.await, Ok(42));
+/// # });
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HyperExecutor;
+
+impl HyperExecutor {
+    /// The executor; it has no state.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io_compat::HyperExecutor;
+    ///
+    /// assert_eq!(HyperExecutor::new(), HyperExecutor::default());
+    /// ```
+    #[inline]
+    pub fn new() -> Self {
+        Self
+    }
+}
+
+impl<F> Executor<F> for HyperExecutor
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    #[inline]
+    #[track_caller]
+    fn execute(&self, future: F) {
+        blitz_io::spawn(future);
+    }
+}

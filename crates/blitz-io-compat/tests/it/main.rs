@@ -1,0 +1,10 @@
+//! Each bridge in each direction, against a stream that does as it is told.
+
+#![forbid(unsafe_code)]
+
+mod script;
+mod outside;
+mod streams;
+mod buffers;
+mod seeks;
+mod hyper;
