@@ -5,6 +5,8 @@ mod histograms;
 use std::{fmt, time::Duration};
 
 use super::Handle;
+#[cfg(feature = "net")]
+use crate::engine::driver::Driver;
 use crate::engine::{
     pool::counters::Counters,
     prim::{ThreadId, lock},
@@ -39,6 +41,8 @@ use crate::engine::{
 /// | time awake, average poll | [`worker_total_busy_duration`](Self::worker_total_busy_duration), [`worker_mean_poll_time`](Self::worker_mean_poll_time) |
 /// | distribution of polls | [`poll_time_histogram_bucket_count`](Self::poll_time_histogram_bucket_count) |
 /// | distribution of waiting times | [`schedule_latency_histogram_bucket_count`](Self::schedule_latency_histogram_bucket_count) |
+/// | descriptors watched, no longer watched | `io_driver_fd_registered_count`, `io_driver_fd_deregistered_count` |
+/// | events of descriptors, turns that asked for them | `io_driver_ready_count`, `io_driver_turn_count` |
 /// | threads for blocking work, idle ones, work that waits for one | `num_blocking_threads`, `num_idle_blocking_threads`, `blocking_queue_depth` |
 ///
 /// # Examples
@@ -337,48 +341,86 @@ impl RuntimeMetrics {
     }
 
     /// Returns the number of file descriptors that have been registered with the I/O
-    /// driver: zero, since there is no I/O driver in this version.
+    /// driver; zero without one.
     ///
     /// # Examples
     ///
     /// ```
     /// # blitz_io::run(async {
     /// let metrics = blitz_io::runtime::Handle::current().metrics();
-    /// assert_eq!(metrics.io_driver_fd_registered_count(), 0);
-    /// # });
+    /// let before = metrics.io_driver_fd_registered_count();
+    /// let _listener = blitz_io::net::TcpListener::bind("127.0.0.1:0").await?;
+    /// assert_eq!(metrics.io_driver_fd_registered_count(), before + 1);
+    /// # std::io::Result::Ok(())
+    /// # }).unwrap();
     /// ```
+    #[cfg(feature = "net")]
     pub fn io_driver_fd_registered_count(&self) -> u64 {
-        0
+        self.driver().map_or(0, Driver::registered_count)
     }
 
     /// Returns the number of file descriptors that have been deregistered from the I/O
-    /// driver: zero, since there is no I/O driver in this version.
+    /// driver; zero without one.
     ///
     /// # Examples
     ///
     /// ```
     /// # blitz_io::run(async {
     /// let metrics = blitz_io::runtime::Handle::current().metrics();
-    /// assert_eq!(metrics.io_driver_fd_deregistered_count(), 0);
-    /// # });
+    /// let before = metrics.io_driver_fd_deregistered_count();
+    /// drop(blitz_io::net::TcpListener::bind("127.0.0.1:0").await?);
+    /// assert_eq!(metrics.io_driver_fd_deregistered_count(), before + 1);
+    /// # std::io::Result::Ok(())
+    /// # }).unwrap();
     /// ```
+    #[cfg(feature = "net")]
     pub fn io_driver_fd_deregistered_count(&self) -> u64 {
-        0
+        self.driver().map_or(0, Driver::deregistered_count)
     }
 
-    /// Returns the number of ready events that the I/O driver has processed: zero,
-    /// since there is no I/O driver in this version.
+    /// Returns the number of ready events that the I/O driver has processed; zero
+    /// without one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::net::{TcpListener, TcpStream};
+    ///
+    /// # blitz_io::run(async {
+    /// let metrics = blitz_io::runtime::Handle::current().metrics();
+    /// let listener = TcpListener::bind("127.0.0.1:0").await?;
+    /// let client = blitz_io::spawn(TcpStream::connect(listener.local_addr()?));
+    /// // Nobody was there when this began to wait, so an event has told of the client.
+    /// listener.accept().await?;
+    /// client.await.expect("it does not panic")?;
+    /// println!("{} events", metrics.io_driver_ready_count());
+    /// # std::io::Result::Ok(())
+    /// # }).unwrap();
+    /// ```
+    #[cfg(feature = "net")]
+    pub fn io_driver_ready_count(&self) -> u64 {
+        self.driver().map_or(0, Driver::ready_count)
+    }
+
+    /// Returns how often the I/O driver has asked the system for events: each is one
+    /// system call, whether it waited or only looked. Tokio has no such figure.
     ///
     /// # Examples
     ///
     /// ```
     /// # blitz_io::run(async {
     /// let metrics = blitz_io::runtime::Handle::current().metrics();
-    /// assert_eq!(metrics.io_driver_ready_count(), 0);
+    /// println!("{} turns", metrics.io_driver_turn_count());
     /// # });
     /// ```
-    pub fn io_driver_ready_count(&self) -> u64 {
-        0
+    #[cfg(feature = "net")]
+    pub fn io_driver_turn_count(&self) -> u64 {
+        self.driver().map_or(0, Driver::turn_count)
+    }
+
+    #[cfg(feature = "net")]
+    fn driver(&self) -> Option<&Driver> {
+        self.handle.inner.pool.duties.driver().map(|driver| &**driver)
     }
 
     /// The older name of [`num_alive_tasks`](Self::num_alive_tasks).

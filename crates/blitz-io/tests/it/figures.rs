@@ -6,6 +6,8 @@ use std::{
 };
 
 use blitz_io::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
     runtime::{
         Builder, Handle, HistogramConfiguration, HistogramScale, InvalidHistogramConfiguration,
         LogHistogram, Runtime, RuntimeMetrics,
@@ -396,16 +398,41 @@ fn what_one_worker_steals_from_another_is_counted() {
 }
 
 #[test]
-fn there_is_no_io_driver_yet() {
+fn without_an_io_driver_it_counts_nothing() {
     let _watch = watch::begin();
-    for rt in all_kinds() {
+    for rt in with(|_| {}) {
         let metrics = rt.metrics();
         let figures = [
             metrics.io_driver_fd_registered_count(),
             metrics.io_driver_fd_deregistered_count(),
             metrics.io_driver_ready_count(),
+            metrics.io_driver_turn_count(),
         ];
-        assert_eq!(figures, [0; 3]);
+        assert_eq!(figures, [0; 4]);
+    }
+}
+
+#[test]
+fn the_io_driver_counts_descriptors_events_and_turns() {
+    let _watch = watch::begin();
+    for rt in with(|builder| _ = builder.enable_io()) {
+        let metrics = rt.metrics();
+        rt.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            assert_eq!(metrics.io_driver_fd_registered_count(), 1);
+            let address = listener.local_addr().unwrap();
+            let client = blitz_io::spawn(async move {
+                let mut stream = TcpStream::connect(address).await.unwrap();
+                stream.read_u8().await.unwrap()
+            });
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.write_u8(7).await.unwrap();
+            assert_eq!(client.await.unwrap(), 7);
+            assert_eq!(metrics.io_driver_fd_registered_count(), 3);
+        });
+        assert_eq!(metrics.io_driver_fd_deregistered_count(), 3);
+        assert!(metrics.io_driver_ready_count() >= 1);
+        assert!(metrics.io_driver_turn_count() >= 1);
     }
 }
 

@@ -171,6 +171,12 @@ impl Driver {
         // Relaxed: a figure.
         self.counters.ready.load(Relaxed)
     }
+
+    /// How many turns were taken: each is a system call that asks for events.
+    pub(crate) fn turn_count(&self) -> u64 {
+        // Relaxed: a figure.
+        self.counters.turns.load(Relaxed)
+    }
 }
 
 /// Figures for metrics.
@@ -179,6 +185,7 @@ struct Counters {
     registered: AtomicU64,
     deregistered: AtomicU64,
     ready: AtomicU64,
+    turns: AtomicU64,
 }
 
 // Relaxed throughout: figures, which order nothing.
@@ -195,6 +202,11 @@ impl Counters {
         if count > 0 {
             self.ready.fetch_add(count as u64, Relaxed);
         }
+    }
+
+    /// Only for who holds the role, so that no locked instruction is paid for.
+    fn turn(&self) {
+        self.turns.store(self.turns.load(Relaxed).wrapping_add(1), Relaxed);
     }
 }
 
@@ -221,6 +233,7 @@ impl Role<'_> {
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<usize> {
         let Self { driver, events } = self;
         let events = &mut **events;
+        driver.counters.turn();
         if timeout == Some(Duration::ZERO) {
             driver.selector.wait(events, timeout)?;
         } else {
