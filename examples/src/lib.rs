@@ -6,6 +6,14 @@
 //! - `hello_tasks`: spawn some tasks and join them;
 //! - `abort_and_shield`: stop a task, but not in the middle of a write;
 //! - `fan_out_fan_in`: cut a piece of work, spread it, put the answers together;
-//! - `panic_abort`: how a panic in a task ends, with unwinding and without.
+//! - `panic_abort`: how a panic in a task ends, with unwinding and without;
+//! - `structure`: a scope, a set, blocking work, and who is alive;
+//! - `pipeline`: tasks that talk through channels with a bound;
+//! - `echo`: a TCP server, one task for each connection;
+//! - `chat`: lines from each to all, by a broadcast channel;
+//! - `http`: HTTP/1.1, by hyper on this runtime;
+//! - `proxy`: bytes both ways, with time-outs on connecting and on silence.
+//!
+//! The last four serve for ever if they are given an address, and check themselves if not.
 
 #![forbid(unsafe_code)]

@@ -1,0 +1,144 @@
+//! Every example as a user runs it: by itself, and the servers with an address.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{Shutdown, TcpListener, TcpStream},
+    process::{Child, ChildStdout, Command, Stdio},
+};
+
+/// Runs a program without arguments, to its end.
+#[track_caller]
+fn ends_well(program: &str) {
+    let output = Command::new(program).output().expect("it was built beside this test");
+    assert!(output.status.success(), "{output:?}");
+}
+
+macro_rules! each_ends_well {
+    ($($name:ident)+) => {
+        $(#[test]
+        fn $name() {
+            ends_well(env!(concat!("CARGO_BIN_EXE_", stringify!($name))));
+        })+
+    };
+}
+
+mod a_run_without_arguments_ends_well {
+    use super::ends_well;
+
+    each_ends_well! {
+        abort_and_shield chat echo fan_out_fan_in hello_tasks http panic_abort pipeline proxy
+        structure
+    }
+}
+
+/// A server, until it is dropped.
+struct Server {
+    child: Child,
+    address: String,
+    /// Kept open: a server may have more to say.
+    _output: BufReader<ChildStdout>,
+}
+
+impl Server {
+    /// Starts it at any port of this machine's, and reads from its first line which.
+    fn start(program: &str, more: &[&str]) -> Self {
+        let mut child = Command::new(program)
+            .arg("127.0.0.1:0")
+            .args(more)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it was built beside this test");
+        let mut line = String::new();
+        let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
+        output.read_line(&mut line).expect("it says where it listens");
+        let at = line.find("127.0.0.1:").expect("the line names the address");
+        let address = line[at..].split([' ', '/', '\n']).next().unwrap_or_default().to_owned();
+        Self { child, address, _output: output }
+    }
+
+    fn connect(&self) -> TcpStream {
+        TcpStream::connect(&self.address).expect("it serves")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let ended = self.child.try_wait().expect("it is our child");
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        assert!(ended.is_none() || std::thread::panicking(), "a server ended by itself: {ended:?}");
+    }
+}
+
+/// Sends all, ends, and hears until the other ends.
+fn exchange(mut stream: TcpStream, sent: &str) -> String {
+    stream.write_all(sent.as_bytes()).expect("it listens");
+    stream.shutdown(Shutdown::Write).expect("it is connected");
+    let mut heard = String::new();
+    stream.read_to_string(&mut heard).expect("it answers");
+    heard
+}
+
+#[test]
+fn echo_with_an_address_serves_one_after_the_other() {
+    let server = Server::start(env!("CARGO_BIN_EXE_echo"), &[]);
+    for text in ["one", "two"] {
+        assert_eq!(exchange(server.connect(), text), text);
+    }
+}
+
+#[test]
+fn chat_with_an_address_carries_lines_from_each_to_the_others() {
+    let server = Server::start(env!("CARGO_BIN_EXE_chat"), &[]);
+    let [mut ann, mut bob] = [(); 2].map(|()| BufReader::new(server.connect()));
+    let heard = |guest: &mut BufReader<TcpStream>| {
+        let mut line = String::new();
+        guest.read_line(&mut line).expect("it speaks in lines");
+        line
+    };
+    assert_eq!((heard(&mut ann), heard(&mut bob)), ("welcome\n".into(), "welcome\n".into()));
+    ann.get_mut().write_all(b"hello\n").expect("it listens");
+    assert_eq!(heard(&mut bob), "hello\n");
+}
+
+#[test]
+fn chat_shows_a_guest_out_who_sends_a_line_without_end() {
+    let server = Server::start(env!("CARGO_BIN_EXE_chat"), &[]);
+    let mut endless = server.connect();
+    endless.write_all(&[b'x'; 4096]).expect("so much is taken");
+    let mut heard = String::new();
+    endless.read_to_string(&mut heard).expect("the connection is closed in order");
+    assert_eq!(heard, "welcome\n");
+}
+
+#[test]
+fn http_with_an_address_answers_by_hand_too() {
+    let server = Server::start(env!("CARGO_BIN_EXE_http"), &[]);
+    let request = "GET / HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n";
+    let mut stream = server.connect();
+    stream.write_all(request.as_bytes()).expect("it listens");
+    let mut heard = String::new();
+    stream.read_to_string(&mut heard).expect("it answers, and closes");
+    assert!(heard.starts_with("HTTP/1.1 200 OK\r\n"), "{heard}");
+    assert!(heard.ends_with("\r\n\r\nhello from blitz-io\n"), "{heard}");
+}
+
+#[test]
+fn proxy_with_two_addresses_carries_both_ways() {
+    let echo = Server::start(env!("CARGO_BIN_EXE_echo"), &[]);
+    let proxy = Server::start(env!("CARGO_BIN_EXE_proxy"), &[&echo.address]);
+    assert_eq!(exchange(proxy.connect(), "there and back"), "there and back");
+}
+
+#[test]
+fn a_port_in_use_is_reported_and_the_run_fails() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port of this machine's");
+    let address = taken.local_addr().expect("it is bound").to_string();
+    for program in
+        [env!("CARGO_BIN_EXE_echo"), env!("CARGO_BIN_EXE_chat"), env!("CARGO_BIN_EXE_http")]
+    {
+        let output = Command::new(program).arg(&address).output().expect("it was built");
+        assert!(!output.status.success(), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("in use"), "{output:?}");
+    }
+}
