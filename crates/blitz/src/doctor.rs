@@ -23,7 +23,8 @@ pub(crate) fn run() -> ExitCode {
     let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let shown = crate::show(&render(&machine, colour));
     // A runtime cannot be built here, so scripts that ask us should notice.
-    if machine.workers.is_err() { ExitCode::FAILURE } else { shown }
+    let refused = machine.workers.is_err() || machine.io_backend.is_err();
+    if refused { ExitCode::FAILURE } else { shown }
 }
 
 /// A page of titles, rows of name and text, and advice.
@@ -123,7 +124,13 @@ fn choices(machine: &Machine, page: &mut Page) {
             Barrier::Fences => "a full fence on both sides",
         },
     );
-    page.row("input, output", "none: this version runs tasks; sockets and files are to come");
+    page.row(
+        "input, output",
+        &match &machine.io_backend {
+            Ok(backend) => format!("{backend}; io_uring is not used by this version"),
+            Err(_) => "none: the runtime will refuse to start, see below".to_owned(),
+        },
+    );
 }
 
 /// What the user could change, each with the next step.
@@ -144,6 +151,7 @@ fn advice(machine: &Machine) -> Vec<String> {
             advice.extend(too_few_threads(machine, count));
         }
     }
+    advice.extend(machine.io_backend.as_ref().err().cloned());
     if machine.barrier == Barrier::Fences && machine.system.starts_with("linux") {
         advice.push("membarrier is refused, so full fences are paid instead: allow the system call in the container's seccomp profile (Linux 4.14 or newer has it)".to_owned());
     }
@@ -218,6 +226,7 @@ mod tests {
             barrier: Barrier::Membarrier(Duration::from_nanos(320)),
             io_uring: IoUring::Works,
             io_uring_disabled: Some(0),
+            io_backend: Ok("epoll"),
             open_files: Some(Limit { soft: Some(20_000), hard: Some(20_000) }),
             threads: Some(Limit { soft: Some(96_343), hard: None }),
             locked_memory: Some(Limit { soft: Some(8 << 20), hard: Some(8 << 20) }),
@@ -237,6 +246,7 @@ mod tests {
             barrier: Barrier::Fences,
             io_uring: IoUring::Unknown,
             io_uring_disabled: None,
+            io_backend: Ok("poll"),
             open_files: None,
             threads: None,
             locked_memory: None,
@@ -275,7 +285,7 @@ this machine
 the runtime will choose
   workers        2: 2 cores by affinity, no quota
   barriers       membarrier: free for the busy side, the rare side pays
-  input, output  none: this version runs tasks; sockets and files are to come
+  input, output  epoll; io_uring is not used by this version
 
 nothing to warn about
 ";
@@ -308,6 +318,14 @@ nothing to warn about
         machine.workers = Err(parse_count("BLITZ_WORKER_THREADS", "0").unwrap_err());
         advises(&machine, &["BLITZ_WORKER_THREADS is `0`", "write a number"]);
         assert!(render(&machine, false).contains("will refuse to start"));
+    }
+
+    #[test]
+    fn a_backend_that_is_not_to_be_had_is_told_with_its_next_step() {
+        let mut machine = healthy();
+        machine.io_backend = Err("uring is not supported here: unset BLITZ_IO_BACKEND".into());
+        advises(&machine, &["uring", "unset BLITZ_IO_BACKEND"]);
+        assert!(render(&machine, false).contains("input, output  none"));
     }
 
     #[test]

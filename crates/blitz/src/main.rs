@@ -8,6 +8,7 @@
 mod numbers;
 mod doctor;
 mod bench;
+mod load;
 mod tour;
 
 use std::{ffi::OsString, process::ExitCode};
@@ -113,7 +114,8 @@ fn help() -> String {
         text += &format!("  {name:<11}{what}\n");
     }
     text += "  --version  show the version\n\n";
-    text += "BLITZ_WORKER_THREADS sets the number of workers (else TOKIO_WORKER_THREADS does).\n";
+    text += "BLITZ_WORKER_THREADS sets the number of workers (else TOKIO_WORKER_THREADS does),\n";
+    text += "BLITZ_IO_BACKEND (auto, epoll, poll) how a runtime hears of its sockets.\n";
     text
 }
 

@@ -23,13 +23,18 @@ use blitz_io::{
     task::{self, JoinError, JoinHandle},
 };
 
-use crate::numbers;
+use crate::{load, numbers};
 
 const SPAWNED: u64 = 100_000;
 const YIELDERS: u64 = 64;
 const YIELDS: u64 = 1_000;
 const ROUNDS: u64 = 100_000;
 const PENDING: u64 = 1_000;
+
+/// As in the benchmark's row of the same size.
+const CONNECTIONS: usize = 50;
+/// Long enough for a 99th percentile, and short enough to wait for. Picked.
+const LOADED: Duration = Duration::from_secs(2);
 
 /// How long the runtime is left alone.
 const IDLE: Duration = Duration::from_secs(1);
@@ -55,6 +60,7 @@ pub(crate) fn run() -> ExitCode {
     tour.ping_pong();
     tour.panic_and_abort();
     tour.shield();
+    tour.serve();
     tour.idle();
     tour.end(start)
 }
@@ -244,6 +250,45 @@ impl Tour {
         self.counters();
     }
 
+    fn serve(&mut self) {
+        let metrics = self.runtime.metrics();
+        let before = Driver::read(&metrics);
+        let loaded = self.runtime.block_on(load::run(CONNECTIONS, LOADED));
+        let counted = Driver::read(&metrics).since(before);
+        let what = format!("a TCP server is asked over {CONNECTIONS} connections");
+        let load = match loaded {
+            Ok(load) => load,
+            Err(error) => {
+                self.report.title(&what, "");
+                self.report.claim(false, &format!("sockets work here: {error}"));
+                return;
+            }
+        };
+        let rate = load.requests() as f64 / load.took.as_secs_f64();
+        self.report.title(&what, &format!("{} requests a second", numbers::count(rate as u64)));
+        self.report.note(&format!(
+            "an answer took {} at the median, {} at the 99th percentile; client and server share the workers",
+            numbers::time(load.percentile(50)),
+            numbers::time(load.percentile(99)),
+        ));
+        let each = |count: u64| count as f64 / load.requests().max(1) as f64;
+        self.report.note(&format!(
+            "system calls a request, on both sides: {:.2} that moved bytes, {:.2} that asked for events and were told {:.2}",
+            each(load.moves),
+            each(counted.turns),
+            each(counted.events),
+        ));
+        let claim = format!("{} answers were what was asked", numbers::count(load.requests()));
+        self.report.claim(load.requests() > 0 && load.wrong == 0, &claim);
+        // The listener, and both ends of each connection.
+        let sockets = 1 + 2 * CONNECTIONS as u64;
+        self.report.claim(
+            (counted.opened, counted.closed) == (sockets, sockets),
+            &format!("{} sockets were watched, and none still is", counted.opened),
+        );
+        self.counters();
+    }
+
     fn idle(&mut self) {
         let asleep = self.wait_for_quiet().is_some();
         self.seen = Counters::read(&self.runtime.metrics());
@@ -382,6 +427,35 @@ impl Drop for Counted {
 /// Locks; a panic elsewhere leaves no value of ours half-written.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the I/O driver counted.
+#[derive(Debug, Clone, Copy)]
+struct Driver {
+    opened: u64,
+    closed: u64,
+    events: u64,
+    turns: u64,
+}
+
+impl Driver {
+    fn read(metrics: &RuntimeMetrics) -> Self {
+        Self {
+            opened: metrics.io_driver_fd_registered_count(),
+            closed: metrics.io_driver_fd_deregistered_count(),
+            events: metrics.io_driver_ready_count(),
+            turns: metrics.io_driver_turn_count(),
+        }
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self {
+            opened: self.opened - before.opened,
+            closed: self.closed - before.closed,
+            events: self.events - before.events,
+            turns: self.turns - before.turns,
+        }
+    }
 }
 
 /// What is read of a worker, in the order of the table.

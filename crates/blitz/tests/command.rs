@@ -7,6 +7,7 @@ fn blitz(arguments: &[&str]) -> Output {
         .args(arguments)
         .env_remove("BLITZ_WORKER_THREADS")
         .env_remove("TOKIO_WORKER_THREADS")
+        .env_remove("BLITZ_IO_BACKEND")
         .output()
         .expect("the command was built beside this test")
 }
@@ -20,7 +21,9 @@ fn doctor_says_what_the_machine_offers_and_what_is_chosen() {
     let output = blitz(&["doctor"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let page = text(&output.stdout);
-    for row in ["cores", "quota", "membarrier", "io_uring", "open files", "workers"] {
+    for row in
+        ["cores", "quota", "membarrier", "io_uring", "open files", "workers", "input, output"]
+    {
         assert!(page.lines().any(|line| line.starts_with(&format!("  {row} "))), "{row}: {page}");
     }
     assert!(!page.contains('\x1b'), "colours went into a pipe: {page}");
@@ -35,6 +38,22 @@ fn doctor_fails_where_the_runtime_would_refuse_to_start() {
         .unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(text(&output.stdout).contains("BLITZ_WORKER_THREADS is `none`"), "{output:?}");
+}
+
+#[test]
+fn doctor_says_which_backend_is_in_force_and_fails_where_there_is_none() {
+    let doctor = |backend: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_blitz"));
+        command.arg("doctor").env("BLITZ_IO_BACKEND", backend).output().unwrap()
+    };
+    let output = doctor("nonsense");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(text(&output.stdout).contains("`nonsense`"), "{output:?}");
+    if cfg!(unix) {
+        let output = doctor("poll");
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert!(text(&output.stdout).contains("  input, output  poll;"), "{output:?}");
+    }
 }
 
 #[test]
@@ -75,5 +94,6 @@ fn every_claim_of_the_tour_holds_with_one_worker_and_with_several() {
         let page = text(&output.stdout);
         assert_eq!(output.status.code(), Some(0), "{workers} workers: {page}");
         assert!(page.contains(" claims held"), "{page}");
+        assert!(page.contains(" requests a second"), "{page}");
     }
 }

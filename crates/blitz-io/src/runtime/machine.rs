@@ -287,6 +287,8 @@ pub struct Machine {
     pub io_uring: IoUring,
     /// `kernel.io_uring_disabled`: 0 for all, 1 for a group, 2 for nobody.
     pub io_uring_disabled: Option<u32>,
+    /// By which mechanism a runtime hears of its sockets, or why it would not start.
+    pub io_backend: Result<&'static str, String>,
     /// Open files.
     pub open_files: Option<Limit>,
     /// Threads and processes of this user.
@@ -348,6 +350,7 @@ impl Machine {
                 barrier::Mechanism::Fences => Barrier::Fences,
             },
             io_uring: io_uring(),
+            io_backend: io_backend(),
             io_uring_disabled: first_line("/proc/sys/kernel/io_uring_disabled")
                 .and_then(|line| line.parse().ok()),
             open_files: parse_limit(&limits, "Max open files"),
@@ -377,6 +380,13 @@ pub fn processor_time() -> Option<Duration> {
     }
     #[cfg(not(unix))]
     None
+}
+
+fn io_backend() -> Result<&'static str, String> {
+    #[cfg(feature = "net")]
+    return super::IoBackend::in_force().map_err(|error| error.to_string());
+    #[cfg(not(feature = "net"))]
+    Err("this build has no sockets: switch on the feature `net`".to_owned())
 }
 
 fn io_uring() -> IoUring {

@@ -68,6 +68,21 @@ impl IoBackend {
             _ => Ok(asked.unwrap_or_default()),
         }
     }
+
+    /// What a runtime gets here that asks for nothing: the name, found by making one.
+    ///
+    /// # Errors
+    /// Why a runtime with I/O would not start.
+    pub(crate) fn in_force() -> io::Result<&'static str> {
+        Ok(match Selector::new(None)? {
+            #[cfg(target_os = "linux")]
+            Selector::Epoll(_) => "epoll",
+            #[cfg(unix)]
+            Selector::Poll(_) => "poll",
+            #[cfg(not(target_os = "linux"))]
+            Selector::Other(_) => "what the system has: kqueue, event ports or IOCP",
+        })
+    }
 }
 
 impl fmt::Display for IoBackend {
