@@ -7,11 +7,11 @@
 //!
 //! | feature | for | wrapper |
 //! |---|---|---|
-//! | `hyper` | `hyper::rt::{Read, Write}`, both ways | [`HyperIo`] |
-//! | | `hyper::rt::{Timer, Sleep}` | [`HyperTimer`], [`HyperSleep`] |
-//! | | `hyper::rt::Executor` | [`HyperExecutor`] |
-//! | `futures-io` | `AsyncRead`, `AsyncBufRead`, `AsyncWrite`, `AsyncSeek`, both ways | [`FuturesIo`] |
-//! | `tokio` | the same four traits of the real Tokio, both ways | [`TokioIo`] |
+//! | `hyper` | `hyper::rt::{Read, Write}`, both ways | `HyperIo` |
+//! | | `hyper::rt::{Timer, Sleep}` | `HyperTimer`, `HyperSleep` |
+//! | | `hyper::rt::Executor` | `HyperExecutor` |
+//! | `futures-io` | `AsyncRead`, `AsyncBufRead`, `AsyncWrite`, `AsyncSeek`, both ways | `FuturesIo` |
+//! | `tokio` | the same four traits of the real Tokio, both ways | `TokioIo` |
 //!
 //! None is on by default. `tokio` builds the real Tokio for its traits alone. It has no
 //! place in a program where blitz-io stands in for Tokio by a patch: there, the traits are
