@@ -249,6 +249,9 @@ fn features() -> Vec<Command> {
     let mut commands: Vec<_> =
         feature_names(&manifest.unwrap_or_default()).into_iter().map(check).collect();
     commands.push(cargo("check --quiet -p blitz-io --no-default-features"));
+    for bridge in ["", " --features hyper", " --features futures-io", " --features tokio"] {
+        commands.push(cargo(&format!("check --quiet -p blitz-io-compat{bridge}")));
+    }
     commands.push(cargo("check --quiet -p tokio --no-default-features"));
     commands.push(cargo("check --quiet -p tokio --all-features"));
     commands

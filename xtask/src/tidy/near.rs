@@ -97,7 +97,7 @@ pub fn safety(files: &[File]) -> Vec<Finding> {
 const CONFINED: &[(&str, &[&str])] =
     &[("io/", &["io/raw.rs", "io/read_buf.rs", "io/unix/raw.rs"]), ("net/", &["net/raw.rs"])];
 
-/// Unsafe code of the library stands where [`CONFINED`] says, so that a reader who
+/// Unsafe code of the library stands where `CONFINED` says, so that a reader who
 /// checks it has read all of it.
 pub fn confined(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
