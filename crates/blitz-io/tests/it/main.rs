@@ -99,6 +99,7 @@ mod net_tcp;
 mod net_udp;
 #[cfg(all(unix, feature = "net", feature = "io-util"))]
 mod net_unix;
+mod hostile_driver;
 #[cfg(all(unix, feature = "net", feature = "io-util"))]
 mod net_failing;
 

@@ -1,0 +1,144 @@
+//! Sockets and pipes that tell the driver something and then change their mind, and owners
+//! that leave without a word.
+#![cfg(all(target_os = "linux", feature = "net", feature = "time", feature = "io-util"))]
+
+use std::{
+    fs::{File, OpenOptions},
+    future::Future,
+    io::Write,
+    mem::{forget, size_of},
+    os::fd::AsRawFd,
+    path::Path,
+    task::{Context, Waker},
+    time::Duration,
+};
+
+use blitz_io::{
+    io::AsyncReadExt,
+    net::{UnixDatagram, UnixStream, unix::pipe},
+    runtime::{Builder, Runtime},
+    time::timeout,
+};
+
+use crate::watch;
+
+/// Long enough for whoever does not hang, short enough to be waited for.
+const SOON: Duration = Duration::from_millis(50);
+
+fn one_thread() -> Runtime {
+    Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+fn make_fifo(path: &Path) {
+    let path = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+    // SAFETY: a string that ends with zero.
+    assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
+}
+
+fn open_writer(path: &Path) -> File {
+    OpenOptions::new().write(true).open(path).unwrap()
+}
+
+/// The first writer's end was an end; with a second one there is none, and nothing to read.
+#[test]
+fn a_fifo_with_a_second_writer_is_waited_for() {
+    let _watch = watch::begin();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("fifo");
+    make_fifo(&path);
+    one_thread().block_on(async {
+        let mut receiver = pipe::OpenOptions::new().open_receiver(&path).unwrap();
+        let mut bytes = [0; 8];
+        let mut first = open_writer(&path);
+        first.write_all(b"1").unwrap();
+        assert_eq!(receiver.read(&mut bytes).await.unwrap(), 1);
+        drop(first);
+        assert_eq!(receiver.read(&mut bytes).await.unwrap(), 0);
+        let mut second = open_writer(&path);
+        assert!(timeout(SOON, receiver.read(&mut bytes)).await.is_err(), "nothing was written");
+        second.write_all(b"22").unwrap();
+        assert_eq!(receiver.read(&mut bytes).await.unwrap(), 2);
+    });
+}
+
+/// An error of a datagram socket is fetched, and over; then its peer's queue is full.
+#[test]
+fn a_datagram_socket_that_had_an_error_waits_for_room() {
+    let _watch = watch::begin();
+    let dir = tempfile::tempdir().unwrap();
+    let third = std::os::unix::net::UnixDatagram::bind(dir.path().join("third")).unwrap();
+    one_thread().block_on(async {
+        let (one, other) = std::os::unix::net::UnixDatagram::pair().unwrap();
+        one.set_nonblocking(true).unwrap();
+        let one = UnixDatagram::from_std(one).unwrap();
+        // Tells `one` that the connection was reset.
+        other.connect(dir.path().join("third")).unwrap();
+        assert!(one.recv(&mut [0]).await.is_err());
+        while one.try_send(b"x").is_ok() {}
+        assert!(timeout(SOON, one.send(b"x")).await.is_err(), "there is no room");
+        assert_eq!(other.recv(&mut [0]).unwrap(), 1);
+        assert_eq!(one.send(b"x").await.unwrap(), 1);
+    });
+    drop(third);
+}
+
+fn send_with_descriptor(socket: &std::os::unix::net::UnixStream, bytes: &[u8]) {
+    #[repr(align(8))]
+    struct Control([u8; 64]);
+    let mut control = Control([0; 64]);
+    let mut piece =
+        libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    // SAFETY: all zeros are a message without anything; the pieces are ours, live until the
+    // call is over, and have room for one descriptor.
+    let sent = unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_iov = &raw mut piece;
+        message.msg_iovlen = 1;
+        message.msg_control = control.0.as_mut_ptr().cast();
+        message.msg_controllen = libc::CMSG_SPACE(size_of::<i32>() as u32) as usize;
+        let header = libc::CMSG_FIRSTHDR(&raw const message);
+        (*header).cmsg_level = libc::SOL_SOCKET;
+        (*header).cmsg_type = libc::SCM_RIGHTS;
+        (*header).cmsg_len = libc::CMSG_LEN(size_of::<i32>() as u32) as usize;
+        libc::CMSG_DATA(header).cast::<i32>().write_unaligned(socket.as_raw_fd());
+        libc::sendmsg(socket.as_raw_fd(), &raw const message, 0)
+    };
+    assert_eq!(sent, bytes.len() as isize);
+}
+
+/// The kernel ends a read behind bytes that a descriptor came with, though there are more.
+#[test]
+fn a_read_that_ends_at_a_descriptor_does_not_forget_what_is_behind_it() {
+    let _watch = watch::begin();
+    one_thread().block_on(async {
+        let (theirs, ours) = std::os::unix::net::UnixStream::pair().unwrap();
+        send_with_descriptor(&theirs, b"one");
+        (&theirs).write_all(b"four").unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let mut ours = UnixStream::from_std(ours).unwrap();
+        let mut bytes = [0; 16];
+        assert_eq!(ours.read(&mut bytes).await.unwrap(), 3);
+        let second = timeout(Duration::from_secs(5), ours.read(&mut bytes)).await;
+        assert_eq!(second.expect("four bytes lie there").unwrap(), 4);
+    });
+}
+
+/// The waits are leaked, so they stay in their lines when the socket goes.
+#[test]
+fn a_socket_whose_waits_were_forgotten_can_be_dropped_and_its_place_used_again() {
+    let _watch = watch::begin();
+    one_thread().block_on(async {
+        for _ in 0..3 {
+            let (one, other) = UnixStream::pair().unwrap();
+            let mut cx = Context::from_waker(Waker::noop());
+            let mut wait = Box::pin(one.readable());
+            assert!(wait.as_mut().poll(&mut cx).is_pending());
+            forget(wait);
+            drop(one);
+            other.readable().await.unwrap();
+            let (one, other) = UnixStream::pair().unwrap();
+            other.try_write(b"x").unwrap();
+            one.readable().await.unwrap();
+        }
+    });
+}
