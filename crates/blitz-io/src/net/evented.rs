@@ -9,7 +9,9 @@
 //! left, and whatever comes next raises a new edge. That saves the call after each
 //! request whose only answer would be `WouldBlock`. Forgetting is by the event that was
 //! seen before the call, so an edge that comes during the call stays.
-//! It does not happen at the end of a stream (a read of nothing), which stays readable.
+//! It does not happen at the end of a stream (a read of nothing), which stays readable, nor
+//! after a read of a Unix socket: that ends behind bytes which came with descriptors or
+//! from another sender, whatever there is behind them.
 
 #![forbid(unsafe_code)]
 
@@ -131,7 +133,27 @@ impl<T: Source> Evented<T> {
         interest: Interest,
         mut f: impl FnMut(&T) -> io::Result<R>,
     ) -> io::Result<R> {
-        self.registration.async_io(interest, || f(self)).await
+        self.registration.async_op(interest, || f(self)).await
+    }
+
+    /// As [`async_io`](Self::async_io), for an operation of the user's, of which nothing is
+    /// known.
+    pub(crate) async fn async_io_of_user<R>(
+        &self,
+        interest: Interest,
+        f: impl FnMut() -> io::Result<R>,
+    ) -> io::Result<R> {
+        self.registration.async_io(interest, f).await
+    }
+
+    /// As [`try_io`](Self::try_io), for an operation of the user's.
+    #[inline]
+    pub(crate) fn try_io_of_user<R>(
+        &self,
+        interest: Interest,
+        f: impl FnOnce() -> io::Result<R>,
+    ) -> io::Result<R> {
+        self.registration.try_io(interest, f)
     }
 
     /// Calls `f` if the driver says that it may succeed.
@@ -141,7 +163,7 @@ impl<T: Source> Evented<T> {
         interest: Interest,
         f: impl FnOnce(&T) -> io::Result<R>,
     ) -> io::Result<R> {
-        self.registration.try_io(interest, || f(self))
+        self.registration.try_op(interest, || f(self))
     }
 }
 
@@ -287,7 +309,11 @@ impl<T: Bytes> Evented<T> {
         wanted: usize,
         mut transfer: impl FnMut(&T) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
-        if T::SHORT_IS_ALL {
+        let short_is_all = match direction {
+            Direction::Read => T::SHORT_READ_IS_ALL,
+            Direction::Write => T::SHORT_WRITE_IS_ALL,
+        };
+        if short_is_all {
             self.registration.poll_move(cx, direction, wanted, || transfer(self))
         } else {
             self.registration.poll_io(cx, direction, || transfer(self))

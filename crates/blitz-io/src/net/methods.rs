@@ -319,7 +319,7 @@ macro_rules! io_methods {
             interest: $crate::io::Interest,
             f: impl FnOnce() -> std::io::Result<R>,
         ) -> std::io::Result<R> {
-            self.evented().try_io(interest, |_| f())
+            self.evented().try_io_of_user(interest, f)
         }
 
         /// Waits until the socket is ready, calls `f`, which does I/O on it by other
@@ -342,9 +342,9 @@ macro_rules! io_methods {
         pub async fn async_io<R>(
             &self,
             interest: $crate::io::Interest,
-            mut f: impl FnMut() -> std::io::Result<R>,
+            f: impl FnMut() -> std::io::Result<R>,
         ) -> std::io::Result<R> {
-            self.evented().async_io(interest, |_| f()).await
+            self.evented().async_io_of_user(interest, f).await
         }
     };
 }

@@ -68,10 +68,11 @@ pub(super) fn takeable<'a, 'b>(pieces: &'a [IoSlice<'b>]) -> &'a [IoSlice<'b>] {
 
 /// A stream of bytes.
 pub(crate) trait Bytes: Source {
-    /// Whether a read that did not fill its memory has taken all there was, and a write
-    /// that took only a part has left no room. Then the next edge is worth waiting for,
-    /// without a call that would only be told so.
-    const SHORT_IS_ALL: bool;
+    /// Whether a read that did not fill its memory has taken all there was. Then the next
+    /// edge is worth waiting for, without a call that would only be told so.
+    const SHORT_READ_IS_ALL: bool;
+    /// Whether a write that took only a part has left no room; likewise.
+    const SHORT_WRITE_IS_ALL: bool;
 
     fn read(&self, room: &mut Room<'_>) -> io::Result<usize>;
     fn read_vectored(&self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize>;
@@ -81,10 +82,11 @@ pub(crate) trait Bytes: Source {
 }
 
 macro_rules! stream_sockets {
-    ($($(#[$meta:meta])* $socket:ty),* $(,)?) => {$(
+    ($($(#[$meta:meta])* $socket:ty: $short_read_is_all:literal),* $(,)?) => {$(
         $(#[$meta])*
         impl Bytes for $socket {
-            const SHORT_IS_ALL: bool = true;
+            const SHORT_READ_IS_ALL: bool = $short_read_is_all;
+            const SHORT_WRITE_IS_ALL: bool = true;
 
             #[inline]
             fn read(&self, room: &mut Room<'_>) -> io::Result<usize> {
@@ -110,16 +112,18 @@ macro_rules! stream_sockets {
 }
 
 stream_sockets!(
-    net::TcpStream,
+    net::TcpStream: true,
     #[cfg(unix)]
-    std::os::unix::net::UnixStream
+    // A read ends behind bytes that came with descriptors, or from another sender.
+    std::os::unix::net::UnixStream: false,
 );
 
 /// Pipes. They may be any descriptor that somebody calls one: a terminal answers with a
 /// line at a time, a pipe in packet mode with a packet, so a short read says nothing.
 #[cfg(unix)]
 impl Bytes for std::fs::File {
-    const SHORT_IS_ALL: bool = false;
+    const SHORT_READ_IS_ALL: bool = false;
+    const SHORT_WRITE_IS_ALL: bool = false;
 
     #[inline]
     fn read(&self, room: &mut Room<'_>) -> io::Result<usize> {

@@ -30,7 +30,8 @@
 //!
 //! An operation that would block clears what it relied on, if the tick is as it was when
 //! it looked. An event in between has changed the tick, and nothing is cleared: the
-//! operation is tried once more. What is closed stays closed.
+//! operation is tried once more. What is closed stays closed, unless an operation of our own
+//! that a closed end would have answered finds that it would block.
 //!
 //! A record ends with its registration: the exchange that makes its generation another
 //! one comes before it is given to the next. An event that did E1 before that may do E2
@@ -360,7 +361,19 @@ impl Record {
     /// since; answers with what was forgotten.
     #[inline]
     pub(crate) fn clear(&self, event: ReadyEvent) -> Ready {
-        let gone = event.ready - CLOSED;
+        self.forget(event, event.ready - CLOSED)
+    }
+
+    /// The same, after an operation for which the event said all that there is to say, and
+    /// which would block: then no end is closed either. A FIFO has a writer again, or an
+    /// error of a datagram socket was fetched.
+    #[inline]
+    pub(crate) fn refute(&self, event: ReadyEvent) -> Ready {
+        self.forget(event, event.ready)
+    }
+
+    #[inline]
+    fn forget(&self, event: ReadyEvent, gone: Ready) -> Ready {
         // Relaxed throughout: nothing is published, and an exchange keeps what those
         // before it have published for those who read it.
         let mut now = self.word.load(Relaxed);
@@ -387,11 +400,16 @@ impl Record {
         }
     }
 
-    /// Its registration ends; nobody waits through it. Events of it are not heeded from
+    /// Its registration ends; nobody waits through it, but futures that were forgotten. Events of it are not heeded from
     /// now on, and the next registration knows nothing. The wakers are the caller's to
     /// drop.
     #[must_use = "a waker is a user's: drop it outside of locks"]
     pub(crate) fn end(&self) -> [Option<Waker>; 2] {
+        // Relaxed: who joined did so through this registration, before. Futures that were
+        // leaked stand in line for ever: they leave here, so that the next one finds none.
+        if self.word.load(Relaxed) & LINE != 0 {
+            self.dismiss([true; 3], &mut Batch::new());
+        }
         // Relaxed: a guess; the exchange below confirms it.
         let mut now = self.word.load(Relaxed);
         loop {

@@ -109,6 +109,15 @@ impl Registration {
         }
     }
 
+    /// An operation of ours would block, of which the event said all that there is to say:
+    /// forgets that, closed ends and all. It would be tried for ever otherwise.
+    #[cold]
+    fn refute(&self, event: ReadyEvent, mask: Ready) {
+        if !self.record().refute(event).is_empty() {
+            self.driver.selector.rearm(self.source.token, mask);
+        }
+    }
+
     /// Takes it to be ready until an operation says otherwise; right after `register`.
     pub(crate) fn assume_ready(&self, ready: Ready) {
         self.record().assume(ready);
@@ -163,7 +172,9 @@ impl Registration {
             let event = ready!(self.poll_record(cx, direction));
             let result = alive(event).and_then(&mut f);
             match result {
-                Err(why) if why.kind() == io::ErrorKind::WouldBlock => self.clear_readiness(event),
+                Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
+                    self.refute(event, direction.mask());
+                }
                 result => {
                     unit.spend();
                     return Poll::Ready(result);
@@ -183,15 +194,42 @@ impl Registration {
         interest: Interest,
         f: impl FnOnce() -> io::Result<R>,
     ) -> io::Result<R> {
-        let event = self.ready_event(interest);
-        if event.ready().is_empty() {
-            return alive(event).and_then(|_| Err(io::ErrorKind::WouldBlock.into()));
-        }
-        let result = f();
+        let (event, result) = self.attempt(interest, f);
         if would_block(&result) {
             self.clear_readiness(event);
         }
         result
+    }
+
+    /// As [`try_io`](Self::try_io), for an operation of ours that goes one way, which the
+    /// interest is.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub(crate) fn try_op<R>(
+        &self,
+        interest: Interest,
+        f: impl FnOnce() -> io::Result<R>,
+    ) -> io::Result<R> {
+        let (event, result) = self.attempt(interest, f);
+        if would_block(&result) {
+            self.refute(event, interest.mask());
+        }
+        result
+    }
+
+    #[inline]
+    fn attempt<R>(
+        &self,
+        interest: Interest,
+        f: impl FnOnce() -> io::Result<R>,
+    ) -> (ReadyEvent, io::Result<R>) {
+        let event = self.ready_event(interest);
+        if event.ready().is_empty() {
+            return (event, alive(event).and_then(|_| Err(io::ErrorKind::WouldBlock.into())));
+        }
+        (event, f())
     }
 
     /// As [`try_io`](Self::try_io), for a stream: as [`poll_move`](Self::poll_move).
@@ -228,6 +266,30 @@ impl Registration {
                 return result;
             }
             self.clear_readiness(event);
+            if event.ready().meets(Ready::READ_CLOSED | Ready::WRITE_CLOSED) {
+                // What is closed stays so, and `f` is tried again at once, perhaps for ever:
+                // others have their turn.
+                unit.spend();
+            }
+        }
+    }
+
+    /// As [`async_io`](Self::async_io), for an operation of ours that goes one way, which
+    /// the interest is.
+    pub(crate) async fn async_op<R>(
+        &self,
+        interest: Interest,
+        mut f: impl FnMut() -> io::Result<R>,
+    ) -> io::Result<R> {
+        loop {
+            let event = self.readiness(interest).await?;
+            let unit = poll_fn(budget::proceed).await;
+            let result = f();
+            if !would_block(&result) {
+                unit.spend();
+                return result;
+            }
+            self.refute(event, interest.mask());
         }
     }
 
