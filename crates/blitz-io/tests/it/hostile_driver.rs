@@ -9,6 +9,7 @@ use std::{
     mem::{forget, size_of},
     os::fd::AsRawFd,
     path::Path,
+    sync::mpsc,
     task::{Context, Waker},
     time::Duration,
 };
@@ -127,4 +128,40 @@ fn a_socket_whose_waits_were_forgotten_can_be_dropped_and_its_place_used_again()
             one.readable().await.unwrap();
         }
     });
+}
+
+/// One worker gets stuck in the poll that an event called it for, until a second event has
+/// been told; the other one sleeps.
+#[test]
+#[ignore = "nobody takes over the duty of a worker that gets stuck while the others sleep"]
+fn an_event_is_told_while_the_worker_of_the_last_one_is_stuck() {
+    let _watch = watch::begin();
+    let rt = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let pair = || {
+        let (theirs, ours) = std::os::unix::net::UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        (theirs, ours)
+    };
+    for _ in 0..10 {
+        let ((mut calls, called), (mut frees, freed)) = (pair(), pair());
+        let (is_stuck, stuck) = mpsc::channel();
+        let (is_told, told) = mpsc::channel();
+        rt.spawn(async move {
+            UnixStream::from_std(called).unwrap().read_u8().await.unwrap();
+            is_stuck.send(()).unwrap();
+            told.recv().unwrap();
+        });
+        let waits = rt.spawn(async move {
+            UnixStream::from_std(freed).unwrap().read_u8().await.unwrap();
+            is_told.send(()).unwrap();
+        });
+        // Both wait, and both workers sleep.
+        watch::until(|| rt.metrics().worker_park_unpark_count(0) % 2 == 1);
+        watch::until(|| rt.metrics().worker_park_unpark_count(1) % 2 == 1);
+        calls.write_all(b"x").unwrap();
+        stuck.recv().unwrap();
+        frees.write_all(b"x").unwrap();
+        // Not by `block_on`, whose wake-up would call a worker.
+        watch::until(|| waits.is_finished());
+    }
 }

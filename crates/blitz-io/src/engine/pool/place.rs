@@ -47,6 +47,8 @@ impl Core {
     pub(crate) fn end_batch(&mut self) {
         self.batch = false;
         self.since_look_ns = 0;
+        // Noted before this core slept, say: it has looked.
+        self.look_is_due = false;
         if self.pool.config.threaded && self.ring.len() > 1 {
             self.call_help();
         }
