@@ -62,6 +62,14 @@ pub(crate) struct Evented<T: Source> {
     registration: Registration,
 }
 
+/// What a socket is watched for. Urgent bytes are so that a read which ends in front of one
+/// is not taken for the last.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const BOTH_WAYS: Interest = Interest::READABLE.add(Interest::WRITABLE).add(Interest::PRIORITY);
+/// What a socket is watched for.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const BOTH_WAYS: Interest = Interest::READABLE.add(Interest::WRITABLE);
+
 /// The socket is there from `new` to `drop`.
 const HERE: &str = "a socket leaves only with its owner";
 
@@ -71,7 +79,7 @@ impl<T: Source> Evented<T> {
     /// `io` must be in non-blocking mode.
     #[track_caller]
     pub(crate) fn new(io: T) -> io::Result<Self> {
-        Self::with_interest(io, Interest::READABLE | Interest::WRITABLE)
+        Self::with_interest(io, BOTH_WAYS)
     }
 
     /// Registers a socket that is connected, and takes it to be in the states `ready`

@@ -16,7 +16,7 @@ use std::{
 
 use blitz_io::{
     io::{AsyncReadExt, Interest},
-    net::{UnixStream, unix::pipe},
+    net::{TcpStream, UnixStream, unix::pipe},
     runtime::{Builder, Runtime},
     time::timeout,
 };
@@ -164,4 +164,35 @@ fn an_event_is_told_while_the_worker_of_the_last_one_is_stuck() {
         // Not by `block_on`, whose wake-up would call a worker.
         watch::until(|| waits.is_finished());
     }
+}
+
+/// The kernel ends a read in front of a byte that was sent out of band.
+#[test]
+fn a_read_that_ends_at_an_urgent_byte_does_not_forget_what_is_behind_it() {
+    let _watch = watch::begin();
+    one_thread().block_on(async {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut theirs = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (ours, _) = listener.accept().unwrap();
+        theirs.write_all(b"one").unwrap();
+        socket2::SockRef::from(&theirs).send_out_of_band(b"!").unwrap();
+        theirs.write_all(b"four").unwrap();
+        // All of it is there before the first read.
+        let mut all = [0; 16];
+        watch::until(|| {
+            let mut unread: libc::c_int = 0;
+            // SAFETY: writes one number, which is there.
+            unsafe { libc::ioctl(ours.as_raw_fd(), libc::FIONREAD, &raw mut unread) };
+            // What lies in front of the byte, or all if the kernel counts on.
+            unread >= 3
+        });
+        ours.set_nonblocking(true).unwrap();
+        let mut ours = TcpStream::from_std(ours).unwrap();
+        let mut read = ours.read(&mut all).await.unwrap();
+        while read < 7 {
+            let more = timeout(Duration::from_secs(5), ours.read(&mut all[read..])).await;
+            read += more.expect("four bytes lie there").unwrap();
+        }
+        assert_eq!(&all[..7], b"onefour");
+    });
 }

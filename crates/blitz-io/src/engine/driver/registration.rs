@@ -152,12 +152,22 @@ impl Registration {
         })
     }
 
-    /// Clears readiness if fewer bytes were moved than wanted, and not none at all.
+    /// Clears readiness if fewer bytes were moved than wanted, and not none at all. Not if
+    /// there was an urgent byte, in front of which a read ends.
     #[inline]
     pub(crate) fn note_moved(&self, event: ReadyEvent, moved: usize, wanted: usize) {
-        if 0 < moved && moved < wanted {
+        if 0 < moved && moved < wanted && !self.was_urgent() {
             self.clear_readiness(event);
         }
+    }
+
+    /// Whether there was ever a byte out of band, as far as the registration asks for it.
+    #[inline]
+    fn was_urgent(&self) -> bool {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        return !self.record().look(Ready::PRIORITY).ready().is_empty();
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        false
     }
 
     #[inline]
