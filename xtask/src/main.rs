@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use xtask::{Outcome, bench, ci, conformance, leaks, model, stress, tidy};
+use xtask::{Outcome, backends, bench, ci, conformance, faults, leaks, model, soak, stress, tidy};
 
 const HELP: &str = "\
 cargo xtask <subcommand> [arguments]
@@ -14,6 +14,9 @@ cargo xtask <subcommand> [arguments]
   bench         the comparison of bench/
   stress        the long tests, which are marked #[ignore]
   leaks         the integration tests under valgrind: nothing lost
+  faults        what can go wrong with sockets, each in a process of its own
+  soak          an echo for minutes, with everything at random
+  backends      the tests with each way to wait for events forced
 
 Each has --help.";
 
@@ -42,6 +45,9 @@ fn dispatch(name: &str, arguments: &[String]) -> Outcome {
         ("bench", bench::HELP, bench::main),
         ("stress", stress::HELP, stress::main),
         ("leaks", leaks::HELP, leaks::main),
+        ("faults", faults::HELP, faults::main),
+        ("soak", soak::HELP, soak::main),
+        ("backends", backends::HELP, backends::main),
     ];
     if matches!(name, "" | "help" | "--help" | "-h") {
         println!("{HELP}");

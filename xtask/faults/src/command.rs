@@ -1,0 +1,59 @@
+//! The arguments of this program, and its answer.
+
+use std::{process::ExitCode, time::Duration};
+
+use crate::{
+    flavour::Flavour,
+    scenarios::ALL,
+    soak,
+    told::{Told, Verdict},
+};
+
+/// What a test says that could not run; automake's number, which others know too.
+const SKIPPED: u8 = 77;
+
+pub(crate) fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let verdict = match arguments[..] {
+        ["list"] => return list(),
+        ["run", name, flavour] => run(name, flavour),
+        ["soak", seconds, flavour] => soak(seconds, flavour),
+        _ => Err("say `list`, `run NAME FLAVOUR` or `soak SECONDS FLAVOUR`".into()),
+    };
+    match verdict {
+        Ok(Told::Passed(what)) => {
+            println!("passed: {what}");
+            ExitCode::SUCCESS
+        }
+        Ok(Told::Skipped(why)) => {
+            println!("skipped: {why}");
+            ExitCode::from(SKIPPED)
+        }
+        Err(why) => {
+            println!("failed: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// One line for each: name, limit in seconds, `epoll` or `any`, what it does.
+fn list() -> ExitCode {
+    for scenario in ALL {
+        let backend = if scenario.epoll_only { "epoll" } else { "any" };
+        println!("{}\t{}\t{backend}\t{}", scenario.name, scenario.limit_s, scenario.what);
+    }
+    ExitCode::SUCCESS
+}
+
+fn run(name: &str, flavour: &str) -> Verdict {
+    let Some(scenario) = ALL.iter().find(|scenario| scenario.name == name) else {
+        return Err(format!("no scenario is called `{name}`: `list` names them"));
+    };
+    (scenario.run)(flavour.parse()?)
+}
+
+fn soak(seconds: &str, flavour: &str) -> Verdict {
+    let seconds = seconds.parse().map_err(|_| format!("`{seconds}` is no number of seconds"))?;
+    soak::soak(Duration::from_secs(seconds), flavour.parse::<Flavour>()?)
+}

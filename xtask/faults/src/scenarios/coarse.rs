@@ -1,0 +1,48 @@
+//! A sandbox that refuses `epoll_pwait2`, with either of the errors that sandboxes use: the
+//! older call takes its place, nothing fails and no sleep is short.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use blitz_io::time;
+
+use crate::{
+    echo,
+    flavour::Flavour,
+    kernel::{self, Refusal, Whom},
+    told::{Told, Verdict, While, ensure},
+};
+
+pub(super) fn run(flavour: Flavour) -> Verdict {
+    for errno in [libc::ENOSYS, libc::EPERM] {
+        // A filter is inherited by the threads that are started under it, and stays for
+        // good, so each has a thread of its own to begin with.
+        let tried = thread::spawn(move || refused(flavour, errno)).join();
+        if let Told::Skipped(why) = tried.map_err(|_| "the thread panicked".to_owned())?? {
+            return Ok(Told::Skipped(why));
+        }
+    }
+    Ok(Told::Passed("ENOSYS and EPERM: the older call takes its place".into()))
+}
+
+fn refused(flavour: Flavour, errno: i32) -> Verdict {
+    let refusal = Refusal { call: libc::SYS_epoll_pwait2, second: None, errno };
+    if let Err(why) = kernel::refuse(&refusal, Whom::Thread) {
+        return Ok(Told::Skipped(format!("no filter of system calls is allowed: {why}")));
+    }
+    let probed = kernel::probe_exact_wait();
+    ensure!(probed.raw_os_error() == Some(errno), "the call is not refused: {probed}");
+    flavour.runtime()?.block_on(async {
+        let (address, _server) = echo::server().await?;
+        let mut stream = echo::connect(address).await?;
+        for number in 0..200 {
+            let (start, wanted) = (Instant::now(), Duration::from_micros(37 * (number % 60)));
+            time::sleep(wanted).await;
+            ensure!(start.elapsed() >= wanted, "a sleep of {wanted:?} was short");
+            echo::exchange(&mut stream, 1, number).await.during("under a filter")?;
+        }
+        Ok(Told::Passed(String::new()))
+    })
+}

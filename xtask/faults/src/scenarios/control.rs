@@ -1,0 +1,37 @@
+//! What must be found: a check that cannot fail shows nothing.
+
+use blitz_io::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+
+use crate::{
+    echo,
+    flavour::Flavour,
+    told::{Told, Verdict, While},
+};
+
+/// A server that says something else back.
+pub(super) fn wrong(flavour: Flavour) -> Verdict {
+    flavour.runtime()?.block_on(async {
+        let listener = TcpListener::bind(echo::HERE).await.during("bind")?;
+        let mut client = TcpStream::connect(listener.local_addr().during("local_addr")?)
+            .await
+            .during("connect")?;
+        let (mut stream, _) = listener.accept().await.during("accept")?;
+        stream.write_all(&echo::message(1, 8)).await.during("write")?;
+        echo::exchange(&mut client, 1, 7).await?;
+        Ok(Told::Passed("nobody has noticed".into()))
+    })
+}
+
+/// A read to which nobody writes.
+pub(super) fn hang(flavour: Flavour) -> Verdict {
+    flavour.runtime()?.block_on(async {
+        let listener = TcpListener::bind(echo::HERE).await.during("bind")?;
+        let client = TcpStream::connect(listener.local_addr().during("local_addr")?);
+        let mut client = client.await.during("connect")?;
+        let read = client.read(&mut [0; 1]).await.during("read")?;
+        Ok(Told::Passed(format!("{read} bytes came from nobody")))
+    })
+}

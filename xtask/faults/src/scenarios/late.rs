@@ -1,0 +1,95 @@
+//! Sockets after their runtime: each use that would wait is told so, whoever asks, nothing
+//! hangs or panics, and the descriptor can be given to another runtime.
+
+use std::{io, net::SocketAddr};
+
+use blitz_io::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream, UdpSocket},
+    time,
+};
+
+use crate::{
+    echo::{self, PATIENCE},
+    flavour::Flavour,
+    kernel,
+    told::{Told, Verdict, While, ensure},
+};
+
+/// All that is left of a runtime.
+struct Left {
+    listener: TcpListener,
+    address: SocketAddr,
+    stream: TcpStream,
+    client: TcpStream,
+    udp: UdpSocket,
+}
+
+async fn make() -> Result<Left, String> {
+    let listener = TcpListener::bind(echo::HERE).await.during("bind")?;
+    let address = listener.local_addr().during("local_addr")?;
+    let client = echo::connect(address).await?;
+    let (stream, _) = listener.accept().await.during("accept")?;
+    let udp = UdpSocket::bind(echo::HERE).await.during("bind")?;
+    Ok(Left { listener, address, stream, client, udp })
+}
+
+pub(super) fn run(flavour: Flavour) -> Verdict {
+    let before = kernel::open_descriptors();
+    for round in 0..10 {
+        let first = flavour.runtime()?;
+        let left = first.block_on(make())?;
+        first.shutdown_timeout(PATIENCE);
+        if round == 0 {
+            // Dropped where there is no runtime at all.
+            drop(left);
+            continue;
+        }
+        let second = flavour.runtime()?;
+        second.block_on(async move {
+            let (listener, address, stream) = told(left).await?;
+            again(listener, address, stream).await
+        })?;
+    }
+    let after = kernel::open_descriptors();
+    ensure!(after <= before, "{after} descriptors are open at the end, {before} were at first");
+    Ok(Told::Passed("each use is told, and the descriptors live on in another runtime".into()))
+}
+
+/// Each waits for what will never be told.
+async fn told(mut left: Left) -> Result<(TcpListener, SocketAddr, TcpStream), String> {
+    ended("accept", time::timeout(PATIENCE, left.listener.accept()).await)?;
+    ended("read", time::timeout(PATIENCE, left.stream.read(&mut [0; 1])).await)?;
+    ended("readable", time::timeout(PATIENCE, left.stream.readable()).await)?;
+    ended("recv_from", time::timeout(PATIENCE, left.udp.recv_from(&mut [0; 1])).await)?;
+    let much = vec![0; 32 << 20];
+    ended("write_all", time::timeout(PATIENCE, left.client.write_all(&much)).await)?;
+    let address = left.stream.local_addr().during("local_addr after the end")?;
+    ensure!(address == left.address, "the address has changed to {address}");
+    Ok((left.listener, left.address, left.stream))
+}
+
+fn ended<T>(what: &str, answer: Result<io::Result<T>, time::error::Elapsed>) -> Result<(), String> {
+    match answer {
+        Ok(Err(why)) if why.to_string().contains("shutdown") => Ok(()),
+        Ok(Err(why)) => Err(format!("{what} after the end answered other words: {why}")),
+        Ok(Ok(_)) => Err(format!("{what} after the end succeeded")),
+        Err(_) => Err(format!("{what} after the end waits for ever")),
+    }
+}
+
+/// The descriptors themselves are sound.
+async fn again(
+    listener: TcpListener,
+    address: SocketAddr,
+    stream: TcpStream,
+) -> Result<(), String> {
+    drop(stream.into_std().during("into_std after the end")?);
+    let listener = listener.into_std().during("into_std after the end")?;
+    let listener = TcpListener::from_std(listener).during("from_std")?;
+    let mut client = echo::connect(address).await?;
+    let accepted = time::timeout(PATIENCE, listener.accept()).await;
+    let (stream, _) = accepted.during("a client")?.during("accept")?;
+    blitz_io::spawn(echo::serve(stream));
+    echo::exchange(&mut client, 3, 0).await
+}

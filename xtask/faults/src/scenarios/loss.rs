@@ -1,0 +1,116 @@
+//! Packets are lost, by chance: streams lose nothing, whatever the time-outs and tries, and
+//! datagrams are asked for again.
+//!
+//! The packets are lost by a filter of each socket, so neither a namespace nor anybody's
+//! network tools are needed.
+
+use std::{net::SocketAddr, time::Duration};
+
+use blitz_io::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpSocket, UdpSocket},
+    time::{self, Instant},
+};
+
+use crate::{
+    echo::{self, PATIENCE},
+    flavour::Flavour,
+    kernel,
+    told::{Told, Verdict, While, ensure},
+};
+
+/// Enough that every run loses some, few enough that the kernel's own waits, which double
+/// with each loss, stay within the time.
+const PERCENT: u32 = 5;
+const CLIENTS: u64 = 24;
+const ROUNDS: u64 = 15;
+
+pub(super) fn run(flavour: Flavour) -> Verdict {
+    flavour.runtime()?.block_on(async {
+        let listener = TcpListener::bind(echo::HERE).await.during("bind")?;
+        if let Err(why) = kernel::lose_packets(&listener, PERCENT) {
+            return Ok(Told::Skipped(format!("no filter of packets is allowed: {why}")));
+        }
+        let address = listener.local_addr().during("local_addr")?;
+        blitz_io::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                blitz_io::spawn(echo::serve(stream));
+            }
+        });
+        let streams: Vec<_> = (0..CLIENTS).map(|id| blitz_io::spawn(stream(address, id))).collect();
+        let asked = datagrams().await?;
+        let mut again = 0;
+        for task in streams {
+            again += task.await.during("a client")??;
+        }
+        ensure!(again > 0 && asked > ROUNDS * 4, "nothing was lost, so nothing was tried");
+        Ok(Told::Passed(format!(
+            "{} exchanges with {again} segments sent again; {} answers to {asked} datagrams",
+            CLIENTS * ROUNDS,
+            ROUNDS * 4
+        )))
+    })
+}
+
+/// Reads with short time-outs, each of which may cut a read off; no byte is lost by it.
+async fn stream(address: SocketAddr, id: u64) -> Result<u32, String> {
+    let socket = TcpSocket::new_v4().during("socket")?;
+    kernel::lose_packets(&socket, PERCENT).during("filter")?;
+    // A lost SYN is sent again only after a second, then after two more.
+    let connected = time::timeout(2 * PATIENCE, socket.connect(address)).await;
+    let mut stream = connected.during("a connection")?.during("connect")?;
+    for number in 0..ROUNDS {
+        let sent = echo::message(id, number);
+        stream.write_all(&sent).await.during("write")?;
+        let (mut got, mut filled, start) = ([0; 16], 0, Instant::now());
+        while filled < got.len() {
+            ensure!(start.elapsed() < 2 * PATIENCE, "client {id} got no answer to {number}");
+            let read = stream.read(&mut got[filled..]);
+            match time::timeout(Duration::from_millis(20), read).await {
+                Ok(Ok(0)) => return Err(format!("client {id} was left at {number}")),
+                Ok(Ok(count)) => filled += count,
+                Ok(Err(why)) => return Err(format!("client {id} at {number}: {why}")),
+                Err(_) => {}
+            }
+        }
+        ensure!(got == sent, "client {id} sent {sent:?} and got {got:?}");
+    }
+    kernel::sent_again(&stream).during("TCP_INFO")
+}
+
+/// Asks until it is answered; answers with how often it asked.
+async fn datagrams() -> Result<u64, String> {
+    let (near, far) = (udp().await?, udp().await?);
+    let address = far.local_addr().during("local_addr")?;
+    // Five in a hundred are few for so few; a quarter is lost here.
+    kernel::lose_packets(&near, 25).during("filter")?;
+    let server = blitz_io::spawn(async move {
+        let mut message = [0; 16];
+        while let Ok((count, from)) = far.recv_from(&mut message).await {
+            let _ = far.send_to(&message[..count], from).await;
+        }
+    });
+    let mut asked = 0;
+    for number in 0..ROUNDS * 4 {
+        let sent = echo::message(asked, number);
+        let mut got = [0; 16];
+        let start = Instant::now();
+        // Answers to earlier questions are passed over by their number.
+        while got[8..] != sent[8..] {
+            ensure!(start.elapsed() < PATIENCE, "datagram {number} is never answered");
+            near.send_to(&sent, address).await.during("send_to")?;
+            asked += 1;
+            if let Ok(received) =
+                time::timeout(Duration::from_millis(20), near.recv_from(&mut got)).await
+            {
+                received.during("recv_from")?;
+            }
+        }
+    }
+    server.abort();
+    Ok(asked)
+}
+
+async fn udp() -> Result<UdpSocket, String> {
+    UdpSocket::bind(echo::HERE).await.during("bind")
+}

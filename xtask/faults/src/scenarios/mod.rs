@@ -1,0 +1,64 @@
+//! What can go wrong, one file each.
+
+use crate::{flavour::Flavour, told::Verdict};
+
+mod control;
+mod descriptors;
+mod signals;
+mod resets;
+mod half_open;
+mod watches;
+mod reuse;
+mod many;
+mod loss;
+mod coarse;
+mod ending;
+mod two_runtimes;
+mod late;
+
+/// One thing that goes wrong.
+pub(crate) struct Scenario {
+    pub(crate) name: &'static str,
+    pub(crate) what: &'static str,
+    /// Several times what it takes on two busy cores in a debug build.
+    pub(crate) limit_s: u64,
+    /// Others have no such call.
+    pub(crate) epoll_only: bool,
+    pub(crate) run: fn(Flavour) -> Verdict,
+}
+
+const fn any(
+    name: &'static str,
+    limit_s: u64,
+    run: fn(Flavour) -> Verdict,
+    what: &'static str,
+) -> Scenario {
+    Scenario { name, what, limit_s, epoll_only: false, run }
+}
+
+const fn epoll(
+    name: &'static str,
+    limit_s: u64,
+    run: fn(Flavour) -> Verdict,
+    what: &'static str,
+) -> Scenario {
+    Scenario { name, what, limit_s, epoll_only: true, run }
+}
+
+/// All of them. The first two are controls, which must fail and must hang.
+pub(crate) const ALL: &[Scenario] = &[
+    any("control-wrong", 20, control::wrong, "a server that answers wrongly is found out"),
+    any("control-hang", 3, control::hang, "a read that waits for ever is ended"),
+    any("descriptors", 60, descriptors::run, "no descriptor is left for accept"),
+    any("signals", 120, signals::run, "every call is interrupted by signals"),
+    any("resets", 120, resets::run, "connections that end by a reset"),
+    any("half-open", 60, half_open::run, "peers that never answer, read or accept"),
+    epoll("watches", 60, watches::run, "epoll takes no more descriptors"),
+    any("reuse", 120, reuse::run, "numbers of descriptors are used again at once"),
+    any("many", 300, many::run, "9,000 connections at once"),
+    any("loss", 120, loss::run, "packets are lost"),
+    epoll("coarse", 60, coarse::run, "a sandbox refuses epoll_pwait2"),
+    any("ending", 120, ending::run, "the runtime ends in the middle of it all"),
+    any("two-runtimes", 60, two_runtimes::run, "a socket that two runtimes use"),
+    any("late", 60, late::run, "sockets after their runtime"),
+];

@@ -1,0 +1,71 @@
+//! ENOSPC from `epoll_ctl`: a new socket is refused with words that say what to raise, its
+//! descriptor is closed, and the sockets that are registered go on.
+//!
+//! The real limit is one number for the whole machine, so a filter of system calls gives
+//! its error to this process alone.
+
+use std::{io, time::Duration};
+
+use blitz_io::{
+    net::{TcpListener, TcpStream, UdpSocket},
+    time,
+};
+
+use crate::{
+    echo::{self, PATIENCE},
+    flavour::Flavour,
+    kernel::{self, Refusal, Whom},
+    told::{Told, Verdict, While, ensure},
+};
+
+const NO_SPACE: Refusal = Refusal {
+    call: libc::SYS_epoll_ctl,
+    second: Some(libc::EPOLL_CTL_ADD.cast_unsigned()),
+    errno: libc::ENOSPC,
+};
+
+pub(super) fn run(flavour: Flavour) -> Verdict {
+    flavour.runtime()?.block_on(async {
+        let listener = TcpListener::bind(echo::HERE).await.during("bind")?;
+        let address = listener.local_addr().during("local_addr")?;
+        let mut client = echo::connect(address).await?;
+        let (stream, _) = listener.accept().await.during("accept")?;
+        let server = blitz_io::spawn(echo::serve(stream));
+        echo::exchange(&mut client, 1, 0).await?;
+        let waiting = std::net::TcpStream::connect(address).during("connect")?;
+
+        if let Err(why) = kernel::refuse(&NO_SPACE, Whom::Process) {
+            return Ok(Told::Skipped(format!("no filter of system calls is allowed: {why}")));
+        }
+        let before = kernel::open_descriptors();
+        for _ in 0..20 {
+            refused("bind", TcpListener::bind(echo::HERE).await)?;
+            refused("connect", TcpStream::connect(address).await)?;
+            refused("bind of UDP", UdpSocket::bind(echo::HERE).await)?;
+        }
+        let accepted = time::timeout(PATIENCE, listener.accept()).await;
+        refused("accept", accepted.map_err(|_| "accept waits instead of telling the error")?)?;
+        let after = kernel::open_descriptors();
+        ensure!(after <= before, "{after} descriptors after the refusals, {before} before");
+        for number in 1..100 {
+            echo::exchange(&mut client, 1, number).await?;
+            time::sleep(Duration::from_micros(100)).await;
+        }
+        ensure!(!server.is_finished(), "the server of an old connection has ended");
+        drop(waiting);
+        Ok(Told::Passed("61 refusals, and the old connection goes on".into()))
+    })
+}
+
+fn refused<T>(what: &str, answer: io::Result<T>) -> Result<(), String> {
+    match answer {
+        Err(why)
+            if why.kind() == io::ErrorKind::StorageFull
+                && why.to_string().contains("max_user_watches") =>
+        {
+            Ok(())
+        }
+        Err(why) => Err(format!("{what} answered other words: {why:?}")),
+        Ok(_) => Err(format!("{what} succeeded although epoll refuses it")),
+    }
+}

@@ -1,0 +1,247 @@
+//! What can go wrong with sockets: the scenarios of `xtask/faults`, each in a process of its
+//! own with a time limit, on each way to wait for events and each flavour of runtime.
+//!
+//! Two of them are controls. One fails and one hangs, and if that is not noticed, nothing
+//! that passes means anything.
+
+use std::{
+    path::PathBuf,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    Outcome,
+    json::Json,
+    shell::{self, End},
+};
+
+/// Text of `cargo xtask faults --help`.
+pub const HELP: &str = "\
+cargo xtask faults [--list] [--debug] [--backend NAME] [--flavour NAME] [scenario …]
+
+Builds the scenarios of xtask/faults in release and runs each in a process of its own,
+with a time limit; prints whether it passed, failed or could not be tried, and why.
+  --list      the scenarios, and what each does
+  --debug     without optimisation, with debug assertions
+  --backend   only on this way to wait for events: epoll or poll
+  --flavour   only on this runtime: one-thread or workers
+Scenarios are picked by their names. All this is for Linux.";
+
+/// The ways to wait for events that are tried.
+pub const BACKENDS: &[&str] = &["epoll", "poll"];
+/// The runtimes that are tried.
+pub const FLAVOURS: &[&str] = &["one-thread", "workers"];
+
+/// What a scenario exits with that could not be tried.
+const SKIPPED: i32 = 77;
+/// Listing takes no time at all.
+const LISTING: Duration = Duration::from_secs(20);
+
+/// The arguments that this subcommand and the soak have in common.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// `--list`.
+    pub list: bool,
+    /// `--debug`.
+    pub debug: bool,
+    /// `--backend`.
+    pub backend: Option<String>,
+    /// `--flavour`.
+    pub flavour: Option<String>,
+    /// All else.
+    pub names: Vec<String>,
+}
+
+impl Choice {
+    /// Reads the arguments; an error names what is wrong.
+    pub fn read(arguments: &[String]) -> Result<Self, String> {
+        let mut choice = Self::default();
+        let mut arguments = arguments.iter();
+        let one_of = |given: Option<&String>, known: &[&str]| match given {
+            Some(name) if known.contains(&name.as_str()) => Ok(Some(name.clone())),
+            _ => Err(format!("say one of: {}", known.join(", "))),
+        };
+        while let Some(argument) = arguments.next() {
+            match argument.as_str() {
+                "--list" => choice.list = true,
+                "--debug" => choice.debug = true,
+                "--backend" => choice.backend = one_of(arguments.next(), BACKENDS)?,
+                "--flavour" => choice.flavour = one_of(arguments.next(), FLAVOURS)?,
+                flag if flag.starts_with('-') => {
+                    return Err(format!("`{flag}` is no argument; see --help"));
+                }
+                name => choice.names.push(name.to_owned()),
+            }
+        }
+        Ok(choice)
+    }
+}
+
+/// A line of the program's list.
+#[derive(Debug, PartialEq, Eq)]
+struct Scenario {
+    name: String,
+    limit: Duration,
+    epoll_only: bool,
+    what: String,
+}
+
+impl Scenario {
+    fn read(line: &str) -> Option<Self> {
+        let mut fields = line.split('\t').map(str::to_owned);
+        let (name, limit) = (fields.next()?, fields.next()?.parse().ok()?);
+        let epoll_only = fields.next()? == "epoll";
+        Some(Self { name, limit: Duration::from_secs(limit), epoll_only, what: fields.next()? })
+    }
+
+    fn is_control(&self) -> bool {
+        self.name.starts_with("control-")
+    }
+}
+
+/// How a scenario ended.
+#[derive(Debug, PartialEq, Eq)]
+enum Ended {
+    Passed,
+    Skipped,
+    Failed,
+    Hung,
+}
+
+/// `cargo xtask faults`.
+pub fn main(arguments: &[String]) -> Outcome {
+    let choice = Choice::read(arguments)?;
+    if !cfg!(target_os = "linux") {
+        println!("skipped: the faults are made with Linux's means");
+        return Ok(());
+    }
+    let program = build(choice.debug)?;
+    let listed = shell::capture(Command::new(&program).arg("list"), LISTING)?.stdout;
+    let scenarios: Vec<Scenario> = listed.lines().filter_map(Scenario::read).collect();
+    if choice.list {
+        scenarios.iter().for_each(|scenario| println!("{}: {}", scenario.name, scenario.what));
+        return Ok(());
+    }
+    let known = |name: &&String| scenarios.iter().any(|scenario| scenario.name == **name);
+    if let Some(unknown) = choice.names.iter().find(|name| !known(name)) {
+        return Err(format!("no scenario is called `{unknown}`: --list names them"));
+    }
+    controls(&program, &scenarios)?;
+    run_all(&program, &scenarios, &choice)
+}
+
+/// Builds the program of the scenarios; answers with its path.
+pub fn build(debug: bool) -> Result<PathBuf, String> {
+    let mut command = shell::cargo();
+    command.args(["build", "-p", "faults", "--message-format=json-render-diagnostics"]);
+    if !debug {
+        command.arg("--release");
+    }
+    command.stdin(Stdio::null()).stderr(Stdio::inherit());
+    let output = command.output().map_err(|why| why.to_string())?;
+    if !output.status.success() {
+        return Err("the scenarios do not compile".into());
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut programs = text.lines().filter_map(Json::read).filter_map(|message| {
+        let name = message.get("target")?.text("name")?.to_owned();
+        (name == "faults").then_some(PathBuf::from(message.text("executable")?))
+    });
+    programs.next_back().ok_or_else(|| "cargo named no program".into())
+}
+
+/// Runs one; answers with how it ended, and its last words.
+fn run(
+    program: &PathBuf,
+    scenario: &Scenario,
+    backend: &str,
+    flavour: &str,
+) -> Result<(Ended, String), String> {
+    let mut command = Command::new(program);
+    command.args(["run", &scenario.name, flavour]).env("BLITZ_IO_BACKEND", backend);
+    let finished = shell::capture(&mut command, scenario.limit)?;
+    let words = finished.stdout.lines().last().unwrap_or_default();
+    Ok(match finished.end {
+        End::TimedOut => (Ended::Hung, format!("did not end in {} s", scenario.limit.as_secs())),
+        End::Exit(status) if status.success() => (Ended::Passed, words.to_owned()),
+        End::Exit(status) if status.code() == Some(SKIPPED) => (Ended::Skipped, words.to_owned()),
+        // A panic has told its story elsewhere.
+        End::Exit(status) => (Ended::Failed, format!("{words} ({status}) {}", finished.stderr)),
+    })
+}
+
+/// What must fail fails, and what must hang hangs.
+fn controls(program: &PathBuf, scenarios: &[Scenario]) -> Outcome {
+    for scenario in scenarios.iter().filter(|scenario| scenario.is_control()) {
+        let wanted = if scenario.name == "control-hang" { Ended::Hung } else { Ended::Failed };
+        let (ended, words) = run(program, scenario, BACKENDS[0], FLAVOURS[0])?;
+        if ended != wanted {
+            return Err(format!(
+                "{} had to be {wanted:?} and is {ended:?}: {words}",
+                scenario.name
+            ));
+        }
+        println!("control: {}", scenario.what);
+    }
+    Ok(())
+}
+
+fn run_all(program: &PathBuf, scenarios: &[Scenario], choice: &Choice) -> Outcome {
+    let picked = |scenario: &&Scenario| {
+        let named = choice.names.is_empty() || choice.names.contains(&scenario.name);
+        named && !scenario.is_control()
+    };
+    let is = |wanted: &Option<String>, name: &str| wanted.as_ref().is_none_or(|one| one == name);
+    let mut counts = [0; 3];
+    for scenario in scenarios.iter().filter(picked) {
+        for backend in BACKENDS.iter().filter(|backend| is(&choice.backend, backend)) {
+            if scenario.epoll_only && *backend != "epoll" {
+                continue;
+            }
+            for flavour in FLAVOURS.iter().filter(|flavour| is(&choice.flavour, flavour)) {
+                let start = Instant::now();
+                let (ended, words) = run(program, scenario, backend, flavour)?;
+                let seconds = start.elapsed().as_secs_f32();
+                println!("{} {backend} {flavour} ({seconds:.1} s): {words}", scenario.name);
+                counts[match ended {
+                    Ended::Passed => 0,
+                    Ended::Skipped => 1,
+                    Ended::Failed | Ended::Hung => 2,
+                }] += 1;
+            }
+        }
+    }
+    let [passed, skipped, failed] = counts;
+    println!("{passed} passed, {skipped} skipped, {failed} failed");
+    if failed == 0 { Ok(()) } else { Err(format!("{failed} scenarios failed; see above")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Choice, Scenario};
+
+    fn words(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn arguments_are_read_and_wrong_ones_are_named() {
+        let choice = Choice::read(&words("--debug --backend poll reuse many")).unwrap();
+        assert_eq!(choice.names, ["reuse", "many"]);
+        assert_eq!((choice.debug, choice.backend.as_deref()), (true, Some("poll")));
+        for bad in ["--bakend poll", "--backend", "--backend kqueue", "--flavour both"] {
+            assert!(Choice::read(&words(bad)).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_line_of_the_list_is_a_scenario() {
+        let scenario = Scenario::read("coarse\t60\tepoll\ta sandbox refuses a call").unwrap();
+        assert_eq!((scenario.name.as_str(), scenario.epoll_only), ("coarse", true));
+        assert_eq!(scenario.limit, Duration::from_secs(60));
+        assert_eq!(Scenario::read("no list"), None);
+    }
+}
