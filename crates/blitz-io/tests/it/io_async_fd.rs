@@ -68,6 +68,12 @@ fn a_descriptor_becomes_readable_when_something_came() {
     }
 }
 
+/// Whether what was cleared and is still there is told again: `poll(2)` tells states, the
+/// others tell changes.
+fn tells_again() -> bool {
+    std::env::var("BLITZ_IO_BACKEND").is_ok_and(|name| name.eq_ignore_ascii_case("poll"))
+}
+
 #[test]
 fn readiness_stays_until_it_is_cleared() {
     let _watch = watch::begin();
@@ -86,7 +92,11 @@ fn readiness_stays_until_it_is_cleared() {
             assert!(one.poll_read_ready(&mut cx).is_pending());
             two.write_all(b"b").unwrap();
             one.readable().await.unwrap().clear_ready();
-            assert!(one.poll_read_ready(&mut cx).is_pending(), "cleared by hand");
+            if tells_again() {
+                one.readable().await.unwrap().retain_ready();
+            } else {
+                assert!(one.poll_read_ready(&mut cx).is_pending(), "cleared by hand");
+            }
         });
     }
 }
@@ -106,7 +116,7 @@ fn one_kind_of_readiness_is_cleared_without_the_other() {
             guard.clear_ready_matching(Ready::READABLE);
             assert!(!guard.ready().is_readable() && guard.ready().is_writable());
             let mut cx = Context::from_waker(NOBODY);
-            assert!(one.poll_read_ready_mut(&mut cx).is_pending());
+            assert!(tells_again() || one.poll_read_ready_mut(&mut cx).is_pending());
             assert!(one.poll_write_ready_mut(&mut cx).is_ready());
         });
     }

@@ -53,6 +53,11 @@ fn it_waits_until_there_is_something_to_read() {
     });
 }
 
+/// Whether what was cleared and is still there is told again.
+fn tells_again() -> bool {
+    std::env::var("BLITZ_IO_BACKEND").is_ok_and(|name| name.eq_ignore_ascii_case("poll"))
+}
+
 #[test]
 fn readiness_that_is_not_cleared_stays() {
     each(|| async {
@@ -67,8 +72,10 @@ fn readiness_that_is_not_cleared_stays() {
         // A guard that is dropped clears nothing either.
         drop(fd.readable().await.unwrap());
         fd.readable().await.unwrap().clear_ready();
-        // The byte is there but no new edge has come.
-        waiting(fd.readable()).still_waits();
+        // The byte is there but no new edge has come. (`poll(2)` knows no edges.)
+        if !tells_again() {
+            waiting(fd.readable()).still_waits();
+        }
         b.write_all(b"y").unwrap();
         fd.readable().await.unwrap().retain_ready();
         assert_eq!(drain(fd.get_ref()), 2);

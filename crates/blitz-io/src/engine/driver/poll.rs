@@ -4,7 +4,9 @@
 //! every wait until somebody has read it. So each has a set of what it is *armed* for. An
 //! event takes what it tells out of the set, and an operation that finds it no more puts it
 //! back. A descriptor that is armed for nothing is not named at all, because `poll` tells
-//! errors whether one asks or not.
+//! errors whether one asks or not. Closed ends are armed from the beginning until they are
+//! told, which is once: who asks what a socket is ready for, and reads nothing, learns of
+//! them.
 //!
 //! # Protocol
 //! ```text
@@ -26,10 +28,11 @@
 
 use std::{
     collections::HashMap,
-    fs::File,
+    fs::{File, FileType},
     io::{self, Read, Write},
+    mem::ManuallyDrop,
     os::{
-        fd::{AsRawFd, RawFd},
+        fd::{AsRawFd, FromRawFd, RawFd},
         unix::net::UnixStream,
     },
     time::{Duration, Instant},
@@ -83,21 +86,32 @@ impl Asked {
     }
 }
 
-/// What an interest is armed for: closed ends come with the others.
-fn wanted(interest: Interest) -> Ready {
-    interest.mask() - Ready::READ_CLOSED - Ready::WRITE_CLOSED
+/// What a descriptor is. No copy of it is made, because there may be no number left for one:
+/// whoever has accepted a socket with the last one must be able to use it.
+fn kind_of(fd: Fd<'_>) -> io::Result<FileType> {
+    // SAFETY: the descriptor is open as long as it is borrowed, and this never closes it.
+    let file = ManuallyDrop::new(unsafe { File::from_raw_fd(fd.as_raw_fd()) });
+    Ok(file.metadata()?.file_type())
 }
 
+/// The end of the other side, where it is told apart.
+#[cfg(target_os = "linux")]
+const END: libc::c_short = libc::POLLRDHUP;
+#[cfg(not(target_os = "linux"))]
+const END: libc::c_short = 0;
+
+/// A closed end has a bit of its own (`Ready::READ_CLOSED`; not `is_read_closed`, which other
+/// bits may answer), because it is waited for also while data is there that nobody reads.
+/// That the other direction is closed is told unasked.
 fn events_of(armed: Ready) -> libc::c_short {
     let mut events = 0;
-    if armed.is_readable() {
+    if armed.meets(Ready::READABLE) {
         events |= libc::POLLIN;
-        #[cfg(target_os = "linux")]
-        {
-            events |= libc::POLLRDHUP;
-        }
     }
-    if armed.is_writable() {
+    if armed.meets(Ready::READ_CLOSED) {
+        events |= END;
+    }
+    if armed.meets(Ready::WRITABLE) {
         events |= libc::POLLOUT;
     }
     #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -112,10 +126,7 @@ fn signs(told: libc::c_short) -> Signs {
         input: told & libc::POLLIN != 0,
         output: told & libc::POLLOUT != 0,
         urgent: told & libc::POLLPRI != 0,
-        #[cfg(target_os = "linux")]
-        end: told & libc::POLLRDHUP != 0,
-        #[cfg(not(target_os = "linux"))]
-        end: false,
+        end: told & END != 0,
         // A descriptor that was closed before it was removed: who uses it is told.
         hung_up: told & (libc::POLLHUP | libc::POLLNVAL) != 0,
         error: told & (libc::POLLERR | libc::POLLNVAL) != 0,
@@ -132,11 +143,11 @@ impl Poll {
 
     pub(super) fn add(&self, fd: Fd<'_>, token: Token, interest: Interest) -> io::Result<()> {
         // `poll` takes files and says that they are ready. Others refuse them, and so do we.
-        let kind = File::from(fd.try_clone_to_owned()?).metadata()?.file_type();
+        let kind = kind_of(fd)?;
         if kind.is_file() || kind.is_dir() {
             return Err(io::Error::from_raw_os_error(libc::EPERM));
         }
-        let (fd, wanted) = (fd.as_raw_fd(), wanted(interest));
+        let (fd, wanted) = (fd.as_raw_fd(), interest.mask());
         self.change(|table| {
             if table.entries.iter().any(|entry| entry.fd == fd) {
                 return Err(io::Error::from_raw_os_error(libc::EEXIST));
@@ -248,18 +259,28 @@ impl Entry {
     /// Takes out what was told; answers with what it is ready for.
     fn disarm(&mut self, told: libc::c_short) -> Ready {
         let always = libc::POLLHUP | libc::POLLERR | libc::POLLNVAL;
-        if told & always == 0 {
-            let ready = signs(told).ready();
-            self.armed = self.armed - ready;
-            return ready;
+        if told & always != 0 {
+            // It would be told again and again whatever it is armed for, so what else there
+            // is to tell is told now.
+            self.armed = Ready::EMPTY;
+            return signs(told | self.all_now()).ready();
         }
-        // It would be told again and again whatever it is armed for, so what else there is
-        // to tell is told now. The descriptor is open: `remove` waits for the lock.
-        self.armed = Ready::EMPTY;
+        // An end alone says nothing without the data before it, which may be there unasked.
+        let told = if told & END != 0 { told | self.all_now() } else { told };
+        let ready = signs(told).ready();
+        self.armed = self.armed - ready;
+        if told & END != 0 {
+            self.armed = self.armed - Ready::READ_CLOSED;
+        }
+        ready
+    }
+
+    /// All that could be told now. The descriptor is open: `remove` waits for the lock.
+    fn all_now(&self) -> libc::c_short {
         let mut full = [libc::pollfd { fd: self.fd, events: events_of(self.wanted), revents: 0 }];
         match poll(&mut full, Some(Duration::ZERO)) {
-            Ok(()) => signs(told | full[0].revents).ready(),
-            Err(_) => signs(told).ready(),
+            Ok(()) => full[0].revents,
+            Err(_) => 0,
         }
     }
 }
