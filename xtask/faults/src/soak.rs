@@ -8,6 +8,9 @@
 //!
 //! Who stands still is told by a thread outside of the runtime, which would stand still with
 //! it.
+//!
+//! # Checked by
+//! `who_stands_still_is_told`, `a_frame_that_comes_twice_is_seen`
 
 use std::{
     fmt, io,
@@ -42,7 +45,7 @@ const STALL: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(100);
 /// If the watch itself is so late, the machine was held up and a stall proves nothing.
 const HELD_UP: Duration = Duration::from_millis(400);
-/// What memory may grow by after the first third: allocators keep a little more now and
+/// What memory may grow by in the last third: allocators keep a little more now and
 /// then. A leak of 100 bytes a frame would be many times this.
 const MORE_MEMORY: u64 = 8 << 20;
 /// The frame that asks the server to leave.
@@ -399,7 +402,7 @@ fn watch(shared: &Shared, length: Duration) -> Result<String, String> {
                 return Err(why);
             }
         }
-        // The first third is for warming up, and memory is compared between the others.
+        // The most of the first two thirds, which warm up, against the most of the last.
         let most = if begun.elapsed() < length * 2 / 3 { &mut early } else { &mut late };
         most.memory = most.memory.max(kernel::resident_bytes());
         most.descriptors = most.descriptors.max(kernel::open_descriptors());
@@ -430,5 +433,38 @@ fn settled(runtime: &Runtime, before: usize) -> Result<(), String> {
         );
         // One thread works only in here.
         runtime.block_on(time::sleep(Duration::from_millis(5)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use blitz_io::{io::AsyncWriteExt, net::TcpListener};
+
+    use super::{Shared, frame, serve, watch};
+    use crate::{echo, flavour::Flavour};
+
+    #[test]
+    fn who_stands_still_is_told() {
+        let shared = Shared::new();
+        let why = watch(&shared, Duration::from_secs(60)).unwrap_err();
+        assert!(why.contains("stood still"), "{why}");
+        assert!(shared.is_over(), "the clients are told to end");
+    }
+
+    #[test]
+    fn a_frame_that_comes_twice_is_seen() {
+        let shared = Arc::new(Shared::new());
+        Flavour::OneThread.runtime().unwrap().block_on(async {
+            let listener = TcpListener::bind(echo::HERE).await.unwrap();
+            let mut client = echo::connect(listener.local_addr().unwrap()).await.unwrap();
+            let (stream, _) = listener.accept().await.unwrap();
+            client.write_all(&frame(5, 0, 100)).await.unwrap();
+            client.write_all(&frame(5, 0, 100)).await.unwrap();
+            serve(stream, shared.clone()).await;
+        });
+        let why = shared.wrong().unwrap();
+        assert!(why.contains("wanted frame 1 and got 0"), "{why}");
     }
 }
