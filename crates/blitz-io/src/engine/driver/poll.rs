@@ -20,8 +20,8 @@
 //! before W4, then the bit was set by somebody else, and C2 arms what W4 tells: it is told
 //! twice. If after, C2 is after W3.
 //!
-//! A wait in the kernel keeps its descriptors open, so `remove` signals too: a socket is
-//! closed at the latest when the wait is over.
+//! A wait in the kernel keeps its descriptors open, so `remove` signals too, and returns when
+//! that wait is over: what is closed next is closed at once.
 //!
 //! # Checked by
 //! `driver/tests.rs`, which runs all that a driver must do on each mechanism.
@@ -45,7 +45,7 @@ use super::{
     ready::Ready,
     sources::Token,
 };
-use crate::engine::prim::bolt::Bolted;
+use crate::engine::prim::{bolt::Bolted, thread};
 
 /// See the module.
 pub(super) struct Poll {
@@ -63,6 +63,10 @@ struct Table {
     places: HashMap<Token, usize>,
     /// Somebody waits in the kernel who does not know of a change.
     waiting: bool,
+    /// Somebody is between W1 and W3.
+    inside: bool,
+    /// How many waits have ended.
+    ended: u64,
 }
 
 struct Entry {
@@ -159,18 +163,30 @@ impl Poll {
     }
 
     pub(super) fn remove(&self, _: Fd<'_>, token: Token) -> io::Result<()> {
-        self.forget(token);
+        // Who waits calls nobody before W3, so this is a matter of microseconds. A wait that
+        // begins later does not have the descriptor, and nobody waits for its end.
+        if let Some(ended) = self.take_out(token) {
+            while self.table.lock().ended == ended {
+                thread::yield_now();
+            }
+        }
         Ok(())
     }
 
     pub(super) fn forget(&self, token: Token) {
+        self.take_out(token);
+    }
+
+    /// If a wait is under way that may have it, and was told to end: how many ended before.
+    fn take_out(&self, token: Token) -> Option<u64> {
         self.change(|table| {
-            let Some(place) = table.places.remove(&token) else { return };
+            let place = table.places.remove(&token)?;
             table.entries.swap_remove(place);
             if let Some(moved) = table.entries.get(place) {
                 table.places.insert(moved.token, place);
             }
-        });
+            table.inside.then_some(table.ended)
+        })
     }
 
     /// C2.
@@ -224,12 +240,15 @@ impl Poll {
             asked.push(entry.fd, entry.armed, entry.token);
         }
         table.waiting = waits;
+        table.inside = true;
     }
 
     /// W3.
     fn answer(&self, asked: &Asked, found: &mut Vec<Found>) {
         let mut table = self.table.lock();
         table.waiting = false;
+        table.inside = false;
+        table.ended += 1;
         let told = asked.fds.iter().zip(&asked.tokens).filter(|(fd, _)| fd.revents != 0);
         for (fd, token) in told {
             if *token == Token::NUDGE {
