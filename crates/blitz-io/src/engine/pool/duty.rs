@@ -10,7 +10,10 @@
 //!
 //! Who is on duty and has something to do leaves the duty before it does it, and whoever
 //! falls asleep next takes it. While nobody has it somebody is awake, who looks by its
-//! clock and takes the duty before it sleeps.
+//! clock and takes the duty before it sleeps. If that one gets stuck in a poll while all
+//! others sleep, nobody looks until it is through, as in Tokio; `idle` spares who is on
+//! duty when it wakes one for work, which makes this rare. (To call another one each time
+//! the duty is left would cost a wake-up for each event.)
 //!
 //! # Protocol
 //! ```text
