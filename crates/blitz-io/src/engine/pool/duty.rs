@@ -380,8 +380,8 @@ pub(crate) fn attend(pool: &Pool, index: usize, rest: Option<Rest<'_>>) {
     #[cfg(feature = "net")]
     match rest {
         Some(Rest::Events(mut role)) => role.tell(),
-        Some(_) => {}
-        None => {
+        // Also if a timer ended the sleep: one that is always due must not shut out events.
+        _ => {
             if let Some(mut role) = pool.duties.driver().and_then(|driver| driver.try_hold())
                 && look(&mut role, Some(Duration::ZERO)) > 0
             {
