@@ -40,6 +40,7 @@ use crate::engine::prim::{
     AtomicUsize,
     Ordering::{Acquire, Relaxed, Release, SeqCst},
     fence,
+    pad::CachePadded,
     parker::Parker,
     weakened,
 };
@@ -62,7 +63,8 @@ pub(crate) struct Duties {
     driver: Option<std::sync::Arc<Driver>>,
     #[cfg(feature = "time")]
     timers: Option<Seated>,
-    on_duty: OnDuty,
+    /// Apart: beside it is what every worker reads.
+    on_duty: CachePadded<OnDuty>,
 }
 
 /// Timers, with a seat for each core and one for who has none.
@@ -80,7 +82,7 @@ impl Duties {
             driver: None,
             #[cfg(feature = "time")]
             timers: None,
-            on_duty: OnDuty::new(),
+            on_duty: CachePadded::new(OnDuty::new()),
         }
     }
 
