@@ -14,7 +14,10 @@ use std::{
 
 use socket2::{SockAddr, SockRef};
 
-use super::{evented::Source, raw::Room};
+use super::{
+    evented::Source,
+    raw::{self, Room},
+};
 
 #[cfg(any(
     target_os = "linux",
@@ -100,7 +103,7 @@ macro_rules! stream_sockets {
 
             #[inline]
             fn write(&self, bytes: &[u8]) -> io::Result<usize> {
-                uninterrupted(|| SockRef::from(self).send_with_flags(bytes, NO_SIGNAL))
+                uninterrupted(|| raw::send(&SockRef::from(self), bytes, NO_SIGNAL))
             }
 
             #[inline]
@@ -173,7 +176,7 @@ pub(crate) trait Datagrams: Source {
 
     #[inline]
     fn send(&self, bytes: &[u8]) -> io::Result<usize> {
-        uninterrupted(|| self.socket().send_with_flags(bytes, NO_SIGNAL))
+        uninterrupted(|| raw::send(&self.socket(), bytes, NO_SIGNAL))
     }
 
     #[inline]

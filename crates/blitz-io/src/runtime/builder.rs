@@ -721,6 +721,8 @@ impl Builder {
             name: self.name.clone(),
             admission: Admission::new(self.limits, workers),
         });
+        #[cfg(feature = "time")]
+        super::context::know(&inner);
         inner.pool.surround(entering(Arc::downgrade(&inner)));
         inner.blocking.surround(entering(Arc::downgrade(&inner)));
         let runtime = Runtime::from_handle(Handle { inner });

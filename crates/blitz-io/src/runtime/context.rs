@@ -1,10 +1,16 @@
 //! Which runtime the code on this thread belongs to.
 
+#[cfg(feature = "time")]
+use std::sync::Weak;
 use std::{fmt, marker::PhantomData, sync::Arc};
 
+#[cfg(feature = "time")]
+use super::handle::Id;
 use super::handle::{Handle, Inner};
 #[cfg(feature = "net")]
 use crate::engine::driver::Driver;
+#[cfg(feature = "time")]
+use crate::engine::prim::{Mutex, lock};
 #[cfg(feature = "test-util")]
 use crate::engine::wheel::Clock;
 #[cfg(feature = "time")]
@@ -145,13 +151,65 @@ pub(crate) fn io_driver() -> Arc<Driver> {
 #[inline]
 #[track_caller]
 pub(crate) fn seat() -> ModelArc<Seat> {
-    let seat = with_current(|inner| {
-        inner.pool.start_if_lazy();
-        let core = holds_core_of(&inner.pool).then(core_index).flatten();
-        inner.pool.duties.seat(core).cloned()
-    });
-    match seat {
+    with_timers_of(seat_in)
+}
+
+/// The number of this thread's runtime, which has timers.
+///
+/// # Panics
+/// As [`seat`].
+#[cfg(feature = "time")]
+#[inline]
+#[track_caller]
+pub(crate) fn runtime_with_timers() -> Id {
+    with_timers_of(|inner| inner.pool.duties.has_timers().then_some(inner.id))
+}
+
+/// A share in the timers of that runtime; `None` if it has ended.
+#[cfg(feature = "time")]
+pub(crate) fn seat_of(runtime: Id) -> Option<ModelArc<Seat>> {
+    let here = with_current(|inner| (inner.id == runtime).then(|| seat_in(inner)));
+    match here {
         Ok(Some(seat)) => seat,
+        _ => lock(&RUNTIMES)
+            .iter()
+            .find(|known| known.0 == runtime)?
+            .1
+            .upgrade()
+            .and_then(|inner| seat_in(&inner)),
+    }
+}
+
+#[cfg(feature = "time")]
+#[inline]
+fn seat_in(inner: &Arc<Inner>) -> Option<ModelArc<Seat>> {
+    inner.pool.start_if_lazy();
+    let core = holds_core_of(&inner.pool).then(core_index).flatten();
+    inner.pool.duties.seat(core).cloned()
+}
+
+/// All runtimes that are there, for those who kept no more than the number of one.
+#[cfg(feature = "time")]
+static RUNTIMES: Mutex<Vec<(Id, Weak<Inner>)>> = Mutex::new(Vec::new());
+
+/// A runtime has begun.
+#[cfg(feature = "time")]
+pub(super) fn know(inner: &Arc<Inner>) {
+    let mut known = lock(&RUNTIMES);
+    known.retain(|(_, runtime)| runtime.strong_count() > 0);
+    known.push((inner.id, Arc::downgrade(inner)));
+}
+
+/// Calls `f` with this thread's runtime, which answers if it has timers.
+///
+/// # Panics
+/// If there is none, or it has none.
+#[cfg(feature = "time")]
+#[inline]
+#[track_caller]
+fn with_timers_of<R>(f: impl FnOnce(&Arc<Inner>) -> Option<R>) -> R {
+    match with_current(f) {
+        Ok(Some(answer)) => answer,
         Ok(None) => panic!(
             "A Tokio 1.x context was found, but timers are disabled. Call `enable_time` on the \
              runtime builder to enable timers."

@@ -1,7 +1,8 @@
 //! The timers that code on this thread means.
 
+use super::Instant;
 use crate::engine::{
-    prim::Arc,
+    prim::{Arc, clock::Mark},
     wheel::{Seat, Timers},
 };
 
@@ -19,6 +20,53 @@ pub(super) fn seat() -> Arc<Seat> {
         "there is no reactor running, must be called from the context of a Tokio 1.x runtime: \
          switch on the feature `rt`, and make the timer inside a runtime"
     );
+}
+
+/// Notes the moment, and the current runtime by its number, so that a timer can be made
+/// later. `None` if there is a clock that can be paused: then the time itself is wanted.
+///
+/// # Panics
+/// As [`seat`].
+#[inline]
+#[track_caller]
+pub(super) fn note() -> Option<Noted> {
+    #[cfg(feature = "test-util")]
+    if crate::engine::wheel::any_was_paused() {
+        return None;
+    }
+    #[cfg(feature = "rt")]
+    return Some(Noted {
+        runtime: crate::runtime::context::runtime_with_timers(),
+        moment: Mark::now(),
+    });
+    #[cfg(not(feature = "rt"))]
+    {
+        drop(seat());
+        None
+    }
+}
+
+/// A moment, and a runtime.
+#[derive(Debug)]
+pub(super) struct Noted {
+    #[cfg(feature = "rt")]
+    runtime: crate::runtime::Id,
+    moment: Mark,
+}
+
+impl Noted {
+    /// The moment, or up to a tenth of a second later, but not later than now.
+    pub(super) fn moment(&self, now: Instant) -> Instant {
+        Instant::from_std(self.moment.seen_at(now.into_std()))
+    }
+
+    /// A share in the timers of that runtime; `None` if it has ended.
+    pub(super) fn seat(&self) -> Option<Arc<Seat>> {
+        #[cfg(feature = "rt")]
+        return crate::runtime::context::seat_of(self.runtime);
+        #[cfg(not(feature = "rt"))]
+        None
+    }
 }
 
 /// The wheel of the core that this thread holds, if it holds one of the runtime that these

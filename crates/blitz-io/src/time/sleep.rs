@@ -49,7 +49,8 @@ use crate::engine::{
 #[inline]
 #[track_caller]
 pub fn sleep(duration: Duration) -> Sleep {
-    Sleep::after(Instant::now() + at_most_30_years(duration), duration, here::seat())
+    // Of no time at all the first poll must know that it is over.
+    Sleep::new(Instant::now() + at_most_30_years(duration), duration.is_zero(), here::seat())
 }
 
 /// Waits until that time.
@@ -77,7 +78,7 @@ pub fn sleep(duration: Duration) -> Sleep {
 #[inline]
 #[track_caller]
 pub fn sleep_until(deadline: Instant) -> Sleep {
-    Sleep { deadline, looks: true, timer: Timer::new(here::seat()) }
+    Sleep::new(deadline, true, here::seat())
 }
 
 pin_project! {
@@ -143,9 +144,8 @@ pin_project! {
 impl Sleep {
     /// Until that deadline, which is so far away.
     #[inline]
-    pub(super) fn after(deadline: Instant, duration: Duration, seat: Arc<Seat>) -> Self {
-        // Of no time at all the first poll must know that it is over.
-        Self { deadline, looks: duration.is_zero(), timer: Timer::new(seat) }
+    pub(super) fn new(deadline: Instant, looks: bool, seat: Arc<Seat>) -> Self {
+        Self { deadline, looks, timer: Timer::new(seat) }
     }
 
     /// When it is done.
@@ -247,10 +247,13 @@ impl Future for Sleep {
         unit.spend();
         match polled {
             Ok(()) => Poll::Ready(()),
-            Err(Ended) => panic!(
-                "A Tokio 1.x context was found, but it is being shutdown. ({})",
-                Error::shutdown()
-            ),
+            Err(Ended) => end_of_runtime(),
         }
     }
+}
+
+/// The timers have ended with their runtime.
+#[cold]
+pub(super) fn end_of_runtime() -> ! {
+    panic!("A Tokio 1.x context was found, but it is being shutdown. ({})", Error::shutdown())
 }

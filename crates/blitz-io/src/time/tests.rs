@@ -6,7 +6,9 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use super::{Duration, Instant, MissedTickBehavior, Sleep, Timeout, at_most_30_years};
+use super::{
+    Duration, Instant, MissedTickBehavior, Sleep, Timeout, at_most_30_years, timeout::Delay,
+};
 use crate::engine::{
     prim::Arc,
     wait::bell::Bell,
@@ -25,11 +27,11 @@ fn timers() -> (Arc<Timers>, Arc<Seat>) {
 
 /// A sleep for so long from now.
 fn sleep(seat: &Arc<Seat>, duration: Duration) -> Sleep {
-    Sleep::after(Instant::now() + duration, duration, seat.clone())
+    Sleep::new(Instant::now() + duration, duration.is_zero(), seat.clone())
 }
 
 fn timeout<F: Future>(seat: &Arc<Seat>, duration: Duration, value: F) -> Timeout<F> {
-    Timeout { value, delay: Some(sleep(seat, duration)) }
+    Timeout { value, delay: Delay::Is { sleep: Some(sleep(seat, duration)) } }
 }
 
 fn poll<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
@@ -185,7 +187,7 @@ fn on_a_paused_clock_a_sleep_is_over_exactly_when_the_clock_gets_there() {
     timers.clock().pause().unwrap();
     let (seat, bell) = (Timers::seats(&timers)[1].clone(), Bell::new());
     let start = Instant::from_std(timers.clock().now());
-    let mut sleep = pin!(Sleep::after(start + HOUR, HOUR, seat));
+    let mut sleep = pin!(Sleep::new(start + HOUR, false, seat));
     assert!(poll(sleep.as_mut(), &bell.waker()).is_pending());
     assert_eq!((timers.auto_advance(), bell.rung()), (1, 1));
     assert_eq!(Instant::from_std(timers.clock().now()), start + HOUR);

@@ -8,8 +8,18 @@ use std::{
 
 use pin_project_lite::pin_project;
 
-use super::{Duration, Instant, Sleep, error::Elapsed, here, sleep_until};
-use crate::engine::work::task::budget::{self, Budget};
+use super::{
+    Duration, Instant, Sleep,
+    error::Elapsed,
+    here::{self, Noted},
+    sleep::end_of_runtime,
+    sleep_until,
+};
+use crate::engine::{
+    prim::Arc,
+    wheel::Seat,
+    work::task::budget::{self, Budget},
+};
 
 /// Waits for a future, but not longer than so much time from this call on.
 ///
@@ -46,14 +56,12 @@ use crate::engine::work::task::budget::{self, Budget};
 /// assert_eq!(timeout(Duration::from_millis(1), receiver).await, Ok(Ok(7)));
 /// # });
 /// ```
-#[allow(clippy::manual_map, reason = "a closure would be the caller that a panic names")]
 #[inline]
 #[track_caller]
 pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
-    let delay = match Instant::now().checked_add(duration) {
-        Some(deadline) => Some(Sleep::after(deadline, duration, here::seat())),
-        // So far away that it cannot be told: that is never.
-        None => None,
+    let delay = match here::note() {
+        Some(noted) => Delay::Later { noted, duration },
+        None => Delay::Is { sleep: sleep_from(Instant::now(), duration, false, here::seat()) },
     };
     Timeout { value: future.into_future(), delay }
 }
@@ -74,7 +82,61 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
 #[inline]
 #[track_caller]
 pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
-    Timeout { value: future.into_future(), delay: Some(sleep_until(deadline)) }
+    let delay = Delay::Is { sleep: Some(sleep_until(deadline)) };
+    Timeout { value: future.into_future(), delay }
+}
+
+/// `None`: so far away that it cannot be told, which is never. What may be over already is
+/// looked at before it is armed.
+fn sleep_from(
+    moment: Instant,
+    duration: Duration,
+    may_be_over: bool,
+    seat: Arc<Seat>,
+) -> Option<Sleep> {
+    let deadline = moment.checked_add(duration)?;
+    Some(Sleep::new(deadline, may_be_over || duration.is_zero(), seat))
+}
+
+pin_project! {
+    /// When a timeout is over. Most are not needed: their future is ready at once, before the
+    /// time has been looked at.
+    #[project = DelayNow]
+    #[derive(Debug)]
+    pub(super) enum Delay {
+        // So long after it was made.
+        Later { noted: Noted, duration: Duration },
+        // `None`: never.
+        Is {
+            #[pin]
+            sleep: Option<Sleep>,
+        },
+    }
+}
+
+impl Delay {
+    /// The sleep, made now if there is none; `None` for one that never ends.
+    ///
+    /// # Panics
+    /// If it has to be made and the runtime has ended.
+    #[inline]
+    fn sleep(mut self: Pin<&mut Self>) -> Option<Pin<&mut Sleep>> {
+        if let DelayNow::Later { noted, duration } = self.as_mut().project() {
+            let sleep = begin(noted, *duration);
+            self.set(Self::Is { sleep });
+        }
+        match self.project() {
+            DelayNow::Is { sleep } => sleep.as_pin_mut(),
+            DelayNow::Later { .. } => unreachable!("it was made above"),
+        }
+    }
+}
+
+fn begin(noted: &Noted, duration: Duration) -> Option<Sleep> {
+    let Some(seat) = noted.seat() else { end_of_runtime() };
+    let now = Instant::now();
+    let moment = noted.moment(now);
+    sleep_from(moment, duration, moment < now, seat)
 }
 
 pin_project! {
@@ -96,7 +158,7 @@ pin_project! {
         #[pin]
         pub(super) value: T,
         #[pin]
-        pub(super) delay: Option<Sleep>,
+        pub(super) delay: Delay,
     }
 }
 
@@ -161,7 +223,7 @@ impl<T: Future> Future for Timeout<T> {
         if let Poll::Ready(value) = this.value.poll(cx) {
             return Poll::Ready(Ok(value));
         }
-        match this.delay.as_pin_mut() {
+        match this.delay.sleep() {
             Some(delay) => poll_delay(delay, cx, had_budget).map(Err),
             None => Poll::Pending,
         }

@@ -40,6 +40,7 @@ mod blocking_end;
 mod in_place;
 mod join_set;
 mod time_smoke;
+mod timeouts;
 mod tracking;
 mod scopes;
 

@@ -153,9 +153,21 @@ impl Epoll {
                 rounded_up(timeout)
             }
         };
-        // SAFETY: there is room for `limit` events.
-        let answer = unsafe { libc::epoll_wait(epoll, room, limit as i32, milliseconds) };
-        answered(answer).map(|count| count as usize)
+        // Not the C library's, which is a point at which a thread may be cancelled: that
+        // costs two exchanges of a word.
+        // SAFETY: there is room for `limit` events. No signal mask is given.
+        let answer = unsafe {
+            libc::syscall(
+                libc::SYS_epoll_pwait,
+                epoll,
+                room,
+                limit as libc::c_int,
+                milliseconds,
+                std::ptr::null::<libc::sigset_t>(),
+                0usize,
+            )
+        };
+        answered(answer as libc::c_int).map(|count| count as usize)
     }
 
     /// `None` if the kernel does not know how.

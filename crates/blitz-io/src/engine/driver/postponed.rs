@@ -8,9 +8,10 @@
 //! it sets the bit again, as an event would, and wakes the task, which makes the call.
 //!
 //! A worker does that before it sleeps, after it has asked the kernel for events once more;
-//! and while it is busy whenever it looks into the driver, with those that were there at
-//! its last look already. So a call is never postponed for longer than two looks, and
-//! nothing is postponed while everybody sleeps.
+//! and while it is busy once in each round, that is, when all that was in its queue has had
+//! its turn, with those that were there a round ago already. So a call is never postponed
+//! for longer than two rounds, which is what two yields may take, and nothing is postponed
+//! while everybody sleeps.
 //!
 //! # Invariants
 //! - Only a worker of this driver's pool postpones: it looks and sleeps as told above.
@@ -33,7 +34,7 @@ pub(super) struct Postponed {
 
 #[derive(Default)]
 struct List {
-    /// Since the last look.
+    /// Since the last round.
     fresh: Vec<Token>,
     old: Vec<Token>,
 }
@@ -41,7 +42,7 @@ struct List {
 /// Which ones are taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// Those that were there at the last look.
+    /// Those that were there a round ago.
     Old,
     All,
 }

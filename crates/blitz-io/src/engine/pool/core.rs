@@ -65,6 +65,9 @@ pub(crate) struct Core {
     pub(crate) since_look_ns: u64,
     /// It is time to do so.
     pub(crate) look_is_due: bool,
+    /// Polls until all that was in the ring has had its turn, as it was when reads that
+    /// had been postponed were last taken back.
+    pub(crate) round_left: u32,
     /// What becomes runnable now comes in a batch: in order, and with one call for help.
     pub(crate) batch: bool,
 }
@@ -133,6 +136,7 @@ impl Core {
             keep_up: 0,
             since_look_ns: 0,
             look_is_due: false,
+            round_left: 0,
             batch: false,
             lifo_streak: 0,
             patience: Patience::new(),

@@ -31,6 +31,8 @@
 
 use std::time::Duration;
 
+#[cfg(feature = "net")]
+use super::core::Core;
 use super::{Pool, current};
 #[cfg(feature = "net")]
 use crate::engine::driver::{Driver, Role, postponed::Which};
@@ -117,7 +119,7 @@ impl Duties {
         Some(&seats[core.unwrap_or_else(|| timers.outside())])
     }
 
-    fn has_timers(&self) -> bool {
+    pub(crate) fn has_timers(&self) -> bool {
         #[cfg(feature = "time")]
         return self.timers.is_some();
         #[cfg(not(feature = "time"))]
@@ -413,8 +415,11 @@ pub(crate) fn attend(pool: &Pool, index: usize, why: Look<'_>) {
                 if events > 0 { role.tell() } else { 0 }
             }),
         };
-        let which = if is_last && events == 0 { Which::All } else { Which::Old };
-        driver.take_back(index, which);
+        if is_last && events == 0 {
+            driver.take_back(index, Which::All);
+        } else if current::holds_core_of(pool) && current::with_core(Core::begins_round) {
+            driver.take_back(index, Which::Old);
+        }
     }
     #[cfg(not(feature = "net"))]
     drop(why);

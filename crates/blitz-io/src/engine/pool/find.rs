@@ -308,6 +308,18 @@ impl Core {
             self.read_clock();
         }
         self.pace.tick_in = self.pace.tick_in.saturating_sub(1);
+        self.round_left = self.round_left.saturating_sub(1);
+    }
+
+    /// Whether all that was in the ring at the last round has had its turn; then the next
+    /// one begins.
+    #[cfg(feature = "net")]
+    pub(crate) fn begins_round(&mut self) -> bool {
+        let begins = self.round_left == 0;
+        if begins {
+            self.round_left = self.ring.len() + self.fifo.len() as u32;
+        }
+        begins
     }
 
     fn read_clock(&mut self) {

@@ -98,12 +98,52 @@ fn coarse_now_ms() -> u32 {
 
 #[cfg(all(target_os = "linux", not(blitz_loom)))]
 mod linux {
+    #[inline]
     pub(super) fn read(clock: libc::clockid_t) -> u64 {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: the kernel writes a `timespec` where we have one. It cannot fail:
         // every Linux has these clocks.
         unsafe { libc::clock_gettime(clock, &raw mut time) };
         (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
+    }
+}
+
+/// How far the coarse clock may be behind: its tick is 1 to 10 ms, and a virtual machine
+/// whose timekeeping processor was not run for a while adds to that.
+#[cfg(all(target_os = "linux", not(blitz_loom)))]
+const BEHIND_NS: u64 = 100_000_000;
+
+/// A moment, noted for a quarter of what the time costs; for what is seldom needed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mark {
+    #[cfg(all(target_os = "linux", not(blitz_loom)))]
+    coarse_ns: u64,
+    #[cfg(not(all(target_os = "linux", not(blitz_loom))))]
+    instant: Instant,
+}
+
+impl Mark {
+    #[inline]
+    pub(crate) fn now() -> Self {
+        Self {
+            #[cfg(all(target_os = "linux", not(blitz_loom)))]
+            coarse_ns: linux::read(libc::CLOCK_MONOTONIC_COARSE),
+            #[cfg(not(all(target_os = "linux", not(blitz_loom))))]
+            instant: Instant::now(),
+        }
+    }
+
+    /// A time that is not before that moment, and not after `now`: `now` itself, if not
+    /// more than a tenth of a second has passed.
+    pub(crate) fn seen_at(self, now: Instant) -> Instant {
+        #[cfg(all(target_os = "linux", not(blitz_loom)))]
+        {
+            let latest = self.coarse_ns.saturating_add(BEHIND_NS);
+            let latest = Duration::from_nanos(latest.saturating_sub(start().monotonic_ns));
+            start().instant.checked_add(latest).map_or(now, |latest| now.min(latest))
+        }
+        #[cfg(not(all(target_os = "linux", not(blitz_loom))))]
+        now.min(self.instant)
     }
 }
 
@@ -166,7 +206,22 @@ impl CoarseClock {
 
 #[cfg(all(test, not(blitz_loom)))]
 mod tests {
-    use super::{CoarseClock, POLLS_PER_READING, Tick};
+    use std::time::{Duration, Instant};
+
+    use super::{CoarseClock, Mark, POLLS_PER_READING, Tick};
+
+    #[test]
+    fn a_mark_is_never_taken_for_earlier_and_not_for_much_later() {
+        let before = Instant::now();
+        let mark = Mark::now();
+        let after = Instant::now();
+        for passed in [0, 1, 99, 100, 101, 5_000, 1_000_000] {
+            let now = after + Duration::from_millis(passed);
+            let seen = mark.seen_at(now);
+            assert!(seen >= before && seen <= now, "{passed} ms");
+            assert!(seen <= after + Duration::from_millis(100), "{passed} ms");
+        }
+    }
 
     #[test]
     fn the_clock_is_due_after_some_polls_or_at_once_when_the_tick_moves() {
