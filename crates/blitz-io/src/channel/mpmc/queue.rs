@@ -50,7 +50,7 @@ use crate::engine::{
         fence, weakened,
     },
     wait::{
-        batch::Batch,
+        batch::{Batch, wake_each},
         line::{Line, Place, Waiter},
     },
     work::task::budget::{self, Unit},
@@ -102,20 +102,13 @@ impl Queue {
     /// Dismisses everybody, a batch at a time.
     #[cold]
     pub(super) fn wake_all(&self) {
-        let mut batch = Batch::new();
-        loop {
-            let mut line = self.line.lock();
-            while !line.is_empty() && !batch.is_full() {
-                batch.push(line.dismiss_first());
-            }
-            self.note(&line);
-            let done = line.is_empty();
-            drop(line);
-            batch.wake_all();
-            if done {
-                return;
-            }
-        }
+        let lock = || self.line.lock();
+        wake_each(lock(), lock, |line| {
+            line.first()?;
+            let waker = line.dismiss_first();
+            self.note(line);
+            Some(waker)
+        });
     }
 
     /// Clears WAITING if the line is empty; under the lock.

@@ -72,7 +72,7 @@ use std::{
 };
 
 use super::{
-    batch::Batch,
+    batch::{Batch, wake_each},
     line::{Line, Place, Waiter},
 };
 use crate::engine::{
@@ -336,25 +336,24 @@ impl Permits {
 
     /// Refuses everybody who waits, and who will come. Permits may still be given back.
     pub(crate) fn close(&self) {
-        let (mut batch, mut refund) = (Batch::new(), 0);
-        let mut line = self.line.lock();
+        let line = self.line.lock();
         // AcqRel: what was done before the close is seen by those who are refused.
         // Pairs with the Acquire in `try_acquire` and `is_closed`.
         self.word.fetch_or(CLOSED, AcqRel);
-        while let Some(need) = line.first() {
-            refund += need.wanted - need.missing;
-            batch.push(line.dismiss_first());
-            if line.is_empty() {
-                self.end_waiting(0);
-            }
-            if batch.is_full() {
-                drop(line);
-                batch.wake_all();
-                line = self.line.lock();
-            }
-        }
-        drop(line);
-        batch.wake_all();
+        let mut refund = 0;
+        wake_each(
+            line,
+            || self.line.lock(),
+            |line| {
+                let need = line.first()?;
+                refund += need.wanted - need.missing;
+                let waker = line.dismiss_first();
+                if line.is_empty() {
+                    self.end_waiting(0);
+                }
+                Some(waker)
+            },
+        );
         if !weakened!("permits_close_refunds") {
             self.release(refund);
         }
