@@ -75,12 +75,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use super::{
-    blocks::{Cursor, pause},
-    error::TryRecvError,
-    sleeper::Sleeper,
-    slot::Slot,
-};
+use super::{blocks::Cursor, error::TryRecvError, sleeper::Sleeper, slot::Slot};
 use crate::engine::{
     prim::{
         AtomicUsize,
@@ -90,7 +85,7 @@ use crate::engine::{
         discard, weakened,
     },
     wait::{
-        batch::Batch,
+        batch::{Batch, wake_each},
         line::{Line, Place, Waiter},
     },
     work::{
@@ -274,19 +269,11 @@ impl<Q> Chan<Q> {
         Q: Queue<T>,
     {
         self.queue.close();
-        let mut batch = Batch::new();
-        let mut line = self.closing.lock();
-        while !line.is_empty() {
-            if batch.is_full() {
-                drop(line);
-                batch.wake_all();
-                line = self.closing.lock();
-                continue;
-            }
-            batch.push(line.dismiss_first());
-        }
-        drop(line);
-        batch.wake_all();
+        let lock = || self.closing.lock();
+        wake_each(lock(), lock, |line| {
+            line.first()?;
+            Some(line.dismiss_first())
+        });
     }
 
     pub(super) fn strong_count(&self) -> usize {
@@ -594,7 +581,7 @@ impl<T, Q: Queue<T>> Owner<T, Q> {
             }
             // A position was claimed, and perhaps others behind it were put: it is not
             // empty.
-            pause(&mut backoff);
+            backoff.pause();
         }
     }
 
@@ -623,7 +610,7 @@ impl<T, Q: Queue<T>> Owner<T, Q> {
             if self.len() == 0 || weakened!("chan_leave_waits") {
                 return None;
             }
-            pause(&mut backoff);
+            backoff.pause();
         }
     }
 }
