@@ -6,7 +6,12 @@
 //! # Invariants
 //! 1. The record is the registration's own from `register` until its drop, also after
 //!    `deregister`. So nobody who still asks can touch the record of another.
-//! 2. Futures that wait borrow the registration: it does not end before them.
+//! 2. Futures that wait borrow the registration: it does not end before them, unless they
+//!    were forgotten.
+//!
+//! # Checked by
+//! `an_event_against_a_read_that_would_block_is_not_lost`, `a_refuted_end_is_armed_again`;
+//! weakened as `refute_rearms`, `refute_rearms_the_direction`.
 
 use std::{
     future::poll_fn,
@@ -27,10 +32,13 @@ use super::{
     sources::Source,
 };
 use crate::engine::{
-    prim::{AtomicBool, Ordering::Relaxed},
+    prim::{AtomicBool, Ordering::Relaxed, weakened},
     work::{
         current,
-        task::{budget, moment::Wait},
+        task::{
+            budget::{self, Unit},
+            moment::Wait,
+        },
     },
 };
 
@@ -57,11 +65,6 @@ impl Registration {
     fn record(&self) -> &Record {
         // SAFETY: records live as long as their table, which is the driver's, which is ours.
         unsafe { self.source.record.as_ref() }
-    }
-
-    /// Which driver watches it.
-    pub(crate) fn driver(&self) -> &Arc<Driver> {
-        &self.driver
     }
 
     #[inline]
@@ -113,9 +116,13 @@ impl Registration {
     /// forgets that, closed ends and all. It would be tried for ever otherwise.
     #[cold]
     fn refute(&self, event: ReadyEvent, mask: Ready) {
-        if !self.record().refute(event).is_empty() {
-            self.driver.selector.rearm(self.source.token, mask);
+        let gone = self.record().refute(event);
+        if gone.is_empty() || weakened!("refute_rearms") {
+            return;
         }
+        // Not only what is gone: who tells an end tells nothing else any more (see `poll`).
+        let armed = if weakened!("refute_rearms_the_direction") { gone } else { mask };
+        self.driver.selector.rearm(self.source.token, armed);
     }
 
     /// Takes it to be ready until an operation says otherwise; right after `register`.
@@ -155,7 +162,7 @@ impl Registration {
     /// Clears readiness if fewer bytes were moved than wanted, and not none at all. Not if
     /// there was an urgent byte, in front of which a read ends.
     #[inline]
-    pub(crate) fn note_moved(&self, event: ReadyEvent, moved: usize, wanted: usize) {
+    fn note_moved(&self, event: ReadyEvent, moved: usize, wanted: usize) {
         if 0 < moved && moved < wanted && !self.was_urgent() {
             self.clear_readiness(event);
         }
@@ -242,54 +249,44 @@ impl Registration {
         (event, f())
     }
 
-    /// As [`try_io`](Self::try_io), for a stream: as [`poll_move`](Self::poll_move).
-    #[inline]
-    pub(crate) fn try_move(
-        &self,
-        interest: Interest,
-        wanted: usize,
-        f: impl FnOnce() -> io::Result<usize>,
-    ) -> io::Result<usize> {
-        let event = self.ready_event(interest);
-        let moved = self.try_io(interest, f)?;
-        self.note_moved(event, moved, wanted);
-        Ok(moved)
-    }
-
     /// Calls `f` when something of the interest can be done, and again as long as it would
     /// block; any number of tasks at a time.
     ///
     /// # Cancel safety
     /// Dropping it loses nothing: `f` is called only in polls that complete, or finds that it
     /// would block.
-    pub(crate) async fn async_io<R>(
+    pub(crate) fn async_io<R>(
         &self,
         interest: Interest,
-        mut f: impl FnMut() -> io::Result<R>,
-    ) -> io::Result<R> {
-        loop {
-            let event = self.readiness(interest).await?;
-            let unit = poll_fn(budget::proceed).await;
-            let result = f();
-            if !would_block(&result) {
-                unit.spend();
-                return result;
-            }
+        f: impl FnMut() -> io::Result<R>,
+    ) -> impl Future<Output = io::Result<R>> {
+        self.repeat(interest, f, |event, unit| {
             self.clear_readiness(event);
             if event.ready().meets(Ready::READ_CLOSED | Ready::WRITE_CLOSED) {
                 // What is closed stays so, and `f` is tried again at once, perhaps for ever:
                 // others have their turn.
                 unit.spend();
             }
-        }
+        })
     }
 
     /// As [`async_io`](Self::async_io), for an operation of ours that goes one way, which
     /// the interest is.
-    pub(crate) async fn async_op<R>(
+    pub(crate) fn async_op<R>(
+        &self,
+        interest: Interest,
+        f: impl FnMut() -> io::Result<R>,
+    ) -> impl Future<Output = io::Result<R>> {
+        self.repeat(interest, f, move |event, _| self.refute(event, interest.mask()))
+    }
+
+    /// Calls `f` whenever something of the interest can be done, until it does not block;
+    /// `in_vain` is told of the events that were wrong.
+    async fn repeat<R>(
         &self,
         interest: Interest,
         mut f: impl FnMut() -> io::Result<R>,
+        in_vain: impl Fn(ReadyEvent, &Unit),
     ) -> io::Result<R> {
         loop {
             let event = self.readiness(interest).await?;
@@ -299,7 +296,7 @@ impl Registration {
                 unit.spend();
                 return result;
             }
-            self.refute(event, interest.mask());
+            in_vain(event, &unit);
         }
     }
 
