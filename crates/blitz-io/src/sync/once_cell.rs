@@ -59,7 +59,6 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use super::waiting::keep_waker;
 use crate::engine::{
     prim::{
         AtomicU32,
@@ -71,6 +70,7 @@ use crate::engine::{
     },
     wait::{
         batch::wake_each,
+        keep::keep_waker,
         line::{Line, Place, Waiter},
     },
     work::{

@@ -86,6 +86,7 @@ use crate::engine::{
     },
     wait::{
         batch::{Batch, wake_each},
+        keep::keep_waker,
         line::{Line, Place, Waiter},
     },
     work::{
@@ -691,16 +692,9 @@ impl<'a, T, Q: Queue<T>> WhenClosed<'a, T, Q> {
     /// In line, as far as we know: sees that the right task will be woken.
     fn go_on(self: Pin<&Self>, cx: &Context<'_>) -> Poll<()> {
         let (chan, waiter) = self.waiter();
-        // SAFETY: 1. this is the line it joined.
-        let same = unsafe { chan.closing.lock().would_wake(waiter, cx.waker()) };
-        if same == Some(false) {
-            let waker = cx.waker().clone();
-            // SAFETY: 1. as above.
-            let stale = unsafe { chan.closing.lock().renew(waiter, waker) };
-            // The lock was let go at the end of the statement above.
-            drop(stale);
-        }
-        if waiter.place() == Place::Left { Poll::Ready(()) } else { Poll::Pending }
+        // SAFETY: 1. we own it. 2. It joined this line.
+        let left = unsafe { keep_waker(&chan.closing, |line| line, waiter, cx.waker()) };
+        if left { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 

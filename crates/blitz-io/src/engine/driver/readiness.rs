@@ -71,7 +71,7 @@
 //! `ready_clear_minds_the_tick`, `ready_refute_minds_the_tick`, `ready_refute_opens`,
 //! `ready_event_minds_the_generation`, `ready_end_dismisses`,
 //! `ready_end_takes_wakers`, `ready_shutdown_wakes`, `ready_clear_keeps_shutdown`,
-//! `ready_drop_leaves_the_line`, `ready_renew_wakes`, `ready_publishes`.
+//! `ready_drop_leaves_the_line`, `ready_publishes`.
 
 use std::{
     future::Future,
@@ -89,6 +89,7 @@ use crate::engine::{
     },
     wait::{
         batch::Batch,
+        keep::keep_waker,
         line::{Line, Place, Waiter},
         waker_cell::WakerCell,
     },
@@ -504,19 +505,10 @@ impl<'a> Waited<'a> {
     fn go_on(self: Pin<&Self>, cx: &Context<'_>) -> Poll<()> {
         let (record, waiter) = self.waiter();
         let interest = self.interest;
-        // SAFETY: 1. this is the line it joined.
-        let same = unsafe { record.lines.lock().of(interest).would_wake(waiter, cx.waker()) };
-        if same == Some(false) && !weakened!("ready_renew_wakes") {
-            let waker = cx.waker().clone();
-            // SAFETY: 1. as above.
-            let stale = unsafe { record.lines.lock().of(interest).renew(waiter, waker) };
-            // The lock was let go at the end of the statement above.
-            drop(stale);
-        }
-        match waiter.place() {
-            Place::Left => Poll::Ready(()),
-            _ => Poll::Pending,
-        }
+        // SAFETY: 1. we own it. 2. It joined this line.
+        let left =
+            unsafe { keep_waker(&record.lines, |lines| lines.of(interest), waiter, cx.waker()) };
+        if left { Poll::Ready(()) } else { Poll::Pending }
     }
 
     #[cold]
