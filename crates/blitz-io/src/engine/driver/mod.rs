@@ -9,6 +9,8 @@
 //! - [`readiness`]: the record of one descriptor, and who waits for it.
 //! - [`sources`]: the table of records, and the tokens by which the kernel names them.
 //! - [`registration`]: a descriptor as its owner sees it.
+//! - [`habit`], [`postponed`]: calls that would likely find nothing, and when they are made
+//!   all the same.
 //! - [`role`]: who may ask the kernel; one at a time, and nobody waits for it.
 //! - [`nudge`]: how others end its wait.
 //! - [`backend`]: the mechanisms and the choice: `epoll`, `poll`, and `other` where there is
@@ -38,6 +40,8 @@ pub(crate) mod ready;
 pub(crate) mod readiness;
 pub(crate) mod sources;
 pub(crate) mod registration;
+mod habit;
+pub(crate) mod postponed;
 mod role;
 mod nudge;
 pub(crate) mod backend;
@@ -61,6 +65,7 @@ use self::{
     backend::{Events, Selector},
     interest::Interest,
     nudge::Nudge,
+    postponed::{Postponed, Which},
     role::{Held, Seat},
     sources::{NoPlace, Sources},
 };
@@ -97,6 +102,7 @@ impl Default for DriverConfig {
 pub(crate) struct Driver {
     selector: Selector,
     sources: Sources,
+    postponed: Postponed,
     seat: Seat<Events>,
     nudge: Nudge,
     counters: Counters,
@@ -109,6 +115,7 @@ impl Driver {
         Ok(Arc::new(Self {
             selector: Selector::new(config.backend)?,
             sources: Sources::new(),
+            postponed: Postponed::new(),
             seat: Seat::new(Events::new(config.events_per_turn)),
             nudge: Nudge::new(),
             counters: Counters::default(),
@@ -140,6 +147,26 @@ impl Driver {
     #[inline]
     pub(crate) fn try_hold(&self) -> Option<Role<'_>> {
         self.seat.try_hold().map(|events| Role { driver: self, events })
+    }
+
+    /// Whether worker `index` has postponed something.
+    #[inline]
+    pub(crate) fn has_postponed(&self, index: usize) -> bool {
+        !self.postponed.is_empty(index)
+    }
+
+    /// Takes back what worker `index` has postponed, and wakes the tasks: users' code runs.
+    pub(crate) fn take_back(&self, index: usize, which: Which) {
+        let taken = self.postponed.take(index, which);
+        if taken.capacity() == 0 {
+            return;
+        }
+        let mut batch = Batch::new();
+        for &token in &taken {
+            self.sources.take_back(token, &mut batch);
+        }
+        self.postponed.recycle(index, taken);
+        batch.wake_all();
     }
 
     /// Ends a turn that waits, or the next one that would. Many at once are one.
@@ -246,13 +273,15 @@ impl Role<'_> {
     }
 
     /// Tells the events to the records, and wakes the tasks: users' code runs.
-    pub(crate) fn tell(&mut self) {
+    /// Answers with how many there were.
+    pub(crate) fn tell(&mut self) -> usize {
         let mut batch = Batch::new();
         for event in &self.events.found {
             self.driver.sources.tell(event.token, event.ready, &mut batch);
         }
         batch.wake_all();
         self.driver.counters.ready(self.events.found.len());
+        self.events.found.len()
     }
 }
 

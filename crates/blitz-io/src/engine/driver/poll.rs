@@ -70,7 +70,7 @@ use crate::engine::prim::{
     weakened,
 };
 
-#[cfg(not(blitz_loom))]
+#[cfg_attr(blitz_loom, allow(dead_code, reason = "models have a kernel of their own"))]
 mod kernel;
 #[cfg(not(blitz_loom))]
 use self::kernel::Kernel;

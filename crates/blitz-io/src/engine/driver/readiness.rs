@@ -6,8 +6,8 @@
 //!
 //! # Protocol
 //! ```text
-//! | generation | tick    | SHUTDOWN | LINE  | ready  |
-//! |  32 bits   | 16 bits |  1 bit   | 1 bit | 6 bits |
+//! | generation | tick    | POSTPONED | SHUTDOWN | LINE  | ready  |
+//! |  32 bits   | 16 bits |   1 bit   |  1 bit   | 1 bit | 6 bits |
 //! ```
 //! ```text
 //! the driver has an event                   a task wants to read
@@ -32,6 +32,12 @@
 //! it looked. An event in between has changed the tick, and nothing is cleared: the
 //! operation is tried once more. What is closed stays closed, unless an operation of our own
 //! that a closed end would have answered finds that it would block.
+//!
+//! POSTPONED says that a read was not tried, for it would likely have found nothing
+//! (`postponed`): what was known is cleared as above, and the mark set, in one exchange. An
+//! event that something can be read takes the mark away. So does whoever takes the postponement back, and sets the bit
+//! that was cleared as E1 does, but with the same tick: nothing has come. Operations that do
+//! not wait take the mark for the bit.
 //!
 //! A record ends with its registration: the exchange that makes its generation another
 //! one comes before it is given to the next. An event that did E1 before that may do E2
@@ -66,12 +72,15 @@
 //! `more_forgotten_waits_than_a_batch_leave_against_an_event`,
 //! `a_shutdown_against_a_poll_ends_it`, `a_shutdown_against_a_wait_ends_it`,
 //! `a_clear_against_a_shutdown_keeps_it`, `a_full_batch_against_a_wait_that_joins_again`,
-//! `a_new_waker_against_an_event_is_woken`, `what_was_done_before_an_event_is_seen_after_it`;
+//! `a_new_waker_against_an_event_is_woken`, `what_was_done_before_an_event_is_seen_after_it`,
+//! `an_event_against_a_postponement_is_not_lost`,
+//! `a_postponement_taken_back_against_an_event_wakes`;
 //! weakened as `ready_poll_looks_again`, `ready_wait_looks_again`, `ready_event_sees_line`,
 //! `ready_clear_minds_the_tick`, `ready_refute_minds_the_tick`, `ready_refute_opens`,
 //! `ready_event_minds_the_generation`, `ready_end_dismisses`,
 //! `ready_end_takes_wakers`, `ready_shutdown_wakes`, `ready_clear_keeps_shutdown`,
-//! `ready_drop_leaves_the_line`, `ready_publishes`.
+//! `ready_drop_leaves_the_line`, `ready_publishes`, `ready_postpone_minds_the_tick`,
+//! `ready_take_back_wakes`.
 
 use std::{
     future::Future,
@@ -98,6 +107,7 @@ use crate::engine::{
 const READY: u64 = 0xff;
 const LINE: u64 = 1 << 8;
 const SHUTDOWN: u64 = 1 << 9;
+const POSTPONED: u64 = 1 << 10;
 const TICK_SHIFT: u32 = 16;
 const TICK: u64 = 0xffff << TICK_SHIFT;
 const GENERATION_SHIFT: u32 = 32;
@@ -149,6 +159,12 @@ impl ReadyEvent {
     #[inline]
     pub(crate) fn is_shutdown(&self) -> bool {
         self.is_shutdown
+    }
+
+    /// When it was, in events.
+    #[inline]
+    pub(super) fn tick(&self) -> u16 {
+        self.tick
     }
 
     /// The same moment, with less to be cleared.
@@ -243,7 +259,9 @@ impl Record {
             if !same && !weakened!("ready_event_minds_the_generation") {
                 return false;
             }
-            let next = (now & !TICK)
+            let told = event.meets(Direction::Read.mask());
+            let postponed = if told { POSTPONED } else { 0 };
+            let next = (now & !(TICK | postponed))
                 | (now.wrapping_add(1 << TICK_SHIFT) & TICK)
                 | u64::from(event.bits());
             let order = if weakened!("ready_publishes") { Relaxed } else { AcqRel };
@@ -316,6 +334,56 @@ impl Record {
     pub(crate) fn look(&self, mask: Ready) -> ReadyEvent {
         // Acquire: pairs with the AcqRel in `set`.
         ReadyEvent::new(self.word.load(Acquire), mask)
+    }
+
+    /// The same, where a read that was postponed may be tried all the same.
+    #[inline]
+    pub(crate) fn look_closely(&self, mask: Ready) -> ReadyEvent {
+        // Acquire: as in `look`.
+        let now = self.word.load(Acquire);
+        let postponed = if now & POSTPONED != 0 { u64::from(Ready::READABLE.bits()) } else { 0 };
+        ReadyEvent::new(now | postponed, mask)
+    }
+
+    /// A read by that event is not tried: forgets that it can be, and marks it, unless
+    /// something has come since. `false` if it has, or if an end is closed.
+    pub(crate) fn postpone(&self, event: ReadyEvent) -> bool {
+        if event.ready != Ready::READABLE || event.is_shutdown {
+            return false;
+        }
+        // Relaxed throughout: as in `forget`.
+        let mut now = self.word.load(Relaxed);
+        loop {
+            let stale = (now >> TICK_SHIFT) as u16 != event.tick;
+            if stale && !weakened!("ready_postpone_minds_the_tick") {
+                return false;
+            }
+            let next = now & !u64::from(Ready::READABLE.bits()) | POSTPONED;
+            match self.word.compare_exchange_weak(now, next, Relaxed, Relaxed) {
+                Ok(_) => return true,
+                Err(seen) => now = seen,
+            }
+        }
+    }
+
+    /// Takes a postponement back, if it is one still: the read is tried.
+    pub(crate) fn take_back(&self, generation: u32, batch: &mut Batch) {
+        // Relaxed: a guess; the exchange below confirms it.
+        let mut now = self.word.load(Relaxed);
+        loop {
+            if generation_of(now) != generation || now & POSTPONED == 0 {
+                return;
+            }
+            let next = now & !POSTPONED | u64::from(Ready::READABLE.bits());
+            // AcqRel: as in `set`.
+            match self.word.compare_exchange_weak(now, next, AcqRel, Relaxed) {
+                Ok(_) => break,
+                Err(seen) => now = seen,
+            }
+        }
+        if !weakened!("ready_take_back_wakes") {
+            self.tell(ready_of(now), Ready::READABLE, now & LINE != 0, batch);
+        }
     }
 
     /// T1 to T4.
@@ -391,7 +459,9 @@ impl Record {
                 return Ready::EMPTY;
             }
             let kept = if weakened!("ready_clear_keeps_shutdown") { !SHUTDOWN } else { !0 };
-            let next = now & !u64::from(gone.bits()) & kept;
+            // A read that was tried is not postponed any more.
+            let tried = if gone.meets(Ready::READABLE) { !POSTPONED } else { !0 };
+            let next = now & !u64::from(gone.bits()) & kept & tried;
             match self.word.compare_exchange_weak(now, next, Relaxed, Relaxed) {
                 Ok(_) => return ready_of(now) & gone,
                 Err(seen) => now = seen,

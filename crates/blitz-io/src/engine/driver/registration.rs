@@ -25,6 +25,7 @@ use pin_project_lite::pin_project;
 
 use super::{
     Driver, Fd,
+    habit::Habit,
     interest::Interest,
     readiness::{Direction, ReadyEvent, Record, Waited},
     ready::Ready,
@@ -35,10 +36,7 @@ use crate::engine::{
     prim::{AtomicBool, Ordering::Relaxed, weakened},
     work::{
         current,
-        task::{
-            budget::{self, Unit},
-            moment::Wait,
-        },
+        task::{budget, moment::Wait},
     },
 };
 
@@ -48,6 +46,8 @@ pub(crate) struct Registration {
     source: Source,
     /// The kernel has it.
     watched: AtomicBool,
+    /// What its reads tell of the next one.
+    habit: Habit,
 }
 
 // SAFETY: the record is only shared, and may be from any thread; the driver that keeps it
@@ -58,7 +58,7 @@ unsafe impl Sync for Registration {}
 
 impl Registration {
     pub(super) fn new(driver: Arc<Driver>, source: Source) -> Self {
-        Self { driver, source, watched: AtomicBool::new(true) }
+        Self { driver, source, watched: AtomicBool::new(true), habit: Habit::default() }
     }
 
     #[inline]
@@ -95,7 +95,7 @@ impl Registration {
     }
 
     /// What is known now.
-    #[inline]
+    #[cfg(test)]
     pub(crate) fn ready_event(&self, interest: Interest) -> ReadyEvent {
         self.record().look(interest.mask())
     }
@@ -177,6 +177,26 @@ impl Registration {
         false
     }
 
+    /// Whether a read by that event is put off until the next one, or until this worker has
+    /// nothing else to do (`postponed`).
+    #[inline]
+    fn postpones(&self, event: ReadyEvent, direction: Direction) -> bool {
+        direction == Direction::Read && self.habit.postpones(event.tick()) && self.postpone(event)
+    }
+
+    fn postpone(&self, event: ReadyEvent) -> bool {
+        let Some(worker) = current::worker_of_driver(Arc::as_ptr(&self.driver).cast()) else {
+            return false;
+        };
+        if !self.record().postpone(event) {
+            return false;
+        }
+        self.habit.postponed();
+        self.driver.selector.rearm(self.source.token, Ready::READABLE);
+        self.driver.postponed.put(worker, self.source.token);
+        true
+    }
+
     #[inline]
     fn poll_io_with<R>(
         &self,
@@ -187,17 +207,34 @@ impl Registration {
         let unit = ready!(budget::proceed(cx));
         loop {
             let event = ready!(self.poll_record(cx, direction));
-            let result = alive(event).and_then(&mut f);
-            match result {
-                Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
-                    self.refute(event, direction.mask());
-                }
-                result => {
-                    unit.spend();
-                    return Poll::Ready(result);
-                }
+            if self.postpones(event, direction) {
+                continue;
             }
+            let result = alive(event).and_then(&mut f);
+            if !would_block(&result) {
+                self.note_done(event, direction, &result);
+                unit.spend();
+                return Poll::Ready(result);
+            }
+            self.note_nothing(event, direction);
         }
+    }
+
+    /// A call succeeded: there may be more.
+    #[inline]
+    fn note_done<R>(&self, event: ReadyEvent, direction: Direction, result: &io::Result<R>) {
+        if direction == Direction::Read && result.is_ok() {
+            self.habit.read(event.tick());
+        }
+    }
+
+    /// A call would block.
+    #[inline]
+    fn note_nothing(&self, event: ReadyEvent, direction: Direction) {
+        if direction == Direction::Read {
+            self.habit.found_nothing(event.tick());
+        }
+        self.refute(event, direction.mask());
     }
 
     /// Calls `f` if it is known that something of the interest can be done.
@@ -242,7 +279,7 @@ impl Registration {
         interest: Interest,
         f: impl FnOnce() -> io::Result<R>,
     ) -> (ReadyEvent, io::Result<R>) {
-        let event = self.ready_event(interest);
+        let event = self.record().look_closely(interest.mask());
         if event.ready().is_empty() {
             return (event, alive(event).and_then(|_| Err(io::ErrorKind::WouldBlock.into())));
         }
@@ -255,38 +292,10 @@ impl Registration {
     /// # Cancel safety
     /// Dropping it loses nothing: `f` is called only in polls that complete, or finds that it
     /// would block.
-    pub(crate) fn async_io<R>(
-        &self,
-        interest: Interest,
-        f: impl FnMut() -> io::Result<R>,
-    ) -> impl Future<Output = io::Result<R>> {
-        self.repeat(interest, f, |event, unit| {
-            self.clear_readiness(event);
-            if event.ready().meets(Ready::READ_CLOSED | Ready::WRITE_CLOSED) {
-                // What is closed stays so, and `f` is tried again at once, perhaps for ever:
-                // others have their turn.
-                unit.spend();
-            }
-        })
-    }
-
-    /// As [`async_io`](Self::async_io), for an operation of ours that goes one way, which
-    /// the interest is.
-    pub(crate) fn async_op<R>(
-        &self,
-        interest: Interest,
-        f: impl FnMut() -> io::Result<R>,
-    ) -> impl Future<Output = io::Result<R>> {
-        self.repeat(interest, f, move |event, _| self.refute(event, interest.mask()))
-    }
-
-    /// Calls `f` whenever something of the interest can be done, until it does not block;
-    /// `in_vain` is told of the events that were wrong.
-    async fn repeat<R>(
+    pub(crate) async fn async_io<R>(
         &self,
         interest: Interest,
         mut f: impl FnMut() -> io::Result<R>,
-        in_vain: impl Fn(ReadyEvent, &Unit),
     ) -> io::Result<R> {
         loop {
             let event = self.readiness(interest).await?;
@@ -296,7 +305,36 @@ impl Registration {
                 unit.spend();
                 return result;
             }
-            in_vain(event, &unit);
+            self.clear_readiness(event);
+            if event.ready().meets(Ready::READ_CLOSED | Ready::WRITE_CLOSED) {
+                // What is closed stays so, and `f` is tried again at once, perhaps for ever:
+                // others have their turn.
+                unit.spend();
+            }
+        }
+    }
+
+    /// As [`async_io`](Self::async_io), for an operation of ours that goes one way, which
+    /// the interest is.
+    pub(crate) async fn async_op<R>(
+        &self,
+        interest: Interest,
+        mut f: impl FnMut() -> io::Result<R>,
+    ) -> io::Result<R> {
+        let direction = if interest.is_writable() { Direction::Write } else { Direction::Read };
+        loop {
+            let event = self.readiness(interest).await?;
+            if self.postpones(event, direction) {
+                continue;
+            }
+            let unit = poll_fn(budget::proceed).await;
+            let result = f();
+            if !would_block(&result) {
+                self.note_done(event, direction, &result);
+                unit.spend();
+                return result;
+            }
+            self.note_nothing(event, direction);
         }
     }
 

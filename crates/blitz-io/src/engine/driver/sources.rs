@@ -222,6 +222,13 @@ impl Sources {
         record.set(token.generation(), ready, batch)
     }
 
+    /// A read of that registration was postponed, and is to be tried now.
+    pub(crate) fn take_back(&self, token: Token, batch: &mut Batch) {
+        // SAFETY: 1. by the third invariant: a place that was told once is there for good.
+        let record = unsafe { self.record(token.place()) };
+        record.take_back(token.generation(), batch);
+    }
+
     /// The registration ends, and its token means nothing any more.
     pub(crate) fn close(&self, source: Source) {
         // SAFETY: the table lives, so the record does.

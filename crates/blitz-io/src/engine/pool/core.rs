@@ -35,6 +35,10 @@ use crate::engine::{
 /// The thread that holds it reaches it through [`super::current::with_core`], for
 /// a few steps at a time; nobody keeps a reference across a poll.
 pub(crate) struct Core {
+    /// Keeps the core on lines of its own: its neighbour in memory is likely the next
+    /// core, and both write here for each poll. (Two that shared a line took twice the
+    /// time for a hand-over.)
+    _apart: CachePadded<()>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) index: usize,
     /// What waits here, where thieves can see it.
@@ -114,6 +118,7 @@ impl Core {
         // Relaxed: the pool is not shared yet.
         pool.remotes[index].home.store(home.as_ptr(), Relaxed);
         Box::new(Self {
+            _apart: CachePadded::new(()),
             home,
             index,
             ring,
@@ -144,5 +149,15 @@ impl Core {
     #[inline(always)]
     pub(crate) fn counters(&self) -> &Counters {
         &self.remote().counters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CachePadded, Core};
+
+    #[test]
+    fn cores_share_no_cache_line() {
+        assert_eq!(align_of::<Core>(), align_of::<CachePadded<u8>>());
     }
 }

@@ -130,6 +130,10 @@ impl Held {
             current.home.set(Some(core.home));
             current.pool.set(Arc::as_ptr(&core.pool).cast());
             current.index.set(core.index);
+            #[cfg(feature = "net")]
+            current
+                .driver
+                .set(core.pool.duties.driver().map_or(std::ptr::null(), Arc::as_ptr).cast());
             current.core.set(Box::into_raw(core).cast());
             Self { _counting }
         })
@@ -154,6 +158,7 @@ pub(crate) fn take_core() -> Option<Box<Core>> {
         }
         current.home.set(None);
         current.pool.set(std::ptr::null());
+        current.driver.set(std::ptr::null());
         // SAFETY: `Held::new` made it of a box, and whoever takes it leaves null.
         Some(unsafe { Box::from_raw(core) })
     })

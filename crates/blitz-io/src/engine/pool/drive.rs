@@ -319,7 +319,7 @@ impl Driven {
     /// Looks after driver and timers, if it is time to.
     fn attend(&self, is_due: impl FnOnce(&mut Core) -> bool) {
         if current::with_core(is_due) {
-            duty::attend(&self.pool, 0, None);
+            duty::attend(&self.pool, 0, duty::Look::Between);
         }
     }
 

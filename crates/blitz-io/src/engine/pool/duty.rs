@@ -51,13 +51,14 @@ use std::time::Duration;
 
 use super::{Pool, current};
 #[cfg(feature = "net")]
-use crate::engine::driver::{Driver, Role};
+use crate::engine::driver::{Driver, Role, postponed::Which};
 #[cfg(feature = "time")]
 use crate::engine::prim::Arc;
 use crate::engine::prim::{
     AtomicUsize,
     Ordering::{Acquire, Relaxed, Release, SeqCst},
     fence,
+    pad::CachePadded,
     parker::Parker,
     weakened,
 };
@@ -80,7 +81,8 @@ pub(crate) struct Duties {
     driver: Option<std::sync::Arc<Driver>>,
     #[cfg(feature = "time")]
     timers: Option<Seated>,
-    on_duty: OnDuty,
+    /// Apart: beside it is what every worker reads.
+    on_duty: CachePadded<OnDuty>,
 }
 
 /// Timers, with a seat for each core and one for who has none.
@@ -98,7 +100,7 @@ impl Duties {
             driver: None,
             #[cfg(feature = "time")]
             timers: None,
-            on_duty: OnDuty::new(),
+            on_duty: CachePadded::new(OnDuty::new()),
         }
     }
 
@@ -392,24 +394,49 @@ fn earlier(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     }
 }
 
-/// Does what `rest` came back for, or looks whether there is something to do. This thread
-/// holds core `index` and is awake; what becomes runnable goes to that core.
-pub(crate) fn attend(pool: &Pool, index: usize, rest: Option<Rest<'_>>) {
+/// Why a core looks after driver and timers.
+pub(crate) enum Look<'a> {
+    /// It is time to, between two tasks.
+    Between,
+    /// There is nothing else to do, but something was postponed.
+    BeforeSleep,
+    /// It has slept, and that is how it ended.
+    After(Rest<'a>),
+}
+
+/// Whether core `index` has postponed reads: then it does not sleep before it has looked.
+#[inline]
+pub(crate) fn has_postponed(pool: &Pool, index: usize) -> bool {
+    #[cfg(feature = "net")]
+    return pool.duties.driver().is_some_and(|driver| driver.has_postponed(index));
+    #[cfg(not(feature = "net"))]
+    {
+        let _ = (pool, index);
+        false
+    }
+}
+
+/// Looks after driver and timers, or does what `rest` came back for. This thread holds core
+/// `index` and is awake; what becomes runnable goes to that core.
+pub(crate) fn attend(pool: &Pool, index: usize, why: Look<'_>) {
     current::with_core(|core| core.begin_batch());
     #[cfg(feature = "net")]
-    match rest {
-        Some(Rest::Events(mut role)) => role.tell(),
-        // Also if a timer ended the sleep: one that is always due must not shut out events.
-        _ => {
-            if let Some(mut role) = pool.duties.driver().and_then(|driver| driver.try_hold())
-                && look(&mut role, Some(Duration::ZERO)) > 0
-            {
-                role.tell();
-            }
-        }
+    if let Some(driver) = pool.duties.driver() {
+        let is_last = matches!(why, Look::BeforeSleep);
+        let events = match why {
+            Look::After(Rest::Events(mut role)) => role.tell(),
+            // Also if a timer ended the sleep: one that is always due must not shut out
+            // events.
+            _ => driver.try_hold().map_or(0, |mut role| {
+                let events = look(&mut role, Some(Duration::ZERO));
+                if events > 0 { role.tell() } else { 0 }
+            }),
+        };
+        let which = if is_last && events == 0 { Which::All } else { Which::Old };
+        driver.take_back(index, which);
     }
     #[cfg(not(feature = "net"))]
-    drop(rest);
+    drop(why);
     #[cfg(feature = "time")]
     pool.duties.fire(index);
     let _ = index;

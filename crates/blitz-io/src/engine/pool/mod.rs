@@ -116,7 +116,7 @@ pub(crate) struct Pool {
     /// that every worker reads for each poll.
     pub(crate) intake: CachePadded<Inject<Task>>,
     pub(crate) idle: CachePadded<Idle>,
-    pub(crate) napper: watch::Napper,
+    pub(crate) napper: CachePadded<watch::Napper>,
     pub(crate) duties: duty::Duties,
     outside: Box<[Mutex<Outside>]>,
     /// Moves when a monitor wants the cores to look at their clocks.
@@ -224,7 +224,7 @@ impl Pool {
             remotes: remotes.into_boxed_slice(),
             intake: CachePadded::new(Inject::new()),
             idle: CachePadded::new(Idle::new(workers)),
-            napper: watch::Napper::new(),
+            napper: CachePadded::new(watch::Napper::new()),
             duties,
             outside,
             tick: Tick::default(),

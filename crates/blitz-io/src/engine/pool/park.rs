@@ -9,7 +9,7 @@
 
 use super::{
     Pool, current,
-    duty::{self, Rest},
+    duty::{self, Look, Rest},
     idle::SelfWoken,
     watch,
 };
@@ -28,6 +28,10 @@ use crate::engine::{
 pub(crate) fn park(pool: &Pool, index: usize, called: impl Fn() -> bool) {
     // Foreign cells must not wait here for as long as we sleep.
     home::sweep_held();
+    if duty::has_postponed(pool, index) {
+        duty::attend(pool, index, Look::BeforeSleep);
+        return;
+    }
     if naps(pool, index) {
         return;
     }
@@ -39,7 +43,7 @@ pub(crate) fn park(pool: &Pool, index: usize, called: impl Fn() -> bool) {
     // placed something on this core: nobody else will look there.
     let was_searching = current::with_core(|core| {
         core.before_park();
-        if core.has_own() {
+        if core.has_own() || duty::has_postponed(pool, index) {
             return None;
         }
         let others_keep_up = core.keep_up != 0;
@@ -48,7 +52,7 @@ pub(crate) fn park(pool: &Pool, index: usize, called: impl Fn() -> bool) {
     let woken = was_searching.map(|(searching, others_keep_up)| {
         let (woken, rest) = sleep(pool, index, searching, others_keep_up, called);
         if let Some(rest) = rest {
-            duty::attend(pool, index, Some(rest));
+            duty::attend(pool, index, Look::After(rest));
         }
         woken
     });

@@ -5,9 +5,9 @@
 //! that it shares with those it left behind. For tasks of some hundred nanoseconds that
 //! is several times their work: four senders and a receiver on two cores take three
 //! times as long as on one, and six times the processor time. So a searcher looks
-//! before it steals. A queue that is long, or that does not move, is worth it. A queue
-//! that its owner empties within the time in which a sleeping worker could have been
-//! woken is left alone.
+//! before it steals. A queue that is very long, or that does not move, or that stays long
+//! is worth it. A queue that its owner empties within the time in which a sleeping worker
+//! could have been woken is left alone.
 //!
 //! The searcher then does not sleep, for there is work, but takes a *nap*: it sleeps for
 //! a short time, counts as searching meanwhile, and looks again. So nobody pays for
@@ -47,11 +47,15 @@ use crate::engine::prim::{
     fence, spin_loop, weakened,
 };
 
-/// So many entries are worth stealing at once: even at 50 ns each, which is the least
-/// that a poll takes, they are more than a microsecond's work.
+/// So many entries are worth stealing if they are still as many when those that were
+/// there first have gone: even at 50 ns each, which is the least that a poll takes, they
+/// are more than a microsecond's work, and it does not end.
 const MANY: u32 = 32;
 
-/// So many entries end a nap: half of a ring. A napper is as dear to wake as a sleeper.
+/// So many entries are worth stealing at once, and end a nap: half of a ring. A napper is
+/// as dear to wake as a sleeper. (Were it less, the start of a batch would look like a
+/// steady load: tasks that share ten permits would be spread over the cores before the
+/// first of them waits, and stay there.)
 pub(crate) const LONG: u32 = 128;
 
 /// Pauses between two looks. Each look takes a line away from its owner, who needs it
@@ -75,7 +79,7 @@ const NAP: Duration = Duration::from_micros(100);
 /// `false` also for an empty queue: there is nothing to keep up with.
 pub(crate) fn keeps_up(remote: &Remote) -> bool {
     let first = remote.thief.span();
-    if first.is_empty() || first.len() >= MANY {
+    if first.is_empty() || first.len() >= LONG {
         return false;
     }
     let mut last = first;
@@ -88,7 +92,7 @@ pub(crate) fn keeps_up(remote: &Remote) -> bool {
         }
         let now = remote.thief.span();
         if now.has_passed(&first) {
-            return true;
+            return now.len() < MANY;
         }
         unmoved = if now.has_moved_since(&last) { 0 } else { unmoved + 1 };
         if unmoved == UNMOVED {

@@ -1,6 +1,6 @@
 //! The life of a worker thread: find, run, find, run, sleep.
 
-use super::{core::Core, current, current::Held, duty, park, stop, timing};
+use super::{core::Core, current, current::Held, duty, duty::Look, park, stop, timing};
 use crate::engine::work::{
     current as words,
     current::{Blocking, Seeded},
@@ -39,7 +39,7 @@ pub(crate) fn run(core: Box<Core>) -> End {
             home::sweep_held();
         }
         if look {
-            duty::attend(&pool, index, None);
+            duty::attend(&pool, index, Look::Between);
         }
         completed = match task {
             Some(task) => timing::run(&pool, task, now),

@@ -20,7 +20,8 @@
 //! # Invariants
 //! - What is shared of a waiter (neighbours, waker, data) belongs to the holder of
 //!   the lock while it is IN, and else to its owner.
-//! - A waiter that is IN is alive: its owner removes it before it ends.
+//! - A waiter that is IN is alive: its owner removes it before it ends. Its neighbours and
+//!   its waker are there then, and only then.
 //! - Only the owner joins, removes and settles, one at a time.
 //!
 //! # Rejected
@@ -35,7 +36,7 @@
 //! `two_waiters_are_served_in_the_order_they_came`; weakened as
 //! `waiter_left_release`, `waiter_left_acquire`, `line_joins_at_the_end`.
 
-use std::{marker::PhantomPinned, pin::Pin, ptr::NonNull, task::Waker};
+use std::{marker::PhantomPinned, mem::MaybeUninit, pin::Pin, ptr::NonNull, task::Waker};
 
 use crate::engine::prim::{
     AtomicU32,
@@ -66,13 +67,21 @@ pub(crate) struct Waiter<D> {
 }
 
 struct Shared<D> {
+    /// Written by `join`, and there while it is IN. Before that it is not even zero:
+    /// most futures never wait, and are made, moved and dropped for nothing. (Fields that
+    /// are written one by one and then moved as a block cost more than a lock: the
+    /// processor cannot forward them.)
+    place_in_line: MaybeUninit<InLine<D>>,
+    data: D,
+}
+
+/// Where in the line a waiter stands.
+struct InLine<D> {
     /// Means nothing in the first of a line: whoever serves it touches no neighbour,
     /// which would be a cache line of another task, under the lock.
     before: Option<NonNull<Waiter<D>>>,
     behind: Option<NonNull<Waiter<D>>>,
-    /// There while it is IN.
-    waker: Option<Waker>,
-    data: D,
+    waker: Waker,
 }
 
 // SAFETY: `shared` has one holder at a time (first invariant), and what is in it
@@ -82,8 +91,9 @@ unsafe impl<D: Send> Send for Waiter<D> {}
 unsafe impl<D: Send> Sync for Waiter<D> {}
 
 impl<D> Waiter<D> {
+    #[inline]
     pub(crate) fn new(data: D) -> Self {
-        let shared = Shared { before: None, behind: None, waker: None, data };
+        let shared = Shared { place_in_line: MaybeUninit::uninit(), data };
         Self { place: AtomicU32::new(OUT), shared: UnsafeCell::new(shared), _pinned: PhantomPinned }
     }
 
@@ -158,17 +168,17 @@ impl<D> Line<D> {
         let (first, last) = self.ends.unwrap_or((node, node));
         let neighbour = if at_the_end { last } else { first };
         let neighbour = self.ends.map(|_| neighbour);
-        // SAFETY: 1. of `shared`: the waiter is ours to give, by 1.; members are
-        // alive, by 2. and the pin.
+        // SAFETY: the waiter is ours to give, by 1. 1. and 2. of `in_line`: members are
+        // alive, by 2. and the pin, and the neighbour is one.
         unsafe {
-            Self::shared(node, |shared| {
-                (shared.before, shared.behind) =
-                    if at_the_end { (neighbour, None) } else { (None, neighbour) };
-                shared.waker = Some(waker);
+            let (before, behind) = if at_the_end { (neighbour, None) } else { (None, neighbour) };
+            node.as_ref().shared.with_mut(|shared| {
+                (*shared).place_in_line.write(InLine { before, behind, waker });
             });
             if let Some(neighbour) = neighbour {
-                Self::shared(neighbour, |shared| {
-                    let side = if at_the_end { &mut shared.behind } else { &mut shared.before };
+                Self::in_line(neighbour, |neighbour| {
+                    let side =
+                        if at_the_end { &mut neighbour.behind } else { &mut neighbour.before };
                     *side = Some(node);
                 });
             }
@@ -257,11 +267,9 @@ impl<D> Line<D> {
         if waiter.place() != Place::In {
             return None;
         }
-        // SAFETY: 1. of `shared`: it is a member of this line, which we hold.
+        // SAFETY: 1. of `in_line`: it is a member of this line, which we hold.
         let same = unsafe {
-            Self::shared(NonNull::from(waiter.get_ref()), |shared| {
-                shared.waker.as_ref().is_some_and(|old| old.will_wake(waker))
-            })
+            Self::in_line(NonNull::from(waiter.get_ref()), |member| member.waker.will_wake(waker))
         };
         Some(same)
     }
@@ -275,10 +283,10 @@ impl<D> Line<D> {
         if waiter.place() != Place::In {
             return waker;
         }
-        // SAFETY: 1. of `shared`: it is a member of this line, which we hold.
+        // SAFETY: 1. of `in_line`: it is a member of this line, which we hold.
         unsafe {
-            Self::shared(NonNull::from(waiter.get_ref()), |shared| {
-                shared.waker.replace(waker).expect("a waiter in line has a waker")
+            Self::in_line(NonNull::from(waiter.get_ref()), |member| {
+                std::mem::replace(&mut member.waker, waker)
             })
         }
     }
@@ -287,32 +295,36 @@ impl<D> Line<D> {
     /// 1. The waiter is alive. 2. It is a member of this line.
     unsafe fn unlink(&mut self, node: NonNull<Waiter<D>>) -> Waker {
         let (first, last) = self.ends.expect("a line with a member has ends");
-        // SAFETY: 1. of `shared`: by 2., and neighbours of a member are members.
+        // SAFETY: 1. of `in_line`: by 2., and neighbours of a member are members. The
+        // member's part is read out once: whoever calls this says that it is OUT or LEFT.
         unsafe {
-            let (before, behind, waker) =
-                Self::shared(node, |shared| (shared.before, shared.behind, shared.waker.take()));
+            let InLine { before, behind, waker } =
+                node.as_ref().shared.with_mut(|shared| (*shared).place_in_line.assume_init_read());
             if node == first {
                 // The next one is the first now; what it says is before it nobody reads.
                 self.ends = behind.map(|behind| (behind, last));
             } else {
                 let before = before.expect("only the first has nobody before it");
-                Self::shared(before, |shared| shared.behind = behind);
+                Self::in_line(before, |member| member.behind = behind);
                 match behind {
-                    Some(behind) => Self::shared(behind, |shared| shared.before = Some(before)),
+                    Some(behind) => Self::in_line(behind, |member| member.before = Some(before)),
                     None => self.ends = Some((first, before)),
                 }
             }
-            waker.expect("a waiter in line has a waker")
+            waker
         }
     }
 
     /// # Safety
-    /// 1. The waiter is alive, and its shared part is the caller's.
+    /// 1. The waiter is a member of a line, which the caller holds.
     /// 2. `f` reaches no other waiter.
     #[inline]
-    unsafe fn shared<R>(node: NonNull<Waiter<D>>, f: impl FnOnce(&mut Shared<D>) -> R) -> R {
-        // SAFETY: 1. and 2.: nobody else has a reference.
-        unsafe { node.as_ref().shared.with_mut(|shared| f(&mut *shared)) }
+    unsafe fn in_line<R>(node: NonNull<Waiter<D>>, f: impl FnOnce(&mut InLine<D>) -> R) -> R {
+        // SAFETY: 1.: members are alive, and `join` has written it. 1. and 2.: nobody else
+        // has a reference.
+        unsafe {
+            node.as_ref().shared.with_mut(|shared| f((*shared).place_in_line.assume_init_mut()))
+        }
     }
 }
 

@@ -31,6 +31,9 @@ pub(crate) struct Current {
     /// asked while it is borrowed.
     pub(crate) pool: Cell<*const ()>,
     pub(crate) index: Cell<usize>,
+    /// The driver that this thread looks into before it sleeps, while it holds that core
+    /// (`driver` knows the type).
+    pub(crate) driver: Cell<*const ()>,
     /// The runtime that was entered last (`runtime` knows the type).
     pub(crate) entered: Cell<*const ()>,
     /// How many enter guards are alive: they must go in order.
@@ -76,6 +79,7 @@ impl Current {
             core: Cell::new(std::ptr::null_mut()),
             pool: Cell::new(std::ptr::null()),
             index: Cell::new(0),
+            driver: Cell::new(std::ptr::null()),
             entered: Cell::new(std::ptr::null()),
             depth: Cell::new(0),
             starting: Cell::new(std::ptr::null()),
@@ -127,6 +131,13 @@ pub(crate) fn task_id() -> Option<Id> {
 #[inline]
 pub(crate) fn set_yielded() {
     with(|current| current.verdict.set(Verdict { yielded: true, ..current.verdict.get() }));
+}
+
+/// The number of the core that this thread holds, if it looks into that driver.
+#[cfg(feature = "net")]
+#[inline]
+pub(crate) fn worker_of_driver(driver: *const ()) -> Option<usize> {
+    with(|current| (current.driver.get() == driver).then(|| current.index.get()))
 }
 
 /// Says what the current task waits for: called by primitives that answer `Pending`.

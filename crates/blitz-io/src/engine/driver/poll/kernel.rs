@@ -1,7 +1,7 @@
 //! The system call `poll(2)`, and the pair of sockets by which a wait in it is ended.
 
 use std::{
-    fs::File,
+    fs::{File, FileType},
     io::{self, Read, Write},
     mem::ManuallyDrop,
     os::{
@@ -47,49 +47,53 @@ impl Kernel {
     }
 
     /// Refuses files, of which `poll` says that they are ready: others refuse them as well.
-    ///
-    /// No copy of the descriptor is made, because there may be no number left for one:
-    /// whoever has accepted a socket with the last one must be able to use it.
     pub(super) fn admit(&self, fd: Fd<'_>) -> io::Result<()> {
-        // SAFETY: the descriptor is open as long as it is borrowed, and this never closes it.
-        let file = ManuallyDrop::new(unsafe { File::from_raw_fd(fd.as_raw_fd()) });
-        let kind = file.metadata()?.file_type();
+        let kind = kind_of(fd)?;
         if kind.is_file() || kind.is_dir() {
             return Err(io::Error::from_raw_os_error(libc::EPERM));
         }
         Ok(())
     }
 
-    /// Waits until one of them is ready, with as exact a time as the system can.
-    #[cfg(target_os = "linux")]
+    /// As [`poll`].
     pub(super) fn poll(
         &self,
         fds: &mut [libc::pollfd],
         timeout: Option<Duration>,
     ) -> io::Result<()> {
-        let timeout = timeout.map(|timeout| libc::timespec {
-            tv_sec: timeout.as_secs().try_into().unwrap_or(libc::time_t::MAX),
-            tv_nsec: timeout.subsec_nanos().into(),
-        });
-        let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        // SAFETY: the slice is as long as we say and is ours during the call; the time is
-        // null, or a local that outlives the call. No signal mask is given.
-        let answer = unsafe {
-            libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout, std::ptr::null())
-        };
-        if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        poll(fds, timeout)
     }
+}
 
-    /// Waits until one of them is ready, in milliseconds.
-    #[cfg(not(target_os = "linux"))]
-    pub(super) fn poll(
-        &self,
-        fds: &mut [libc::pollfd],
-        timeout: Option<Duration>,
-    ) -> io::Result<()> {
-        let timeout = timeout.map_or(-1, crate::engine::driver::backend::rounded_up);
-        // SAFETY: the slice is as long as we say and is ours during the call.
-        let answer = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout) };
-        if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-    }
+/// What a descriptor is. No copy of it is made, because there may be no number left for one:
+/// whoever has accepted a socket with the last one must be able to use it.
+fn kind_of(fd: Fd<'_>) -> io::Result<FileType> {
+    // SAFETY: the descriptor is open as long as it is borrowed, and this never closes it.
+    let file = ManuallyDrop::new(unsafe { File::from_raw_fd(fd.as_raw_fd()) });
+    Ok(file.metadata()?.file_type())
+}
+
+/// Waits until one of them is ready, with as exact a time as the system can.
+#[cfg(target_os = "linux")]
+fn poll(fds: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<()> {
+    let timeout = timeout.map(|timeout| libc::timespec {
+        tv_sec: timeout.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+        tv_nsec: timeout.subsec_nanos().into(),
+    });
+    let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: the slice is as long as we say and is ours during the call; the time is null,
+    // or a local that outlives the call. No signal mask is given.
+    let answer = unsafe {
+        libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout, std::ptr::null())
+    };
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Waits until one of them is ready, in milliseconds.
+#[cfg(not(target_os = "linux"))]
+fn poll(fds: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<()> {
+    let timeout = timeout.map_or(-1, crate::engine::driver::backend::rounded_up);
+    // SAFETY: the slice is as long as we say and is ours during the call.
+    let answer = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout) };
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -420,3 +420,40 @@ fn a_new_waker_against_an_event_is_woken() {
         driver.join().unwrap();
     });
 }
+
+#[test]
+fn an_event_against_a_postponement_is_not_lost() {
+    model(|| {
+        let socket = socket();
+        socket.record.assume(Ready::READABLE);
+        let known = socket.record.look(Direction::Read.mask());
+        let driver = event(&socket, Ready::READABLE);
+        // Nobody takes it back: the event alone ends the wait.
+        socket.record.postpone(known);
+        block_on(poll_fn(|cx| socket.poll_take(cx, Direction::Read)));
+        driver.join().unwrap();
+    });
+}
+
+#[test]
+fn a_postponement_taken_back_against_an_event_wakes() {
+    model(|| {
+        let socket = socket();
+        socket.record.assume(Ready::READABLE);
+        assert!(socket.record.postpone(socket.record.look(Direction::Read.mask())));
+        let worker = thread::spawn({
+            let socket = socket.clone();
+            // What was there from the start, and is not told of by any event.
+            move || {
+                socket.input.swap(true, Relaxed);
+                socket.record.take_back(0, &mut Batch::new());
+            }
+        });
+        // Of a room to write, which is no reason to read.
+        let driver = event(&socket, Ready::WRITABLE);
+        let tried = block_on(poll_fn(|cx| socket.record.poll(cx, Direction::Read)));
+        worker.join().unwrap();
+        driver.join().unwrap();
+        assert_eq!(tried.ready(), Ready::READABLE);
+    });
+}
