@@ -7,10 +7,8 @@ pub(crate) mod queue;
 pub(crate) mod work;
 pub(crate) mod wait;
 #[cfg(feature = "net")]
-#[allow(dead_code, unused_imports, reason = "`net` and the pool will stand on it")]
 pub(crate) mod driver;
 #[cfg(feature = "time")]
-#[allow(dead_code, reason = "the pool calls the rest")]
 pub(crate) mod wheel;
 pub(crate) mod threads;
 pub(crate) mod local;

@@ -38,11 +38,11 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use super::waiting::keep_waker;
 use crate::engine::{
     prim::{bolt::Bolted, weakened},
     wait::{
         batch::Batch,
+        keep::keep_waker,
         line::{Line, Place, Waiter},
     },
     work::{

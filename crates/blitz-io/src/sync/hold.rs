@@ -28,6 +28,12 @@ pub(crate) trait Lock {
 
     /// How many permits are the whole lock.
     fn whole(&self) -> usize;
+
+    /// How many are the part of one who shares it.
+    #[inline]
+    fn part(&self) -> usize {
+        1
+    }
 }
 
 /// Knows what was taken from whom.
@@ -45,13 +51,13 @@ impl<P: Deref<Target: Lock>> Lender for Whole<P> {
     }
 }
 
-/// One permit of a lock, by whatever points to it.
+/// One's part of a lock, by whatever points to it.
 pub(crate) struct Part<P>(pub(crate) P);
 
 impl<P: Deref<Target: Lock>> Lender for Part<P> {
     #[inline]
     fn give_back(&self) {
-        self.0.permits().release(1);
+        self.0.permits().release(self.0.part());
     }
 }
 

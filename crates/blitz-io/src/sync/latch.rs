@@ -31,7 +31,6 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use super::waiting::keep_waker;
 use crate::engine::{
     prim::{
         AtomicBool,
@@ -41,6 +40,7 @@ use crate::engine::{
     },
     wait::{
         batch::Batch,
+        keep::keep_waker,
         line::{Line, Place, Waiter},
     },
     work::{

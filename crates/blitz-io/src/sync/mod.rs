@@ -23,7 +23,6 @@ pub use self::{
 };
 pub use crate::engine::wait::holders::Holder;
 
-mod waiting;
 mod latch;
 
 mod notify;

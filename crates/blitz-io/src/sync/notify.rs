@@ -65,10 +65,7 @@ use std::{
     task::{Context, Poll, Waker, ready},
 };
 
-use super::{
-    futures::{Notified, OwnedNotified},
-    waiting::keep_waker,
-};
+use super::futures::{Notified, OwnedNotified};
 use crate::engine::{
     prim::{
         AtomicUsize,
@@ -78,6 +75,7 @@ use crate::engine::{
     },
     wait::{
         batch::Batch,
+        keep::keep_waker,
         line::{Line, Place, Waiter},
     },
     work::{

@@ -18,8 +18,11 @@
 //! joining is second it fails and looks again; if it is first the other finds WAITING,
 //! and comes to the lock behind it. After DONE nobody joins.
 //!
-//! Nobody joins while the cell is SETTING either: who comes then spins until DONE, which
-//! no user's code delays. So `set` need not look for anybody: it is one exchange.
+//! Nobody joins while the cell is SETTING either: who comes then spins until DONE. So `set`
+//! need not look for anybody: it is one exchange. The spin has no bound of its own, but ends:
+//! from SETTING to DONE the other thread moves a value and stores a word. No code of a user
+//! runs there, nothing is locked or allocated, nothing can panic. It can only lose its
+//! processor, and who spins lets others run after a microsecond.
 //!
 //! # Invariants
 //! - The value is written by the one who has the right, or made the word SETTING, and
@@ -45,7 +48,7 @@
 //! `all_who_wait_are_dismissed_in_batches`;
 //! weakened as `once_join_looks_again`, `once_finish_sees_waiting`, `once_passes_on`,
 //! `once_drop_passes_on`, `once_done_release`, `once_done_acquire`, `once_claims_once`,
-//! `once_wakes_batches`, `once_nobody_joins_a_set`.
+//! `once_nobody_joins_a_set`.
 
 use std::{
     error::Error,
@@ -56,7 +59,6 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use super::waiting::keep_waker;
 use crate::engine::{
     prim::{
         AtomicU32,
@@ -64,10 +66,11 @@ use crate::engine::{
         UnsafeCell,
         backoff::Backoff,
         bolt::Bolted,
-        thread, weakened,
+        weakened,
     },
     wait::{
-        batch::Batch,
+        batch::wake_each,
+        keep::keep_waker,
         line::{Line, Place, Waiter},
     },
     work::{
@@ -206,10 +209,7 @@ impl Gate {
         let mut backoff = Backoff::default();
         // Acquire: the value is read next. Pairs with the Release in `finish_set`.
         while self.word.load(Acquire) == SETTING {
-            if !backoff.spin() {
-                // The one who sets was interrupted.
-                thread::yield_now();
-            }
+            backoff.pause();
         }
     }
 
@@ -227,23 +227,12 @@ impl Gate {
 
     #[cold]
     fn dismiss_all(&self) {
-        let mut batch = Batch::new();
-        let mut line = self.line.lock();
-        while !line.is_empty() {
-            if batch.is_full() {
-                // Nobody joins meanwhile.
-                drop(line);
-                batch.wake_all();
-                line = self.line.lock();
-                if weakened!("once_wakes_batches") {
-                    return;
-                }
-                continue;
-            }
-            batch.push(line.dismiss_first());
-        }
-        drop(line);
-        batch.wake_all();
+        let lock = || self.line.lock();
+        // Nobody joins between two batches: it is DONE.
+        wake_each(lock(), lock, |line| {
+            line.first()?;
+            Some(line.dismiss_first())
+        });
     }
 
     /// One who had the right gives up.

@@ -29,7 +29,7 @@ use std::{
 use pin_project_lite::pin_project;
 
 use super::{
-    hold::{Hold, Lock, Many, One, Part, Whole, show_lock},
+    hold::{Hold, Lender, Lock, Many, Part, Whole, show_lock},
     mutex::TryLockError,
     outside,
     turn::{self, Taking, Turn},
@@ -269,7 +269,8 @@ impl<T: ?Sized> RwLock<T> {
     pub fn read_owned(self: Arc<Self>) -> impl Future<Output = OwnedRwLockReadGuard<T>> {
         let caller = Caller::here();
         async move {
-            turn::open(Taking::new(&self.permits, 1, Some((&self.name, caller))).await);
+            let part = self.part();
+            turn::open(Taking::new(&self.permits, part, Some((&self.name, caller))).await);
             OwnedRwLockReadGuard::new(self, caller)
         }
     }
@@ -294,7 +295,7 @@ impl<T: ?Sized> RwLock<T> {
     #[inline]
     #[track_caller]
     pub fn try_read(&self) -> Result<RwLockReadGuard<'_, T>, TryLockError> {
-        self.permits.try_acquire(1).map_err(|_| TryLockError(()))?;
+        self.permits.try_acquire(self.part()).map_err(|_| TryLockError(()))?;
         Ok(RwLockReadGuard::new(self, Caller::here()))
     }
 
@@ -315,7 +316,7 @@ impl<T: ?Sized> RwLock<T> {
     /// ```
     #[track_caller]
     pub fn try_read_owned(self: Arc<Self>) -> Result<OwnedRwLockReadGuard<T>, TryLockError> {
-        self.permits.try_acquire(1).map_err(|_| TryLockError(()))?;
+        self.permits.try_acquire(self.part()).map_err(|_| TryLockError(()))?;
         Ok(OwnedRwLockReadGuard::new(self, Caller::here()))
     }
 
@@ -475,7 +476,7 @@ impl<T: ?Sized> RwLock<T> {
     /// What a writer does to become a reader. The caller has the whole lock, and keeps
     /// one permit.
     fn let_readers_in(&self) {
-        let kept = if weakened!("rwlock_downgrade_keeps_one") { 0 } else { 1 };
+        let kept = if weakened!("rwlock_downgrade_keeps_one") { 0 } else { self.part() };
         if !weakened!("rwlock_downgrade_gives_back") {
             self.permits.release(self.whole() - kept);
         }
@@ -493,6 +494,27 @@ impl<T: ?Sized> Lock for RwLock<T> {
         // Also what is given back: the bug is that it does not exclude, not that it counts
         // wrongly.
         if weakened!("rwlock_writer_takes_all") { 1 } else { self.max_readers as usize }
+    }
+
+    #[inline]
+    fn part(&self) -> usize {
+        a_readers_part()
+    }
+}
+
+#[inline]
+fn a_readers_part() -> usize {
+    // Also what is kept and given back: the bug is that it does not exclude, as above.
+    if weakened!("rwlock_reader_takes_one") { 0 } else { 1 }
+}
+
+/// A reader's part, of a lock of any type.
+struct Shared<'a>(&'a Permits);
+
+impl Lender for Shared<'_> {
+    #[inline]
+    fn give_back(&self) {
+        self.0.release(a_readers_part());
     }
 }
 
@@ -533,8 +555,7 @@ impl<'a, T: ?Sized> Future for Reading<'a, T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let (lock, caller) = (*this.lock, *this.caller);
-        let count = if weakened!("rwlock_reader_takes_one") { 0 } else { 1 };
-        this.turn.poll(cx, &lock.permits, count, Some((&lock.name, caller))).map(|taken| {
+        this.turn.poll(cx, &lock.permits, lock.part(), Some((&lock.name, caller))).map(|taken| {
             turn::open(taken);
             RwLockReadGuard::new(lock, caller)
         })

@@ -26,8 +26,8 @@
 //! `a_batch_of_receivers_against_a_drop_wakes_the_rest`,
 //! `a_lagging_receiver_is_told_exactly_how_many`,
 //! `closed_against_the_last_receiver_ends`; weakened as `broadcast_empty_looks_again`,
-//! `broadcast_send_wakes`, `broadcast_close_wakes`, `broadcast_round_goes_on`,
-//! `broadcast_lag_counts`, `broadcast_last_receiver_wakes`.
+//! `broadcast_send_wakes`, `broadcast_close_wakes`, `broadcast_lag_counts`,
+//! `broadcast_last_receiver_wakes`.
 
 use super::slot::Slot;
 use crate::engine::{
@@ -36,7 +36,7 @@ use crate::engine::{
         bolt::{Bolted, Gate, Opened},
         weakened,
     },
-    wait::{batch::Batch, line::Line},
+    wait::{batch::wake_each, line::Line},
 };
 
 /// See the module. In the order that is written: the compiler would move the gate behind
@@ -158,24 +158,10 @@ impl<T> Shared<T> {
     /// Wakes whom `next` dismisses, batch by batch, outside of the lock.
     fn wake<'a>(
         &'a self,
-        mut tail: Opened<'a, Tail>,
+        tail: Opened<'a, Tail>,
         next: impl Fn(&mut Tail) -> Option<std::task::Waker>,
     ) {
-        let mut batch = Batch::new();
-        loop {
-            while !batch.is_full()
-                && let Some(waker) = next(&mut tail)
-            {
-                batch.push(waker);
-            }
-            let full = batch.is_full();
-            drop(tail);
-            batch.wake_all();
-            if !full || weakened!("broadcast_round_goes_on") {
-                return;
-            }
-            tail = self.tail();
-        }
+        wake_each(tail, || self.tail(), |tail| next(tail));
     }
 }
 

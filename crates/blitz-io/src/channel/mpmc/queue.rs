@@ -35,7 +35,7 @@
 //!
 //! # Checked by
 //! See `chan.rs`; weakened as `mpmc_waiter_fences`, `mpmc_waiter_looks_again`,
-//! `mpmc_dismissed_passes_on`, `mpmc_renews_the_waker`.
+//! `mpmc_dismissed_passes_on`.
 
 use std::{
     pin::Pin,
@@ -50,7 +50,8 @@ use crate::engine::{
         fence, weakened,
     },
     wait::{
-        batch::Batch,
+        batch::{Batch, wake_each},
+        keep::keep_waker,
         line::{Line, Place, Waiter},
     },
     work::task::budget::{self, Unit},
@@ -102,20 +103,13 @@ impl Queue {
     /// Dismisses everybody, a batch at a time.
     #[cold]
     pub(super) fn wake_all(&self) {
-        let mut batch = Batch::new();
-        loop {
-            let mut line = self.line.lock();
-            while !line.is_empty() && !batch.is_full() {
-                batch.push(line.dismiss_first());
-            }
-            self.note(&line);
-            let done = line.is_empty();
-            drop(line);
-            batch.wake_all();
-            if done {
-                return;
-            }
-        }
+        let lock = || self.line.lock();
+        wake_each(lock(), lock, |line| {
+            line.first()?;
+            let waker = line.dismiss_first();
+            self.note(line);
+            Some(waker)
+        });
     }
 
     /// Clears WAITING if the line is empty; under the lock.
@@ -211,16 +205,8 @@ impl<'a> Stand<'a> {
     #[cold]
     fn stays(self: Pin<&Self>, waker: &Waker) -> bool {
         let waiter = self.waiter();
-        // SAFETY: 1. this is the line it joined.
-        let same = unsafe { self.queue.line.lock().would_wake(waiter, waker) };
-        if same == Some(false) && !weakened!("mpmc_renews_the_waker") {
-            let waker = waker.clone();
-            // SAFETY: 1. as above.
-            let stale = unsafe { self.queue.line.lock().renew(waiter, waker) };
-            // The lock was let go at the end of the statement above.
-            drop(stale);
-        }
-        waiter.place() == Place::In
+        // SAFETY: 1. we own it. 2. It joined this line.
+        !unsafe { keep_waker(&self.queue.line, |line| line, waiter, waker) }
     }
 
     /// May wait again; whether it was dismissed.

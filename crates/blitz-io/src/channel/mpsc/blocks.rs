@@ -28,6 +28,13 @@
 //! comes after is refused at S2: the position in the tail is final. So the receiver knows
 //! whether a message is still on its way, and no message goes in behind its back.
 //!
+//! **Who waits for whom.** A sender that finds GROWING waits for S3 of another; the receiver
+//! that needs a message which was claimed (to tell whether the queue is empty, or to take all
+//! that is left) for S4. These waits have no bound of their own, but end: from S2 to S4 a
+//! sender moves a message and stores two or three words. It runs none of the user's code,
+//! locks and allocates nothing (the next block was made before S2), and cannot panic. It can
+//! only lose its processor, and who waits lets others run after a microsecond.
+//!
 //! # Invariants
 //! - Positions are claimed in order and each is put, by the one who claimed it, without
 //!   any of the user's code in between.
@@ -110,14 +117,6 @@ fn offset(position: u64) -> usize {
     (position % BLOCK as u64) as usize
 }
 
-/// Lets whoever is in the middle of a few instructions go on.
-#[inline]
-pub(super) fn pause(backoff: &mut Backoff) {
-    if cfg!(blitz_loom) || !backoff.spin() {
-        thread::yield_now();
-    }
-}
-
 impl<T> Blocks<T> {
     /// An empty queue whose first message has position `start`.
     pub(super) fn new(start: u64) -> (Self, Cursor<T>) {
@@ -152,7 +151,7 @@ impl<T> Blocks<T> {
                 return None;
             }
             if now & GROWING != 0 && !weakened!("blocks_growing_waits") {
-                pause(&mut backoff);
+                backoff.pause();
                 continue;
             }
             // Acquire: see 'Which block'. Pairs with the Release in `grow`.

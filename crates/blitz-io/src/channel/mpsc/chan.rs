@@ -75,12 +75,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use super::{
-    blocks::{Cursor, pause},
-    error::TryRecvError,
-    sleeper::Sleeper,
-    slot::Slot,
-};
+use super::{blocks::Cursor, error::TryRecvError, sleeper::Sleeper, slot::Slot};
 use crate::engine::{
     prim::{
         AtomicUsize,
@@ -90,7 +85,8 @@ use crate::engine::{
         discard, weakened,
     },
     wait::{
-        batch::Batch,
+        batch::{Batch, wake_each},
+        keep::keep_waker,
         line::{Line, Place, Waiter},
     },
     work::{
@@ -274,19 +270,11 @@ impl<Q> Chan<Q> {
         Q: Queue<T>,
     {
         self.queue.close();
-        let mut batch = Batch::new();
-        let mut line = self.closing.lock();
-        while !line.is_empty() {
-            if batch.is_full() {
-                drop(line);
-                batch.wake_all();
-                line = self.closing.lock();
-                continue;
-            }
-            batch.push(line.dismiss_first());
-        }
-        drop(line);
-        batch.wake_all();
+        let lock = || self.closing.lock();
+        wake_each(lock(), lock, |line| {
+            line.first()?;
+            Some(line.dismiss_first())
+        });
     }
 
     pub(super) fn strong_count(&self) -> usize {
@@ -594,7 +582,7 @@ impl<T, Q: Queue<T>> Owner<T, Q> {
             }
             // A position was claimed, and perhaps others behind it were put: it is not
             // empty.
-            pause(&mut backoff);
+            backoff.pause();
         }
     }
 
@@ -623,7 +611,7 @@ impl<T, Q: Queue<T>> Owner<T, Q> {
             if self.len() == 0 || weakened!("chan_leave_waits") {
                 return None;
             }
-            pause(&mut backoff);
+            backoff.pause();
         }
     }
 }
@@ -704,16 +692,9 @@ impl<'a, T, Q: Queue<T>> WhenClosed<'a, T, Q> {
     /// In line, as far as we know: sees that the right task will be woken.
     fn go_on(self: Pin<&Self>, cx: &Context<'_>) -> Poll<()> {
         let (chan, waiter) = self.waiter();
-        // SAFETY: 1. this is the line it joined.
-        let same = unsafe { chan.closing.lock().would_wake(waiter, cx.waker()) };
-        if same == Some(false) {
-            let waker = cx.waker().clone();
-            // SAFETY: 1. as above.
-            let stale = unsafe { chan.closing.lock().renew(waiter, waker) };
-            // The lock was let go at the end of the statement above.
-            drop(stale);
-        }
-        if waiter.place() == Place::Left { Poll::Ready(()) } else { Poll::Pending }
+        // SAFETY: 1. we own it. 2. It joined this line.
+        let left = unsafe { keep_waker(&chan.closing, |line| line, waiter, cx.waker()) };
+        if left { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 

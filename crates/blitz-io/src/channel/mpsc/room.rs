@@ -115,6 +115,7 @@ use crate::engine::{
     },
     wait::{
         batch::Batch,
+        keep::keep_waker,
         line::{Line, Place, Waiter},
     },
     work::{
@@ -735,19 +736,9 @@ impl<'a, R: Roomy> Wish<'a, R> {
     #[cold]
     fn go_on(self: Pin<&Self>, cx: &Context<'_>) -> Poll<Result<Entry, Closed>> {
         let (room, waiter) = self.waiter();
-        // SAFETY: 1. this is the line it joined.
-        let same = unsafe { room.desk.lock().line.would_wake(waiter, cx.waker()) };
-        if same == Some(false) {
-            let waker = cx.waker().clone();
-            // SAFETY: 1. as above.
-            let stale = unsafe { room.desk.lock().line.renew(waiter, waker) };
-            // The lock was let go at the end of the statement above.
-            drop(stale);
-        }
-        match waiter.place() {
-            Place::Left => Poll::Ready(self.end()),
-            _ => Poll::Pending,
-        }
+        // SAFETY: 1. we own it. 2. It joined this line.
+        let left = unsafe { keep_waker(&room.desk, |desk| &mut desk.line, waiter, cx.waker()) };
+        if left { Poll::Ready(self.end()) } else { Poll::Pending }
     }
 
     /// Dismissed: served, or refused by a close, which also refuses who was served and has

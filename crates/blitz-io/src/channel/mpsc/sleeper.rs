@@ -11,7 +11,10 @@
 //! ```
 //! AWAITED is set by one and taken off by one, by exchanges on one word. So the waker has
 //! one holder: the receiver until R3, then whoever takes AWAITED off, and the
-//! receiver again after R4. S1 to S3 are a few instructions without the user's code.
+//! receiver again after R4. The wait in R4 has no bound of its own, but ends: S1 to S3 are a
+//! few instructions in which no code of the user runs, nothing is locked and nothing can
+//! panic. Who does them can only lose its processor, and R4 lets others run after a
+//! microsecond.
 //!
 //! # Rejected
 //! `WakerCell`, which any number may wake at any time: four exchanges for each wait, a
@@ -27,7 +30,6 @@
 
 use std::task::Waker;
 
-use super::blocks::pause;
 use crate::engine::prim::{
     AtomicU32,
     Ordering::{Acquire, Relaxed, Release},
@@ -76,7 +78,7 @@ impl Sleeper {
         let mut backoff = Backoff::default();
         // Acquire: the other is done with the waker. Pairs with the Release in `take`.
         while self.place.load(Acquire) == LENT && !weakened!("sleeper_waits_for_the_taker") {
-            pause(&mut backoff);
+            backoff.pause();
         }
     }
 

@@ -58,7 +58,7 @@ mod tests;
 pub(crate) use self::{
     backend::IoBackend,
     readiness::{Direction, ReadyEvent},
-    registration::{Readiness, Registration},
+    registration::Registration,
 };
 
 use self::{

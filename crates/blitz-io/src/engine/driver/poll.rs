@@ -13,28 +13,46 @@
 //! who waits                                 who clears readiness
 //! W1 locks, copies what is armed            C1 clears the bit in the record
 //! W2 waits in the kernel                    C2 locks, arms, and signals if somebody is in W2
-//! W3 locks, disarms what was told
+//! W3 locks, disarms what was told, counts
+//!    the wait as ended
 //! W4 tells the records
 //! ```
 //! A bit that is clear in a record is armed, or will be: W3 comes before W4. If C1 comes
 //! before W4, then the bit was set by somebody else, and C2 arms what W4 tells: it is told
 //! twice. If after, C2 is after W3.
 //!
-//! A wait in the kernel keeps its descriptors open, so `remove` signals too, and returns when
-//! that wait is over: what is closed next is closed at once.
+//! A wait in the kernel keeps its descriptors open, and what it has copied may be another's
+//! number by the time it asks. So who removes one returns when the wait is over that may have
+//! it, and what is closed next is closed at once:
+//! ```text
+//! who removes
+//! R1 locks, takes the entry out; nobody is between W1 and W3: done
+//! R2 notes how many waits have ended, and that somebody wants to know of the next
+//! R3 signals as C2 does
+//! R4 sleeps as long as that number is the same; W3 changes it, and wakes if R2 said so
+//! ```
+//! R1, R2 and W3 are under one lock, so W3 comes after R2 and sees it, and R4 sleeps on a word
+//! that is as it was, or is woken. A wait that begins later does not have the descriptor.
+//! From the signal until W3 the other thread calls nobody, takes no lock but this one, and
+//! does not sleep.
+//!
+//! # Rejected
+//! Looking again and again until the wait is over: the other thread has to be woken and to
+//! get a processor first, which takes as long as it takes, on the only one perhaps.
 //!
 //! # Checked by
-//! `driver/tests.rs`, which runs all that a driver must do on each mechanism.
+//! `driver/tests.rs`, which runs all that a driver must do on each mechanism; and, with a
+//! kernel made for models, `a_descriptor_is_closed_when_nobody_waits_for_it`,
+//! `two_removed_at_once_are_both_closed`, `a_refuted_end_is_armed_again`,
+//! `an_event_against_a_read_that_would_block_is_not_lost`,
+//! `an_event_of_a_closed_descriptor_does_not_reach_its_successor`,
+//! `a_turn_goes_from_one_to_the_next_with_its_events`; weakened as `poll_remove_waits`,
+//! `poll_remove_is_woken`, `poll_change_signals`, `poll_disarms_what_it_tells`.
 
 use std::{
     collections::HashMap,
-    fs::{File, FileType},
-    io::{self, Read, Write},
-    mem::ManuallyDrop,
-    os::{
-        fd::{AsRawFd, FromRawFd, RawFd},
-        unix::net::UnixStream,
-    },
+    io,
+    os::fd::{AsRawFd, RawFd},
     time::{Duration, Instant},
 };
 
@@ -45,15 +63,28 @@ use super::{
     ready::Ready,
     sources::Token,
 };
-use crate::engine::prim::{bolt::Bolted, thread};
+use crate::engine::prim::{
+    Ordering::{Acquire, Relaxed, Release},
+    bolt::Bolted,
+    futex::Futex,
+    weakened,
+};
+
+#[cfg_attr(blitz_loom, allow(dead_code, reason = "models have a kernel of their own"))]
+mod kernel;
+#[cfg(not(blitz_loom))]
+use self::kernel::Kernel;
+#[cfg(blitz_loom)]
+mod model;
+#[cfg(blitz_loom)]
+pub(crate) use self::model::Kernel;
 
 /// See the module.
 pub(super) struct Poll {
     table: Bolted<Table>,
-    /// A byte that is written here ends a wait.
-    bell: UnixStream,
-    /// And comes out here.
-    heard: UnixStream,
+    /// How many waits have ended; changed under the lock.
+    ended: Futex,
+    kernel: Kernel,
 }
 
 #[derive(Default)]
@@ -65,8 +96,8 @@ struct Table {
     waiting: bool,
     /// Somebody is between W1 and W3.
     inside: bool,
-    /// How many waits have ended.
-    ended: u64,
+    /// Somebody sleeps until that one is through, or is about to.
+    awaited: bool,
 }
 
 struct Entry {
@@ -88,14 +119,6 @@ impl Asked {
         self.fds.push(libc::pollfd { fd, events: events_of(armed), revents: 0 });
         self.tokens.push(token);
     }
-}
-
-/// What a descriptor is. No copy of it is made, because there may be no number left for one:
-/// whoever has accepted a socket with the last one must be able to use it.
-fn kind_of(fd: Fd<'_>) -> io::Result<FileType> {
-    // SAFETY: the descriptor is open as long as it is borrowed, and this never closes it.
-    let file = ManuallyDrop::new(unsafe { File::from_raw_fd(fd.as_raw_fd()) });
-    Ok(file.metadata()?.file_type())
 }
 
 /// The end of the other side, where it is told apart.
@@ -139,18 +162,12 @@ fn signs(told: libc::c_short) -> Signs {
 
 impl Poll {
     pub(super) fn new() -> io::Result<Self> {
-        let (bell, heard) = UnixStream::pair()?;
-        bell.set_nonblocking(true)?;
-        heard.set_nonblocking(true)?;
-        Ok(Self { table: Bolted::new(Table::default()), bell, heard })
+        let (table, ended) = (Bolted::new(Table::default()), Futex::new(0));
+        Ok(Self { table, ended, kernel: Kernel::new()? })
     }
 
     pub(super) fn add(&self, fd: Fd<'_>, token: Token, interest: Interest) -> io::Result<()> {
-        // `poll` takes files and says that they are ready. Others refuse them, and so do we.
-        let kind = kind_of(fd)?;
-        if kind.is_file() || kind.is_dir() {
-            return Err(io::Error::from_raw_os_error(libc::EPERM));
-        }
+        self.kernel.admit(fd)?;
         let (fd, wanted) = (fd.as_raw_fd(), interest.mask());
         self.change(|table| {
             if table.entries.iter().any(|entry| entry.fd == fd) {
@@ -162,31 +179,26 @@ impl Poll {
         })
     }
 
+    /// R1 to R4.
     pub(super) fn remove(&self, _: Fd<'_>, token: Token) -> io::Result<()> {
-        // Who waits calls nobody before W3, so this is a matter of microseconds. A wait that
-        // begins later does not have the descriptor, and nobody waits for its end.
-        if let Some(ended) = self.take_out(token) {
-            while self.table.lock().ended == ended {
-                thread::yield_now();
+        let ended = self.change(|table| {
+            table.take_out(token);
+            table.awaited |= table.inside;
+            // Relaxed: it changes under the lock, which we have.
+            table.inside.then(|| self.ended.word().load(Relaxed))
+        });
+        if let Some(ended) = ended.filter(|_| !weakened!("poll_remove_waits")) {
+            // Acquire: what the kernel did in that wait is done. Pairs with the Release in
+            // `answer`.
+            while self.ended.word().load(Acquire) == ended {
+                self.ended.wait(ended, None);
             }
         }
         Ok(())
     }
 
     pub(super) fn forget(&self, token: Token) {
-        self.take_out(token);
-    }
-
-    /// If a wait is under way that may have it, and was told to end: how many ended before.
-    fn take_out(&self, token: Token) -> Option<u64> {
-        self.change(|table| {
-            let place = table.places.remove(&token)?;
-            table.entries.swap_remove(place);
-            if let Some(moved) = table.entries.get(place) {
-                table.places.insert(moved.token, place);
-            }
-            table.inside.then_some(table.ended)
-        })
+        self.change(|table| table.take_out(token));
     }
 
     /// C2.
@@ -204,15 +216,14 @@ impl Poll {
         let result = change(&mut table);
         let waiting = std::mem::take(&mut table.waiting);
         drop(table);
-        if waiting {
+        if waiting && !weakened!("poll_change_signals") {
             self.signal();
         }
         result
     }
 
     pub(super) fn signal(&self) {
-        // A full buffer ends the wait as well.
-        let _ = (&self.bell).write(&[1]);
+        self.kernel.signal();
     }
 
     pub(super) fn wait(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
@@ -221,7 +232,7 @@ impl Poll {
         let begun = timeout.filter(|timeout| !timeout.is_zero()).map(|_| Instant::now());
         let mut left = timeout;
         let answer = loop {
-            match poll(&mut asked.fds, left) {
+            match self.kernel.poll(&mut asked.fds, left) {
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => left = rest(timeout, begun),
                 answer => break answer,
             }
@@ -234,7 +245,7 @@ impl Poll {
     fn ask(&self, asked: &mut Asked, waits: bool) {
         asked.fds.clear();
         asked.tokens.clear();
-        asked.push(self.heard.as_raw_fd(), Ready::READABLE, Token::NUDGE);
+        asked.push(self.kernel.heard(), Ready::READABLE, Token::NUDGE);
         let mut table = self.table.lock();
         for entry in table.entries.iter().filter(|entry| !entry.armed.is_empty()) {
             asked.push(entry.fd, entry.armed, entry.token);
@@ -248,22 +259,22 @@ impl Poll {
         let mut table = self.table.lock();
         table.waiting = false;
         table.inside = false;
-        table.ended += 1;
+        // Release: we have let go of what was waited for. Pairs with the Acquire in `remove`.
+        self.ended.word().fetch_add(1, Release);
         let told = asked.fds.iter().zip(&asked.tokens).filter(|(fd, _)| fd.revents != 0);
         for (fd, token) in told {
             if *token == Token::NUDGE {
-                self.hear();
+                self.kernel.hear();
             } else if let Some(entry) = table.entry(*token) {
-                let ready = entry.disarm(fd.revents);
+                let ready = entry.disarm(fd.revents, &self.kernel);
                 found.push(Found { token: *token, ready });
             }
         }
-    }
-
-    /// Takes the bytes of all signals.
-    fn hear(&self) {
-        let mut bytes = [0; 64];
-        while (&self.heard).read(&mut bytes).is_ok_and(|count| count == bytes.len()) {}
+        let awaited = std::mem::take(&mut table.awaited);
+        drop(table);
+        if awaited && !weakened!("poll_remove_is_woken") {
+            self.ended.wake_all();
+        }
     }
 }
 
@@ -272,61 +283,46 @@ impl Table {
         let place = *self.places.get(&token)?;
         self.entries.get_mut(place)
     }
+
+    fn take_out(&mut self, token: Token) {
+        let Some(place) = self.places.remove(&token) else { return };
+        self.entries.swap_remove(place);
+        if let Some(moved) = self.entries.get(place) {
+            self.places.insert(moved.token, place);
+        }
+    }
 }
 
 impl Entry {
     /// Takes out what was told; answers with what it is ready for.
-    fn disarm(&mut self, told: libc::c_short) -> Ready {
+    fn disarm(&mut self, told: libc::c_short, kernel: &Kernel) -> Ready {
         let always = libc::POLLHUP | libc::POLLERR | libc::POLLNVAL;
         if told & always != 0 {
             // It would be told again and again whatever it is armed for, so what else there
             // is to tell is told now.
             self.armed = Ready::EMPTY;
-            return signs(told | self.all_now()).ready();
+            return signs(told | self.all_now(kernel)).ready();
         }
         // An end alone says nothing without the data before it, which may be there unasked.
-        let told = if told & END != 0 { told | self.all_now() } else { told };
+        let told = if told & END != 0 { told | self.all_now(kernel) } else { told };
         let ready = signs(told).ready();
-        self.armed = self.armed - ready;
+        if !weakened!("poll_disarms_what_it_tells") {
+            self.armed = self.armed - ready;
+        }
         if told & END != 0 {
             self.armed = self.armed - Ready::READ_CLOSED;
         }
         ready
     }
 
-    /// All that could be told now. The descriptor is open: `remove` waits for the lock.
-    fn all_now(&self) -> libc::c_short {
+    /// All that could be told now. The descriptor is open: who removes it waits for the lock.
+    fn all_now(&self, kernel: &Kernel) -> libc::c_short {
         let mut full = [libc::pollfd { fd: self.fd, events: events_of(self.wanted), revents: 0 }];
-        match poll(&mut full, Some(Duration::ZERO)) {
+        match kernel.poll(&mut full, Some(Duration::ZERO)) {
             Ok(()) => full[0].revents,
             Err(_) => 0,
         }
     }
-}
-
-/// Waits until one of them is ready, with as exact a time as the system can.
-#[cfg(target_os = "linux")]
-fn poll(fds: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<()> {
-    let timeout = timeout.map(|timeout| libc::timespec {
-        tv_sec: timeout.as_secs().try_into().unwrap_or(libc::time_t::MAX),
-        tv_nsec: timeout.subsec_nanos().into(),
-    });
-    let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: the slice is as long as we say and is ours during the call; the time is null,
-    // or a local that outlives the call. No signal mask is given.
-    let answer = unsafe {
-        libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout, std::ptr::null())
-    };
-    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// Waits until one of them is ready, in milliseconds.
-#[cfg(not(target_os = "linux"))]
-fn poll(fds: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<()> {
-    let timeout = timeout.map_or(-1, super::backend::rounded_up);
-    // SAFETY: the slice is as long as we say and is ours during the call.
-    let answer = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout) };
-    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 impl std::fmt::Debug for Poll {
@@ -334,3 +330,6 @@ impl std::fmt::Debug for Poll {
         f.debug_struct("Poll").finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, blitz_loom))]
+mod models;

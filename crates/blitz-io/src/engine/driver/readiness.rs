@@ -64,19 +64,23 @@
 //! `an_event_against_a_poll_is_not_lost`, `an_event_against_a_wait_is_not_lost`,
 //! `two_events_against_two_directions_wake_both`,
 //! `a_wait_dropped_against_an_event_leaves_the_line_in_order`,
-//! `an_event_against_a_clear_is_not_lost`,
+//! `an_event_against_a_clear_is_not_lost`, `an_event_against_a_refutation_is_not_lost`,
+//! `what_was_refuted_is_open_again`,
 //! `an_event_of_the_last_registration_does_not_reach_the_next`,
 //! `a_record_that_ends_against_an_event_keeps_no_waker`,
+//! `waits_that_were_forgotten_leave_with_their_registration`,
+//! `more_forgotten_waits_than_a_batch_leave_against_an_event`,
 //! `a_shutdown_against_a_poll_ends_it`, `a_shutdown_against_a_wait_ends_it`,
 //! `a_clear_against_a_shutdown_keeps_it`, `a_full_batch_against_a_wait_that_joins_again`,
 //! `a_new_waker_against_an_event_is_woken`, `what_was_done_before_an_event_is_seen_after_it`,
 //! `an_event_against_a_postponement_is_not_lost`,
 //! `a_postponement_taken_back_against_an_event_wakes`;
 //! weakened as `ready_poll_looks_again`, `ready_wait_looks_again`, `ready_event_sees_line`,
-//! `ready_clear_minds_the_tick`, `ready_event_minds_the_generation`,
+//! `ready_clear_minds_the_tick`, `ready_refute_minds_the_tick`, `ready_refute_opens`,
+//! `ready_event_minds_the_generation`, `ready_end_dismisses`,
 //! `ready_end_takes_wakers`, `ready_shutdown_wakes`, `ready_clear_keeps_shutdown`,
-//! `ready_drop_leaves_the_line`, `ready_renew_wakes`, `ready_publishes`,
-//! `ready_postpone_minds_the_tick`, `ready_take_back_wakes`.
+//! `ready_drop_leaves_the_line`, `ready_publishes`, `ready_postpone_minds_the_tick`,
+//! `ready_take_back_wakes`.
 
 use std::{
     future::Future,
@@ -94,6 +98,7 @@ use crate::engine::{
     },
     wait::{
         batch::Batch,
+        keep::keep_waker,
         line::{Line, Place, Waiter},
         waker_cell::WakerCell,
     },
@@ -429,7 +434,8 @@ impl Record {
     /// since; answers with what was forgotten.
     #[inline]
     pub(crate) fn clear(&self, event: ReadyEvent) -> Ready {
-        self.forget(event, event.ready - CLOSED)
+        let unless_stale = !weakened!("ready_clear_minds_the_tick");
+        self.forget(event, event.ready - CLOSED, unless_stale)
     }
 
     /// The same, after an operation for which the event said all that there is to say, and
@@ -437,17 +443,19 @@ impl Record {
     /// error of a datagram socket was fetched.
     #[inline]
     pub(crate) fn refute(&self, event: ReadyEvent) -> Ready {
-        self.forget(event, event.ready)
+        let unless_stale = !weakened!("ready_refute_minds_the_tick");
+        let kept = if weakened!("ready_refute_opens") { CLOSED } else { Ready::EMPTY };
+        self.forget(event, event.ready - kept, unless_stale)
     }
 
     #[inline]
-    fn forget(&self, event: ReadyEvent, gone: Ready) -> Ready {
+    fn forget(&self, event: ReadyEvent, gone: Ready, unless_stale: bool) -> Ready {
         // Relaxed throughout: nothing is published, and an exchange keeps what those
         // before it have published for those who read it.
         let mut now = self.word.load(Relaxed);
         loop {
             let stale = (now >> TICK_SHIFT) as u16 != event.tick;
-            if stale && !weakened!("ready_clear_minds_the_tick") {
+            if stale && unless_stale {
                 return Ready::EMPTY;
             }
             let kept = if weakened!("ready_clear_keeps_shutdown") { !SHUTDOWN } else { !0 };
@@ -470,14 +478,14 @@ impl Record {
         }
     }
 
-    /// Its registration ends; nobody waits through it, but futures that were forgotten. Events of it are not heeded from
-    /// now on, and the next registration knows nothing. The wakers are the caller's to
-    /// drop.
+    /// Its registration ends; nobody waits through it but futures that were forgotten, which
+    /// are woken in vain. Events of it are not heeded from now on, and the next registration
+    /// knows nothing. The wakers are the caller's to drop.
     #[must_use = "a waker is a user's: drop it outside of locks"]
     pub(crate) fn end(&self) -> [Option<Waker>; 2] {
         // Relaxed: who joined did so through this registration, before. Futures that were
         // leaked stand in line for ever: they leave here, so that the next one finds none.
-        if self.word.load(Relaxed) & LINE != 0 {
+        if self.word.load(Relaxed) & LINE != 0 && !weakened!("ready_end_dismisses") {
             self.dismiss([true; 3], &mut Batch::new());
         }
         // Relaxed: a guess; the exchange below confirms it.
@@ -567,19 +575,10 @@ impl<'a> Waited<'a> {
     fn go_on(self: Pin<&Self>, cx: &Context<'_>) -> Poll<()> {
         let (record, waiter) = self.waiter();
         let interest = self.interest;
-        // SAFETY: 1. this is the line it joined.
-        let same = unsafe { record.lines.lock().of(interest).would_wake(waiter, cx.waker()) };
-        if same == Some(false) && !weakened!("ready_renew_wakes") {
-            let waker = cx.waker().clone();
-            // SAFETY: 1. as above.
-            let stale = unsafe { record.lines.lock().of(interest).renew(waiter, waker) };
-            // The lock was let go at the end of the statement above.
-            drop(stale);
-        }
-        match waiter.place() {
-            Place::Left => Poll::Ready(()),
-            _ => Poll::Pending,
-        }
+        // SAFETY: 1. we own it. 2. It joined this line.
+        let left =
+            unsafe { keep_waker(&record.lines, |lines| lines.of(interest), waiter, cx.waker()) };
+        if left { Poll::Ready(()) } else { Poll::Pending }
     }
 
     #[cold]

@@ -6,7 +6,12 @@
 //! # Invariants
 //! 1. The record is the registration's own from `register` until its drop, also after
 //!    `deregister`. So nobody who still asks can touch the record of another.
-//! 2. Futures that wait borrow the registration: it does not end before them.
+//! 2. Futures that wait borrow the registration: it does not end before them, unless they
+//!    were forgotten.
+//!
+//! # Checked by
+//! `an_event_against_a_read_that_would_block_is_not_lost`, `a_refuted_end_is_armed_again`;
+//! weakened as `refute_rearms`, `refute_rearms_the_direction`.
 
 use std::{
     future::poll_fn,
@@ -28,7 +33,7 @@ use super::{
     sources::Source,
 };
 use crate::engine::{
-    prim::{AtomicBool, Ordering::Relaxed},
+    prim::{AtomicBool, Ordering::Relaxed, weakened},
     work::{
         current,
         task::{budget, moment::Wait},
@@ -62,11 +67,6 @@ impl Registration {
         unsafe { self.source.record.as_ref() }
     }
 
-    /// Which driver watches it.
-    pub(crate) fn driver(&self) -> &Arc<Driver> {
-        &self.driver
-    }
-
     #[inline]
     fn poll_record(&self, cx: &mut Context<'_>, direction: Direction) -> Poll<ReadyEvent> {
         said(self.record().poll(cx, direction))
@@ -95,7 +95,7 @@ impl Registration {
     }
 
     /// What is known now.
-    #[inline]
+    #[cfg(test)]
     pub(crate) fn ready_event(&self, interest: Interest) -> ReadyEvent {
         self.record().look(interest.mask())
     }
@@ -116,9 +116,13 @@ impl Registration {
     /// forgets that, closed ends and all. It would be tried for ever otherwise.
     #[cold]
     fn refute(&self, event: ReadyEvent, mask: Ready) {
-        if !self.record().refute(event).is_empty() {
-            self.driver.selector.rearm(self.source.token, mask);
+        let gone = self.record().refute(event);
+        if gone.is_empty() || weakened!("refute_rearms") {
+            return;
         }
+        // Not only what is gone: who tells an end tells nothing else any more (see `poll`).
+        let armed = if weakened!("refute_rearms_the_direction") { gone } else { mask };
+        self.driver.selector.rearm(self.source.token, armed);
     }
 
     /// Takes it to be ready until an operation says otherwise; right after `register`.
@@ -158,7 +162,7 @@ impl Registration {
     /// Clears readiness if fewer bytes were moved than wanted, and not none at all. Not if
     /// there was an urgent byte, in front of which a read ends.
     #[inline]
-    pub(crate) fn note_moved(&self, event: ReadyEvent, moved: usize, wanted: usize) {
+    fn note_moved(&self, event: ReadyEvent, moved: usize, wanted: usize) {
         if 0 < moved && moved < wanted && !self.was_urgent() {
             self.clear_readiness(event);
         }
@@ -280,20 +284,6 @@ impl Registration {
             return (event, alive(event).and_then(|_| Err(io::ErrorKind::WouldBlock.into())));
         }
         (event, f())
-    }
-
-    /// As [`try_io`](Self::try_io), for a stream: as [`poll_move`](Self::poll_move).
-    #[inline]
-    pub(crate) fn try_move(
-        &self,
-        interest: Interest,
-        wanted: usize,
-        f: impl FnOnce() -> io::Result<usize>,
-    ) -> io::Result<usize> {
-        let event = self.ready_event(interest);
-        let moved = self.try_io(interest, f)?;
-        self.note_moved(event, moved, wanted);
-        Ok(moved)
     }
 
     /// Calls `f` when something of the interest can be done, and again as long as it would

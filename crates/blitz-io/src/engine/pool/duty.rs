@@ -12,8 +12,7 @@
 //! falls asleep next takes it. While nobody has it somebody is awake, who looks by its
 //! clock and takes the duty before it sleeps. If that one gets stuck in a poll while all
 //! others sleep, nobody looks until it is through, as in Tokio; `idle` spares who is on
-//! duty when it wakes one for work, which makes this rare. (To call another one each time
-//! the duty is left would cost a wake-up for each event.)
+//! duty when it wakes one for work, which makes this rare.
 //!
 //! # Protocol
 //! ```text
@@ -26,8 +25,27 @@
 //! One fence comes first: D3 sees the deadline, or A3 the name. Who is unparked and has
 //! nothing to do begins again at D2.
 //!
+//! # Rejected
+//! For a worker that leaves the duty and gets stuck while all others sleep. It cannot say so
+//! itself, and whoever is to find out needs a clock, which those who sleep for ever have not:
+//! - To call another one whenever the duty is left: 10 to 14 µs of the caller's time for each
+//!   event, before it can run the task that the event is for. To do so once in some
+//!   milliseconds spares a busy pool, but not one in which events are rare, where each
+//!   would pay.
+//! - That all sleepers have a time-out as long as nobody is on duty: those who fell asleep
+//!   while somebody was would not know, unless they always had one, and an idle pool is to
+//!   make no system calls.
+//! - That two wait in the driver at once: the kernel gives the second every event that comes
+//!   while the first runs tasks, so each is told on another core than its task was on.
+//! - That the deputy sleeps by a timer of the kernel's, which who leaves the duty sets, once in
+//!   some milliseconds. It is the only one that costs next to nothing. But it is a second place
+//!   to sleep in, other than a futex, and it helps events alone: what lies in the queue of
+//!   the worker that is stuck would still wait. A thread that watches for such workers, set
+//!   by the same timer, hands their core on, and with it the queue, the wheel and this duty.
+//!
 //! # Checked by
-//! `an_earlier_timer_is_slept_for`; weakened as `duty_fence`, `duty_alarm`.
+//! `an_earlier_timer_is_slept_for`, `an_event_is_told_whoever_sleeps_in_the_driver`; weakened
+//! as `duty_fence`, `duty_alarm`, `duty_is_taken`.
 
 use std::time::Duration;
 
@@ -173,7 +191,8 @@ impl Duties {
         #[cfg(feature = "net")]
         if let Some(driver) = &self.driver {
             return match driver.try_hold() {
-                Some(role) => self.rest_in(role, parker, index),
+                Some(role) if !weakened!("duty_is_taken") => self.rest_in(role, parker, index),
+                Some(_) => self.rest_outside(parker, index, false),
                 None if self.on_duty.name().is_some() => self.rest_outside(parker, index, false),
                 None => self.rest_briefly(parker, index),
             };
@@ -535,6 +554,76 @@ mod tests {
             }
             shared.0.end();
             armer.join().unwrap();
+        });
+    }
+}
+
+#[cfg(all(test, blitz_loom, feature = "net"))]
+mod models {
+    use super::{Driver, Duties, Rest};
+    use crate::engine::prim::{
+        Arc, AtomicBool,
+        Ordering::{Acquire, Release},
+        model,
+        parker::Parker,
+        thread,
+    };
+
+    /// Two workers that have nothing to do but to wait for one event.
+    struct Workers {
+        duties: Duties,
+        parkers: [Parker; 2],
+        told: AtomicBool,
+    }
+
+    impl Workers {
+        fn unpark(&self, index: usize) {
+            self.parkers[index].unpark_or(|| self.duties.wake());
+        }
+
+        /// Rests until the event was told, by this one or the other.
+        fn work(&self, index: usize) {
+            // Acquire: pairs with the Release below.
+            while !self.told.load(Acquire) {
+                let rest = self.duties.rest(&self.parkers[index], index);
+                if let Rest::Events(mut role) = rest {
+                    role.tell();
+                    // Release: pairs with the Acquire above.
+                    self.told.store(true, Release);
+                    drop(role);
+                    self.unpark(1 - index);
+                }
+            }
+        }
+    }
+
+    /// Worker 0 is called away, once, from wherever it sleeps: before the event, while it is
+    /// on its way, or after. If both slept on their parkers, this were a deadlock.
+    #[test]
+    fn an_event_is_told_whoever_sleeps_in_the_driver() {
+        model(|| {
+            let driver = Driver::of_a_model();
+            let registration = driver.registered(0, 0);
+            let workers = Arc::new(Workers {
+                duties: Duties::none().with_driver(driver.clone()),
+                parkers: [Parker::new(), Parker::new()],
+                told: AtomicBool::new(false),
+            });
+            let other = thread::spawn({
+                let workers = workers.clone();
+                move || workers.work(1)
+            });
+            let world = thread::spawn({
+                let workers = workers.clone();
+                move || {
+                    workers.unpark(0);
+                    driver.kernel().set(0, libc::POLLIN);
+                }
+            });
+            workers.work(0);
+            other.join().unwrap();
+            world.join().unwrap();
+            drop(registration);
         });
     }
 }

@@ -10,7 +10,8 @@
 //!
 //! # Checked by
 //! `a_waker_that_panics_does_not_keep_the_others_from_being_woken`,
-//! `a_batch_that_is_dropped_wakes`.
+//! `a_batch_that_is_dropped_wakes`, `more_than_a_batch_are_all_woken_under_no_lock`; weakened
+//! as `batch_goes_on`, `batch_lets_go`.
 
 use std::{
     mem::MaybeUninit,
@@ -18,7 +19,7 @@ use std::{
     task::Waker,
 };
 
-use crate::engine::prim::discard;
+use crate::engine::prim::{discard, weakened};
 
 /// Half a kilobyte of stack; Tokio's figure, not measured here. Two in a model, so
 /// that it gets to see a full batch.
@@ -69,9 +70,86 @@ impl Batch {
     }
 }
 
+/// Wakes whom `next` dismisses under a lock, until it dismisses nobody: batch by batch, each
+/// after the lock was let go. `again` takes the lock for the next one.
+pub(crate) fn wake_each<L>(
+    mut held: L,
+    again: impl Fn() -> L,
+    mut next: impl FnMut(&mut L) -> Option<Waker>,
+) {
+    let mut batch = Batch::new();
+    loop {
+        while !batch.is_full()
+            && let Some(waker) = next(&mut held)
+        {
+            batch.push(waker);
+        }
+        let is_full = batch.is_full();
+        if weakened!("batch_lets_go") {
+            batch.wake_all();
+        }
+        drop(held);
+        batch.wake_all();
+        if !is_full || weakened!("batch_goes_on") {
+            return;
+        }
+        held = again();
+    }
+}
+
 impl Drop for Batch {
     fn drop(&mut self) {
         self.wake_all();
+    }
+}
+
+#[cfg(test)]
+mod models {
+    use std::task::{Wake, Waker};
+
+    use super::wake_each;
+    use crate::engine::prim::{Arc, Mutex, lock, model, thread};
+
+    /// Those who wait, by their number; and those who were woken.
+    #[derive(Default)]
+    struct Waiting {
+        line: Mutex<Vec<usize>>,
+        woken: Mutex<Vec<usize>>,
+    }
+
+    /// Comes back for the lock when it is woken, as a user's code may.
+    struct Comes(Arc<Waiting>, usize);
+
+    impl Wake for Comes {
+        fn wake(self: std::sync::Arc<Self>) {
+            drop(lock(&self.0.line));
+            lock(&self.0.woken).push(self.1);
+        }
+    }
+
+    /// Batches of a model hold two. A third thread takes one out meanwhile.
+    #[test]
+    fn more_than_a_batch_are_all_woken_under_no_lock() {
+        model(|| {
+            let waiting = Arc::new(Waiting::default());
+            lock(&waiting.line).extend(0..4);
+            let leaves = thread::spawn({
+                let waiting = waiting.clone();
+                move || lock(&waiting.line).pop()
+            });
+            wake_each(
+                lock(&waiting.line),
+                || lock(&waiting.line),
+                |line| {
+                    let first = (!line.is_empty()).then(|| line.remove(0))?;
+                    Some(Waker::from(std::sync::Arc::new(Comes(waiting.clone(), first))))
+                },
+            );
+            let left = leaves.join().unwrap();
+            let mut all = std::mem::take(&mut *lock(&waiting.woken));
+            all.extend(left);
+            assert_eq!(all, [0, 1, 2, 3], "each was woken, or has left");
+        });
     }
 }
 

@@ -1,6 +1,7 @@
 //! How tasks wait for each other: what every primitive that can be awaited stands on.
 //!
 //! - [`line`]: who waits, in the order they came, through the futures themselves.
+//! - [`keep`]: one of them is polled again, perhaps with another waker.
 //! - [`batch`]: wakers that were collected under a lock, to be woken outside of it.
 //! - [`permits`]: n at a time out of a fixed number, first come, first served.
 //! - [`bound`]: a future that holds a permit for as long as it lives.
@@ -15,6 +16,7 @@
 //! (`will_wake`), which runs nobody's code.
 
 pub(crate) mod line;
+pub(crate) mod keep;
 pub(crate) mod batch;
 pub(crate) mod permits;
 pub(crate) mod bound;

@@ -60,7 +60,7 @@
 //! weakened as `permits_queue_looks_again`, `permits_release_sees_waiting`,
 //! `permits_queue_sees_closed`, `permits_drop_passes_on`, `permits_drop_gives_back`,
 //! `permits_take_acquire`, `permits_add_release`, `permits_part_counts`,
-//! `permits_renew_wakes`, `permits_close_refunds`, `permits_without_budget_queue`,
+//! `permits_close_refunds`, `permits_without_budget_queue`,
 //! `permits_without_budget_give_back`. In sequence:
 //! `permits_behave_as_a_simple_model`; under load: `no_permit_is_lost_or_made`.
 
@@ -72,7 +72,8 @@ use std::{
 };
 
 use super::{
-    batch::Batch,
+    batch::{Batch, wake_each},
+    keep::keep_waker,
     line::{Line, Place, Waiter},
 };
 use crate::engine::{
@@ -336,25 +337,24 @@ impl Permits {
 
     /// Refuses everybody who waits, and who will come. Permits may still be given back.
     pub(crate) fn close(&self) {
-        let (mut batch, mut refund) = (Batch::new(), 0);
-        let mut line = self.line.lock();
+        let line = self.line.lock();
         // AcqRel: what was done before the close is seen by those who are refused.
         // Pairs with the Acquire in `try_acquire` and `is_closed`.
         self.word.fetch_or(CLOSED, AcqRel);
-        while let Some(need) = line.first() {
-            refund += need.wanted - need.missing;
-            batch.push(line.dismiss_first());
-            if line.is_empty() {
-                self.end_waiting(0);
-            }
-            if batch.is_full() {
-                drop(line);
-                batch.wake_all();
-                line = self.line.lock();
-            }
-        }
-        drop(line);
-        batch.wake_all();
+        let mut refund = 0;
+        wake_each(
+            line,
+            || self.line.lock(),
+            |line| {
+                let need = line.first()?;
+                refund += need.wanted - need.missing;
+                let waker = line.dismiss_first();
+                if line.is_empty() {
+                    self.end_waiting(0);
+                }
+                Some(waker)
+            },
+        );
         if !weakened!("permits_close_refunds") {
             self.release(refund);
         }
@@ -462,19 +462,9 @@ impl<'a> Wish<'a> {
     /// In line, as far as we know: sees that the right task will be woken.
     fn go_on(self: Pin<&Self>, cx: &Context<'_>) -> Poll<()> {
         let (permits, waiter) = self.waiter();
-        // SAFETY: 1. this is the line it joined.
-        let same = unsafe { permits.line.lock().would_wake(waiter, cx.waker()) };
-        if same == Some(false) && !weakened!("permits_renew_wakes") {
-            let waker = cx.waker().clone();
-            // SAFETY: 1. as above.
-            let stale = unsafe { permits.line.lock().renew(waiter, waker) };
-            // The lock was let go at the end of the statement above.
-            drop(stale);
-        }
-        match waiter.place() {
-            Place::Left => Poll::Ready(()),
-            _ => Poll::Pending,
-        }
+        // SAFETY: 1. we own it. 2. It joined this line.
+        let left = unsafe { keep_waker(&permits.line, |line| line, waiter, cx.waker()) };
+        if left { Poll::Ready(()) } else { Poll::Pending }
     }
 
     /// Whether it waits for permits, and not for its next turn.

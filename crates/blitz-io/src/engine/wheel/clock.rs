@@ -4,7 +4,9 @@
 //! advances it; the runtime itself does, to the next timer, when it has nothing else to do
 //! and nobody has inhibited that. A clock that was never paused costs one look more.
 
-use std::time::{Duration, Instant};
+#[cfg(feature = "test-util")]
+use std::time::Duration;
+use std::time::Instant;
 
 #[cfg(feature = "test-util")]
 use crate::engine::prim::{Mutex, OnceLock, lock};
@@ -91,11 +93,6 @@ impl Clock {
         // Without the wide multiplication that `as_nanos` needs.
         let whole = since.as_secs().checked_mul(1_000_000_000);
         whole.and_then(|ns| ns.checked_add(u64::from(since.subsec_nanos()))).unwrap_or(u64::MAX)
-    }
-
-    /// How long it is from now to a time of this clock.
-    pub(crate) fn until(&self, ns: u64) -> Duration {
-        Duration::from_nanos(ns.saturating_sub(self.now_ns()))
     }
 
     /// Whether the time stands still.
@@ -211,7 +208,6 @@ mod tests {
             assert_eq!(clock.ns_of(far), u64::MAX);
         }
         assert!(clock.now_ns() <= clock.ns_of(Instant::now()));
-        assert_eq!(clock.until(0), Duration::ZERO);
     }
 
     #[cfg(feature = "test-util")]

@@ -54,10 +54,15 @@
 //! `a_timer_armed_from_outside_wakes_the_sleeper`, `arm_against_shutdown_ends`,
 //! `a_timer_that_moves_to_another_wheel_fires_once`, `reset_against_fire_is_not_lost`,
 //! `a_full_batch_against_a_cancellation_fires_the_rest`,
-//! `two_who_fire_wake_each_once_and_see_the_rest`, `fire_against_shutdown_wakes_once`;
-//! weakened as `wheel_alarm_fence`,
+//! `two_who_fire_wake_each_once_and_see_the_rest`, `fire_against_shutdown_wakes_once`,
+//! `a_timer_that_is_over_against_fire_wakes_once`,
+//! `a_timer_that_is_over_against_shutdown_wakes_once`,
+//! `a_timer_armed_against_fire_is_looked_at`,
+//! `a_timer_armed_against_a_cancellation_is_looked_at`; weakened as `wheel_alarm_fence`,
 //! `wheel_alarm_rings`, `wheel_publishes_next`, `wheel_fire_publishes_the_rest`,
-//! `wheel_ends`, `timer_renew_looks_again`, `timer_moves_its_waker`.
+//! `wheel_fire_publishes_under_the_lock`, `wheel_remove_publishes_under_the_lock`,
+//! `wheel_ends`, `timer_renew_looks_again`, `timer_moves_its_waker`,
+//! `timer_fire_now_takes_out`, `timer_fire_now_wakes`.
 
 mod clock;
 mod entry;
@@ -188,6 +193,7 @@ impl Timers {
     }
 
     /// The same in all wheels.
+    #[cfg(any(test, feature = "test-util"))]
     pub(crate) fn fire_all(&self, now_ns: u64) -> usize {
         (0..self.wheels.len()).map(|wheel| self.fire(wheel, now_ns)).sum()
     }
@@ -218,13 +224,11 @@ impl Timers {
             let before = slots.len();
             let progress = step(&mut slots, &mut batch);
             served += before - slots.len();
-            if !weakened!("wheel_fire_publishes_the_rest") {
-                // Relaxed: whoever has to know of it was fenced off by the lock, or reads
-                // it again before it sleeps.
-                wheel.next.store(slots.look_at(exact).unwrap_or(NEVER), Relaxed);
-            } else {
-                wheel.next.store(NEVER, Relaxed);
-            }
+            let rest = slots.look_at(exact).filter(|_| !weakened!("wheel_fire_publishes_the_rest"));
+            let slots = (!weakened!("wheel_fire_publishes_under_the_lock")).then_some(slots);
+            // Relaxed: whoever has to know of it was fenced off by the lock, or reads it again
+            // before it sleeps.
+            wheel.next.store(rest.unwrap_or(NEVER), Relaxed);
             drop(slots);
             batch.wake_all();
             if progress == Progress::Done {
@@ -303,10 +307,13 @@ impl Timers {
         let mut slots = wheel.slots.lock();
         // SAFETY: 1. and 2. are the caller's.
         let waker = unsafe { slots.remove(entry) };
-        if slots.is_empty() {
+        let is_empty = slots.is_empty();
+        let slots = (!weakened!("wheel_remove_publishes_under_the_lock")).then_some(slots);
+        if is_empty {
             // Relaxed: an idle runtime has nothing to wake up for; that is all.
             wheel.next.store(NEVER, Relaxed);
         }
+        drop(slots);
         waker
     }
 

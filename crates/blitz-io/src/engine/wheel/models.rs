@@ -166,6 +166,72 @@ fn fire_against_shutdown_wakes_once() {
     });
 }
 
+/// The owner says by the clock that it is over, while somebody fires it or does not get to it.
+#[test]
+fn a_timer_that_is_over_against_fire_wakes_once() {
+    model(|| {
+        let ((timers, seat), bell) = (timers(), Bell::new());
+        let mut timer = armed(&seat, &bell, SOON);
+        let fires = firing(&timers, 0, SOON);
+        timer.as_mut().fire_now();
+        assert!(timer.is_fired());
+        // It is the owner's at once, to be armed anew.
+        timer.as_mut().reset(LATER, Some(0));
+        fires.join().unwrap();
+        assert!(!timer.is_fired(), "it waits for the new deadline");
+        assert_eq!((bell.rung(), StdArc::strong_count(&bell)), (1, 1), "one of them wakes");
+        assert_eq!((timers.next(0), timers.fire(0, LATER)), (Some(LATER), 1));
+    });
+}
+
+#[test]
+fn a_timer_that_is_over_against_shutdown_wakes_once() {
+    model(|| {
+        let ((timers, seat), bell) = (timers(), Bell::new());
+        let mut timer = armed(&seat, &bell, SOON);
+        let ends = thread::spawn({
+            let timers = timers.clone();
+            move || timers.shutdown()
+        });
+        timer.as_mut().fire_now();
+        assert_eq!(poll(&mut timer, &bell.waker(), SOON), Poll::Ready(Ok(())), "it was over");
+        ends.join().unwrap();
+        assert_eq!((bell.rung(), StdArc::strong_count(&bell)), (1, 1));
+    });
+}
+
+/// Somebody fires the wheel of a core that is late, which arms another timer just then.
+#[test]
+fn a_timer_armed_against_fire_is_looked_at() {
+    model(|| {
+        let ((timers, seat), bell) = (timers(), Bell::new());
+        let first = armed(&seat, &bell, SOON);
+        let fires = firing(&timers, 0, SOON);
+        let second = armed(&seat, &bell, LATER);
+        assert_eq!(fires.join().unwrap(), 1);
+        assert_eq!(timers.next(0), Some(LATER), "nobody would look at the second");
+        assert_eq!(timers.fire(0, LATER), 1);
+        assert!(first.is_fired() && second.is_fired());
+    });
+}
+
+/// The last timer of a wheel is cancelled by another thread, while its core arms one.
+#[test]
+fn a_timer_armed_against_a_cancellation_is_looked_at() {
+    model(|| {
+        let ((timers, seat), bell) = (timers(), Bell::new());
+        let first = armed(&seat, &bell, SOON);
+        let cancels = thread::spawn(move || drop(first));
+        let second = armed(&seat, &bell, LATER);
+        cancels.join().unwrap();
+        let next = timers.next(0).expect("nobody would look at the second");
+        // What was cancelled may have left an earlier one.
+        assert!(next <= LATER);
+        assert_eq!(timers.fire(0, LATER), 1);
+        assert!(second.is_fired());
+    });
+}
+
 /// One who sleeps for the wheel of threads without a core, as a pool's thread would.
 struct Sleeper {
     asleep: AtomicBool,

@@ -94,9 +94,11 @@ impl Timer {
     /// Its time has come, as the clock says: who waits for it is woken, without the wheel.
     pub(crate) fn fire_now(self: Pin<&mut Self>) {
         let this = self.into_ref();
-        let waker = this.take_out();
+        let stays = weakened!("timer_fire_now_takes_out");
+        let waker = if stays { None } else { this.take_out() };
         this.entry.settle_as(false);
-        waker.into_iter().for_each(Waker::wake);
+        // Whoever took it out of the wheel wakes, and that may have been another.
+        waker.into_iter().filter(|_| !weakened!("timer_fire_now_wakes")).for_each(Waker::wake);
     }
 
     /// Waits for its deadline; arms it if it is not armed. `here` is the wheel of the core

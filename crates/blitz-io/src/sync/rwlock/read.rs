@@ -2,7 +2,7 @@
 
 use std::{marker::PhantomData, ops::Deref};
 
-use super::{Caller, Hold, One, RwLock};
+use super::{Caller, Hold, RwLock, Shared};
 use crate::sync::hold::shown_as_its_value;
 
 /// The right to read an [`RwLock`]'s value, or a part of it, until this is dropped.
@@ -20,7 +20,7 @@ use crate::sync::hold::shown_as_its_value;
 /// ```
 #[must_use = "the lock is let go at once if this is not kept"]
 pub struct RwLockReadGuard<'a, T: ?Sized> {
-    hold: Hold<One<'a>>,
+    hold: Hold<Shared<'a>>,
     value: *const T,
     lent: PhantomData<&'a T>,
 }
@@ -34,18 +34,18 @@ impl<'a, T: ?Sized> RwLockReadGuard<'a, T> {
     /// The caller has taken a permit.
     #[inline]
     pub(super) fn new(lock: &'a RwLock<T>, caller: Caller) -> Self {
-        Self::of(lock, Hold::new(One(&lock.permits), lock.name.enter(caller)))
+        Self::of(lock, Hold::new(Shared(&lock.permits), lock.name.enter(caller)))
     }
 
     /// A reader of the whole value, with a permit that was taken before.
     #[inline]
-    pub(super) fn of(lock: &'a RwLock<T>, hold: Hold<One<'a>>) -> Self {
+    pub(super) fn of(lock: &'a RwLock<T>, hold: Hold<Shared<'a>>) -> Self {
         Self::part(hold, lock.value.with(|value| value))
     }
 
     /// A reader of a part of the value.
     #[inline]
-    pub(super) fn part(hold: Hold<One<'a>>, value: *const T) -> Self {
+    pub(super) fn part(hold: Hold<Shared<'a>>, value: *const T) -> Self {
         Self { hold, value, lent: PhantomData }
     }
 

@@ -5,7 +5,7 @@ use std::{
     ops::{Deref, DerefMut},
 };
 
-use super::{Caller, Hold, Lock, Many, One, RwLock, RwLockReadGuard, Whole};
+use super::{Caller, Hold, Lock, Many, RwLock, RwLockReadGuard, Shared, Whole};
 use crate::sync::hold::shown_as_its_value;
 
 /// The right to change an [`RwLock`]'s value until this is dropped.
@@ -188,10 +188,10 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
         }
     }
 
-    fn share(self) -> Hold<One<'a>> {
+    fn share(self) -> Hold<Shared<'a>> {
         self.hold.pass(|Whole(lock)| {
             lock.let_readers_in();
-            One(&lock.permits)
+            Shared(&lock.permits)
         })
     }
 }

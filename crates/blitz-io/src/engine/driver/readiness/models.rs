@@ -5,6 +5,7 @@
 
 use std::{
     future::{Future, poll_fn},
+    mem::ManuallyDrop,
     pin::{Pin, pin},
     task::{Context, Poll, Waker},
 };
@@ -90,13 +91,19 @@ fn shutdown(socket: &Arc<Socket>) -> thread::JoinHandle<()> {
     thread::spawn(move || socket.record.shut_down(&mut Batch::new()))
 }
 
+type Waiting = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// A future that waits, in line.
-fn in_line(socket: &Arc<Socket>, interest: Interest) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+fn in_line(socket: &Arc<Socket>, interest: Interest) -> Waiting {
+    in_line_as(socket, interest, Waker::noop())
+}
+
+fn in_line_as(socket: &Arc<Socket>, interest: Interest, waker: &Waker) -> Waiting {
     let socket = socket.clone();
-    let mut waiting: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(async move {
+    let mut waiting: Waiting = Box::pin(async move {
         let _event = socket.record.wait(interest).await;
     });
-    assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    assert!(waiting.as_mut().poll(&mut Context::from_waker(waker)).is_pending());
     waiting
 }
 
@@ -196,6 +203,108 @@ fn an_event_against_a_clear_is_not_lost() {
         block_on(poll_fn(|cx| socket.poll_take(cx, Direction::Read)));
         driver.join().unwrap();
     });
+}
+
+/// As `poll_io` does it, for operations that a closed end would have answered.
+fn poll_take_refuting(socket: &Socket, cx: &Context<'_>) -> Poll<()> {
+    loop {
+        match socket.record.poll(cx, Direction::Read) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(_) if socket.take(Direction::Read) => return Poll::Ready(()),
+            Poll::Ready(event) => drop(socket.record.refute(event)),
+        }
+    }
+}
+
+/// A FIFO had lost its last writer and has one again, who writes: before the read that finds
+/// nothing, between that and its refutation, or after.
+#[test]
+fn an_event_against_a_refutation_is_not_lost() {
+    model(|| {
+        let socket = socket();
+        let ended = Ready::READABLE | Ready::READ_CLOSED;
+        assert!(socket.record.set(0, ended, &mut Batch::new()));
+        let driver = event(&socket, Ready::READABLE);
+        block_on(poll_fn(|cx| poll_take_refuting(&socket, cx)));
+        driver.join().unwrap();
+    });
+}
+
+/// An operation that is refuted would be tried for ever otherwise. What others rely on stays.
+#[test]
+fn what_was_refuted_is_open_again() {
+    model(|| {
+        let record = Record::new();
+        assert!(record.set(0, Ready::ALL, &mut Batch::new()));
+        let event = record.look(Direction::Read.mask());
+        assert!(event.ready().is_read_closed());
+        assert_eq!(record.refute(event), event.ready());
+        assert!(record.look(Direction::Read.mask()).ready().is_empty());
+        assert!(record.look(Direction::Write.mask()).ready().is_write_closed());
+    });
+}
+
+/// Futures that nobody polls or drops any more, with the bell of each.
+struct Forgotten {
+    waits: Vec<ManuallyDrop<Waiting>>,
+    bells: Vec<std::sync::Arc<Bell>>,
+}
+
+impl Forgotten {
+    fn new(socket: &Arc<Socket>, count: usize) -> Self {
+        let bells: Vec<_> = (0..count).map(|_| Bell::new()).collect();
+        let wait = |bell: &std::sync::Arc<Bell>| {
+            ManuallyDrop::new(in_line_as(socket, Interest::READABLE, &bell.waker()))
+        };
+        Self { waits: bells.iter().map(wait).collect(), bells }
+    }
+
+    fn assert_all_have_left(&self) {
+        for bell in &self.bells {
+            let left = (bell.rung(), std::sync::Arc::strong_count(bell));
+            assert_eq!(left, (1, 1), "who was forgotten leaves once, and its waker is gone");
+        }
+    }
+}
+
+impl Drop for Forgotten {
+    fn drop(&mut self) {
+        // Their memory is not leaked: the checker would take it for a fault.
+        self.waits.drain(..).for_each(|wait| drop(ManuallyDrop::into_inner(wait)));
+    }
+}
+
+/// `count` waits are forgotten and their registration ends, while the driver tells an event of
+/// it. The next registration has a wait of its own.
+fn ends_with_forgotten(count: usize) {
+    let socket = socket();
+    let forgotten = Forgotten::new(&socket, count);
+    let driver = thread::spawn({
+        let socket = socket.clone();
+        move || socket.record.set(0, Ready::READABLE, &mut Batch::new())
+    });
+    drop(socket.record.end());
+    let mut next = in_line(&socket, Interest::READABLE);
+    driver.join().unwrap();
+    forgotten.assert_all_have_left();
+    // It was woken for nothing at worst.
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(next.as_mut().poll(&mut cx).is_pending(), "an event of the last reached the next");
+    assert!(has_line(&socket));
+    assert!(socket.record.set(1, Ready::READABLE, &mut Batch::new()));
+    assert!(next.as_mut().poll(&mut cx).is_ready());
+    assert!(!has_line(&socket));
+}
+
+#[test]
+fn waits_that_were_forgotten_leave_with_their_registration() {
+    model(|| ends_with_forgotten(1));
+}
+
+/// The event has filled a batch and let the lock go when the record ends.
+#[test]
+fn more_forgotten_waits_than_a_batch_leave_against_an_event() {
+    model(|| ends_with_forgotten(3));
 }
 
 #[test]
