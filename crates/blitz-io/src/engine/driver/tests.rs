@@ -644,6 +644,7 @@ fn urgent_data_is_told_to_who_asks_for_it() {
         let (far, _) = listener.accept().unwrap();
         near.set_nonblocking(true).unwrap();
         let registration = driver.register(near.as_fd(), Interest::PRIORITY).unwrap();
+        assert_eq!(look(driver), 0);
         // SAFETY: one byte that lives during the call.
         let sent = unsafe { libc::send(far.as_raw_fd(), b"!".as_ptr().cast(), 1, libc::MSG_OOB) };
         assert_eq!(sent, 1);
@@ -663,6 +664,7 @@ fn a_byte_as_any_other_is_not_urgent() {
         near.set_nonblocking(true).unwrap();
         let interest = Interest::READABLE | Interest::PRIORITY;
         let registration = driver.register(near.as_fd(), interest).unwrap();
+        assert_eq!(look(driver), 0);
         far.write_all(b"x").unwrap();
         let event = run(driver, registration.readiness(interest)).unwrap();
         assert_eq!(event.ready(), Ready::READABLE);

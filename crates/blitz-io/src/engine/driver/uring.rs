@@ -17,10 +17,11 @@
 //! # Protocol
 //! ```text
 //! who waits                                 who adds, or signals
-//! W1 locks, takes what was told; what has   A1 locks, and puts the token on the list
-//!    ended goes on the list of the unarmed     of the unarmed, or sets `nudged`
-//! W2 pushes a poll for each on the list     A2 if `waiting`: clears it, submits an entry
-//! W3 nothing told, not `nudged`: sets          that does nothing
+//! W1 locks, reaps: what was told is kept,   A1 locks, and puts the token on the list
+//!    what has ended goes on the list of        of the unarmed, or sets `nudged`
+//!    the unarmed                            A2 if `waiting`: clears it, submits an entry
+//! W2 pushes a poll for each on the list        that does nothing
+//! W3 nothing kept, not `nudged`: sets
 //!    `waiting`, lets the lock go
 //! W4 submits and sleeps; goes to W1
 //! ```
@@ -37,14 +38,13 @@
 //! who removes
 //! R1 locks, forgets the token; it was never armed: done
 //! R2 submits its cancellation; all polls are this thread's: done
-//! R3 looks, again and again, whether the poll's last completion has come
-//! R4 submits an entry that does nothing
+//! R3 reaps, again and again, until the poll's last completion has come
+//! R4 submits an entry that does nothing; and if something was kept, calls as A2 does
 //! ```
 //! After R2 the file is closed with its descriptor if this thread has armed all polls there
 //! are: the kernel lets it go before it returns from R2. Otherwise the thread that it belongs
 //! to lets it go under the ring's lock in the kernel, right after it has written the last
-//! completion. That is when R3 ends, and R4 has to take that lock. R3 takes nothing out: the
-//! completions are for who waits.
+//! completion. That is when R3 ends, and R4 has to take that lock.
 //!
 //! Entries that W pushed may be submitted by R before W enters. Then W's call finds fewer than
 //! it was told, does not sleep, and begins again at W1; and R counts as one who arms.
@@ -91,12 +91,16 @@ mod table;
 use self::table::{Removed, Table};
 
 /// Entries that are pushed before a submission: 16 KiB. More at once are submitted in parts.
-/// Picked, not measured.
-const PUSHED: u32 = 256;
+/// Picked, not measured. In tests so few that they often run out.
+const PUSHED: u32 = if cfg!(test) { 16 } else { 256 };
 
-/// Completions that have room: 32 KiB, two turns of the usual size. The kernel keeps those
-/// for which there is none. Picked, not measured.
-const TOLD: u32 = 2 * 1024;
+/// Completions that have room: 64 KiB. The kernel keeps those for which there is none, and
+/// ends their polls. Picked, not measured. In tests as above.
+const TOLD: u32 = if cfg!(test) { 64 } else { 4 * 1024 };
+
+/// Polls that begin at once, each of which may tell something at once: half of the room. If
+/// all of very many began for want of room, they would end again for want of room.
+const ARMED: usize = TOLD as usize / 2;
 
 /// What an entry is called that does nothing but end a sleep. No registration has such a
 /// token: its place is that of [`Token::NUDGE`].
@@ -106,6 +110,10 @@ const CALL: u64 = Token::NUDGE.bits();
 /// microseconds, unless that thread is in a sleep that nothing interrupts (a disk). Then the
 /// file is closed when it wakes. Picked, not measured.
 const PATIENCE: Duration = Duration::from_millis(20);
+
+/// How long it sleeps if another thread was quicker to reap what it sleeps for: rare, so it
+/// may be short.
+const NAP: Duration = Duration::from_millis(1);
 
 /// Longer than anybody waits, and not so long that the kernel's sum with the present
 /// overflows: 30 years.
@@ -197,6 +205,11 @@ impl Uring {
         let removed = table.remove(token, thread_id());
         if removed != Removed::Unarmed {
             self.submit_one(table, &cancellation(token))?;
+            // Each is a completion, and there may be thousands in one poll of a task.
+            if self.told(table) > ARMED {
+                self.reap(table);
+                self.call_for_kept(table);
+            }
         }
         Ok(removed)
     }
@@ -207,28 +220,25 @@ impl Uring {
         let begun = Instant::now();
         loop {
             let mut table = self.table.lock();
-            if !table.is_ending(token) || self.has_told_the_end(&table, token) {
+            self.reap(&mut table);
+            let patient = begun.elapsed() < PATIENCE;
+            if !table.is_ending(token) || !patient {
                 table.ended(token);
-                return self.pass(&mut table);
-            }
-            if begun.elapsed() > PATIENCE {
-                table.ended(token);
-                return Ok(());
+                self.call_for_kept(&mut table);
+                return if patient { self.pass(&mut table) } else { Ok(()) };
             }
             drop(table);
-            thread::yield_now();
+            // Beside who waits, and with a core for the thread that has to do it. It ends with
+            // any completion, unless another has reaped that before.
+            let _ = self.sleep(0, Some(NAP));
         }
     }
 
-    /// Whether the last completion of a poll is there, which is left where it is.
-    fn has_told_the_end(&self, _: &Table, token: Token) -> bool {
-        // SAFETY: 1. by the first invariant there is no other: the caller has the lock.
-        let mut told = unsafe { self.ring.completion_shared() };
-        let found =
-            told.any(|entry| entry.user_data() == token.bits() && !cqueue::more(entry.flags()));
-        // Its destructor would tell the kernel that they were taken.
-        std::mem::forget(told);
-        found
+    /// Who is about to sleep may have found nothing, because we have it.
+    fn call_for_kept(&self, table: &mut Table) {
+        if table.has_kept() {
+            self.call(table);
+        }
     }
 
     /// R4: submits nothing, under the kernel's lock.
@@ -246,13 +256,17 @@ impl Uring {
         loop {
             let mut table = self.table.lock();
             table.waiting = false;
-            self.reap(&mut table, events);
+            self.reap(&mut table);
             let armed = self.arm(&mut table);
             let nudged = waits && std::mem::take(&mut table.nudged);
-            if nudged || !events.found.is_empty() || left == Some(Duration::ZERO) {
+            if nudged || table.has_kept() || left == Some(Duration::ZERO) {
                 return self.look(&mut table, armed, events);
             }
             armed?;
+            if table.has_unarmed() {
+                self.submit(&mut table)?;
+                continue;
+            }
             table.waiting = true;
             let pushed = self.pushed(&table);
             drop(table);
@@ -279,37 +293,39 @@ impl Uring {
         let mut result = armed;
         if self.pushed(table) > 0 {
             result = result.and(self.submit(table));
-            self.reap(table, events);
+            self.reap(table);
         }
+        table.hand_out(events);
         if events.found.is_empty() { result } else { Ok(()) }
     }
 
-    /// W1: takes what was told, as far as there is room for it.
-    fn reap(&self, table: &mut Table, events: &mut Events) {
+    /// W1.
+    fn reap(&self, table: &mut Table) {
         loop {
-            // SAFETY: 1. as in `has_told_the_end`.
-            let mut told = unsafe { self.ring.completion_shared() };
-            while events.found.len() < events.limit
-                && let Some(entry) = told.next()
-            {
-                let token = Token::from_bits(entry.user_data());
-                let more = cqueue::more(entry.flags());
-                events.found.extend(table.told(token, entry.result(), more));
-            }
-            drop(told);
             // SAFETY: 1. by the first invariant there is no other: the caller has the lock.
+            for entry in unsafe { self.ring.completion_shared() } {
+                let token = Token::from_bits(entry.user_data());
+                table.told(token, entry.result(), cqueue::more(entry.flags()));
+            }
+            // SAFETY: 1. as above.
             let overflown = unsafe { self.ring.submission_shared() }.cq_overflow();
-            let full = events.found.len() >= events.limit;
             // The kernel has some for which there was no room: to submit makes it write them.
-            if full || !overflown || self.ring.submit().is_err() {
+            if !overflown || self.ring.submit().is_err() {
                 return;
             }
         }
     }
 
-    /// W2.
+    /// How many completions there are.
+    fn told(&self, _: &Table) -> usize {
+        // SAFETY: 1. as in `reap`.
+        unsafe { self.ring.completion_shared() }.len()
+    }
+
+    /// W2, as far as there is room for what they may tell.
     fn arm(&self, table: &mut Table) -> io::Result<()> {
-        while let Some((token, fd, events)) = table.next_unarmed() {
+        for _ in 0..ARMED {
+            let Some((token, fd, events)) = table.next_unarmed() else { break };
             let poll = opcode::PollAdd::new(types::Fd(fd), events).multi(true).build();
             if let Err(why) = self.push(table, &poll.user_data(token.bits())) {
                 table.is_unarmed(token);

@@ -5,13 +5,13 @@
 #![forbid(unsafe_code)]
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, VecDeque},
     os::fd::RawFd,
     time::Duration,
 };
 
 use super::super::{
-    backend::{Found, Signs},
+    backend::{Events, Found, Signs},
     interest::Interest,
     poll::poll,
     sources::Token,
@@ -25,10 +25,12 @@ pub(super) struct Table {
     /// Their numbers: each is watched once, as with epoll.
     numbers: HashSet<RawFd>,
     /// Have no poll; and some that are watched no more.
-    unarmed: Vec<Token>,
+    unarmed: VecDeque<Token>,
     /// Were removed, and somebody waits for the last completion of their polls.
     ending: Vec<Token>,
     armers: Armers,
+    /// What was told, for who waits.
+    kept: Vec<Found>,
     /// Somebody sleeps, or is about to, who does not know of a change.
     pub(super) waiting: bool,
     /// The wait has to end, or the next one.
@@ -106,7 +108,7 @@ impl Table {
         let fresh = self.numbers.insert(fd);
         if fresh {
             self.watched.insert(token, Watched { fd, asked: asked_for(interest), armed: false });
-            self.unarmed.push(token);
+            self.unarmed.push_back(token);
         }
         fresh
     }
@@ -151,7 +153,7 @@ impl Table {
     /// The next that needs a poll, which the caller pushes: its descriptor, and the events.
     pub(super) fn next_unarmed(&mut self) -> Option<(Token, RawFd, u32)> {
         loop {
-            let token = self.unarmed.pop()?;
+            let token = self.unarmed.pop_front()?;
             if let Some(watched) = self.watched.get_mut(&token) {
                 watched.armed = true;
                 let urgent = if watched.asked & libc::EPOLLPRI != 0 { URGENT } else { 0 };
@@ -166,8 +168,22 @@ impl Table {
             && watched.armed
         {
             watched.armed = false;
-            self.unarmed.push(token);
+            self.unarmed.push_back(token);
         }
+    }
+
+    pub(super) fn has_unarmed(&self) -> bool {
+        !self.unarmed.is_empty()
+    }
+
+    pub(super) fn has_kept(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
+    /// As many as a turn takes.
+    pub(super) fn hand_out(&mut self, events: &mut Events) {
+        let count = self.kept.len().min(events.limit);
+        events.found.extend(self.kept.drain(..count));
     }
 
     /// All that have a poll.
@@ -176,47 +192,49 @@ impl Table {
         armed.map(|(token, _)| *token).collect()
     }
 
-    /// What a completion says: the event to tell, if there is one.
+    /// What a completion says.
     #[inline]
-    pub(super) fn told(&mut self, token: Token, result: i32, more: bool) -> Option<Found> {
+    pub(super) fn told(&mut self, token: Token, result: i32, more: bool) {
         if more && result & RARE == 0 {
-            return Some(Found { token, ready: signs(result).ready() });
+            self.kept.push(Found { token, ready: signs(result).ready() });
+        } else {
+            self.told_more(token, result, more);
         }
-        self.told_more(token, result, more)
     }
 
     /// One that is the last of its poll, says something rare, or is an error: those have all
     /// the higher bits.
     #[cold]
-    fn told_more(&mut self, token: Token, result: i32, more: bool) -> Option<Found> {
-        let told = match self.watched.get(&token) {
-            None if more => return None,
-            // A removal waits for it, or it was a call, or of a registration that has ended.
-            None => {
+    fn told_more(&mut self, token: Token, result: i32, more: bool) {
+        let Some(watched) = self.watched.get(&token) else {
+            if !more {
+                // A removal waits for it, or it was a call, or of a registration that is over.
                 self.ended(token);
-                return None;
             }
-            Some(watched) if result >= 0 => watched.all_told(result),
-            Some(_) => match -result {
-                // It was cancelled: its thread has ended, or `renew`.
-                libc::ECANCELED | libc::ENOENT => 0,
-                // There will be memory, if not at once: this ends the turn.
-                libc::ENOMEM | libc::EAGAIN => {
-                    self.nudged = true;
-                    0
-                }
-                // The descriptor was closed before it was removed, or cannot be polled: who
-                // uses it is told, and there is no poll again.
-                _ => {
-                    let ready = signs(ALWAYS).ready();
-                    return Some(Found { token, ready });
-                }
-            },
+            return;
+        };
+        let told = match -result {
+            ..=0 => watched.all_told(result),
+            // It was cancelled: its thread has ended, or `renew`.
+            libc::ECANCELED | libc::ENOENT => 0,
+            // There will be memory, if not at once: this ends the turn.
+            libc::ENOMEM | libc::EAGAIN => {
+                self.nudged = true;
+                0
+            }
+            // The descriptor was closed before it was removed, or cannot be polled: who uses
+            // it is told, and there is no poll again.
+            _ => {
+                let ready = signs(ALWAYS).ready();
+                return self.kept.push(Found { token, ready });
+            }
         };
         if !more {
             self.is_unarmed(token);
         }
-        (told != 0).then(|| Found { token, ready: signs(told).ready() })
+        if told != 0 {
+            self.kept.push(Found { token, ready: signs(told).ready() });
+        }
     }
 }
 
