@@ -38,8 +38,9 @@
 //! who removes
 //! R1 locks, forgets the token; it was never armed: done
 //! R2 submits its cancellation; all polls are this thread's: done
-//! R3 reaps, again and again, until the poll's last completion has come
-//! R4 submits an entry that does nothing; and if something was kept, calls as A2 does
+//! R3 reaps, again and again, until the poll's last completion has come; calls as A2 does
+//!    if W has something to do now
+//! R4 submits an entry that does nothing
 //! ```
 //! After R2 the file is closed with its descriptor if this thread has armed all polls there
 //! are: the kernel lets it go before it returns from R2. Otherwise the thread that it belongs
@@ -207,8 +208,7 @@ impl Uring {
             self.submit_one(table, &cancellation(token))?;
             // Each is a completion, and there may be thousands in one poll of a task.
             if self.told(table) > ARMED {
-                self.reap(table);
-                self.call_for_kept(table);
+                self.reap_for_another(table);
             }
         }
         Ok(removed)
@@ -220,11 +220,10 @@ impl Uring {
         let begun = Instant::now();
         loop {
             let mut table = self.table.lock();
-            self.reap(&mut table);
+            self.reap_for_another(&mut table);
             let patient = begun.elapsed() < PATIENCE;
             if !table.is_ending(token) || !patient {
                 table.ended(token);
-                self.call_for_kept(&mut table);
                 return if patient { self.pass(&mut table) } else { Ok(()) };
             }
             drop(table);
@@ -234,9 +233,10 @@ impl Uring {
         }
     }
 
-    /// Who is about to sleep may have found nothing, because we have it.
-    fn call_for_kept(&self, table: &mut Table) {
-        if table.has_kept() {
+    /// R3. Who is about to sleep may have found nothing because we have it, and is called.
+    fn reap_for_another(&self, table: &mut Table) {
+        self.reap(table);
+        if table.has_work() {
             self.call(table);
         }
     }
@@ -309,8 +309,12 @@ impl Uring {
             }
             // SAFETY: 1. as above.
             let overflown = unsafe { self.ring.submission_shared() }.cq_overflow();
+            if !overflown {
+                return;
+            }
             // The kernel has some for which there was no room: to submit makes it write them.
-            if !overflown || self.ring.submit().is_err() {
+            self.note_armer(table);
+            if self.ring.submit().is_err() {
                 return;
             }
         }

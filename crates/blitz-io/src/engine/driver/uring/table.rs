@@ -176,6 +176,11 @@ impl Table {
         !self.unarmed.is_empty()
     }
 
+    /// Whether who waits has something to do: to tell, to arm, or to end.
+    pub(super) fn has_work(&self) -> bool {
+        self.has_kept() || self.has_unarmed() || self.nudged
+    }
+
     pub(super) fn has_kept(&self) -> bool {
         !self.kept.is_empty()
     }
