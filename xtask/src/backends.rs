@@ -12,7 +12,7 @@ pub const HELP: &str = "\
 cargo xtask backends [name …]
 
 Runs the integration tests of the runtime crate, and the examples in the docs of io, net
-and time, with BLITZ_IO_BACKEND set to epoll and then to poll, or only to what is named.";
+and time, with BLITZ_IO_BACKEND set to epoll, poll and uring in turn, or only to what is named.";
 
 /// A run of all takes a minute or two; this is against hangs, and the build is in it.
 const LIMIT: Duration = Duration::from_secs(30 * 60);

@@ -24,12 +24,12 @@ Builds the scenarios of xtask/faults in release and runs each in a process of it
 with a time limit; prints whether it passed, failed or could not be tried, and why.
   --list      the scenarios, and what each does
   --debug     without optimisation, with debug assertions
-  --backend   only on this way to wait for events: epoll or poll
+  --backend   only on this way to wait for events: epoll, poll or uring
   --flavour   only on this runtime: one-thread or workers
 Scenarios are picked by their names. All this is for Linux.";
 
 /// The ways to wait for events that are tried.
-pub const BACKENDS: &[&str] = &["epoll", "poll"];
+pub const BACKENDS: &[&str] = &["epoll", "poll", "uring"];
 /// The runtimes that are tried.
 pub const FLAVOURS: &[&str] = &["one-thread", "workers"];
 
@@ -83,7 +83,8 @@ impl Choice {
 struct Scenario {
     name: String,
     limit: Duration,
-    epoll_only: bool,
+    /// The one way to wait for events that it is for.
+    only: Option<String>,
     what: String,
 }
 
@@ -91,8 +92,8 @@ impl Scenario {
     fn read(line: &str) -> Option<Self> {
         let mut fields = line.split('\t').map(str::to_owned);
         let (name, limit) = (fields.next()?, fields.next()?.parse().ok()?);
-        let epoll_only = fields.next()? == "epoll";
-        Some(Self { name, limit: Duration::from_secs(limit), epoll_only, what: fields.next()? })
+        let only = Some(fields.next()?).filter(|only| only != "any");
+        Some(Self { name, limit: Duration::from_secs(limit), only, what: fields.next()? })
     }
 
     fn is_control(&self) -> bool {
@@ -196,7 +197,7 @@ fn run_all(program: &PathBuf, scenarios: &[Scenario], choice: &Choice) -> Outcom
     let mut counts = [0; 3];
     for scenario in scenarios.iter().filter(picked) {
         for backend in BACKENDS.iter().filter(|backend| is(&choice.backend, backend)) {
-            if scenario.epoll_only && *backend != "epoll" {
+            if !is(&scenario.only, backend) {
                 continue;
             }
             for flavour in FLAVOURS.iter().filter(|flavour| is(&choice.flavour, flavour)) {
@@ -240,7 +241,9 @@ mod tests {
     #[test]
     fn a_line_of_the_list_is_a_scenario() {
         let scenario = Scenario::read("coarse\t60\tepoll\ta sandbox refuses a call").unwrap();
-        assert_eq!((scenario.name.as_str(), scenario.epoll_only), ("coarse", true));
+        assert_eq!((scenario.name.as_str(), scenario.only.as_deref()), ("coarse", Some("epoll")));
+        let scenario = Scenario::read("reuse\t60\tany\tnumbers are used again").unwrap();
+        assert_eq!(scenario.only, None);
         assert_eq!(scenario.limit, Duration::from_secs(60));
         assert_eq!(Scenario::read("no list"), None);
     }

@@ -15,7 +15,7 @@ cargo xtask soak [minutes] [--debug] [--backend NAME] [--flavour NAME]
 An echo with connections, ends, time-outs, resets and cancellations at random, for 10
 minutes or so many as are said. Every frame must arrive exactly once, no connection may
 stand still for a second, and neither memory nor descriptors may grow. It runs on epoll
-and workers unless another --backend (epoll, poll) or --flavour (one-thread, workers) is
+and workers unless another --backend (epoll, poll, uring) or --flavour (one-thread, workers) is
 said. All this is for Linux.";
 
 /// What the soak needs around its own time: it ends in seconds, or hangs.

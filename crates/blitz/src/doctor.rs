@@ -127,7 +127,7 @@ fn choices(machine: &Machine, page: &mut Page) {
     page.row(
         "input, output",
         &match &machine.io_backend {
-            Ok(backend) => format!("{backend}; io_uring is not used by this version"),
+            Ok(backend) => format!("{backend}; BLITZ_IO_BACKEND chooses another"),
             Err(_) => "none: the runtime will refuse to start, see below".to_owned(),
         },
     );
@@ -196,12 +196,12 @@ fn no_ring(machine: &Machine) -> Option<String> {
             "allow io_uring_setup in the container's seccomp profile".to_owned()
         }
         (IoUring::Absent, _) => {
-            "run Linux 5.1 or newer, or lift the filter that hides it".to_owned()
+            "run Linux 5.17 or newer, or lift the filter that hides it".to_owned()
         }
         (IoUring::Failed(error), _) => format!("look up why a ring cannot be set up ({error})"),
         (IoUring::Works | IoUring::Unknown, _) => return None,
     };
-    Some(format!("io_uring is not to be had; nothing in this version needs it, later: {next}"))
+    Some(format!("io_uring is not to be had, and epoll takes its place; if it is wanted: {next}"))
 }
 
 #[cfg(test)]
@@ -226,7 +226,7 @@ mod tests {
             barrier: Barrier::Membarrier(Duration::from_nanos(320)),
             io_uring: IoUring::Works,
             io_uring_disabled: Some(0),
-            io_backend: Ok("epoll"),
+            io_backend: Ok("epoll".into()),
             open_files: Some(Limit { soft: Some(20_000), hard: Some(20_000) }),
             threads: Some(Limit { soft: Some(96_343), hard: None }),
             locked_memory: Some(Limit { soft: Some(8 << 20), hard: Some(8 << 20) }),
@@ -246,7 +246,7 @@ mod tests {
             barrier: Barrier::Fences,
             io_uring: IoUring::Unknown,
             io_uring_disabled: None,
-            io_backend: Ok("poll"),
+            io_backend: Ok("poll".into()),
             open_files: None,
             threads: None,
             locked_memory: None,
@@ -285,7 +285,7 @@ this machine
 the runtime will choose
   workers        2: 2 cores by affinity, no quota
   barriers       membarrier: free for the busy side, the rare side pays
-  input, output  epoll; io_uring is not used by this version
+  input, output  epoll; BLITZ_IO_BACKEND chooses another
 
 nothing to warn about
 ";
@@ -328,6 +328,16 @@ nothing to warn about
         assert!(render(&machine, false).contains("input, output  none"));
     }
 
+    /// The errno is in the words of the runtime, which are shown as they are.
+    #[test]
+    fn a_ring_that_was_asked_for_and_refused_is_told_with_the_error() {
+        let mut machine = healthy();
+        let words = "epoll, because io_uring is refused: Operation not permitted (os error 1)";
+        machine.io_backend = Ok(words.into());
+        let page = render(&machine, false);
+        assert!(page.contains(&format!("  input, output  {words};")), "{page}");
+    }
+
     #[test]
     fn more_workers_than_cores_are_pointed_out_when_a_variable_asks_for_them() {
         let mut machine = healthy();
@@ -357,7 +367,7 @@ nothing to warn about
         machine.io_uring_disabled = Some(2);
         advises(&machine, &["sysctl"]);
         machine.io_uring = IoUring::Absent;
-        advises(&machine, &["Linux 5.1"]);
+        advises(&machine, &["Linux 5.17"]);
         machine.io_uring = IoUring::Failed("out of memory".into());
         advises(&machine, &["out of memory"]);
     }

@@ -54,6 +54,13 @@ fn doctor_says_which_backend_is_in_force_and_fails_where_there_is_none() {
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         assert!(text(&output.stdout).contains("  input, output  poll;"), "{output:?}");
     }
+    if cfg!(target_os = "linux") {
+        let output = doctor("uring");
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let page = text(&output.stdout);
+        let refused = "  input, output  epoll, because io_uring is refused: ";
+        assert!(page.contains("  input, output  io_uring;") || page.contains(refused), "{page}");
+    }
 }
 
 #[test]

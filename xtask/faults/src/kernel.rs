@@ -175,6 +175,14 @@ pub(crate) fn probe_exact_wait() -> io::Error {
     io::Error::last_os_error()
 }
 
+/// Makes a system call with arguments that are none; answers with the error.
+pub(crate) fn probe_call(call: libc::c_long) -> io::Error {
+    let nothing = std::ptr::null::<u8>();
+    // SAFETY: the call is refused before it looks at pointers, which are null anyway.
+    unsafe { libc::syscall(call, -1, nothing, 0, 0, nothing, 0usize) };
+    io::Error::last_os_error()
+}
+
 /// How many signals were handled.
 static HANDLED: AtomicU64 = AtomicU64::new(0);
 

@@ -288,7 +288,7 @@ pub struct Machine {
     /// `kernel.io_uring_disabled`: 0 for all, 1 for a group, 2 for nobody.
     pub io_uring_disabled: Option<u32>,
     /// By which mechanism a runtime hears of its sockets, or why it would not start.
-    pub io_backend: Result<&'static str, String>,
+    pub io_backend: Result<String, String>,
     /// Open files.
     pub open_files: Option<Limit>,
     /// Threads and processes of this user.
@@ -382,7 +382,7 @@ pub fn processor_time() -> Option<Duration> {
     None
 }
 
-fn io_backend() -> Result<&'static str, String> {
+fn io_backend() -> Result<String, String> {
     #[cfg(feature = "net")]
     return super::IoBackend::in_force().map_err(|error| error.to_string());
     #[cfg(not(feature = "net"))]

@@ -12,6 +12,8 @@ mod reuse;
 mod many;
 mod loss;
 mod coarse;
+mod no_ring;
+mod rings;
 mod ending;
 mod two_runtimes;
 mod late;
@@ -22,8 +24,8 @@ pub(crate) struct Scenario {
     pub(crate) what: &'static str,
     /// Several times what it takes on two busy cores in a debug build.
     pub(crate) limit_s: u64,
-    /// Others have no such call.
-    pub(crate) epoll_only: bool,
+    /// The one way to wait for events that has such calls, if it is not any.
+    pub(crate) only: Option<&'static str>,
     pub(crate) run: fn(Flavour) -> Verdict,
 }
 
@@ -33,7 +35,7 @@ const fn any(
     run: fn(Flavour) -> Verdict,
     what: &'static str,
 ) -> Scenario {
-    Scenario { name, what, limit_s, epoll_only: false, run }
+    Scenario { name, what, limit_s, only: None, run }
 }
 
 const fn epoll(
@@ -42,7 +44,16 @@ const fn epoll(
     run: fn(Flavour) -> Verdict,
     what: &'static str,
 ) -> Scenario {
-    Scenario { name, what, limit_s, epoll_only: true, run }
+    Scenario { name, what, limit_s, only: Some("epoll"), run }
+}
+
+const fn uring(
+    name: &'static str,
+    limit_s: u64,
+    run: fn(Flavour) -> Verdict,
+    what: &'static str,
+) -> Scenario {
+    Scenario { name, what, limit_s, only: Some("uring"), run }
 }
 
 /// All of them. The first two are controls, which must fail and must hang.
@@ -58,6 +69,8 @@ pub(crate) const ALL: &[Scenario] = &[
     any("many", 300, many::run, "9,000 connections at once"),
     any("loss", 120, loss::run, "packets are lost"),
     epoll("coarse", 60, coarse::run, "a sandbox refuses epoll_pwait2"),
+    uring("no-ring", 60, no_ring::run, "a sandbox refuses io_uring"),
+    uring("rings", 120, rings::run, "runtimes with rings come and go"),
     any("ending", 120, ending::run, "the runtime ends in the middle of it all"),
     any("two-runtimes", 60, two_runtimes::run, "a socket that two runtimes use"),
     any("late", 60, late::run, "sockets after their runtime"),

@@ -1,6 +1,6 @@
 //! Which mechanism of the system tells of events: the list, and the choice.
 //!
-//! Each is a file with the same five verbs: `add`, `remove`, `rearm`, `signal`, `wait`.
+//! Each is a file with the same verbs: `add`, `remove`, `forget`, `rearm`, `signal`, `wait`.
 //! Here they are chosen between, once for each driver.
 
 use std::{
@@ -15,6 +15,8 @@ use super::epoll::Epoll;
 use super::other::Other;
 #[cfg(unix)]
 use super::poll::Poll;
+#[cfg(target_os = "linux")]
+use super::uring::Uring;
 use super::{Fd, interest::Interest, ready::Ready, sources::Token};
 
 /// What overrides every choice, for tests and for finding out.
@@ -47,7 +49,8 @@ pub enum IoBackend {
     /// `poll(2)`, on any Unix: each turn looks at every descriptor, so it is for where
     /// there is nothing else.
     Poll,
-    /// Linux's io_uring. This version refuses it.
+    /// Linux's io_uring, by multishot polls. Where the kernel or a sandbox refuses it, or the
+    /// kernel is older than 5.17, this is epoll, and `blitz doctor` says why.
     Uring,
 }
 
@@ -69,20 +72,32 @@ impl IoBackend {
         }
     }
 
-    /// What a runtime gets here that asks for nothing: the name, found by making one.
+    /// What a runtime gets here that asks for nothing, found by making one: the name, and why
+    /// io_uring was refused if that was asked for.
     ///
     /// # Errors
     /// Why a runtime with I/O would not start.
-    pub(crate) fn in_force() -> io::Result<&'static str> {
+    pub(crate) fn in_force() -> io::Result<String> {
         Ok(match Selector::new(None)? {
             #[cfg(target_os = "linux")]
-            Selector::Epoll(_) => "epoll",
+            Selector::Epoll(_) => match Self::chosen(None)? {
+                Self::Uring => format!("epoll, because io_uring is refused{}", why_no_ring()),
+                _ => "epoll".to_owned(),
+            },
+            #[cfg(target_os = "linux")]
+            Selector::Uring(_) => "io_uring".to_owned(),
             #[cfg(unix)]
-            Selector::Poll(_) => "poll",
+            Selector::Poll(_) => "poll".to_owned(),
             #[cfg(not(target_os = "linux"))]
-            Selector::Other(_) => "what the system has: kqueue, event ports or IOCP",
+            Selector::Other(_) => "what the system has: kqueue, event ports or IOCP".to_owned(),
         })
     }
+}
+
+/// What is said of a ring that cannot be had.
+#[cfg(target_os = "linux")]
+fn why_no_ring() -> String {
+    Uring::new().err().map_or_else(String::new, |why| format!(": {why}"))
 }
 
 impl fmt::Display for IoBackend {
@@ -110,6 +125,8 @@ impl FromStr for IoBackend {
 pub(super) enum Selector {
     #[cfg(target_os = "linux")]
     Epoll(Epoll),
+    #[cfg(target_os = "linux")]
+    Uring(Box<Uring>),
     #[cfg(unix)]
     Poll(Poll),
     #[cfg(not(target_os = "linux"))]
@@ -122,6 +139,8 @@ macro_rules! each {
         match $self {
             #[cfg(target_os = "linux")]
             Selector::Epoll($selector) => $call,
+            #[cfg(target_os = "linux")]
+            Selector::Uring($selector) => $call,
             #[cfg(unix)]
             Selector::Poll($selector) => $call,
             #[cfg(not(target_os = "linux"))]
@@ -136,10 +155,16 @@ impl Selector {
         match IoBackend::chosen(asked)? {
             #[cfg(target_os = "linux")]
             IoBackend::Auto | IoBackend::Epoll => Ok(Self::Epoll(Epoll::new()?)),
+            #[cfg(target_os = "linux")]
+            IoBackend::Uring => match Uring::new() {
+                Ok(ring) => Ok(Self::Uring(Box::new(ring))),
+                Err(_) => Ok(Self::Epoll(Epoll::new()?)),
+            },
             #[cfg(not(target_os = "linux"))]
             IoBackend::Auto => Ok(Self::Other(Other::new()?)),
             #[cfg(unix)]
             IoBackend::Poll => Ok(Self::Poll(Poll::new()?)),
+            #[cfg(not(target_os = "linux"))]
             missing => {
                 let why = format!(
                     "waiting for events by {missing} is not supported here: choose `IoBackend::Auto`, \
@@ -297,12 +322,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_yet_is_refused_in_words() {
+    fn what_the_system_does_not_have_is_refused_in_words() {
         // The variable would override it.
         if std::env::var_os(super::VARIABLE).is_some() {
             return;
         }
-        let why = Selector::new(Some(IoBackend::Uring)).unwrap_err();
+        let asked = Selector::new(Some(IoBackend::Uring));
+        if cfg!(target_os = "linux") {
+            asked.expect("it is io_uring, or epoll in its stead");
+            return;
+        }
+        let why = asked.unwrap_err();
         assert_eq!(why.kind(), ErrorKind::Unsupported);
         assert!(why.to_string().contains("uring"), "{why}");
     }

@@ -13,8 +13,8 @@
 //!   all the same.
 //! - [`role`]: who may ask the kernel; one at a time, and nobody waits for it.
 //! - [`nudge`]: how others end its wait.
-//! - [`backend`]: the mechanisms and the choice: `epoll`, `poll`, and `other` where there is
-//!   no epoll.
+//! - [`backend`]: the mechanisms and the choice: `epoll`, `uring`, `poll`, and `other` where
+//!   there is no epoll.
 //!
 //! # The contract
 //! 1. Whoever holds the [`Role`] takes turns. A turn waits for events, as long as it was
@@ -47,6 +47,19 @@ mod nudge;
 pub(crate) mod backend;
 #[cfg(target_os = "linux")]
 mod epoll;
+// Those that the crate knows by which it is reached; so says the manifest.
+#[cfg_attr(
+    not(any(
+        target_arch = "x86_64",
+        target_arch = "aarch64",
+        target_arch = "riscv64",
+        target_arch = "loongarch64",
+        target_arch = "powerpc64"
+    )),
+    path = "no_uring.rs"
+)]
+#[cfg(target_os = "linux")]
+mod uring;
 #[cfg(unix)]
 mod poll;
 #[cfg(not(target_os = "linux"))]

@@ -71,7 +71,7 @@ use crate::engine::prim::{
 };
 
 #[cfg_attr(blitz_loom, allow(dead_code, reason = "models have a kernel of their own"))]
-mod kernel;
+pub(super) mod kernel;
 #[cfg(not(blitz_loom))]
 use self::kernel::Kernel;
 #[cfg(blitz_loom)]

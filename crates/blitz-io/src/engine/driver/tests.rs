@@ -37,6 +37,7 @@ fn backends() -> Vec<IoBackend> {
     let mut all = vec![IoBackend::Auto, IoBackend::Poll];
     if cfg!(target_os = "linux") {
         all[0] = IoBackend::Epoll;
+        all.push(IoBackend::Uring);
     }
     all
 }
@@ -641,11 +642,30 @@ fn urgent_data_is_told_to_who_asks_for_it() {
         let (far, _) = listener.accept().unwrap();
         near.set_nonblocking(true).unwrap();
         let registration = driver.register(near.as_fd(), Interest::PRIORITY).unwrap();
+        assert_eq!(look(driver), 0);
         // SAFETY: one byte that lives during the call.
         let sent = unsafe { libc::send(far.as_raw_fd(), b"!".as_ptr().cast(), 1, libc::MSG_OOB) };
         assert_eq!(sent, 1);
         let event = run(driver, registration.readiness(Interest::PRIORITY)).unwrap();
         assert_eq!(event.ready(), Ready::PRIORITY);
+    });
+}
+
+/// A socket's waker in the kernel speaks of urgent data with every byte.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_byte_as_any_other_is_not_urgent() {
+    each(|driver| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut far, _) = listener.accept().unwrap();
+        near.set_nonblocking(true).unwrap();
+        let interest = Interest::READABLE | Interest::PRIORITY;
+        let registration = driver.register(near.as_fd(), interest).unwrap();
+        assert_eq!(look(driver), 0);
+        far.write_all(b"x").unwrap();
+        let event = run(driver, registration.readiness(interest)).unwrap();
+        assert_eq!(event.ready(), Ready::READABLE);
     });
 }
 

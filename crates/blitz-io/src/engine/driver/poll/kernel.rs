@@ -67,7 +67,7 @@ impl Kernel {
 
 /// What a descriptor is. No copy of it is made, because there may be no number left for one:
 /// whoever has accepted a socket with the last one must be able to use it.
-fn kind_of(fd: Fd<'_>) -> io::Result<FileType> {
+pub(in crate::engine::driver) fn kind_of(fd: Fd<'_>) -> io::Result<FileType> {
     // SAFETY: the descriptor is open as long as it is borrowed, and this never closes it.
     let file = ManuallyDrop::new(unsafe { File::from_raw_fd(fd.as_raw_fd()) });
     Ok(file.metadata()?.file_type())
@@ -75,7 +75,10 @@ fn kind_of(fd: Fd<'_>) -> io::Result<FileType> {
 
 /// Waits until one of them is ready, with as exact a time as the system can.
 #[cfg(target_os = "linux")]
-fn poll(fds: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<()> {
+pub(in crate::engine::driver) fn poll(
+    fds: &mut [libc::pollfd],
+    timeout: Option<Duration>,
+) -> io::Result<()> {
     let timeout = timeout.map(|timeout| libc::timespec {
         tv_sec: timeout.as_secs().try_into().unwrap_or(libc::time_t::MAX),
         tv_nsec: timeout.subsec_nanos().into(),
@@ -91,7 +94,10 @@ fn poll(fds: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<()> {
 
 /// Waits until one of them is ready, in milliseconds.
 #[cfg(not(target_os = "linux"))]
-fn poll(fds: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<()> {
+pub(in crate::engine::driver) fn poll(
+    fds: &mut [libc::pollfd],
+    timeout: Option<Duration>,
+) -> io::Result<()> {
     let timeout = timeout.map_or(-1, crate::engine::driver::backend::rounded_up);
     // SAFETY: the slice is as long as we say and is ours during the call.
     let answer = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout) };
