@@ -11,7 +11,7 @@ use std::{
 
 #[cfg(target_os = "linux")]
 use super::epoll::Epoll;
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(test, not(target_os = "linux")))]
 use super::other::Other;
 #[cfg(unix)]
 use super::poll::Poll;
@@ -79,7 +79,7 @@ impl IoBackend {
             Selector::Epoll(_) => "epoll",
             #[cfg(unix)]
             Selector::Poll(_) => "poll",
-            #[cfg(not(target_os = "linux"))]
+            #[cfg(any(test, not(target_os = "linux")))]
             Selector::Other(_) => "what the system has: kqueue, event ports or IOCP",
         })
     }
@@ -112,7 +112,7 @@ pub(super) enum Selector {
     Epoll(Epoll),
     #[cfg(unix)]
     Poll(Poll),
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(any(test, not(target_os = "linux")))]
     Other(Other),
 }
 
@@ -124,7 +124,7 @@ macro_rules! each {
             Selector::Epoll($selector) => $call,
             #[cfg(unix)]
             Selector::Poll($selector) => $call,
-            #[cfg(not(target_os = "linux"))]
+            #[cfg(any(test, not(target_os = "linux")))]
             Selector::Other($selector) => $call,
         }
     };
@@ -192,7 +192,7 @@ pub(super) struct Events {
     pub(super) epoll: Vec<libc::epoll_event>,
     #[cfg(unix)]
     pub(super) poll: super::poll::Asked,
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(any(test, not(target_os = "linux")))]
     pub(super) other: super::other::Buffer,
 }
 
@@ -212,8 +212,8 @@ impl Events {
             epoll: Vec::new(),
             #[cfg(unix)]
             poll: super::poll::Asked::default(),
-            #[cfg(not(target_os = "linux"))]
-            other: super::other::Buffer::new(),
+            #[cfg(any(test, not(target_os = "linux")))]
+            other: super::other::Buffer::new(limit),
         }
     }
 }
