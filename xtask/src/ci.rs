@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{Outcome, root, shell};
+use crate::{Outcome, platforms, root, shell};
 
 /// Text of `cargo xtask ci --help`.
 pub const HELP: &str = "\
@@ -43,6 +43,9 @@ struct Step {
 enum Work {
     /// Commands in order; the first that fails fails the step.
     Commands(Vec<Command>),
+    /// The same, but what they are is found out when it is their turn; an error is why there
+    /// are none.
+    Found(fn() -> Result<Vec<Command>, String>),
     /// Nothing to run here, and why.
     Missing(String),
 }
@@ -118,6 +121,10 @@ impl Work {
         let commands = match self {
             Work::Missing(why) => return Ended::Skipped(why),
             Work::Commands(commands) => commands,
+            Work::Found(find) => match find() {
+                Ok(commands) => commands,
+                Err(why) => return Ended::Skipped(why),
+            },
         };
         let deadline = Instant::now() + limit;
         for mut command in commands {
@@ -182,6 +189,7 @@ fn steps(full: bool) -> Vec<Step> {
         step("with a clock that can be paused", 15, paused()),
         step("conformance", 15, [cargo("xtask conformance")]),
         panic_abort(),
+        other_platforms(),
         // The build apart, so that the limit is the tour's own: under a minute.
         step("build of the tour", 10, [cargo("build --release")]),
         step("cargo run --release", 1, [cargo("run --release")]),
@@ -267,6 +275,12 @@ pub fn feature_names(manifest: &str) -> Vec<String> {
         (!line.starts_with(['#', ' ', '\t', '"', ']'])).then(|| name.trim().to_owned())
     };
     lines.filter_map(name).collect()
+}
+
+/// Windows, macOS, FreeBSD and aarch64, where a compiler for them can be had.
+fn other_platforms() -> Step {
+    let step = step("other platforms", 15, []);
+    Step { work: Work::Found(platforms::checks), ..step }
 }
 
 /// A program that is built with `panic = "abort"` and looks after itself: it

@@ -17,6 +17,7 @@ pub mod leaks;
 pub mod faults;
 pub mod soak;
 pub mod backends;
+pub mod platforms;
 pub mod shell;
 pub mod json;
 pub mod source;

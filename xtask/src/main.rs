@@ -2,7 +2,9 @@
 
 use std::process::ExitCode;
 
-use xtask::{Outcome, backends, bench, ci, conformance, faults, leaks, model, soak, stress, tidy};
+use xtask::{
+    Outcome, backends, bench, ci, conformance, faults, leaks, model, platforms, soak, stress, tidy,
+};
 
 const HELP: &str = "\
 cargo xtask <subcommand> [arguments]
@@ -17,6 +19,7 @@ cargo xtask <subcommand> [arguments]
   faults        what can go wrong with sockets, each in a process of its own
   soak          an echo for minutes, with everything at random
   backends      the tests with each way to wait for events forced
+  platforms     other systems: type-checked, and tested under Wine and an emulator
 
 Each has --help.";
 
@@ -48,6 +51,7 @@ fn dispatch(name: &str, arguments: &[String]) -> Outcome {
         ("faults", faults::HELP, faults::main),
         ("soak", soak::HELP, soak::main),
         ("backends", backends::HELP, backends::main),
+        ("platforms", platforms::HELP, platforms::main),
     ];
     if matches!(name, "" | "help" | "--help" | "-h") {
         println!("{HELP}");

@@ -66,6 +66,8 @@ pub mod tcp;
 mod udp;
 #[cfg(unix)]
 pub mod unix;
+#[cfg(windows)]
+pub mod windows;
 
 #[cfg(unix)]
 pub use self::unix::{

@@ -273,6 +273,222 @@ impl FromRawFd for super::UnixSocket {
     }
 }
 
+/// Named pipes: what is asked of the system, and what is taken over from others.
+#[cfg(windows)]
+mod pipes {
+    use std::{
+        ffi::{OsStr, c_void},
+        io,
+        os::windows::{
+            ffi::OsStrExt,
+            io::{AsRawHandle, FromRawHandle, OwnedHandle, RawHandle},
+        },
+        ptr,
+    };
+
+    use windows_sys::Win32::{
+        Foundation::{HANDLE, INVALID_HANDLE_VALUE},
+        Storage::FileSystem::{CreateFileW, OPEN_EXISTING},
+        System::Pipes::{CreateNamedPipeW, PIPE_READMODE_MESSAGE, SetNamedPipeHandleState},
+    };
+
+    use crate::{
+        engine::driver::overlapped::Pipe,
+        net::windows::named_pipe::{
+            ClientOptions, NamedPipeClient, NamedPipeServer, ServerOptions,
+        },
+        runtime::context,
+    };
+
+    #[track_caller]
+    pub(in crate::net) fn create_pipe(
+        options: &ServerOptions,
+        name: &OsStr,
+    ) -> io::Result<NamedPipeServer> {
+        // SAFETY: 1. no attributes.
+        unsafe { options.create_with_security_attributes_raw(name, ptr::null_mut()) }
+    }
+
+    #[track_caller]
+    pub(in crate::net) fn open_pipe(
+        options: &ClientOptions,
+        name: &OsStr,
+    ) -> io::Result<NamedPipeClient> {
+        // SAFETY: 1. no attributes.
+        unsafe { options.open_with_security_attributes_raw(name, ptr::null_mut()) }
+    }
+
+    impl ServerOptions {
+        /// [`create`](Self::create), with a `SECURITY_ATTRIBUTES` of the system's.
+        ///
+        /// # Errors
+        /// As there.
+        ///
+        /// # Safety
+        /// 1. `attrs` is null or points to a `SECURITY_ATTRIBUTES` that is right.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use blitz_io::net::windows::named_pipe::ServerOptions;
+        ///
+        /// # blitz_io::run(async {
+        /// let name = format!(r"\\.\pipe\blitz-io-raw-{}", std::process::id());
+        /// let options = ServerOptions::new();
+        /// // SAFETY: 1. it is null.
+        /// let server =
+        ///     unsafe { options.create_with_security_attributes_raw(&name, std::ptr::null_mut()) }?;
+        /// # drop(server);
+        /// # Ok::<(), std::io::Error>(())
+        /// # }).unwrap();
+        /// ```
+        #[track_caller]
+        pub unsafe fn create_with_security_attributes_raw(
+            &self,
+            addr: impl AsRef<OsStr>,
+            attrs: *mut c_void,
+        ) -> io::Result<NamedPipeServer> {
+            let driver = context::io_driver();
+            let name = wide(addr.as_ref());
+            // SAFETY: 1. the name ends with a zero and lives during the call. 2. `attrs`: 1.
+            let handle = unsafe {
+                CreateNamedPipeW(
+                    name.as_ptr(),
+                    self.open_mode(),
+                    self.pipe_flags(),
+                    self.max_instances,
+                    self.out_buffer_size,
+                    self.in_buffer_size,
+                    0,
+                    attrs.cast(),
+                )
+            };
+            Pipe::new(&driver, owned(handle)?).map(NamedPipeServer::new)
+        }
+    }
+
+    impl ClientOptions {
+        /// [`open`](Self::open), with a `SECURITY_ATTRIBUTES` of the system's.
+        ///
+        /// # Errors
+        /// As there.
+        ///
+        /// # Safety
+        /// 1. `attrs` is null or points to a `SECURITY_ATTRIBUTES` that is right.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use blitz_io::net::windows::named_pipe::ClientOptions;
+        ///
+        /// # blitz_io::run(async {
+        /// let (name, nothing) = (r"\\.\pipe\there-is-no-such-pipe", std::ptr::null_mut());
+        /// // SAFETY: 1. it is null.
+        /// let opened =
+        ///     unsafe { ClientOptions::new().open_with_security_attributes_raw(name, nothing) };
+        /// assert_eq!(opened.unwrap_err().kind(), std::io::ErrorKind::NotFound);
+        /// # });
+        /// ```
+        #[track_caller]
+        pub unsafe fn open_with_security_attributes_raw(
+            &self,
+            addr: impl AsRef<OsStr>,
+            attrs: *mut c_void,
+        ) -> io::Result<NamedPipeClient> {
+            let driver = context::io_driver();
+            let name = wide(addr.as_ref());
+            // SAFETY: 1. the name ends with a zero and lives during the call. 2. `attrs`: 1.
+            let handle = unsafe {
+                CreateFileW(
+                    name.as_ptr(),
+                    self.access(),
+                    0,
+                    attrs.cast(),
+                    OPEN_EXISTING,
+                    self.flags(),
+                    ptr::null_mut(),
+                )
+            };
+            let handle = owned(handle)?;
+            if self.has_messages() {
+                let (raw, mode) = (handle.as_raw_handle(), PIPE_READMODE_MESSAGE);
+                // SAFETY: 1. the handle is open. 2. The other places may be missing.
+                let answer = unsafe {
+                    SetNamedPipeHandleState(raw, &raw const mode, ptr::null(), ptr::null())
+                };
+                if answer == 0 {
+                    return Err(io::Error::last_os_error());
+                }
+            }
+            Pipe::new(&driver, handle).map(NamedPipeClient::new)
+        }
+    }
+
+    /// Taking over what others have opened.
+    macro_rules! from_raw {
+        ($end:ident, $example:literal) => {
+            impl $end {
+                /// Takes over a handle of the system's, which belongs to the current runtime
+                /// from now on.
+                ///
+                /// # Errors
+                /// What the system says.
+                ///
+                /// # Panics
+                /// Without a runtime whose I/O is enabled.
+                ///
+                /// # Safety
+                /// 1. It is an open handle of a named pipe, made for overlapped operations, and
+                ///    nobody else's.
+                ///
+                /// # Examples
+                ///
+                /// ```no_run
+                /// use std::os::windows::io::RawHandle;
+                ///
+                #[doc = concat!("use blitz_io::net::windows::named_pipe::", $example, ";")]
+                ///
+                /// /// Of another library, which gives it away.
+                /// fn inherited() -> RawHandle {
+                /// #   unreachable!()
+                /// }
+                ///
+                /// # fn example() -> std::io::Result<()> {
+                /// // SAFETY: 1. as the library promises.
+                #[doc = concat!("let pipe = unsafe { ", $example, "::from_raw_handle(inherited()) }?;")]
+                /// # drop(pipe);
+                /// # Ok(()) }
+                /// ```
+                #[track_caller]
+                pub unsafe fn from_raw_handle(handle: RawHandle) -> io::Result<Self> {
+                    let driver = context::io_driver();
+                    // SAFETY: 1.
+                    let handle = unsafe { OwnedHandle::from_raw_handle(handle) };
+                    Pipe::new(&driver, handle).map(Self::new)
+                }
+            }
+        };
+    }
+
+    from_raw!(NamedPipeServer, "NamedPipeServer");
+    from_raw!(NamedPipeClient, "NamedPipeClient");
+
+    /// As the system wants a name.
+    fn wide(name: &OsStr) -> Vec<u16> {
+        name.encode_wide().chain([0]).collect()
+    }
+
+    fn owned(handle: HANDLE) -> io::Result<OwnedHandle> {
+        if handle == INVALID_HANDLE_VALUE {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the system has just opened it, for us.
+        Ok(unsafe { OwnedHandle::from_raw_handle(handle) })
+    }
+}
+#[cfg(windows)]
+pub(super) use self::pipes::{create_pipe, open_pipe};
+
 #[cfg(all(test, unix, not(blitz_loom)))]
 mod tests {
     use std::{io::Write, os::unix::net::UnixStream};

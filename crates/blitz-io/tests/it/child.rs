@@ -8,6 +8,9 @@ use std::{
 
 const ROLE: &str = "BLITZ_IT_ROLE";
 
+/// A command that runs this program where the system cannot: an emulator and its arguments.
+const RUNNER: &str = "BLITZ_IT_RUNNER";
+
 /// The part that this process plays, if it is a child.
 pub(crate) fn role() -> Option<String> {
     env::var(ROLE).ok()
@@ -15,9 +18,20 @@ pub(crate) fn role() -> Option<String> {
 
 /// A command that runs the test `name` (with its module) in the part of `role`.
 pub(crate) fn command(name: &str, role: &str) -> Command {
-    let mut command = Command::new(env::current_exe().expect("a test has a program"));
+    let mut command = program();
     prepare(&mut command, role);
     command.args(arguments(name));
+    command
+}
+
+/// This program, once more.
+pub(crate) fn program() -> Command {
+    let this = env::current_exe().expect("a test has a program");
+    let runner = env::var(RUNNER).unwrap_or_default();
+    let mut words = runner.split_whitespace();
+    let Some(first) = words.next() else { return Command::new(this) };
+    let mut command = Command::new(first);
+    command.args(words).arg(this);
     command
 }
 

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use blitz_io::runtime::Runtime;
 
+#[cfg(unix)]
+use crate::child;
 use crate::{
-    child,
     make::{on_every_worker, workers},
     watch,
 };

@@ -92,16 +92,16 @@ mod once;
 mod cancelling;
 
 // The network.
-#[cfg(all(unix, feature = "net", feature = "io-util"))]
+#[cfg(all(feature = "net", feature = "io-util"))]
 mod net_pairs;
-#[cfg(all(unix, feature = "net", feature = "io-util"))]
+#[cfg(all(feature = "net", feature = "io-util"))]
 mod net_tcp;
-#[cfg(all(unix, feature = "net", feature = "io-util"))]
+#[cfg(all(feature = "net", feature = "io-util"))]
 mod net_udp;
 #[cfg(all(unix, feature = "net", feature = "io-util"))]
 mod net_unix;
 mod hostile_driver;
-#[cfg(all(unix, feature = "net", feature = "io-util"))]
+#[cfg(all(feature = "net", feature = "io-util"))]
 mod net_failing;
 
 // What goes wrong, what is much, and what is nothing.

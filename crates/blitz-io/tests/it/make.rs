@@ -98,13 +98,13 @@ pub(crate) fn on_every_worker<T: Send + 'static>(
 }
 
 /// One thread that waits for descriptors too.
-#[cfg(feature = "net")]
+#[cfg(all(unix, feature = "net"))]
 pub(crate) fn one_thread_with_io() -> Runtime {
     Builder::new_current_thread().enable_io().build().expect("a runtime")
 }
 
 /// Workers that wait for descriptors too.
-#[cfg(feature = "net")]
+#[cfg(all(unix, feature = "net"))]
 pub(crate) fn workers_with_io(count: usize) -> Runtime {
     Builder::new_multi_thread().worker_threads(count).enable_io().build().expect("a runtime")
 }

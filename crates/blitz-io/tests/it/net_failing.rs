@@ -52,7 +52,12 @@ fn the_number_of_the_system_is_behind_the_text() {
         let error = TcpStream::connect(addr).await.unwrap_err();
         let source = std::error::Error::source(&error).expect("the cause");
         let cause = source.downcast_ref::<io::Error>().expect("an io::Error");
-        assert_eq!(cause.raw_os_error(), Some(libc::ECONNREFUSED));
+        // On Windows `WSAECONNREFUSED`.
+        #[cfg(windows)]
+        let refused = 10_061;
+        #[cfg(unix)]
+        let refused = libc::ECONNREFUSED;
+        assert_eq!(cause.raw_os_error(), Some(refused));
     });
 }
 
@@ -122,6 +127,7 @@ fn an_address_of_another_machine_cannot_be_bound() {
     });
 }
 
+#[cfg(unix)]
 #[test]
 fn a_path_that_is_taken_missing_or_too_long_is_in_the_error() {
     use blitz_io::net::{UnixDatagram, UnixListener, UnixStream};
@@ -175,8 +181,9 @@ fn writing_to_a_closed_connection_ends_with_an_error() {
     });
 }
 
+/// Windows does not tell the mode.
 #[test]
-#[cfg(debug_assertions)]
+#[cfg(all(unix, debug_assertions))]
 fn a_socket_in_blocking_mode_is_refused_in_debug_builds() {
     let _watch = watch::begin();
     let rt = workers();
@@ -197,6 +204,7 @@ fn without_a_runtime_it_says_so_at_the_callers_line() {
     let caught = panic_of(|| UdpSocket::from_std(socket));
     caught.says(&["there is no reactor running, must be called from the context of a Tokio 1.x"]);
     caught.at(file!(), line);
+    #[cfg(unix)]
     panic_of(blitz_io::net::UnixStream::pair).says(&["there is no reactor running"]);
 }
 

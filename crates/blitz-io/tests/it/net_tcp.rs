@@ -9,7 +9,7 @@ use std::{
 
 use blitz_io::{
     io::{AsyncReadExt, AsyncWriteExt, Interest, ReadBuf},
-    net::{TcpListener, TcpSocket, TcpStream},
+    net::{TcpSocket, TcpStream},
 };
 
 use crate::net_pairs::{listener, on_each, once, tcp, when_ready, would_block};
@@ -335,13 +335,17 @@ fn options_are_kept() {
     on_each(async || {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_reuseaddr(true).unwrap();
-        socket.set_reuseport(true).unwrap();
         socket.set_keepalive(true).unwrap();
         socket.set_nodelay(true).unwrap();
         socket.set_send_buffer_size(64 << 10).unwrap();
         socket.set_recv_buffer_size(64 << 10).unwrap();
         socket.set_tos_v4(0x10).unwrap();
-        assert!(socket.reuseaddr().unwrap() && socket.reuseport().unwrap());
+        assert!(socket.reuseaddr().unwrap());
+        #[cfg(unix)]
+        {
+            socket.set_reuseport(true).unwrap();
+            assert!(socket.reuseport().unwrap());
+        }
         assert!(socket.keepalive().unwrap() && socket.nodelay().unwrap());
         assert!(socket.send_buffer_size().unwrap() >= 64 << 10);
         assert!(socket.recv_buffer_size().unwrap() >= 64 << 10);
@@ -356,6 +360,7 @@ fn options_are_kept() {
     });
 }
 
+#[cfg(unix)]
 #[test]
 fn several_sockets_share_a_port_if_all_say_so() {
     on_each(async || {
@@ -364,7 +369,7 @@ fn several_sockets_share_a_port_if_all_say_so() {
             socket.set_reuseport(true).unwrap();
             socket.bind(addr).map(|()| socket.listen(4).unwrap())
         };
-        let one: TcpListener = open("127.0.0.1:0".parse().unwrap()).unwrap();
+        let one: blitz_io::net::TcpListener = open("127.0.0.1:0".parse().unwrap()).unwrap();
         let other = open(one.local_addr().unwrap()).unwrap();
         assert_eq!(one.local_addr().unwrap(), other.local_addr().unwrap());
     });

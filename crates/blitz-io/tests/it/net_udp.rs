@@ -192,6 +192,7 @@ fn options_are_kept() {
         assert_eq!((socket.ttl().unwrap(), socket.multicast_ttl_v4().unwrap()), (77, 3));
         assert!(!socket.multicast_loop_v4().unwrap());
         assert_eq!(socket.tos_v4().unwrap(), 0x10);
+        #[cfg(target_os = "linux")]
         assert_eq!(socket.device().unwrap(), None);
         assert!(socket.take_error().unwrap().is_none());
     });

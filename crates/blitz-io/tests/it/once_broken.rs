@@ -13,8 +13,9 @@ use blitz_io::{
     task::{self, yield_now},
 };
 
+#[cfg(target_os = "linux")]
+use crate::caught::panic_of;
 use crate::{
-    caught::panic_of,
     gate::Gate,
     make::{all_kinds, one_thread, workers},
     marker_traits::has,

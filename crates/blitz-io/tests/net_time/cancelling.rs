@@ -2,7 +2,7 @@
 
 use blitz_io::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
-    net::{TcpStream, UdpSocket, UnixStream},
+    net::{TcpStream, UdpSocket},
     time::{self, sleep, timeout},
 };
 
@@ -188,7 +188,7 @@ fn readable_and_writable_may_be_dropped_at_will() {
 #[test]
 fn read_until_keeps_what_it_had_in_the_buffer_of_its_caller() {
     one(async {
-        let (mut a, b) = UnixStream::pair().unwrap();
+        let (mut a, b) = pairs::near().await;
         let mut reader = BufReader::new(b);
         let mut line = Vec::new();
         a.write_all(b"he").await.unwrap();

@@ -4,12 +4,13 @@ use std::{io::ErrorKind, sync::mpsc, thread, time::Duration};
 
 use blitz_io::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream, UdpSocket, UnixStream},
+    net::{TcpListener, TcpStream, UdpSocket},
     time::{Instant, interval, sleep},
 };
 
 use crate::{
     caught::panic_of,
+    child,
     gate::Gate,
     on::{all_kinds, one_thread, workers},
     pairs,
@@ -28,7 +29,7 @@ fn a_runtime_ends_with_everything_pending() {
             let (listener, address) = pairs::listener().await;
             let client = TcpStream::connect(address).await.unwrap();
             let udp = UdpSocket::bind(pairs::ANY).await.unwrap();
-            let (unix, far) = UnixStream::pair().unwrap();
+            let (unix, far) = pairs::near().await;
             let token = tally.token();
             blitz_io::spawn(async move {
                 token.keep();
@@ -231,7 +232,7 @@ fn runtimes_come_and_go_without_leaving_descriptors() {
     // Descriptors of this thread's runtimes alone cannot be told from those of other
     // tests, so it counts in a child of its own.
     let name = "ends::child_counts_descriptors";
-    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    let mut command = child::program();
     command.args([name, "--exact", "--include-ignored", "--test-threads=1"]);
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);

@@ -6,7 +6,6 @@
 //! by hand, by gates, or by the paused clock. Where real time is looked at, a test asks
 //! only whether something came too early. `watch` ends a test that hangs.
 #![cfg(all(
-    unix,
     feature = "io-util",
     feature = "macros",
     feature = "net",
@@ -30,6 +29,9 @@ mod tally;
 #[allow(dead_code)]
 #[path = "../it/caught.rs"]
 mod caught;
+#[allow(dead_code)]
+#[path = "../it/child.rs"]
+mod child;
 #[allow(dead_code)]
 #[path = "../sync/polled.rs"]
 mod polled;
@@ -59,9 +61,15 @@ mod tcp_halves;
 mod tcp_options;
 mod addresses;
 mod udp;
+#[cfg(unix)]
 mod unix_streams;
+#[cfg(unix)]
 mod unix_datagrams;
+#[cfg(unix)]
 mod pipes;
+#[cfg(windows)]
+mod named_pipes;
+#[cfg(unix)]
 #[allow(deprecated, reason = "what programs have is tested too")]
 mod async_fd;
 

@@ -1,7 +1,8 @@
 //! Connected sockets, and what tests do with two ends.
 
+use std::net::SocketAddr;
+#[cfg(unix)]
 use std::{
-    net::SocketAddr,
     path::PathBuf,
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
@@ -24,6 +25,18 @@ pub(crate) async fn tcp() -> (TcpStream, TcpStream) {
     (client.expect("it connects"), server.expect("it accepts").0)
 }
 
+/// Two ends of a stream within this machine.
+#[cfg(unix)]
+pub(crate) async fn near() -> (blitz_io::net::UnixStream, blitz_io::net::UnixStream) {
+    blitz_io::net::UnixStream::pair().expect("it makes a pair")
+}
+
+/// Two ends of a stream within this machine.
+#[cfg(not(unix))]
+pub(crate) async fn near() -> (TcpStream, TcpStream) {
+    tcp().await
+}
+
 /// Two sockets that are connected to each other.
 pub(crate) async fn udp() -> (UdpSocket, UdpSocket) {
     let a = UdpSocket::bind(ANY).await.expect("a free port");
@@ -34,8 +47,10 @@ pub(crate) async fn udp() -> (UdpSocket, UdpSocket) {
 }
 
 /// A path where nothing is, removed when it is dropped.
+#[cfg(unix)]
 pub(crate) struct Path(PathBuf);
 
+#[cfg(unix)]
 pub(crate) fn path() -> Path {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let number = NEXT.fetch_add(1, Relaxed);
@@ -43,12 +58,14 @@ pub(crate) fn path() -> Path {
     Path(std::env::temp_dir().join(name))
 }
 
+#[cfg(unix)]
 impl AsRef<std::path::Path> for Path {
     fn as_ref(&self) -> &std::path::Path {
         &self.0
     }
 }
 
+#[cfg(unix)]
 impl Drop for Path {
     fn drop(&mut self) {
         // A test that made nothing there leaves nothing.

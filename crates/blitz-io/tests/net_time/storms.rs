@@ -1,34 +1,38 @@
 //! Many sockets at once, opened and closed as fast as it goes.
 
-use std::{io::ErrorKind, os::fd::AsRawFd, sync::Arc, time::Duration};
+use std::{io::ErrorKind, sync::Arc, time::Duration};
 
 use blitz_io::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpStream, UdpSocket, UnixStream},
+    net::{TcpStream, UdpSocket},
     sync::Semaphore,
     task::JoinSet,
     time::{sleep, timeout},
 };
 
 use crate::{
-    on::{all_kinds, each, one},
-    pairs,
-    polled::waiting,
-    watch,
+    on::{all_kinds, each},
+    pairs, watch,
 };
 
+/// Windows does not use a number again soon.
+#[cfg(unix)]
 #[test]
 fn a_descriptor_that_is_used_again_at_once_starts_afresh() {
+    use std::os::fd::AsRawFd;
+
+    use crate::{on::one, polled::waiting};
+
     one(async {
         // The readiness of the socket that had the number before must not be seen.
         let mut reused = 0;
         for _ in 0..200 {
-            let (mut a, b) = UnixStream::pair().unwrap();
+            let (mut a, b) = pairs::near().await;
             a.write_all(b"x").await.unwrap();
             b.readable().await.unwrap();
             let old = b.as_raw_fd();
             drop(b);
-            let (c, mut d) = UnixStream::pair().unwrap();
+            let (c, mut d) = pairs::near().await;
             if c.as_raw_fd() == old {
                 reused += 1;
             }
@@ -48,7 +52,7 @@ fn a_descriptor_that_is_used_again_at_once_starts_afresh() {
 fn a_task_that_waits_on_a_number_used_again_hears_its_own_socket() {
     each(|| async {
         for _ in 0..50 {
-            let (a, b) = UnixStream::pair().unwrap();
+            let (a, b) = pairs::near().await;
             let waiting = blitz_io::spawn(async move {
                 let mut b = b;
                 b.read(&mut [0; 4]).await
@@ -56,7 +60,7 @@ fn a_task_that_waits_on_a_number_used_again_hears_its_own_socket() {
             waiting.abort();
             let _ = waiting.await;
             drop(a);
-            let (mut c, mut d) = UnixStream::pair().unwrap();
+            let (mut c, mut d) = pairs::near().await;
             let reading = blitz_io::spawn(async move { d.read_u8().await });
             c.write_all(b"z").await.unwrap();
             assert_eq!(reading.await.unwrap().unwrap(), b'z');
@@ -143,7 +147,7 @@ fn hundreds_of_idle_sockets_and_timers_leave_the_busy_one_alone() {
             let mut idle = Vec::new();
             // Pairs of the system: two descriptors each, within the usual limit of 1024.
             for _ in 0..150 {
-                let (a, b) = UnixStream::pair().unwrap();
+                let (a, b) = pairs::near().await;
                 idle.push(blitz_io::spawn(async move {
                     let mut b = b;
                     b.read(&mut [0; 1]).await.unwrap()

@@ -11,7 +11,7 @@ use std::{
 
 #[cfg(target_os = "linux")]
 use super::epoll::Epoll;
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(test, not(target_os = "linux")))]
 use super::other::Other;
 #[cfg(unix)]
 use super::poll::Poll;
@@ -88,7 +88,7 @@ impl IoBackend {
             Selector::Uring(_) => "io_uring".to_owned(),
             #[cfg(unix)]
             Selector::Poll(_) => "poll".to_owned(),
-            #[cfg(not(target_os = "linux"))]
+            #[cfg(any(test, not(target_os = "linux")))]
             Selector::Other(_) => "what the system has: kqueue, event ports or IOCP".to_owned(),
         })
     }
@@ -129,7 +129,7 @@ pub(super) enum Selector {
     Uring(Box<Uring>),
     #[cfg(unix)]
     Poll(Poll),
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(any(test, not(target_os = "linux")))]
     Other(Other),
 }
 
@@ -143,7 +143,7 @@ macro_rules! each {
             Selector::Uring($selector) => $call,
             #[cfg(unix)]
             Selector::Poll($selector) => $call,
-            #[cfg(not(target_os = "linux"))]
+            #[cfg(any(test, not(target_os = "linux")))]
             Selector::Other($selector) => $call,
         }
     };
@@ -217,7 +217,7 @@ pub(super) struct Events {
     pub(super) epoll: Vec<libc::epoll_event>,
     #[cfg(unix)]
     pub(super) poll: super::poll::Asked,
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(any(test, not(target_os = "linux")))]
     pub(super) other: super::other::Buffer,
 }
 
@@ -237,8 +237,8 @@ impl Events {
             epoll: Vec::new(),
             #[cfg(unix)]
             poll: super::poll::Asked::default(),
-            #[cfg(not(target_os = "linux"))]
-            other: super::other::Buffer::new(),
+            #[cfg(any(test, not(target_os = "linux")))]
+            other: super::other::Buffer::new(limit),
         }
     }
 }

@@ -11,6 +11,8 @@
 //! - [`registration`]: a descriptor as its owner sees it.
 //! - [`habit`], [`postponed`]: calls that would likely find nothing, and when they are made
 //!   all the same.
+//! - `teller`, `overlapped`: events that come another way, and pipes, of which they do
+//!   (Windows).
 //! - [`role`]: who may ask the kernel; one at a time, and nobody waits for it.
 //! - [`nudge`]: how others end its wait.
 //! - [`backend`]: the mechanisms and the choice: `epoll`, `uring`, `poll`, and `other` where
@@ -42,6 +44,10 @@ pub(crate) mod sources;
 pub(crate) mod registration;
 mod habit;
 pub(crate) mod postponed;
+#[cfg(windows)]
+mod teller;
+#[cfg(windows)]
+pub(crate) mod overlapped;
 mod role;
 mod nudge;
 pub(crate) mod backend;
@@ -62,10 +68,11 @@ mod epoll;
 mod uring;
 #[cfg(unix)]
 mod poll;
-#[cfg(not(target_os = "linux"))]
+// In tests of Linux too, where it does the same.
+#[cfg(any(test, not(target_os = "linux")))]
 mod other;
 
-#[cfg(all(test, unix, not(blitz_loom)))]
+#[cfg(all(test, not(blitz_loom)))]
 mod tests;
 
 pub(crate) use self::{
@@ -80,7 +87,7 @@ use self::{
     nudge::Nudge,
     postponed::{Postponed, Which},
     role::{Held, Seat},
-    sources::{NoPlace, Sources},
+    sources::{NoPlace, Source, Sources},
 };
 use crate::engine::{
     prim::{AtomicU64, Ordering::Relaxed},
@@ -125,14 +132,18 @@ impl Driver {
     /// # Errors
     /// What the system says, or that the mechanism is not supported here.
     pub(crate) fn new(config: DriverConfig) -> io::Result<Arc<Self>> {
-        Ok(Arc::new(Self {
-            selector: Selector::new(config.backend)?,
+        Ok(Self::with(Selector::new(config.backend)?, config.events_per_turn))
+    }
+
+    fn with(selector: Selector, events_per_turn: usize) -> Arc<Self> {
+        Arc::new(Self {
+            selector,
             sources: Sources::new(),
             postponed: Postponed::new(),
-            seat: Seat::new(Events::new(config.events_per_turn)),
+            seat: Seat::new(Events::new(events_per_turn)),
             nudge: Nudge::new(),
             counters: Counters::default(),
-        }))
+        })
     }
 
     /// Watches a descriptor, which does not block, until the registration ends.
@@ -144,16 +155,32 @@ impl Driver {
         fd: Fd<'_>,
         interest: Interest,
     ) -> io::Result<Registration> {
-        let source = self.sources.open().map_err(|why| match why {
-            NoPlace::Closed => shut_down_error(),
-            NoPlace::Full => io::Error::other("too many descriptors are registered: close some"),
-        })?;
+        let source = self.open()?;
         if let Err(why) = self.selector.add(fd, source.token, interest) {
             self.sources.close(source);
             return Err(why);
         }
         self.counters.registered();
         Ok(Registration::new(self.clone(), source))
+    }
+
+    /// A registration of nothing that the mechanism knows: its events are told by hand.
+    ///
+    /// # Errors
+    /// That the driver has ended.
+    #[cfg(windows)]
+    pub(crate) fn register_apart(self: &Arc<Self>) -> io::Result<(Registration, teller::Teller)> {
+        let source = self.open()?;
+        self.counters.registered();
+        let teller = teller::Teller::new(self.clone(), source.token);
+        Ok((Registration::new(self.clone(), source), teller))
+    }
+
+    fn open(&self) -> io::Result<Source> {
+        self.sources.open().map_err(|why| match why {
+            NoPlace::Closed => shut_down_error(),
+            NoPlace::Full => io::Error::other("too many descriptors are registered: close some"),
+        })
     }
 
     /// The right to take turns; `None` if somebody has it.

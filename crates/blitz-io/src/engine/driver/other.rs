@@ -6,15 +6,35 @@
 //! is *armed* for is kept in a table, as in `poll.rs`, with the same order: disarmed before
 //! the records are told.
 //!
+//! # Protocol
+//! ```text
+//! who waits                                 who clears readiness, or registers
+//! W1 locks, writes that somebody waits      C1 clears the bit in the record
+//! W2 waits in the system                    C2 locks, arms and asks the system, and signals
+//! W3 locks, disarms what was told              if somebody is between W1 and W3
+//! W4 tells the records
+//! ```
+//! The signal is for Windows. There the crate hands what is asked for to the thread that
+//! waits if it finds one, or else leaves it to the next that will; and one that begins to
+//! wait between this look and the leaving does not learn of it. With the signal its wait
+//! ends, and the next one begins with what was left.
+//!
+//! Closed ends are told apart from data only where the crate does: hardly on Windows, not
+//! with kqueue. There they are readable and writable, and the operation finds out.
+//!
 //! # Invariants
 //! A descriptor in the table is open: its owner removes it before it is closed, under the
 //! lock of the table.
+//!
+//! # Checked by
+//! `driver/tests.rs`, on Linux too, where the crate uses epoll; under Wine by
+//! `cargo xtask platforms --run`.
 
 #[cfg(unix)]
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd as Raw};
 #[cfg(windows)]
 use std::os::windows::io::{AsRawSocket, BorrowedSocket, RawSocket as Raw};
-use std::{collections::HashMap, io, time::Duration};
+use std::{collections::HashMap, io, num::NonZeroUsize, time::Duration};
 
 use polling::{Event, PollMode, Poller};
 
@@ -27,12 +47,17 @@ use super::{
 };
 use crate::engine::prim::bolt::Bolted;
 
+/// Events of a turn at the most: half a megabyte at 32 bytes each; picked, not measured.
+const MOST: usize = 1 << 14;
+
 /// What the system writes into.
 pub(super) struct Buffer(polling::Events);
 
 impl Buffer {
-    pub(super) fn new() -> Self {
-        Self(polling::Events::new())
+    pub(super) fn new(limit: usize) -> Self {
+        // The room is made at once, so it is not what somebody says who means 'all'.
+        let limit = NonZeroUsize::new(limit.min(MOST)).unwrap_or(NonZeroUsize::MIN);
+        Self(polling::Events::with_capacity(limit))
     }
 }
 
@@ -48,6 +73,11 @@ struct Table {
     /// By which key the poller knows it.
     keys: HashMap<Token, usize>,
     next: usize,
+    /// Somebody is between W1 and W3.
+    waiting: bool,
+    /// What the system refused to watch any longer: the next turn tells it, so that whoever
+    /// waits for it tries, and learns why.
+    refused: Vec<Found>,
 }
 
 struct Entry {
@@ -94,15 +124,24 @@ impl Other {
             wanted = Ready::READABLE;
         }
         let mut table = self.table.lock();
-        let key = table.next;
-        // SAFETY: the owner removes it before it is closed (the module's invariant).
-        unsafe {
-            self.poller.add_with_mode(raw(fd), asked(key, wanted), PollMode::Oneshot)?;
+        let key = table.free_key();
+        match self.watch(fd, asked(key, wanted)) {
+            // Left over by a registration that ended without its descriptor.
+            Err(why) if why.kind() == io::ErrorKind::AlreadyExists && !table.has(raw(fd)) => {
+                self.poller.delete(fd)?;
+                self.watch(fd, asked(key, wanted))?;
+            }
+            answer => answer?,
         }
-        table.next += 1;
         table.keys.insert(token, key);
         table.entries.insert(key, Entry { raw: raw(fd), token, wanted, armed: wanted });
+        self.hand_over(&table);
         Ok(())
+    }
+
+    fn watch(&self, fd: Fd<'_>, asked: Event) -> io::Result<()> {
+        // SAFETY: the owner removes it before it is closed (the module's invariant).
+        unsafe { self.poller.add_with_mode(raw(fd), asked, PollMode::Oneshot) }
     }
 
     pub(super) fn remove(&self, fd: Fd<'_>, token: Token) -> io::Result<()> {
@@ -117,12 +156,21 @@ impl Other {
 
     pub(super) fn rearm(&self, token: Token, ready: Ready) {
         let mut table = self.table.lock();
-        let Some(key) = table.keys.get(&token).copied() else { return };
-        if let Some(entry) = table.entries.get_mut(&key) {
-            entry.armed |= ready & entry.wanted;
-            // It was asked for before, so there is no reason to refuse it; were it refused,
-            // the next operation would say why.
-            let _ = self.ask(key, entry);
+        let Table { entries, keys, refused, .. } = &mut *table;
+        let Some(key) = keys.get(&token).copied() else { return };
+        let Some(entry) = entries.get_mut(&key) else { return };
+        entry.armed |= ready & entry.wanted;
+        if self.ask(key, entry).is_err() {
+            refused.push(entry.give_up());
+            self.signal();
+        }
+        self.hand_over(&table);
+    }
+
+    /// The second half of C2; see the module.
+    fn hand_over(&self, table: &Table) {
+        if cfg!(windows) && table.waiting {
+            self.signal();
         }
     }
 
@@ -140,21 +188,28 @@ impl Other {
     pub(super) fn wait(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
         let Buffer(buffer) = &mut events.other;
         buffer.clear();
-        match self.poller.wait(buffer, timeout) {
-            Err(why) if why.kind() == io::ErrorKind::Interrupted => return Ok(()),
-            answer => drop(answer?),
-        }
+        let timeout = {
+            let mut table = self.table.lock();
+            table.waiting = true;
+            if table.refused.is_empty() { timeout } else { Some(Duration::ZERO) }
+        };
+        // It begins again by itself when a signal interrupts it.
+        let answer = self.poller.wait(buffer, timeout);
         let mut table = self.table.lock();
+        table.waiting = false;
+        answer?;
+        let Table { entries, refused, .. } = &mut *table;
         for event in buffer.iter() {
-            let Some(entry) = table.entries.get_mut(&event.key) else { continue };
+            let Some(entry) = entries.get_mut(&event.key) else { continue };
             let ready = ready(&event);
             entry.armed = entry.armed - ready;
-            // The one shot is fired for both directions.
-            if !entry.armed.is_empty() {
-                self.ask(event.key, entry)?;
-            }
             events.found.push(Found { token: entry.token, ready });
+            // The one shot is fired for both directions.
+            if !entry.armed.is_empty() && self.ask(event.key, entry).is_err() {
+                events.found.push(entry.give_up());
+            }
         }
+        events.found.append(refused);
         Ok(())
     }
 }
@@ -165,7 +220,31 @@ impl std::fmt::Debug for Other {
     }
 }
 
+impl Entry {
+    /// It is not watched any more: what an operation finds out is told to everybody.
+    fn give_up(&mut self) -> Found {
+        self.armed = Ready::EMPTY;
+        let ready = Ready::ERROR | Ready::READABLE | Ready::WRITABLE;
+        Found { token: self.token, ready }
+    }
+}
+
 impl Table {
+    /// A key that nobody has, and not the crate's own, which is the last.
+    fn free_key(&mut self) -> usize {
+        loop {
+            let key = self.next;
+            self.next = self.next.wrapping_add(1);
+            if key != usize::MAX && !self.entries.contains_key(&key) {
+                return key;
+            }
+        }
+    }
+
+    fn has(&self, raw: Raw) -> bool {
+        self.entries.values().any(|entry| entry.raw == raw)
+    }
+
     fn take(&mut self, token: Token) {
         if let Some(key) = self.keys.remove(&token) {
             self.entries.remove(&key);

@@ -33,6 +33,7 @@ use super::{OnceLock, Ordering::SeqCst, compiler_fence, fence, weakened};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mechanism {
     /// The kernel interrupts our other threads; the busy side is free.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux has it"))]
     Membarrier,
     /// A full fence on both sides.
     Fences,

@@ -7,7 +7,6 @@ use std::os::android::net::SocketAddrExt;
 #[cfg(target_os = "linux")]
 use std::os::linux::net::SocketAddrExt;
 use std::{
-    ffi::OsStr,
     fmt, io,
     os::unix::{ffi::OsStrExt, net},
     path::Path,
@@ -90,7 +89,7 @@ impl SocketAddr {
     pub(super) fn to_raw(&self) -> io::Result<SockAddr> {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         if let Some(name) = self.as_abstract_name() {
-            return raw(OsStr::from_bytes(&[b"\0", name].concat()).as_ref());
+            return raw(std::ffi::OsStr::from_bytes(&[b"\0", name].concat()).as_ref());
         }
         raw(self.as_pathname().unwrap_or(Path::new("")))
     }

@@ -1,0 +1,535 @@
+//! The systems that we do not work on: type-checked for all, tested where they can be
+//! imitated.
+//!
+//! Rust's own tool for toolchains has a std for each target; where it is there, it is used.
+//! Where it is not, Debian's packages of a newer compiler do, which bring the sources of std:
+//! it is built for the target first. They are installed if we may. What cannot be had is
+//! said, with the reason, and skipped: a machine without them is no broken machine.
+//!
+//! Windows programs run under Wine, which is a second implementation of what Windows
+//! promises and not Windows; those for aarch64 run in an emulator, which reorders memory
+//! only as the processor below does. macOS and FreeBSD are only type-checked.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    Outcome,
+    json::Json,
+    root,
+    shell::{self, End},
+};
+
+/// Text of `cargo xtask platforms --help`.
+pub const HELP: &str = "\
+cargo xtask platforms [--run] [--no-install] [target …]
+
+Type-checks the libraries and their tests for Windows, macOS, FreeBSD and Linux on
+aarch64, or for the targets that are named.
+  --run          also builds the tests for Windows and aarch64 and runs them, under Wine
+                 and in an emulator
+  --no-install   uses what is there
+
+What is missing is installed from Debian's packages, by root. What cannot be had is
+skipped, and said.";
+
+/// Several minutes for std and our crates; more is a hang.
+const BUILD_LIMIT: Duration = Duration::from_secs(30 * 60);
+
+/// One test program. Emulated, the slowest takes a few minutes.
+const RUN_LIMIT: Duration = Duration::from_secs(20 * 60);
+
+/// Asking a tool for its version, or the system for a list.
+const ASK_LIMIT: Duration = Duration::from_secs(60);
+
+/// How often a test's own time limit: an emulator is ten times slower, and shares the
+/// machine.
+const PATIENCE: &str = "20";
+
+/// A system that is not ours.
+#[derive(Debug)]
+struct Target {
+    triple: &'static str,
+    /// How its programs are run here.
+    imitation: Option<Imitation>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Imitation {
+    Wine,
+    Emulator,
+}
+
+const TARGETS: [Target; 4] = [
+    Target { triple: "x86_64-pc-windows-gnu", imitation: Some(Imitation::Wine) },
+    Target { triple: "aarch64-apple-darwin", imitation: None },
+    Target { triple: "x86_64-unknown-freebsd", imitation: None },
+    Target { triple: "aarch64-unknown-linux-gnu", imitation: Some(Imitation::Emulator) },
+];
+
+/// What is checked. The last is the drop-in, which has Tokio's name.
+const PACKAGES: [&str; 4] = ["blitz-io", "blitz-io-macros", "blitz-io-compat", "tokio@1.999.0"];
+
+/// Debian's packages of a compiler that is new enough, and of the sources of its std.
+const COMPILER: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
+
+impl Imitation {
+    /// Debian's packages that link and run programs.
+    fn packages(self) -> &'static [&'static str] {
+        match self {
+            Self::Wine => &["gcc-mingw-w64-x86-64", "wine64", "wine"],
+            Self::Emulator => &["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross", "qemu-user"],
+        }
+    }
+}
+
+/// What was asked for.
+#[derive(Debug)]
+struct Request {
+    run: bool,
+    install: bool,
+    targets: Vec<&'static Target>,
+}
+
+impl Request {
+    fn read(arguments: &[String]) -> Result<Self, String> {
+        let mut request = Self { run: false, install: true, targets: Vec::new() };
+        for argument in arguments {
+            match argument.as_str() {
+                "--run" => request.run = true,
+                "--no-install" => request.install = false,
+                name => request.targets.push(target(name)?),
+            }
+        }
+        if request.targets.is_empty() {
+            request.targets.extend(&TARGETS);
+        }
+        Ok(request)
+    }
+}
+
+fn target(name: &str) -> Result<&'static Target, String> {
+    let known = TARGETS.iter().find(|target| target.triple == name);
+    known.ok_or_else(|| {
+        let names: Vec<_> = TARGETS.iter().map(|target| target.triple).collect();
+        format!("`{name}` is no target of ours: say {}", names.join(", "))
+    })
+}
+
+/// `cargo xtask platforms`.
+pub fn main(arguments: &[String]) -> Outcome {
+    let request = Request::read(arguments)?;
+    match Compiler::get(&request.targets, request.install) {
+        Err(why) => println!("skipped: {why}"),
+        Ok(compiler) => {
+            check(&compiler, &request.targets)?;
+            if request.run {
+                run(&compiler, &request)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The commands that type-check for every target, for CI.
+///
+/// # Errors
+/// Why this machine cannot.
+pub fn checks() -> Result<Vec<Command>, String> {
+    let targets: Vec<_> = TARGETS.iter().collect();
+    Ok(vec![check_command(&Compiler::get(&targets, true)?, &targets)])
+}
+
+fn check(compiler: &Compiler, targets: &[&Target]) -> Outcome {
+    let start = Instant::now();
+    let mut command = check_command(compiler, targets);
+    if !shell::run(&mut command, BUILD_LIMIT)?.success() {
+        return Err("the code does not type-check for every target".into());
+    }
+    let names: Vec<_> = targets.iter().map(|target| target.triple).collect();
+    println!("type-checked in {} s: {}", start.elapsed().as_secs(), names.join(", "));
+    Ok(())
+}
+
+fn check_command(compiler: &Compiler, targets: &[&Target]) -> Command {
+    let mut command = compiler.cargo("check");
+    for target in targets {
+        command.args(["--target", target.triple]);
+    }
+    for package in PACKAGES {
+        command.args(["--package", package]);
+    }
+    // Tests too: they are what says how the rest is used there.
+    command.args(["--all-features", "--all-targets", "--keep-going", "--quiet"]);
+    command
+}
+
+/// Who compiles for other systems.
+#[derive(Debug)]
+enum Compiler {
+    /// The cargo that runs us has a std for each target.
+    Ours,
+    /// Debian's, which builds std first: the programs.
+    Debian { cargo: PathBuf, rustc: PathBuf },
+}
+
+impl Compiler {
+    /// # Errors
+    /// Why there is none.
+    fn get(targets: &[&Target], install: bool) -> Result<Self, String> {
+        if targets.iter().all(|target| is_in_our_toolchain(target)) {
+            return Ok(Self::Ours);
+        }
+        provide(&COMPILER, install)?;
+        let [rustc, cargo] = [("rustc-web", "/bin/rustc"), ("cargo-web", "/bin/cargo")]
+            .map(|(package, end)| file_of(package, end));
+        let (cargo, rustc) = (cargo?, rustc?);
+        let (needed, version) = (needed_version()?, version(&rustc)?);
+        if version < needed {
+            return Err(format!("Debian's rustc is 1.{version} here, and 1.{needed} is needed"));
+        }
+        Ok(Self::Debian { cargo, rustc })
+    }
+
+    /// Cargo, with what it needs to compile for other systems.
+    fn cargo(&self, subcommand: &str) -> Command {
+        let mut command = shell::cargo();
+        if let Self::Debian { cargo, rustc } = self {
+            command = Command::new(cargo);
+            command.current_dir(root());
+            // Building std is not stable.
+            command.env("RUSTC", rustc).env("RUSTC_BOOTSTRAP", "1");
+            // Ours, by which its own libraries would not be found.
+            command.env_remove("LD_LIBRARY_PATH");
+        }
+        command.arg(subcommand);
+        if let Self::Debian { .. } = self {
+            command.arg("-Zbuild-std=std,panic_unwind,test");
+        }
+        // std is built only once there. Warnings are errors in our crates alone: cargo caps
+        // the lints of others.
+        command.env("CARGO_TARGET_DIR", folder()).env("RUSTFLAGS", "-D warnings");
+        command
+    }
+}
+
+/// Where everything of this is kept.
+fn folder() -> PathBuf {
+    root().join("target/platforms")
+}
+
+fn is_in_our_toolchain(target: &Target) -> bool {
+    let mut ask = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    ask.current_dir(root()).args(["--print", "target-libdir", "--target", target.triple]);
+    shell::capture(&mut ask, ASK_LIMIT)
+        .is_ok_and(|answer| answer.end.success() && Path::new(answer.stdout.trim()).is_dir())
+}
+
+/// The minor version that the workspace asks for.
+fn needed_version() -> Result<u32, String> {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).map_err(|why| why.to_string())?;
+    minor(&manifest, "rust-version = \"1.").ok_or_else(|| "Cargo.toml has no rust-version".into())
+}
+
+fn version(rustc: &Path) -> Result<u32, String> {
+    let answer = shell::capture(
+        Command::new(rustc).arg("--version").env_remove("LD_LIBRARY_PATH"),
+        ASK_LIMIT,
+    )?;
+    minor(&answer.stdout, "rustc 1.")
+        .ok_or_else(|| "Debian's rustc does not tell its version".into())
+}
+
+/// The number after `before`.
+fn minor(text: &str, before: &str) -> Option<u32> {
+    let (_, after) = text.split_once(before)?;
+    after.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+/// Sees that Debian's packages are there.
+///
+/// # Errors
+/// Which are missing, and why they cannot be installed.
+fn provide(packages: &[&str], install: bool) -> Outcome {
+    let missing: Vec<_> =
+        packages.iter().copied().filter(|package| !is_installed(package)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names = missing.join(", ");
+    if !install {
+        return Err(format!("these packages are not installed: {names}"));
+    }
+    println!("installing {names}");
+    for arguments in [&["update"][..], &["install", "-y", "--no-install-recommends"]] {
+        let mut apt = Command::new("apt-get");
+        apt.arg("-q").args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+        if arguments[0] == "install" {
+            apt.args(&missing);
+        }
+        let finished = shell::capture(&mut apt, BUILD_LIMIT)
+            .map_err(|why| format!("these packages are not installed: {names}; {why}"))?;
+        if !finished.end.success() {
+            let last = finished.stderr.lines().last().unwrap_or_default().to_owned();
+            return Err(format!("these packages cannot be installed: {names}; {last}"));
+        }
+    }
+    Ok(())
+}
+
+fn is_installed(package: &str) -> bool {
+    let mut ask = Command::new("dpkg-query");
+    ask.args(["-W", "-f=${Status}", package]);
+    shell::capture(&mut ask, ASK_LIMIT).is_ok_and(|answer| answer.stdout.ends_with(" installed"))
+}
+
+/// The file of a package whose path ends so: what is first on the path may be another one.
+fn file_of(package: &str, end: &str) -> Result<PathBuf, String> {
+    let listed = shell::capture(Command::new("dpkg-query").args(["-L", package]), ASK_LIMIT)?;
+    // The shortest: others are parts of the documentation.
+    let found = listed.stdout.lines().filter(|line| line.ends_with(end)).min_by_key(|l| l.len());
+    found.map(PathBuf::from).ok_or_else(|| format!("the package {package} has no {end}"))
+}
+
+fn run(compiler: &Compiler, request: &Request) -> Outcome {
+    let mut failed = Vec::new();
+    for target in &request.targets {
+        let Some(imitation) = target.imitation else {
+            println!("{}: skipped: nothing here runs its programs", target.triple);
+            continue;
+        };
+        let prepared = provide(imitation.packages(), request.install);
+        match prepared.and_then(|()| Runner::new(imitation)) {
+            Err(why) => println!("{}: skipped: {why}", target.triple),
+            Ok(runner) => {
+                let programs = build(compiler, target, &runner)?;
+                failed.extend(run_all(target, &runner, &programs)?);
+            }
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { Err(format!("these failed: {}", failed.join(", "))) }
+}
+
+/// How programs of another system are linked and run.
+#[derive(Debug)]
+struct Runner {
+    linker: &'static str,
+    /// The command before the program.
+    words: Vec<String>,
+    environment: Vec<(&'static str, String)>,
+}
+
+impl Runner {
+    fn new(imitation: Imitation) -> Result<Self, String> {
+        match imitation {
+            Imitation::Wine => Self::wine(),
+            Imitation::Emulator => Self::emulator(),
+        }
+    }
+
+    fn emulator() -> Result<Self, String> {
+        // The folder that has `lib` with the loader is what the emulator takes for the root.
+        let loader = file_of("libc6-arm64-cross", "/lib/ld-linux-aarch64.so.1")?;
+        let libraries = loader.ancestors().nth(2).unwrap_or(Path::new("/")).display().to_string();
+        let words = vec!["qemu-aarch64".to_owned(), "-L".to_owned(), libraries];
+        // A test that starts itself anew has to know: the kernel cannot run its program.
+        let environment = vec![("BLITZ_IT_RUNNER", words.join(" "))];
+        Ok(Self { linker: "aarch64-linux-gnu-gcc", words, environment })
+    }
+
+    fn wine() -> Result<Self, String> {
+        let home = folder().join("wine");
+        let environment = vec![
+            ("WINEPREFIX", home.display().to_string()),
+            ("WINEDEBUG", "-all".to_owned()),
+            // It would ask for a browser and for .NET.
+            ("WINEDLLOVERRIDES", "mscoree,mshtml=".to_owned()),
+        ];
+        let runner =
+            Self { linker: "x86_64-w64-mingw32-gcc", words: vec!["wine".to_owned()], environment };
+        let system = home.join("drive_c/windows/system32");
+        if !system.is_dir() {
+            fs::create_dir_all(folder()).map_err(|why| why.to_string())?;
+            let mut boot = Command::new("wine");
+            runner.set(&mut boot);
+            shell::capture(boot.args(["wineboot", "-i"]), BUILD_LIMIT)?;
+        }
+        random_numbers(&system)?;
+        Ok(runner)
+    }
+
+    fn set(&self, command: &mut Command) {
+        for (name, value) in &self.environment {
+            command.env(name, value);
+        }
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(&self.words[0]);
+        command.args(&self.words[1..]).arg(program);
+        self.set(&mut command);
+        command.env("BLITZ_IT_PATIENCE", PATIENCE).env("RUST_BACKTRACE", "0");
+        command
+    }
+}
+
+/// A library of Windows that std asks for random numbers, and that Wine before 9 lacks.
+const RANDOM_NUMBERS: &str = "\
+#include <windows.h>
+#include <ntsecapi.h>
+__declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE bytes, SIZE_T count) {
+    return RtlGenRandom(bytes, (ULONG)count);
+}
+";
+
+fn random_numbers(system: &Path) -> Outcome {
+    let library = system.join("bcryptprimitives.dll");
+    if library.exists() {
+        return Ok(());
+    }
+    let source = folder().join("random_numbers.c");
+    fs::write(&source, RANDOM_NUMBERS).map_err(|why| format!("cannot write {source:?}: {why}"))?;
+    let mut compile = Command::new("x86_64-w64-mingw32-gcc");
+    compile.args(["-shared", "-O1", "-o"]).arg(&library).arg(&source).arg("-ladvapi32");
+    let finished = shell::capture(&mut compile, BUILD_LIMIT)?;
+    if finished.end.success() { Ok(()) } else { Err(finished.stderr) }
+}
+
+/// A test program.
+#[derive(Debug)]
+struct Program {
+    name: String,
+    file: PathBuf,
+    /// Where its package is.
+    folder: PathBuf,
+}
+
+fn build(compiler: &Compiler, target: &Target, runner: &Runner) -> Result<Vec<Program>, String> {
+    let mut command = compiler.cargo("test");
+    let name = target.triple.to_uppercase().replace('-', "_");
+    command.env(format!("CARGO_TARGET_{name}_LINKER"), runner.linker);
+    command.args(["--no-run", "--target", target.triple, "--lib", "--tests"]);
+    command.args(["-p", "blitz-io", "-p", "blitz-io-macros", "-p", "blitz-io-compat"]);
+    command.args(["--features", "blitz-io/test-util"]);
+    command.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
+    let output = command.stdin(Stdio::null()).output().map_err(|why| why.to_string())?;
+    if !output.status.success() {
+        return Err(format!("the tests cannot be built for {}", target.triple));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.lines().filter_map(Json::read).filter_map(|message| program(&message)).collect())
+}
+
+/// The program that a message of cargo's tells of, if it is one for the target.
+fn program(message: &Json) -> Option<Program> {
+    let file = PathBuf::from(message.text("executable")?);
+    let folder = Path::new(message.text("manifest_path")?).parent()?.to_owned();
+    let package = folder.file_name()?.display().to_string();
+    let name = format!("{package}/{}", message.get("target")?.text("name")?);
+    // A macro's own tests are for the machine that compiles.
+    let is_for_us = file.parent()?.parent()?.parent()? == self::folder();
+    (!is_for_us).then_some(Program { name, file, folder })
+}
+
+/// Answers with what failed.
+fn run_all(target: &Target, runner: &Runner, programs: &[Program]) -> Result<Vec<String>, String> {
+    let mut sum = Counts::default();
+    let mut failed = Vec::new();
+    for program in programs {
+        let start = Instant::now();
+        let mut command = runner.command(&program.file);
+        let finished = shell::capture(command.current_dir(&program.folder), RUN_LIMIT)?;
+        let counts = Counts::read(&finished.stdout);
+        println!("{} {}: {counts} in {} s", target.triple, program.name, start.elapsed().as_secs());
+        if !finished.end.success() {
+            let why = match finished.end {
+                End::TimedOut => format!("no end in {} s", RUN_LIMIT.as_secs()),
+                End::Exit(status) => status.to_string(),
+            };
+            print!("{}{}", finished.stdout, finished.stderr);
+            println!("{}: {why}", program.name);
+            failed.push(format!("{} on {}", program.name, target.triple));
+        }
+        sum.add(counts);
+    }
+    println!("{}: {sum}", target.triple);
+    if sum.passed == 0 {
+        return Err(format!("no test ran for {}", target.triple));
+    }
+    Ok(failed)
+}
+
+/// What libtest says of a program.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Counts {
+    passed: usize,
+    failed: usize,
+    ignored: usize,
+}
+
+impl Counts {
+    fn read(output: &str) -> Self {
+        let mut counts = Self::default();
+        for line in output.lines().filter(|line| line.starts_with("test result: ")) {
+            let count = |word: &str| {
+                let before = line.split(word).next()?;
+                before.rsplit(' ').next()?.parse::<usize>().ok()
+            };
+            counts.add(Self {
+                passed: count(" passed").unwrap_or(0),
+                failed: count(" failed").unwrap_or(0),
+                ignored: count(" ignored").unwrap_or(0),
+            });
+        }
+        counts
+    }
+
+    fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.ignored += other.ignored;
+    }
+}
+
+impl std::fmt::Display for Counts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} passed, {} failed, {} ignored", self.passed, self.failed, self.ignored)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Counts, Request, TARGETS, minor, needed_version};
+
+    #[test]
+    fn libtest_is_understood() {
+        let output = "test result: ok. 12 passed; 0 failed; 3 ignored; 0 measured\n\
+                      test result: FAILED. 4 passed; 1 failed; 0 ignored; 0 measured\n";
+        let counts = Counts::read(output);
+        assert_eq!(counts, Counts { passed: 16, failed: 1, ignored: 3 });
+        assert_eq!(counts.to_string(), "16 passed, 1 failed, 3 ignored");
+        assert_eq!(Counts::read("a line of a test\n"), Counts::default());
+    }
+
+    #[test]
+    fn versions_are_read() {
+        assert_eq!(minor("rustc 1.96.0 (0123456789 2026-05-01)", "rustc 1."), Some(96));
+        assert_eq!(minor("clang 14", "rustc 1."), None);
+        assert!(needed_version().unwrap() >= 95);
+    }
+
+    #[test]
+    fn all_targets_are_meant_unless_some_are_named() {
+        assert_eq!(Request::read(&[]).unwrap().targets.len(), TARGETS.len());
+        let one = ["--run".to_owned(), TARGETS[0].triple.to_owned()];
+        let request = Request::read(&one).unwrap();
+        assert!(request.run && request.install);
+        assert_eq!(request.targets[0].triple, TARGETS[0].triple);
+        let why = Request::read(&["vax".to_owned()]).unwrap_err();
+        assert!(why.contains("`vax`") && why.contains("windows"), "{why}");
+    }
+}
