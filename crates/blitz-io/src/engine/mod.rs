@@ -12,6 +12,9 @@ pub(crate) mod driver;
 #[cfg(feature = "time")]
 #[allow(dead_code, reason = "the pool calls the rest")]
 pub(crate) mod wheel;
+#[cfg(all(feature = "net", target_os = "linux"))]
+#[allow(dead_code, unused_imports, reason = "files will stand on the rest")]
+pub(crate) mod ring;
 pub(crate) mod threads;
 pub(crate) mod local;
 pub(crate) mod pool;
