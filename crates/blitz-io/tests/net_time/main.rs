@@ -62,6 +62,7 @@ mod udp;
 mod unix_streams;
 mod unix_datagrams;
 mod pipes;
+mod owned;
 #[allow(deprecated, reason = "what programs have is tested too")]
 mod async_fd;
 
