@@ -197,7 +197,7 @@ pub(crate) enum Kind {
 /// Has the kernel read into the rest of a buffer.
 #[cfg(target_os = "linux")]
 pub(super) async fn read_by<B: OwnedBufMut>(
-    ring: &std::sync::Arc<Ring>,
+    ring: &Ring,
     (kind, fd): (Kind, BorrowedFd<'_>),
     filling: Filling<B>,
 ) -> Result<(i32, Filling<B>), (NoRing, Filling<B>)> {
@@ -223,7 +223,7 @@ pub(super) async fn read_by<B: OwnedBufMut>(
 /// Has the kernel write what is behind the first `from` bytes of a buffer.
 #[cfg(target_os = "linux")]
 pub(super) async fn write_by<B: OwnedBuf>(
-    ring: &std::sync::Arc<Ring>,
+    ring: &Ring,
     (kind, fd): (Kind, BorrowedFd<'_>),
     buf: B,
     from: usize,

@@ -31,6 +31,9 @@ mod tally;
 #[path = "../it/caught.rs"]
 mod caught;
 #[allow(dead_code)]
+#[path = "../it/child.rs"]
+mod child;
+#[allow(dead_code)]
 #[path = "../sync/polled.rs"]
 mod polled;
 mod on;

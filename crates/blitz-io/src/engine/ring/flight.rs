@@ -22,15 +22,16 @@ use crate::engine::work::{current, task::moment::Wait};
 
 /// See the module. Dropping it asks the kernel to end the operation, and waits for nothing.
 #[must_use = "futures do nothing unless you `.await` or poll them"]
-pub(crate) struct InFlight<P: Send + 'static, K: Kernel = System> {
-    ring: Arc<Ring<K>>,
+pub(crate) struct InFlight<'a, P: Send + 'static, K: Kernel = System> {
+    /// Borrowed: a future that is leaked leaks no ring.
+    ring: &'a Ring<K>,
     /// `None` when it was answered.
     op: Option<Arc<Op<P>>>,
     number: Number,
 }
 
-impl<P: Send + 'static, K: Kernel> InFlight<P, K> {
-    pub(super) fn new(ring: Arc<Ring<K>>, op: Arc<Op<P>>, number: Number) -> Self {
+impl<'a, P: Send + 'static, K: Kernel> InFlight<'a, P, K> {
+    pub(super) fn new(ring: &'a Ring<K>, op: Arc<Op<P>>, number: Number) -> Self {
         Self { ring, op: Some(op), number }
     }
 
@@ -47,14 +48,14 @@ impl<P: Send + 'static, K: Kernel> InFlight<P, K> {
     }
 }
 
-impl<P: Send + 'static, K: Kernel> Future for InFlight<P, K> {
+impl<P: Send + 'static, K: Kernel> Future for InFlight<'_, P, K> {
     type Output = (i32, P);
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<(i32, P)> {
         let op = self.op.as_ref().expect("a future is not polled after it was ready");
         let result = match op.poll(cx) {
             Poll::Ready(result) => result,
-            Poll::Pending if self.ring.is_over() => Self::outlast(&self.ring, op),
+            Poll::Pending if self.ring.is_over() => Self::outlast(self.ring, op),
             Poll::Pending => {
                 current::waits_for(Wait::Event);
                 return Poll::Pending;
@@ -68,9 +69,9 @@ impl<P: Send + 'static, K: Kernel> Future for InFlight<P, K> {
 }
 
 // The payload is never pinned: it lies in the operation.
-impl<P: Send + 'static, K: Kernel> Unpin for InFlight<P, K> {}
+impl<P: Send + 'static, K: Kernel> Unpin for InFlight<'_, P, K> {}
 
-impl<P: Send + 'static, K: Kernel> Drop for InFlight<P, K> {
+impl<P: Send + 'static, K: Kernel> Drop for InFlight<'_, P, K> {
     fn drop(&mut self) {
         if let Some(op) = self.op.take()
             && op.abandon() == Left::Cancel
@@ -80,7 +81,7 @@ impl<P: Send + 'static, K: Kernel> Drop for InFlight<P, K> {
     }
 }
 
-impl<P: Send + 'static, K: Kernel> std::fmt::Debug for InFlight<P, K> {
+impl<P: Send + 'static, K: Kernel> std::fmt::Debug for InFlight<'_, P, K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("InFlight").field("op", &self.op).finish_non_exhaustive()
     }

@@ -59,6 +59,13 @@
 //! future, the memory of those operations is leaked when the ring is dropped: it must not be
 //! freed while the kernel may write to it, and nobody will hear when that is over.
 //!
+//! # When the kernel shuts the door
+//! A program may forbid itself io_uring after its first operation (seccomp). Then the system
+//! call that submits fails; the operation was never the kernel's, its payload comes back, and
+//! it and all later ones are done by readiness. What was under way stays so and is answered
+//! when it is done, but no cancel can be asked for: until then it keeps its payload and its
+//! file, whether its future is there or not. Who puts up a sandbox does it first.
+//!
 //! # Rejected
 //! - A ring for each worker, bound to its thread: its answers wait for a thread that
 //!   computes, and its operations end with the thread.
@@ -74,9 +81,10 @@
 //! `a_dropped_operation_against_its_answer_frees_its_payload_once`,
 //! `an_operation_against_a_close_is_answered_or_refused`,
 //! `an_answer_against_a_close_is_one_answer`,
-//! `two_who_reap_give_each_answer_once`, `a_cancel_that_comes_late_ends_nobody_else`;
-//! weakened as `ring_close_is_seen`, `ring_close_cancels`. With the kernel: `ring/tests.rs`,
-//! and `tests/net_time/owned.rs`.
+//! `two_who_reap_give_each_answer_once`, `a_cancel_that_comes_late_ends_nobody_else`,
+//! `two_who_find_no_room_both_begin`, `a_door_that_shuts_gives_every_payload_back`;
+//! weakened as `ring_close_is_seen`, `ring_close_cancels`, `ring_minds_the_backlog`. With
+//! the kernel: `ring/tests.rs` and `tests/net_time/owned.rs`.
 
 use std::{
     io,
@@ -254,11 +262,11 @@ impl Ring {
     /// The ring of a driver's runtime; `None` if io_uring is not to be used there, is not
     /// had here, or has been taken away.
     #[inline]
-    pub(crate) fn of(driver: &Arc<Driver>) -> Option<&Arc<Self>> {
+    pub(crate) fn of(driver: &Arc<Driver>) -> Option<&Self> {
         if !driver.allows_rings() {
             return None;
         }
-        let ring = driver.beside(|| Self::begin(driver)).as_ref()?;
+        let ring: &Arc<Self> = driver.beside(|| Self::begin(driver)).as_ref()?;
         // Relaxed: whoever does not see it finds out.
         (!ring.unusable.load(Relaxed)).then_some(ring)
     }
@@ -332,17 +340,17 @@ impl<K: Kernel> Ring<K> {
     ///    moved, and is not touched through anything but the payload.
     /// 2. The descriptor is open during the call.
     pub(crate) unsafe fn submit<P: Send + 'static>(
-        self: &Arc<Self>,
+        &self,
         payload: P,
         verb: impl FnOnce(&mut P) -> Verb,
-    ) -> Result<InFlight<P, K>, (NoRing, P)> {
+    ) -> Result<InFlight<'_, P, K>, (NoRing, P)> {
         let op = Arc::new(Op::new(payload));
         // SAFETY: 1. it was made a line ago.
         let verb = unsafe { op.before(verb) };
         // SAFETY: 1. and 2. The operation keeps the payload until it is answered, as long as
         // the ring's end is in `flights`.
         match unsafe { self.give(op.clone(), verb) } {
-            Ok(number) => Ok(InFlight::new(self.clone(), op, number)),
+            Ok(number) => Ok(InFlight::new(self, op, number)),
             // SAFETY: 1. the kernel has not seen it, and its other end is gone. 2. Once.
             Err(why) => Err((why, unsafe { op.take() })),
         }
@@ -392,6 +400,10 @@ impl<K: Kernel> Ring<K> {
         mut submission: MutexGuard<'a, Submission>,
         request: Request,
     ) -> (Result<(), i32>, MutexGuard<'a, Submission>) {
+        // Relaxed: written under the lock, which we have.
+        if self.unusable.load(Relaxed) {
+            return (Err(0), submission);
+        }
         // SAFETY: we have the lock. What a verb points to lives: `give`'s first obligation.
         while !unsafe { self.kernel.push(request) } {
             let (entered, again) = self.enter(submission, u64::MAX);
@@ -432,7 +444,7 @@ impl<K: Kernel> Ring<K> {
             submission = lock(&self.submission);
             // SAFETY: we have the lock.
             let taken = submission.pushed - unsafe { self.kernel.backlog() } as u64;
-            if taken >= mine {
+            if taken >= mine || weakened!("ring_minds_the_backlog") {
                 return (Ok(()), submission);
             }
         }

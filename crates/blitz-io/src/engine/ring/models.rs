@@ -17,6 +17,8 @@ struct Inside {
     pushed: Vec<(Number, bool)>,
     flying: Vec<Number>,
     answers: Vec<(Number, i32)>,
+    /// What the next entrances are told; then they are let in.
+    refused: Vec<Refused>,
 }
 
 impl Kernel for Fake {
@@ -34,6 +36,9 @@ impl Kernel for Fake {
 
     unsafe fn enter(&self) -> Result<(), Refused> {
         let mut inside = lock(&self.0);
+        if let Some(refused) = inside.refused.pop() {
+            return Err(refused);
+        }
         for (number, begins) in std::mem::take(&mut inside.pushed) {
             if begins {
                 inside.flying.push(number);
@@ -85,9 +90,9 @@ fn complete(ring: &Ring<Fake>) {
 }
 
 fn begin<P: Send + 'static>(
-    ring: &Arc<Ring<Fake>>,
+    ring: &Ring<Fake>,
     payload: P,
-) -> Result<InFlight<P, Fake>, NoRing> {
+) -> Result<InFlight<'_, P, Fake>, NoRing> {
     let verb = |_: &mut P| Verb::Recv { fd: -1, memory: std::ptr::null_mut(), length: 0 };
     // SAFETY: the kernel is a model, which looks at nothing.
     unsafe { ring.submit(payload, verb) }.map_err(|(why, _)| why)
@@ -182,13 +187,53 @@ fn a_cancel_that_comes_late_ends_nobody_else() {
             let ring = ring.clone();
             move || {
                 complete(&ring);
-                begin(&ring, ()).unwrap()
+                // It stays until the model ends.
+                std::mem::forget(begin(&ring, ()).unwrap());
             }
         });
         drop(first);
-        let second = other.join().unwrap();
+        other.join().unwrap();
         assert_eq!(ring.in_flight(), 1, "the second was ended by a cancel of the first");
         complete(&ring);
-        assert_eq!(block_on(second).0, 7);
+        assert_eq!(ring.in_flight(), 0);
+    });
+}
+
+/// The first that enters is told that there is no room, and lets the other one by.
+#[test]
+fn two_who_find_no_room_both_begin() {
+    model(|| {
+        let ring = ring();
+        lock(&ring.kernel.0).refused.push(Refused::NotNow);
+        let other = thread::spawn({
+            let ring = ring.clone();
+            move || std::mem::forget(begin(&ring, 'a').unwrap())
+        });
+        let mine = begin(&ring, 'b').unwrap();
+        other.join().unwrap();
+        let inside = lock(&ring.kernel.0);
+        assert_eq!((inside.pushed.len(), inside.flying.len()), (0, 2));
+        drop(inside);
+        complete(&ring);
+        complete(&ring);
+        assert_eq!((block_on(mine), ring.in_flight()), ((7, 'b'), 0));
+    });
+}
+
+/// One has no room yet when the other finds that the kernel lets nobody in any more.
+#[test]
+fn a_door_that_shuts_gives_every_payload_back() {
+    model(|| {
+        let (ring, dropped) = (ring(), Arc::new(Tally::default()));
+        lock(&ring.kernel.0).refused.extend([Refused::Never(libc::EPERM), Refused::NotNow]);
+        let other = thread::spawn({
+            let (ring, dropped) = (ring.clone(), dropped.clone());
+            move || begin(&ring, Counted(dropped)).map(drop)
+        });
+        let mine = begin(&ring, Counted(dropped.clone())).map(drop);
+        assert_eq!(mine, Err(NoRing::Unusable));
+        assert_eq!(other.join().unwrap(), Err(NoRing::Unusable));
+        assert_eq!((ring.in_flight(), dropped.get()), (0, 2));
+        assert!(lock(&ring.kernel.0).flying.is_empty());
     });
 }
