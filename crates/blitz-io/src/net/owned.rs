@@ -148,6 +148,7 @@ impl<T: Moves> Evented<T> {
     }
 
     /// One write of what is behind the first `from` bytes.
+    #[cfg_attr(not(target_os = "linux"), allow(unused_mut, reason = "a ring gives it back"))]
     async fn write_step<B: OwnedBuf>(&self, mut buf: B, from: usize) -> Answer<usize, B> {
         #[cfg(target_os = "linux")]
         while let Some(ring) = Ring::of(self.driver()) {

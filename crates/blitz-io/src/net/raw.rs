@@ -13,14 +13,13 @@ use std::{ffi::c_int, io, mem::MaybeUninit};
 use socket2::{SockAddr, SockRef};
 
 #[cfg(target_os = "linux")]
+use crate::buf::OwnedBuf;
+#[cfg(target_os = "linux")]
 use crate::engine::ring::{
     NoRing, Ring,
     verb::{HERE, Verb, length},
 };
-use crate::{
-    buf::{OwnedBuf, OwnedBufMut},
-    io::ReadBuf,
-};
+use crate::{buf::OwnedBufMut, io::ReadBuf};
 
 /// Memory that the kernel may fill, uninitialised or not.
 #[derive(Debug)]
