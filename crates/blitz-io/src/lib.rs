@@ -43,6 +43,8 @@ mod engine;
 #[doc(hidden)]
 pub mod macros;
 
+#[cfg(feature = "net")]
+pub mod buf;
 #[cfg(feature = "sync")]
 pub mod channel;
 pub mod future;

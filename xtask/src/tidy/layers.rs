@@ -18,6 +18,7 @@ pub const LAYERS: &[&[&str]] = &[
     &["work"],
     &["wait"],
     &["driver", "wheel", "threads"],
+    &["ring"],
     &["pool", "local"],
     &["preempt", "fork", "blocking"],
 ];

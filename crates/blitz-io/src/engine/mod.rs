@@ -10,6 +10,9 @@ pub(crate) mod wait;
 pub(crate) mod driver;
 #[cfg(feature = "time")]
 pub(crate) mod wheel;
+#[cfg(all(feature = "net", target_os = "linux"))]
+#[allow(dead_code, unused_imports, reason = "files will stand on the rest")]
+pub(crate) mod ring;
 pub(crate) mod threads;
 pub(crate) mod local;
 pub(crate) mod pool;

@@ -106,6 +106,13 @@ impl<T: Source> Evented<T> {
         Ok(io)
     }
 
+    /// Who watches it.
+    #[cfg(target_os = "linux")]
+    #[inline]
+    pub(crate) fn driver(&self) -> &std::sync::Arc<crate::engine::driver::Driver> {
+        self.registration.driver()
+    }
+
     fn deregister(&self, io: &T) -> io::Result<()> {
         self.registration.deregister(io.fd())
     }

@@ -57,6 +57,8 @@
 mod methods;
 #[macro_use]
 mod halves;
+#[macro_use]
+mod owned;
 mod error;
 mod raw;
 mod transfer;

@@ -12,7 +12,14 @@ use std::{ffi::c_int, io, mem::MaybeUninit};
 
 use socket2::{SockAddr, SockRef};
 
-use crate::io::ReadBuf;
+#[cfg(target_os = "linux")]
+use crate::buf::OwnedBuf;
+#[cfg(target_os = "linux")]
+use crate::engine::ring::{
+    NoRing, Ring,
+    verb::{HERE, Verb, length},
+};
+use crate::{buf::OwnedBufMut, io::ReadBuf};
 
 /// Memory that the kernel may fill, uninitialised or not.
 #[derive(Debug)]
@@ -196,6 +203,122 @@ impl<B: bytes::BufMut> Destination for Chunk<'_, B> {
         unsafe { self.0.advance_mut(filled) };
         Ok(answer)
     }
+}
+
+/// A buffer that is owned, and how much was read into it, from the beginning. Only what the
+/// kernel has written counts.
+#[derive(Debug)]
+pub(super) struct Filling<B> {
+    buf: B,
+    filled: usize,
+}
+
+impl<B: OwnedBufMut> Filling<B> {
+    pub(super) fn new(buf: B) -> Self {
+        Self { buf, filled: 0 }
+    }
+
+    pub(super) fn filled(&self) -> usize {
+        self.filled
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.filled == self.buf.bytes_total()
+    }
+
+    /// What is behind the part that is filled.
+    fn rest(&mut self) -> (*mut u8, usize) {
+        let room = self.buf.bytes_total() - self.filled;
+        (self.buf.stable_mut_ptr().wrapping_add(self.filled), room)
+    }
+
+    /// So many more were written, by the kernel's word. More than there was room for is what
+    /// a datagram had that did not fit.
+    fn advance(&mut self, count: usize) {
+        self.filled = (self.filled + count).min(self.buf.bytes_total());
+    }
+
+    /// The buffer, which begins with what was read; as it was, if it failed before anything
+    /// was.
+    pub(super) fn finish(mut self, failed: bool) -> B {
+        if self.filled > 0 || !failed {
+            // SAFETY: 1. the kernel has written so many, one behind the other, and there are
+            // as many.
+            unsafe { self.buf.set_init(self.filled) };
+        }
+        self.buf
+    }
+}
+
+impl<B: OwnedBufMut> Destination for Filling<B> {
+    #[inline]
+    fn take_in<R>(&mut self, f: impl FnOnce(&mut Room<'_>) -> io::Result<R>) -> io::Result<R> {
+        let (start, length) = self.rest();
+        // SAFETY: the buffer has so many bytes there, initialised or not, and is borrowed for
+        // as long; a room writes only initialised bytes.
+        let mut room = Room::new(unsafe { std::slice::from_raw_parts_mut(start.cast(), length) });
+        let answer = f(&mut room)?;
+        let filled = room.filled;
+        self.advance(filled);
+        Ok(answer)
+    }
+}
+
+/// How a kind of descriptor is asked for bytes.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Socket,
+    /// A pipe, or whatever somebody says is one.
+    File,
+}
+
+/// Has the kernel read into the rest of a buffer.
+#[cfg(target_os = "linux")]
+pub(super) async fn read_by<B: OwnedBufMut>(
+    ring: &Ring,
+    (kind, fd): (Kind, BorrowedFd<'_>),
+    filling: Filling<B>,
+) -> Result<(i32, Filling<B>), (NoRing, Filling<B>)> {
+    let fd = fd.as_raw_fd();
+    let verb = |filling: &mut Filling<B>| {
+        let (memory, room) = filling.rest();
+        let length = length(room);
+        match kind {
+            Kind::Socket => Verb::Recv { fd, memory, length },
+            Kind::File => Verb::Read { fd, memory, length, offset: HERE },
+        }
+    };
+    // SAFETY: 1. so much memory is the buffer's and stays where it is, by the promise of
+    // `OwnedBuf`; it may be written through that pointer, by the one of `OwnedBufMut`. 2. It is
+    // borrowed.
+    let (result, mut filling) = unsafe { ring.submit(filling, verb) }?.await;
+    if let Ok(count) = usize::try_from(result) {
+        filling.advance(count);
+    }
+    Ok((result, filling))
+}
+
+/// Has the kernel write what is behind the first `from` bytes of a buffer.
+#[cfg(target_os = "linux")]
+pub(super) async fn write_by<B: OwnedBuf>(
+    ring: &Ring,
+    (kind, fd): (Kind, BorrowedFd<'_>),
+    buf: B,
+    from: usize,
+) -> Result<(i32, B), (NoRing, B)> {
+    let fd = fd.as_raw_fd();
+    let verb = |buf: &mut B| {
+        let rest = &buf.as_slice()[from..];
+        let (memory, length) = (rest.as_ptr(), length(rest.len()));
+        match kind {
+            Kind::Socket => Verb::Send { fd, memory, length },
+            Kind::File => Verb::Write { fd, memory, length, offset: HERE },
+        }
+    };
+    // SAFETY: 1. so much memory is the buffer's, initialised, and stays where it is, by the
+    // promise of `OwnedBuf`. 2. It is borrowed.
+    Ok(unsafe { ring.submit(buf, verb) }?.await)
 }
 
 /// How a descriptor was opened: `O_RDWR`, `O_NONBLOCK` and so on.

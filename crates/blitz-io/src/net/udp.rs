@@ -27,7 +27,7 @@ use crate::{
 
 /// What who receives waits for: a datagram, or the word of a router that an earlier one
 /// did not get through.
-const RECEIVING: Interest = Interest::READABLE.add(Interest::ERROR);
+pub(super) const RECEIVING: Interest = Interest::READABLE.add(Interest::ERROR);
 
 /// The first part of examples: two sockets, connected to each other.
 macro_rules! udp_pair {
@@ -193,6 +193,7 @@ impl UdpSocket {
     }
 
     datagram_methods!(udp_pair!(), RECEIVING);
+    owned_datagram_methods!(udp_pair!());
     datagram_from_methods!(udp_pair!(), RECEIVING, SocketAddr, "addr == from");
 
     /// Sends a datagram to the address, and answers its length.

@@ -70,6 +70,8 @@ mod pipes;
 #[cfg(windows)]
 mod named_pipes;
 #[cfg(unix)]
+mod owned;
+#[cfg(unix)]
 #[allow(deprecated, reason = "what programs have is tested too")]
 mod async_fd;
 

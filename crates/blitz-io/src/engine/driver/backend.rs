@@ -63,7 +63,7 @@ impl IoBackend {
     ];
 
     /// What the environment says, or else the program.
-    fn chosen(asked: Option<Self>) -> io::Result<Self> {
+    pub(super) fn chosen(asked: Option<Self>) -> io::Result<Self> {
         match std::env::var(VARIABLE) {
             Ok(name) if !name.is_empty() => name.parse().map_err(|why: io::Error| {
                 io::Error::new(why.kind(), format!("the environment variable {VARIABLE}: {why}"))

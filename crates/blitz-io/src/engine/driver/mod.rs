@@ -35,7 +35,7 @@
 use std::os::fd::BorrowedFd;
 #[cfg(windows)]
 use std::os::windows::io::BorrowedSocket;
-use std::{io, sync::Arc, time::Duration};
+use std::{any::Any, io, sync::Arc, time::Duration};
 
 pub(crate) mod interest;
 pub(crate) mod ready;
@@ -90,7 +90,7 @@ use self::{
     sources::{NoPlace, Source, Sources},
 };
 use crate::engine::{
-    prim::{AtomicU64, Ordering::Relaxed},
+    prim::{AtomicU64, OnceLock, Ordering::Relaxed},
     wait::batch::Batch,
 };
 
@@ -126,16 +126,21 @@ pub(crate) struct Driver {
     seat: Seat<Events>,
     nudge: Nudge,
     counters: Counters,
+    /// Neither the program nor the environment wants another mechanism than io_uring.
+    rings: bool,
+    beside: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 impl Driver {
     /// # Errors
     /// What the system says, or that the mechanism is not supported here.
     pub(crate) fn new(config: DriverConfig) -> io::Result<Arc<Self>> {
-        Ok(Self::with(Selector::new(config.backend)?, config.events_per_turn))
+        let rings =
+            matches!(IoBackend::chosen(config.backend)?, IoBackend::Auto | IoBackend::Uring);
+        Ok(Self::with(Selector::new(config.backend)?, config.events_per_turn, rings))
     }
 
-    fn with(selector: Selector, events_per_turn: usize) -> Arc<Self> {
+    fn with(selector: Selector, events_per_turn: usize, rings: bool) -> Arc<Self> {
         Arc::new(Self {
             selector,
             sources: Sources::new(),
@@ -143,7 +148,26 @@ impl Driver {
             seat: Seat::new(Events::new(events_per_turn)),
             nudge: Nudge::new(),
             counters: Counters::default(),
+            rings,
+            beside: OnceLock::new(),
         })
+    }
+
+    /// Whether the runtime may use io_uring for operations, whatever tells it of events.
+    #[inline]
+    pub(crate) fn allows_rings(&self) -> bool {
+        self.rings
+    }
+
+    /// What a layer above keeps with the driver: made by who asks first, and dropped with
+    /// the driver. It may be registered with the driver, if it ends that at the shutdown.
+    ///
+    /// # Panics
+    /// If two types are asked for.
+    #[inline]
+    pub(crate) fn beside<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> &T {
+        let kept = self.beside.get_or_init(|| Box::new(make()));
+        kept.downcast_ref().expect("one layer keeps one thing")
     }
 
     /// Watches a descriptor, which does not block, until the registration ends.
@@ -349,6 +373,6 @@ impl std::error::Error for ShutDown {}
 
 /// What everybody gets after the end.
 #[cold]
-fn shut_down_error() -> io::Error {
+pub(crate) fn shut_down_error() -> io::Error {
     io::Error::other(ShutDown)
 }

@@ -67,8 +67,18 @@ impl Registration {
         unsafe { self.source.record.as_ref() }
     }
 
+    /// Which driver watches it.
+    pub(crate) fn driver(&self) -> &Arc<Driver> {
+        &self.driver
+    }
+
+    /// As [`poll_ready`](Self::poll_ready), for who is no task: it costs no budget.
     #[inline]
-    fn poll_record(&self, cx: &mut Context<'_>, direction: Direction) -> Poll<ReadyEvent> {
+    pub(crate) fn poll_record(
+        &self,
+        cx: &mut Context<'_>,
+        direction: Direction,
+    ) -> Poll<ReadyEvent> {
         said(self.record().poll(cx, direction))
     }
 

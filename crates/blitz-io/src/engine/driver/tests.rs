@@ -61,7 +61,7 @@ fn selectors() -> Vec<Selector> {
 /// Runs `f` with a driver of each kind.
 fn each(f: impl Fn(&Arc<Driver>)) {
     for selector in selectors() {
-        f(&Driver::with(selector, DriverConfig::default().events_per_turn));
+        f(&Driver::with(selector, DriverConfig::default().events_per_turn, true));
     }
 }
 
@@ -570,7 +570,7 @@ fn what_cannot_be_watched_is_refused() {
 /// It was never deregistered, so that the crate still knows it.
 #[test]
 fn what_was_forgotten_can_be_registered_again() {
-    let driver = Driver::with(Selector::Other(Other::new().unwrap()), 16);
+    let driver = Driver::with(Selector::Other(Other::new().unwrap()), 16, false);
     let (near, mut far) = pair();
     drop(driver.register(fd(&near), BOTH).unwrap());
     let again = driver.register(fd(&near), BOTH).unwrap();
@@ -636,7 +636,7 @@ fn a_signal_does_not_end_a_turn() {
 #[test]
 fn many_descriptors_are_all_told() {
     for selector in selectors() {
-        let driver = Driver::with(selector, 16);
+        let driver = Driver::with(selector, 16, false);
         let bell = Bell::new();
         let all: Vec<_> = (0..150)
             .map(|_| {

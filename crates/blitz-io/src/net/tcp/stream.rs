@@ -195,6 +195,7 @@ impl TcpStream {
          # drop(peer);"
     );
     reading_methods!(tcp_pair!("reader"));
+    owned_reading_methods!(tcp_pair!("reader"));
     poll_ready_method!(
         poll_read_ready,
         Read,
@@ -203,6 +204,7 @@ impl TcpStream {
         "stream"
     );
     writing_methods!(tcp_pair!("writer"));
+    owned_writing_methods!(tcp_pair!("writer"));
     poll_ready_method!(poll_write_ready, Write, "write", tcp_pair!("stream"), "stream");
     io_methods!(tcp_pair!("stream"), "stream");
 

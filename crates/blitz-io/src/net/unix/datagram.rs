@@ -184,6 +184,7 @@ impl UnixDatagram {
     }
 
     datagram_methods!(datagram_pair!(), Interest::READABLE);
+    owned_datagram_methods!(datagram_pair!());
     datagram_from_methods!(datagram_pair!(), Interest::READABLE, SocketAddr, "addr.is_unnamed()");
 
     /// Sends a datagram to the socket at the path, and answers its length.

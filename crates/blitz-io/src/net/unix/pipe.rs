@@ -417,6 +417,7 @@ impl Sender {
          # drop(receiver);"
     );
     writing_methods!(pipe_pair!("writer", "_peer"));
+    owned_writing_methods!(pipe_pair!("writer", "_peer"));
     poll_ready_method!(poll_write_ready, Write, "write", pipe_pair!("sender", "_peer"), "sender");
 
     /// A pipe has one direction, which ends when its sender is dropped.
@@ -463,6 +464,7 @@ impl Receiver {
          assert!(ready.is_readable());"
     );
     reading_methods!(pipe_pair!("peer", "reader"));
+    owned_reading_methods!(pipe_pair!("peer", "reader"));
     poll_ready_method!(
         poll_read_ready,
         Read,

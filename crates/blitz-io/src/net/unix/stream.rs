@@ -218,6 +218,7 @@ impl UnixStream {
          # drop(peer);"
     );
     reading_methods!(unix_pair!("reader"));
+    owned_reading_methods!(unix_pair!("reader"));
     poll_ready_method!(
         poll_read_ready,
         Read,
@@ -226,6 +227,7 @@ impl UnixStream {
         "stream"
     );
     writing_methods!(unix_pair!("writer"));
+    owned_writing_methods!(unix_pair!("writer"));
     poll_ready_method!(poll_write_ready, Write, "write", unix_pair!("stream"), "stream");
     io_methods!(unix_pair!("stream"), "stream");
 
