@@ -111,9 +111,10 @@ const ARMED: usize = TOLD as usize / 2;
 const CALL: u64 = Token::NUDGE.bits();
 
 /// How long a removal waits for the thread that a poll belongs to. It takes some
-/// microseconds, unless that thread is in a sleep that nothing interrupts (a disk). Then the
-/// file is closed when it wakes. Picked, not measured.
-const PATIENCE: Duration = Duration::from_millis(20);
+/// microseconds, or until that thread has a core: with eleven at work for two cores 20 ms
+/// were not enough. A thread in a sleep that nothing interrupts (a disk) may need longer.
+/// Then the file is closed when it wakes. Picked, not measured.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long it sleeps if another thread was quicker to reap what it sleeps for: rare, so it
 /// may be short.
