@@ -1,6 +1,9 @@
 //! What a ring watches: which polls there are, which have to begin, and which to end.
 //!
 //! All of it is under the ring's lock.
+//!
+//! # Checked by
+//! The models of `uring.rs`; weakened as `uring_calls`, `uring_reaper_calls`.
 
 #![forbid(unsafe_code)]
 
@@ -16,7 +19,7 @@ use super::super::{
     poll::kernel::poll,
     sources::Token,
 };
-use crate::engine::prim::ThreadId;
+use crate::engine::prim::{ThreadId, weakened};
 
 /// See the module.
 #[derive(Default)]
@@ -141,6 +144,12 @@ impl Table {
         self.ending.retain(|other| *other != token);
     }
 
+    /// A2: whether somebody sleeps, or is about to, whom nobody has called.
+    #[must_use = "it has to be called"]
+    pub(super) fn takes_call(&mut self) -> bool {
+        std::mem::take(&mut self.waiting) && !weakened!("uring_calls")
+    }
+
     /// The thread submits polls.
     pub(super) fn is_armed_by(&mut self, thread: ThreadId) {
         self.armers = match self.armers {
@@ -178,6 +187,9 @@ impl Table {
 
     /// Whether who waits has something to do: to tell, to arm, or to end.
     pub(super) fn has_work(&self) -> bool {
+        if weakened!("uring_reaper_calls") {
+            return false;
+        }
         self.has_kept() || self.has_unarmed() || self.nudged
     }
 

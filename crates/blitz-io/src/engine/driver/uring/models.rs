@@ -1,0 +1,160 @@
+//! Models of who sleeps in a ring and who calls, with a kernel of a few lines: a queue of
+//! completions, and a sleep that ends when one is there or comes.
+
+#[cfg(not(blitz_loom))]
+use std::sync::Condvar;
+
+use super::table::Table;
+#[cfg(blitz_loom)]
+use crate::engine::prim::Condvar;
+use crate::engine::{
+    driver::{backend::Events, interest::Interest, sources::Token},
+    prim::{Arc, Mutex, bolt::Bolted, lock, model, thread},
+};
+
+const TOKEN: Token = Token::from_bits(5);
+
+struct World {
+    table: Bolted<Table>,
+    queue: Mutex<Queue>,
+    bell: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    told: Vec<(Token, i32, bool)>,
+    /// How many were ever written.
+    written: usize,
+}
+
+impl World {
+    fn new() -> Arc<Self> {
+        let (table, queue) = (Bolted::new(Table::default()), Mutex::new(Queue::default()));
+        Arc::new(Self { table, queue, bell: Condvar::new() })
+    }
+
+    /// One with a descriptor that has a poll.
+    fn with_poll() -> Arc<Self> {
+        let world = Self::new();
+        let mut table = world.table.lock();
+        assert!(table.add(3, TOKEN, Interest::WRITABLE));
+        assert!(table.next_unarmed().is_some());
+        drop(table);
+        world
+    }
+
+    /// The kernel writes a completion.
+    fn write(&self, token: Token, result: i32, more: bool) {
+        let mut queue = lock(&self.queue);
+        queue.told.push((token, result, more));
+        queue.written += 1;
+        drop(queue);
+        self.bell.notify_all();
+    }
+
+    fn sleep(&self) {
+        let mut queue = lock(&self.queue);
+        let taken = queue.written - queue.told.len();
+        while queue.written == taken {
+            queue = self.bell.wait(queue).unwrap();
+        }
+    }
+
+    fn reap(&self, table: &mut Table) {
+        let told = std::mem::take(&mut lock(&self.queue).told);
+        told.into_iter().for_each(|(token, result, more)| table.told(token, result, more));
+    }
+
+    fn call(&self, table: &mut Table) {
+        if table.takes_call() {
+            self.write(Token::NUDGE, 0, false);
+        }
+    }
+
+    /// R3.
+    fn reap_for_another(&self) {
+        let mut table = self.table.lock();
+        self.reap(&mut table);
+        if table.has_work() {
+            self.call(&mut table);
+        }
+    }
+
+    /// W1 to W4, without an end in time: how many events there are.
+    fn wait(&self) -> usize {
+        loop {
+            let (mut table, mut events) = (self.table.lock(), Events::new(8));
+            table.waiting = false;
+            self.reap(&mut table);
+            let unarmed = std::iter::from_fn(|| table.next_unarmed()).map(|(token, ..)| token);
+            let unarmed: Vec<Token> = unarmed.collect();
+            if table.nudged || table.has_kept() {
+                table.hand_out(&mut events);
+                return events.found.len();
+            }
+            table.waiting = true;
+            drop(table);
+            // What begins can be written, and says so.
+            unarmed.into_iter().for_each(|token| self.write(token, libc::EPOLLOUT, true));
+            self.sleep();
+        }
+    }
+}
+
+fn beside(world: &Arc<World>, f: impl FnOnce(&World) + Send + 'static) -> thread::JoinHandle<()> {
+    let world = world.clone();
+    thread::spawn(move || f(&world))
+}
+
+#[test]
+fn a_descriptor_that_is_added_against_a_sleep_is_told() {
+    model(|| {
+        let world = World::new();
+        let adds = beside(&world, |world| {
+            let mut table = world.table.lock();
+            assert!(table.add(3, TOKEN, Interest::WRITABLE));
+            world.call(&mut table);
+        });
+        assert_eq!(world.wait(), 1);
+        adds.join().unwrap();
+    });
+}
+
+#[test]
+fn a_signal_against_a_sleep_ends_it() {
+    model(|| {
+        let world = World::new();
+        let signals = beside(&world, |world| {
+            let mut table = world.table.lock();
+            table.nudged = true;
+            world.call(&mut table);
+        });
+        assert_eq!(world.wait(), 0);
+        signals.join().unwrap();
+    });
+}
+
+#[test]
+fn what_another_reaps_is_told() {
+    model(|| {
+        let world = World::with_poll();
+        let kernel = beside(&world, |world| world.write(TOKEN, libc::EPOLLOUT, true));
+        let reaps = beside(&world, World::reap_for_another);
+        assert_eq!(world.wait(), 1);
+        kernel.join().unwrap();
+        reaps.join().unwrap();
+    });
+}
+
+/// The thread that it belongs to has ended.
+#[test]
+fn a_poll_whose_end_another_reaps_begins_again() {
+    model(|| {
+        let world = World::with_poll();
+        let kernel = beside(&world, |world| world.write(TOKEN, -libc::ECANCELED, false));
+        let reaps = beside(&world, World::reap_for_another);
+        assert_eq!(world.wait(), 1);
+        kernel.join().unwrap();
+        reaps.join().unwrap();
+    });
+}
