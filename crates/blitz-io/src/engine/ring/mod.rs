@@ -373,10 +373,10 @@ impl<K: Kernel> Ring<K> {
             let flight = self.flights.lock().remove(number);
             // The lock was let go at the end of the statement above.
             drop(flight);
-            return Err(NoRing::Unusable);
         }
+        // Also then: no bell has rung for what was answered meanwhile.
         self.reap();
-        Ok(number)
+        given.map(|()| number).map_err(|_| NoRing::Unusable)
     }
 
     /// Asks the kernel to end an operation soon. It may have ended.
