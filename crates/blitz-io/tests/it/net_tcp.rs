@@ -8,7 +8,7 @@ use std::{
 };
 
 use blitz_io::{
-    io::{AsyncReadExt, AsyncWriteExt, Interest, ReadBuf},
+    io::{AsyncReadExt, AsyncWriteExt, ReadBuf},
     net::{TcpSocket, TcpStream},
 };
 
@@ -309,7 +309,7 @@ fn a_closed_direction_is_among_the_ready_states() {
         let (client, mut server) = tcp().await;
         server.shutdown().await.unwrap();
         let ready = loop {
-            let ready = client.ready(Interest::READABLE).await.unwrap();
+            let ready = client.ready(blitz_io::io::Interest::READABLE).await.unwrap();
             if ready.is_read_closed() {
                 break ready;
             }
