@@ -139,8 +139,11 @@ fn one_client_after_the_other_is_served_by_one_instance() {
         let name = name();
         let mut server = ServerOptions::new().create(&name).unwrap();
         for round in 0..10_u8 {
+            // It can be found only while it waits.
+            let mut connecting = waiting(server.connect());
             let mut client = ClientOptions::new().open(&name).unwrap();
-            server.connect().await.unwrap();
+            connecting.pin().await.unwrap();
+            drop(connecting);
             client.write_all(&[round, round]).await.unwrap();
             // One byte is left behind, and is not the next one's.
             assert_eq!(server.read_u8().await.unwrap(), round);

@@ -148,7 +148,10 @@ fn shutdown_ends_one_way_and_the_other_goes_on() {
         client.read_to_string(&mut answer).await.unwrap();
         assert_eq!(answer, "answer");
         let error = client.write_all(b"more").await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::BrokenPipe);
+        // Windows has a number of its own for it, which has no kind.
+        if cfg!(unix) {
+            assert_eq!(error.kind(), ErrorKind::BrokenPipe);
+        }
     });
 }
 
@@ -162,6 +165,8 @@ fn who_waits_for_bytes_is_woken_by_the_end() {
     });
 }
 
+/// Wine shuts a socket down before it closes it, so that no reset is sent.
+#[cfg(unix)]
 #[test]
 fn a_reset_is_an_error_for_who_reads() {
     each(|| async {
@@ -174,6 +179,8 @@ fn a_reset_is_an_error_for_who_reads() {
     });
 }
 
+/// Wine shuts a socket down before it closes it, so that no reset is sent.
+#[cfg(unix)]
 #[test]
 fn unread_bytes_at_a_close_are_a_reset_too() {
     each(|| async {
@@ -338,6 +345,8 @@ fn vectors_are_written_and_read_as_one() {
     });
 }
 
+/// Only Linux tells ends apart from data.
+#[cfg(target_os = "linux")]
 #[test]
 fn ready_tells_each_kind_apart() {
     each(|| async {
