@@ -16,7 +16,7 @@ use crate::{
     caught::panic_of,
     on::{each, one, others_wait},
     pairs::{self, ANY},
-    polled::{by_hand, waiting},
+    polled::{by_hand, once},
 };
 
 #[test]
@@ -270,13 +270,23 @@ fn try_read_would_block_until_readable_says_more() {
         let mut buffer = [0; 16];
         assert_eq!(server.try_read(&mut buffer).unwrap_err().kind(), ErrorKind::WouldBlock);
         for round in 0..20_u8 {
-            let mut readable = waiting(server.readable());
-            readable.still_waits();
-            drop(readable);
+            // The kernel may tell of the same bytes twice, the second time after they were
+            // read: but it comes to an end.
+            let mut told_again = 0;
+            while once(server.readable()).is_ready() {
+                let none = server.try_read(&mut buffer).unwrap_err();
+                assert_eq!(none.kind(), ErrorKind::WouldBlock);
+                told_again += 1;
+                assert!(told_again < 3, "it does not wait");
+            }
             client.write_all(&[round; 3]).await.unwrap();
-            server.readable().await.unwrap();
-            assert_eq!(server.try_read(&mut buffer).unwrap(), 3);
-            assert_eq!(&buffer[..3], &[round; 3]);
+            loop {
+                server.readable().await.unwrap();
+                match server.try_read(&mut buffer) {
+                    Ok(count) => break assert_eq!(&buffer[..count], &[round; 3]),
+                    Err(none) => assert_eq!(none.kind(), ErrorKind::WouldBlock),
+                }
+            }
             assert_eq!(server.try_read(&mut buffer).unwrap_err().kind(), ErrorKind::WouldBlock);
         }
     });
