@@ -1,7 +1,7 @@
 //! Which runtime the code on this thread belongs to.
 
 #[cfg(feature = "time")]
-use std::sync::Weak;
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use std::{fmt, marker::PhantomData, sync::Arc};
 
 #[cfg(feature = "time")]
@@ -9,8 +9,6 @@ use super::handle::Id;
 use super::handle::{Handle, Inner};
 #[cfg(feature = "net")]
 use crate::engine::driver::Driver;
-#[cfg(feature = "time")]
-use crate::engine::prim::{Mutex, lock};
 #[cfg(feature = "test-util")]
 use crate::engine::wheel::Clock;
 #[cfg(feature = "time")]
@@ -171,7 +169,7 @@ pub(crate) fn seat_of(runtime: Id) -> Option<ModelArc<Seat>> {
     let here = with_current(|inner| (inner.id == runtime).then(|| seat_in(inner)));
     match here {
         Ok(Some(seat)) => seat,
-        _ => lock(&RUNTIMES)
+        _ => runtimes()
             .iter()
             .find(|known| known.0 == runtime)?
             .1
@@ -192,10 +190,16 @@ fn seat_in(inner: &Arc<Inner>) -> Option<ModelArc<Seat>> {
 #[cfg(feature = "time")]
 static RUNTIMES: Mutex<Vec<(Id, Weak<Inner>)>> = Mutex::new(Vec::new());
 
+#[cfg(feature = "time")]
+fn runtimes() -> MutexGuard<'static, Vec<(Id, Weak<Inner>)>> {
+    // Nothing that panics runs under the lock.
+    RUNTIMES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A runtime has begun.
 #[cfg(feature = "time")]
 pub(super) fn know(inner: &Arc<Inner>) {
-    let mut known = lock(&RUNTIMES);
+    let mut known = runtimes();
     known.retain(|(_, runtime)| runtime.strong_count() > 0);
     known.push((inner.id, Arc::downgrade(inner)));
 }

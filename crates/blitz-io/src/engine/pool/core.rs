@@ -70,6 +70,10 @@ pub(crate) struct Core {
     pub(crate) round_left: u32,
     /// What becomes runnable now comes in a batch: in order, and with one call for help.
     pub(crate) batch: bool,
+    /// The part of a batch that goes to the intake, behind what is there.
+    pub(crate) held_back: Chain<Task>,
+    /// The rest of the batch goes there.
+    pub(crate) holds_back: bool,
 }
 
 // SAFETY: everything in it may move to another thread; `home` is held by whoever
@@ -138,6 +142,8 @@ impl Core {
             look_is_due: false,
             round_left: 0,
             batch: false,
+            held_back: Chain::new(),
+            holds_back: false,
             lifo_streak: 0,
             patience: Patience::new(),
             exact: pool.config.unit() == Unit::Micros,

@@ -160,6 +160,8 @@ pub(crate) fn take_core() -> Option<Box<Core>> {
         current.pool.set(std::ptr::null());
         current.driver.set(std::ptr::null());
         // SAFETY: `Held::new` made it of a box, and whoever takes it leaves null.
-        Some(unsafe { Box::from_raw(core) })
+        let mut core = unsafe { Box::from_raw(core) };
+        core.give_batch();
+        Some(core)
     })
 }

@@ -317,7 +317,8 @@ impl Core {
     pub(crate) fn begins_round(&mut self) -> bool {
         let begins = self.round_left == 0;
         if begins {
-            self.round_left = self.ring.len() + self.fifo.len() as u32;
+            let waiting = self.fifo.len() + self.pool.intake.len() / self.pool.config.workers;
+            self.round_left = self.ring.len() + waiting as u32;
         }
         begins
     }

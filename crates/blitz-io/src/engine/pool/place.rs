@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use super::{Pool, core::Core, watch::LONG};
 use crate::engine::{
     prim::{Ordering::Relaxed, clock::Unit, lock},
-    queue::ring::Pushed,
+    queue::{Chain, ring::Pushed},
     work::task::{
         cell::Task,
         home::{Home, Origin},
@@ -23,7 +23,7 @@ impl Core {
             return;
         }
         if self.batch {
-            self.push_ring(task);
+            self.push_batch(task);
             return;
         }
         if origin == Origin::Yielded || !self.pool.config.lifo_slot {
@@ -39,17 +39,43 @@ impl Core {
     }
 
     /// From now on entries come in a batch.
+    ///
+    /// They go behind all that waits already. If that is more than fits into the ring, and
+    /// so part of it lies in the intake, the batch goes there as well: what comes next would
+    /// overtake it again and again, and the intake is asked seldom while the ring is full.
     pub(crate) fn begin_batch(&mut self) {
         self.batch = true;
+        self.holds_back = !self.pool.intake.is_empty();
+    }
+
+    fn push_batch(&mut self, task: Task) {
+        self.holds_back |= self.ring.room() == 0;
+        if self.holds_back {
+            self.held_back.push_back(task);
+        } else {
+            self.push_ring(task);
+        }
+    }
+
+    /// Gives what was held back of a batch to the intake; also if the core changes hands in
+    /// the middle of one.
+    pub(crate) fn give_batch(&mut self) {
+        self.batch = false;
+        if !self.held_back.is_empty() {
+            let held_back = std::mem::take(&mut self.held_back);
+            // As in `overflow`.
+            drop(self.pool.intake.push_chain(held_back));
+        }
     }
 
     /// Calls for help once, if there is more than this core takes next.
     pub(crate) fn end_batch(&mut self) {
-        self.batch = false;
+        let is_long = !self.held_back.is_empty() || self.ring.len() > 1;
+        self.give_batch();
         self.since_look_ns = 0;
         // Noted before this core slept, say: it has looked.
         self.look_is_due = false;
-        if self.pool.config.threaded && self.ring.len() > 1 {
+        if self.pool.config.threaded && is_long {
             self.call_help();
         }
     }
@@ -70,7 +96,7 @@ impl Core {
     }
 
     #[cold]
-    fn overflow(&mut self, chain: crate::engine::queue::Chain<Task>) {
+    fn overflow(&mut self, chain: Chain<Task>) {
         self.counters().overflows.add(1);
         // The intake is closed only after every core has gone, so this one is
         // open; were it not, dropping the chain ends the tasks.
