@@ -156,3 +156,66 @@ fn sockets_that_are_always_busy_do_not_keep_others_waiting() {
         });
     }
 }
+
+/// More of them than a worker's own queue holds.
+#[cfg(unix)]
+#[test]
+fn connections_that_are_always_ready_are_served_in_turns() {
+    use std::{
+        io::{ErrorKind, Read, Write},
+        os::unix::net::UnixStream,
+    };
+
+    const CONNECTIONS: usize = 700;
+    const ROUNDS: usize = 30;
+    let _watch = watch::begin();
+    for rt in [crate::on::one_thread(), crate::on::workers(1)] {
+        let (mut clients, servers): (Vec<_>, Vec<_>) =
+            (0..CONNECTIONS).map(|_| UnixStream::pair().unwrap()).unzip();
+        let client = std::thread::spawn(move || {
+            for client in &mut clients {
+                client.set_nonblocking(true).unwrap();
+                client.write_all(&[7]).unwrap();
+            }
+            // How many answers there were, and how many when each one asked.
+            let (mut answers, mut asked) = (0, vec![0; CONNECTIONS]);
+            let mut longest = 0;
+            while answers < CONNECTIONS * ROUNDS {
+                for (client, asked) in clients.iter_mut().zip(&mut asked) {
+                    match client.read(&mut [0]) {
+                        Ok(_) => {
+                            answers += 1;
+                            longest = longest.max(answers - *asked);
+                            *asked = answers;
+                            client.write_all(&[7]).unwrap();
+                        }
+                        Err(none) => assert_eq!(none.kind(), ErrorKind::WouldBlock),
+                    }
+                }
+            }
+            longest
+        });
+        let longest = rt.block_on(async {
+            let echoes: Vec<_> = servers
+                .into_iter()
+                .map(|server| {
+                    server.set_nonblocking(true).unwrap();
+                    let mut server = blitz_io::net::UnixStream::from_std(server).unwrap();
+                    task::spawn(async move {
+                        while let Ok(byte) = server.read_u8().await {
+                            if server.write_u8(byte).await.is_err() {
+                                break;
+                            }
+                        }
+                    })
+                })
+                .collect();
+            for echo in echoes {
+                echo.await.unwrap();
+            }
+            client.join().unwrap()
+        });
+        let turns = longest as f64 / CONNECTIONS as f64;
+        assert!(turns < 4.0, "one had to wait for {turns:.1} turns of all others");
+    }
+}
