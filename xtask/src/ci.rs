@@ -199,9 +199,12 @@ fn steps(full: bool) -> Vec<Step> {
 /// Tests that stop the clock, with each way to ask the system for events; and the examples.
 fn paused() -> Vec<Command> {
     let test = |what: &str| cargo(&format!("test -q -p blitz-io --features test-util {what}"));
-    let mut by_poll = test("--test net_time");
-    by_poll.env("BLITZ_IO_BACKEND", "poll");
-    vec![test("--lib --test net_time"), by_poll, test("--doc -- time:: runtime::")]
+    let by = |backend: &str| {
+        let mut command = test("--test net_time");
+        command.env("BLITZ_IO_BACKEND", backend);
+        command
+    };
+    vec![test("--lib --test net_time"), by("poll"), by("uring"), test("--doc -- time:: runtime::")]
 }
 
 /// What the compiler says about misuse of the macros; and the macros in a crate that

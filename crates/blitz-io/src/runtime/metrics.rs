@@ -403,7 +403,7 @@ impl RuntimeMetrics {
     }
 
     /// Returns how often the I/O driver has asked the system for events: each is one
-    /// system call, whether it waited or only looked. Tokio has no such figure.
+    /// system call at the most, whether it waited or only looked. Tokio has no such figure.
     ///
     /// # Examples
     ///
