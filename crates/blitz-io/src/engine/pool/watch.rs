@@ -63,8 +63,9 @@ pub(crate) const LONG: u32 = 128;
 const PAUSES: u32 = 4;
 
 /// Looks without a step after which the owner is held to be in a long poll. Here a look
-/// with its pauses takes 0.2 µs, so these are 2 µs.
-const UNMOVED: u32 = 10;
+/// with its pauses takes 0.2 µs, so these are 6 µs: an interrupt of the owner's processor
+/// is no long poll.
+const UNMOVED: u32 = 30;
 
 /// Looks until what was seen at the first one must be gone: 20 µs, half of what it takes
 /// here to call a sleeping worker to another core.
@@ -78,21 +79,27 @@ const NAP: Duration = Duration::from_micros(100);
 ///
 /// `false` also for an empty queue: there is nothing to keep up with.
 pub(crate) fn keeps_up(remote: &Remote) -> bool {
-    let first = remote.thief.span();
+    let mut first = remote.thief.span();
     if first.is_empty() || first.len() >= LONG {
         return false;
     }
     let mut last = first;
     let mut unmoved = 0;
     // In a model there is no time to keep up in.
-    let looks = if cfg!(blitz_loom) { 0 } else { LOOKS };
-    for _ in 0..looks {
+    let mut looks = if cfg!(blitz_loom) { 0 } else { LOOKS };
+    while looks > 0 {
+        looks -= 1;
         for _ in 0..PAUSES {
             spin_loop();
         }
         let now = remote.thief.span();
         if now.has_passed(&first) {
-            return now.len() < MANY;
+            if now.len() < MANY || first.len() >= MANY {
+                return now.len() < MANY;
+            }
+            // It has grown meanwhile, as at the start of a batch: these, too, may be gone
+            // before long.
+            (first, looks) = (now, LOOKS);
         }
         unmoved = if now.has_moved_since(&last) { 0 } else { unmoved + 1 };
         if unmoved == UNMOVED {

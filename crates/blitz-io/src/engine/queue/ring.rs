@@ -215,10 +215,10 @@ impl Span {
         self.len() == 0
     }
 
-    /// Whether an entry has left since.
+    /// Whether an entry has come or left since.
     #[inline]
     pub(crate) fn has_moved_since(&self, earlier: &Self) -> bool {
-        self.real != earlier.real
+        self.real != earlier.real || self.tail != earlier.tail
     }
 
     /// Whether all that was there has left.
