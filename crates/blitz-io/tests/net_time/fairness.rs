@@ -183,7 +183,8 @@ fn connections_that_are_always_ready_are_served_in_turns() {
             while answers < CONNECTIONS * ROUNDS {
                 for (client, asked) in clients.iter_mut().zip(&mut asked) {
                     match client.read(&mut [0]) {
-                        Ok(_) => {
+                        Ok(count) => {
+                            assert_eq!(count, 1, "the server is there");
                             answers += 1;
                             longest = longest.max(answers - *asked);
                             *asked = answers;
