@@ -167,15 +167,13 @@ pub(crate) fn runtime_with_timers() -> Id {
 #[cfg(feature = "time")]
 pub(crate) fn seat_of(runtime: Id) -> Option<ModelArc<Seat>> {
     let here = with_current(|inner| (inner.id == runtime).then(|| seat_in(inner)));
-    match here {
-        Ok(Some(seat)) => seat,
-        _ => runtimes()
-            .iter()
-            .find(|known| known.0 == runtime)?
-            .1
-            .upgrade()
-            .and_then(|inner| seat_in(&inner)),
+    if let Ok(Some(seat)) = here {
+        return seat;
     }
+    let known = runtimes().iter().find(|known| known.0 == runtime)?.1.upgrade();
+    // The lock was let go at the end of the statement above: this may be the last one who
+    // has it, and then its end takes the lock.
+    seat_in(&known?)
 }
 
 #[cfg(feature = "time")]
@@ -199,9 +197,19 @@ fn runtimes() -> MutexGuard<'static, Vec<(Id, Weak<Inner>)>> {
 /// A runtime has begun.
 #[cfg(feature = "time")]
 pub(super) fn know(inner: &Arc<Inner>) {
+    runtimes().push((inner.id, Arc::downgrade(inner)));
+}
+
+/// A runtime has ended: the last who had it lets it go.
+#[cfg(feature = "time")]
+pub(super) fn forget(runtime: Id) {
     let mut known = runtimes();
-    known.retain(|(_, runtime)| runtime.strong_count() > 0);
-    known.push((inner.id, Arc::downgrade(inner)));
+    let place = known.iter().position(|known| known.0 == runtime);
+    // No code of users' runs when it is dropped: what it points to has ended.
+    drop(place.map(|place| known.swap_remove(place)));
+    if known.is_empty() {
+        *known = Vec::new();
+    }
 }
 
 /// Calls `f` with this thread's runtime, which answers if it has timers.

@@ -63,6 +63,13 @@ pub(crate) struct Inner {
     pub(crate) admission: Admission,
 }
 
+#[cfg(feature = "time")]
+impl Drop for Inner {
+    fn drop(&mut self) {
+        super::context::forget(self.id);
+    }
+}
+
 // What a panic of a user's may leave half done is that user's: nothing of theirs
 // runs while the runtime is inconsistent.
 impl UnwindSafe for Handle {}
