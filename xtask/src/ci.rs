@@ -20,7 +20,7 @@ pub const HELP: &str = "\
 cargo xtask ci [--full] [--from <step>] [--list]
 
 Runs the steps of CI in order and stops at the first that fails.
-  --full         every negative control instead of a rotating sample
+  --full         every negative control instead of a rotating sample, and other platforms
   --from <step>  begins at the first step whose name contains <step>
   --list         prints the steps and runs none
 
@@ -174,7 +174,7 @@ fn steps(full: bool) -> Vec<Step> {
     let clippy = ["", "--features blitz-io/test-util "].map(|features| {
         cargo(&format!("clippy --workspace --all-targets {features}-- -D warnings"))
     });
-    vec![
+    let mut steps = vec![
         step("cargo test --workspace", 15, [cargo("test --workspace")]),
         needs("fmt", "fmt", step("format", 1, format())),
         needs("clippy", "clippy", step("clippy", 10, clippy)),
@@ -189,11 +189,14 @@ fn steps(full: bool) -> Vec<Step> {
         step("with a clock that can be paused", 15, paused()),
         step("conformance", 15, [cargo("xtask conformance")]),
         panic_abort(),
-        other_platforms(),
         // The build apart, so that the limit is the tour's own: under a minute.
         step("build of the tour", 10, [cargo("build --release")]),
         step("cargo run --release", 1, [cargo("run --release")]),
-    ]
+    ];
+    if full {
+        steps.push(other_platforms());
+    }
+    steps
 }
 
 /// Tests that stop the clock, with each way to ask the system for events; and the examples.
