@@ -61,6 +61,7 @@ mod tcp_halves;
 mod tcp_options;
 mod addresses;
 mod udp;
+mod postponing;
 #[cfg(unix)]
 mod unix_streams;
 #[cfg(unix)]

@@ -19,7 +19,9 @@
 //!
 //! # Checked by
 //! `an_event_against_a_postponement_is_not_lost`,
-//! `a_postponement_taken_back_against_an_event_wakes`; the habit's own tests.
+//! `a_postponement_taken_back_against_an_event_wakes`; the habit's own tests; from outside
+//! `tcp_requests_that_come_together_are_all_answered` and its neighbours, which hang if
+//! nothing is taken back.
 
 use super::sources::Token;
 use crate::engine::prim::{bolt::Bolted, pad::CachePadded};
