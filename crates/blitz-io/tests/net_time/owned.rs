@@ -456,6 +456,48 @@ fn runtimes_that_end_leave_no_descriptor() {
     }
 }
 
+/// Alone in its process, in which nobody else makes one.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_write_makes_a_ring_only_if_it_has_to_wait() {
+    if child::role().is_none() {
+        let name = "owned::a_write_makes_a_ring_only_if_it_has_to_wait";
+        child::succeed(&mut child::command(name, "counts rings"));
+        return;
+    }
+    let _watch = watch::begin();
+    let rt = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let before = rings();
+    let ring_is_had = rt.block_on(async {
+        let (one, _other) = UnixStream::pair().unwrap();
+        drop(waiting(one.read_owned(vec![0; 1])));
+        rings() > before
+    });
+    drop(rt);
+    let rt = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    rt.block_on(async {
+        let (one, other) = UnixStream::pair().unwrap();
+        // The driver's own, if it has one.
+        let before = rings();
+        one.write_all_owned("there is room").await.0.unwrap();
+        assert_eq!(rings(), before);
+        let writing = one.write_all_owned(vec![7; 4 << 20]);
+        let reading = async {
+            let mut left = "there is room".len() + (4 << 20);
+            while left > 0 {
+                let (result, _) = other.read_owned(Vec::with_capacity(1 << 16)).await;
+                left -= result.unwrap();
+            }
+        };
+        let mut writing = waiting(writing);
+        assert_eq!(rings() > before, ring_is_had, "it has to wait");
+        let written = std::future::poll_fn(|cx| writing.poll_with(cx.waker()));
+        let ((result, buf), ()) = blitz_io::join!(written, reading);
+        result.unwrap();
+        assert_eq!(buf.len(), 4 << 20);
+    });
+}
+
 /// A sandbox that is put up after the first operation, which has ended by then.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #[test]
