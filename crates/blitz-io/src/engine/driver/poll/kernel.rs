@@ -98,7 +98,7 @@ pub(in crate::engine::driver) fn poll(
     fds: &mut [libc::pollfd],
     timeout: Option<Duration>,
 ) -> io::Result<()> {
-    let timeout = timeout.map_or(-1, crate::engine::driver::backend::rounded_up);
+    let timeout = timeout.map_or(-1, crate::engine::driver::signs::rounded_up);
     // SAFETY: the slice is as long as we say and is ours during the call.
     let answer = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout) };
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
