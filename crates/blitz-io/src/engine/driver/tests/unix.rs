@@ -104,8 +104,10 @@ fn a_signal_does_not_end_a_turn() {
         begin.wait();
         let mut sent = 0;
         while !ended.load(SeqCst) {
+            // A number for std; for some C libraries it is an address.
+            let thread = waiting.as_pthread_t() as libc::pthread_t;
             // SAFETY: the thread is not joined yet.
-            unsafe { libc::pthread_kill(waiting.as_pthread_t(), libc::SIGUSR2) };
+            unsafe { libc::pthread_kill(thread, libc::SIGUSR2) };
             sent += 1;
             thread::yield_now();
         }
