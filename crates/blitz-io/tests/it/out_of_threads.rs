@@ -8,10 +8,7 @@ use std::sync::{
 
 use blitz_io::runtime::{Builder, Runtime};
 
-use crate::{caught::panic_of, child, tally::Tally, watch};
-
-/// More than the address space has: `mmap` fails, and with it the thread.
-const NO_STACK: usize = 1 << 60;
+use crate::{caught::panic_of, child, make::NO_STACK, tally::Tally, watch};
 
 /// Lets this process start `more` threads and no further one.
 pub(crate) fn allow_threads(more: usize) {
