@@ -401,4 +401,3 @@ fn a_thousand_at_once_take_each_datagram_once() {
         assert_eq!(seen.len(), COUNT as usize);
     });
 }
-

@@ -1,8 +1,6 @@
 //! Rings end with their runtime, and are done without where they are forbidden later on.
 
-use blitz_io::net::UnixStream;
-#[cfg(target_arch = "x86_64")]
-use blitz_io::runtime::Builder;
+use blitz_io::{net::UnixStream, runtime::Builder};
 
 use super::kinds;
 use crate::{child, polled::waiting, watch};

@@ -8,7 +8,9 @@ use std::{
 };
 
 use super::{each, fd, look, run};
-use crate::engine::driver::{backend::Selector, interest::Interest, ready::Ready};
+use crate::engine::driver::{
+    IoBackend, backend::Selector, interest::Interest, ready::Ready, uring::Uring,
+};
 
 #[test]
 fn a_file_is_refused() {
@@ -55,4 +57,11 @@ fn a_byte_as_any_other_is_not_urgent() {
         let event = run(driver, registration.readiness(interest)).unwrap();
         assert_eq!(event.ready(), Ready::READABLE);
     });
+}
+
+/// Else the tests that want each mechanism would have epoll twice and not know it.
+#[test]
+fn io_uring_is_used_where_it_is_had() {
+    let selector = Selector::new(Some(IoBackend::Uring)).unwrap();
+    assert_eq!(matches!(selector, Selector::Uring(_)), Uring::new().is_ok());
 }
