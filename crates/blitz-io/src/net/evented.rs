@@ -328,11 +328,15 @@ impl<T: Bytes> Evented<T> {
             Direction::Read => T::SHORT_READ_IS_ALL,
             Direction::Write => T::SHORT_WRITE_IS_ALL,
         };
-        if short_is_all {
+        let moved = if short_is_all {
             self.registration.poll_move(cx, direction, wanted, || transfer(self))
         } else {
             self.registration.poll_io(cx, direction, || transfer(self))
+        };
+        if let Poll::Ready(Ok(moved)) = moved {
+            budget::charge(moved);
         }
+        moved
     }
 
     #[inline]
