@@ -278,13 +278,13 @@ impl Duties {
             return if left == Left::Nothing { Rest::Due } else { Rest::Called };
         }
         let timeout = match left {
-            Left::Endless => None,
+            // Where time stands still only an event or a call ends this.
+            Left::Endless | Left::Paused => None,
             Left::Some(left) => Some(left),
-            Left::Nothing | Left::Paused => Some(Duration::ZERO),
+            Left::Nothing | Left::Movable => Some(Duration::ZERO),
         };
         let mut events = look(&mut role, timeout);
-        if left == Left::Paused && events == 0 && !self.advance() {
-            // Time stands still: only an event or a call ends this.
+        if left == Left::Movable && events == 0 && !self.advance() {
             events = look(&mut role, None);
         }
         let called = parker.come_back();
@@ -301,15 +301,11 @@ impl Duties {
     /// On a parker, on duty or not.
     fn rest_outside(&self, parker: &Parker, index: usize, on_duty: bool) -> Rest<'_> {
         match self.left(index, on_duty) {
-            Left::Endless => {
-                parker.park();
-                Rest::Called
-            }
             Left::Some(left) if parker.park_timeout(left) => Rest::Called,
             Left::Some(_) | Left::Nothing => Rest::Due,
-            Left::Paused if parker.try_take() => Rest::Called,
-            Left::Paused if self.advance() => Rest::Due,
-            Left::Paused => {
+            Left::Movable if parker.try_take() => Rest::Called,
+            Left::Movable if self.advance() => Rest::Due,
+            Left::Endless | Left::Paused | Left::Movable => {
                 parker.park();
                 Rest::Called
             }
@@ -347,7 +343,11 @@ impl Duties {
         let Some(until) = until else { return Left::Endless };
         if timers.clock().is_paused() {
             let due = until <= timers.clock().now_ns();
-            return if due { Left::Nothing } else { Left::Paused };
+            return match self.may_advance() {
+                _ if due => Left::Nothing,
+                true => Left::Movable,
+                false => Left::Paused,
+            };
         }
         match until.checked_sub(timers.clock().now_ns()) {
             None | Some(0) => Left::Nothing,
@@ -358,6 +358,18 @@ impl Duties {
     #[cfg(not(feature = "time"))]
     fn left(&self, _index: usize, _on_duty: bool) -> Left {
         Left::Endless
+    }
+
+    /// Whether a clock that stands still may be moved. Whoever forbade it wakes whom it
+    /// concerns before it allows it again: so this is asked first, and for a token then.
+    #[cfg(feature = "test-util")]
+    fn may_advance(&self) -> bool {
+        self.timers().is_some_and(|timers| timers.clock().can_auto_advance())
+    }
+
+    #[cfg(all(feature = "time", not(feature = "test-util")))]
+    fn may_advance(&self) -> bool {
+        false
     }
 
     /// Moves a clock that stands still to the next deadline, if it may be moved; `true` if
@@ -430,6 +442,8 @@ enum Left {
     Nothing,
     /// Until somebody moves the clock.
     Paused,
+    /// Until the clock is moved, which we may do if there is nothing else to do.
+    Movable,
 }
 
 #[cfg(feature = "time")]
