@@ -3,6 +3,9 @@
 //! A thread has an epoll and both ends of its connections, and each event is a read and a
 //! write. There are no tasks, wakers or queues, and no thread helps another. What a runtime
 //! takes beyond this is its own; what it takes less it saves by fewer calls.
+//!
+//! `bare-crossed` is the same with the ends of each connection on different threads, if there
+//! are two: what one core sends the other has to fetch.
 
 use std::{
     io::{self, Read, Write},
@@ -11,7 +14,10 @@ use std::{
         fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
         unix::net::UnixStream,
     },
-    sync::{Arc, Barrier},
+    sync::{
+        Arc, Barrier,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
     thread,
     time::Duration,
 };
@@ -25,14 +31,23 @@ use crate::{
 /// As many as the runtimes take at a time.
 const EVENTS: usize = 1024;
 
+/// The place of the bell among what is watched.
+const BELL: u64 = u64::MAX;
+
 /// Runs a row. `None`: it has no such form.
-pub(crate) fn run(row: &str, workers: usize, budget: Duration) -> Option<Vec<Metric>> {
+pub(crate) fn run(
+    row: &str,
+    workers: usize,
+    budget: Duration,
+    crossed: bool,
+) -> Option<Vec<Metric>> {
+    let far = usize::from(crossed);
     Some(match row {
-        "tcp_echo_1" => echoes(workers, budget, 1, tcp_pair),
-        "tcp_echo_50" => echoes(workers, budget, 50, tcp_pair),
-        "tcp_echo_500" => echoes(workers, budget, 500, tcp_pair),
-        "udp_echo" => echoes(workers, budget, 1, udp_pair),
-        "unix_echo" => echoes(workers, budget, 1, || UnixStream::pair().expect("two sockets")),
+        "tcp_echo_1" => echoes(workers, far, budget, 1, tcp_pair),
+        "tcp_echo_50" => echoes(workers, far, budget, 50, tcp_pair),
+        "tcp_echo_500" => echoes(workers, far, budget, 500, tcp_pair),
+        "udp_echo" => echoes(workers, far, budget, 1, udp_pair),
+        "unix_echo" => echoes(workers, far, budget, 1, || UnixStream::pair().expect("two sockets")),
         _ => return None,
     })
 }
@@ -85,69 +100,94 @@ fn udp_pair() -> (UdpSocket, UdpSocket) {
     (client, server)
 }
 
+/// The server of a connection is on the thread that is `far` places from the client's.
 fn echoes<E: End>(
     workers: usize,
+    far: usize,
     budget: Duration,
     connections: usize,
     pair: impl Fn() -> (E, E),
 ) -> Vec<Metric> {
     let each = TRIPS.div_ceil(connections);
+    let mut loops: Vec<_> = (0..workers).map(|_| Loop::new()).collect();
+    for number in 0..connections {
+        let (client, server) = pair();
+        loops[number % workers].add(client, true);
+        loops[(number + far) % workers].add(server, false);
+    }
+    let bells: Vec<_> = loops.iter().map(|looping| looping.bell.clone()).collect();
+    let all = Arc::new(All { left: AtomicUsize::new(0), bells });
     let (begin, end) = (Arc::new(Barrier::new(workers + 1)), Arc::new(Barrier::new(workers + 1)));
-    for worker in 0..workers {
-        let mine = (0..connections).filter(|number| number % workers == worker);
-        let mut looping = Loop::new(mine.map(|_| pair()));
-        let (begin, end) = (begin.clone(), end.clone());
+    for mut looping in loops {
+        let (all, begin, end) = (all.clone(), begin.clone(), end.clone());
         // It ends with the process.
         thread::spawn(move || {
             loop {
                 begin.wait();
-                looping.trips(each);
+                looping.trips(each, &all);
                 end.wait();
             }
         });
     }
     per_op(budget, each * connections, || {
+        all.left.store(connections, SeqCst);
         begin.wait();
         end.wait();
     })
 }
 
-/// A thread's connections.
+/// What the threads share.
+struct All {
+    /// Connections that have trips to make.
+    left: AtomicUsize,
+    bells: Vec<Arc<OwnedFd>>,
+}
+
+/// A thread's ends.
 struct Loop<E> {
     epoll: OwnedFd,
-    /// Clients have even places, and their servers the next.
-    ends: Vec<E>,
-    left: Vec<usize>,
+    /// Rung when there is nothing left to do.
+    bell: Arc<OwnedFd>,
+    /// Whether it is a client's, and how many trips it has to make.
+    ends: Vec<(E, bool, usize)>,
+}
+
+/// A descriptor that a call has just made.
+fn owned(fd: libc::c_int) -> OwnedFd {
+    assert!(fd >= 0, "no descriptor: {}", io::Error::last_os_error());
+    // SAFETY: a new descriptor, which nobody else knows.
+    unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
 impl<E: End> Loop<E> {
-    fn new(pairs: impl Iterator<Item = (E, E)>) -> Self {
+    fn new() -> Self {
         // SAFETY: no pointers.
-        let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
-        assert!(epoll >= 0, "cannot make an epoll: {}", io::Error::last_os_error());
-        // SAFETY: a new descriptor, which nobody else knows.
-        let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
-        let ends: Vec<E> = pairs.flat_map(|(client, server)| [client, server]).collect();
-        for (place, end) in ends.iter().enumerate() {
-            end.does_not_block();
-            watch(&epoll, end.as_fd(), place);
-        }
-        Self { epoll, left: vec![0; ends.len() / 2], ends }
+        let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) });
+        // SAFETY: no pointers.
+        let bell = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) });
+        watch(&epoll, bell.as_fd(), BELL);
+        Self { epoll, bell: Arc::new(bell), ends: Vec::new() }
     }
 
-    /// So many round trips on each.
-    fn trips(&mut self, each: usize) {
-        let Self { epoll, ends, left } = self;
-        left.fill(each);
-        let mut busy = left.len();
+    fn add(&mut self, end: E, is_client: bool) {
+        end.does_not_block();
+        watch(&self.epoll, end.as_fd(), self.ends.len() as u64);
+        self.ends.push((end, is_client, 0));
+    }
+
+    /// So many round trips on each, until all threads have made theirs.
+    fn trips(&mut self, each: usize, all: &All) {
+        let Self { epoll, ends, .. } = self;
         let mut message = [3; MESSAGE];
-        for client in ends.iter().step_by(2) {
+        for (client, _, left) in ends.iter_mut().filter(|end| end.1) {
+            *left = each;
             assert_eq!(client.write(&message).expect("there is room"), MESSAGE);
         }
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS];
-        while busy > 0 {
+        while all.left.load(SeqCst) > 0 {
             for place in wait(epoll, &mut events) {
-                match ends[place].read(&mut message) {
+                let Some((end, is_client, left)) = ends.get_mut(place) else { continue };
+                match end.read(&mut message) {
                     Ok(count) => assert_eq!(count, MESSAGE, "a message comes whole"),
                     // The event that told of the connection, before there was anything.
                     Err(why) => {
@@ -155,22 +195,32 @@ impl<E: End> Loop<E> {
                         continue;
                     }
                 }
-                if place % 2 == 0 {
-                    left[place / 2] -= 1;
-                    if left[place / 2] == 0 {
-                        busy -= 1;
+                if *is_client {
+                    *left -= 1;
+                    if *left == 0 {
+                        if all.left.fetch_sub(1, SeqCst) == 1 {
+                            all.bells.iter().for_each(|bell| ring(bell));
+                        }
                         continue;
                     }
                 }
-                assert_eq!(ends[place].write(&message).expect("there is room"), MESSAGE);
+                assert_eq!(end.write(&message).expect("there is room"), MESSAGE);
             }
         }
     }
 }
 
-fn watch(epoll: &OwnedFd, fd: BorrowedFd<'_>, place: usize) {
+/// An edge for whoever watches it; nobody reads it.
+fn ring(bell: &OwnedFd) {
+    let one = 1_u64.to_ne_bytes();
+    // SAFETY: eight bytes that live during the call.
+    let written = unsafe { libc::write(bell.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+    assert_eq!(written, 8, "cannot ring: {}", io::Error::last_os_error());
+}
+
+fn watch(epoll: &OwnedFd, fd: BorrowedFd<'_>, place: u64) {
     let interest = libc::EPOLLIN | libc::EPOLLET;
-    let mut event = libc::epoll_event { events: interest as u32, u64: place as u64 };
+    let mut event = libc::epoll_event { events: interest as u32, u64: place };
     // SAFETY: both are open, and the event is read during the call.
     let failed = unsafe {
         libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &mut event)
