@@ -101,11 +101,19 @@ impl Imitation {
 /// Tests that are not run: where, a part of the name, and why. What cannot work on a system
 /// is not compiled for it; these are for what the imitation lacks, and what is not
 /// understood.
-const LEFT_OUT: &[(Imitation, &str, &str)] = &[(
-    Imitation::Emulator,
-    "a_wait_is_never_too_short_with_or_without_exact_ones",
-    "it asserts that the kernel has epoll_pwait2, which the emulator does not pass on",
-)];
+const LEFT_OUT: &[(Imitation, &str, &str)] = &[
+    (
+        Imitation::Wine,
+        "it_may_be_dropped_while_other_threads_wake_its_tasks",
+        "two threads spawn without a pause, and each turn of the driver waits for Wine's server, \
+         which they keep from running: alone it ends in seconds, beside others in minutes",
+    ),
+    (
+        Imitation::Emulator,
+        "a_wait_is_never_too_short_with_or_without_exact_ones",
+        "it asserts that the kernel has epoll_pwait2, which the emulator does not pass on",
+    ),
+];
 
 /// What was asked for.
 #[derive(Debug)]
