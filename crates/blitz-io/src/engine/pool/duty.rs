@@ -90,6 +90,7 @@ pub(crate) struct Usefulness(AtomicU64);
 
 impl Usefulness {
     /// Events have ended its sleep. Only for who holds the core.
+    #[cfg(any(test, feature = "net"))]
     pub(crate) fn learn(&self, others_are_idle: bool) {
         // Relaxed: one writer, and nobody else reads it.
         let needless = if others_are_idle { self.0.load(Relaxed) + 1 } else { 0 };
@@ -461,6 +462,7 @@ pub(crate) enum Look<'a> {
     /// There is nothing else to do; what was postponed is taken back, unless events come.
     WhenIdle,
     /// It has slept, and that is how it ended.
+    #[cfg_attr(not(feature = "net"), allow(dead_code, reason = "without events it says nothing"))]
     After(Rest<'a>),
 }
 
@@ -510,7 +512,7 @@ pub(crate) fn attend(pool: &Pool, index: usize, why: Look<'_>) {
         }
     }
     #[cfg(not(feature = "net"))]
-    drop(why);
+    let _ = why;
     #[cfg(feature = "time")]
     pool.duties.fire(index);
     let _ = index;

@@ -188,6 +188,7 @@ impl Idle {
     }
 
     /// Whether all search or sleep.
+    #[cfg(feature = "net")]
     pub(crate) fn nobody_runs(&self) -> bool {
         // Relaxed: advice.
         let now = self.counts.load(Relaxed);

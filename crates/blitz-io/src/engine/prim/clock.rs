@@ -110,10 +110,11 @@ mod linux {
 
 /// How far the coarse clock may be behind: its tick is 1 to 10 ms, and a virtual machine
 /// whose timekeeping processor was not run for a while adds to that.
-#[cfg(all(target_os = "linux", not(blitz_loom)))]
+#[cfg(all(target_os = "linux", not(blitz_loom), feature = "time"))]
 const BEHIND_NS: u64 = 100_000_000;
 
 /// A moment, noted for a quarter of what the time costs; for what is seldom needed.
+#[cfg(feature = "time")]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mark {
     #[cfg(all(target_os = "linux", not(blitz_loom)))]
@@ -122,6 +123,7 @@ pub(crate) struct Mark {
     instant: Instant,
 }
 
+#[cfg(feature = "time")]
 impl Mark {
     #[inline]
     pub(crate) fn now() -> Self {
@@ -206,10 +208,14 @@ impl CoarseClock {
 
 #[cfg(all(test, not(blitz_loom)))]
 mod tests {
+    #[cfg(feature = "time")]
     use std::time::{Duration, Instant};
 
-    use super::{CoarseClock, Mark, POLLS_PER_READING, Tick};
+    #[cfg(feature = "time")]
+    use super::Mark;
+    use super::{CoarseClock, POLLS_PER_READING, Tick};
 
+    #[cfg(feature = "time")]
     #[test]
     fn a_mark_is_never_taken_for_earlier_and_not_for_much_later() {
         let before = Instant::now();

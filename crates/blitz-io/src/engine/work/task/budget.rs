@@ -5,7 +5,7 @@
 //! ready channels or sockets comes round to the scheduler. (The other budget,
 //! polls per worker tick, is the worker's: `pool/worker.rs`.)
 //!
-//! A read or write of a socket takes one for every [`PIECE`] of what it moved: with buffers of
+//! A read or write of a socket takes one for every piece of what it moved: with buffers of
 //! 64 KiB a poll would else move eight mebibytes, and others wait for milliseconds.
 //!
 //! What always answers `Pending` first (`yield_now`) takes none: it lets others
@@ -26,6 +26,7 @@ const OPERATIONS_PER_POLL: u8 = 128;
 /// a mebibyte at the most, which is some 100 µs and half of a second-level cache: who gets it
 /// next finds it there. (A proxy of one worker took a quarter less time; pieces of 4 and
 /// 16 KiB gained less.)
+#[cfg(feature = "net")]
 const PIECE: usize = 8 * 1024;
 
 /// What is left.
@@ -106,6 +107,7 @@ pub(crate) fn take() -> Option<Unit> {
 
 /// An operation that has spent its unit has moved so many bytes: beyond the first [`PIECE`]
 /// each is as good as an operation of its own.
+#[cfg(feature = "net")]
 #[inline]
 pub(crate) fn charge(bytes: usize) {
     if bytes > PIECE {
@@ -174,7 +176,9 @@ pub(crate) fn under<R>(budget: Budget, f: impl FnOnce() -> R) -> R {
 mod tests {
     use std::task::{Context, Poll, Waker};
 
-    use super::{Budget, PIECE, Unit, available, charge, is_left, proceed, under};
+    use super::{Budget, Unit, available, is_left, proceed, under};
+    #[cfg(feature = "net")]
+    use super::{PIECE, charge};
     use crate::engine::work::current;
 
     fn take() -> Poll<Unit> {
@@ -182,6 +186,7 @@ mod tests {
     }
 
     /// What is left of a full budget after something that moved so many bytes.
+    #[cfg(feature = "net")]
     fn left_after(bytes: usize) -> Budget {
         under(Budget::per_poll(), || {
             let Poll::Ready(unit) = take() else { panic!("it was full") };
@@ -191,6 +196,7 @@ mod tests {
         })
     }
 
+    #[cfg(feature = "net")]
     #[test]
     fn who_moves_much_spends_much() {
         for (bytes, left) in [
