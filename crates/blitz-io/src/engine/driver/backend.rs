@@ -47,6 +47,10 @@ pub enum IoBackend {
     Poll,
     /// Linux's io_uring, by multishot polls. Where the kernel or a sandbox refuses it, or the
     /// kernel is older than 5.17, this is epoll, and `blitz doctor` says why.
+    ///
+    /// For current-thread runtimes: an event interrupts the thread that last waited for it,
+    /// which with several workers may be one that sleeps. So measured, epoll is faster with one
+    /// worker, and several times faster with two.
     Uring,
 }
 

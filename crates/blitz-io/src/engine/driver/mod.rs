@@ -194,6 +194,15 @@ impl Driver {
         self.seat.try_hold().map(|events| Role { driver: self, events })
     }
 
+    /// Whether any thread that looks finds what there is. A poll of io_uring tells the thread
+    /// that has submitted it, which has to run for others to see it.
+    pub(crate) fn tells_anybody(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        return !matches!(self.selector, Selector::Uring(_));
+        #[cfg(not(target_os = "linux"))]
+        true
+    }
+
     /// Whether worker `index` has postponed something.
     #[inline]
     pub(crate) fn has_postponed(&self, index: usize) -> bool {

@@ -21,7 +21,8 @@
 //! others idle, several times in a row, does not take the duty again while somebody is
 //! awake, but sleeps for [`BRIEF`] and then looks whether that one has looked. If so, it goes
 //! on; if not, that one is stuck, and the duty is taken. The last who falls asleep sees that
-//! all do (W1 of `idle`), and is not spared.
+//! all do (W1 of `idle`), and is not spared. Nor is anybody where events come to the thread
+//! that waited for them last (io_uring).
 //!
 //! # Protocol
 //! ```text
@@ -180,6 +181,12 @@ impl Duties {
     /// Who is on duty, if anybody is.
     pub(crate) fn on_duty(&self) -> Option<usize> {
         self.on_duty.name()
+    }
+
+    /// Whether events that come to one who sleeps could be left to one who is awake.
+    #[cfg(feature = "net")]
+    pub(crate) fn can_be_left(&self) -> bool {
+        self.driver.as_ref().is_some_and(|driver| driver.tells_anybody())
     }
 
     /// How often somebody has looked for events.

@@ -128,7 +128,7 @@ fn sleep(
         };
         #[cfg(feature = "net")]
         if let Some(Rest::Events(_)) = &rest {
-            duty.learn(pool.idle.nobody_runs());
+            duty.learn(pool.idle.nobody_runs() && pool.duties.can_be_left());
         }
         if !pool.idle.is_asleep(index) {
             break (Woken::ForWork, rest);
