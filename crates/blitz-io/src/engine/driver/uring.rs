@@ -19,8 +19,8 @@
 //! who waits                                 who adds, or signals
 //! W1 locks, reaps: what was told is kept,   A1 locks, and puts the token on the list
 //!    what has ended goes on the list of        of the unarmed, or sets `nudged`
-//!    the unarmed                            A2 if `waiting`: clears it, submits an entry
-//! W2 pushes a poll for each on the list        that does nothing
+//!    the unarmed                            A2 if `waiting`, and not `called`: sets that,
+//! W2 pushes a poll for each on the list        submits an entry that does nothing
 //! W3 nothing kept, not `nudged`: sets
 //!    `waiting`, lets the lock go
 //! W4 submits and sleeps; goes to W1
@@ -39,7 +39,7 @@
 //! R1 locks, forgets the token; it was never armed: done
 //! R2 submits its cancellation; all polls are this thread's: done
 //! R3 reaps, again and again, until the poll's last completion has come; calls as A2 does
-//!    if W has something to do now
+//!    if W has something to do now. While a call is on its way to W it reaps nothing
 //! R4 submits an entry that does nothing
 //! ```
 //! After R2 the file is closed with its descriptor if this thread has armed all polls there
@@ -68,8 +68,9 @@
 //! `driver/tests.rs`, which runs all that a driver must do on each mechanism;
 //! `uring/tests.rs`, what only this one has to do; and models, with a kernel of a few lines:
 //! `a_descriptor_that_is_added_against_a_sleep_is_told`, `a_signal_against_a_sleep_ends_it`,
-//! `what_another_reaps_is_told`, `a_poll_whose_end_another_reaps_begins_again`; weakened as
-//! `uring_calls`, `uring_reaper_calls`.
+//! `what_another_reaps_is_told`, `a_poll_whose_end_another_reaps_begins_again`,
+//! `a_call_is_left_to_whom_it_is_for`; weakened as `uring_calls`, `uring_leaves_calls`,
+//! `uring_reaper_calls`.
 
 use std::{
     io,
@@ -225,18 +226,26 @@ impl Uring {
                 table.ended(token);
                 return if patient { self.pass(&mut table) } else { Ok(()) };
             }
+            let left_to_another = !table.may_be_reaped();
             drop(table);
-            // Beside who waits, and with a core for the thread that has to do it. It ends with
-            // any completion, unless another has reaped that before.
-            let _ = self.sleep(0, Some(NAP));
+            if left_to_another {
+                // Who was called comes back in a moment, and reaps.
+                thread::yield_now();
+            } else {
+                // Beside who waits, and with a core for the thread that has to do it. It ends
+                // with any completion, unless another has reaped that before.
+                let _ = self.sleep(0, Some(NAP));
+            }
         }
     }
 
     /// R3. Who is about to sleep may have found nothing because we have it, and is called.
     fn reap_for_another(&self, table: &mut Table) {
-        self.reap(table);
-        if table.has_work() {
-            self.call(table);
+        if table.may_be_reaped() {
+            self.reap(table);
+            if table.has_work() {
+                self.call(table);
+            }
         }
     }
 
@@ -254,7 +263,7 @@ impl Uring {
         let mut left = timeout;
         loop {
             let mut table = self.table.lock();
-            table.waiting = false;
+            table.wakes();
             self.reap(&mut table);
             let armed = self.arm(&mut table);
             let nudged = waits && std::mem::take(&mut table.nudged);
@@ -266,7 +275,7 @@ impl Uring {
                 self.submit(&mut table)?;
                 continue;
             }
-            table.waiting = true;
+            table.sleeps();
             let pushed = self.pushed(&table);
             drop(table);
             left = match self.sleep(pushed, left) {
@@ -362,7 +371,7 @@ impl Uring {
     /// The sleep failed, and others must not think that there is one.
     #[cold]
     fn give_up(&self, why: io::Error) -> io::Result<()> {
-        self.table.lock().waiting = false;
+        self.table.lock().wakes();
         Err(why)
     }
 

@@ -74,9 +74,11 @@ impl World {
     /// R3.
     fn reap_for_another(&self) {
         let mut table = self.table.lock();
-        self.reap(&mut table);
-        if table.has_work() {
-            self.call(&mut table);
+        if table.may_be_reaped() {
+            self.reap(&mut table);
+            if table.has_work() {
+                self.call(&mut table);
+            }
         }
     }
 
@@ -84,7 +86,7 @@ impl World {
     fn wait(&self) -> usize {
         loop {
             let (mut table, mut events) = (self.table.lock(), Events::new(8));
-            table.waiting = false;
+            table.wakes();
             self.reap(&mut table);
             let unarmed = std::iter::from_fn(|| table.next_unarmed()).map(|(token, ..)| token);
             let unarmed: Vec<Token> = unarmed.collect();
@@ -92,7 +94,7 @@ impl World {
                 table.hand_out(&mut events);
                 return events.found.len();
             }
-            table.waiting = true;
+            table.sleeps();
             drop(table);
             // What begins can be written, and says so.
             unarmed.into_iter().for_each(|token| self.write(token, libc::EPOLLOUT, true));
@@ -131,6 +133,23 @@ fn a_signal_against_a_sleep_ends_it() {
         });
         assert_eq!(world.wait(), 0);
         signals.join().unwrap();
+    });
+}
+
+/// Who waits is about to sleep, the call for it is there, and another one looks.
+#[test]
+fn a_call_is_left_to_whom_it_is_for() {
+    model(|| {
+        let world = World::new();
+        let signals = beside(&world, |world| {
+            let mut table = world.table.lock();
+            table.nudged = true;
+            world.call(&mut table);
+        });
+        let reaps = beside(&world, World::reap_for_another);
+        assert_eq!(world.wait(), 0);
+        signals.join().unwrap();
+        reaps.join().unwrap();
     });
 }
 

@@ -35,8 +35,10 @@ pub(super) struct Table {
     armers: Armers,
     /// What was told, for who waits.
     kept: Vec<Found>,
-    /// Somebody sleeps, or is about to, who does not know of a change.
-    pub(super) waiting: bool,
+    /// Somebody sleeps, or is about to.
+    waiting: bool,
+    /// It was called, and has not come back: there is a completion that ends its sleep.
+    called: bool,
     /// The wait has to end, or the next one.
     pub(super) nudged: bool,
 }
@@ -145,10 +147,28 @@ impl Table {
         self.ending.retain(|other| *other != token);
     }
 
+    /// W1: who waits is awake.
+    pub(super) fn wakes(&mut self) {
+        (self.waiting, self.called) = (false, false);
+    }
+
+    /// W3: who waits sleeps from now on.
+    pub(super) fn sleeps(&mut self) {
+        (self.waiting, self.called) = (true, false);
+    }
+
     /// A2: whether somebody sleeps, or is about to, whom nobody has called.
     #[must_use = "it has to be called"]
     pub(super) fn takes_call(&mut self) -> bool {
-        std::mem::take(&mut self.waiting) && !weakened!("uring_calls")
+        let is_due = self.waiting && !self.called && !weakened!("uring_calls");
+        self.called |= self.waiting;
+        is_due
+    }
+
+    /// R3: whether another than who waits may take what was told. Not while a call is on its
+    /// way: the completion of that call is for who sleeps, and ends no sleep if it is gone.
+    pub(super) fn may_be_reaped(&self) -> bool {
+        !self.called || weakened!("uring_leaves_calls")
     }
 
     /// The thread submits polls.
