@@ -482,3 +482,16 @@ fn the_time_from_queueing_to_polling_is_counted_once_a_poll() {
         assert!(counted(1) > slow, "it waited for six milliseconds");
     }
 }
+
+/// Also one that was told to stop before it had come round to sleep, or had begun.
+#[test]
+fn every_worker_has_been_busy() {
+    for _ in 0..200 {
+        let rt = Builder::new_multi_thread().worker_threads(4).build().unwrap();
+        let metrics = rt.metrics();
+        drop(rt);
+        for worker in 0..4 {
+            assert!(metrics.worker_total_busy_duration(worker) > Duration::ZERO, "{worker}");
+        }
+    }
+}

@@ -345,6 +345,11 @@ impl Core {
         }
     }
 
+    /// The last that is counted: who was stopped before it slept has been busy, too.
+    pub(crate) fn before_end(&mut self) {
+        self.read_clock();
+    }
+
     /// The time asleep is nobody's.
     pub(crate) fn after_park(&mut self) {
         self.clock.restart(&self.pool.tick);

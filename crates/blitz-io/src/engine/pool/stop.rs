@@ -146,7 +146,8 @@ impl Pool {
 
 /// S3 to S6 for one core, which no thread holds any more.
 #[allow(clippy::boxed_local, reason = "cores live in boxes, and this one ends here")]
-pub(crate) fn end_core(core: Box<Core>) {
+pub(crate) fn end_core(mut core: Box<Core>) {
+    core.before_end();
     let Core { pool, index, mut ring, fifo, home, .. } = *core;
     // Whoever is looking at the home finishes first, and nobody begins.
     *lock(&pool.remotes[index].open) = false;
