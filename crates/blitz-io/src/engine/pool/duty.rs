@@ -78,7 +78,7 @@ use crate::engine::wheel::{GRACE_NS, Seat, Timers};
 
 /// How long a core sleeps that could not tell whether somebody is on duty, which is rare; or
 /// that leaves it to somebody who may get stuck: events wait for so long then, and its
-/// processor pays a percent.
+/// processor pays a wake-up for each.
 #[cfg(feature = "net")]
 const BRIEF: Duration = Duration::from_millis(1);
 

@@ -48,8 +48,8 @@
 //! `work_and_sleeper_never_miss_each_other`, `the_last_searcher_hands_on`,
 //! `two_producers_wake_for_both_items`, `a_worker_that_wakes_itself_is_counted_once`,
 //! `a_worker_that_wakes_itself_hands_on`, `every_reservation_finds_a_bit`,
-//! `the_last_who_falls_asleep_sees_that_all_do`;
-//! weakened as `idle_counts_in_one_step`, `idle_producer_fence`, `idle_sleeper_fence`, `idle_last_searcher`,
+//! `the_last_who_falls_asleep_sees_that_all_do`; weakened as `idle_counts_in_one_step`,
+//! `idle_producer_fence`, `idle_sleeper_fence`, `idle_last_searcher`,
 //! `idle_give_back`, `idle_self_searches`.
 
 use crate::engine::prim::{
@@ -198,7 +198,7 @@ impl Idle {
     /// Whether all sleep. Of several who have fallen asleep, the last in the order of `counts`
     /// sees that they do.
     pub(crate) fn all_sleep(&self) -> bool {
-        // Relaxed: advice.
+        // Relaxed: it is one word, so who has changed it sees all changes before its own.
         sleeping(self.counts.load(Relaxed)) >= self.workers as u64
     }
 

@@ -94,8 +94,8 @@ const LISTS: usize = MOVING + 1;
 /// microseconds. Picked, not measured.
 const STEPS: usize = if cfg!(blitz_loom) { 4 } else { 256 };
 
-/// Entries that are put down ahead of time whenever something was fired: some microseconds. If
-/// what is fired is spread evenly, a sixty-fourth of a slot above is enough.
+/// Entries that are put down ahead of time whenever something was fired. Picked: a slot of level 2
+/// with 13,000 entries is empty after 200 times, of which there are more while it comes.
 const AHEAD: usize = if cfg!(blitz_loom) { 1 } else { 64 };
 
 /// Entries of one slot that are looked at to be exact: about what a cascade of one level

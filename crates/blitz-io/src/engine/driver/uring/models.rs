@@ -71,6 +71,12 @@ impl World {
         }
     }
 
+    fn signal(&self) {
+        let mut table = self.table.lock();
+        table.nudged = true;
+        self.call(&mut table);
+    }
+
     /// R3.
     fn reap_for_another(&self) {
         let mut table = self.table.lock();
@@ -126,11 +132,7 @@ fn a_descriptor_that_is_added_against_a_sleep_is_told() {
 fn a_signal_against_a_sleep_ends_it() {
     model(|| {
         let world = World::new();
-        let signals = beside(&world, |world| {
-            let mut table = world.table.lock();
-            table.nudged = true;
-            world.call(&mut table);
-        });
+        let signals = beside(&world, World::signal);
         assert_eq!(world.wait(), 0);
         signals.join().unwrap();
     });
@@ -141,11 +143,7 @@ fn a_signal_against_a_sleep_ends_it() {
 fn a_call_is_left_to_whom_it_is_for() {
     model(|| {
         let world = World::new();
-        let signals = beside(&world, |world| {
-            let mut table = world.table.lock();
-            table.nudged = true;
-            world.call(&mut table);
-        });
+        let signals = beside(&world, World::signal);
         let reaps = beside(&world, World::reap_for_another);
         assert_eq!(world.wait(), 0);
         signals.join().unwrap();

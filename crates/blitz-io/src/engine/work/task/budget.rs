@@ -23,9 +23,8 @@ use crate::engine::work::current;
 const OPERATIONS_PER_POLL: u8 = 128;
 
 /// Bytes that a unit is good for: what buffers hold where nobody names a size. So a poll moves
-/// a mebibyte at the most, which is some 100 µs and half of a second-level cache: who gets it
-/// next finds it there. (A proxy of one worker took a quarter less time; pieces of 4 and
-/// 16 KiB gained less.)
+/// a mebibyte at the most, which is less than a second-level cache has: who gets it next finds
+/// it there.
 #[cfg(feature = "net")]
 const PIECE: usize = 8 * 1024;
 
