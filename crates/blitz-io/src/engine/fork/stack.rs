@@ -1,0 +1,481 @@
+//! A worker's jobs: private until somebody asks for them.
+//!
+//! # Protocol
+//! Jobs have indices that only grow while nobody has emptied the stack. The *owner*
+//! pushes and pops at `tail`; *thieves* take at `head`, under the lock. Jobs below `public`
+//! may be taken; those from `public` to `tail` are the owner's own.
+//!
+//! ```text
+//! word     written by                     read by
+//! tail     the owner                      thieves (Acquire, after the barrier)
+//! guard    whoever holds the lock         the owner, after the barrier
+//! limit    thieves (0: an ask), the owner the owner, on each push
+//! base     the owner, under the lock      the owner, and whoever holds the lock
+//! head     whoever holds the lock         thieves, as a hint
+//! ```
+//!
+//! *Push* writes the slot, then `tail`, then looks at `limit`: two stores, one load. *Pop*
+//! lowers `tail`, then looks at `guard`: if that is not above the index, the job is the
+//! owner's, the last one too. No read-modify-write and no fence in either.
+//!
+//! ```text
+//! The owner pops index t        A thief takes without being answered
+//! O1 tail = t                   T1 locks, guard = s  (above the jobs it wants)
+//! O2 light()                    T2 heavy()
+//! O3 guard <= t: it is ours     T3 reads tail, public = min(s, tail)
+//!    else: lock and look        T4 takes at head, if head < public
+//! ```
+//! One of O2 and T2 comes first (see `prim::barrier`). If O2, T3 sees the lower `tail` and
+//! leaves index t alone. If T2, O3 sees the guard and waits for the lock, under which
+//! `head` says who has the job.
+//!
+//! *Ask*: a thief that finds only private jobs writes 0 into `limit`. The owner's next
+//! push then `answer`s: it publishes half of its private jobs, and its caller wakes
+//! somebody if that is due. A thief waits a little for the answer before it forces.
+//! `demand` is the ask of one who is about to sleep. It is a swap, and so is the owner's
+//! reset in `answer`: of two that meet, the later one sees what the earlier one did before.
+//! So a push is seen by who goes to sleep, or sees the demand (the barrier stands between
+//! `tail` and `limit`, too).
+//!
+//! *Growth*: slots are an array that is moved or doubled by the owner under the lock, which
+//! every thief holds while it reads a slot. `base` points so that `base + index` is the
+//! slot of an index: indices never change.
+//!
+//! # Invariants
+//! While the lock is free: `head <= public <= tail`, but for an owner in the middle of a
+//! pop; `guard == public`, or `usize::MAX` for ever in a stack that is *shared*: there the
+//! owner locks for each pop, and thieves need neither asks nor barriers. That is the
+//! fallback where there is no asymmetric barrier, and the mode of those who take the oldest job
+//! first.
+//! The slot of `tail` exists.
+//!
+//! # Rejected
+//! - Chase-Lev: a full fence in each pop costs more than the rest of a join together.
+//! - Publishing every other push: it costs those who have no thieves.
+//! - A slot per depth with `head` lowered to it after a theft: jobs that are not balanced by
+//!   a pop (spawned ones) would run off any array.
+//!
+//! # Checked by
+//! `models.rs`: `a_job_is_popped_or_forced_once`, `two_jobs_go_to_owner_and_thief_once_each`,
+//! `a_push_after_a_theft_is_seen_once`, `two_thieves_never_take_the_same_job`,
+//! `jobs_that_move_while_a_thief_is_there_are_taken_once`, `an_answer_publishes_what_was_asked_for`,
+//! `a_push_or_a_demand_sees_the_other`, `a_shared_stack_gives_each_job_once`,
+//! `a_reset_limit_hides_no_demand`; weakened as `stack_pop_light`,
+//! `stack_force_heavy`, `stack_push_light`, `stack_tail_release`, `stack_demand_swap`, `stack_force_rereads`,
+//! `stack_shared_pops`, `stack_theft_restores_tail`.
+
+use std::ptr::NonNull;
+
+use crate::engine::prim::{
+    AtomicPtr, AtomicUsize, Mutex,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+    barrier, lock,
+    pad::CachePadded,
+    spin_loop, weakened,
+};
+
+#[cfg(test)]
+mod models;
+
+type Slot<T> = AtomicPtr<T>;
+
+/// Slots at first. Nested joins of balanced trees need some dozens; picked, not measured.
+const SLOTS: usize = if cfg!(blitz_loom) { 3 } else { 256 };
+
+/// Pauses that a thief waits for an answer before it forces: two to three microseconds,
+/// the barrier's cost on bare metal, so that waiting in vain at most doubles it.
+const PATIENCE: usize = if cfg!(blitz_loom) { 1 } else { 60 };
+
+/// An ask, in `limit`.
+const ASKED: usize = 0;
+
+/// The `guard` of a shared stack.
+const ALL: usize = usize::MAX;
+
+/// What the owner touches on each push and pop.
+struct Owner<T> {
+    tail: AtomicUsize,
+    guard: AtomicUsize,
+    limit: AtomicUsize,
+    base: AtomicPtr<Slot<T>>,
+}
+
+/// What the lock guards.
+struct Shared<T> {
+    head: usize,
+    public: usize,
+    slots: Slots<T>,
+}
+
+/// The array, and the index of its first slot.
+struct Slots<T> {
+    memory: NonNull<[Slot<T>]>,
+    first: usize,
+}
+
+/// See the module.
+pub(crate) struct Stack<T> {
+    owner: CachePadded<Owner<T>>,
+    thieves: CachePadded<Thieves<T>>,
+    is_private: bool,
+}
+
+struct Thieves<T> {
+    /// A copy of `Shared::head`.
+    head: AtomicUsize,
+    shared: Mutex<Shared<T>>,
+}
+
+// SAFETY: 1. slots are atomics, and the array's memory is changed only under the lock by
+// the owner. 2. The stack hands out pointers and reads none of them: what is behind them is
+// their users' affair.
+unsafe impl<T> Send for Stack<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Stack<T> {}
+// SAFETY: as above; the memory belongs to whoever has the value.
+unsafe impl<T> Send for Slots<T> {}
+
+/// What a push found.
+#[must_use]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pushed {
+    /// The job's index.
+    pub(crate) index: usize,
+    /// Somebody asked, or the slots are used up: [`Stack::answer`] is due before the next
+    /// push.
+    pub(crate) is_asked: bool,
+}
+
+impl<T> Stack<T> {
+    /// A stack whose owner takes the newest job first.
+    pub(crate) fn new() -> Self {
+        // Where a barrier is two fences, a private stack would pay one for each pop: the lock
+        // costs no more. In models both sides of the barrier are fences.
+        let has_barrier = barrier::mechanism() == barrier::Mechanism::Membarrier;
+        Self::with(has_barrier || cfg!(blitz_loom))
+    }
+
+    /// A stack whose owner locks for each pop, and so may take the oldest job as well.
+    pub(crate) fn shared() -> Self {
+        Self::with(false)
+    }
+
+    fn with(is_private: bool) -> Self {
+        let slots = Slots::new(SLOTS, 0);
+        Self {
+            owner: CachePadded::new(Owner {
+                tail: AtomicUsize::new(1),
+                guard: AtomicUsize::new(if is_private { 1 } else { ALL }),
+                limit: AtomicUsize::new(slots.end()),
+                base: AtomicPtr::new(slots.base()),
+            }),
+            thieves: CachePadded::new(Thieves {
+                head: AtomicUsize::new(1),
+                // Indices begin at 1, so that `ASKED` is below all of them.
+                shared: Mutex::new(Shared { head: 1, public: 1, slots }),
+            }),
+            is_private,
+        }
+    }
+
+    /// Puts a job on top.
+    ///
+    /// # Safety
+    /// 1. The caller is the owner. 2. If the last push was asked, it has answered.
+    #[inline(always)]
+    pub(crate) unsafe fn push(&self, job: NonNull<T>) -> Pushed {
+        let owner = &*self.owner;
+        // Relaxed: only the owner writes `tail` and `base`, and we are the owner.
+        let index = owner.tail.load(Relaxed);
+        let base = owner.base.load(Relaxed);
+        // SAFETY: the slot of `tail` exists (an invariant, 2.), and only the owner moves
+        // the slots (1.).
+        let slot = unsafe { &*base.wrapping_add(index) };
+        // Relaxed: `tail` publishes it.
+        slot.store(job.as_ptr(), Relaxed);
+        self.set_tail(index + 1);
+        if !weakened!("stack_push_light") {
+            // Pairs with the heavy barrier of who goes to sleep after its `demand`.
+            barrier::light_as(false);
+        }
+        // Relaxed: the barrier is what orders it.
+        Pushed { index, is_asked: index + 1 >= owner.limit.load(Relaxed) }
+    }
+
+    /// Whether the job at `index` is on top, if it was not taken.
+    ///
+    /// # Safety
+    /// The caller is the owner.
+    #[inline(always)]
+    pub(crate) unsafe fn is_top(&self, index: usize) -> bool {
+        // Relaxed: only the owner writes it.
+        self.owner.tail.load(Relaxed) == index + 1
+    }
+
+    /// Takes the job on top off; `false` if a thief has it.
+    ///
+    /// # Safety
+    /// 1. The caller is the owner. 2. `tail` is `index + 1`, and a job was pushed at `index`
+    ///    that the owner has not popped.
+    #[inline(always)]
+    pub(crate) unsafe fn pop_at(&self, index: usize) -> bool {
+        self.set_tail(index);
+        if !weakened!("stack_pop_light") {
+            // O2. Pairs with T2 in `force`. A shared stack needs none: its guard never changes.
+            barrier::light_as(false);
+        }
+        // Relaxed: O3; the barrier orders it, and the lock orders what follows if it is
+        // high.
+        self.owner.guard.load(Relaxed) <= index || self.settle(index)
+    }
+
+    #[inline(always)]
+    fn set_tail(&self, tail: usize) {
+        let order = if weakened!("stack_tail_release") { Relaxed } else { Release };
+        // Release: the slots below, and what lies behind their pointers. Pairs with the
+        // Acquire in `force`.
+        self.owner.tail.store(tail, order);
+    }
+
+    /// The owner has lowered `tail` to an index that the guard covers: who has the job?
+    #[cold]
+    #[inline(never)]
+    fn settle(&self, index: usize) -> bool {
+        if weakened!("stack_shared_pops") && !self.is_private {
+            return true;
+        }
+        let mut shared = lock(&self.thieves.shared);
+        if shared.head > index {
+            // All below was taken as well, so this is `head`.
+            if !weakened!("stack_theft_restores_tail") {
+                self.set_tail(shared.head);
+            }
+            return false;
+        }
+        // Half of what is left stays public, so that the next pops need no lock.
+        let rest = index - shared.head;
+        shared.public = shared.public.min(shared.head + rest.div_ceil(2));
+        self.set_guard(shared.public);
+        true
+    }
+
+    /// Takes the newest job.
+    ///
+    /// # Safety
+    /// The caller is the owner.
+    pub(crate) unsafe fn pop(&self) -> Option<NonNull<T>> {
+        // Relaxed: only the owner writes it.
+        let tail = self.owner.tail.load(Relaxed);
+        // Relaxed: what one loses by an old value is a look under the lock.
+        if self.owner.guard.load(Relaxed) >= tail && self.is_drained(tail) {
+            return None;
+        }
+        let index = tail - 1;
+        // SAFETY: 1. as here. 2. there is a job below `tail`: one above the guard, or one
+        // above `head`, as `is_drained` says; a thief may take it now, of course.
+        if !unsafe { self.pop_at(index) } {
+            return None;
+        }
+        // SAFETY: the slot of a job that was ours a moment ago; only the owner moves slots.
+        let slot = unsafe { &*self.owner.base.load(Relaxed).wrapping_add(index) };
+        NonNull::new(slot.load(Relaxed))
+    }
+
+    /// Takes the oldest job of a shared stack.
+    ///
+    /// # Safety
+    /// The caller is the owner.
+    pub(crate) unsafe fn pop_oldest(&self) -> Option<NonNull<T>> {
+        debug_assert!(!self.is_private, "a private stack gives its oldest job to thieves");
+        self.take_oldest(lock(&self.thieves.shared))
+    }
+
+    /// Whether all jobs below `tail` are taken. The owner asks.
+    fn is_drained(&self, tail: usize) -> bool {
+        lock(&self.thieves.shared).head >= tail
+    }
+
+    /// Whether there seems to be a job, private ones too. Exact for the owner; for others as
+    /// of their last barrier.
+    pub(crate) fn has_jobs(&self) -> bool {
+        let head = lock(&self.thieves.shared).head;
+        // Relaxed: as the caller's barriers have it.
+        self.owner.tail.load(Relaxed) > head
+    }
+
+    /// Makes room, and publishes half of the private jobs if somebody asked; `true` if so.
+    ///
+    /// # Safety
+    /// The caller is the owner.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn answer(&self) -> bool {
+        let mut shared = lock(&self.thieves.shared);
+        // Relaxed: only the owner writes it.
+        let tail = self.owner.tail.load(Relaxed);
+        if tail >= shared.slots.end() {
+            self.make_room(&mut shared, tail);
+        }
+        // AcqRel: sees what was done before the demand that it takes away, and shows our
+        // push to one that comes later. Pairs with the swap in `demand`.
+        let is_asked = self.owner.limit.swap(shared.slots.end(), AcqRel) == ASKED;
+        if is_asked && tail > shared.public {
+            shared.public += (tail - shared.public).div_ceil(2);
+            self.set_guard(shared.public);
+        }
+        is_asked
+    }
+
+    /// Moves the jobs to the start of the array, or into one of twice the size.
+    fn make_room(&self, shared: &mut Shared<T>, tail: usize) {
+        let count = tail - shared.head;
+        let old = &shared.slots;
+        let size = if 2 * count > old.len() { 2 * old.len() } else { old.len() };
+        let moved = Slots::new(size, shared.head);
+        for index in shared.head..tail {
+            // Relaxed: the lock orders it for thieves, and the owner is this thread.
+            moved.slot(index).store(old.slot(index).load(Relaxed), Relaxed);
+        }
+        // Relaxed: as above.
+        self.owner.base.store(moved.base(), Relaxed);
+        shared.slots = moved;
+    }
+
+    /// Asks the owner to answer its next push; for those who are about to sleep.
+    pub(crate) fn demand(&self) {
+        let limit = &self.owner.limit;
+        if weakened!("stack_demand_swap") {
+            limit.store(ASKED, Relaxed);
+            return;
+        }
+        // AcqRel: as in `answer`, with which it pairs.
+        limit.swap(ASKED, AcqRel);
+    }
+
+    /// Takes the oldest job, if there is one: a public one, or after a vain ask a private one.
+    pub(crate) fn steal(&self) -> Option<NonNull<T>> {
+        if !self.is_worth_locking() {
+            return None;
+        }
+        // If it is taken, somebody else is about to get what there is.
+        let Ok(shared) = self.thieves.shared.try_lock() else { return None };
+        self.take_oldest(shared)
+    }
+
+    /// Waits a little for an answer if there are only private jobs; `false` if there is none.
+    fn is_worth_locking(&self) -> bool {
+        let owner = &*self.owner;
+        for step in 0..=PATIENCE {
+            // Relaxed, here and below: hints; the lock decides.
+            let head = self.thieves.head.load(Relaxed);
+            if owner.tail.load(Relaxed) <= head {
+                return false;
+            }
+            if owner.guard.load(Relaxed) > head {
+                return true;
+            }
+            if step == 0 && owner.limit.load(Relaxed) != ASKED {
+                owner.limit.store(ASKED, Relaxed);
+            }
+            spin_loop();
+        }
+        true
+    }
+
+    fn take_oldest(
+        &self,
+        mut shared: crate::engine::prim::MutexGuard<'_, Shared<T>>,
+    ) -> Option<NonNull<T>> {
+        let shared = &mut *shared;
+        if shared.head >= shared.public {
+            self.force(shared);
+        }
+        if shared.head >= shared.public {
+            return None;
+        }
+        let job = shared.slots.slot(shared.head).load(Relaxed);
+        shared.head += 1;
+        // Relaxed: a hint.
+        self.thieves.head.store(shared.head, Relaxed);
+        if self.is_private && shared.head == shared.public {
+            // Relaxed: an ask on behalf of the next thief.
+            self.owner.limit.store(ASKED, Relaxed);
+        }
+        NonNull::new(job)
+    }
+
+    /// T1 to T3: publishes half of the private jobs without their owner.
+    fn force(&self, shared: &mut Shared<T>) {
+        let owner = &*self.owner;
+        // Acquire: the slots of a shared stack, whose owner pops under the lock. Pairs with
+        // the Release in `set_tail`. For a private one only a guess.
+        let tail = owner.tail.load(Acquire);
+        if tail <= shared.public {
+            return;
+        }
+        if !self.is_private {
+            shared.public = tail;
+            return;
+        }
+        let wanted = shared.public + (tail - shared.public).div_ceil(2);
+        self.set_guard(wanted);
+        if !weakened!("stack_force_heavy") {
+            // T2. Pairs with O2 in `pop_at`.
+            barrier::heavy();
+        }
+        // Acquire: T3; the slots below `tail` and what their jobs consist of. Pairs with
+        // the Release in `set_tail`.
+        let now = owner.tail.load(Acquire);
+        let reached = if weakened!("stack_force_rereads") { wanted } else { wanted.min(now) };
+        // An owner that waits for the lock in `settle` may have lowered `tail` below what
+        // is public: the lock's order decides about that one.
+        shared.public = shared.public.max(reached);
+        self.set_guard(shared.public);
+    }
+
+    /// Called with the lock.
+    fn set_guard(&self, public: usize) {
+        if self.is_private {
+            // Relaxed: ordered by the barrier in `force`, and otherwise only the owner's
+            // hint to take the lock.
+            self.owner.guard.store(public, Relaxed);
+        }
+    }
+}
+
+impl<T> Slots<T> {
+    /// `count` empty slots, the first of which has index `first`.
+    fn new(count: usize, first: usize) -> Self {
+        let memory: Box<[Slot<T>]> =
+            (0..count).map(|_| AtomicPtr::new(std::ptr::null_mut())).collect();
+        // SAFETY: a box is not null.
+        let memory = unsafe { NonNull::new_unchecked(Box::into_raw(memory)) };
+        Self { memory, first }
+    }
+
+    fn len(&self) -> usize {
+        self.memory.len()
+    }
+
+    /// The first index that has no slot.
+    fn end(&self) -> usize {
+        self.first + self.len()
+    }
+
+    /// Where the slot of index 0 would be.
+    fn base(&self) -> *mut Slot<T> {
+        self.memory.as_ptr().cast::<Slot<T>>().wrapping_sub(self.first)
+    }
+
+    fn slot(&self, index: usize) -> &Slot<T> {
+        // SAFETY: the memory is ours until we are dropped, and slots are atomics.
+        unsafe { &self.memory.as_ref()[index - self.first] }
+    }
+}
+
+impl<T> Drop for Slots<T> {
+    fn drop(&mut self) {
+        // SAFETY: it was a box, and is dropped once.
+        drop(unsafe { Box::from_raw(self.memory.as_ptr()) });
+    }
+}

@@ -1,0 +1,371 @@
+//! The stack under the model checker: each job goes to one taker, who sees what it is.
+
+use std::ptr::NonNull;
+
+use super::Stack;
+use crate::engine::prim::{
+    Arc, AtomicUsize,
+    Ordering::{Relaxed, SeqCst},
+    UnsafeCell, barrier, lock, model, thread,
+};
+
+/// A job whose content its taker reads and changes.
+struct Bead(UnsafeCell<usize>);
+
+// SAFETY: whoever takes a bead is alone with it; the model looks.
+unsafe impl Sync for Bead {}
+
+/// A stack of beads that live as long as it does.
+struct World {
+    stack: Stack<Bead>,
+    beads: Vec<Bead>,
+}
+
+impl World {
+    fn new(stack: Stack<Bead>, beads: usize) -> Arc<Self> {
+        let beads = (0..beads).map(|_| Bead(UnsafeCell::new(0))).collect();
+        Arc::new(Self { stack, beads })
+    }
+
+    /// Makes a bead and pushes it; its index. Called by the owner.
+    fn push(&self, number: usize) -> usize {
+        let bead = &self.beads[number];
+        // SAFETY: nobody has it yet; the model looks.
+        bead.0.with_mut(|value| unsafe { *value = 10 });
+        // SAFETY: 1. each model has one thread that pushes and pops. 2. answered below.
+        let pushed = unsafe { self.stack.push(NonNull::from(bead)) };
+        if pushed.is_asked {
+            // SAFETY: as above.
+            unsafe { self.stack.answer() };
+        }
+        pushed.index
+    }
+
+    /// Pops what was pushed at `index`, which is on top; whether it was there.
+    fn pop_at(&self, index: usize, number: usize) -> bool {
+        // SAFETY: as in `push`; the caller pushed it and has popped all above it.
+        let is_ours = unsafe { self.stack.pop_at(index) };
+        if is_ours {
+            self.beads[number].take();
+        }
+        is_ours
+    }
+
+    fn pop(&self) -> bool {
+        // SAFETY: as in `push`.
+        let bead = unsafe { self.stack.pop() };
+        bead.map(taken).is_some()
+    }
+
+    /// Takes the oldest without looking first: what a look saw is no event to the model.
+    fn steal(&self) -> bool {
+        self.stack.take_oldest(lock(&self.stack.thieves.shared)).map(taken).is_some()
+    }
+
+    fn assert_each_taken_once(&self) {
+        for bead in &self.beads {
+            // SAFETY: all threads are joined.
+            bead.0.with(|value| assert_eq!(unsafe { *value }, 11, "taken once"));
+        }
+    }
+}
+
+impl Bead {
+    fn take(&self) {
+        // SAFETY: whoever takes a bead is alone with it; the model looks.
+        self.0.with_mut(|value| unsafe {
+            assert_eq!(*value, 10, "made, and not taken before");
+            *value = 11;
+        });
+    }
+}
+
+fn taken(bead: NonNull<Bead>) {
+    // SAFETY: beads live as long as the world, which all threads hold.
+    unsafe { bead.as_ref() }.take();
+}
+
+#[test]
+fn a_job_is_popped_or_forced_once() {
+    model(|| {
+        let world = World::new(Stack::with(true), 1);
+        let thief = thread::spawn({
+            let world = world.clone();
+            move || world.steal()
+        });
+        let index = world.push(0);
+        let popped = world.pop_at(index, 0);
+        let stolen = thief.join().unwrap();
+        assert!(popped != stolen, "popped: {popped}, stolen: {stolen}");
+        world.assert_each_taken_once();
+    });
+}
+
+#[test]
+fn two_jobs_go_to_owner_and_thief_once_each() {
+    model(|| {
+        let world = World::new(Stack::with(true), 2);
+        let outer = world.push(0);
+        let inner = world.push(1);
+        let thief = thread::spawn({
+            let world = world.clone();
+            move || usize::from(world.steal()) + usize::from(world.steal())
+        });
+        let popped = usize::from(world.pop_at(inner, 1));
+        // The one below is on top now, or both are gone.
+        let popped = popped + usize::from(popped == 1 && world.pop_at(outer, 0));
+        assert_eq!(popped + thief.join().unwrap(), 2);
+        world.assert_each_taken_once();
+    });
+}
+
+#[test]
+fn a_push_after_a_theft_is_seen_once() {
+    model(|| {
+        let world = World::new(Stack::with(true), 2);
+        let first = world.push(0);
+        let thief = thread::spawn({
+            let world = world.clone();
+            move || usize::from(world.steal()) + usize::from(world.steal())
+        });
+        let popped = usize::from(world.pop_at(first, 0));
+        let second = world.push(1);
+        let popped = popped + usize::from(world.pop_at(second, 1));
+        assert_eq!(popped + thief.join().unwrap(), 2);
+        assert!(!world.pop(), "nothing is left");
+        world.assert_each_taken_once();
+    });
+}
+
+#[test]
+fn two_thieves_never_take_the_same_job() {
+    model(|| {
+        let world = World::new(Stack::with(true), 2);
+        world.push(0);
+        world.push(1);
+        let thieves = [(); 2].map(|()| {
+            let world = world.clone();
+            thread::spawn(move || usize::from(world.steal()))
+        });
+        let mut taken = usize::from(world.pop());
+        for thief in thieves {
+            taken += thief.join().unwrap();
+        }
+        taken += usize::from(world.pop());
+        assert_eq!(taken, 2);
+        world.assert_each_taken_once();
+    });
+}
+
+#[test]
+fn jobs_that_move_while_a_thief_is_there_are_taken_once() {
+    model(|| {
+        // The array has three slots, and index 0 is never used: the second push moves it.
+        let world = World::new(Stack::with(true), 3);
+        let thief = thread::spawn({
+            let world = world.clone();
+            move || usize::from(world.steal())
+        });
+        for number in 0..3 {
+            world.push(number);
+        }
+        let popped = std::iter::from_fn(|| world.pop().then_some(())).count();
+        assert_eq!(popped + thief.join().unwrap(), 3);
+        world.assert_each_taken_once();
+    });
+}
+
+#[test]
+fn an_answer_publishes_what_was_asked_for() {
+    model(|| {
+        let world = World::new(Stack::with(true), 2);
+        // The ask is there before the push.
+        world.stack.demand();
+        let outer = world.push(0);
+        let thief = thread::spawn({
+            let world = world.clone();
+            move || {
+                let is_public = lock(&world.stack.thieves.shared).public > 1;
+                (is_public, world.steal())
+            }
+        });
+        let inner = world.push(1);
+        let popped = [world.pop_at(inner, 1), world.pop_at(outer, 0)];
+        let (was_public, stolen) = thief.join().unwrap();
+        assert!(was_public || !popped[0] || !popped[1] || !stolen);
+        assert_eq!(popped.iter().filter(|popped| **popped).count() + usize::from(stolen), 2);
+        world.assert_each_taken_once();
+    });
+}
+
+/// A sleeper demands and then looks; a pusher pushes and then sees whether it was asked.
+#[test]
+fn a_push_or_a_demand_sees_the_other() {
+    model(|| {
+        let world = World::new(Stack::with(true), 1);
+        let sleeper = thread::spawn({
+            let world = world.clone();
+            move || {
+                world.stack.demand();
+                barrier::heavy();
+                // Relaxed: the barrier orders it; SeqCst would hide its lack.
+                world.stack.owner.tail.load(Relaxed) > 1
+            }
+        });
+        let bead = NonNull::from(&world.beads[0]);
+        // SAFETY: 1. this thread is the owner. 2. answered.
+        let pushed = unsafe { world.stack.push(bead) };
+        // SAFETY: as above.
+        let was_asked = pushed.is_asked && unsafe { world.stack.answer() };
+        let seen = sleeper.join().unwrap();
+        assert!(was_asked || seen, "the push saw no demand and the sleeper no push");
+    });
+}
+
+#[test]
+fn a_reset_limit_hides_no_demand() {
+    // The push answers for want of room, whoever asks meanwhile.
+    model(|| {
+        let world = World::new(Stack::with(true), 2);
+        world.push(1);
+        let slept = Arc::new(AtomicUsize::new(0));
+        let sleeper = thread::spawn({
+            let (world, slept) = (world.clone(), slept.clone());
+            move || {
+                // Relaxed: the swap of the limit is what orders it.
+                slept.store(1, Relaxed);
+                world.stack.demand();
+                world.stack.owner.tail.load(Relaxed) > 2
+            }
+        });
+        let bead = NonNull::from(&world.beads[0]);
+        // SAFETY: 1. this thread is the owner. 2. answered.
+        let pushed = unsafe { world.stack.push(bead) };
+        // Three slots in a model, and the first is never used: an answer is due in any case.
+        assert!(pushed.is_asked || !cfg!(blitz_loom));
+        // SAFETY: as above.
+        let was_asked = unsafe { world.stack.answer() };
+        if was_asked {
+            assert_eq!(slept.load(Relaxed), 1, "who is asked sees who asks");
+        }
+        assert!(sleeper.join().unwrap() || was_asked);
+    });
+}
+
+#[test]
+fn a_shared_stack_gives_each_job_once() {
+    model(|| {
+        let world = World::new(Stack::with(false), 2);
+        let thief = thread::spawn({
+            let world = world.clone();
+            move || usize::from(world.steal())
+        });
+        let outer = world.push(0);
+        let inner = world.push(1);
+        let popped = usize::from(world.pop_at(inner, 1));
+        let popped = popped + usize::from(popped == 1 && world.pop_at(outer, 0));
+        let stolen = thief.join().unwrap();
+        assert_eq!(popped + stolen + usize::from(world.pop()), 2);
+        world.assert_each_taken_once();
+    });
+}
+
+#[cfg(not(blitz_loom))]
+mod plain {
+    use super::*;
+
+    #[test]
+    fn the_newest_is_popped_and_the_oldest_stolen() {
+        for stack in [Stack::with(true), Stack::with(false)] {
+            let beads: Vec<u32> = (0..1000).collect();
+            for bead in &beads {
+                // SAFETY: 1. one thread. 2. answered.
+                let pushed = unsafe { stack.push(NonNull::from(bead)) };
+                if pushed.is_asked {
+                    // SAFETY: as above.
+                    assert!(!unsafe { stack.answer() }, "only for want of room");
+                }
+            }
+            let value = |bead: Option<NonNull<u32>>| {
+                bead.map(|bead| {
+                    // SAFETY: the beads live as long as the stack.
+                    unsafe { *bead.as_ref() }
+                })
+            };
+            for round in 0..500 {
+                assert_eq!(value(stack.steal()), Some(round));
+                // SAFETY: one thread.
+                assert_eq!(value(unsafe { stack.pop() }), Some(999 - round));
+            }
+            // SAFETY: one thread.
+            assert!(unsafe { stack.pop() }.is_none() && stack.steal().is_none());
+            assert!(!stack.has_jobs());
+        }
+    }
+
+    #[test]
+    fn a_producer_whose_jobs_are_all_taken_needs_no_more_room() {
+        let stack = Stack::new();
+        let bead = 7u8;
+        for _ in 0..100 * super::super::SLOTS {
+            // SAFETY: 1. one thread. 2. answered.
+            if unsafe { stack.push(NonNull::from(&bead)) }.is_asked {
+                // SAFETY: as above.
+                unsafe { stack.answer() };
+            }
+            assert!(stack.steal().is_some());
+        }
+        assert_eq!(lock(&stack.thieves.shared).slots.len(), super::super::SLOTS);
+    }
+
+    #[test]
+    fn many_thieves_and_an_owner_take_each_job_once() {
+        const JOBS: usize = 200_000;
+        let world: Arc<(Stack<AtomicUsize>, Vec<AtomicUsize>)> =
+            Arc::new((Stack::new(), (0..JOBS).map(|_| AtomicUsize::new(0)).collect()));
+        let done = Arc::new(AtomicUsize::new(0));
+        let take = |bead: NonNull<AtomicUsize>| {
+            // SAFETY: the beads live as long as the world.
+            unsafe { bead.as_ref() }.fetch_add(1, SeqCst);
+        };
+        let thieves: Vec<_> = (0..3)
+            .map(|_| {
+                let (world, done) = (world.clone(), done.clone());
+                thread::spawn(move || {
+                    while done.load(SeqCst) == 0 {
+                        if let Some(bead) = world.0.steal() {
+                            take(bead);
+                        } else {
+                            thread::yield_now();
+                        }
+                    }
+                })
+            })
+            .collect();
+        let mut next = 0;
+        while next < JOBS {
+            let count = (next % 7 + 1).min(JOBS - next);
+            for bead in &world.1[next..next + count] {
+                // SAFETY: 1. this thread is the owner. 2. answered.
+                if unsafe { world.0.push(NonNull::from(bead)) }.is_asked {
+                    // SAFETY: as above.
+                    unsafe { world.0.answer() };
+                }
+            }
+            next += count;
+            for _ in 0..count {
+                // SAFETY: as above.
+                unsafe { world.0.pop() }.map(take);
+            }
+        }
+        // SAFETY: as above.
+        while let Some(bead) = unsafe { world.0.pop() } {
+            take(bead);
+        }
+        done.store(1, SeqCst);
+        for thief in thieves {
+            thief.join().unwrap();
+        }
+        assert!(world.1.iter().all(|bead| bead.load(SeqCst) == 1), "each was taken once");
+    }
+}
