@@ -118,3 +118,11 @@ mod hostile;
 mod hostile_more;
 mod hostile_sets;
 mod hostile_blocking;
+
+// Fork-join.
+#[cfg(feature = "parallel")]
+mod parallel_join;
+#[cfg(feature = "parallel")]
+mod parallel_scope;
+#[cfg(feature = "parallel")]
+mod parallel_pool;
