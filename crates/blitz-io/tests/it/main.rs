@@ -126,3 +126,5 @@ mod parallel_join;
 mod parallel_scope;
 #[cfg(feature = "parallel")]
 mod parallel_pool;
+#[cfg(feature = "parallel")]
+mod parallel_storm;

@@ -4,18 +4,13 @@
 //! ```text
 //! J1 puts b on the stack, as a job in this frame
 //! J2 runs a, and catches what it throws
-//! J3 if nobody has touched the job and it is on top: takes it off, runs b here
+//! J3 if nobody has run it and it is there, on top: takes it off, runs b here
 //! J4 else: runs what lies above it, then b if that is still there
 //! J5 else a thief has it, or a wait inside of a ran it: waits for the latch
 //! ```
 //! The frame is left only when b is no longer in any queue: after J3, J4 or J5, and if a
 //! panicked after J5 (whose wait finds b on the stack, if it is there). So both closures
 //! always run, and of two panics that of a is the one that leaves.
-//!
-//! *Untouched and on top means ours.* A job leaves the stack by a pop of this thread (from a
-//! nested wait), which runs it and so sets its latch before a returns; or by a theft, which
-//! `pop_at` notices. So if the latch is unset and there was no theft, it is where it was
-//! put; and if `tail` is one above that, nothing lies above it.
 //!
 //! # Rejected
 //! A guard that is dropped when a unwinds: measured slower than `catch_unwind`, and b would
@@ -57,10 +52,8 @@ where
         Ok(first) => first,
         Err(payload) => abandon(worker, &job, payload),
     };
-    // SAFETY: 1. as here. 2. `is_top`; the latch says that this thread has not popped it.
-    let is_ours = job.latch().is_unset()
-        && unsafe { worker.stack().is_top(pushed.index) && worker.stack().pop_at(pushed.index) };
-    if is_ours {
+    // SAFETY: 1. as here. 2. Joins end before what called them. 3. Its latch is unset.
+    if job.latch().is_unset() && unsafe { worker.stack().pop_at(pushed.index) } {
         // SAFETY: 1. just taken off. 2. It is not run as a job.
         let b = unsafe { job.take() };
         return (first, b(worker, injected));

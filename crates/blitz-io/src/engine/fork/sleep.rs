@@ -177,7 +177,7 @@ mod models {
         sleep: Sleep,
         injected: Mutex<usize>,
         broadcast: AtomicUsize,
-        stack: Stack<u8>,
+        stack: Stack<u32>,
         latch: Latch,
     }
 
@@ -235,7 +235,7 @@ mod models {
     fn a_push_and_a_sleeper_never_miss_each_other() {
         model(|| {
             let world = World::new();
-            let job = StdArc::new(0u8);
+            let job = StdArc::new(0u32);
             let owner = thread::spawn({
                 let (world, job) = (world.clone(), job.clone());
                 move || {

@@ -15,8 +15,8 @@
 //! ```
 //!
 //! *Push* writes the slot, then `tail`, then looks at `limit`: two stores, one load. *Pop*
-//! lowers `tail`, then looks at `guard`: if that is not above the index, the job is the
-//! owner's, the last one too. No read-modify-write and no fence in either.
+//! sets `tail` to the index of the job, then looks at `guard`: if that is not above the index, the
+//! job is the owner's, the last one too. No read-modify-write and no fence in either.
 //!
 //! ```text
 //! The owner pops index t        A thief takes without being answered
@@ -28,6 +28,17 @@
 //! One of O2 and T2 comes first (see `prim::barrier`). If O2, T3 sees the lower `tail` and
 //! leaves index t alone. If T2, O3 sees the guard and waits for the lock, under which
 //! `head` says who has the job.
+//!
+//! *Balance*: that pop does not look at `tail`, because a join that comes back to its job has
+//! nothing above it, if all that ran meanwhile was joins. Jobs that no such pop will follow
+//! are *loose*. They are pushed under the lock (`push_loose`), and `loose` there is above all of
+//! them that are left; so is the guard. A pop of an index below goes to the lock, where it
+//! is *settled* whether loose jobs lie above, and then `tail` is put back above the highest of
+//! them: joins above that have come to their end, and their jobs are gone. Otherwise all is
+//! in order, and `loose` comes down to the index.
+//!
+//! A join whose job was run by somebody who waited must know that and not pop: `tail` may be
+//! below its index, and raising it would show thieves what is not there.
 //!
 //! *Ask*: a thief that finds only private jobs writes 0 into `limit`. The owner's next
 //! push then `answer`s: it publishes half of its private jobs, and its caller wakes
@@ -42,11 +53,11 @@
 //! slot of an index: indices never change.
 //!
 //! # Invariants
-//! While the lock is free: `head <= public <= tail`, but for an owner in the middle of a
-//! pop; `guard == public`, or `usize::MAX` for ever in a stack that is *shared*: there the
-//! owner locks for each pop, and thieves need neither asks nor barriers. That is the
-//! fallback where there is no asymmetric barrier, and the mode of those who take the oldest job
-//! first.
+//! While the lock is free: `head <= public <= tail` and `loose <= tail`, but for an owner in the
+//! middle of a pop; `guard` is the larger of `public` and `loose`, or `usize::MAX` for ever in a
+//! stack that is *shared*: there the owner locks for each pop, and thieves need neither asks
+//! nor barriers. That is the fallback where there is no asymmetric barrier, and the mode of
+//! those who take the oldest job first.
 //! The slot of `tail` exists.
 //!
 //! # Rejected
@@ -60,9 +71,10 @@
 //! `a_push_after_a_theft_is_seen_once`, `two_thieves_never_take_the_same_job`,
 //! `jobs_that_move_while_a_thief_is_there_are_taken_once`, `an_answer_publishes_what_was_asked_for`,
 //! `a_push_or_a_demand_sees_the_other`, `a_shared_stack_gives_each_job_once`,
-//! `a_reset_limit_hides_no_demand`; weakened as `stack_pop_light`,
+//! `a_reset_limit_hides_no_demand`, `a_join_beside_loose_jobs_and_a_thief_loses_none`,
+//! `a_job_that_a_wait_took_is_not_popped_again`; weakened as `stack_pop_light`,
 //! `stack_force_heavy`, `stack_push_light`, `stack_tail_release`, `stack_demand_swap`, `stack_force_rereads`,
-//! `stack_shared_pops`, `stack_theft_restores_tail`.
+//! `stack_shared_pops`, `stack_theft_restores_tail`, `stack_loose_stays`, `stack_settle_above`.
 
 use std::ptr::NonNull;
 
@@ -104,6 +116,8 @@ struct Owner<T> {
 struct Shared<T> {
     head: usize,
     public: usize,
+    /// Above every job that is not a join's; as low as is known.
+    loose: usize,
     slots: Slots<T>,
 }
 
@@ -172,7 +186,7 @@ impl<T> Stack<T> {
             thieves: CachePadded::new(Thieves {
                 head: AtomicUsize::new(1),
                 // Indices begin at 1, so that `ASKED` is below all of them.
-                shared: Mutex::new(Shared { head: 1, public: 1, slots }),
+                shared: Mutex::new(Shared { head: 1, public: 1, loose: 1, slots }),
             }),
             is_private,
         }
@@ -202,21 +216,27 @@ impl<T> Stack<T> {
         Pushed { index, is_asked: index + 1 >= owner.limit.load(Relaxed) }
     }
 
-    /// Whether the job at `index` is on top, if it was not taken.
+    /// Puts a job on top that is not taken back by a pop of its index.
     ///
     /// # Safety
-    /// The caller is the owner.
-    #[inline(always)]
-    pub(crate) unsafe fn is_top(&self, index: usize) -> bool {
-        // Relaxed: only the owner writes it.
-        self.owner.tail.load(Relaxed) == index + 1
+    /// 1. The caller is the owner. 2. If the last push was asked, it has answered.
+    pub(crate) unsafe fn push_loose(&self, job: NonNull<T>) -> Pushed {
+        let mut shared = lock(&self.thieves.shared);
+        // SAFETY: 1. and 2.
+        let pushed = unsafe { self.push(job) };
+        shared.loose = pushed.index + 1;
+        // The lock is paid for: nobody needs to ask for this one.
+        shared.public = pushed.index + 1;
+        self.set_guard(&shared);
+        pushed
     }
 
-    /// Takes the job on top off; `false` if a thief has it.
+    /// Takes the job off that was pushed at `index`, the last join's; `false` if a thief has it
+    /// or if others lie above it.
     ///
     /// # Safety
-    /// 1. The caller is the owner. 2. `tail` is `index + 1`, and a job was pushed at `index`
-    ///    that the owner has not popped.
+    /// 1. The caller is the owner. 2. Every join after that push has come to its end. 3. The owner
+    ///    itself has not taken the job otherwise.
     #[inline(always)]
     pub(crate) unsafe fn pop_at(&self, index: usize) -> bool {
         self.set_tail(index);
@@ -237,7 +257,8 @@ impl<T> Stack<T> {
         self.owner.tail.store(tail, order);
     }
 
-    /// The owner has lowered `tail` to an index that the guard covers: who has the job?
+    /// The owner has set `tail` to an index that the guard covers: is the job its own, and on
+    /// top?
     #[cold]
     #[inline(never)]
     fn settle(&self, index: usize) -> bool {
@@ -245,40 +266,35 @@ impl<T> Stack<T> {
             return true;
         }
         let mut shared = lock(&self.thieves.shared);
-        if shared.head > index {
-            // All below was taken as well, so this is `head`.
+        let is_top = shared.loose <= index + 1 || weakened!("stack_settle_above");
+        if shared.head > index || !is_top {
+            // Where it was: all below `head` is gone, and nothing lies above `loose`.
             if !weakened!("stack_theft_restores_tail") {
-                self.set_tail(shared.head);
+                self.set_tail(shared.head.max(shared.loose));
             }
             return false;
         }
-        // Half of what is left stays public, so that the next pops need no lock.
-        let rest = index - shared.head;
-        shared.public = shared.public.min(shared.head + rest.div_ceil(2));
-        self.set_guard(shared.public);
+        shared.reclaim(index);
+        self.set_guard(&shared);
         true
     }
 
-    /// Takes the newest job.
+    /// Takes the newest job, whosever it is.
     ///
     /// # Safety
     /// The caller is the owner.
     pub(crate) unsafe fn pop(&self) -> Option<NonNull<T>> {
+        let mut shared = lock(&self.thieves.shared);
         // Relaxed: only the owner writes it.
         let tail = self.owner.tail.load(Relaxed);
-        // Relaxed: what one loses by an old value is a look under the lock.
-        if self.owner.guard.load(Relaxed) >= tail && self.is_drained(tail) {
+        if shared.head >= tail {
             return None;
         }
         let index = tail - 1;
-        // SAFETY: 1. as here. 2. there is a job below `tail`: one above the guard, or one
-        // above `head`, as `is_drained` says; a thief may take it now, of course.
-        if !unsafe { self.pop_at(index) } {
-            return None;
-        }
-        // SAFETY: the slot of a job that was ours a moment ago; only the owner moves slots.
-        let slot = unsafe { &*self.owner.base.load(Relaxed).wrapping_add(index) };
-        NonNull::new(slot.load(Relaxed))
+        self.set_tail(index);
+        shared.reclaim(index);
+        self.set_guard(&shared);
+        NonNull::new(shared.slots.slot(index).load(Relaxed))
     }
 
     /// Takes the oldest job of a shared stack.
@@ -287,12 +303,7 @@ impl<T> Stack<T> {
     /// The caller is the owner.
     pub(crate) unsafe fn pop_oldest(&self) -> Option<NonNull<T>> {
         debug_assert!(!self.is_private, "a private stack gives its oldest job to thieves");
-        self.take_oldest(lock(&self.thieves.shared))
-    }
-
-    /// Whether all jobs below `tail` are taken. The owner asks.
-    fn is_drained(&self, tail: usize) -> bool {
-        lock(&self.thieves.shared).head >= tail
+        self.take_oldest(&mut lock(&self.thieves.shared))
     }
 
     /// Whether there seems to be a job, private ones too. Exact for the owner; for others as
@@ -321,7 +332,7 @@ impl<T> Stack<T> {
         let is_asked = self.owner.limit.swap(shared.slots.end(), AcqRel) == ASKED;
         if is_asked && tail > shared.public {
             shared.public += (tail - shared.public).div_ceil(2);
-            self.set_guard(shared.public);
+            self.set_guard(&shared);
         }
         is_asked
     }
@@ -358,8 +369,8 @@ impl<T> Stack<T> {
             return None;
         }
         // If it is taken, somebody else is about to get what there is.
-        let Ok(shared) = self.thieves.shared.try_lock() else { return None };
-        self.take_oldest(shared)
+        let Ok(mut shared) = self.thieves.shared.try_lock() else { return None };
+        self.take_oldest(&mut shared)
     }
 
     /// Waits a little for an answer if there are only private jobs; `false` if there is none.
@@ -382,11 +393,7 @@ impl<T> Stack<T> {
         true
     }
 
-    fn take_oldest(
-        &self,
-        mut shared: crate::engine::prim::MutexGuard<'_, Shared<T>>,
-    ) -> Option<NonNull<T>> {
-        let shared = &mut *shared;
+    fn take_oldest(&self, shared: &mut Shared<T>) -> Option<NonNull<T>> {
         if shared.head >= shared.public {
             self.force(shared);
         }
@@ -417,8 +424,10 @@ impl<T> Stack<T> {
             shared.public = tail;
             return;
         }
-        let wanted = shared.public + (tail - shared.public).div_ceil(2);
-        self.set_guard(wanted);
+        let public = shared.public;
+        let wanted = public + (tail - public).div_ceil(2);
+        shared.public = wanted;
+        self.set_guard(shared);
         if !weakened!("stack_force_heavy") {
             // T2. Pairs with O2 in `pop_at`.
             barrier::heavy();
@@ -429,16 +438,28 @@ impl<T> Stack<T> {
         let reached = if weakened!("stack_force_rereads") { wanted } else { wanted.min(now) };
         // An owner that waits for the lock in `settle` may have lowered `tail` below what
         // is public: the lock's order decides about that one.
-        shared.public = shared.public.max(reached);
-        self.set_guard(shared.public);
+        shared.public = public.max(reached);
+        self.set_guard(shared);
     }
 
     /// Called with the lock.
-    fn set_guard(&self, public: usize) {
+    fn set_guard(&self, shared: &Shared<T>) {
         if self.is_private {
             // Relaxed: ordered by the barrier in `force`, and otherwise only the owner's
             // hint to take the lock.
-            self.owner.guard.store(public, Relaxed);
+            self.owner.guard.store(shared.public.max(shared.loose), Relaxed);
+        }
+    }
+}
+
+impl<T> Shared<T> {
+    /// The owner has taken `index`. Half of what is left stays public, so that the next pops need no
+    /// lock.
+    fn reclaim(&mut self, index: usize) {
+        let rest = index - self.head;
+        self.public = self.public.min(self.head + rest.div_ceil(2));
+        if !weakened!("stack_loose_stays") {
+            self.loose = self.loose.min(index);
         }
     }
 }

@@ -132,12 +132,12 @@ impl Worker {
         self.registry().sleep.call(self.index);
     }
 
-    /// Puts a job on the stack. Called on the worker's own thread.
+    /// Puts a job on the stack that is not a join's. Called on the worker's own thread.
     pub(crate) fn push(&self, job: JobRef) {
         debug_assert!(std::ptr::eq(self, current()), "only the owner pushes");
         // SAFETY: 1. workers are got through `CURRENT`, or handed to jobs by the thread that
         // runs them. 2. `answer` follows.
-        let pushed = unsafe { self.stack.push(job.header()) };
+        let pushed = unsafe { self.stack.push_loose(job.header()) };
         if pushed.is_asked {
             self.answer();
         }

@@ -10,7 +10,7 @@ use crate::engine::prim::{
 };
 
 /// A job whose content its taker reads and changes.
-struct Bead(UnsafeCell<usize>);
+struct Bead(UnsafeCell<usize>, AtomicUsize);
 
 // SAFETY: whoever takes a bead is alone with it; the model looks.
 unsafe impl Sync for Bead {}
@@ -23,7 +23,7 @@ struct World {
 
 impl World {
     fn new(stack: Stack<Bead>, beads: usize) -> Arc<Self> {
-        let beads = (0..beads).map(|_| Bead(UnsafeCell::new(0))).collect();
+        let beads = (0..beads).map(|_| Bead(UnsafeCell::new(0), AtomicUsize::new(0))).collect();
         Arc::new(Self { stack, beads })
     }
 
@@ -51,15 +51,52 @@ impl World {
         is_ours
     }
 
+    /// As somebody who waits.
     fn pop(&self) -> bool {
         // SAFETY: as in `push`.
         let bead = unsafe { self.stack.pop() };
-        bead.map(taken).is_some()
+        bead.map(lent).is_some()
+    }
+
+    /// Pushes a bead that no `pop_at` will ask for.
+    fn push_loose(&self, number: usize) {
+        let bead = &self.beads[number];
+        // SAFETY: nobody has it yet; the model looks.
+        bead.0.with_mut(|value| unsafe { *value = 10 });
+        // SAFETY: as in `push`.
+        let pushed = unsafe { self.stack.push_loose(NonNull::from(bead)) };
+        if pushed.is_asked {
+            // SAFETY: as above.
+            unsafe { self.stack.answer() };
+        }
+    }
+
+    /// As a join that comes back: its own job, or what lies above it first; how many beads
+    /// it took.
+    fn come_back(&self, index: usize, number: usize) -> usize {
+        let own = &self.beads[number];
+        if !own.is_lent() && self.pop_at(index, number) {
+            return 1;
+        }
+        let mut count = 0;
+        while !own.is_lent() {
+            // SAFETY: as in `push`.
+            match unsafe { self.stack.pop() } {
+                None => return count,
+                Some(bead) if bead == NonNull::from(own) => {
+                    own.take();
+                    return count + 1;
+                }
+                Some(other) => lent(other),
+            }
+            count += 1;
+        }
+        count
     }
 
     /// Takes the oldest without looking first: what a look saw is no event to the model.
     fn steal(&self) -> bool {
-        self.stack.take_oldest(lock(&self.stack.thieves.shared)).map(taken).is_some()
+        self.stack.take_oldest(&mut lock(&self.stack.thieves.shared)).map(taken).is_some()
     }
 
     fn assert_each_taken_once(&self) {
@@ -71,6 +108,12 @@ impl World {
 }
 
 impl Bead {
+    /// Whether the owner has taken it while it waited for something else.
+    fn is_lent(&self) -> bool {
+        // Relaxed: set by the owner's thread alone.
+        self.1.load(Relaxed) == 1
+    }
+
     fn take(&self) {
         // SAFETY: whoever takes a bead is alone with it; the model looks.
         self.0.with_mut(|value| unsafe {
@@ -78,6 +121,14 @@ impl Bead {
             *value = 11;
         });
     }
+}
+
+fn lent(bead: NonNull<Bead>) {
+    // SAFETY: beads live as long as the world, which all threads hold.
+    let bead = unsafe { bead.as_ref() };
+    // Relaxed: as above.
+    bead.1.store(1, Relaxed);
+    bead.take();
 }
 
 fn taken(bead: NonNull<Bead>) {
@@ -253,6 +304,52 @@ fn a_reset_limit_hides_no_demand() {
 }
 
 #[test]
+fn a_join_beside_loose_jobs_and_a_thief_loses_none() {
+    model(|| {
+        let world = World::new(Stack::with(true), 4);
+        let thief = thread::spawn({
+            let world = world.clone();
+            move || usize::from(world.steal())
+        });
+        let outermost = world.push(3);
+        let outer = world.push(0);
+        // Inside of it: one job is left behind, and a join comes and goes above that.
+        world.push_loose(1);
+        let inner = world.push(2);
+        let taken = world.come_back(inner, 2);
+        let taken = taken + world.come_back(outer, 0);
+        // What was left behind has been run: this one must not find it again.
+        let taken = taken + world.come_back(outermost, 3);
+        assert_eq!(taken + thief.join().unwrap(), 4);
+        assert!(!world.pop(), "nothing is left");
+        world.assert_each_taken_once();
+    });
+}
+
+#[test]
+fn a_job_that_a_wait_took_is_not_popped_again() {
+    model(|| {
+        let world = World::new(Stack::with(true), 3);
+        let thief = thread::spawn({
+            let world = world.clone();
+            move || usize::from(world.steal())
+        });
+        let outer = world.push(0);
+        let inner = world.push(1);
+        // Inside of the inner one somebody waits and takes both. A join that comes and goes
+        // where the outer one lay must not hide that.
+        let mut taken = usize::from(world.pop()) + usize::from(world.pop());
+        let another = world.push(2);
+        taken += world.come_back(another, 2);
+        taken += world.come_back(inner, 1);
+        taken += world.come_back(outer, 0);
+        assert_eq!(taken + thief.join().unwrap(), 3);
+        assert!(!world.pop(), "nothing is left");
+        world.assert_each_taken_once();
+    });
+}
+
+#[test]
 fn a_shared_stack_gives_each_job_once() {
     model(|| {
         let world = World::new(Stack::with(false), 2);
@@ -306,7 +403,7 @@ mod plain {
     #[test]
     fn a_producer_whose_jobs_are_all_taken_needs_no_more_room() {
         let stack = Stack::new();
-        let bead = 7u8;
+        let bead = 7u32;
         for _ in 0..100 * super::super::SLOTS {
             // SAFETY: 1. one thread. 2. answered.
             if unsafe { stack.push(NonNull::from(&bead)) }.is_asked {
