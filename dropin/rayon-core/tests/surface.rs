@@ -1,6 +1,7 @@
 //! The public surface is that of rayon-core 1.13.0: each item with its signature, and what
 //! may be sent, shared and caught.
 #![allow(deprecated, reason = "the deprecated is part of it")]
+#![allow(clippy::type_complexity, reason = "the signatures are what is tested")]
 
 use std::{
     any::Any,
