@@ -11,7 +11,7 @@ use blitz_io::parallel::{
     ThreadPoolBuilder, join, scope, scope_fifo, spawn, yield_local, yield_now,
 };
 
-use crate::{parallel_join::pool, watch};
+use crate::watch;
 
 /// Closures that were made, and that have run.
 #[derive(Default)]
@@ -94,8 +94,13 @@ fn storm(count: &Count, seed: u64, depth: u32) {
 static LEFT: Count = Count::new();
 
 fn rage(rounds: u64) {
-    for threads in [1, 2, 3, 8] {
-        let (pool, count) = (pool(threads), Count::default());
+    // The oldest job first is the other way in which jobs are kept.
+    let kinds = [(1, false), (2, false), (3, false), (8, false), (2, true), (3, true)];
+    for (threads, breadth_first) in kinds {
+        let builder = ThreadPoolBuilder::new().num_threads(threads);
+        #[allow(deprecated, reason = "it is there for those who still use it")]
+        let builder = if breadth_first { builder.breadth_first() } else { builder };
+        let (pool, count) = (builder.build().unwrap(), Count::default());
         for seed in 0..rounds {
             pool.install(|| storm(&count, seed * 77 + threads as u64, 7));
             let (made, ran) = (count.made.load(Relaxed), count.ran.load(Relaxed));

@@ -4,9 +4,7 @@ use std::ptr::NonNull;
 
 use super::Stack;
 use crate::engine::prim::{
-    Arc, AtomicUsize,
-    Ordering::{Relaxed, SeqCst},
-    UnsafeCell, barrier, lock, model, thread,
+    Arc, AtomicUsize, Ordering::Relaxed, UnsafeCell, barrier, lock, model, thread,
 };
 
 /// A job whose content its taker reads and changes.
@@ -370,6 +368,7 @@ fn a_shared_stack_gives_each_job_once() {
 #[cfg(not(blitz_loom))]
 mod plain {
     use super::*;
+    use crate::engine::prim::Ordering::SeqCst;
 
     #[test]
     fn the_newest_is_popped_and_the_oldest_stolen() {
