@@ -19,6 +19,7 @@ mod report;
 #[path = "../../sched/src/row.rs"]
 mod row;
 mod limits;
+mod bare;
 mod client;
 mod lateness;
 mod sockets;
@@ -34,14 +35,16 @@ use measure::Metric;
 pub(crate) const NAME: &str = "net";
 
 /// All contenders, and what each is.
-pub(crate) const CONTENDERS: [(&str, &str); 3] = [
+pub(crate) const CONTENDERS: [(&str, &str); 5] = [
     ("tokio", "as #[tokio::main] builds it; what the ratios are against"),
     ("tokio-again", "the same once more: how far two equal things differ is the noise floor"),
     ("blitz", "blitz-io (not in builds without the feature `blitz`)"),
+    ("bare", "a loop round epoll, without a runtime: the system's part (only the echoes)"),
+    ("bare-crossed", "the same with the ends of a connection on different threads"),
 ];
 
-/// There are none.
-pub(crate) const ONLY_WHEN_NAMED: [&str; 0] = [];
+/// They are no runtimes, and have not all rows.
+pub(crate) const ONLY_WHEN_NAMED: [&str; 2] = ["bare", "bare-crossed"];
 
 /// Whose versions a record names.
 pub(crate) const PACKAGES: [&str; 2] = ["tokio", "mio"];
@@ -64,6 +67,8 @@ fn child(
         "tokio" | "tokio-again" => workloads::on_tokio(row, workers, budget),
         #[cfg(feature = "blitz")]
         "blitz" => workloads::on_blitz(row, workers, budget),
+        "bare" => bare::run(row, workers, budget, false),
+        "bare-crossed" => bare::run(row, workers, budget, true),
         _ => return Err(format!("no contender {contender} in this build: see `net list`")),
     })
 }

@@ -11,12 +11,19 @@ pub(crate) fn describe(go: Option<&str>) -> Vec<(&'static str, String)> {
     vec![
         ("kernel", output("uname", &["-srm"])),
         ("processor", processor()),
+        ("tcp congestion control", setting("net/ipv4/tcp_congestion_control")),
         ("load average at start", load.split(' ').take(3).collect::<Vec<_>>().join(" ")),
         ("rustc", output("rustc", &["-vV"]).replace('\n', "; ")),
         ("build", build()),
         ("contenders", contenders(go)),
         ("commit", commit()),
     ]
+}
+
+/// A setting of the kernel's.
+fn setting(name: &str) -> String {
+    let value = fs::read_to_string(format!("/proc/sys/{name}"));
+    value.map_or_else(|_| "unknown".into(), |value| value.trim().to_owned())
 }
 
 /// Today in UTC, as 2026-01-31.

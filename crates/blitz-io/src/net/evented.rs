@@ -30,6 +30,7 @@ use std::{
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 
 use super::{
+    at_once,
     raw::Destination,
     transfer::{Bytes, takeable, uninterrupted},
 };
@@ -206,54 +207,12 @@ pub(crate) fn check_mode(_io: &impl Source) -> io::Result<()> {
 /// Accepts a connection, as a socket in non-blocking mode.
 pub(crate) fn accept(listener: &impl Source) -> io::Result<(Socket, SockAddr)> {
     let listener = SockRef::from(listener);
-    #[cfg(any(
-        target_os = "linux",
-        target_os = "android",
-        target_os = "freebsd",
-        target_os = "netbsd",
-        target_os = "openbsd",
-        target_os = "dragonfly",
-    ))]
-    return uninterrupted(|| listener.accept4(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK));
-    #[cfg(not(any(
-        target_os = "linux",
-        target_os = "android",
-        target_os = "freebsd",
-        target_os = "netbsd",
-        target_os = "openbsd",
-        target_os = "dragonfly",
-    )))]
-    {
-        let (socket, address) = uninterrupted(|| listener.accept())?;
-        socket.set_nonblocking(true)?;
-        Ok((socket, address))
-    }
+    uninterrupted(|| at_once::accept(&listener))
 }
 
 /// A new socket in non-blocking mode, which a child process does not inherit.
 pub(crate) fn open(domain: Domain, kind: Type, protocol: Option<Protocol>) -> io::Result<Socket> {
-    #[cfg(any(
-        target_os = "linux",
-        target_os = "android",
-        target_os = "freebsd",
-        target_os = "netbsd",
-        target_os = "openbsd",
-        target_os = "dragonfly",
-    ))]
-    return Socket::new(domain, kind.nonblocking(), protocol);
-    #[cfg(not(any(
-        target_os = "linux",
-        target_os = "android",
-        target_os = "freebsd",
-        target_os = "netbsd",
-        target_os = "openbsd",
-        target_os = "dragonfly",
-    )))]
-    {
-        let socket = Socket::new(domain, kind, protocol)?;
-        socket.set_nonblocking(true)?;
-        Ok(socket)
-    }
+    at_once::open(domain, kind, protocol)
 }
 
 /// Two Unix sockets in non-blocking mode, connected to each other.
@@ -328,11 +287,15 @@ impl<T: Bytes> Evented<T> {
             Direction::Read => T::SHORT_READ_IS_ALL,
             Direction::Write => T::SHORT_WRITE_IS_ALL,
         };
-        if short_is_all {
+        let moved = if short_is_all {
             self.registration.poll_move(cx, direction, wanted, || transfer(self))
         } else {
             self.registration.poll_io(cx, direction, || transfer(self))
+        };
+        if let Poll::Ready(Ok(moved)) = moved {
+            budget::charge(moved);
         }
+        moved
     }
 
     #[inline]

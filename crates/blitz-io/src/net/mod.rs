@@ -61,6 +61,18 @@ mod halves;
 mod owned;
 mod error;
 mod raw;
+#[cfg_attr(
+    not(any(
+        target_os = "linux",
+        target_os = "android",
+        target_os = "freebsd",
+        target_os = "netbsd",
+        target_os = "openbsd",
+        target_os = "dragonfly",
+    )),
+    path = "in_steps.rs"
+)]
+mod at_once;
 mod transfer;
 pub(crate) mod evented;
 mod addr;

@@ -15,28 +15,10 @@ use std::{
 use socket2::{SockAddr, SockRef};
 
 use super::{
+    at_once::NO_SIGNAL,
     evented::Source,
     raw::{self, Room},
 };
-
-#[cfg(any(
-    target_os = "linux",
-    target_os = "android",
-    target_os = "freebsd",
-    target_os = "netbsd",
-    target_os = "openbsd",
-    target_os = "dragonfly",
-))]
-const NO_SIGNAL: c_int = libc::MSG_NOSIGNAL;
-#[cfg(not(any(
-    target_os = "linux",
-    target_os = "android",
-    target_os = "freebsd",
-    target_os = "netbsd",
-    target_os = "openbsd",
-    target_os = "dragonfly",
-)))]
-const NO_SIGNAL: c_int = 0;
 
 /// Nothing special.
 pub(super) const PLAIN: c_int = 0;

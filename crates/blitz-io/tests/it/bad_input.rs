@@ -39,7 +39,7 @@ fn zero_of_anything_that_must_be_some_panics_at_the_caller() {
 #[test]
 fn absurd_worker_counts_are_an_error_that_names_them() {
     let _watch = watch::begin();
-    for count in [32_769, 1 << 40, usize::MAX] {
+    for count in [32_769, isize::MAX as usize, usize::MAX] {
         let error = Builder::new_multi_thread().worker_threads(count).build().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
         let text = error.to_string();

@@ -19,6 +19,8 @@ use blitz_io::{
     task,
 };
 
+use crate::make::NO_STACK;
+
 /// Runs `f` on a thread of its own; fails if it takes longer than five seconds.
 fn within<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> T {
     let (tx, rx) = mpsc::channel();
@@ -38,7 +40,7 @@ fn a_lazy_start_that_failed_is_reported_to_each_spawn() {
     within(|| {
         let rt = Builder::new_multi_thread()
             .worker_threads(2)
-            .thread_stack_size(1 << 60)
+            .thread_stack_size(NO_STACK)
             .lazy_start()
             .build()
             .unwrap();

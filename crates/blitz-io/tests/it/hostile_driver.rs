@@ -82,11 +82,11 @@ fn send_with_descriptor(socket: &std::os::unix::net::UnixStream, bytes: &[u8]) {
         message.msg_iov = &raw mut piece;
         message.msg_iovlen = 1;
         message.msg_control = control.0.as_mut_ptr().cast();
-        message.msg_controllen = libc::CMSG_SPACE(size_of::<i32>() as u32) as usize;
+        message.msg_controllen = libc::CMSG_SPACE(size_of::<i32>() as u32) as _;
         let header = libc::CMSG_FIRSTHDR(&raw const message);
         (*header).cmsg_level = libc::SOL_SOCKET;
         (*header).cmsg_type = libc::SCM_RIGHTS;
-        (*header).cmsg_len = libc::CMSG_LEN(size_of::<i32>() as u32) as usize;
+        (*header).cmsg_len = libc::CMSG_LEN(size_of::<i32>() as u32) as _;
         libc::CMSG_DATA(header).cast::<i32>().write_unaligned(socket.as_raw_fd());
         libc::sendmsg(socket.as_raw_fd(), &raw const message, 0)
     };

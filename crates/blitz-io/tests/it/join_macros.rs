@@ -285,6 +285,7 @@ fn it_may_be_sent_if_its_parts_may() {
 }
 
 #[test]
+#[cfg_attr(not(target_pointer_width = "64"), ignore = "it is of words of 64 bits")]
 fn the_future_is_as_large_as_tokios() {
     let sizes = [
         size_of_val(&async {
@@ -310,6 +311,7 @@ fn the_future_is_as_large_as_tokios() {
 }
 
 #[test]
+#[cfg_attr(not(target_pointer_width = "64"), ignore = "it is of words of 64 bits")]
 fn a_biased_future_is_as_large_as_tokios() {
     let sizes = [
         size_of_val(&async {

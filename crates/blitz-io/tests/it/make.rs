@@ -15,6 +15,10 @@ use blitz_io::runtime::{Builder, Runtime};
 
 use crate::{gate::Gate, watch};
 
+/// A stack of three quarters of the address space, for which there is never room: the thread
+/// is refused.
+pub(crate) const NO_STACK: usize = 3 << (usize::BITS - 2);
+
 pub(crate) fn workers(count: usize) -> Runtime {
     Builder::new_multi_thread().worker_threads(count).build().expect("a runtime")
 }

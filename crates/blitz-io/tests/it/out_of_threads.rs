@@ -1,17 +1,29 @@
 //! The system refuses a thread: an error that says so, nothing left behind.
 #![cfg(target_os = "linux")]
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering::Relaxed},
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
 };
 
 use blitz_io::runtime::{Builder, Runtime};
 
-use crate::{caught::panic_of, child, tally::Tally, watch};
+use crate::{caught::panic_of, child, make::NO_STACK, tally::Tally, watch};
 
-/// More than the address space has: `mmap` fails, and with it the thread.
-const NO_STACK: usize = 1 << 60;
+/// The threads of this process that a user has. An emulator has one of its own, which stays
+/// with root, and would be one more that we may start.
+fn threads_of(user: libc::uid_t) -> usize {
+    let all = fs::read_dir("/proc/self/task").expect("Linux lists threads");
+    let status = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("status")).ok();
+    let real = |status: String| {
+        let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+        users.split_whitespace().next()?.parse::<libc::uid_t>().ok()
+    };
+    all.filter_map(|thread| real(status(thread.ok()?)?)).filter(|&real| real == user).count()
+}
 
 /// Lets this process start `more` threads and no further one.
 pub(crate) fn allow_threads(more: usize) {
@@ -21,7 +33,7 @@ pub(crate) fn allow_threads(more: usize) {
             // Root has no limit. 65534 is nobody, by custom.
             assert_eq!(libc::setuid(65534), 0);
         }
-        let allowed = (child::threads() + more) as libc::rlim_t;
+        let allowed = (threads_of(libc::getuid()) + more) as libc::rlim_t;
         let limit = libc::rlimit { rlim_cur: allowed, rlim_max: allowed };
         assert_eq!(libc::setrlimit(libc::RLIMIT_NPROC, &limit), 0);
     }

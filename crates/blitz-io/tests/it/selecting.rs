@@ -423,6 +423,7 @@ fn nested_ones_do_not_mix_up_their_names() {
 }
 
 #[test]
+#[cfg_attr(not(target_pointer_width = "64"), ignore = "it is of words of 64 bits")]
 fn the_future_is_as_large_as_tokios() {
     let one = async {
         let a = ready(0i32);

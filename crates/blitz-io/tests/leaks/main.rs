@@ -73,9 +73,31 @@ fn main() -> ExitCode {
     silence_purposeful_panics();
     // The watchman's thread is there from now on, and counted as there before.
     let _watch = watch::begin_for(LIMIT);
-    let wanted: Vec<&String> =
-        arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
-    run(|name| wanted.is_empty() || wanted.iter().any(|part| name.contains(part.as_str())))
+    let Parts { wanted, skipped } = Parts::read(&arguments);
+    let has = |name: &str, parts: &[&str]| parts.iter().any(|part| name.contains(part));
+    run(|name| (wanted.is_empty() || has(name, &wanted)) && !has(name, &skipped))
+}
+
+/// Parts of names, as libtest understands them.
+#[derive(Default)]
+struct Parts<'a> {
+    wanted: Vec<&'a str>,
+    skipped: Vec<&'a str>,
+}
+
+impl<'a> Parts<'a> {
+    fn read(arguments: &'a [String]) -> Self {
+        let mut parts = Self::default();
+        let mut arguments = arguments.iter().map(String::as_str);
+        while let Some(argument) = arguments.next() {
+            match argument {
+                "--skip" => parts.skipped.extend(arguments.next()),
+                flag if flag.starts_with('-') => {}
+                part => parts.wanted.push(part),
+            }
+        }
+        parts
+    }
 }
 
 /// Runs the controls and what is `wanted`; says what was kept.

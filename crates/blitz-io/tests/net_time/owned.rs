@@ -21,10 +21,13 @@ use blitz_io::{
 use bytes::{Bytes, BytesMut};
 
 use crate::{
-    child, pairs,
+    pairs,
     polled::{by_hand, waiting},
     watch,
 };
+
+#[cfg(target_os = "linux")]
+mod rings;
 
 /// A runtime of each kind, one after the other, with rings and without.
 fn kinds() -> impl Iterator<Item = Runtime> {
@@ -397,122 +400,4 @@ fn a_thousand_at_once_take_each_datagram_once() {
         }
         assert_eq!(seen.len(), COUNT as usize);
     });
-}
-
-/// The descriptors of this process that are a ring's.
-#[cfg(target_os = "linux")]
-fn rings() -> usize {
-    let all = std::fs::read_dir("/proc/self/fd").expect("Linux lists descriptors");
-    let links = all.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
-    links.filter(|link| link.to_string_lossy().contains("io_uring")).count()
-}
-
-/// Whether the driver waits for events in a ring of its own.
-#[cfg(target_os = "linux")]
-fn waits_in_ring() -> bool {
-    std::env::var("BLITZ_IO_BACKEND").is_ok_and(|name| name == "uring")
-}
-
-/// All descriptors of this process.
-#[cfg(target_os = "linux")]
-fn descriptors() -> usize {
-    std::fs::read_dir("/proc/self/fd").expect("Linux lists descriptors").count()
-}
-
-/// Alone in its process, in which nobody else opens any.
-#[cfg(target_os = "linux")]
-#[test]
-fn runtimes_that_end_leave_no_descriptor() {
-    if child::role().is_none() {
-        let name = "owned::runtimes_that_end_leave_no_descriptor";
-        child::succeed(&mut child::command(name, "counts descriptors"));
-        return;
-    }
-    let _watch = watch::begin();
-    let before = descriptors();
-    for round in 0..5 {
-        for (number, rt) in kinds().enumerate() {
-            let (one, other) = rt.block_on(async {
-                let (one, other) = UnixStream::pair().unwrap();
-                one.write_all_owned("x").await.0.unwrap();
-                assert_eq!(other.read_owned(vec![0; 8]).await.0.unwrap(), 1);
-                std::mem::forget(waiting(one.read_owned(vec![0; 8])));
-                (one, other)
-            });
-            // The first three kinds may have rings, if neither kernel nor variable is against;
-            // and one more each if events come by one.
-            assert!(waits_in_ring() || rings() <= usize::from(number < 3));
-            let task = rt.spawn(async move { other.read_owned(vec![0; 8]).await });
-            if round % 2 == 0 {
-                drop(one);
-                drop(rt);
-            } else {
-                drop(rt);
-                drop(one);
-            }
-            drop(task);
-            assert_eq!((rings(), descriptors()), (0, before), "round {round}, kind {number}");
-        }
-    }
-}
-
-/// A sandbox that is put up after the first operation, which has ended by then.
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-#[test]
-fn a_sandbox_that_comes_late_is_no_harm() {
-    // A driver that waits in a ring has lost the only way to wait: it says so and ends.
-    if waits_in_ring() {
-        return;
-    }
-    if child::role().is_none() {
-        let name = "owned::a_sandbox_that_comes_late_is_no_harm";
-        child::succeed(&mut child::command(name, "is shut in"));
-        return;
-    }
-    let _watch = watch::begin();
-    let rt = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    rt.block_on(async {
-        let (one, other) = UnixStream::pair().unwrap();
-        for round in 0..3 {
-            if round == 1 {
-                forbid_io_uring();
-            }
-            let (result, buf) = one.write_all_owned("hello").await;
-            result.unwrap();
-            assert_eq!(buf, "hello");
-            let (result, buf) = other.read_owned(vec![0; 8]).await;
-            assert_eq!((result.unwrap(), &buf[..]), (5, &b"hello"[..]));
-        }
-        // One that has to wait.
-        let mut reading = waiting(other.read_owned(vec![0; 8]));
-        one.write_all_owned("later").await.0.unwrap();
-        let (result, buf) = std::future::poll_fn(|cx| reading.poll_with(cx.waker())).await;
-        assert_eq!((result.unwrap(), &buf[..]), (5, &b"later"[..]));
-    });
-}
-
-/// From now on this thread's `io_uring_enter` answers EPERM.
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-fn forbid_io_uring() {
-    const ENTER: u32 = libc::SYS_io_uring_enter as u32;
-    let step = |code: u32, yes, no, value| libc::sock_filter {
-        code: code as u16,
-        jt: yes,
-        jf: no,
-        k: value,
-    };
-    let mut filter = [
-        // The number of the call, which is the first word that a filter sees.
-        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
-        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, ENTER),
-        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
-        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
-    ];
-    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: the filter is read during the call, and holds for this thread alone.
-    unsafe {
-        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-        let mode = libc::SECCOMP_MODE_FILTER;
-        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program), 0);
-    }
 }

@@ -171,6 +171,21 @@ fn a_blocking_task_holds_the_clock() {
     });
 }
 
+/// A runtime that goes to rest just when the work ends has to see that somebody is woken, and
+/// not only that the clock is free again.
+#[test]
+fn the_end_of_a_blocking_task_comes_before_the_next_timer() {
+    paused(async {
+        let mut sleeper = waiting(sleep(ms(10)));
+        let start = Instant::now();
+        for round in 0..3_000 {
+            task::spawn_blocking(|| ()).await.unwrap();
+            assert_eq!(start.elapsed(), Duration::ZERO, "round {round}");
+        }
+        sleeper.pin().await;
+    });
+}
+
 #[test]
 fn a_timeout_round_a_blocking_task_is_not_cut_short() {
     paused(async {

@@ -80,6 +80,7 @@ impl Drop for Fragile {
 }
 
 #[test]
+#[cfg_attr(not(target_pointer_width = "64"), ignore = "it is of words of 64 bits")]
 fn a_slot_of_a_word_is_four_words() {
     assert_eq!(size_of::<Slot<u64>>(), 32);
     assert_eq!(size_of::<Receiver<u64>>(), 16);

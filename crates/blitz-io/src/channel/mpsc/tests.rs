@@ -64,6 +64,7 @@ fn counted_then(drops: &Arc<AtomicUsize>, then: impl FnOnce() + Send + 'static) 
 }
 
 #[test]
+#[cfg_attr(not(target_pointer_width = "64"), ignore = "it is of words of 64 bits")]
 fn a_channel_for_one_is_small() {
     // The header and the slot are one allocation.
     let (whole, _) = Chan::<Bounded<u64>>::layout::<u64>(1);

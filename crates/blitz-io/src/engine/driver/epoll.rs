@@ -21,9 +21,10 @@ use std::{
 
 use super::{
     Fd,
-    backend::{Events, Found, Signs, rest, rounded_up},
+    backend::{Events, Found},
     interest::Interest,
     ready::Ready,
+    signs::{Signs, rest, rounded_up},
     sources::Token,
 };
 use crate::engine::prim::{AtomicBool, Ordering::Relaxed};

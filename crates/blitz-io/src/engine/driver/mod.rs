@@ -16,7 +16,7 @@
 //! - [`role`]: who may ask the kernel; one at a time, and nobody waits for it.
 //! - [`nudge`]: how others end its wait.
 //! - [`backend`]: the mechanisms and the choice: `epoll`, `uring`, `poll`, and `other` where
-//!   there is no epoll.
+//!   there is no epoll. `signs`: what Unix has of them all.
 //!
 //! # The contract
 //! 1. Whoever holds the [`Role`] takes turns. A turn waits for events, as long as it was
@@ -51,6 +51,8 @@ pub(crate) mod overlapped;
 mod role;
 mod nudge;
 pub(crate) mod backend;
+#[cfg(unix)]
+mod signs;
 #[cfg(target_os = "linux")]
 mod epoll;
 // Those that the crate knows by which it is reached; so says the manifest.
@@ -75,11 +77,7 @@ mod other;
 #[cfg(all(test, not(blitz_loom)))]
 mod tests;
 
-pub(crate) use self::{
-    backend::IoBackend,
-    readiness::{Direction, ReadyEvent},
-    registration::Registration,
-};
+pub(crate) use self::{backend::IoBackend, readiness::Direction, registration::Registration};
 
 use self::{
     backend::{Events, Selector},
@@ -151,23 +149,6 @@ impl Driver {
             rings,
             beside: OnceLock::new(),
         })
-    }
-
-    /// Whether the runtime may use io_uring for operations, whatever tells it of events.
-    #[inline]
-    pub(crate) fn allows_rings(&self) -> bool {
-        self.rings
-    }
-
-    /// What a layer above keeps with the driver: made by who asks first, and dropped with
-    /// the driver. It may be registered with the driver, if it ends that at the shutdown.
-    ///
-    /// # Panics
-    /// If two types are asked for.
-    #[inline]
-    pub(crate) fn beside<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> &T {
-        let kept = self.beside.get_or_init(|| Box::new(make()));
-        kept.downcast_ref().expect("one layer keeps one thing")
     }
 
     /// Watches a descriptor, which does not block, until the registration ends.
@@ -267,6 +248,27 @@ impl Driver {
     pub(crate) fn turn_count(&self) -> u64 {
         // Relaxed: a figure.
         self.counters.turns.load(Relaxed)
+    }
+}
+
+/// For the layer above that has rings.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux has rings"))]
+impl Driver {
+    /// Whether the runtime may use io_uring for operations, whatever tells it of events.
+    #[inline]
+    pub(crate) fn allows_rings(&self) -> bool {
+        self.rings
+    }
+
+    /// What a layer above keeps with the driver: made by who asks first, and dropped with
+    /// the driver. It may be registered with the driver, if it ends that at the shutdown.
+    ///
+    /// # Panics
+    /// If two types are asked for.
+    #[inline]
+    pub(crate) fn beside<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> &T {
+        let kept = self.beside.get_or_init(|| Box::new(make()));
+        kept.downcast_ref().expect("one layer keeps one thing")
     }
 }
 

@@ -58,9 +58,10 @@ use std::{
 
 use super::{
     Fd,
-    backend::{Events, Found, Signs, rest},
+    backend::{Events, Found},
     interest::Interest,
     ready::Ready,
+    signs::{Signs, rest},
     sources::Token,
 };
 use crate::engine::prim::{

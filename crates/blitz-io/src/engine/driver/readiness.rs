@@ -168,6 +168,7 @@ impl ReadyEvent {
     }
 
     /// The same moment, with less to be cleared.
+    #[cfg(unix)]
     pub(crate) fn only(self, ready: Ready) -> Self {
         Self { ready: self.ready & ready, ..self }
     }

@@ -67,7 +67,8 @@ impl Registration {
         unsafe { self.source.record.as_ref() }
     }
 
-    /// Which driver watches it.
+    /// Which driver watches it; the ring's users ask.
+    #[cfg(target_os = "linux")]
     pub(crate) fn driver(&self) -> &Arc<Driver> {
         &self.driver
     }

@@ -55,19 +55,22 @@ pub(crate) struct Token(u64);
 
 impl Token {
     /// No registration: the driver's own descriptor, by which it is woken.
+    #[cfg(any(unix, test))]
     pub(crate) const NUDGE: Self = Self(u64::MAX);
 
     fn new(place: u32, generation: u32) -> Self {
         Self(u64::from(generation) << 32 | u64::from(place))
     }
 
-    /// As the kernel keeps it.
+    /// As the kernel keeps it, where it can keep 64 bits.
+    #[cfg(target_os = "linux")]
     #[inline]
     pub(crate) const fn bits(self) -> u64 {
         self.0
     }
 
     /// Back from the kernel.
+    #[cfg(target_os = "linux")]
     #[inline]
     pub(crate) const fn from_bits(bits: u64) -> Self {
         Self(bits)

@@ -80,12 +80,7 @@ use std::{
 use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue, types};
 
 use super::{
-    Fd,
-    backend::{Events, rest},
-    epoll::Epoll,
-    interest::Interest,
-    poll,
-    ready::Ready,
+    Fd, backend::Events, epoll::Epoll, interest::Interest, poll, ready::Ready, signs::rest,
     sources::Token,
 };
 use crate::engine::prim::{bolt::Bolted, thread, thread_id};

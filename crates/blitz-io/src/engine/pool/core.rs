@@ -8,6 +8,7 @@ use std::{
 use super::{
     Config, Pool,
     counters::Counters,
+    duty::Usefulness,
     find::{Pace, Patience},
     handoff::Handoff,
     histogram::Histogram,
@@ -65,6 +66,8 @@ pub(crate) struct Core {
     pub(crate) since_look_ns: u64,
     /// It is time to do so.
     pub(crate) look_is_due: bool,
+    /// The last look found events, so the next one likely does.
+    pub(crate) events_come: bool,
     /// Polls until all that was in the ring has had its turn, as it was when reads that
     /// had been postponed were last taken back.
     pub(crate) round_left: u32,
@@ -91,6 +94,8 @@ pub(crate) struct Remote {
     pub(crate) home: AtomicPtr<Home>,
     /// Whether the home may be visited: from the core's birth to its end.
     pub(crate) open: Mutex<bool>,
+    /// Written and read by the holder alone.
+    pub(crate) duty: CachePadded<Usefulness>,
     /// As `counters`: durations of polls, and times from queueing to polling.
     pub(crate) poll_times: Option<Histogram>,
     pub(crate) latencies: Option<Histogram>,
@@ -110,6 +115,7 @@ impl Remote {
             counters: CachePadded::new(Counters::default()),
             home: AtomicPtr::new(std::ptr::null_mut()),
             open: Mutex::new(true),
+            duty: CachePadded::new(Usefulness::default()),
             poll_times: config.poll_times.map(Histogram::new),
             latencies: config.latencies.map(Histogram::new),
             thread: Mutex::new(None),
@@ -140,6 +146,7 @@ impl Core {
             keep_up: 0,
             since_look_ns: 0,
             look_is_due: false,
+            events_come: false,
             round_left: 0,
             batch: false,
             held_back: Chain::new(),

@@ -14,6 +14,15 @@
 //! others sleep, nobody looks until it is through, as in Tokio; `idle` spares who is on
 //! duty when it wakes one for work, which makes this rare.
 //!
+//! # Who is spared
+//! One who sleeps in the driver is woken by every event, also by those that a task next door
+//! has just caused, whose worker would have found them a moment later. Two tasks that send
+//! each other messages then change cores with each. So who is woken for events and finds all
+//! others idle, several times in a row, does not take the duty again while somebody is
+//! awake, but sleeps for [`BRIEF`] and then looks whether that one has looked. If so, it goes
+//! on; if not, that one is stuck, and the duty is taken. The last who falls asleep sees that
+//! all do (W1 of `idle`), and is not spared.
+//!
 //! # Protocol
 //! ```text
 //! who falls asleep                        who arms a timer that is not its core's
@@ -44,20 +53,19 @@
 //!   by the same timer, hands their core on, and with it the queue, the wheel and this duty.
 //!
 //! # Checked by
-//! `an_earlier_timer_is_slept_for`, `an_event_is_told_whoever_sleeps_in_the_driver`; weakened
-//! as `duty_fence`, `duty_alarm`, `duty_is_taken`.
+//! `an_earlier_timer_is_slept_for`, `an_event_is_told_whoever_sleeps_in_the_driver`,
+//! `the_last_who_falls_asleep_sees_that_all_do`; weakened as `duty_fence`, `duty_alarm`,
+//! `duty_is_taken`, `idle_counts_in_one_step`.
 
 use std::time::Duration;
 
-#[cfg(feature = "net")]
-use super::core::Core;
-use super::{Pool, current};
+use super::{Pool, core::Core, current};
 #[cfg(feature = "net")]
 use crate::engine::driver::{Driver, Role, postponed::Which};
 #[cfg(feature = "time")]
 use crate::engine::prim::Arc;
 use crate::engine::prim::{
-    AtomicUsize,
+    AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release, SeqCst},
     fence,
     pad::CachePadded,
@@ -67,10 +75,34 @@ use crate::engine::prim::{
 #[cfg(feature = "time")]
 use crate::engine::wheel::{GRACE_NS, Seat, Timers};
 
-/// How long a core sleeps that could not tell whether somebody is on duty: rare, so it may
-/// be short.
+/// How long a core sleeps that could not tell whether somebody is on duty, which is rare; or
+/// that leaves it to somebody who may get stuck: events wait for so long then, and its
+/// processor pays a percent.
 #[cfg(feature = "net")]
 const BRIEF: Duration = Duration::from_millis(1);
+
+/// Events in a row that found everybody idle, after which who was on duty for them is spared.
+const NEEDLESS: u64 = 4;
+
+/// Whether it was of use that a core was on duty. See 'Who is spared'.
+#[derive(Debug, Default)]
+pub(crate) struct Usefulness(AtomicU64);
+
+impl Usefulness {
+    /// Events have ended its sleep. Only for who holds the core.
+    pub(crate) fn learn(&self, others_are_idle: bool) {
+        // Relaxed: one writer, and nobody else reads it.
+        let needless = if others_are_idle { self.0.load(Relaxed) + 1 } else { 0 };
+        // Relaxed: as above.
+        self.0.store(needless, Relaxed);
+    }
+
+    /// Whether others would have been in time as well. Only for who holds the core.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        // Relaxed: as above.
+        self.0.load(Relaxed) >= NEEDLESS
+    }
+}
 
 /// How often a core that is awake looks for events: a look that finds none costs 0.2 µs,
 /// so this is half a percent.
@@ -149,6 +181,14 @@ impl Duties {
         self.on_duty.name()
     }
 
+    /// How often somebody has looked for events.
+    pub(crate) fn looks(&self) -> u64 {
+        #[cfg(feature = "net")]
+        return self.driver.as_ref().map_or(0, |driver| driver.turn_count());
+        #[cfg(not(feature = "net"))]
+        0
+    }
+
     /// Wakes who sleeps in the driver.
     pub(crate) fn wake(&self) {
         #[cfg(feature = "net")]
@@ -186,10 +226,13 @@ impl Duties {
     }
 
     /// Sleeps once, as the core `index`: until a token comes, or there is something to
-    /// look after.
-    pub(crate) fn rest(&self, parker: &Parker, index: usize) -> Rest<'_> {
+    /// look after. `spared`: somebody else is about to look for events.
+    pub(crate) fn rest(&self, parker: &Parker, index: usize, spared: bool) -> Rest<'_> {
         #[cfg(feature = "net")]
         if let Some(driver) = &self.driver {
+            if spared {
+                return self.rest_briefly(parker, index);
+            }
             return match driver.try_hold() {
                 Some(role) if !weakened!("duty_is_taken") => self.rest_in(role, parker, index),
                 Some(_) => self.rest_outside(parker, index, false),
@@ -197,6 +240,7 @@ impl Duties {
                 None => self.rest_briefly(parker, index),
             };
         }
+        let _ = spared;
         if !self.has_timers() {
             parker.park();
             return Rest::Called;
@@ -210,8 +254,8 @@ impl Duties {
         rest
     }
 
-    /// Somebody who is awake looks into the driver just now, so nobody is on duty, and that
-    /// one may get stuck before it is: not for long.
+    /// Somebody who is awake looks into the driver just now, or is about to, so nobody is on
+    /// duty, and that one may get stuck before it is: not for long.
     #[cfg(feature = "net")]
     #[cold]
     fn rest_briefly(&self, parker: &Parker, index: usize) -> Rest<'_> {
@@ -234,13 +278,13 @@ impl Duties {
             return if left == Left::Nothing { Rest::Due } else { Rest::Called };
         }
         let timeout = match left {
-            Left::Endless => None,
+            // Where time stands still only an event or a call ends this.
+            Left::Endless | Left::Paused => None,
             Left::Some(left) => Some(left),
-            Left::Nothing | Left::Paused => Some(Duration::ZERO),
+            Left::Nothing | Left::Movable => Some(Duration::ZERO),
         };
         let mut events = look(&mut role, timeout);
-        if left == Left::Paused && events == 0 && !self.advance() {
-            // Time stands still: only an event or a call ends this.
+        if left == Left::Movable && events == 0 && !self.advance() {
             events = look(&mut role, None);
         }
         let called = parker.come_back();
@@ -257,15 +301,11 @@ impl Duties {
     /// On a parker, on duty or not.
     fn rest_outside(&self, parker: &Parker, index: usize, on_duty: bool) -> Rest<'_> {
         match self.left(index, on_duty) {
-            Left::Endless => {
-                parker.park();
-                Rest::Called
-            }
             Left::Some(left) if parker.park_timeout(left) => Rest::Called,
             Left::Some(_) | Left::Nothing => Rest::Due,
-            Left::Paused if parker.try_take() => Rest::Called,
-            Left::Paused if self.advance() => Rest::Due,
-            Left::Paused => {
+            Left::Movable if parker.try_take() => Rest::Called,
+            Left::Movable if self.advance() => Rest::Due,
+            Left::Endless | Left::Paused | Left::Movable => {
                 parker.park();
                 Rest::Called
             }
@@ -303,7 +343,11 @@ impl Duties {
         let Some(until) = until else { return Left::Endless };
         if timers.clock().is_paused() {
             let due = until <= timers.clock().now_ns();
-            return if due { Left::Nothing } else { Left::Paused };
+            return match self.may_advance() {
+                _ if due => Left::Nothing,
+                true => Left::Movable,
+                false => Left::Paused,
+            };
         }
         match until.checked_sub(timers.clock().now_ns()) {
             None | Some(0) => Left::Nothing,
@@ -314,6 +358,18 @@ impl Duties {
     #[cfg(not(feature = "time"))]
     fn left(&self, _index: usize, _on_duty: bool) -> Left {
         Left::Endless
+    }
+
+    /// Whether a clock that stands still may be moved. Whoever forbade it wakes whom it
+    /// concerns before it allows it again: so this is asked first, and for a token then.
+    #[cfg(feature = "test-util")]
+    fn may_advance(&self) -> bool {
+        self.timers().is_some_and(|timers| timers.clock().can_auto_advance())
+    }
+
+    #[cfg(all(feature = "time", not(feature = "test-util")))]
+    fn may_advance(&self) -> bool {
+        false
     }
 
     /// Moves a clock that stands still to the next deadline, if it may be moved; `true` if
@@ -386,6 +442,8 @@ enum Left {
     Nothing,
     /// Until somebody moves the clock.
     Paused,
+    /// Until the clock is moved, which we may do if there is nothing else to do.
+    Movable,
 }
 
 #[cfg(feature = "time")]
@@ -400,10 +458,18 @@ fn earlier(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 pub(crate) enum Look<'a> {
     /// It is time to, between two tasks.
     Between,
-    /// There is nothing else to do, but something was postponed.
-    BeforeSleep,
+    /// There is nothing else to do; what was postponed is taken back, unless events come.
+    WhenIdle,
     /// It has slept, and that is how it ended.
     After(Rest<'a>),
+}
+
+/// Whether a core that has nothing to run looks for events before it searches: if some came
+/// lately, or reads were postponed until some do. What it finds is its own already, and a
+/// look costs less than a search.
+#[inline]
+pub(crate) fn looks_first(core: &Core) -> bool {
+    core.events_come || has_postponed(&core.pool, core.index)
 }
 
 /// Whether core `index` has postponed reads: then it does not sleep before it has looked.
@@ -424,7 +490,7 @@ pub(crate) fn attend(pool: &Pool, index: usize, why: Look<'_>) {
     current::with_core(|core| core.begin_batch());
     #[cfg(feature = "net")]
     if let Some(driver) = pool.duties.driver() {
-        let is_last = matches!(why, Look::BeforeSleep);
+        let is_last = matches!(why, Look::WhenIdle);
         let events = match why {
             Look::After(Rest::Events(mut role)) => role.tell(),
             // Also if a timer ended the sleep: one that is always due must not shut out
@@ -434,6 +500,9 @@ pub(crate) fn attend(pool: &Pool, index: usize, why: Look<'_>) {
                 if events > 0 { role.tell() } else { 0 }
             }),
         };
+        if current::holds_core_of(pool) {
+            current::with_core(|core| core.events_come = events > 0);
+        }
         if is_last && events == 0 {
             driver.take_back(index, Which::All);
         } else if current::holds_core_of(pool) && current::with_core(Core::begins_round) {
@@ -529,9 +598,25 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::OnDuty;
+    #[cfg(not(blitz_loom))]
+    use super::Usefulness;
     use crate::engine::prim::{
         Arc, AtomicBool, Ordering::Relaxed, model, parker::Parker, thread, weakened,
     };
+
+    #[cfg(not(blitz_loom))]
+    #[test]
+    fn who_was_needless_several_times_in_a_row_is_spared() {
+        let duty = Usefulness::default();
+        for others_are_idle in [true, true, true, false, true, true, true] {
+            duty.learn(others_are_idle);
+            assert!(!duty.is_doubtful());
+        }
+        duty.learn(true);
+        assert!(duty.is_doubtful());
+        duty.learn(false);
+        assert!(!duty.is_doubtful(), "it was of use");
+    }
 
     #[test]
     fn an_earlier_timer_is_slept_for() {
@@ -585,7 +670,7 @@ mod models {
         fn work(&self, index: usize) {
             // Acquire: pairs with the Release below.
             while !self.told.load(Acquire) {
-                let rest = self.duties.rest(&self.parkers[index], index);
+                let rest = self.duties.rest(&self.parkers[index], index, false);
                 if let Rest::Events(mut role) = rest {
                     role.tell();
                     // Release: pairs with the Acquire above.

@@ -47,8 +47,9 @@
 //! # Checked by
 //! `work_and_sleeper_never_miss_each_other`, `the_last_searcher_hands_on`,
 //! `two_producers_wake_for_both_items`, `a_worker_that_wakes_itself_is_counted_once`,
-//! `a_worker_that_wakes_itself_hands_on`, `every_reservation_finds_a_bit`;
-//! weakened as `idle_producer_fence`, `idle_sleeper_fence`, `idle_last_searcher`,
+//! `a_worker_that_wakes_itself_hands_on`, `every_reservation_finds_a_bit`,
+//! `the_last_who_falls_asleep_sees_that_all_do`;
+//! weakened as `idle_counts_in_one_step`, `idle_producer_fence`, `idle_sleeper_fence`, `idle_last_searcher`,
 //! `idle_give_back`, `idle_self_searches`.
 
 use crate::engine::prim::{
@@ -129,8 +130,13 @@ impl Idle {
         // who reserve. Pairs with the AcqRel in `take_bit`.
         word.fetch_or(bit, AcqRel);
         let step = SLEEPING_ONE - if was_searching { SEARCHING_ONE } else { 0 };
-        // AcqRel: publishes the bit to whoever counts it. Pairs with `reserve`.
-        self.counts.fetch_add(step, AcqRel);
+        if weakened!("idle_counts_in_one_step") {
+            // Relaxed: a mistake, on purpose.
+            self.counts.store(self.counts.load(Relaxed).wrapping_add(step), Relaxed);
+        } else {
+            // AcqRel: publishes the bit to whoever counts it. Pairs with `reserve`.
+            self.counts.fetch_add(step, AcqRel);
+        }
         if !weakened!("idle_sleeper_fence") {
             // SeqCst: W2. Pairs with P2 in `reserve_for_work`.
             fence(SeqCst);
@@ -179,6 +185,20 @@ impl Idle {
     /// Whether a worker that searches is not the only one.
     pub(crate) fn has_other_searchers(&self) -> bool {
         self.has_more_searchers_than(1)
+    }
+
+    /// Whether all search or sleep.
+    pub(crate) fn nobody_runs(&self) -> bool {
+        // Relaxed: advice.
+        let now = self.counts.load(Relaxed);
+        searching(now) + sleeping(now) >= self.workers as u64
+    }
+
+    /// Whether all sleep. Of several who have fallen asleep, the last in the order of `counts`
+    /// sees that they do.
+    pub(crate) fn all_sleep(&self) -> bool {
+        // Relaxed: advice.
+        sleeping(self.counts.load(Relaxed)) >= self.workers as u64
     }
 
     fn has_more_searchers_than(&self, count: u64) -> bool {

@@ -8,7 +8,9 @@
 //! `park_leaves_it_to_somebody`.
 
 use super::{
-    Pool, current,
+    Pool,
+    core::Remote,
+    current,
     duty::{self, Look, Rest},
     idle::SelfWoken,
     watch,
@@ -29,7 +31,7 @@ pub(crate) fn park(pool: &Pool, index: usize, called: impl Fn() -> bool) {
     // Foreign cells must not wait here for as long as we sleep.
     home::sweep_held();
     if duty::has_postponed(pool, index) {
-        duty::attend(pool, index, Look::BeforeSleep);
+        duty::attend(pool, index, Look::WhenIdle);
         return;
     }
     if naps(pool, index) {
@@ -112,13 +114,22 @@ fn sleep(
     if wanted() && pool.idle.wake_self_alone(index) == SelfWoken::Awake {
         return (Woken::Alone, None);
     }
-    let counters = &pool.remotes[index].counters;
+    let Remote { counters, parker, duty, .. } = &pool.remotes[index];
     counters.parked.add(1);
+    let mut looks = None;
     let woken = loop {
-        let rest = match pool.duties.rest(&pool.remotes[index].parker, index) {
+        let now = pool.duties.looks();
+        // Only as long as who is awake has looked since the last time.
+        let spared =
+            duty.is_doubtful() && !pool.idle.all_sleep() && looks.replace(now) != Some(now);
+        let rest = match pool.duties.rest(parker, index, spared) {
             Rest::Called => None,
             something => Some(something),
         };
+        #[cfg(feature = "net")]
+        if let Some(Rest::Events(_)) = &rest {
+            duty.learn(pool.idle.nobody_runs());
+        }
         if !pool.idle.is_asleep(index) {
             break (Woken::ForWork, rest);
         }

@@ -4,7 +4,7 @@ use super::{core::Core, current, current::Held, duty, duty::Look, park, stop, ti
 use crate::engine::work::{
     current as words,
     current::{Blocking, Seeded},
-    task::home,
+    task::{cell::Task, home},
 };
 
 /// How the time of a thread as a worker ended.
@@ -18,6 +18,29 @@ pub(crate) enum End {
     CoreLost,
 }
 
+/// What a worker does next.
+enum Next {
+    Run(Task),
+    /// There may be events.
+    Look,
+    Sleep,
+}
+
+#[inline]
+fn find(core: &mut Core) -> Next {
+    let mut task = core.next();
+    if task.is_none() {
+        if duty::looks_first(core) {
+            return Next::Look;
+        }
+        task = core.search().or_else(|| core.linger());
+    }
+    if task.is_some() && core.searching {
+        core.stop_searching();
+    }
+    task.map_or(Next::Sleep, Next::Run)
+}
+
 /// Runs tasks on this thread, with `core`, until the pool stops or the core is lost.
 pub(crate) fn run(core: Box<Core>) -> End {
     let pool = core.pool.clone();
@@ -27,13 +50,9 @@ pub(crate) fn run(core: Box<Core>) -> End {
     let held = Held::new(core);
     let mut completed = false;
     while !pool.is_stopping() {
-        let (task, tick, look, now) = current::with_core(|core| {
+        let (next, tick, look, now) = current::with_core(|core| {
             core.counters().completed.add(u64::from(completed));
-            let task = core.next().or_else(|| core.search()).or_else(|| core.linger());
-            if task.is_some() && core.searching {
-                core.stop_searching();
-            }
-            (task, core.take_tick(), core.take_look(), core.clock.now_ms())
+            (find(core), core.take_tick(), core.take_look(), core.clock.now_ms())
         });
         if tick {
             home::sweep_held();
@@ -41,9 +60,13 @@ pub(crate) fn run(core: Box<Core>) -> End {
         if look {
             duty::attend(&pool, index, Look::Between);
         }
-        completed = match task {
-            Some(task) => timing::run(&pool, task, now),
-            None => {
+        completed = match next {
+            Next::Run(task) => timing::run(&pool, task, now),
+            Next::Look => {
+                duty::attend(&pool, index, Look::WhenIdle);
+                false
+            }
+            Next::Sleep => {
                 park::park(&pool, index, || false);
                 false
             }

@@ -43,13 +43,23 @@ impl Futex {
     }
 }
 
+/// A time as this system call reads it. The C library's own has 64 bits even where the
+/// kernel's words have 32, or will have.
+#[cfg(all(target_os = "linux", not(blitz_loom)))]
+#[repr(C)]
+struct Limit {
+    seconds: libc::c_long,
+    nanoseconds: libc::c_long,
+}
+
 #[cfg(all(target_os = "linux", not(blitz_loom)))]
 impl Futex {
     /// Sleeps while the word holds `expected`, until woken or `timeout` is over.
     pub(crate) fn wait(&self, expected: u32, timeout: Option<Duration>) {
-        let limit = timeout.map(|timeout| libc::timespec {
-            tv_sec: timeout.as_secs().try_into().unwrap_or(libc::time_t::MAX),
-            tv_nsec: timeout.subsec_nanos().into(),
+        let limit = timeout.map(|timeout| Limit {
+            seconds: timeout.as_secs().try_into().unwrap_or(libc::c_long::MAX),
+            // Less than 2^30: it fits also where there are only 32 bits.
+            nanoseconds: timeout.subsec_nanos() as libc::c_long,
         });
         let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         // SAFETY: the word lives as long as `&self`; `limit` is null or points at

@@ -19,6 +19,8 @@ struct Inside {
     answers: Vec<(Number, i32)>,
     /// What the next entrances are told; then they are let in.
     refused: Vec<Refused>,
+    /// It answers no cancel, as a disk that is stuck.
+    stuck: bool,
 }
 
 impl Kernel for Fake {
@@ -42,7 +44,7 @@ impl Kernel for Fake {
         for (number, begins) in std::mem::take(&mut inside.pushed) {
             if begins {
                 inside.flying.push(number);
-            } else {
+            } else if !inside.stuck {
                 inside.answer(Some(number), -libc::ECANCELED);
             }
         }
@@ -236,4 +238,30 @@ fn a_door_that_shuts_gives_every_payload_back() {
         assert_eq!((ring.in_flight(), dropped.get()), (0, 2));
         assert!(lock(&ring.kernel.0).flying.is_empty());
     });
+}
+
+/// What the kernel keeps is never freed, since it may still be written to; and the end comes.
+#[cfg(not(blitz_loom))]
+#[test]
+fn an_end_leaves_to_the_kernel_what_it_does_not_answer() {
+    let (ring, dropped) = (ring(), Arc::new(Tally::default()));
+    lock(&ring.kernel.0).stuck = true;
+    let flight = begin(&ring, Counted(dropped.clone())).unwrap();
+    drop(begin(&ring, Counted(dropped.clone())).unwrap());
+    let begun = std::time::Instant::now();
+    ring.close();
+    assert!(begun.elapsed() >= super::PATIENCE, "it was patient");
+    assert_eq!((ring.in_flight(), dropped.get()), (2, 0));
+    // One that is still wanted is waited for by whoever polls it.
+    let kernel = std::thread::spawn({
+        let ring = ring.clone();
+        move || lock(&ring.kernel.0).answer(None, 7)
+    });
+    let (result, payload) = block_on(flight);
+    assert_eq!((result, dropped.get()), (7, 0));
+    kernel.join().unwrap();
+    drop(payload);
+    assert_eq!((ring.in_flight(), dropped.get()), (1, 1));
+    drop(ring);
+    assert_eq!(dropped.get(), 1, "freed under the kernel's hands");
 }

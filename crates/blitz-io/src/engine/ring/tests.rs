@@ -2,7 +2,8 @@
 //! us there is nothing to test.
 
 use std::{
-    io::Write,
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
     os::{
         fd::AsRawFd,
         unix::net::{UnixDatagram, UnixStream},
@@ -13,10 +14,12 @@ use std::{
     },
     task::{Context, Poll, Waker},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use super::{InFlight, NoRing, Ring, System, flight::must_begin_again, verb::Verb};
+use super::{
+    InFlight, Kernel, NoRing, Number, Request, Ring, System, flight::must_begin_again, verb::Verb,
+};
 use crate::engine::{
     driver::{Driver, DriverConfig, IoBackend},
     wait::bell::Bell,
@@ -285,4 +288,63 @@ fn a_ring_after_the_end_of_its_driver_is_none() {
     let driver = driver(IoBackend::Auto);
     driver.shutdown();
     assert!(Ring::of(&driver).is_none());
+}
+
+/// The figures of docs/design/owned.md; they need a release build and a quiet machine:
+/// `cargo test --release -p blitz-io --lib -- --ignored --nocapture what_an_entrance_costs`.
+#[test]
+#[ignore = "measures, and judges nothing"]
+fn what_an_entrance_costs() {
+    const AT_ONCE: usize = 60;
+    const ROUNDS: usize = 400;
+    let Ok(system) = System::new() else { return };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let pair = || {
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        near.set_nodelay(true).unwrap();
+        (near, listener.accept().unwrap().0)
+    };
+    let pairs: Vec<_> = (0..AT_ONCE).map(|_| pair()).collect();
+    let memory = &mut [7_u8; 64];
+    let (memory, length) = (memory.as_mut_ptr(), 64);
+    let sends = pairs.iter().map(|(near, _)| Verb::Send { fd: near.as_raw_fd(), memory, length });
+    let receives = pairs.iter().map(|(_, far)| Verb::Recv { fd: far.as_raw_fd(), memory, length });
+    let verbs: Vec<Verb> = sends.chain(receives).collect();
+    let number = Number::NOBODY;
+    let by_ring = |at_once: usize| {
+        for verbs in verbs.chunks(at_once) {
+            // SAFETY: nobody else has the system, and the memory is there until the end. All
+            // answers are taken, since all that is asked for can be done at once.
+            unsafe {
+                for &verb in verbs {
+                    assert!(system.push(Request::Begin(number, verb)));
+                }
+                system.enter().unwrap();
+                let all_moved = |_, result| assert_eq!(result, 64);
+                assert_eq!(system.take(all_moved, verbs.len()).0, verbs.len());
+            }
+        }
+    };
+    let by_call = || {
+        let mut bytes = [7; 64];
+        for (near, _) in &pairs {
+            assert_eq!((&mut &*near).write(&bytes).unwrap(), 64);
+        }
+        for (_, far) in &pairs {
+            assert_eq!((&mut &*far).read(&mut bytes).unwrap(), 64);
+        }
+    };
+    let mut times: [Vec<Duration>; 3] = Default::default();
+    for _ in 0..ROUNDS {
+        let ways: [&dyn Fn(); 3] = [&|| by_ring(1), &|| by_ring(AT_ONCE), &by_call];
+        for (way, times) in ways.iter().zip(&mut times) {
+            let begun = Instant::now();
+            way();
+            times.push(begun.elapsed());
+        }
+    }
+    for (name, times) in ["an entrance each", "one for 60", "plain calls"].iter().zip(&mut times) {
+        times.sort_unstable();
+        println!("{name}: {} ns", times[ROUNDS / 2].as_nanos() / verbs.len() as u128);
+    }
 }

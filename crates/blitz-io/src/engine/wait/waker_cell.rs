@@ -367,6 +367,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(not(target_pointer_width = "64"), ignore = "it is of words of 64 bits")]
     fn a_waker_cell_is_small() {
         assert_eq!(size_of::<WakerCell>(), 24);
     }

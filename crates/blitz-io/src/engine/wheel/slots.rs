@@ -1,10 +1,11 @@
 //! The wheel itself: entries by the time they wait for. No clock, no lock, no thread.
 //!
-//! Time is counted in ticks of 2^14 ns (16.4 µs). A tick has digits of six bits. The wheel
-//! stands at one tick, `elapsed`. An entry lies at the level of the highest digit in which
-//! its tick differs from `elapsed`, in the slot which that digit names: 64 slots a level,
-//! and one word that says which are occupied. So the level is found by counting leading
-//! zeros, and what comes next by counting trailing ones:
+//! Time is counted in ticks of 2^14 ns (16.4 µs). The wheel stands at one tick, `elapsed`.
+//! There are levels, of which each counts in units of 64 of those below. An entry lies at
+//! the lowest level at which it is less than 64 units ahead, in the slot that its tick names
+//! in those units. A level has a ring of slots, and one word that says which are occupied. So
+//! the level is found by counting leading zeros, and what comes next by counting trailing
+//! ones:
 //!
 //! ```text
 //! level   a slot is      the level reaches
@@ -15,11 +16,19 @@
 //!   4       4.6 min            4.9 h
 //!   5       4.9 h             13 days
 //! ```
-//! What differs in a digit above these lies in one list for all, `overflow`.
+//! What is farther ahead lies in one list for all, `overflow`.
 //!
 //! As the wheel turns, it comes to the beginning of slots of the upper levels: what lies
 //! there is put again, into lower levels (it cascades). Each entry does so at most once a
 //! level. The overflow is put again every 13 days.
+//!
+//! # Ahead of time
+//! A hundred thousand timers within half a second are 13,000 in a slot of level 2. To put
+//! these again takes a millisecond, by which all are late that are due then. So whenever
+//! something was fired, a few entries of the *next* slot of each level are put down one level
+//! already ([`AHEAD`]). For them a ring has 128 slots, not 64: those of the next slot above
+//! lie behind those of the present one. Where timers are few nothing is gained by it, and
+//! little lost; where they are many the slot is empty before it is come to.
 //!
 //! # Exact to the nanosecond, where that is cheap
 //! Entries keep their deadline. What is in the slot of the present tick is fired by it, and
@@ -29,9 +38,11 @@
 //! tick late, and never early. (A paused clock wants it exact whatever it costs.)
 //!
 //! # Invariants
-//! 1. An entry at level n has the digits of `elapsed` above n, and at n a greater one (at
-//!    level 0 also the same). So all of a level come before all of the next, and the lowest
-//!    bit that is set at the lowest level names what comes first.
+//! 1. The slot of an entry at level n, counted in units of that level, is not before that of
+//!    `elapsed`, and less than 128 after it. So a slot has the entries of one unit, and the
+//!    first bit that is set from the present one on names what comes first at that level.
+//!    Levels overlap: what comes first of all may be at any of them. If several begin at the
+//!    same tick, the upper one is put again before the lower one is fired.
 //! 2. A bit is set exactly if its list has an entry.
 //! 3. What is in `MOVING` lay in one list and waits to be put again. Until it is empty
 //!    nothing is fired. Its entries still say the list from which they came, which nobody
@@ -39,6 +50,9 @@
 //! 4. Work under one hold of the lock is bounded: by [`STEPS`], and by a batch of wakers.
 //!
 //! # Rejected
+//! - Levels by the highest digit in which the tick differs from `elapsed`: they do not overlap,
+//!   which makes it easy to see what comes first; but then nothing can be put down before the
+//!   wheel comes to it.
 //! - Nine levels and no overflow: half as much memory again in each wheel, for timers that
 //!   hardly anybody has.
 //! - A heap: log n at each cancellation, and most timers are cancelled.
@@ -47,7 +61,8 @@
 //!
 //! # Checked by
 //! `a_wheel_behaves_as_a_sorted_map`, `a_far_jump_fires_everything_in_order`,
-//! `what_lies_beyond_the_top_level_comes_down`, `work_under_one_lock_is_bounded`.
+//! `what_lies_beyond_the_top_level_comes_down`, `work_under_one_lock_is_bounded`,
+//! `what_was_put_down_ahead_of_time_is_not_put_again_when_it_is_due`.
 
 use std::{pin::Pin, ptr::NonNull, task::Waker};
 
@@ -58,14 +73,16 @@ use crate::engine::{prim::weakened, wait::batch::Batch};
 /// are late by.
 const TICK_BITS: u32 = 14;
 
-/// A digit.
+/// A unit of a level is so many bits of those below.
 const BITS: u32 = 6;
-const SLOTS: usize = 1 << BITS;
 
-/// Six digits reach 13 days.
+/// Slots of a level: twice as many as it reaches, for what is put down ahead of time.
+const SLOTS: usize = 2 << BITS;
+
+/// Six levels reach 13 days.
 const LEVELS: usize = 6;
 
-/// All digits.
+/// Of all levels.
 const SPAN_BITS: u32 = BITS * LEVELS as u32;
 
 /// Lists beside the slots.
@@ -76,6 +93,10 @@ const LISTS: usize = MOVING + 1;
 /// Entries that are put again, or looked at, under one hold of the lock: a few
 /// microseconds. Picked, not measured.
 const STEPS: usize = if cfg!(blitz_loom) { 4 } else { 256 };
+
+/// Entries that are put down ahead of time whenever something was fired: some microseconds. If
+/// what is fired is spread evenly, a sixty-fourth of a slot above is enough.
+const AHEAD: usize = if cfg!(blitz_loom) { 1 } else { 64 };
 
 /// Entries of one slot that are looked at to be exact: about what a cascade of one level
 /// costs. Picked, not measured.
@@ -92,7 +113,7 @@ pub(super) struct Slots {
     now_ns: u64,
     /// How many there are.
     len: usize,
-    occupied: [u64; LEVELS],
+    occupied: [u128; LEVELS],
     first: [Option<NonNull<Entry>>; LISTS],
     /// Nothing is taken any more.
     ended: bool,
@@ -123,13 +144,19 @@ pub(super) enum Progress {
     Done,
 }
 
-/// What comes next.
+/// What comes next at a level.
+#[derive(Clone, Copy)]
 struct Next {
     list: usize,
-    /// `None`: the overflow.
-    level: Option<usize>,
+    /// One more than the highest: the overflow.
+    level: usize,
     /// The first tick that it may hold.
     start: u64,
+}
+
+/// The list of a slot that is counted in units of its level.
+fn list(level: usize, slot: u64) -> usize {
+    level * SLOTS + slot as usize % SLOTS
 }
 
 impl Slots {
@@ -152,6 +179,12 @@ impl Slots {
         self.len
     }
 
+    /// Whether nothing lies at a level.
+    #[cfg(all(test, not(blitz_loom)))]
+    pub(super) fn is_bare(&self, level: usize) -> bool {
+        self.occupied[level] == 0
+    }
+
     /// Puts an entry where its deadline belongs. It keeps its waker, if it is not taken.
     ///
     /// # Safety
@@ -169,7 +202,7 @@ impl Slots {
         // SAFETY: 1. of `shared` and of `put`: it is the caller's to give, and OUT.
         unsafe {
             Entry::shared(node, |shared| shared.deadline_ns = deadline_ns);
-            self.put(node);
+            self.put(node, None);
         }
         self.len += 1;
         entry.enter();
@@ -215,7 +248,7 @@ impl Slots {
             }
             if let Some(node) = self.first[MOVING] {
                 // SAFETY: 1. of `put_again`: it is a member.
-                unsafe { self.put_again(node) };
+                unsafe { self.put_again(node, None) };
                 continue;
             }
             let Some(next) = self.next().filter(|next| next.start <= now) else {
@@ -223,16 +256,17 @@ impl Slots {
             };
             self.elapsed = self.elapsed.max(next.start);
             match next.level {
-                Some(0) if next.start == now => {
+                0 if next.start == now => {
                     if self.dismiss_due(next.list, now_ns, exact, batch) == Progress::More {
                         return Progress::More;
                     }
                     return self.arrive(now_ns);
                 }
-                Some(0) => {
-                    let node = self.first[next.list].expect("a bit is set for a list with entries");
-                    // SAFETY: 1. of `dismiss`: it is a member.
-                    unsafe { self.dismiss(node, false, batch) };
+                0 => {
+                    while let Some(node) = self.first[next.list].filter(|_| !batch.is_full()) {
+                        // SAFETY: 1. of `dismiss`: it is a member.
+                        unsafe { self.dismiss(node, false, batch) };
+                    }
                 }
                 _ => self.move_list(next.list),
             }
@@ -244,7 +278,26 @@ impl Slots {
     fn arrive(&mut self, now_ns: u64) -> Progress {
         self.now_ns = self.now_ns.max(now_ns);
         self.elapsed = self.elapsed.max(now_ns >> TICK_BITS);
+        self.put_ahead();
         Progress::Done
+    }
+
+    /// Puts some of what comes next at the upper levels down.
+    fn put_ahead(&mut self) {
+        let mut left = AHEAD;
+        for level in 1..LEVELS {
+            // The present slot was put again when the wheel came to it.
+            let slot = (self.elapsed >> (level as u32 * BITS)) + 1;
+            let list = list(level, slot);
+            while let Some(node) = self.first[list] {
+                if left == 0 {
+                    return;
+                }
+                left -= 1;
+                // SAFETY: 1. of `put_again`: it is a member.
+                unsafe { self.put_again(node, Some(level - 1)) };
+            }
+        }
     }
 
     /// The wheel takes nothing any more, and what it has leaves.
@@ -270,12 +323,20 @@ impl Slots {
             // There is work left to do now.
             return Some(self.elapsed << TICK_BITS);
         }
-        let next = self.next()?;
-        Some(match self.first_deadline(next.list, exact) {
-            Some(deadline_ns) => deadline_ns,
-            None if next.level == Some(0) => (next.start + 1) << TICK_BITS,
-            None => next.start << TICK_BITS,
-        })
+        let mut soonest = None;
+        for next in self.next_of_each() {
+            let begin = next.start << TICK_BITS;
+            // What begins later holds nothing sooner.
+            if soonest.is_none_or(|soonest| begin < soonest) {
+                let at = match self.first_deadline(next.list, exact) {
+                    Some(deadline_ns) => deadline_ns,
+                    None if next.level == 0 => (next.start + 1) << TICK_BITS,
+                    None => begin,
+                };
+                soonest = Some(soonest.map_or(at, |soonest: u64| soonest.min(at)));
+            }
+        }
+        soonest
     }
 
     /// The first deadline in a list; `None` if it is too long to be looked through.
@@ -298,17 +359,25 @@ impl Slots {
         Some(soonest)
     }
 
-    /// By invariant 1.
+    /// By invariant 1: what begins first, and of those that begin together the highest.
     fn next(&self) -> Option<Next> {
-        if let Some(level) = self.occupied.iter().position(|bits| *bits != 0) {
-            let slot = self.occupied[level].trailing_zeros();
-            let above = BITS * (level as u32 + 1);
-            let start = self.elapsed >> above << above | u64::from(slot) << (above - BITS);
-            return Some(Next { list: level * SLOTS + slot as usize, level: Some(level), start });
-        }
-        self.first[OVERFLOW]?;
-        let start = ((self.elapsed >> SPAN_BITS) + 1) << SPAN_BITS;
-        Some(Next { list: OVERFLOW, level: None, start })
+        self.next_of_each().min_by_key(|next| (next.start, LEVELS - next.level))
+    }
+
+    fn next_of_each(&self) -> impl Iterator<Item = Next> {
+        let levels = self.occupied.iter().enumerate().filter(|(_, bits)| **bits != 0);
+        let levels = levels.map(|(level, bits)| {
+            let unit = level as u32 * BITS;
+            let present = self.elapsed >> unit;
+            let ahead = bits.rotate_right(present as u32 % SLOTS as u32).trailing_zeros();
+            let slot = present + u64::from(ahead);
+            Next { list: list(level, slot), level, start: slot << unit }
+        });
+        let overflow = self.first[OVERFLOW].map(|_| {
+            let start = ((self.elapsed >> SPAN_BITS) + 1) << SPAN_BITS;
+            Next { list: OVERFLOW, level: LEVELS, start }
+        });
+        levels.chain(overflow)
     }
 
     /// Fires what is due of the slot of the present tick.
@@ -354,25 +423,27 @@ impl Slots {
         self.clear_bit(list);
     }
 
+    /// Takes an entry out of its list, and puts it where it belongs now, or at that level.
+    ///
     /// # Safety
     /// 1. The entry is a member of this wheel.
-    unsafe fn put_again(&mut self, node: NonNull<Entry>) {
+    unsafe fn put_again(&mut self, node: NonNull<Entry>, level: Option<usize>) {
         // SAFETY: 1. of `unlink`, `shared` and `put`: by 1.; it is in no list in between.
         unsafe {
             let waker = self.unlink(node);
             Entry::shared(node, |shared| shared.waker = waker);
-            self.put(node);
+            self.put(node, level);
         }
     }
 
-    /// Puts an entry at the end of the list where its deadline belongs.
+    /// Puts an entry at the end of the list where its deadline belongs, or at that level.
     ///
     /// # Safety
     /// 1. The entry is alive, its shared part is the caller's, and it is in no list.
-    unsafe fn put(&mut self, node: NonNull<Entry>) {
+    unsafe fn put(&mut self, node: NonNull<Entry>, level: Option<usize>) {
         // SAFETY: 1. of `shared`: by 1.
         let deadline_ns = unsafe { Entry::shared(node, |shared| shared.deadline_ns) };
-        let list = self.list_of(deadline_ns);
+        let list = self.list_of(deadline_ns, level);
         let first = self.first[list];
         // SAFETY: 1. of `shared`: by 1.; members are alive, and theirs is ours.
         unsafe {
@@ -398,17 +469,20 @@ impl Slots {
         }
     }
 
-    fn list_of(&self, deadline_ns: u64) -> usize {
+    fn list_of(&self, deadline_ns: u64, level: Option<usize>) -> usize {
         let tick = (deadline_ns >> TICK_BITS).max(self.elapsed);
-        let differs = tick ^ self.elapsed;
-        if differs >> SPAN_BITS != 0 {
+        let ahead = tick - self.elapsed;
+        if ahead >> SPAN_BITS != 0 {
             return OVERFLOW;
         }
-        // With all bits of the lowest digit set, the highest bit is at least in that one.
-        let highest = u64::BITS - 1 - (differs | (SLOTS as u64 - 1)).leading_zeros();
-        let level = highest / BITS;
-        let slot = tick >> (level * BITS) & (SLOTS as u64 - 1);
-        level as usize * SLOTS + slot as usize
+        let level = level.unwrap_or_else(|| {
+            // With all bits of the lowest level set, the highest bit is at least in that one.
+            let highest = u64::BITS - 1 - (ahead | ((1 << BITS) - 1)).leading_zeros();
+            (highest / BITS) as usize
+        });
+        let slot = tick >> (level as u32 * BITS);
+        debug_assert!(slot - (self.elapsed >> (level as u32 * BITS)) < SLOTS as u64);
+        list(level, slot)
     }
 
     /// Its time has come, or the wheel has ended: it leaves, and its waker is kept for later.

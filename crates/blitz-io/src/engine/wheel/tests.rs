@@ -140,6 +140,29 @@ fn a_far_jump_fires_everything_in_order() {
     assert!(lock(&log).is_sorted_by_key(|n| deadline(*n)));
 }
 
+/// A slot of level 2 is 4096 ticks.
+#[test]
+fn what_was_put_down_ahead_of_time_is_not_put_again_when_it_is_due() {
+    let ((timers, seat), bell) = (timers(), Bell::new());
+    let is_bare = |level| timers.wheels[0].slots.lock().is_bare(level);
+    let deadline = |n: u64| (4096 + n * 7_919 % 4096) * TICK;
+    let all: Vec<_> = (0..1_000).map(|n| armed(&seat, &bell.waker(), deadline(n))).collect();
+    let before: Vec<_> = (1..=40).map(|n| armed(&seat, &bell.waker(), n * 100 * TICK)).collect();
+    assert!(!is_bare(2));
+    for n in 1..=40 {
+        assert_eq!(timers.fire(0, n * 100 * TICK), 1);
+    }
+    assert!(before.iter().all(|timer| timer.is_fired()));
+    assert!(is_bare(2), "it has been put down, some at a time");
+    while let Some(next) = timers.next(0) {
+        timers.fire(0, next);
+        for (n, timer) in all.iter().enumerate() {
+            assert_eq!(timer.is_fired(), deadline(n as u64) <= next);
+        }
+    }
+    assert_eq!(bell.rung(), 1_040);
+}
+
 /// Wakers see the wheel unlocked, also in the middle of much to do.
 #[test]
 fn work_under_one_lock_is_bounded() {

@@ -3,7 +3,7 @@
 use std::{fmt, io, os::fd::AsRawFd};
 
 use super::{AsyncFd, TryIoError};
-use crate::{engine::driver::ReadyEvent, io::Ready};
+use crate::{engine::driver::readiness::ReadyEvent, io::Ready};
 
 /// Represents an IO-ready event detected on a particular file descriptor that has not yet
 /// been acknowledged.

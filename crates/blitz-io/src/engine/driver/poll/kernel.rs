@@ -80,8 +80,10 @@ pub(in crate::engine::driver) fn poll(
     timeout: Option<Duration>,
 ) -> io::Result<()> {
     let timeout = timeout.map(|timeout| libc::timespec {
-        tv_sec: timeout.as_secs().try_into().unwrap_or(libc::time_t::MAX),
-        tv_nsec: timeout.subsec_nanos().into(),
+        // Both have 32 bits or 64, as the C library has it. 68 years are enough for a turn,
+        // which may end early, and a thousand million is less than 2^30.
+        tv_sec: timeout.as_secs().min(i32::MAX as u64) as _,
+        tv_nsec: timeout.subsec_nanos() as _,
     });
     let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: the slice is as long as we say and is ours during the call; the time is null,
@@ -98,7 +100,7 @@ pub(in crate::engine::driver) fn poll(
     fds: &mut [libc::pollfd],
     timeout: Option<Duration>,
 ) -> io::Result<()> {
-    let timeout = timeout.map_or(-1, crate::engine::driver::backend::rounded_up);
+    let timeout = timeout.map_or(-1, crate::engine::driver::signs::rounded_up);
     // SAFETY: the slice is as long as we say and is ours during the call.
     let answer = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout) };
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }

@@ -14,9 +14,10 @@ use std::{
 };
 
 use super::super::{
-    backend::{Events, Found, Signs},
+    backend::{Events, Found},
     interest::Interest,
     poll::kernel::poll,
+    signs::Signs,
     sources::Token,
 };
 use crate::engine::prim::{ThreadId, weakened};

@@ -196,6 +196,23 @@ fn every_reservation_finds_a_bit() {
     });
 }
 
+#[test]
+fn the_last_who_falls_asleep_sees_that_all_do() {
+    model(|| {
+        let idle = Arc::new(Idle::new(2));
+        let sleeper = thread::spawn({
+            let idle = idle.clone();
+            move || {
+                idle.fall_asleep(0, false);
+                idle.all_sleep()
+            }
+        });
+        idle.fall_asleep(1, false);
+        let seen = idle.all_sleep();
+        assert!(sleeper.join().unwrap() || seen, "both rely on the other");
+    });
+}
+
 #[cfg(not(blitz_loom))]
 #[test]
 fn more_than_64_workers_sleep_and_are_found() {

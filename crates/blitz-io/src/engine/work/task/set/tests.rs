@@ -312,6 +312,7 @@ fn members_are_joined_in_the_order_in_which_they_end() {
 
 #[cfg(not(blitz_loom))]
 #[test]
+#[cfg_attr(not(target_pointer_width = "64"), ignore = "it is of words of 64 bits")]
 fn a_member_is_four_words_larger() {
     use super::super::cell::Cell;
     type Plain = Cell<std::future::Ready<u64>>;
