@@ -37,16 +37,17 @@
 //! # Checked by
 //! `an_injected_job_and_a_sleeper_never_miss_each_other`,
 //! `a_push_and_a_sleeper_never_miss_each_other`, `a_broadcast_wakes_who_falls_asleep`,
-//! `a_latch_wakes_who_falls_asleep`, `terminate_and_inject_leave_nobody_asleep`; weakened as
+//! `a_latch_wakes_who_falls_asleep`, `terminate_and_inject_leave_nobody_asleep`,
+//! `a_latch_wakes_its_sleeper_whomever_others_call`; weakened as
 //! `sleep_looks_again`, `sleep_deep_barrier`, `sleep_demands`, `sleep_broadcast_token`,
-//! `sleep_latch`.
+//! `sleep_latch`, `sleep_insists`.
 
 use std::time::Duration;
 
 use super::latch::Latch;
 use crate::engine::{
     pool::idle::{Idle, SelfWoken},
-    prim::{barrier, pad::CachePadded, parker::Parker, weakened},
+    prim::{barrier, pad::CachePadded, parker::Parker, thread, weakened},
 };
 
 /// How long a worker dozes before it pays for the barrier. Some fifty times what that costs
@@ -144,7 +145,7 @@ impl Sleep {
 
     /// Awake again, by a reservation or by itself.
     fn rise(&self, worker: usize, works: bool) -> Woken {
-        if self.idle.is_asleep(worker) {
+        while self.idle.is_asleep(worker) {
             let woken = match works {
                 true => self.idle.wake_self_for_work(worker),
                 false => self.idle.wake_self_alone(worker),
@@ -152,12 +153,16 @@ impl Sleep {
             if woken == SelfWoken::Awake {
                 return if works { Woken::Searching } else { Woken::Alone };
             }
-            // Somebody has reserved us and is about to take our mark. Its token may be
-            // taken by a later sleep, which then ends early.
-            while self.idle.is_asleep(worker) {
+            // All who sleep are reserved, perhaps by one that wakes itself and finds that its
+            // mark was taken by another: it gives the reservation back, and nobody calls us
+            // then. So one refusal is no answer, and there is no token to wait for.
+            if weakened!("sleep_insists") {
                 self.parkers[worker].park();
             }
+            thread::yield_now();
         }
+        // Somebody has reserved us and taken our mark. Its token may be taken by a later
+        // sleep, which then ends early.
         Woken::Searching
     }
 }
@@ -314,6 +319,50 @@ mod models {
                 other.join().unwrap();
             }
             world.sleep.idle.assert_all_awake(0);
+        });
+    }
+
+    /// There is never any work.
+    struct Nothing;
+
+    impl Watched for Nothing {
+        fn demand(&self) {}
+
+        fn has_work(&self) -> bool {
+            false
+        }
+    }
+
+    /// Two wake themselves while a third thread reserves one of them.
+    #[test]
+    fn a_latch_wakes_its_sleeper_whomever_others_call() {
+        model(|| {
+            let sleep = Arc::new(Sleep::new(2));
+            let is_done = Arc::new(AtomicUsize::new(0));
+            let wait = |worker: usize| {
+                let (sleep, is_done) = (sleep.clone(), is_done.clone());
+                move || {
+                    let latch = Latch::new();
+                    // SAFETY: 1. it is on this frame. Nobody sleeps yet, so there is no duty.
+                    assert!(!unsafe { Latch::set(&raw const latch) });
+                    let woken = sleep.sleep(worker, false, &latch, &Nothing);
+                    if woken == Woken::Searching {
+                        let _ = sleep.idle.stop_searching();
+                    }
+                    // Relaxed: counted by both, and read after the joins.
+                    is_done.fetch_add(1, Relaxed);
+                }
+            };
+            let other = thread::spawn(wait(1));
+            let producer = thread::spawn({
+                let sleep = sleep.clone();
+                move || sleep.call_one()
+            });
+            wait(0)();
+            other.join().unwrap();
+            producer.join().unwrap();
+            assert_eq!(is_done.load(Relaxed), 2);
+            sleep.idle.assert_all_awake(0);
         });
     }
 }
