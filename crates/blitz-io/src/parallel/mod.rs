@@ -195,9 +195,7 @@ where
     OP: Fn(BroadcastContext<'_>) -> R + Sync,
     R: Send,
 {
-    global::with_registry(|registry| {
-        call::on_worker(registry, |worker, _| broadcast::broadcast(worker, &op))
-    })
+    global::with_registry(|registry| broadcast::broadcast(registry, &op))
 }
 
 /// As [`broadcast`], but nobody waits. Panics go where those of [`spawn`] go.

@@ -109,7 +109,7 @@ impl ThreadPool {
         OP: Fn(BroadcastContext<'_>) -> R + Sync,
         R: Send,
     {
-        self.on_worker(|worker| broadcast::broadcast(worker, &op))
+        broadcast::broadcast(&self.registry, &op)
     }
 
     /// How many threads it has.

@@ -1,11 +1,15 @@
 //! The same closure on every thread of a pool.
 //!
 //! # Protocol
-//! Each worker has a queue of its own for this, which it looks into after its stack. Who
-//! broadcasts from within the pool is served by its own wait.
+//! Each worker has a queue of its own for this, which it looks into after its stack. Whoever
+//! broadcasts fills those itself and waits, as the owner of a countdown (`owner`). A thread of
+//! the pool is served by its own wait. Nobody else is needed: a worker that had to wait for
+//! the others on a caller's behalf would be one less to run jobs, and might start one, while it
+//! waits, that ends only after the broadcast has returned.
 //!
 //! # Checked by
-//! `a_broadcast_wakes_who_falls_asleep`, `a_broadcast_runs_once_on_each_thread_and_keeps_their_order`.
+//! `a_broadcast_wakes_who_falls_asleep`, `a_broadcast_runs_once_on_each_thread_and_keeps_their_order`,
+//! `a_broadcast_from_outside_returns_before_the_jobs_that_it_spawned`.
 
 use std::{
     fmt,
@@ -17,7 +21,8 @@ use std::{
 use super::{
     job::{HeapJob, JobRef, Payload},
     latch::Countdown,
-    registry::{Registry, Seat},
+    owner::{Owner, Pointer},
+    registry::Registry,
     worker::Worker,
 };
 use crate::engine::prim::{Mutex, lock};
@@ -80,33 +85,33 @@ impl fmt::Debug for BroadcastContext<'_> {
     }
 }
 
-/// Runs `op` on each worker of the pool of `worker`, which is this thread's, and waits.
+/// Runs `op` on each worker, and waits: this thread may be any.
 pub(crate) fn broadcast<R: Send>(
-    worker: &Worker,
+    registry: &Registry,
     op: &(impl Fn(BroadcastContext<'_>) -> R + Sync),
 ) -> Vec<R> {
-    let registry = worker.registry();
+    let owner = Owner::this_thread();
     let count = registry.threads();
     let results: Vec<Mutex<Option<Result<R, Payload>>>> =
         (0..count).map(|_| Mutex::new(None)).collect();
-    let countdown = Countdown::new(count, Seat::of(worker));
+    let countdown = Countdown::new(count, owner.clone());
+    let end = Pointer::to(&countdown);
     let jobs: Vec<JobRef> = results
         .iter()
         .map(|result| {
-            let countdown = &countdown;
             let run = move |by: &Worker| {
-                let countdown = &raw const *countdown;
                 let outcome = catch_unwind(AssertUnwindSafe(|| op(BroadcastContext::new(by))));
                 *lock(result) = Some(outcome);
-                // SAFETY: 1. one of `count`.
-                unsafe { Countdown::end_one(countdown) };
             };
-            // SAFETY: 1. we wait for the countdown.
-            unsafe { HeapJob::make(run) }
+            let end = end.clone();
+            // SAFETY: 1. one of `count`.
+            let end = move |_: &Worker| unsafe { Countdown::end_one(end.get()) };
+            // SAFETY: 1. we wait for the countdown. 2. It has a pointer.
+            unsafe { HeapJob::make(run, end) }
         })
         .collect();
     registry.broadcast(jobs.into_iter());
-    worker.wait_until(countdown.latch());
+    owner.wait(countdown.latch());
     let results = results.iter().map(|result| lock(result).take());
     let results = results.map(|result| result.expect("all have ended"));
     results.map(|result| result.unwrap_or_else(|payload| resume_unwind(payload))).collect()
@@ -124,12 +129,10 @@ pub(crate) fn spawn_broadcast(
         .map(|_| {
             let op = op.clone();
             let run = move |by: &Worker| {
-                let registry = by.registry();
-                registry.guard(move || op(BroadcastContext::new(by)));
-                registry.release();
+                by.registry().guard(move || op(BroadcastContext::new(by)));
             };
-            // SAFETY: 1. it borrows nothing.
-            unsafe { HeapJob::make(run) }
+            // SAFETY: 1. and 2. neither borrows anything.
+            unsafe { HeapJob::make(run, |by: &Worker| by.registry().release()) }
         })
         .collect();
     registry.broadcast(jobs.into_iter());

@@ -24,11 +24,7 @@ pub(crate) fn spawn_fifo(registry: &Registry, closure: impl FnOnce() + Send + 's
 
 fn job(registry: &Registry, closure: impl FnOnce() + Send + 'static) -> JobRef {
     registry.hold(1);
-    let run = move |by: &Worker| {
-        let registry = by.registry();
-        registry.guard(closure);
-        registry.release();
-    };
-    // SAFETY: 1. it borrows nothing.
-    unsafe { HeapJob::make(run) }
+    let run = move |by: &Worker| by.registry().guard(closure);
+    // SAFETY: 1. and 2. neither borrows anything.
+    unsafe { HeapJob::make(run, |by: &Worker| by.registry().release()) }
 }

@@ -7,11 +7,16 @@
 //!
 //! No job unwinds into whoever runs it: what a user's closure throws is caught and kept in
 //! the job, or handed to the pool. So a frame whose job is in a queue is never left by an
-//! unwinding that the frame's function does not see.
+//! unwinding that the frame's function does not see. If one did, the process would abort.
+//!
+//! What is told of a job's end may free what the job borrowed. So whatever a closure has
+//! captured is gone before that is told: a closure that is called by value lends its
+//! references to the call, to the very end of it. The user's part of a [`HeapJob`] and its
+//! *end* are two closures for that reason, and the end has pointers only.
 //!
 //! # Checked by
 //! `a_job_on_a_frame_gives_its_result_or_its_panic`, `a_heap_job_runs_once_and_is_freed`,
-//! `a_line_runs_the_oldest_first`.
+//! `the_end_of_a_heap_job_comes_when_its_closure_is_gone`, `a_line_runs_the_oldest_first`.
 
 use std::{
     any::Any,
@@ -23,6 +28,7 @@ use std::{
 
 use super::{
     latch::{Latch, Waiter},
+    registry::AbortOnUnwind,
     worker::Worker,
 };
 use crate::engine::prim::{Mutex, UnsafeCell, lock};
@@ -66,8 +72,12 @@ impl JobRef {
     pub(crate) unsafe fn run(self, from: Option<&Worker>, by: &Worker) {
         // SAFETY: a job in a queue is there until it has run (1.).
         let run = unsafe { self.0.as_ref() }.run;
+        // Jobs do not unwind. If something of ours did, it would leave frames behind whose
+        // jobs others have.
+        let abort = AbortOnUnwind("a bug in the pool");
         // SAFETY: 1. and 2.
-        unsafe { run(self.0, from, by) }
+        unsafe { run(self.0, from, by) };
+        std::mem::forget(abort);
     }
 }
 
@@ -220,18 +230,21 @@ where
 
 /// A job that nobody's frame holds.
 #[repr(C)]
-pub(crate) struct HeapJob<F> {
+pub(crate) struct HeapJob<F, E> {
     header: Header,
     closure: F,
+    end: E,
 }
 
-impl<F: FnOnce(&Worker) + Send> HeapJob<F> {
-    /// The job for a queue. The closure must not unwind: the process would abort.
+impl<F: FnOnce(&Worker) + Send, E: FnOnce(&Worker) + Send> HeapJob<F, E> {
+    /// The job for a queue: runs `closure` and then `end`. Neither must unwind: the process
+    /// would abort.
     ///
     /// # Safety
-    /// 1. The job is run before what the closure borrows goes.
-    pub(crate) unsafe fn make(closure: F) -> JobRef {
-        let job = Box::new(Self { header: Header { run: Self::run }, closure });
+    /// 1. `closure` is run before what it borrows goes. 2. `end` borrows nothing that may go by
+    ///    what it does: it has pointers for that.
+    pub(crate) unsafe fn make(closure: F, end: E) -> JobRef {
+        let job = Box::new(Self { header: Header { run: Self::run }, closure, end });
         JobRef(NonNull::from(Box::leak(job)).cast())
     }
 
@@ -240,7 +253,9 @@ impl<F: FnOnce(&Worker) + Send> HeapJob<F> {
     unsafe fn run(header: NonNull<Header>, _from: Option<&Worker>, by: &Worker) {
         // SAFETY: `make` leaked it, and it is run once.
         let job = unsafe { Box::from_raw(header.as_ptr().cast::<Self>()) };
-        (job.closure)(by);
+        let Self { closure, end, .. } = *job;
+        closure(by);
+        end(by);
     }
 }
 
@@ -285,7 +300,7 @@ mod tests {
     use std::sync::{Arc, atomic::AtomicUsize, atomic::Ordering::SeqCst};
 
     use super::{HeapJob, JobRef, Line, StackJob};
-    use crate::engine::fork::worker::for_test::with_worker;
+    use crate::engine::fork::worker::{Worker, for_test::with_worker};
 
     #[test]
     fn a_job_on_a_frame_gives_its_result_or_its_panic() {
@@ -317,17 +332,47 @@ mod tests {
             let count = AtomicUsize::new(0);
             // SAFETY: 1. it runs in the next line.
             let job = unsafe {
-                HeapJob::make({
-                    let (held, count) = (held.clone(), &count);
-                    move |_| {
-                        let _held = held;
-                        count.fetch_add(1, SeqCst);
-                    }
-                })
+                HeapJob::make(
+                    {
+                        let (held, count) = (held.clone(), &count);
+                        move |_: &Worker| {
+                            let _held = held;
+                            count.fetch_add(1, SeqCst);
+                        }
+                    },
+                    |_: &Worker| {},
+                )
             };
             // SAFETY: 1. once. 2. As above.
             unsafe { job.run(None, worker) };
             assert_eq!((count.load(SeqCst), Arc::strong_count(&held)), (1, 1));
+        });
+    }
+
+    /// Says when it goes.
+    struct Captured<'a>(&'a AtomicUsize);
+
+    impl Drop for Captured<'_> {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_heap_job_comes_when_its_closure_is_gone() {
+        with_worker(|worker| {
+            let (gone, gone_at_end) = (AtomicUsize::new(0), AtomicUsize::new(9));
+            let captured = Captured(&gone);
+            // SAFETY: 1. it runs in the next line. 2. The frame stays.
+            let job = unsafe {
+                HeapJob::make(
+                    move |_: &Worker| _ = &captured,
+                    |_: &Worker| gone_at_end.store(gone.load(SeqCst), SeqCst),
+                )
+            };
+            // SAFETY: 1. once. 2. This thread's worker.
+            unsafe { job.run(None, worker) };
+            assert_eq!(gone_at_end.into_inner(), 1);
         });
     }
 
@@ -340,8 +385,10 @@ mod tests {
                 .map(|number| {
                     let order = &order;
                     // SAFETY: 1. it runs below.
-                    let job =
-                        unsafe { HeapJob::make(move |_: &_| order.lock().unwrap().push(number)) };
+                    let job = unsafe {
+                        let run = move |_: &Worker| order.lock().unwrap().push(number);
+                        HeapJob::make(run, |_: &Worker| {})
+                    };
                     // SAFETY: 1. the line is dropped after its places have run.
                     unsafe { line.push(job) }
                 })

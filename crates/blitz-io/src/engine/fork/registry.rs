@@ -23,7 +23,11 @@
 //! # Checked by
 //! `jobs_are_taken_in_the_order_in_which_they_were_injected`, and the models of `sleep`.
 
-use std::{collections::VecDeque, io, sync::Arc};
+use std::{
+    collections::VecDeque,
+    io::{self, Write},
+    sync::Arc,
+};
 
 use super::{
     job::{JobRef, Payload},
@@ -177,14 +181,16 @@ impl Registry {
         });
         // If this fails or a user's function panics, threads that have started end.
         let unmade = Terminate(&registry);
-        for index in 0..threads {
-            if index == 0 && plan.use_current_thread {
-                if !worker::adopt(&registry) {
-                    return Err(NoPool::AlreadyInPool);
-                }
-                continue;
-            }
+        if plan.use_current_thread && !worker::current().is_null() {
+            return Err(NoPool::AlreadyInPool);
+        }
+        for index in usize::from(plan.use_current_thread)..threads {
             start(Vacancy { registry: registry.clone(), index }).map_err(NoPool::NoThread)?;
+        }
+        // Last, when nothing else can fail: it is for ever. The user's function may have made
+        // this thread another pool's.
+        if plan.use_current_thread && !worker::adopt(&registry) {
+            return Err(NoPool::AlreadyInPool);
         }
         std::mem::forget(unmade);
         Ok(registry)
@@ -318,8 +324,13 @@ impl AbortOnUnwind {
 
 impl Drop for AbortOnUnwind {
     fn drop(&mut self) {
-        // As Rayon says it; the panic hook has told of the panic itself.
-        eprintln!("Rayon: detected unexpected panic; aborting ({})", self.0);
+        // As Rayon says it; the panic hook has told of the panic itself. Not by `eprintln`,
+        // which panics if nobody reads it any more: that would unwind after all.
+        let _ = writeln!(
+            io::stderr(),
+            "Rayon: detected unexpected panic; aborting ({}); see the panic before it",
+            self.0
+        );
         std::process::abort();
     }
 }
@@ -335,6 +346,10 @@ impl Seat {
     pub(crate) fn of(worker: &Worker) -> Self {
         Self { registry: worker.shared(), index: worker.index() }
     }
+
+    pub(crate) fn worker(&self) -> &Worker {
+        &self.registry.workers[self.index]
+    }
 }
 
 impl Waiter for Seat {
@@ -346,7 +361,10 @@ impl Waiter for Seat {
 #[cfg(all(test, not(blitz_loom)))]
 mod tests {
     use super::Queue;
-    use crate::engine::fork::job::{HeapJob, JobRef};
+    use crate::engine::fork::{
+        job::{HeapJob, JobRef},
+        worker::Worker,
+    };
 
     #[test]
     fn jobs_are_taken_in_the_order_in_which_they_were_injected() {
@@ -357,7 +375,8 @@ mod tests {
                 let order = &order;
                 // SAFETY: 1. all run below.
                 queue.push(unsafe {
-                    HeapJob::make(move |_: &_| order.lock().unwrap().push(number))
+                    let run = move |_: &Worker| order.lock().unwrap().push(number);
+                    HeapJob::make(run, |_: &Worker| {})
                 });
             }
             while let Some(job) = queue.pop() {

@@ -23,34 +23,18 @@ use std::{
 use super::{
     broadcast::BroadcastContext,
     job::{HeapJob, JobRef, Line, Payload},
-    latch::{self, Countdown, Waiter},
-    registry::{Registry, Seat},
-    worker::{self, Worker},
+    latch::Countdown,
+    owner::{Owner, Pointer},
+    registry::Registry,
+    worker::Worker,
 };
-use crate::engine::prim::{Mutex, discard, lock, parker::Parker};
-
-/// Who waits for a scope.
-#[derive(Clone)]
-enum Owner {
-    Worker(Seat),
-    Thread(Arc<Parker>),
-}
-
-impl Waiter for Owner {
-    fn unpark(&self) {
-        match self {
-            Self::Worker(seat) => seat.unpark(),
-            Self::Thread(parker) => parker.unpark(),
-        }
-    }
-}
+use crate::engine::prim::{Mutex, discard, lock};
 
 /// What both kinds of scopes are made of.
 struct Base<'scope> {
     registry: Arc<Registry>,
     countdown: Countdown<Owner>,
-    /// Of a thread that belongs to no pool.
-    parker: Option<Arc<Parker>>,
+    owner: Owner,
     panic: Mutex<Option<Payload>>,
     /// Invariant in `'scope`, and a home of closures that are sent to other threads.
     #[expect(clippy::type_complexity, reason = "it is the type of what is spawned")]
@@ -58,25 +42,20 @@ struct Base<'scope> {
 }
 
 impl Base<'_> {
-    fn new(registry: Arc<Registry>, owner: Option<&Worker>) -> Self {
-        let (owner, parker) = match owner {
-            Some(worker) => (Owner::Worker(Seat::of(worker)), None),
-            None => {
-                let parker = Arc::new(Parker::new());
-                (Owner::Thread(parker.clone()), Some(parker))
-            }
-        };
+    /// Of this thread.
+    fn new(registry: Arc<Registry>) -> Self {
+        let owner = Owner::this_thread();
         Self {
             registry,
-            countdown: Countdown::new(1, owner),
-            parker,
+            countdown: Countdown::new(1, owner.clone()),
+            owner,
             panic: Mutex::new(None),
             jobs: PhantomData,
         }
     }
 
     /// Runs the body, waits for all jobs, and goes on with the first panic.
-    fn complete<R>(&self, owner: Option<&Worker>, body: impl FnOnce() -> R) -> R {
+    fn complete<R>(&self, body: impl FnOnce() -> R) -> R {
         let outcome = catch_unwind(AssertUnwindSafe(body));
         let result = match outcome {
             Ok(result) => Some(result),
@@ -87,11 +66,7 @@ impl Base<'_> {
         };
         // SAFETY: 1. the body is counted since `new`, and the frame is ours.
         unsafe { Countdown::end_one(&raw const self.countdown) };
-        match (owner, &self.parker) {
-            (Some(worker), _) => worker.wait_until(self.countdown.latch()),
-            (None, Some(parker)) => latch::block(self.countdown.latch(), parker),
-            (None, None) => unreachable!("a scope is waited for by who made it"),
-        }
+        self.owner.wait(self.countdown.latch());
         if let Some(payload) = lock(&self.panic).take() {
             // The result goes first: what it borrows is still there.
             drop(result);
@@ -110,39 +85,23 @@ impl Base<'_> {
         discard(superfluous);
     }
 
-    /// Runs a job of the scope, and ends it.
+    /// Makes a job of the scope, which counts it already.
     ///
     /// # Safety
-    /// 1. The scope is there, and counts this job. It may be gone when this returns.
-    unsafe fn run(this: *const Self, job: impl FnOnce()) {
-        // SAFETY: 1. until `end_one`.
-        let base = unsafe { &*this };
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(job)) {
-            base.keep(payload);
-        }
-        // SAFETY: 1.; the last touch.
-        unsafe { Countdown::end_one(&raw const (*this).countdown) };
-    }
-}
-
-/// A pointer to a scope that waits.
-struct Pointer<S>(*const S);
-
-impl<S> Clone for Pointer<S> {
-    fn clone(&self) -> Self {
-        Self(self.0)
-    }
-}
-
-// SAFETY: scopes are `Sync`, and who has a pointer to one is counted by it.
-unsafe impl<S: Sync> Send for Pointer<S> {}
-// SAFETY: as above.
-unsafe impl<S: Sync> Sync for Pointer<S> {}
-
-impl<S> Pointer<S> {
-    /// By a method, so that closures take the whole pointer along and not its field.
-    fn get(&self) -> *const S {
-        self.0
+    /// 1. What `body` borrows outlives the scope.
+    unsafe fn job(&self, body: impl FnOnce(&Worker) + Send) -> JobRef {
+        let base = Pointer::to(self);
+        let run = move |worker: &Worker| {
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| body(worker))) {
+                // SAFETY: the scope waits for the job, which ends below.
+                unsafe { &*base.get() }.keep(payload);
+            }
+        };
+        let countdown = Pointer::to(&self.countdown);
+        // SAFETY: 1. it counts the job; the last touch.
+        let end = move |_: &Worker| unsafe { Countdown::end_one(countdown.get()) };
+        // SAFETY: 1. the scope waits for the job, and 1. here. 2. It has a pointer.
+        unsafe { HeapJob::make(run, end) }
     }
 }
 
@@ -195,8 +154,7 @@ pub struct ScopeFifo<'scope> {
 
 /// Runs `op` with a scope on `owner`, a worker of this thread; jobs go to its pool.
 pub(crate) fn scope<'scope, R>(owner: &Worker, op: impl FnOnce(&Scope<'scope>) -> R) -> R {
-    let scope = Scope { base: Base::new(owner.shared(), Some(owner)) };
-    scope.base.complete(Some(owner), || op(&scope))
+    in_place(owner.shared(), op)
 }
 
 /// Runs `op` with a scope on this thread; jobs go to `registry`.
@@ -204,16 +162,13 @@ pub(crate) fn in_place<'scope, R>(
     registry: Arc<Registry>,
     op: impl FnOnce(&Scope<'scope>) -> R,
 ) -> R {
-    // SAFETY: not null, so it is the worker of this thread, which holds its pool.
-    let owner = unsafe { worker::current().as_ref() };
-    let scope = Scope { base: Base::new(registry, owner) };
-    scope.base.complete(owner, || op(&scope))
+    let scope = Scope { base: Base::new(registry) };
+    scope.base.complete(|| op(&scope))
 }
 
 /// As [`scope`].
 pub(crate) fn scope_fifo<'scope, R>(owner: &Worker, op: impl FnOnce(&ScopeFifo<'scope>) -> R) -> R {
-    let scope = ScopeFifo::new(owner.shared(), Some(owner));
-    scope.base.complete(Some(owner), || op(&scope))
+    in_place_fifo(owner.shared(), op)
 }
 
 /// As [`in_place`].
@@ -221,10 +176,8 @@ pub(crate) fn in_place_fifo<'scope, R>(
     registry: Arc<Registry>,
     op: impl FnOnce(&ScopeFifo<'scope>) -> R,
 ) -> R {
-    // SAFETY: as in `in_place`.
-    let owner = unsafe { worker::current().as_ref() };
-    let scope = ScopeFifo::new(registry, owner);
-    scope.base.complete(owner, || op(&scope))
+    let scope = ScopeFifo::new(registry);
+    scope.base.complete(|| op(&scope))
 }
 
 impl<'scope> Scope<'scope> {
@@ -248,15 +201,11 @@ impl<'scope> Scope<'scope> {
         BODY: FnOnce(&Scope<'scope>) + Send + 'scope,
     {
         self.base.countdown.add(1);
-        let scope = Pointer(self);
-        let run = move |_: &Worker| {
-            // SAFETY: the scope counts this job until `run` ends it.
-            let scope = unsafe { &*scope.get() };
-            // SAFETY: 1. counted by `add`.
-            unsafe { Base::run(&raw const scope.base, || body(scope)) };
-        };
-        // SAFETY: 1. `'scope` outlives the scope, which waits for the job.
-        self.base.registry.place(unsafe { HeapJob::make(run) });
+        let scope = Pointer::to(self);
+        // SAFETY: the scope counts the job until it has ended.
+        let run = move |_: &Worker| body(unsafe { &*scope.get() });
+        // SAFETY: 1. `'scope` outlives the scope.
+        self.base.registry.place(unsafe { self.base.job(run) });
     }
 
     /// Spawns a job that each thread of the pool runs once.
@@ -278,7 +227,7 @@ impl<'scope> Scope<'scope> {
     where
         BODY: Fn(&Scope<'scope>, BroadcastContext<'_>) + Send + Sync + 'scope,
     {
-        let scope = Pointer(self);
+        let scope = Pointer::to(self);
         // SAFETY: the scope counts the jobs, and `body` is called by those alone.
         unsafe {
             spread(&self.base, move |context| body(&*scope.get(), context));
@@ -287,9 +236,9 @@ impl<'scope> Scope<'scope> {
 }
 
 impl<'scope> ScopeFifo<'scope> {
-    fn new(registry: Arc<Registry>, owner: Option<&Worker>) -> Self {
+    fn new(registry: Arc<Registry>) -> Self {
         let lines = (0..registry.workers.len()).map(|_| Line::new()).collect();
-        Self { base: Base::new(registry, owner), lines }
+        Self { base: Base::new(registry), lines }
     }
 
     /// Spawns a job into the scope, behind those that this thread has spawned into it.
@@ -308,15 +257,11 @@ impl<'scope> ScopeFifo<'scope> {
         BODY: FnOnce(&ScopeFifo<'scope>) + Send + 'scope,
     {
         self.base.countdown.add(1);
-        let scope = Pointer(self);
-        let run = move |_: &Worker| {
-            // SAFETY: the scope counts this job until `run` ends it.
-            let scope = unsafe { &*scope.get() };
-            // SAFETY: 1. counted by `add`.
-            unsafe { Base::run(&raw const scope.base, || body(scope)) };
-        };
-        // SAFETY: 1. `'scope` outlives the scope, which waits for the job.
-        let job = unsafe { HeapJob::make(run) };
+        let scope = Pointer::to(self);
+        // SAFETY: the scope counts the job until it has ended.
+        let run = move |_: &Worker| body(unsafe { &*scope.get() });
+        // SAFETY: 1. `'scope` outlives the scope.
+        let job = unsafe { self.base.job(run) };
         match self.base.registry.current() {
             // SAFETY: 1. the line is part of the scope, which waits for all jobs, and a
             // place in it is taken before the job that it stands for has ended.
@@ -344,7 +289,7 @@ impl<'scope> ScopeFifo<'scope> {
     where
         BODY: Fn(&ScopeFifo<'scope>, BroadcastContext<'_>) + Send + Sync + 'scope,
     {
-        let scope = Pointer(self);
+        let scope = Pointer::to(self);
         // SAFETY: as in `Scope::spawn_broadcast`.
         unsafe {
             spread(&self.base, move |context| body(&*scope.get(), context));
@@ -359,18 +304,14 @@ impl<'scope> ScopeFifo<'scope> {
 unsafe fn spread(base: &Base<'_>, body: impl Fn(BroadcastContext<'_>) + Send + Sync) {
     let count = base.registry.threads();
     base.countdown.add(count);
-    let (body, base_pointer) = (Arc::new(body), Pointer(base));
+    let body = Arc::new(body);
     let jobs: Vec<JobRef> = (0..count)
         .map(|_| {
-            let (body, base) = (body.clone(), base_pointer.clone());
-            let run = move |worker: &Worker| {
-                // Taken along, so that the last one goes before the scope does.
-                let job = move || body(BroadcastContext::new(worker));
-                // SAFETY: 1. counted by `add`.
-                unsafe { Base::run(base.get(), job) };
-            };
-            // SAFETY: 1. the scope waits for the job, and `body` outlives it.
-            unsafe { HeapJob::make(run) }
+            let body = body.clone();
+            // Taken along, so that the last one goes before the scope does.
+            let run = move |worker: &Worker| body(BroadcastContext::new(worker));
+            // SAFETY: 1. the caller's 1.
+            unsafe { base.job(run) }
         })
         .collect();
     // Ours goes before the jobs can end the scope.

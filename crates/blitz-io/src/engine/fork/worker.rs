@@ -358,8 +358,9 @@ pub(crate) fn run(registry: &Arc<Registry>, index: usize) {
 
 /// Makes the calling thread that worker, whose registry it holds until it leaves.
 pub(crate) fn enter(worker: &Worker) {
-    let before = CURRENT.with(|current| current.replace(worker));
-    assert!(before.is_null(), "this thread is a worker already: run each builder on a new one");
+    // Looked at before it is changed: who catches the panic goes on as the worker that it was.
+    assert!(current().is_null(), "this thread is a worker already: run each builder on a new one");
+    CURRENT.with(|current| current.set(worker));
 }
 
 /// The calling thread is no worker any more.
