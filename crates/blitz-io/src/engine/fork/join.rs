@@ -70,6 +70,10 @@ where
     B: FnOnce(&Worker, bool) -> RB,
 {
     let own = JobRef::from_header(job.header());
+    // What lies above may take long, and no push comes meanwhile to look for those who ask.
+    if worker.stack().is_asked() {
+        worker.answer();
+    }
     while !job.latch().is_set() {
         match worker.pop() {
             Some(top) if top == own => {
@@ -172,5 +176,32 @@ impl<'a> Here<'a> {
     #[inline(always)]
     pub(crate) fn worker(&self) -> &'a Worker {
         self.worker
+    }
+}
+
+#[cfg(all(test, not(blitz_loom)))]
+mod tests {
+    use super::join;
+    use crate::engine::fork::{
+        job::HeapJob,
+        worker::{Worker, for_test::with_worker},
+    };
+
+    #[test]
+    fn a_join_that_comes_back_to_others_jobs_answers_who_asked() {
+        with_worker(|worker| {
+            let was_asked = std::sync::Mutex::new(None);
+            let left =
+                |worker: &Worker| *was_asked.lock().unwrap() = Some(worker.stack().is_asked());
+            let a = |worker: &Worker, _| {
+                // SAFETY: 1. it runs before the join returns. 2. It does nothing.
+                worker.push(unsafe { HeapJob::make(left, |_: &Worker| {}) });
+                // After that push, so no push will see it.
+                worker.stack().demand();
+            };
+            // SAFETY: 1. this thread's worker. 2. Nobody else is there.
+            let _ = unsafe { join(worker, false, a, |_, _| ()) };
+            assert_eq!(*was_asked.lock().unwrap(), Some(false), "answered before the job ran");
+        });
     }
 }

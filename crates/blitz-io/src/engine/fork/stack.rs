@@ -1,7 +1,8 @@
 //! A worker's jobs: private until somebody asks for them.
 //!
 //! # Protocol
-//! Jobs have indices that only grow while nobody has emptied the stack. The *owner*
+//! Jobs have indices, which grow by one with each theft and are words of 64 bits everywhere: of
+//! 32, they would be used up within the hour, while frames still know theirs. The *owner*
 //! pushes and pops at `tail`; *thieves* take at `head`, under the lock. Jobs below `public`
 //! may be taken; those from `public` to `tail` are the owner's own.
 //!
@@ -52,16 +53,25 @@
 //! every thief holds while it reads a slot. `base` points so that `base + index` is the
 //! slot of an index: indices never change.
 //!
+//! *Fences*: where there is no asymmetric barrier, the light side of it must be a fence. Push
+//! and pop do not know of that: in a stack that is *fenced* the words that they look at say for
+//! ever that somebody asked and that a thief is about. So each push and pop comes to the
+//! cold side, `answer` and `settle`. These begin with the fence and look at the true words
+//! (`guard` and `limit` of `Fenced`) then. It is the same algorithm at the price of Chase-Lev.
+//!
 //! # Invariants
 //! While the lock is free: `head <= public <= tail` and `loose <= tail`, but for an owner in the
-//! middle of a pop; `guard` is the larger of `public` and `loose`, or `usize::MAX` for ever in a
+//! middle of a pop; `guard` is the larger of `public` and `loose`, or `ALL` for ever in a
 //! stack that is *shared*: there the owner locks for each pop, and thieves need neither asks
-//! nor barriers. That is the fallback where there is no asymmetric barrier, and the mode of
-//! those who take the oldest job first.
+//! nor barriers. That is the mode of those who take the oldest job first.
 //! The slot of `tail` exists.
 //!
 //! # Rejected
-//! - Chase-Lev: a full fence in each pop costs more than the rest of a join together.
+//! - Chase-Lev: a full fence in each pop costs more than the rest of a join together. Where that
+//!   must be paid, this stack pays it as well, and needs no read-modify-write for the last
+//!   job and no old arrays that thieves may still read.
+//! - A flag that push and pop look at, to know whether the barrier is a fence: those who have a
+//!   barrier would pay for those who have none.
 //! - Publishing every other push: it costs those who have no thieves.
 //! - A slot per depth with `head` lowered to it after a theft: jobs that are not balanced by
 //!   a pop (spawned ones) would run off any array.
@@ -72,24 +82,31 @@
 //! `jobs_that_move_while_a_thief_is_there_are_taken_once`, `an_answer_publishes_what_was_asked_for`,
 //! `a_push_or_a_demand_sees_the_other`, `a_shared_stack_gives_each_job_once`,
 //! `a_reset_limit_hides_no_demand`, `a_join_beside_loose_jobs_and_a_thief_loses_none`,
-//! `a_job_that_a_wait_took_is_not_popped_again`; weakened as `stack_pop_light`,
+//! `a_job_that_a_wait_took_is_not_popped_again`, `loose_jobs_are_seen_while_a_join_comes_back`,
+//! `a_fenced_stack_gives_each_job_once`, `a_fenced_push_or_a_demand_sees_the_other`,
+//! `indices_go_on_where_a_word_of_32_bits_ends`,
+//! `a_lock_that_a_panic_left_behind_is_no_reason_to_steal_no_more`; weakened as `stack_pop_light`,
+//! `stack_settle_fence`, `stack_answer_fence`, `stack_sees_loose`,
 //! `stack_force_heavy`, `stack_push_light`, `stack_tail_release`, `stack_demand_swap`, `stack_force_rereads`,
 //! `stack_shared_pops`, `stack_theft_restores_tail`, `stack_loose_stays`, `stack_settle_above`.
 
 use std::ptr::NonNull;
 
 use crate::engine::prim::{
-    AtomicPtr, AtomicUsize, Mutex,
+    AtomicPtr, AtomicU64, Mutex,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
     barrier, lock,
     pad::CachePadded,
-    spin_loop, weakened,
+    spin_loop, try_lock, weakened,
 };
 
 #[cfg(test)]
 mod models;
 
 type Slot<T> = AtomicPtr<T>;
+
+/// See the module.
+pub(crate) type Index = u64;
 
 /// Slots at first. Nested joins of balanced trees need some dozens; picked, not measured.
 const SLOTS: usize = if cfg!(blitz_loom) { 3 } else { 256 };
@@ -99,44 +116,55 @@ const SLOTS: usize = if cfg!(blitz_loom) { 3 } else { 256 };
 const PATIENCE: usize = if cfg!(blitz_loom) { 1 } else { 60 };
 
 /// An ask, in `limit`.
-const ASKED: usize = 0;
+const ASKED: Index = 0;
 
-/// The `guard` of a shared stack.
-const ALL: usize = usize::MAX;
+/// The `guard` of a shared stack, and what a fenced one shows.
+const ALL: Index = Index::MAX;
 
 /// What the owner touches on each push and pop.
 struct Owner<T> {
-    tail: AtomicUsize,
-    guard: AtomicUsize,
-    limit: AtomicUsize,
+    tail: AtomicU64,
+    guard: AtomicU64,
+    limit: AtomicU64,
     base: AtomicPtr<Slot<T>>,
+    /// In use if the stack is fenced.
+    fenced: Fenced,
+}
+
+/// What `guard` and `limit` are in truth, if those always send the owner to the cold side.
+struct Fenced {
+    guard: AtomicU64,
+    limit: AtomicU64,
 }
 
 /// What the lock guards.
 struct Shared<T> {
-    head: usize,
-    public: usize,
+    head: Index,
+    public: Index,
     /// Above every job that is not a join's; as low as is known.
-    loose: usize,
+    loose: Index,
     slots: Slots<T>,
 }
 
 /// The array, and the index of its first slot.
 struct Slots<T> {
     memory: NonNull<[Slot<T>]>,
-    first: usize,
+    first: Index,
 }
 
 /// See the module.
 pub(crate) struct Stack<T> {
     owner: CachePadded<Owner<T>>,
     thieves: CachePadded<Thieves<T>>,
+    /// The owner pops without the lock if it can.
     is_private: bool,
+    /// Barriers are fences, and `Fenced` has the true words.
+    is_fenced: bool,
 }
 
 struct Thieves<T> {
     /// A copy of `Shared::head`.
-    head: AtomicUsize,
+    head: AtomicU64,
     shared: Mutex<Shared<T>>,
 }
 
@@ -154,7 +182,7 @@ unsafe impl<T> Send for Slots<T> {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pushed {
     /// The job's index.
-    pub(crate) index: usize,
+    pub(crate) index: Index,
     /// Somebody asked, or the slots are used up: [`Stack::answer`] is due before the next
     /// push.
     pub(crate) is_asked: bool,
@@ -163,32 +191,56 @@ pub(crate) struct Pushed {
 impl<T> Stack<T> {
     /// A stack whose owner takes the newest job first.
     pub(crate) fn new() -> Self {
-        // Where a barrier is two fences, a private stack would pay one for each pop: the lock
-        // costs no more. In models both sides of the barrier are fences.
-        let has_barrier = barrier::mechanism() == barrier::Mechanism::Membarrier;
-        Self::with(has_barrier || cfg!(blitz_loom))
+        Self::with(true, needs_fences())
     }
 
     /// A stack whose owner locks for each pop, and so may take the oldest job as well.
     pub(crate) fn shared() -> Self {
-        Self::with(false)
+        Self::with(false, needs_fences())
     }
 
-    fn with(is_private: bool) -> Self {
-        let slots = Slots::new(SLOTS, 0);
+    fn with(is_private: bool, is_fenced: bool) -> Self {
+        // Indices begin at 1, so that `ASKED` is below all of them.
+        Self::starting_at(1, is_private, is_fenced)
+    }
+
+    fn starting_at(index: Index, is_private: bool, is_fenced: bool) -> Self {
+        let slots = Slots::new(SLOTS, index - 1);
+        let (guard, limit) = (if is_private { index } else { ALL }, slots.end());
         Self {
             owner: CachePadded::new(Owner {
-                tail: AtomicUsize::new(1),
-                guard: AtomicUsize::new(if is_private { 1 } else { ALL }),
-                limit: AtomicUsize::new(slots.end()),
+                tail: AtomicU64::new(index),
+                guard: AtomicU64::new(if is_fenced { ALL } else { guard }),
+                limit: AtomicU64::new(if is_fenced { ASKED } else { limit }),
                 base: AtomicPtr::new(slots.base()),
+                fenced: Fenced { guard: AtomicU64::new(guard), limit: AtomicU64::new(limit) },
             }),
             thieves: CachePadded::new(Thieves {
-                head: AtomicUsize::new(1),
-                // Indices begin at 1, so that `ASKED` is below all of them.
-                shared: Mutex::new(Shared { head: 1, public: 1, loose: 1, slots }),
+                head: AtomicU64::new(index),
+                shared: Mutex::new(Shared { head: index, public: index, loose: index, slots }),
             }),
             is_private,
+            is_fenced,
+        }
+    }
+
+    /// The true guard, for all but `pop_at`.
+    fn guard(&self) -> &AtomicU64 {
+        if self.is_fenced { &self.owner.fenced.guard } else { &self.owner.guard }
+    }
+
+    /// The true limit, for all but `push`.
+    fn limit(&self) -> &AtomicU64 {
+        if self.is_fenced { &self.owner.fenced.limit } else { &self.owner.limit }
+    }
+
+    /// The owner's side of the barrier, on the hot path. A fenced stack has its fence on the
+    /// cold one.
+    #[inline(always)]
+    fn light(&self) {
+        // Models know fences only, and must not be helped by one that is not there.
+        if !(cfg!(blitz_loom) && self.is_fenced) {
+            barrier::light_as(false);
         }
     }
 
@@ -204,13 +256,13 @@ impl<T> Stack<T> {
         let base = owner.base.load(Relaxed);
         // SAFETY: the slot of `tail` exists (an invariant, 2.), and only the owner moves
         // the slots (1.).
-        let slot = unsafe { &*base.wrapping_add(index) };
+        let slot = unsafe { &*base.wrapping_add(index as usize) };
         // Relaxed: `tail` publishes it.
         slot.store(job.as_ptr(), Relaxed);
         self.set_tail(index + 1);
         if !weakened!("stack_push_light") {
             // Pairs with the heavy barrier of who goes to sleep after its `demand`.
-            barrier::light_as(false);
+            self.light();
         }
         // Relaxed: the barrier is what orders it.
         Pushed { index, is_asked: index + 1 >= owner.limit.load(Relaxed) }
@@ -238,11 +290,11 @@ impl<T> Stack<T> {
     /// 1. The caller is the owner. 2. Every join after that push has come to its end. 3. The owner
     ///    itself has not taken the job otherwise.
     #[inline(always)]
-    pub(crate) unsafe fn pop_at(&self, index: usize) -> bool {
+    pub(crate) unsafe fn pop_at(&self, index: Index) -> bool {
         self.set_tail(index);
         if !weakened!("stack_pop_light") {
             // O2. Pairs with T2 in `force`. A shared stack needs none: its guard never changes.
-            barrier::light_as(false);
+            self.light();
         }
         // Relaxed: O3; the barrier orders it, and the lock orders what follows if it is
         // high.
@@ -250,7 +302,7 @@ impl<T> Stack<T> {
     }
 
     #[inline(always)]
-    fn set_tail(&self, tail: usize) {
+    fn set_tail(&self, tail: Index) {
         let order = if weakened!("stack_tail_release") { Relaxed } else { Release };
         // Release: the slots below, and what lies behind their pointers. Pairs with the
         // Acquire in `force`.
@@ -261,9 +313,19 @@ impl<T> Stack<T> {
     /// top?
     #[cold]
     #[inline(never)]
-    fn settle(&self, index: usize) -> bool {
+    fn settle(&self, index: Index) -> bool {
         if weakened!("stack_shared_pops") && !self.is_private {
             return true;
+        }
+        if self.is_fenced {
+            if !weakened!("stack_settle_fence") {
+                // O2, as in `pop_at`.
+                barrier::light_as(true);
+            }
+            // Relaxed: O3, as there.
+            if self.guard().load(Relaxed) <= index {
+                return true;
+            }
         }
         let mut shared = lock(&self.thieves.shared);
         let is_top = shared.loose <= index + 1 || weakened!("stack_settle_above");
@@ -309,9 +371,19 @@ impl<T> Stack<T> {
     /// Whether there seems to be a job, private ones too. Exact for the owner; for others as
     /// of their last barrier.
     pub(crate) fn has_jobs(&self) -> bool {
-        let head = lock(&self.thieves.shared).head;
+        let shared = lock(&self.thieves.shared);
         // Relaxed: as the caller's barriers have it.
-        self.owner.tail.load(Relaxed) > head
+        let tail = self.owner.tail.load(Relaxed);
+        // A join that comes back may have lowered `tail` below jobs that are left: it puts it
+        // back under the lock.
+        let left = if weakened!("stack_sees_loose") { 0 } else { shared.public.max(shared.loose) };
+        tail.max(left) > shared.head
+    }
+
+    /// Whether somebody has asked since the last answer.
+    pub(crate) fn is_asked(&self) -> bool {
+        // Relaxed: advice.
+        self.limit().load(Relaxed) == ASKED
     }
 
     /// Makes room, and publishes half of the private jobs if somebody asked; `true` if so.
@@ -321,15 +393,25 @@ impl<T> Stack<T> {
     #[cold]
     #[inline(never)]
     pub(crate) unsafe fn answer(&self) -> bool {
-        let mut shared = lock(&self.thieves.shared);
         // Relaxed: only the owner writes it.
         let tail = self.owner.tail.load(Relaxed);
+        if self.is_fenced {
+            if !weakened!("stack_answer_fence") {
+                // As in `push`, which always comes here.
+                barrier::light_as(true);
+            }
+            // Relaxed: the barrier is what orders it.
+            if tail < self.limit().load(Relaxed) {
+                return false;
+            }
+        }
+        let mut shared = lock(&self.thieves.shared);
         if tail >= shared.slots.end() {
             self.make_room(&mut shared, tail);
         }
         // AcqRel: sees what was done before the demand that it takes away, and shows our
         // push to one that comes later. Pairs with the swap in `demand`.
-        let is_asked = self.owner.limit.swap(shared.slots.end(), AcqRel) == ASKED;
+        let is_asked = self.limit().swap(shared.slots.end(), AcqRel) == ASKED;
         if is_asked && tail > shared.public {
             shared.public += (tail - shared.public).div_ceil(2);
             self.set_guard(&shared);
@@ -338,8 +420,8 @@ impl<T> Stack<T> {
     }
 
     /// Moves the jobs to the start of the array, or into one of twice the size.
-    fn make_room(&self, shared: &mut Shared<T>, tail: usize) {
-        let count = tail - shared.head;
+    fn make_room(&self, shared: &mut Shared<T>, tail: Index) {
+        let count = (tail - shared.head) as usize;
         let old = &shared.slots;
         let size = if 2 * count > old.len() { 2 * old.len() } else { old.len() };
         let moved = Slots::new(size, shared.head);
@@ -354,7 +436,7 @@ impl<T> Stack<T> {
 
     /// Asks the owner to answer its next push; for those who are about to sleep.
     pub(crate) fn demand(&self) {
-        let limit = &self.owner.limit;
+        let limit = self.limit();
         if weakened!("stack_demand_swap") {
             limit.store(ASKED, Relaxed);
             return;
@@ -369,8 +451,7 @@ impl<T> Stack<T> {
             return None;
         }
         // If it is taken, somebody else is about to get what there is.
-        let Ok(mut shared) = self.thieves.shared.try_lock() else { return None };
-        self.take_oldest(&mut shared)
+        self.take_oldest(&mut *try_lock(&self.thieves.shared)?)
     }
 
     /// Waits a little for an answer if there are only private jobs; `false` if there is none.
@@ -382,11 +463,11 @@ impl<T> Stack<T> {
             if owner.tail.load(Relaxed) <= head {
                 return false;
             }
-            if owner.guard.load(Relaxed) > head {
+            if self.guard().load(Relaxed) > head {
                 return true;
             }
-            if step == 0 && owner.limit.load(Relaxed) != ASKED {
-                owner.limit.store(ASKED, Relaxed);
+            if step == 0 && !self.is_asked() {
+                self.limit().store(ASKED, Relaxed);
             }
             spin_loop();
         }
@@ -406,7 +487,7 @@ impl<T> Stack<T> {
         self.thieves.head.store(shared.head, Relaxed);
         if self.is_private && shared.head == shared.public {
             // Relaxed: an ask on behalf of the next thief.
-            self.owner.limit.store(ASKED, Relaxed);
+            self.limit().store(ASKED, Relaxed);
         }
         NonNull::new(job)
     }
@@ -447,15 +528,20 @@ impl<T> Stack<T> {
         if self.is_private {
             // Relaxed: ordered by the barrier in `force`, and otherwise only the owner's
             // hint to take the lock.
-            self.owner.guard.store(shared.public.max(shared.loose), Relaxed);
+            self.guard().store(shared.public.max(shared.loose), Relaxed);
         }
     }
+}
+
+/// Whether the owner's side of a barrier must be a fence. In models that side is one anyway.
+fn needs_fences() -> bool {
+    barrier::mechanism() == barrier::Mechanism::Fences && !cfg!(blitz_loom)
 }
 
 impl<T> Shared<T> {
     /// The owner has taken `index`. Half of what is left stays public, so that the next pops need no
     /// lock.
-    fn reclaim(&mut self, index: usize) {
+    fn reclaim(&mut self, index: Index) {
         let rest = index - self.head;
         self.public = self.public.min(self.head + rest.div_ceil(2));
         if !weakened!("stack_loose_stays") {
@@ -466,7 +552,7 @@ impl<T> Shared<T> {
 
 impl<T> Slots<T> {
     /// `count` empty slots, the first of which has index `first`.
-    fn new(count: usize, first: usize) -> Self {
+    fn new(count: usize, first: Index) -> Self {
         let memory: Box<[Slot<T>]> =
             (0..count).map(|_| AtomicPtr::new(std::ptr::null_mut())).collect();
         // SAFETY: a box is not null.
@@ -479,18 +565,19 @@ impl<T> Slots<T> {
     }
 
     /// The first index that has no slot.
-    fn end(&self) -> usize {
-        self.first + self.len()
+    fn end(&self) -> Index {
+        self.first + self.len() as Index
     }
 
-    /// Where the slot of index 0 would be.
+    /// Where the slot of index 0 would be, as far as a pointer can say: it wraps, and wraps
+    /// back when an index is added.
     fn base(&self) -> *mut Slot<T> {
-        self.memory.as_ptr().cast::<Slot<T>>().wrapping_sub(self.first)
+        self.memory.as_ptr().cast::<Slot<T>>().wrapping_sub(self.first as usize)
     }
 
-    fn slot(&self, index: usize) -> &Slot<T> {
+    fn slot(&self, index: Index) -> &Slot<T> {
         // SAFETY: the memory is ours until we are dropped, and slots are atomics.
-        unsafe { &self.memory.as_ref()[index - self.first] }
+        unsafe { &self.memory.as_ref()[(index - self.first) as usize] }
     }
 }
 

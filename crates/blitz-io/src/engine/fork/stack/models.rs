@@ -2,7 +2,7 @@
 
 use std::ptr::NonNull;
 
-use super::Stack;
+use super::{Index, Stack};
 use crate::engine::prim::{
     Arc, AtomicUsize, Ordering::Relaxed, UnsafeCell, barrier, lock, model, thread,
 };
@@ -26,7 +26,7 @@ impl World {
     }
 
     /// Makes a bead and pushes it; its index. Called by the owner.
-    fn push(&self, number: usize) -> usize {
+    fn push(&self, number: usize) -> Index {
         let bead = &self.beads[number];
         // SAFETY: nobody has it yet; the model looks.
         bead.0.with_mut(|value| unsafe { *value = 10 });
@@ -40,7 +40,7 @@ impl World {
     }
 
     /// Pops what was pushed at `index`, which is on top; whether it was there.
-    fn pop_at(&self, index: usize, number: usize) -> bool {
+    fn pop_at(&self, index: Index, number: usize) -> bool {
         // SAFETY: as in `push`; the caller pushed it and has popped all above it.
         let is_ours = unsafe { self.stack.pop_at(index) };
         if is_ours {
@@ -71,7 +71,7 @@ impl World {
 
     /// As a join that comes back: its own job, or what lies above it first; how many beads
     /// it took.
-    fn come_back(&self, index: usize, number: usize) -> usize {
+    fn come_back(&self, index: Index, number: usize) -> usize {
         let own = &self.beads[number];
         if !own.is_lent() && self.pop_at(index, number) {
             return 1;
@@ -137,7 +137,7 @@ fn taken(bead: NonNull<Bead>) {
 #[test]
 fn a_job_is_popped_or_forced_once() {
     model(|| {
-        let world = World::new(Stack::with(true), 1);
+        let world = World::new(Stack::with(true, false), 1);
         let thief = thread::spawn({
             let world = world.clone();
             move || world.steal()
@@ -153,7 +153,7 @@ fn a_job_is_popped_or_forced_once() {
 #[test]
 fn two_jobs_go_to_owner_and_thief_once_each() {
     model(|| {
-        let world = World::new(Stack::with(true), 2);
+        let world = World::new(Stack::with(true, false), 2);
         let outer = world.push(0);
         let inner = world.push(1);
         let thief = thread::spawn({
@@ -171,7 +171,7 @@ fn two_jobs_go_to_owner_and_thief_once_each() {
 #[test]
 fn a_push_after_a_theft_is_seen_once() {
     model(|| {
-        let world = World::new(Stack::with(true), 2);
+        let world = World::new(Stack::with(true, false), 2);
         let first = world.push(0);
         let thief = thread::spawn({
             let world = world.clone();
@@ -189,7 +189,7 @@ fn a_push_after_a_theft_is_seen_once() {
 #[test]
 fn two_thieves_never_take_the_same_job() {
     model(|| {
-        let world = World::new(Stack::with(true), 2);
+        let world = World::new(Stack::with(true, false), 2);
         world.push(0);
         world.push(1);
         let thieves = [(); 2].map(|()| {
@@ -210,7 +210,7 @@ fn two_thieves_never_take_the_same_job() {
 fn jobs_that_move_while_a_thief_is_there_are_taken_once() {
     model(|| {
         // The array has three slots, and index 0 is never used: the second push moves it.
-        let world = World::new(Stack::with(true), 3);
+        let world = World::new(Stack::with(true, false), 3);
         let thief = thread::spawn({
             let world = world.clone();
             move || usize::from(world.steal())
@@ -227,7 +227,7 @@ fn jobs_that_move_while_a_thief_is_there_are_taken_once() {
 #[test]
 fn an_answer_publishes_what_was_asked_for() {
     model(|| {
-        let world = World::new(Stack::with(true), 2);
+        let world = World::new(Stack::with(true, false), 2);
         // The ask is there before the push.
         world.stack.demand();
         let outer = world.push(0);
@@ -248,10 +248,9 @@ fn an_answer_publishes_what_was_asked_for() {
 }
 
 /// A sleeper demands and then looks; a pusher pushes and then sees whether it was asked.
-#[test]
-fn a_push_or_a_demand_sees_the_other() {
-    model(|| {
-        let world = World::new(Stack::with(true), 1);
+fn push_and_demand(is_fenced: bool) {
+    model(move || {
+        let world = World::new(Stack::with(true, is_fenced), 1);
         let sleeper = thread::spawn({
             let world = world.clone();
             move || {
@@ -272,10 +271,58 @@ fn a_push_or_a_demand_sees_the_other() {
 }
 
 #[test]
+fn a_push_or_a_demand_sees_the_other() {
+    push_and_demand(false);
+}
+
+#[test]
+fn a_fenced_push_or_a_demand_sees_the_other() {
+    push_and_demand(true);
+}
+
+/// A sleeper looks while the owner has lowered `tail` below a job that it left behind.
+#[test]
+fn loose_jobs_are_seen_while_a_join_comes_back() {
+    model(|| {
+        let world = World::new(Stack::with(true, false), 2);
+        let join = world.push(0);
+        world.push_loose(1);
+        let sleeper = thread::spawn({
+            let world = world.clone();
+            move || {
+                world.stack.demand();
+                barrier::heavy();
+                world.stack.has_jobs()
+            }
+        });
+        assert!(!world.pop_at(join, 0), "there is a job above it");
+        assert!(sleeper.join().unwrap(), "both jobs are there all the time");
+        assert!(world.pop() && world.pop() && !world.pop());
+    });
+}
+
+#[test]
+fn a_fenced_stack_gives_each_job_once() {
+    model(|| {
+        let world = World::new(Stack::with(true, true), 2);
+        let outer = world.push(0);
+        let inner = world.push(1);
+        let thief = thread::spawn({
+            let world = world.clone();
+            move || usize::from(world.steal()) + usize::from(world.steal())
+        });
+        let popped = usize::from(world.pop_at(inner, 1));
+        let popped = popped + usize::from(popped == 1 && world.pop_at(outer, 0));
+        assert_eq!(popped + thief.join().unwrap(), 2);
+        world.assert_each_taken_once();
+    });
+}
+
+#[test]
 fn a_reset_limit_hides_no_demand() {
     // The push answers for want of room, whoever asks meanwhile.
     model(|| {
-        let world = World::new(Stack::with(true), 2);
+        let world = World::new(Stack::with(true, false), 2);
         world.push(1);
         let slept = Arc::new(AtomicUsize::new(0));
         let sleeper = thread::spawn({
@@ -304,7 +351,7 @@ fn a_reset_limit_hides_no_demand() {
 #[test]
 fn a_join_beside_loose_jobs_and_a_thief_loses_none() {
     model(|| {
-        let world = World::new(Stack::with(true), 4);
+        let world = World::new(Stack::with(true, false), 4);
         let thief = thread::spawn({
             let world = world.clone();
             move || usize::from(world.steal())
@@ -327,7 +374,7 @@ fn a_join_beside_loose_jobs_and_a_thief_loses_none() {
 #[test]
 fn a_job_that_a_wait_took_is_not_popped_again() {
     model(|| {
-        let world = World::new(Stack::with(true), 3);
+        let world = World::new(Stack::with(true, false), 3);
         let thief = thread::spawn({
             let world = world.clone();
             move || usize::from(world.steal())
@@ -350,7 +397,7 @@ fn a_job_that_a_wait_took_is_not_popped_again() {
 #[test]
 fn a_shared_stack_gives_each_job_once() {
     model(|| {
-        let world = World::new(Stack::with(false), 2);
+        let world = World::new(Stack::with(false, false), 2);
         let thief = thread::spawn({
             let world = world.clone();
             move || usize::from(world.steal())
@@ -372,14 +419,15 @@ mod plain {
 
     #[test]
     fn the_newest_is_popped_and_the_oldest_stolen() {
-        for stack in [Stack::with(true), Stack::with(false)] {
+        let kinds = [(true, false), (false, false), (true, true), (false, true)];
+        for stack in kinds.map(|(is_private, is_fenced)| Stack::with(is_private, is_fenced)) {
             let beads: Vec<u32> = (0..1000).collect();
             for bead in &beads {
                 // SAFETY: 1. one thread. 2. answered.
                 let pushed = unsafe { stack.push(NonNull::from(bead)) };
                 if pushed.is_asked {
                     // SAFETY: as above.
-                    assert!(!unsafe { stack.answer() }, "only for want of room");
+                    assert!(!unsafe { stack.answer() }, "nobody has asked");
                 }
             }
             let value = |bead: Option<NonNull<u32>>| {
@@ -400,6 +448,52 @@ mod plain {
     }
 
     #[test]
+    fn indices_go_on_where_a_word_of_32_bits_ends() {
+        const FIRST: Index = u32::MAX as Index - 3;
+        for (is_private, is_fenced) in [(true, false), (false, false), (true, true)] {
+            let stack = Stack::starting_at(FIRST, is_private, is_fenced);
+            let beads: Vec<u32> = (0..8).collect();
+            let push = |number: usize| {
+                // SAFETY: 1. one thread. 2. answered.
+                let pushed = unsafe { stack.push(NonNull::from(&beads[number])) };
+                if pushed.is_asked {
+                    // SAFETY: as above.
+                    unsafe { stack.answer() };
+                }
+                pushed.index
+            };
+            let indices: Vec<Index> = (0..8).map(push).collect();
+            assert!(indices.iter().copied().eq(FIRST..FIRST + 8));
+            // Thieves take what lies below the end, and one above it.
+            for bead in &beads[..5] {
+                assert_eq!(stack.steal(), Some(NonNull::from(bead)));
+            }
+            // SAFETY: one thread, and these are on top in turn.
+            assert!(unsafe { stack.pop_at(indices[7]) && stack.pop_at(indices[6]) });
+            // SAFETY: one thread.
+            assert_eq!(unsafe { stack.pop() }, Some(NonNull::from(&beads[5])));
+            // A join whose job was stolen below the end.
+            // SAFETY: one thread, and every join above has come back.
+            assert!(!unsafe { stack.pop_at(indices[0]) });
+            assert!(!stack.has_jobs());
+        }
+    }
+
+    #[test]
+    fn a_lock_that_a_panic_left_behind_is_no_reason_to_steal_no_more() {
+        let (stack, bead) = (Stack::with(true, false), 7u32);
+        // SAFETY: 1. one thread. 2. there is room.
+        let _ = unsafe { stack.push(NonNull::from(&bead)) };
+        let panics = std::panic::AssertUnwindSafe(|| {
+            let _shared = lock(&stack.thieves.shared);
+            std::panic::resume_unwind(Box::new(()));
+        });
+        assert!(std::panic::catch_unwind(panics).is_err());
+        assert!(stack.thieves.shared.is_poisoned());
+        assert_eq!(stack.steal(), Some(NonNull::from(&bead)));
+    }
+
+    #[test]
     fn a_producer_whose_jobs_are_all_taken_needs_no_more_room() {
         let stack = Stack::new();
         let bead = 7u32;
@@ -417,8 +511,14 @@ mod plain {
     #[test]
     fn many_thieves_and_an_owner_take_each_job_once() {
         const JOBS: usize = 200_000;
+        for is_fenced in [false, true] {
+            give_and_take::<JOBS>(Stack::with(true, is_fenced));
+        }
+    }
+
+    fn give_and_take<const JOBS: usize>(stack: Stack<AtomicUsize>) {
         let world: Arc<(Stack<AtomicUsize>, Vec<AtomicUsize>)> =
-            Arc::new((Stack::new(), (0..JOBS).map(|_| AtomicUsize::new(0)).collect()));
+            Arc::new((stack, (0..JOBS).map(|_| AtomicUsize::new(0)).collect()));
         let done = Arc::new(AtomicUsize::new(0));
         let take = |bead: NonNull<AtomicUsize>| {
             // SAFETY: the beads live as long as the world.
