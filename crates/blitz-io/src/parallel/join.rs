@@ -42,7 +42,8 @@ where
     )
 }
 
-/// As [`join`]; each closure is told whether it runs on another thread than the caller's.
+/// As [`join`]; each closure is told whether it was moved to another thread than the caller's
+/// (see [`FnContext::migrated`]).
 ///
 /// # Examples
 ///
@@ -92,8 +93,13 @@ impl FnContext {
         Self { migrated, stays: PhantomData }
     }
 
-    /// Whether the closure runs on another thread than that which called
-    /// [`join_context`].
+    /// Whether the closure came to its thread by a queue; `false` if it was simply called, on
+    /// the thread that called [`join_context`].
+    ///
+    /// So `false` is certain: it runs where it was made. `true` says nearly always that it runs on
+    /// another thread. The exception is a second closure that the same thread takes from its
+    /// queue while it waits for something else inside of the first: that counts as moved, as it
+    /// does with Rayon.
     ///
     /// # Examples
     ///

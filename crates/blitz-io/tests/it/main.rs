@@ -127,4 +127,6 @@ mod parallel_scope;
 #[cfg(feature = "parallel")]
 mod parallel_pool;
 #[cfg(feature = "parallel")]
+mod parallel_hostile;
+#[cfg(feature = "parallel")]
 mod parallel_storm;

@@ -117,6 +117,24 @@ fn in_any_program_each_closure_runs_once() {
     rage(60);
 }
 
+/// The same in a process whose barriers are fences: push and pop take another path there.
+#[cfg(target_os = "linux")]
+#[test]
+fn in_any_program_each_closure_runs_once_where_barriers_are_fences() {
+    use crate::child;
+
+    let _watch = watch::begin();
+    const NAME: &str =
+        "parallel_storm::in_any_program_each_closure_runs_once_where_barriers_are_fences";
+    if child::role().is_some() {
+        let machine = blitz_io::runtime::machine::Machine::probe();
+        assert_eq!(machine.barrier, blitz_io::runtime::machine::Barrier::Fences);
+        rage(60);
+        return;
+    }
+    child::succeed(child::command(NAME, "rages").env("BLITZ_BARRIER", "fences"));
+}
+
 #[test]
 #[ignore = "minutes"]
 fn in_any_program_each_of_very_many_closures_runs_once() {
