@@ -90,11 +90,10 @@ pub(crate) fn broadcast<R: Send>(
     registry: &Registry,
     op: &(impl Fn(BroadcastContext<'_>) -> R + Sync),
 ) -> Vec<R> {
-    let owner = Owner::this_thread();
     let count = registry.threads();
     let results: Vec<Mutex<Option<Result<R, Payload>>>> =
         (0..count).map(|_| Mutex::new(None)).collect();
-    let countdown = Countdown::new(count, owner.clone());
+    let countdown = Countdown::new(count, Owner::this_thread());
     let end = Pointer::to(&countdown);
     let jobs: Vec<JobRef> = results
         .iter()
@@ -111,7 +110,7 @@ pub(crate) fn broadcast<R: Send>(
         })
         .collect();
     registry.broadcast(jobs.into_iter());
-    owner.wait(countdown.latch());
+    countdown.waiter().wait(countdown.latch());
     let results = results.iter().map(|result| lock(result).take());
     let results = results.map(|result| result.expect("all have ended"));
     results.map(|result| result.unwrap_or_else(|payload| resume_unwind(payload))).collect()

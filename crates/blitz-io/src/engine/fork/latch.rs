@@ -129,6 +129,11 @@ impl<W: Waiter> Countdown<W> {
         &self.latch
     }
 
+    /// Who waits for that.
+    pub(crate) fn waiter(&self) -> &W {
+        &self.waiter
+    }
+
     /// One more has yet to end. The caller is one of those, so there is no zero to miss.
     pub(crate) fn add(&self, count: usize) {
         // Relaxed: the caller counts until it has ended itself.

@@ -34,7 +34,6 @@ use crate::engine::prim::{Mutex, discard, lock};
 struct Base<'scope> {
     registry: Arc<Registry>,
     countdown: Countdown<Owner>,
-    owner: Owner,
     panic: Mutex<Option<Payload>>,
     /// Invariant in `'scope`, and a home of closures that are sent to other threads.
     #[expect(clippy::type_complexity, reason = "it is the type of what is spawned")]
@@ -44,11 +43,9 @@ struct Base<'scope> {
 impl Base<'_> {
     /// Of this thread.
     fn new(registry: Arc<Registry>) -> Self {
-        let owner = Owner::this_thread();
         Self {
             registry,
-            countdown: Countdown::new(1, owner.clone()),
-            owner,
+            countdown: Countdown::new(1, Owner::this_thread()),
             panic: Mutex::new(None),
             jobs: PhantomData,
         }
@@ -66,7 +63,7 @@ impl Base<'_> {
         };
         // SAFETY: 1. the body is counted since `new`, and the frame is ours.
         unsafe { Countdown::end_one(&raw const self.countdown) };
-        self.owner.wait(self.countdown.latch());
+        self.countdown.waiter().wait(self.countdown.latch());
         if let Some(payload) = lock(&self.panic).take() {
             // The result goes first: what it borrows is still there.
             drop(result);
