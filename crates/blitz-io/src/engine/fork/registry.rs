@@ -167,7 +167,7 @@ impl Registry {
             workers: (0..threads + 1)
                 .map(|index| Worker::new(index, plan.breadth_first, registry.as_ptr()))
                 .collect(),
-            sleep: Sleep::new(threads + 1),
+            sleep: Sleep::new(threads, 1),
             injected: CachePadded::new(Queue::default()),
             broadcasts: (0..threads + 1).map(|_| Queue::default()).collect(),
             threads,

@@ -38,7 +38,8 @@
 //! `an_injected_job_and_a_sleeper_never_miss_each_other`,
 //! `a_push_and_a_sleeper_never_miss_each_other`, `a_broadcast_wakes_who_falls_asleep`,
 //! `a_latch_wakes_who_falls_asleep`, `terminate_and_inject_leave_nobody_asleep`,
-//! `a_latch_wakes_its_sleeper_whomever_others_call`; weakened as
+//! `a_latch_wakes_its_sleeper_whomever_others_call`,
+//! `a_place_for_a_guest_lets_no_more_workers_search`; weakened as
 //! `sleep_looks_again`, `sleep_deep_barrier`, `sleep_demands`, `sleep_broadcast_token`,
 //! `sleep_latch`, `sleep_insists`.
 
@@ -79,10 +80,10 @@ pub(crate) enum Woken {
 }
 
 impl Sleep {
-    pub(crate) fn new(workers: usize) -> Self {
+    pub(crate) fn new(workers: usize, guests: usize) -> Self {
         Self {
-            idle: Idle::new(workers),
-            parkers: (0..workers).map(|_| CachePadded::new(Parker::new())).collect(),
+            idle: Idle::with_guests(workers, guests),
+            parkers: (0..workers + guests).map(|_| CachePadded::new(Parker::new())).collect(),
         }
     }
 
@@ -189,7 +190,7 @@ mod models {
     impl World {
         fn new() -> Arc<Self> {
             Arc::new(Self {
-                sleep: Sleep::new(1),
+                sleep: Sleep::new(1, 0),
                 injected: Mutex::new(0),
                 broadcast: AtomicUsize::new(0),
                 stack: Stack::new(),
@@ -337,7 +338,7 @@ mod models {
     #[test]
     fn a_latch_wakes_its_sleeper_whomever_others_call() {
         model(|| {
-            let sleep = Arc::new(Sleep::new(2));
+            let sleep = Arc::new(Sleep::new(2, 0));
             let is_done = Arc::new(AtomicUsize::new(0));
             let wait = |worker: usize| {
                 let (sleep, is_done) = (sleep.clone(), is_done.clone());
@@ -363,6 +364,17 @@ mod models {
             producer.join().unwrap();
             assert_eq!(is_done.load(Relaxed), 2);
             sleep.idle.assert_all_awake(0);
+        });
+    }
+
+    /// On two processors a second searcher would keep a caller off the one that it needs.
+    #[test]
+    fn a_place_for_a_guest_lets_no_more_workers_search() {
+        model(|| {
+            let sleep = Sleep::new(2, 1);
+            assert!(sleep.idle.start_searching(), "half of two");
+            assert!(!sleep.idle.start_searching(), "not half of three");
+            assert!(sleep.idle.stop_searching());
         });
     }
 }
