@@ -8,6 +8,8 @@
 //! docs/design/fork-join.md tells the whole.
 
 pub(crate) mod stack;
+#[cfg(test)]
+mod chase_lev;
 pub(crate) mod latch;
 pub(crate) mod job;
 pub(crate) mod sleep;

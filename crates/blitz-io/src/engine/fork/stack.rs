@@ -317,7 +317,7 @@ impl<T> Stack<T> {
         if weakened!("stack_shared_pops") && !self.is_private {
             return true;
         }
-        if self.is_fenced {
+        if self.is_fenced && self.is_private {
             if !weakened!("stack_settle_fence") {
                 // O2, as in `pop_at`.
                 barrier::light_as(true);
@@ -451,13 +451,16 @@ impl<T> Stack<T> {
             return None;
         }
         // If it is taken, somebody else is about to get what there is.
-        self.take_oldest(&mut *try_lock(&self.thieves.shared)?)
+        let mut shared = try_lock(&self.thieves.shared)?;
+        self.take_oldest(&mut shared)
     }
 
     /// Waits a little for an answer if there are only private jobs; `false` if there is none.
     fn is_worth_locking(&self) -> bool {
         let owner = &*self.owner;
-        for step in 0..=PATIENCE {
+        // Where barriers are fences, to force costs no more than to wait.
+        let patience = if self.is_fenced { 0 } else { PATIENCE };
+        for step in 0..=patience {
             // Relaxed, here and below: hints; the lock decides.
             let head = self.thieves.head.load(Relaxed);
             if owner.tail.load(Relaxed) <= head {
