@@ -27,7 +27,7 @@ use crate::engine::prim::{
     AtomicU32, AtomicUsize,
     Ordering::{AcqRel, Acquire, Relaxed},
     parker::Parker,
-    weakened,
+    spin_loop, weakened,
 };
 
 const UNSET: u32 = 0;
@@ -100,8 +100,20 @@ impl Waiter for std::sync::Arc<Parker> {
     }
 }
 
-/// Parks until the latch is set. For threads that have nothing else to do.
+/// Pauses before a thread parks: three to four microseconds, less than the park and the
+/// wake-up cost, so that what ends soon is not slept on and spinning in vain costs
+/// less than the sleep. Picked from what these cost in a virtual machine, not measured here.
+const PAUSES: u32 = if cfg!(blitz_loom) { 0 } else { 90 };
+
+/// Waits until the latch is set, for a moment awake and then parked. For threads that have
+/// nothing else to do.
 pub(crate) fn block(latch: &Latch, parker: &Parker) {
+    for _ in 0..PAUSES {
+        if latch.is_set() {
+            return;
+        }
+        spin_loop();
+    }
     while !latch.is_set() {
         if latch.fall_asleep() {
             parker.park();
