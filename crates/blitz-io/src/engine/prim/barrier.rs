@@ -86,10 +86,10 @@ pub(crate) fn heavy() {
     // SeqCst: pairs with the fence in `light` where that is one.
     fence(SeqCst);
     #[cfg(all(target_os = "linux", not(blitz_loom)))]
-    if mechanism() == Mechanism::Membarrier {
-        if let Err(error) = linux::run() {
-            refused(&error);
-        }
+    if mechanism() == Mechanism::Membarrier
+        && let Err(error) = linux::run()
+    {
+        refused(&error);
     }
 }
 
