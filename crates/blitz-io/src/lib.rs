@@ -33,7 +33,8 @@
     feature = "sync",
     feature = "time",
     feature = "net",
-    feature = "io-util"
+    feature = "io-util",
+    feature = "parallel"
 ))]
 #[cfg_attr(
     not(feature = "rt"),
@@ -51,6 +52,8 @@ pub mod future;
 pub mod io;
 #[cfg(feature = "net")]
 pub mod net;
+#[cfg(feature = "parallel")]
+pub mod parallel;
 #[cfg(feature = "rt")]
 pub mod runtime;
 #[cfg(feature = "sync")]

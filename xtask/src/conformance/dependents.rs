@@ -121,7 +121,7 @@ fn patch(manifest: &str, tokio: Tokio) -> String {
 }
 
 /// Copies a folder, writing only what differs, so that cargo does not build anew.
-fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+pub(super) fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;

@@ -22,6 +22,7 @@ use crate::{Outcome, model::passed, root, shell};
 mod suite;
 mod build;
 mod dependents;
+mod rayon;
 
 use self::{
     build::{Built, build},
@@ -32,6 +33,7 @@ use self::{
 pub const HELP: &str = "\
 cargo xtask conformance [--record] [--upstream] [file …]
 cargo xtask conformance --suites [--upstream] [package …]
+cargo xtask conformance --rayon [--threads <n>]
 
 Compiles Tokio's own tests (fetched by cargo, see conformance/files.txt) against
 dropin/tokio and runs them, one process per file; checks that the patch is in
@@ -42,6 +44,7 @@ Fails if a file passes fewer tests than conformance/floor.txt says.
               reach at most. Looks at no floor.
   --suites    the tests of packages that depend on Tokio, instead of Tokio's own: see
               conformance/suites.txt, whose counts are the real Tokio's and the floor
+  --rayon     Rayon's own tests on dropin/rayon-core, instead; --threads is for its global pool
   file …      only these";
 
 /// How long one file's tests may take. On the real Tokio 92 of them took less than
@@ -92,6 +95,9 @@ enum Row {
 pub fn main(arguments: &[String]) -> Outcome {
     if let Some(("--suites", rest)) = arguments.split_first().map(|(a, b)| (a.as_str(), b)) {
         return dependents::main(rest);
+    }
+    if let Some(("--rayon", rest)) = arguments.split_first().map(|(a, b)| (a.as_str(), b)) {
+        return rayon::main(rest);
     }
     let start = Instant::now();
     let known = lines(&root().join("conformance/files.txt"))?;

@@ -17,3 +17,5 @@ pub(crate) mod threads;
 pub(crate) mod local;
 pub(crate) mod pool;
 pub(crate) mod blocking;
+#[cfg(feature = "parallel")]
+pub(crate) mod fork;

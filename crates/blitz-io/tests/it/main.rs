@@ -118,3 +118,15 @@ mod hostile;
 mod hostile_more;
 mod hostile_sets;
 mod hostile_blocking;
+
+// Fork-join.
+#[cfg(feature = "parallel")]
+mod parallel_join;
+#[cfg(feature = "parallel")]
+mod parallel_scope;
+#[cfg(feature = "parallel")]
+mod parallel_pool;
+#[cfg(feature = "parallel")]
+mod parallel_hostile;
+#[cfg(feature = "parallel")]
+mod parallel_storm;

@@ -87,9 +87,16 @@ pub(crate) enum SelfWoken {
 
 impl Idle {
     pub(crate) fn new(workers: usize) -> Self {
+        Self::with_guests(workers, 0)
+    }
+
+    /// With places for others, who come and go: half of the workers may search, however many
+    /// guests there could be.
+    pub(crate) fn with_guests(workers: usize, guests: usize) -> Self {
+        let words = (workers + guests).div_ceil(BITS);
         Self {
             counts: CachePadded::new(AtomicU64::new(0)),
-            asleep: (0..workers.div_ceil(BITS)).map(|_| AtomicU64::new(0)).collect(),
+            asleep: (0..words).map(|_| AtomicU64::new(0)).collect(),
             workers,
         }
     }

@@ -14,17 +14,20 @@
 //! With `membarrier` on Linux `light` is a compiler fence and `heavy` makes the
 //! kernel run a full barrier on every core that runs a thread of ours. If B2 is
 //! before that barrier in its thread's order, R3 sees B1; if after, B3 sees R1.
-//! Elsewhere, where the call is refused (seccomp, old kernels), and in models
-//! both are `fence(SeqCst)`.
+//! Elsewhere, where the call is refused (seccomp, old kernels), where the environment
+//! variable `BLITZ_BARRIER` is `fences`, and in models both are `fence(SeqCst)`.
 //!
 //! # Invariants
 //! The choice is made once, before the first `light` of the process, and never
-//! changes: a light fence paired with a fence that is not heavy would be a bug.
+//! changes: a light fence paired with a fence that is not heavy would be a bug. A call that is
+//! refused later (a sandbox that was entered meanwhile) ends the process.
 //!
 //! # Checked by
 //! `asymmetric_barrier_orders_store_before_load`; weakened as `barrier_light`
 //! and `barrier_heavy`.
 
+#[cfg(all(target_os = "linux", not(blitz_loom)))]
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use super::{OnceLock, Ordering::SeqCst, compiler_fence, fence, weakened};
@@ -38,6 +41,12 @@ pub(crate) enum Mechanism {
     /// A full fence on both sides.
     Fences,
 }
+
+/// `fences` in it does without the system's barrier: for sandboxes that forbid it after a
+/// while, for processors that are not to be interrupted, and for tests.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux has a choice"))]
+#[cfg_attr(blitz_loom, allow(dead_code, reason = "models have none"))]
+const VARIABLE: &str = "BLITZ_BARRIER";
 
 static CHOSEN: OnceLock<Mechanism> = OnceLock::new();
 
@@ -77,9 +86,25 @@ pub(crate) fn heavy() {
     // SeqCst: pairs with the fence in `light` where that is one.
     fence(SeqCst);
     #[cfg(all(target_os = "linux", not(blitz_loom)))]
-    if mechanism() == Mechanism::Membarrier {
-        linux::run().expect("membarrier worked when it was probed and is refused now");
+    if mechanism() == Mechanism::Membarrier
+        && let Err(error) = linux::run()
+    {
+        refused(&error);
     }
+}
+
+/// The barrier is needed and not to be had. The busy side relies on it already, so there is
+/// nothing to fall back to, and nothing to unwind to: whoever asks may hold a lock, or a frame
+/// that others use.
+#[cfg(all(target_os = "linux", not(blitz_loom)))]
+#[cold]
+fn refused(error: &std::io::Error) -> ! {
+    let _ = writeln!(
+        std::io::stderr(),
+        "blitz-io: membarrier was granted when the process began and is refused now ({error}); \
+         aborting; set {VARIABLE}=fences if a sandbox is to forbid it later"
+    );
+    std::process::abort();
 }
 
 /// The time one `heavy` takes now: the median of some calls.
@@ -97,7 +122,10 @@ pub(crate) fn heavy_cost() -> Duration {
 #[cold]
 fn probe() -> Mechanism {
     #[cfg(all(target_os = "linux", not(blitz_loom)))]
-    if linux::register().is_ok() && linux::run().is_ok() {
+    if std::env::var_os(VARIABLE).is_none_or(|wish| wish != "fences")
+        && linux::register().is_ok()
+        && linux::run().is_ok()
+    {
         return Mechanism::Membarrier;
     }
     Mechanism::Fences

@@ -47,6 +47,11 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap()
 }
 
+/// Locks if nobody else has it.
+pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    mutex.try_lock().ok()
+}
+
 /// Locks for reading.
 pub(crate) fn read<T>(value: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     value.read().unwrap()

@@ -72,6 +72,16 @@ pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
+/// Locks if nobody else has it; otherwise as `lock`.
+#[cfg_attr(not(feature = "parallel"), allow(dead_code, reason = "thieves do so"))]
+pub(crate) fn try_lock<T: ?Sized>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(std::sync::TryLockError::WouldBlock) => None,
+    }
+}
+
 /// Locks for reading; otherwise as `lock`. What it guards is a user's, and may be left
 /// half changed by a panic of the user's code.
 #[inline]

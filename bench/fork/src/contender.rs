@@ -1,0 +1,220 @@
+//! The contenders that have no iterators, and none at all: a plain loop.
+
+/// No pool: what the joins are compared with.
+pub(crate) mod sequential {
+    use crate::workloads::{Node, Pool};
+
+    /// A join that is none.
+    #[inline(always)]
+    fn join<RA, RB>(a: impl FnOnce() -> RA, b: impl FnOnce() -> RB) -> (RA, RB) {
+        (a(), b())
+    }
+
+    crate::recursion!(plain join);
+
+    pub(crate) struct Sequential;
+
+    impl Pool for Sequential {
+        fn fibonacci(&self, n: u32) -> u64 {
+            fibonacci(n)
+        }
+
+        fn sum_left(&self, tree: &Node) -> u64 {
+            tree.value + sum_left(&tree.left) + sum_left(&tree.right)
+        }
+
+        fn sum_right(&self, tree: &Node) -> u64 {
+            tree.value + sum_right(&tree.right) + sum_right(&tree.left)
+        }
+
+        fn both(&self, a: &(impl Fn() + Sync), b: &(impl Fn() + Sync)) {
+            join(a, b);
+        }
+
+        fn leaves(&self, count: usize, leaf: &(impl Fn() + Sync)) {
+            leaves(count, leaf);
+        }
+
+        fn chain(&self, count: usize, leaf: &(impl Fn() + Sync)) {
+            chain(count, leaf);
+        }
+
+        fn install(&self) {}
+    }
+}
+
+/// `blitz_io::parallel`, as Rayon is used.
+pub(crate) mod blitz {
+    use blitz_io::parallel::{ThreadPool, ThreadPoolBuilder, join};
+
+    use crate::workloads::{Node, Pool};
+
+    crate::recursion!(plain join);
+
+    pub(crate) struct Blitz(ThreadPool);
+
+    impl Blitz {
+        pub(crate) fn new(threads: usize) -> Self {
+            let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+            Self(pool.expect("threads can be started"))
+        }
+    }
+
+    impl Pool for Blitz {
+        fn fibonacci(&self, n: u32) -> u64 {
+            self.0.install(|| fibonacci(n))
+        }
+
+        fn sum_left(&self, tree: &Node) -> u64 {
+            self.0.install(|| {
+                let (a, b) = join(|| sum_left(&tree.left), || sum_left(&tree.right));
+                tree.value + a + b
+            })
+        }
+
+        fn sum_right(&self, tree: &Node) -> u64 {
+            self.0.install(|| {
+                let (a, b) = join(|| sum_right(&tree.right), || sum_right(&tree.left));
+                tree.value + a + b
+            })
+        }
+
+        fn both(&self, a: &(impl Fn() + Sync), b: &(impl Fn() + Sync)) {
+            self.0.join(a, b);
+        }
+
+        fn leaves(&self, count: usize, leaf: &(impl Fn() + Sync)) {
+            self.0.install(|| leaves(count, leaf));
+        }
+
+        fn chain(&self, count: usize, leaf: &(impl Fn() + Sync)) {
+            self.0.install(|| chain(count, leaf));
+        }
+
+        fn install(&self) {
+            self.0.install(|| ());
+        }
+    }
+}
+
+/// `blitz_io::parallel` with the worker passed along; the caller takes part.
+pub(crate) mod native {
+    use blitz_io::parallel::{ThreadPool, ThreadPoolBuilder, Worker};
+
+    use crate::workloads::{Node, Pool};
+
+    crate::recursion!(passed Worker<'_>, join);
+
+    /// A pool of one thread, which the caller waits for; none if the caller takes part.
+    pub(crate) struct Native(Option<ThreadPool>);
+
+    impl Native {
+        /// The caller is one of the threads, if there are more.
+        pub(crate) fn new(threads: usize) -> Self {
+            let builder = ThreadPoolBuilder::new();
+            if threads == 1 {
+                let pool = builder.num_threads(1).build();
+                return Self(Some(pool.expect("a thread can be started")));
+            }
+            builder.num_threads(threads - 1).build_global().expect("this is the first use");
+            Self(None)
+        }
+
+        fn call<R: Send>(&self, op: impl FnOnce(Worker<'_>) -> R + Send) -> R {
+            match &self.0 {
+                Some(pool) => pool.install(|| blitz_io::parallel::call(op)),
+                None => blitz_io::parallel::call(op),
+            }
+        }
+    }
+
+    impl Pool for Native {
+        fn fibonacci(&self, n: u32) -> u64 {
+            self.call(|worker| fibonacci(worker, n))
+        }
+
+        fn sum_left(&self, tree: &Node) -> u64 {
+            self.call(|worker| {
+                let (a, b) = worker.join(|w| sum_left(w, &tree.left), |w| sum_left(w, &tree.right));
+                tree.value + a + b
+            })
+        }
+
+        fn sum_right(&self, tree: &Node) -> u64 {
+            self.call(|worker| {
+                let (a, b) =
+                    worker.join(|w| sum_right(w, &tree.right), |w| sum_right(w, &tree.left));
+                tree.value + a + b
+            })
+        }
+
+        fn both(&self, a: &(impl Fn() + Sync), b: &(impl Fn() + Sync)) {
+            self.call(|worker| worker.join(|_| a(), |_| b()));
+        }
+
+        fn leaves(&self, count: usize, leaf: &(impl Fn() + Sync)) {
+            self.call(|worker| leaves(worker, count, leaf));
+        }
+
+        fn chain(&self, count: usize, leaf: &(impl Fn() + Sync)) {
+            self.call(|worker| chain(worker, count, leaf));
+        }
+
+        fn install(&self) {
+            self.call(|_| ());
+        }
+    }
+}
+
+/// chili, whose caller takes part too. It runs the *second* closure first.
+pub(crate) mod chili {
+    use chili::{Config, Scope, ThreadPool};
+
+    use crate::workloads::{Node, Pool};
+
+    crate::recursion!(passed &mut Scope<'_>, join);
+
+    pub(crate) struct Chili(ThreadPool);
+
+    impl Chili {
+        /// The caller is one of the threads.
+        pub(crate) fn new(threads: usize) -> Self {
+            let thread_count = std::num::NonZero::new(threads);
+            Self(ThreadPool::with_config(Config { thread_count, ..Config::default() }))
+        }
+    }
+
+    impl Pool for Chili {
+        fn fibonacci(&self, n: u32) -> u64 {
+            fibonacci(&mut self.0.scope(), n)
+        }
+
+        fn sum_left(&self, tree: &Node) -> u64 {
+            let mut scope = self.0.scope();
+            let (a, b) = scope.join(|s| sum_left(s, &tree.left), |s| sum_left(s, &tree.right));
+            tree.value + a + b
+        }
+
+        fn sum_right(&self, tree: &Node) -> u64 {
+            let mut scope = self.0.scope();
+            let (a, b) = scope.join(|s| sum_right(s, &tree.right), |s| sum_right(s, &tree.left));
+            tree.value + a + b
+        }
+
+        fn both(&self, a: &(impl Fn() + Sync), b: &(impl Fn() + Sync)) {
+            self.0.scope().join(|_| a(), |_| b());
+        }
+
+        fn leaves(&self, count: usize, leaf: &(impl Fn() + Sync)) {
+            leaves(&mut self.0.scope(), count, leaf);
+        }
+
+        fn chain(&self, count: usize, leaf: &(impl Fn() + Sync)) {
+            chain(&mut self.0.scope(), count, leaf);
+        }
+
+        fn install(&self) {
+            self.0.scope().join(|_| (), |_| ());
+        }
+    }
+}

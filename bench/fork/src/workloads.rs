@@ -1,0 +1,244 @@
+//! The workloads. A pool is a macro's argument, not a type's: what is compiled is what a user
+//! of that pool would write.
+//!
+//! `recursion!` makes the functions that join, in the form in which a pool has it: `plain`
+//! calls a function, `passed` passes a handle along. The rest is generic over [`Pool`].
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use crate::measure::{Metric, Of, cpu_ns, median, per_op, percentile};
+
+/// A node of a tree, with its children allocated before it.
+pub(crate) struct Node {
+    pub(crate) value: u64,
+    pub(crate) left: Option<Box<Node>>,
+    pub(crate) right: Option<Box<Node>>,
+}
+
+impl Node {
+    /// A full tree of so many levels.
+    pub(crate) fn tree(levels: u32) -> Option<Box<Node>> {
+        if levels == 0 {
+            return None;
+        }
+        let (left, right) = (Node::tree(levels - 1), Node::tree(levels - 1));
+        Some(Box::new(Node { value: 1, left, right }))
+    }
+}
+
+/// What a contender is asked to do. Each runs on a pool with its number of threads.
+pub(crate) trait Pool: Sync {
+    fn fibonacci(&self, n: u32) -> u64;
+    /// The sum of a tree, the left child first.
+    fn sum_left(&self, tree: &Node) -> u64;
+    /// The same, the right child first: the way the memory lies.
+    fn sum_right(&self, tree: &Node) -> u64;
+    /// Two closures.
+    fn both(&self, a: &(impl Fn() + Sync), b: &(impl Fn() + Sync));
+    /// A closure for each number below `count`, as a balanced tree.
+    fn leaves(&self, count: usize, leaf: &(impl Fn() + Sync));
+    /// The same as a list.
+    fn chain(&self, count: usize, leaf: &(impl Fn() + Sync));
+    /// An empty closure on the pool.
+    fn install(&self);
+}
+
+/// The functions that join.
+#[macro_export]
+macro_rules! recursion {
+    (plain $join:path) => {
+        fn fibonacci(n: u32) -> u64 {
+            if n < 2 {
+                return n.into();
+            }
+            let (a, b) = $join(|| fibonacci(n - 1), || fibonacci(n - 2));
+            a + b
+        }
+
+        fn sum_left(node: &Option<Box<$crate::workloads::Node>>) -> u64 {
+            let Some(node) = node else { return 0 };
+            let (a, b) = $join(|| sum_left(&node.left), || sum_left(&node.right));
+            node.value + a + b
+        }
+
+        fn sum_right(node: &Option<Box<$crate::workloads::Node>>) -> u64 {
+            let Some(node) = node else { return 0 };
+            let (a, b) = $join(|| sum_right(&node.right), || sum_right(&node.left));
+            node.value + a + b
+        }
+
+        fn leaves(count: usize, leaf: &(impl Fn() + Sync)) {
+            if count == 1 {
+                return leaf();
+            }
+            $join(|| leaves(count / 2, leaf), || leaves(count - count / 2, leaf));
+        }
+
+        fn chain(count: usize, leaf: &(impl Fn() + Sync)) {
+            if count == 1 {
+                return leaf();
+            }
+            $join(|| chain(count - 1, leaf), leaf);
+        }
+    };
+    (passed $handle:ty, $join:ident) => {
+        #[allow(unused_mut, reason = "one contender's handle is borrowed, another's copied")]
+        fn fibonacci(mut handle: $handle, n: u32) -> u64 {
+            if n < 2 {
+                return n.into();
+            }
+            let (a, b) = handle.$join(|h| fibonacci(h, n - 1), |h| fibonacci(h, n - 2));
+            a + b
+        }
+
+        #[allow(unused_mut, reason = "as above")]
+        fn sum_left(mut handle: $handle, node: &Option<Box<$crate::workloads::Node>>) -> u64 {
+            let Some(node) = node else { return 0 };
+            let (a, b) = handle.$join(|h| sum_left(h, &node.left), |h| sum_left(h, &node.right));
+            node.value + a + b
+        }
+
+        #[allow(unused_mut, reason = "as above")]
+        fn sum_right(mut handle: $handle, node: &Option<Box<$crate::workloads::Node>>) -> u64 {
+            let Some(node) = node else { return 0 };
+            let (a, b) = handle.$join(|h| sum_right(h, &node.right), |h| sum_right(h, &node.left));
+            node.value + a + b
+        }
+
+        #[allow(unused_mut, reason = "as above")]
+        fn leaves(mut handle: $handle, count: usize, leaf: &(impl Fn() + Sync)) {
+            if count == 1 {
+                return leaf();
+            }
+            handle.$join(|h| leaves(h, count / 2, leaf), |h| leaves(h, count - count / 2, leaf));
+        }
+
+        #[allow(unused_mut, reason = "as above")]
+        fn chain(mut handle: $handle, count: usize, leaf: &(impl Fn() + Sync)) {
+            if count == 1 {
+                return leaf();
+            }
+            handle.$join(|h| chain(h, count - 1, leaf), |_| leaf());
+        }
+    };
+}
+
+/// The sum of the first `n` Fibonacci calls that join: those of `fibonacci(n)`.
+fn joins(n: u32) -> usize {
+    let (mut this, mut next) = (0, 0);
+    for _ in 1..n {
+        (this, next) = (next, 1 + this + next);
+    }
+    next
+}
+
+/// Keeps a processor busy.
+fn spin(time: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}
+
+/// Measures a row; `None` if there is no such row.
+pub(crate) fn run(pool: &impl Pool, row: &str, budget: Duration) -> Option<Vec<Metric>> {
+    Some(match row {
+        "fib" => {
+            let n = 27;
+            per_op(budget, joins(n), || assert_eq!(pool.fibonacci(black_box(n)), 196_418))
+        }
+        "tree_1k" => tree(pool, 10, budget, false),
+        "tree_131k" => tree(pool, 17, budget, false),
+        "tree_1m" => tree(pool, 20, budget, false),
+        "tree_1m_right" => tree(pool, 20, budget, true),
+        "tree_8m" => tree(pool, 23, budget, false),
+        "tree_8m_right" => tree(pool, 23, budget, true),
+        "join_10ms" => {
+            let leaf = || spin(Duration::from_millis(10));
+            per_op(budget, 1, || pool.both(&leaf, &leaf))
+        }
+        "leaves_200us" => {
+            per_op(budget, 1, || pool.leaves(16, &|| spin(Duration::from_micros(200))))
+        }
+        "chain_50us" => per_op(budget, 1, || pool.chain(100, &|| spin(Duration::from_micros(50)))),
+        "install_awake" => installs(pool, budget, false),
+        "install_asleep" => installs(pool, budget, true),
+        "to_sleep" => to_sleep(pool, budget),
+        _ => return None,
+    })
+}
+
+fn tree(pool: &impl Pool, levels: u32, budget: Duration, right: bool) -> Vec<Metric> {
+    let tree = Node::tree(levels).expect("it has levels");
+    let nodes = (1 << levels) - 1;
+    per_op(budget, nodes, || {
+        let tree = black_box(&tree);
+        let sum = if right { pool.sum_right(tree) } else { pool.sum_left(tree) };
+        assert_eq!(sum, nodes as u64);
+    })
+}
+
+/// Latencies of an empty closure.
+fn installs(pool: &impl Pool, budget: Duration, asleep: bool) -> Vec<Metric> {
+    (0..100).for_each(|_| pool.install());
+    let mut times = Vec::new();
+    let start = Instant::now();
+    while times.len() < 100 || start.elapsed() < budget {
+        if asleep {
+            // All others sleep within a millisecond, dozing or not.
+            std::thread::sleep(Duration::from_millis(3));
+        }
+        let start = Instant::now();
+        pool.install();
+        times.push(start.elapsed().as_nanos() as f64 / 1e3);
+    }
+    let figures = [("p10", 10), ("p50", 50), ("p99", 99)];
+    figures.map(|(name, rank)| Metric::new(name, "us", percentile(&mut times, rank), None)).into()
+}
+
+/// How long the workers take to sleep after work, and what that burns.
+fn to_sleep(pool: &impl Pool, budget: Duration) -> Vec<Metric> {
+    let (mut times, mut burnt) = (Vec::new(), Vec::new());
+    let start = Instant::now();
+    while times.len() < 20 || start.elapsed() < budget {
+        pool.leaves(16, &|| spin(Duration::from_micros(50)));
+        let (start, cpu) = (Instant::now(), cpu_ns(Of::Process) - cpu_ns(Of::ThisThread));
+        while !others_sleep() {}
+        times.push(start.elapsed().as_nanos() as f64 / 1e3);
+        burnt.push((cpu_ns(Of::Process) - cpu_ns(Of::ThisThread) - cpu) as f64 / 1e3);
+    }
+    vec![
+        Metric::new("time", "us", median(&mut times), None),
+        Metric::new("cpu", "us", median(&mut burnt), None),
+    ]
+}
+
+/// Whether every thread but the calling main thread sleeps in the kernel. Asked without a
+/// pause: a look takes some tens of microseconds itself.
+fn others_sleep() -> bool {
+    let main = std::process::id().to_string();
+    std::fs::read_dir("/proc/self/task").expect("no /proc: run this on linux").flatten().all(|it| {
+        // The state letter follows the name, which is in brackets.
+        let sleeps =
+            |stat: String| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'));
+        it.file_name().to_str() == Some(&main)
+            || std::fs::read_to_string(it.path().join("stat")).map_or(true, sleeps)
+    })
+}
+
+/// The numbers that a child is given.
+pub(crate) fn numbers(threads: &str, budget_ms: &str) -> Option<(usize, Duration)> {
+    Some((threads.parse().ok()?, Duration::from_millis(budget_ms.parse().ok()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::joins;
+
+    #[test]
+    fn the_joins_of_small_trees_are_counted() {
+        // fib(2) joins once, fib(3) twice, fib(4) four times.
+        assert_eq!([1, 2, 3, 4, 5].map(joins), [0, 1, 2, 4, 7]);
+    }
+}

@@ -1,0 +1,138 @@
+//! The same closure on every thread of a pool.
+//!
+//! # Protocol
+//! Each worker has a queue of its own for this, which it looks into after its stack. Whoever
+//! broadcasts fills those itself and waits, as the owner of a countdown (`owner`). A thread of
+//! the pool is served by its own wait. Nobody else is needed: a worker that had to wait for
+//! the others on a caller's behalf would be one less to run jobs, and might start one, while it
+//! waits, that ends only after the broadcast has returned.
+//!
+//! # Checked by
+//! `a_broadcast_wakes_who_falls_asleep`, `a_broadcast_runs_once_on_each_thread_and_keeps_their_order`,
+//! `a_broadcast_from_outside_returns_before_the_jobs_that_it_spawned`.
+
+use std::{
+    fmt,
+    marker::PhantomData,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::Arc,
+};
+
+use super::{
+    job::{HeapJob, JobRef, Payload},
+    latch::Countdown,
+    owner::{Owner, Pointer},
+    registry::Registry,
+    worker::Worker,
+};
+use crate::engine::prim::{Mutex, lock};
+
+/// Where a broadcast closure runs.
+///
+/// # Examples
+///
+/// ```
+/// let squares = blitz_io::parallel::broadcast(|context| {
+///     assert!(context.index() < context.num_threads());
+///     context.index() * context.index()
+/// });
+/// assert!(squares.iter().enumerate().all(|(index, square)| *square == index * index));
+/// ```
+pub struct BroadcastContext<'a> {
+    worker: &'a Worker,
+    /// It stays on its thread.
+    stays: PhantomData<&'a mut dyn Fn()>,
+}
+
+impl<'a> BroadcastContext<'a> {
+    pub(crate) fn new(worker: &'a Worker) -> Self {
+        Self { worker, stays: PhantomData }
+    }
+
+    /// The index of this thread in its pool.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let indices = blitz_io::parallel::broadcast(|context| context.index());
+    /// assert!(indices.into_iter().eq(0..blitz_io::parallel::current_num_threads()));
+    /// ```
+    #[inline]
+    pub fn index(&self) -> usize {
+        self.worker.index()
+    }
+
+    /// How many threads run the closure.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let counts = blitz_io::parallel::broadcast(|context| context.num_threads());
+    /// assert_eq!(counts[0], counts.len());
+    /// ```
+    #[inline]
+    pub fn num_threads(&self) -> usize {
+        self.worker.registry().threads()
+    }
+}
+
+impl fmt::Debug for BroadcastContext<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BroadcastContext")
+            .field("index", &self.index())
+            .field("num_threads", &self.num_threads())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Runs `op` on each worker, and waits: this thread may be any.
+pub(crate) fn broadcast<R: Send>(
+    registry: &Registry,
+    op: &(impl Fn(BroadcastContext<'_>) -> R + Sync),
+) -> Vec<R> {
+    let count = registry.threads();
+    let results: Vec<Mutex<Option<Result<R, Payload>>>> =
+        (0..count).map(|_| Mutex::new(None)).collect();
+    let countdown = Countdown::new(count, Owner::this_thread());
+    let end = Pointer::to(&countdown);
+    let jobs: Vec<JobRef> = results
+        .iter()
+        .map(|result| {
+            let run = move |by: &Worker| {
+                let outcome = catch_unwind(AssertUnwindSafe(|| op(BroadcastContext::new(by))));
+                *lock(result) = Some(outcome);
+            };
+            let end = end.clone();
+            // SAFETY: 1. one of `count`.
+            let end = move |_: &Worker| unsafe { Countdown::end_one(end.get()) };
+            // SAFETY: 1. we wait for the countdown. 2. It has a pointer.
+            unsafe { HeapJob::make(run, end) }
+        })
+        .collect();
+    registry.broadcast(jobs.into_iter());
+    countdown.waiter().wait(countdown.latch());
+    let results = results.iter().map(|result| lock(result).take());
+    let results = results.map(|result| result.expect("all have ended"));
+    results.map(|result| result.unwrap_or_else(|payload| resume_unwind(payload))).collect()
+}
+
+/// Runs `op` on each worker; nobody waits.
+pub(crate) fn spawn_broadcast(
+    registry: &Registry,
+    op: impl Fn(BroadcastContext<'_>) + Send + Sync + 'static,
+) {
+    let count = registry.threads();
+    registry.hold(count);
+    let op = Arc::new(op);
+    let jobs: Vec<JobRef> = (0..count)
+        .map(|_| {
+            let op = op.clone();
+            let run = move |by: &Worker| {
+                by.registry().guard(move || op(BroadcastContext::new(by)));
+            };
+            // SAFETY: 1. and 2. neither borrows anything.
+            unsafe { HeapJob::make(run, |by: &Worker| by.registry().release()) }
+        })
+        .collect();
+    registry.broadcast(jobs.into_iter());
+}

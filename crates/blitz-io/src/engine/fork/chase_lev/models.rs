@@ -1,0 +1,201 @@
+//! The contender under the model checker: each job goes to one taker, who sees what it is.
+
+use std::ptr::NonNull;
+
+use super::{Deque, Stolen};
+use crate::engine::prim::{Arc, Ordering::Relaxed, UnsafeCell, barrier, model, thread};
+
+/// A job whose content its taker reads and changes.
+struct Bead(UnsafeCell<usize>);
+
+// SAFETY: whoever takes a bead is alone with it; the model looks.
+unsafe impl Sync for Bead {}
+
+/// A deque of beads that live as long as it does.
+struct World {
+    deque: Deque<Bead>,
+    beads: Vec<Bead>,
+}
+
+impl World {
+    fn new(beads: usize) -> Arc<Self> {
+        let beads = (0..beads).map(|_| Bead(UnsafeCell::new(0))).collect();
+        Arc::new(Self { deque: Deque::new(), beads })
+    }
+
+    fn push(&self, number: usize) -> u64 {
+        let bead = &self.beads[number];
+        // SAFETY: nobody has it yet; the model looks.
+        bead.0.with_mut(|value| unsafe { *value = 10 });
+        // SAFETY: 1. each model has one thread that pushes and pops.
+        unsafe { self.deque.push(NonNull::from(bead)) }.index
+    }
+
+    fn pop(&self) -> usize {
+        // SAFETY: 1. as in `push`.
+        unsafe { self.deque.pop() }.map_or(0, taken)
+    }
+
+    /// Tries once; a thief that was too late has got nothing.
+    fn steal(&self) -> usize {
+        match self.deque.steal() {
+            Stolen::Job(bead) => taken(bead),
+            Stolen::Again | Stolen::Nothing => 0,
+        }
+    }
+
+    fn assert_each_taken_once(&self) {
+        for bead in &self.beads {
+            // SAFETY: all threads are joined.
+            bead.0.with(|value| assert_eq!(unsafe { *value }, 11, "taken once"));
+        }
+    }
+}
+
+fn taken(bead: NonNull<Bead>) -> usize {
+    // SAFETY: 1. beads live as long as the world. 2. Whoever takes one is alone with it; the
+    // model looks.
+    unsafe {
+        bead.as_ref().0.with_mut(|value| {
+            assert_eq!(*value, 10, "made, and not taken before");
+            *value = 11;
+        });
+    }
+    1
+}
+
+#[test]
+fn the_last_job_has_one_taker() {
+    model(|| {
+        let world = World::new(1);
+        let thief = thread::spawn({
+            let world = world.clone();
+            move || world.steal()
+        });
+        let index = world.push(0);
+        // SAFETY: 1. this thread is the owner.
+        let popped = unsafe { world.deque.pop_at(index) };
+        if popped {
+            taken(NonNull::from(&world.beads[0]));
+        }
+        assert_eq!(usize::from(popped) + thief.join().unwrap(), 1);
+        assert!(!world.deque.has_jobs());
+        world.assert_each_taken_once();
+    });
+}
+
+#[test]
+fn an_owner_and_a_thief_take_each_job_once() {
+    model(|| {
+        let world = World::new(2);
+        world.push(0);
+        world.push(1);
+        let thief = thread::spawn({
+            let world = world.clone();
+            move || world.steal() + world.steal()
+        });
+        let popped = world.pop() + world.pop();
+        let rest = thief.join().unwrap() + world.pop();
+        assert_eq!(popped + rest, 2);
+        world.assert_each_taken_once();
+    });
+}
+
+#[test]
+fn two_thieves_take_different_jobs() {
+    model(|| {
+        let world = World::new(2);
+        world.push(0);
+        world.push(1);
+        let thieves = [(); 2].map(|()| {
+            let world = world.clone();
+            thread::spawn(move || world.steal())
+        });
+        let mut count = world.pop();
+        for thief in thieves {
+            count += thief.join().unwrap();
+        }
+        count += world.pop() + world.pop();
+        assert_eq!(count, 2);
+        world.assert_each_taken_once();
+    });
+}
+
+#[test]
+fn a_ring_that_grows_under_a_thief_loses_nothing() {
+    model(|| {
+        // In a model the ring has two slots at first.
+        let world = World::new(3);
+        world.push(0);
+        let thief = thread::spawn({
+            let world = world.clone();
+            move || world.steal()
+        });
+        world.push(1);
+        world.push(2);
+        let popped: usize = (0..3).map(|_| world.pop()).sum();
+        assert_eq!(popped + thief.join().unwrap(), 3);
+        world.assert_each_taken_once();
+    });
+}
+
+#[test]
+fn a_push_or_a_demand_sees_the_other() {
+    model(|| {
+        let world = World::new(1);
+        let sleeper = thread::spawn({
+            let world = world.clone();
+            move || {
+                world.deque.demand();
+                barrier::heavy();
+                // Relaxed: the barrier orders it.
+                world.deque.bottom.load(Relaxed) > 1
+            }
+        });
+        // SAFETY: 1. this thread is the owner.
+        let pushed = unsafe { world.deque.push(NonNull::from(&world.beads[0])) };
+        let was_asked = pushed.is_asked && world.deque.answer();
+        assert!(sleeper.join().unwrap() || was_asked, "neither saw the other");
+    });
+}
+
+#[cfg(not(blitz_loom))]
+#[test]
+fn many_thieves_and_an_owner_take_each_job_of_a_deque_once() {
+    use crate::engine::prim::{AtomicUsize, Ordering::SeqCst};
+
+    const JOBS: usize = 100_000;
+    let deque = Deque::new();
+    let jobs: Vec<AtomicUsize> = (0..JOBS).map(|_| AtomicUsize::new(0)).collect();
+    let take = |job: NonNull<AtomicUsize>| {
+        // SAFETY: jobs live as long as the threads.
+        unsafe { job.as_ref() }.fetch_add(1, SeqCst)
+    };
+    let done = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while done.load(SeqCst) == 0 {
+                    match deque.steal() {
+                        Stolen::Job(job) => _ = take(job),
+                        Stolen::Again => {}
+                        Stolen::Nothing => thread::yield_now(),
+                    }
+                }
+            });
+        }
+        // More than a ring holds at first, and nearly all of it taken back.
+        for some in jobs.chunks(700) {
+            for job in some {
+                // SAFETY: 1. this thread is the owner.
+                let _ = unsafe { deque.push(NonNull::from(job)) };
+            }
+            // SAFETY: as above.
+            while let Some(job) = unsafe { deque.pop() } {
+                take(job);
+            }
+        }
+        done.store(1, SeqCst);
+    });
+    assert!(jobs.iter().all(|job| job.load(SeqCst) == 1), "each was taken once");
+}

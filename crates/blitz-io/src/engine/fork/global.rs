@@ -1,0 +1,121 @@
+//! The pool of those who name none, and how threads are started if the user has no wish.
+
+use std::{io, str::FromStr, sync::Arc};
+
+use super::{
+    registry::{NoPool, Plan, Registry, Vacancy},
+    worker,
+};
+use crate::engine::prim::{OnceLock, thread};
+
+static GLOBAL: OnceLock<Arc<Registry>> = OnceLock::new();
+
+/// Held while the global pool is made. A plain lock: models do not get here.
+static MAKING: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+/// The global pool; started on the first call.
+pub(crate) fn registry() -> &'static Arc<Registry> {
+    GLOBAL.get().unwrap_or_else(start_on_first_use)
+}
+
+#[cold]
+fn start_on_first_use() -> &'static Arc<Registry> {
+    match init(start_default) {
+        Ok(registry) => registry,
+        Err(NoGlobal::Exists(registry)) => registry,
+        Err(NoGlobal::NoPool(error)) => panic!(
+            "The global thread pool has not been initialized: {error:?}; \
+             set RAYON_NUM_THREADS to fewer threads, or build a pool of your own"
+        ),
+    }
+}
+
+/// Why there is no new global pool.
+pub(crate) enum NoGlobal {
+    /// There is one already, and nothing was made.
+    Exists(&'static Arc<Registry>),
+    /// It could not be made; the next one may try.
+    NoPool(NoPool),
+}
+
+/// Makes the global pool.
+pub(crate) fn init(
+    make: impl FnOnce() -> Result<Arc<Registry>, NoPool>,
+) -> Result<&'static Arc<Registry>, NoGlobal> {
+    let _making = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(registry) = GLOBAL.get() {
+        return Err(NoGlobal::Exists(registry));
+    }
+    let registry = make().map_err(NoGlobal::NoPool)?;
+    Ok(GLOBAL.get_or_init(|| registry))
+}
+
+fn start_default() -> Result<Arc<Registry>, NoPool> {
+    let plan = || Plan { threads: default_threads(), ..Plan::default() };
+    match Registry::start(plan(), |vacancy| start_thread(None, None, vacancy)) {
+        // Where there are no threads at all, the caller is the pool.
+        Err(NoPool::NoThread(error))
+            if error.kind() == io::ErrorKind::Unsupported && worker::current().is_null() =>
+        {
+            let alone = Plan { threads: 1, use_current_thread: true, ..Plan::default() };
+            Registry::start(alone, |_| Ok(()))
+        }
+        outcome => outcome,
+    }
+}
+
+/// Starts a thread that is a worker until its pool ends.
+pub(crate) fn start_thread(
+    name: Option<String>,
+    stack_size: Option<usize>,
+    vacancy: Vacancy,
+) -> io::Result<()> {
+    let mut builder = thread::Builder::new();
+    if let Some(name) = name {
+        builder = builder.name(name);
+    }
+    if let Some(size) = stack_size {
+        builder = builder.stack_size(size);
+    }
+    builder.spawn(move || vacancy.run()).map(drop)
+}
+
+/// As many as the environment says, or as there are processors to run on.
+pub(crate) fn default_threads() -> usize {
+    let read = |name| std::env::var(name).ok().and_then(|text| usize::from_str(&text).ok());
+    match read("RAYON_NUM_THREADS") {
+        Some(0) => processors(),
+        Some(count) => count,
+        // The elder name.
+        None => read("RAYON_RS_NUM_CPUS").filter(|count| *count > 0).unwrap_or_else(processors),
+    }
+}
+
+#[cfg(not(blitz_loom))]
+fn processors() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+#[cfg(blitz_loom)]
+fn processors() -> usize {
+    2
+}
+
+/// Calls `f` with this thread's pool, or the global one.
+#[inline]
+pub(crate) fn with_registry<R>(f: impl FnOnce(&Registry) -> R) -> R {
+    // SAFETY: not null, so it is the worker of this thread, which holds its pool.
+    match unsafe { worker::current().as_ref() } {
+        Some(worker) => f(worker.registry()),
+        None => f(registry()),
+    }
+}
+
+/// This thread's pool, or the global one, to keep.
+pub(crate) fn shared_registry() -> Arc<Registry> {
+    // SAFETY: as above.
+    match unsafe { worker::current().as_ref() } {
+        Some(worker) => worker.shared(),
+        None => registry().clone(),
+    }
+}

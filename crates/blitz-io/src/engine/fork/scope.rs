@@ -1,0 +1,338 @@
+//! Jobs that borrow from a frame, which waits for all of them.
+//!
+//! # Protocol
+//! A scope lies in the frame of `scope`. Its countdown counts the body and each job that was
+//! spawned into it; a job spawns only while it, or the body, still counts. The frame
+//! waits for the countdown after the body has ended, however it ended; the last touch of the frame by a
+//! job is the last step of [`Countdown::end_one`].
+//!
+//! The first panic, of the body or of a job, is kept and goes on when all have ended.
+//! Others are dropped.
+//!
+//! # Checked by
+//! The models of `latch`; `the_first_panic_of_a_scope_leaves_when_all_jobs_have_ended` and
+//! others in tests/it/parallel_scope.rs.
+
+use std::{
+    fmt,
+    marker::PhantomData,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::Arc,
+};
+
+use super::{
+    broadcast::BroadcastContext,
+    job::{HeapJob, JobRef, Line, Payload},
+    latch::Countdown,
+    owner::{Owner, Pointer},
+    registry::Registry,
+    worker::Worker,
+};
+use crate::engine::prim::{Mutex, discard, lock};
+
+/// What both kinds of scopes are made of.
+struct Base<'scope> {
+    registry: Arc<Registry>,
+    countdown: Countdown<Owner>,
+    panic: Mutex<Option<Payload>>,
+    /// Invariant in `'scope`, and a home of closures that are sent to other threads.
+    #[expect(clippy::type_complexity, reason = "it is the type of what is spawned")]
+    jobs: PhantomData<Box<dyn FnOnce(&Scope<'scope>) + Send + Sync + 'scope>>,
+}
+
+impl Base<'_> {
+    /// Of this thread.
+    fn new(registry: Arc<Registry>) -> Self {
+        Self {
+            registry,
+            countdown: Countdown::new(1, Owner::this_thread()),
+            panic: Mutex::new(None),
+            jobs: PhantomData,
+        }
+    }
+
+    /// Runs the body, waits for all jobs, and goes on with the first panic.
+    fn complete<R>(&self, body: impl FnOnce() -> R) -> R {
+        let outcome = catch_unwind(AssertUnwindSafe(body));
+        let result = match outcome {
+            Ok(result) => Some(result),
+            Err(payload) => {
+                self.keep(payload);
+                None
+            }
+        };
+        // SAFETY: 1. the body is counted since `new`, and the frame is ours.
+        unsafe { Countdown::end_one(&raw const self.countdown) };
+        self.countdown.waiter().wait(self.countdown.latch());
+        if let Some(payload) = lock(&self.panic).take() {
+            // The result goes first: what it borrows is still there.
+            drop(result);
+            resume_unwind(payload);
+        }
+        result.expect("a body that did not panic has a result")
+    }
+
+    fn keep(&self, payload: Payload) {
+        let mut kept = lock(&self.panic);
+        let superfluous = match &*kept {
+            None => kept.replace(payload),
+            Some(_) => Some(payload),
+        };
+        drop(kept);
+        discard(superfluous);
+    }
+
+    /// Makes a job of the scope, which counts it already.
+    ///
+    /// # Safety
+    /// 1. What `body` borrows outlives the scope.
+    unsafe fn job(&self, body: impl FnOnce(&Worker) + Send) -> JobRef {
+        let base = Pointer::to(self);
+        let run = move |worker: &Worker| {
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| body(worker))) {
+                // SAFETY: the scope waits for the job, which ends below.
+                unsafe { &*base.get() }.keep(payload);
+            }
+        };
+        let countdown = Pointer::to(&self.countdown);
+        // SAFETY: 1. it counts the job; the last touch.
+        let end = move |_: &Worker| unsafe { Countdown::end_one(countdown.get()) };
+        // SAFETY: 1. the scope waits for the job, and 1. here. 2. It has a pointer.
+        unsafe { HeapJob::make(run, end) }
+    }
+}
+
+/// A place for jobs that may borrow what outlives the call that made it; see
+/// [`scope`](crate::parallel::scope).
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+///
+/// let sum = AtomicU32::new(0);
+/// blitz_io::parallel::scope(|scope| {
+///     for number in 1..=4 {
+///         let sum = &sum;
+///         scope.spawn(move |_| {
+///             sum.fetch_add(number, Relaxed);
+///         });
+///     }
+/// });
+/// assert_eq!(sum.into_inner(), 10);
+/// ```
+pub struct Scope<'scope> {
+    base: Base<'scope>,
+}
+
+/// A [`Scope`] whose jobs start in the order in which a thread spawned them; see
+/// [`scope_fifo`](crate::parallel::scope_fifo).
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Mutex;
+///
+/// let pool = blitz_io::parallel::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+/// let order = Mutex::new(Vec::new());
+/// pool.scope_fifo(|scope| {
+///     for number in 0..3 {
+///         let order = &order;
+///         scope.spawn_fifo(move |_| order.lock().unwrap().push(number));
+///     }
+/// });
+/// assert_eq!(order.into_inner().unwrap(), [0, 1, 2]);
+/// ```
+pub struct ScopeFifo<'scope> {
+    base: Base<'scope>,
+    /// One for each worker of the pool, the guest too.
+    lines: Box<[Line]>,
+}
+
+/// Runs `op` with a scope on `owner`, a worker of this thread; jobs go to its pool.
+pub(crate) fn scope<'scope, R>(owner: &Worker, op: impl FnOnce(&Scope<'scope>) -> R) -> R {
+    in_place(owner.shared(), op)
+}
+
+/// Runs `op` with a scope on this thread; jobs go to `registry`.
+pub(crate) fn in_place<'scope, R>(
+    registry: Arc<Registry>,
+    op: impl FnOnce(&Scope<'scope>) -> R,
+) -> R {
+    let scope = Scope { base: Base::new(registry) };
+    scope.base.complete(|| op(&scope))
+}
+
+/// As [`scope`].
+pub(crate) fn scope_fifo<'scope, R>(owner: &Worker, op: impl FnOnce(&ScopeFifo<'scope>) -> R) -> R {
+    in_place_fifo(owner.shared(), op)
+}
+
+/// As [`in_place`].
+pub(crate) fn in_place_fifo<'scope, R>(
+    registry: Arc<Registry>,
+    op: impl FnOnce(&ScopeFifo<'scope>) -> R,
+) -> R {
+    let scope = ScopeFifo::new(registry);
+    scope.base.complete(|| op(&scope))
+}
+
+impl<'scope> Scope<'scope> {
+    /// Spawns a job into the scope, which does not end before it.
+    ///
+    /// The job gets the scope, and may spawn more. It is run by any thread of the pool.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let mut halves = [0; 2];
+    /// let (left, right) = halves.split_at_mut(1);
+    /// blitz_io::parallel::scope(|scope| {
+    ///     scope.spawn(|_| left[0] = 1);
+    ///     scope.spawn(|_| right[0] = 2);
+    /// });
+    /// assert_eq!(halves, [1, 2]);
+    /// ```
+    pub fn spawn<BODY>(&self, body: BODY)
+    where
+        BODY: FnOnce(&Scope<'scope>) + Send + 'scope,
+    {
+        self.base.countdown.add(1);
+        let scope = Pointer::to(self);
+        // SAFETY: the scope counts the job until it has ended.
+        let run = move |_: &Worker| body(unsafe { &*scope.get() });
+        // SAFETY: 1. `'scope` outlives the scope.
+        self.base.registry.place(unsafe { self.base.job(run) });
+    }
+
+    /// Spawns a job that each thread of the pool runs once.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    ///
+    /// let calls = AtomicUsize::new(0);
+    /// blitz_io::parallel::scope(|scope| {
+    ///     scope.spawn_broadcast(|_, _| {
+    ///         calls.fetch_add(1, Relaxed);
+    ///     });
+    /// });
+    /// assert_eq!(calls.into_inner(), blitz_io::parallel::current_num_threads());
+    /// ```
+    pub fn spawn_broadcast<BODY>(&self, body: BODY)
+    where
+        BODY: Fn(&Scope<'scope>, BroadcastContext<'_>) + Send + Sync + 'scope,
+    {
+        let scope = Pointer::to(self);
+        // SAFETY: the scope counts the jobs, and `body` is called by those alone.
+        unsafe {
+            spread(&self.base, move |context| body(&*scope.get(), context));
+        }
+    }
+}
+
+impl<'scope> ScopeFifo<'scope> {
+    fn new(registry: Arc<Registry>) -> Self {
+        let lines = (0..registry.workers.len()).map(|_| Line::new()).collect();
+        Self { base: Base::new(registry), lines }
+    }
+
+    /// Spawns a job into the scope, behind those that this thread has spawned into it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    ///
+    /// let ran = AtomicBool::new(false);
+    /// blitz_io::parallel::scope_fifo(|scope| scope.spawn_fifo(|_| ran.store(true, Relaxed)));
+    /// assert!(ran.into_inner());
+    /// ```
+    pub fn spawn_fifo<BODY>(&self, body: BODY)
+    where
+        BODY: FnOnce(&ScopeFifo<'scope>) + Send + 'scope,
+    {
+        self.base.countdown.add(1);
+        let scope = Pointer::to(self);
+        // SAFETY: the scope counts the job until it has ended.
+        let run = move |_: &Worker| body(unsafe { &*scope.get() });
+        // SAFETY: 1. `'scope` outlives the scope.
+        let job = unsafe { self.base.job(run) };
+        match self.base.registry.current() {
+            // SAFETY: 1. the line is part of the scope, which waits for all jobs, and a
+            // place in it is taken before the job that it stands for has ended.
+            Some(worker) => worker.push(unsafe { self.lines[worker.index()].push(job) }),
+            None => self.base.registry.inject(job),
+        }
+    }
+
+    /// Spawns a job that each thread of the pool runs once.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    ///
+    /// let calls = AtomicUsize::new(0);
+    /// blitz_io::parallel::scope_fifo(|scope| {
+    ///     scope.spawn_broadcast(|_, _| {
+    ///         calls.fetch_add(1, Relaxed);
+    ///     });
+    /// });
+    /// assert_eq!(calls.into_inner(), blitz_io::parallel::current_num_threads());
+    /// ```
+    pub fn spawn_broadcast<BODY>(&self, body: BODY)
+    where
+        BODY: Fn(&ScopeFifo<'scope>, BroadcastContext<'_>) + Send + Sync + 'scope,
+    {
+        let scope = Pointer::to(self);
+        // SAFETY: as in `Scope::spawn_broadcast`.
+        unsafe {
+            spread(&self.base, move |context| body(&*scope.get(), context));
+        }
+    }
+}
+
+/// One job of the scope for each worker.
+///
+/// # Safety
+/// 1. What `body` borrows outlives the scope of `base`.
+unsafe fn spread(base: &Base<'_>, body: impl Fn(BroadcastContext<'_>) + Send + Sync) {
+    let count = base.registry.threads();
+    base.countdown.add(count);
+    let body = Arc::new(body);
+    let jobs: Vec<JobRef> = (0..count)
+        .map(|_| {
+            let body = body.clone();
+            // Taken along, so that the last one goes before the scope does.
+            let run = move |worker: &Worker| body(BroadcastContext::new(worker));
+            // SAFETY: 1. the caller's 1.
+            unsafe { base.job(run) }
+        })
+        .collect();
+    // Ours goes before the jobs can end the scope.
+    drop(body);
+    base.registry.broadcast(jobs.into_iter());
+}
+
+impl fmt::Debug for Scope<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.base.describe("Scope", f)
+    }
+}
+
+impl fmt::Debug for ScopeFifo<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.base.describe("ScopeFifo", f)
+    }
+}
+
+impl Base<'_> {
+    fn describe(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(name)
+            .field("threads", &self.registry.threads())
+            .field("panicked", &lock(&self.panic).is_some())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,380 @@
+//! Who of a pool sleeps, and which protocol wakes for which event.
+//!
+//! # Protocol
+//! `engine::pool::idle` decides who searches, who sleeps and whom a producer must wake; its
+//! P and W steps and its proof are used here as they are. What is special to jobs:
+//!
+//! ```text
+//! event              who makes it           guarded by
+//! injected job       any thread             idle: P1 queue, P2 fence, P3 | W2 fence, W3 look
+//! a broadcast's job  any thread             the parker's token: always unparked
+//! latch, terminate   whoever ends it        the latch's word (ASLEEP), then the token
+//! push of a job      the stack's owner      the demand in its limit word, and the barrier
+//! ```
+//!
+//! A push costs nothing for sleepers' sake. Who goes to sleep puts a *demand* into every stack;
+//! the owner's next push sees it, publishes and calls a worker. Between the demand and a
+//! push stands the asymmetric barrier:
+//!
+//! ```text
+//! W1 idle.fall_asleep        (its fence is W2)
+//! W2'demand on every stack
+//! W3 looks at everything once more; work: up again
+//! W4 dozes: parks for a millisecond at most
+//! W5 barrier::heavy(), looks again
+//! W6 parks
+//! ```
+//! Until W5 a push that is still on its way out of its processor may be missed. It is not
+//! lost: its owner comes to it. The doze keeps the barrier, which interrupts every other
+//! running thread, away from workers that are called again soon.
+//!
+//! Work may be late in one more way: a demand is taken away by the first push that sees it,
+//! and calls one worker. That one is a searcher; when it has found a job and was the last
+//! who searched, it puts the demand back for those who still sleep, and looks
+//! (`hand_on`). This look has no barrier: it is advice, and what it misses is
+//! covered by the next push.
+//!
+//! # Checked by
+//! `an_injected_job_and_a_sleeper_never_miss_each_other`,
+//! `a_push_and_a_sleeper_never_miss_each_other`, `a_broadcast_wakes_who_falls_asleep`,
+//! `a_latch_wakes_who_falls_asleep`, `terminate_and_inject_leave_nobody_asleep`,
+//! `a_latch_wakes_its_sleeper_whomever_others_call`,
+//! `a_place_for_a_guest_lets_no_more_workers_search`; weakened as
+//! `sleep_looks_again`, `sleep_deep_barrier`, `sleep_demands`, `sleep_broadcast_token`,
+//! `sleep_latch`, `sleep_insists`.
+
+use std::time::Duration;
+
+use super::latch::Latch;
+use crate::engine::{
+    pool::idle::{Idle, SelfWoken},
+    prim::{barrier, pad::CachePadded, parker::Parker, thread, weakened},
+};
+
+/// How long a worker dozes before it pays for the barrier. Some fifty times what that costs
+/// in a virtual machine with another thread running; picked, not measured.
+const DOZE: Duration = Duration::from_millis(1);
+
+/// See the module.
+pub(crate) struct Sleep {
+    pub(crate) idle: Idle,
+    parkers: Box<[CachePadded<Parker>]>,
+}
+
+/// What a worker that is about to sleep looks at.
+pub(crate) trait Watched {
+    /// Asks every stack for the next push.
+    fn demand(&self);
+    /// Whether there is a job that the worker could run.
+    fn has_work(&self) -> bool;
+}
+
+/// How a worker came back.
+#[must_use]
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Woken {
+    /// It counts as searching.
+    Searching,
+    /// Something else than work called it, or nothing.
+    Alone,
+}
+
+impl Sleep {
+    pub(crate) fn new(workers: usize, guests: usize) -> Self {
+        Self {
+            idle: Idle::with_guests(workers, guests),
+            parkers: (0..workers + guests).map(|_| CachePadded::new(Parker::new())).collect(),
+        }
+    }
+
+    /// P2 and P3: wakes a worker for work that was put where all look, if that is due.
+    pub(crate) fn call_one(&self) {
+        if let Some(worker) = self.idle.reserve_for_work(None) {
+            self.parkers[worker].unpark();
+        }
+    }
+
+    /// The same for a push, as advice.
+    pub(crate) fn advise(&self) {
+        if self.idle.is_worth_waking() {
+            self.call_one();
+        }
+    }
+
+    /// Wakes this one, for something that only it can do.
+    pub(crate) fn call(&self, worker: usize) {
+        if !weakened!("sleep_broadcast_token") {
+            self.parkers[worker].unpark();
+        }
+    }
+
+    /// W1 to W6, for a worker that waits for `latch`.
+    pub(crate) fn sleep(
+        &self,
+        worker: usize,
+        was_searching: bool,
+        latch: &Latch,
+        watched: &impl Watched,
+    ) -> Woken {
+        let has_work = || !weakened!("sleep_looks_again") && watched.has_work();
+        self.idle.fall_asleep(worker, was_searching);
+        if !weakened!("sleep_demands") {
+            watched.demand();
+        }
+        if has_work() {
+            return self.rise(worker, true);
+        }
+        if !latch.fall_asleep() && !weakened!("sleep_latch") {
+            return self.rise(worker, false);
+        }
+        let parker = &self.parkers[worker];
+        let mut works = false;
+        // In a model no time passes: the doze ends at once.
+        if cfg!(blitz_loom) || !parker.park_timeout(DOZE) {
+            if !weakened!("sleep_deep_barrier") {
+                // Pairs with the light barrier in `Stack::push`.
+                barrier::heavy();
+            }
+            works = has_work();
+            if !works {
+                parker.park();
+            }
+        }
+        latch.wake_up();
+        self.rise(worker, works)
+    }
+
+    /// Awake again, by a reservation or by itself.
+    fn rise(&self, worker: usize, works: bool) -> Woken {
+        while self.idle.is_asleep(worker) {
+            let woken = match works {
+                true => self.idle.wake_self_for_work(worker),
+                false => self.idle.wake_self_alone(worker),
+            };
+            if woken == SelfWoken::Awake {
+                return if works { Woken::Searching } else { Woken::Alone };
+            }
+            // All who sleep are reserved, perhaps by one that wakes itself and finds that its
+            // mark was taken by another: it gives the reservation back, and nobody calls us
+            // then. So one refusal is no answer, and there is no token to wait for.
+            if weakened!("sleep_insists") {
+                self.parkers[worker].park();
+            }
+            thread::yield_now();
+        }
+        // Somebody has reserved us and taken our mark. Its token may be taken by a later
+        // sleep, which then ends early.
+        Woken::Searching
+    }
+}
+
+#[cfg(test)]
+mod models {
+    use std::{ptr::NonNull, sync::Arc as StdArc};
+
+    use super::{Sleep, Watched, Woken};
+    use crate::engine::{
+        fork::{latch::Latch, stack::Stack},
+        prim::{Arc, AtomicUsize, Mutex, Ordering::Relaxed, lock, model, thread},
+    };
+
+    /// A pool of one worker that sleeps, and what others may give it.
+    struct World {
+        sleep: Sleep,
+        injected: Mutex<usize>,
+        broadcast: AtomicUsize,
+        stack: Stack<u32>,
+        latch: Latch,
+    }
+
+    impl World {
+        fn new() -> Arc<Self> {
+            Arc::new(Self {
+                sleep: Sleep::new(1, 0),
+                injected: Mutex::new(0),
+                broadcast: AtomicUsize::new(0),
+                stack: Stack::new(),
+                latch: Latch::new(),
+            })
+        }
+
+        /// Sleeps until `done` says so.
+        fn sleep_until(&self, done: impl Fn() -> bool) {
+            while !done() {
+                let searching = self.sleep.idle.start_searching();
+                let woken = self.sleep.sleep(0, searching, &self.latch, self);
+                if woken == Woken::Searching {
+                    let _ = self.sleep.idle.stop_searching();
+                }
+            }
+        }
+    }
+
+    impl Watched for World {
+        fn demand(&self) {
+            self.stack.demand();
+        }
+
+        fn has_work(&self) -> bool {
+            // Relaxed: whoever added to it leaves a token.
+            *lock(&self.injected) > 0 || self.broadcast.load(Relaxed) > 0 || self.stack.has_jobs()
+        }
+    }
+
+    #[test]
+    fn an_injected_job_and_a_sleeper_never_miss_each_other() {
+        model(|| {
+            let world = World::new();
+            let producer = thread::spawn({
+                let world = world.clone();
+                move || {
+                    *lock(&world.injected) += 1;
+                    world.sleep.call_one();
+                }
+            });
+            world.sleep_until(|| *lock(&world.injected) > 0);
+            producer.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_push_and_a_sleeper_never_miss_each_other() {
+        model(|| {
+            let world = World::new();
+            let job = StdArc::new(0u32);
+            let owner = thread::spawn({
+                let (world, job) = (world.clone(), job.clone());
+                move || {
+                    // SAFETY: 1. only this thread pushes. 2. answered.
+                    let pushed = unsafe { world.stack.push(NonNull::from(&*job)) };
+                    // SAFETY: as above.
+                    if pushed.is_asked && unsafe { world.stack.answer() } {
+                        world.sleep.advise();
+                    }
+                }
+            });
+            world.sleep_until(|| world.stack.has_jobs());
+            owner.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_broadcast_wakes_who_falls_asleep() {
+        model(|| {
+            let world = World::new();
+            let other = thread::spawn({
+                let world = world.clone();
+                move || {
+                    // Relaxed: the token shows it.
+                    world.broadcast.fetch_add(1, Relaxed);
+                    world.sleep.call(0);
+                }
+            });
+            world.sleep_until(|| world.broadcast.load(Relaxed) > 0);
+            other.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_latch_wakes_who_falls_asleep() {
+        model(|| {
+            let world = World::new();
+            let other = thread::spawn({
+                let world = world.clone();
+                move || {
+                    // SAFETY: 1. both threads hold it.
+                    if unsafe { Latch::set(&raw const world.latch) } {
+                        world.sleep.call(0);
+                    }
+                }
+            });
+            world.sleep_until(|| world.latch.is_set());
+            other.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn terminate_and_inject_leave_nobody_asleep() {
+        model(|| {
+            let world = World::new();
+            let others = [true, false].map(|terminates| {
+                let world = world.clone();
+                thread::spawn(move || {
+                    if terminates {
+                        // SAFETY: 1. all threads hold it.
+                        if unsafe { Latch::set(&raw const world.latch) } {
+                            world.sleep.call(0);
+                        }
+                    } else {
+                        *lock(&world.injected) += 1;
+                        world.sleep.call_one();
+                    }
+                })
+            });
+            world.sleep_until(|| {
+                // What was injected is run when it is seen.
+                *lock(&world.injected) = 0;
+                world.latch.is_set()
+            });
+            for other in others {
+                other.join().unwrap();
+            }
+            world.sleep.idle.assert_all_awake(0);
+        });
+    }
+
+    /// There is never any work.
+    struct Nothing;
+
+    impl Watched for Nothing {
+        fn demand(&self) {}
+
+        fn has_work(&self) -> bool {
+            false
+        }
+    }
+
+    /// Two wake themselves while a third thread reserves one of them.
+    #[test]
+    fn a_latch_wakes_its_sleeper_whomever_others_call() {
+        model(|| {
+            let sleep = Arc::new(Sleep::new(2, 0));
+            let is_done = Arc::new(AtomicUsize::new(0));
+            let wait = |worker: usize| {
+                let (sleep, is_done) = (sleep.clone(), is_done.clone());
+                move || {
+                    let latch = Latch::new();
+                    // SAFETY: 1. it is on this frame. Nobody sleeps yet, so there is no duty.
+                    assert!(!unsafe { Latch::set(&raw const latch) });
+                    let woken = sleep.sleep(worker, false, &latch, &Nothing);
+                    if woken == Woken::Searching {
+                        let _ = sleep.idle.stop_searching();
+                    }
+                    // Relaxed: counted by both, and read after the joins.
+                    is_done.fetch_add(1, Relaxed);
+                }
+            };
+            let other = thread::spawn(wait(1));
+            let producer = thread::spawn({
+                let sleep = sleep.clone();
+                move || sleep.call_one()
+            });
+            wait(0)();
+            other.join().unwrap();
+            producer.join().unwrap();
+            assert_eq!(is_done.load(Relaxed), 2);
+            sleep.idle.assert_all_awake(0);
+        });
+    }
+
+    /// On two processors a second searcher would keep a caller off the one that it needs.
+    #[test]
+    fn a_place_for_a_guest_lets_no_more_workers_search() {
+        model(|| {
+            let sleep = Sleep::new(2, 1);
+            assert!(sleep.idle.start_searching(), "half of two");
+            assert!(!sleep.idle.start_searching(), "not half of three");
+            assert!(sleep.idle.stop_searching());
+        });
+    }
+}

@@ -1,0 +1,567 @@
+//! The stack under the model checker: each job goes to one taker, who sees what it is.
+
+use std::ptr::NonNull;
+
+use super::{Index, Stack};
+use crate::engine::prim::{
+    Arc, AtomicUsize, Ordering::Relaxed, UnsafeCell, barrier, lock, model, thread,
+};
+
+/// A job whose content its taker reads and changes.
+struct Bead(UnsafeCell<usize>, AtomicUsize);
+
+// SAFETY: whoever takes a bead is alone with it; the model looks.
+unsafe impl Sync for Bead {}
+
+/// A stack of beads that live as long as it does.
+struct World {
+    stack: Stack<Bead>,
+    beads: Vec<Bead>,
+}
+
+impl World {
+    fn new(stack: Stack<Bead>, beads: usize) -> Arc<Self> {
+        let beads = (0..beads).map(|_| Bead(UnsafeCell::new(0), AtomicUsize::new(0))).collect();
+        Arc::new(Self { stack, beads })
+    }
+
+    /// Makes a bead and pushes it; its index. Called by the owner.
+    fn push(&self, number: usize) -> Index {
+        let bead = &self.beads[number];
+        // SAFETY: nobody has it yet; the model looks.
+        bead.0.with_mut(|value| unsafe { *value = 10 });
+        // SAFETY: 1. each model has one thread that pushes and pops. 2. answered below.
+        let pushed = unsafe { self.stack.push(NonNull::from(bead)) };
+        if pushed.is_asked {
+            // SAFETY: as above.
+            unsafe { self.stack.answer() };
+        }
+        pushed.index
+    }
+
+    /// Pops what was pushed at `index`, which is on top; whether it was there.
+    fn pop_at(&self, index: Index, number: usize) -> bool {
+        // SAFETY: as in `push`; the caller pushed it and has popped all above it.
+        let is_ours = unsafe { self.stack.pop_at(index) };
+        if is_ours {
+            self.beads[number].take();
+        }
+        is_ours
+    }
+
+    /// As somebody who waits.
+    fn pop(&self) -> bool {
+        // SAFETY: as in `push`.
+        let bead = unsafe { self.stack.pop() };
+        bead.map(lent).is_some()
+    }
+
+    /// Pushes a bead that no `pop_at` will ask for.
+    fn push_loose(&self, number: usize) {
+        let bead = &self.beads[number];
+        // SAFETY: nobody has it yet; the model looks.
+        bead.0.with_mut(|value| unsafe { *value = 10 });
+        // SAFETY: as in `push`.
+        let pushed = unsafe { self.stack.push_loose(NonNull::from(bead)) };
+        if pushed.is_asked {
+            // SAFETY: as above.
+            unsafe { self.stack.answer() };
+        }
+    }
+
+    /// As a join that comes back: its own job, or what lies above it first; how many beads
+    /// it took.
+    fn come_back(&self, index: Index, number: usize) -> usize {
+        let own = &self.beads[number];
+        if !own.is_lent() && self.pop_at(index, number) {
+            return 1;
+        }
+        let mut count = 0;
+        while !own.is_lent() {
+            // SAFETY: as in `push`.
+            match unsafe { self.stack.pop() } {
+                None => return count,
+                Some(bead) if bead == NonNull::from(own) => {
+                    own.take();
+                    return count + 1;
+                }
+                Some(other) => lent(other),
+            }
+            count += 1;
+        }
+        count
+    }
+
+    /// Takes the oldest without looking first: what a look saw is no event to the model.
+    fn steal(&self) -> bool {
+        self.stack.take_oldest(&mut lock(&self.stack.thieves.shared)).map(taken).is_some()
+    }
+
+    fn assert_each_taken_once(&self) {
+        for bead in &self.beads {
+            // SAFETY: all threads are joined.
+            bead.0.with(|value| assert_eq!(unsafe { *value }, 11, "taken once"));
+        }
+    }
+}
+
+impl Bead {
+    /// Whether the owner has taken it while it waited for something else.
+    fn is_lent(&self) -> bool {
+        // Relaxed: set by the owner's thread alone.
+        self.1.load(Relaxed) == 1
+    }
+
+    fn take(&self) {
+        // SAFETY: whoever takes a bead is alone with it; the model looks.
+        self.0.with_mut(|value| unsafe {
+            assert_eq!(*value, 10, "made, and not taken before");
+            *value = 11;
+        });
+    }
+}
+
+fn lent(bead: NonNull<Bead>) {
+    // SAFETY: beads live as long as the world, which all threads hold.
+    let bead = unsafe { bead.as_ref() };
+    // Relaxed: as above.
+    bead.1.store(1, Relaxed);
+    bead.take();
+}
+
+fn taken(bead: NonNull<Bead>) {
+    // SAFETY: beads live as long as the world, which all threads hold.
+    unsafe { bead.as_ref() }.take();
+}
+
+#[test]
+fn a_job_is_popped_or_forced_once() {
+    model(|| {
+        let world = World::new(Stack::with(true, false), 1);
+        let thief = thread::spawn({
+            let world = world.clone();
+            move || world.steal()
+        });
+        let index = world.push(0);
+        let popped = world.pop_at(index, 0);
+        let stolen = thief.join().unwrap();
+        assert!(popped != stolen, "popped: {popped}, stolen: {stolen}");
+        world.assert_each_taken_once();
+    });
+}
+
+#[test]
+fn two_jobs_go_to_owner_and_thief_once_each() {
+    model(|| {
+        let world = World::new(Stack::with(true, false), 2);
+        let outer = world.push(0);
+        let inner = world.push(1);
+        let thief = thread::spawn({
+            let world = world.clone();
+            move || usize::from(world.steal()) + usize::from(world.steal())
+        });
+        let popped = usize::from(world.pop_at(inner, 1));
+        // The one below is on top now, or both are gone.
+        let popped = popped + usize::from(popped == 1 && world.pop_at(outer, 0));
+        assert_eq!(popped + thief.join().unwrap(), 2);
+        world.assert_each_taken_once();
+    });
+}
+
+#[test]
+fn a_push_after_a_theft_is_seen_once() {
+    model(|| {
+        let world = World::new(Stack::with(true, false), 2);
+        let first = world.push(0);
+        let thief = thread::spawn({
+            let world = world.clone();
+            move || usize::from(world.steal()) + usize::from(world.steal())
+        });
+        let popped = usize::from(world.pop_at(first, 0));
+        let second = world.push(1);
+        let popped = popped + usize::from(world.pop_at(second, 1));
+        assert_eq!(popped + thief.join().unwrap(), 2);
+        assert!(!world.pop(), "nothing is left");
+        world.assert_each_taken_once();
+    });
+}
+
+#[test]
+fn two_thieves_never_take_the_same_job() {
+    model(|| {
+        let world = World::new(Stack::with(true, false), 2);
+        world.push(0);
+        world.push(1);
+        let thieves = [(); 2].map(|()| {
+            let world = world.clone();
+            thread::spawn(move || usize::from(world.steal()))
+        });
+        let mut taken = usize::from(world.pop());
+        for thief in thieves {
+            taken += thief.join().unwrap();
+        }
+        taken += usize::from(world.pop());
+        assert_eq!(taken, 2);
+        world.assert_each_taken_once();
+    });
+}
+
+#[test]
+fn jobs_that_move_while_a_thief_is_there_are_taken_once() {
+    model(|| {
+        // The array has three slots, and index 0 is never used: the second push moves it.
+        let world = World::new(Stack::with(true, false), 3);
+        let thief = thread::spawn({
+            let world = world.clone();
+            move || usize::from(world.steal())
+        });
+        for number in 0..3 {
+            world.push(number);
+        }
+        let popped = std::iter::from_fn(|| world.pop().then_some(())).count();
+        assert_eq!(popped + thief.join().unwrap(), 3);
+        world.assert_each_taken_once();
+    });
+}
+
+#[test]
+fn an_answer_publishes_what_was_asked_for() {
+    model(|| {
+        let world = World::new(Stack::with(true, false), 2);
+        // The ask is there before the push.
+        world.stack.demand();
+        let outer = world.push(0);
+        let thief = thread::spawn({
+            let world = world.clone();
+            move || {
+                let is_public = lock(&world.stack.thieves.shared).public > 1;
+                (is_public, world.steal())
+            }
+        });
+        let inner = world.push(1);
+        let popped = [world.pop_at(inner, 1), world.pop_at(outer, 0)];
+        let (was_public, stolen) = thief.join().unwrap();
+        assert!(was_public || !popped[0] || !popped[1] || !stolen);
+        assert_eq!(popped.iter().filter(|popped| **popped).count() + usize::from(stolen), 2);
+        world.assert_each_taken_once();
+    });
+}
+
+/// A sleeper demands and then looks; a pusher pushes and then sees whether it was asked.
+fn push_and_demand(is_fenced: bool) {
+    model(move || {
+        let world = World::new(Stack::with(true, is_fenced), 1);
+        let sleeper = thread::spawn({
+            let world = world.clone();
+            move || {
+                world.stack.demand();
+                barrier::heavy();
+                // Relaxed: the barrier orders it; SeqCst would hide its lack.
+                world.stack.owner.tail.load(Relaxed) > 1
+            }
+        });
+        let bead = NonNull::from(&world.beads[0]);
+        // SAFETY: 1. this thread is the owner. 2. answered.
+        let pushed = unsafe { world.stack.push(bead) };
+        // SAFETY: as above.
+        let was_asked = pushed.is_asked && unsafe { world.stack.answer() };
+        let seen = sleeper.join().unwrap();
+        assert!(was_asked || seen, "the push saw no demand and the sleeper no push");
+    });
+}
+
+#[test]
+fn a_push_or_a_demand_sees_the_other() {
+    push_and_demand(false);
+}
+
+#[test]
+fn a_fenced_push_or_a_demand_sees_the_other() {
+    push_and_demand(true);
+}
+
+/// A sleeper looks while the owner has lowered `tail` below a job that it left behind.
+#[test]
+fn loose_jobs_are_seen_while_a_join_comes_back() {
+    model(|| {
+        let world = World::new(Stack::with(true, false), 2);
+        let join = world.push(0);
+        world.push_loose(1);
+        let sleeper = thread::spawn({
+            let world = world.clone();
+            move || {
+                world.stack.demand();
+                barrier::heavy();
+                world.stack.has_jobs()
+            }
+        });
+        assert!(!world.pop_at(join, 0), "there is a job above it");
+        assert!(sleeper.join().unwrap(), "both jobs are there all the time");
+        assert!(world.pop() && world.pop() && !world.pop());
+    });
+}
+
+#[test]
+fn a_fenced_stack_gives_each_job_once() {
+    model(|| {
+        let world = World::new(Stack::with(true, true), 2);
+        let outer = world.push(0);
+        let inner = world.push(1);
+        let thief = thread::spawn({
+            let world = world.clone();
+            move || usize::from(world.steal()) + usize::from(world.steal())
+        });
+        let popped = usize::from(world.pop_at(inner, 1));
+        let popped = popped + usize::from(popped == 1 && world.pop_at(outer, 0));
+        assert_eq!(popped + thief.join().unwrap(), 2);
+        world.assert_each_taken_once();
+    });
+}
+
+#[test]
+fn a_reset_limit_hides_no_demand() {
+    // The push answers for want of room, whoever asks meanwhile.
+    model(|| {
+        let world = World::new(Stack::with(true, false), 2);
+        world.push(1);
+        let slept = Arc::new(AtomicUsize::new(0));
+        let sleeper = thread::spawn({
+            let (world, slept) = (world.clone(), slept.clone());
+            move || {
+                // Relaxed: the swap of the limit is what orders it.
+                slept.store(1, Relaxed);
+                world.stack.demand();
+                world.stack.owner.tail.load(Relaxed) > 2
+            }
+        });
+        let bead = NonNull::from(&world.beads[0]);
+        // SAFETY: 1. this thread is the owner. 2. answered.
+        let pushed = unsafe { world.stack.push(bead) };
+        // Three slots in a model, and the first is never used: an answer is due in any case.
+        assert!(pushed.is_asked || !cfg!(blitz_loom));
+        // SAFETY: as above.
+        let was_asked = unsafe { world.stack.answer() };
+        if was_asked {
+            assert_eq!(slept.load(Relaxed), 1, "who is asked sees who asks");
+        }
+        assert!(sleeper.join().unwrap() || was_asked);
+    });
+}
+
+#[test]
+fn a_join_beside_loose_jobs_and_a_thief_loses_none() {
+    model(|| {
+        let world = World::new(Stack::with(true, false), 4);
+        let thief = thread::spawn({
+            let world = world.clone();
+            move || usize::from(world.steal())
+        });
+        let outermost = world.push(3);
+        let outer = world.push(0);
+        // Inside of it: one job is left behind, and a join comes and goes above that.
+        world.push_loose(1);
+        let inner = world.push(2);
+        let taken = world.come_back(inner, 2);
+        let taken = taken + world.come_back(outer, 0);
+        // What was left behind has been run: this one must not find it again.
+        let taken = taken + world.come_back(outermost, 3);
+        assert_eq!(taken + thief.join().unwrap(), 4);
+        assert!(!world.pop(), "nothing is left");
+        world.assert_each_taken_once();
+    });
+}
+
+#[test]
+fn a_job_that_a_wait_took_is_not_popped_again() {
+    model(|| {
+        let world = World::new(Stack::with(true, false), 3);
+        let thief = thread::spawn({
+            let world = world.clone();
+            move || usize::from(world.steal())
+        });
+        let outer = world.push(0);
+        let inner = world.push(1);
+        // Inside of the inner one somebody waits and takes both. A join that comes and goes
+        // where the outer one lay must not hide that.
+        let mut taken = usize::from(world.pop()) + usize::from(world.pop());
+        let another = world.push(2);
+        taken += world.come_back(another, 2);
+        taken += world.come_back(inner, 1);
+        taken += world.come_back(outer, 0);
+        assert_eq!(taken + thief.join().unwrap(), 3);
+        assert!(!world.pop(), "nothing is left");
+        world.assert_each_taken_once();
+    });
+}
+
+#[test]
+fn a_shared_stack_gives_each_job_once() {
+    model(|| {
+        let world = World::new(Stack::with(false, false), 2);
+        let thief = thread::spawn({
+            let world = world.clone();
+            move || usize::from(world.steal())
+        });
+        let outer = world.push(0);
+        let inner = world.push(1);
+        let popped = usize::from(world.pop_at(inner, 1));
+        let popped = popped + usize::from(popped == 1 && world.pop_at(outer, 0));
+        let stolen = thief.join().unwrap();
+        assert_eq!(popped + stolen + usize::from(world.pop()), 2);
+        world.assert_each_taken_once();
+    });
+}
+
+#[cfg(not(blitz_loom))]
+mod plain {
+    use super::*;
+    use crate::engine::prim::Ordering::SeqCst;
+
+    #[test]
+    fn the_newest_is_popped_and_the_oldest_stolen() {
+        let kinds = [(true, false), (false, false), (true, true), (false, true)];
+        for stack in kinds.map(|(is_private, is_fenced)| Stack::with(is_private, is_fenced)) {
+            let beads: Vec<u32> = (0..1000).collect();
+            for bead in &beads {
+                // SAFETY: 1. one thread. 2. answered.
+                let pushed = unsafe { stack.push(NonNull::from(bead)) };
+                if pushed.is_asked {
+                    // SAFETY: as above.
+                    assert!(!unsafe { stack.answer() }, "nobody has asked");
+                }
+            }
+            let value = |bead: Option<NonNull<u32>>| {
+                bead.map(|bead| {
+                    // SAFETY: the beads live as long as the stack.
+                    unsafe { *bead.as_ref() }
+                })
+            };
+            for round in 0..500 {
+                assert_eq!(value(stack.steal()), Some(round));
+                // SAFETY: one thread.
+                assert_eq!(value(unsafe { stack.pop() }), Some(999 - round));
+            }
+            // SAFETY: one thread.
+            assert!(unsafe { stack.pop() }.is_none() && stack.steal().is_none());
+            assert!(!stack.has_jobs());
+        }
+    }
+
+    #[test]
+    fn indices_go_on_where_a_word_of_32_bits_ends() {
+        const FIRST: Index = u32::MAX as Index - 3;
+        for (is_private, is_fenced) in [(true, false), (false, false), (true, true)] {
+            let stack = Stack::starting_at(FIRST, is_private, is_fenced);
+            let beads: Vec<u32> = (0..8).collect();
+            let push = |number: usize| {
+                // SAFETY: 1. one thread. 2. answered.
+                let pushed = unsafe { stack.push(NonNull::from(&beads[number])) };
+                if pushed.is_asked {
+                    // SAFETY: as above.
+                    unsafe { stack.answer() };
+                }
+                pushed.index
+            };
+            let indices: Vec<Index> = (0..8).map(push).collect();
+            assert!(indices.iter().copied().eq(FIRST..FIRST + 8));
+            // Thieves take what lies below the end, and one above it.
+            for bead in &beads[..5] {
+                assert_eq!(stack.steal(), Some(NonNull::from(bead)));
+            }
+            // SAFETY: one thread, and these are on top in turn.
+            assert!(unsafe { stack.pop_at(indices[7]) && stack.pop_at(indices[6]) });
+            // SAFETY: one thread.
+            assert_eq!(unsafe { stack.pop() }, Some(NonNull::from(&beads[5])));
+            // A join whose job was stolen below the end.
+            // SAFETY: one thread, and every join above has come back.
+            assert!(!unsafe { stack.pop_at(indices[0]) });
+            assert!(!stack.has_jobs());
+        }
+    }
+
+    #[test]
+    fn a_lock_that_a_panic_left_behind_is_no_reason_to_steal_no_more() {
+        let (stack, bead) = (Stack::with(true, false), 7u32);
+        // SAFETY: 1. one thread. 2. there is room.
+        let _ = unsafe { stack.push(NonNull::from(&bead)) };
+        let panics = std::panic::AssertUnwindSafe(|| {
+            let _shared = lock(&stack.thieves.shared);
+            std::panic::resume_unwind(Box::new(()));
+        });
+        assert!(std::panic::catch_unwind(panics).is_err());
+        assert!(stack.thieves.shared.is_poisoned());
+        assert_eq!(stack.steal(), Some(NonNull::from(&bead)));
+    }
+
+    #[test]
+    fn a_producer_whose_jobs_are_all_taken_needs_no_more_room() {
+        let stack = Stack::new();
+        let bead = 7u32;
+        for _ in 0..100 * super::super::SLOTS {
+            // SAFETY: 1. one thread. 2. answered.
+            if unsafe { stack.push(NonNull::from(&bead)) }.is_asked {
+                // SAFETY: as above.
+                unsafe { stack.answer() };
+            }
+            assert!(stack.steal().is_some());
+        }
+        assert_eq!(lock(&stack.thieves.shared).slots.len(), super::super::SLOTS);
+    }
+
+    #[test]
+    fn many_thieves_and_an_owner_take_each_job_once() {
+        const JOBS: usize = 200_000;
+        for is_fenced in [false, true] {
+            give_and_take::<JOBS>(Stack::with(true, is_fenced));
+        }
+    }
+
+    fn give_and_take<const JOBS: usize>(stack: Stack<AtomicUsize>) {
+        let world: Arc<(Stack<AtomicUsize>, Vec<AtomicUsize>)> =
+            Arc::new((stack, (0..JOBS).map(|_| AtomicUsize::new(0)).collect()));
+        let done = Arc::new(AtomicUsize::new(0));
+        let take = |bead: NonNull<AtomicUsize>| {
+            // SAFETY: the beads live as long as the world.
+            unsafe { bead.as_ref() }.fetch_add(1, SeqCst);
+        };
+        let thieves: Vec<_> = (0..3)
+            .map(|_| {
+                let (world, done) = (world.clone(), done.clone());
+                thread::spawn(move || {
+                    while done.load(SeqCst) == 0 {
+                        if let Some(bead) = world.0.steal() {
+                            take(bead);
+                        } else {
+                            thread::yield_now();
+                        }
+                    }
+                })
+            })
+            .collect();
+        let mut next = 0;
+        while next < JOBS {
+            let count = (next % 7 + 1).min(JOBS - next);
+            for bead in &world.1[next..next + count] {
+                // SAFETY: 1. this thread is the owner. 2. answered.
+                if unsafe { world.0.push(NonNull::from(bead)) }.is_asked {
+                    // SAFETY: as above.
+                    unsafe { world.0.answer() };
+                }
+            }
+            next += count;
+            for _ in 0..count {
+                // SAFETY: as above.
+                unsafe { world.0.pop() }.map(take);
+            }
+        }
+        // SAFETY: as above.
+        while let Some(bead) = unsafe { world.0.pop() } {
+            take(bead);
+        }
+        done.store(1, SeqCst);
+        for thief in thieves {
+            thief.join().unwrap();
+        }
+        assert!(world.1.iter().all(|bead| bead.load(SeqCst) == 1), "each was taken once");
+    }
+}

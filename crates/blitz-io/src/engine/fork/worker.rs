@@ -1,0 +1,403 @@
+//! One thread of a pool: it finds jobs, runs them, and sleeps when there are none.
+//!
+//! # Protocol
+//! A worker looks into its own stack, its broadcasts, the stacks of others from a random one
+//! on, and the intake, in this order; at every 61st look the intake comes first. It
+//! searches others only while it counts as a searcher, and at most half of the workers do.
+//! Who waits for a latch runs jobs meanwhile, any that it finds.
+//!
+//! Searching goes on for some rounds and then the worker sleeps (`sleep`). A worker that waits for a job
+//! which somebody else has just taken spins as long even if it may not search: that job is likely to end
+//! soon, and a sleep costs more.
+//!
+//! # Invariants
+//! `CURRENT` is null or the worker of this thread; the thread then holds its registry. Only
+//! that thread pushes and pops the worker's stack.
+//!
+//! # Checked by
+//! tests/it/parallel_*.rs, and the models of `stack`, `latch` and `sleep`.
+
+use std::{cell::Cell, sync::Arc};
+
+use super::{
+    job::{Header, JobRef, Line},
+    latch::Latch,
+    registry::{AbortOnUnwind, Registry},
+    sleep::{Watched, Woken},
+    stack::Stack,
+};
+use crate::engine::prim::{AtomicU64, Ordering::Relaxed, per_thread, rng::Rng, spin_loop, thread};
+
+/// Rounds of looking before a worker sleeps. A round is half a microsecond to a whole one
+/// while there is nothing, so a worker is asleep within a tenth of a millisecond.
+const ROUNDS: u32 = 64;
+
+/// Every so many rounds a searcher lets other threads run: there may be more than processors.
+const ROUNDS_PER_YIELD: u32 = 4;
+
+/// Pauses in a round. Picked, not measured.
+const PAUSES: u32 = 8;
+
+/// How often the intake comes first: a prime, as in the scheduler for tasks, so that no
+/// pattern of a user's falls into step with it.
+const INTAKE_FIRST: u64 = 61;
+
+per_thread! {
+    static CURRENT: Cell<*const Worker> = Cell::new(std::ptr::null());
+}
+
+/// The worker of this thread, or null.
+#[inline(always)]
+pub(crate) fn current() -> *const Worker {
+    CURRENT.with(Cell::get)
+}
+
+/// See the module.
+pub(crate) struct Worker {
+    stack: Stack<Header>,
+    index: usize,
+    registry: *const Registry,
+    /// Set when the pool ends.
+    end: Latch,
+    /// Jobs of `spawn_fifo`.
+    pub(crate) line: Line,
+    /// Touched by the worker's thread alone.
+    rng: AtomicU64,
+    looks: AtomicU64,
+}
+
+// SAFETY: 1. the registry that it points at is `Sync` and contains the worker, so it is
+// there. 2. The methods that only the worker's own thread may call are unsafe, or get at the
+// worker through `CURRENT`.
+unsafe impl Send for Worker {}
+// SAFETY: as above.
+unsafe impl Sync for Worker {}
+
+/// A job, and from whose stack it is.
+type Found<'a> = (JobRef, Option<&'a Worker>);
+
+impl Worker {
+    /// A worker of the registry that is being made at that address.
+    pub(crate) fn new(index: usize, breadth_first: bool, registry: *const Registry) -> Self {
+        let seed = Rng::process_seed() ^ index as u64;
+        Self {
+            stack: if breadth_first { Stack::shared() } else { Stack::new() },
+            index,
+            registry,
+            end: Latch::new(),
+            line: Line::new(),
+            rng: AtomicU64::new(Rng::new(seed).state()),
+            looks: AtomicU64::new(0),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Its index among the pool's threads; none for a guest.
+    pub(crate) fn thread_index(&self) -> Option<usize> {
+        (self.index < self.registry().threads()).then_some(self.index)
+    }
+
+    #[inline]
+    pub(crate) fn stack(&self) -> &Stack<Header> {
+        &self.stack
+    }
+
+    #[inline]
+    pub(crate) fn registry(&self) -> &Registry {
+        // SAFETY: the worker is part of it, and its threads hold it.
+        unsafe { &*self.registry }
+    }
+
+    /// The registry, to keep.
+    pub(crate) fn shared(&self) -> Arc<Registry> {
+        // SAFETY: 1. a registry is made behind an `Arc` only. 2. Whoever has a worker is a
+        // thread or a job of its pool, so the count is not zero.
+        unsafe {
+            Arc::increment_strong_count(self.registry);
+            Arc::from_raw(self.registry)
+        }
+    }
+
+    /// What is set when the pool ends.
+    pub(crate) fn end(&self) -> &Latch {
+        &self.end
+    }
+
+    /// Leaves a token for the worker's thread.
+    pub(crate) fn call(&self) {
+        self.registry().sleep.call(self.index);
+    }
+
+    /// Puts a job on the stack that is not a join's. Called on the worker's own thread.
+    pub(crate) fn push(&self, job: JobRef) {
+        debug_assert!(std::ptr::eq(self, current()), "only the owner pushes");
+        // SAFETY: 1. workers are got through `CURRENT`, or handed to jobs by the thread that
+        // runs them. 2. `answer` follows.
+        let pushed = unsafe { self.stack.push_loose(job.header()) };
+        if pushed.is_asked {
+            self.answer();
+        }
+    }
+
+    /// Somebody asked for jobs, or the stack is full.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn answer(&self) {
+        // SAFETY: as in `push`.
+        if unsafe { self.stack.answer() } {
+            self.registry().sleep.advise();
+        }
+    }
+
+    /// Whether there are jobs on the stack.
+    pub(crate) fn has_jobs(&self) -> bool {
+        self.stack.has_jobs()
+    }
+
+    /// The newest job of the stack; the oldest in a pool that is breadth-first.
+    pub(crate) fn pop(&self) -> Option<JobRef> {
+        debug_assert!(std::ptr::eq(self, current()), "only the owner pops");
+        let job = match self.registry().breadth_first {
+            // SAFETY: as in `push`.
+            false => unsafe { self.stack.pop() },
+            // SAFETY: as in `push`.
+            true => unsafe { self.stack.pop_oldest() },
+        };
+        job.map(JobRef::from_header)
+    }
+
+    fn find_local(&self) -> Option<Found<'_>> {
+        if let Some(job) = self.pop() {
+            return Some((job, Some(self)));
+        }
+        Some((self.registry().take_broadcast(self.index)?, None))
+    }
+
+    fn find_elsewhere(&self) -> Option<Found<'_>> {
+        self.steal().or_else(|| self.find_injected())
+    }
+
+    fn find_injected(&self) -> Option<Found<'_>> {
+        Some((self.registry().take_injected()?, None))
+    }
+
+    fn steal(&self) -> Option<Found<'_>> {
+        let workers = &self.registry().workers;
+        // Relaxed: only this thread touches it.
+        let mut rng = Rng::resume(self.rng.load(Relaxed));
+        let start = rng.below(workers.len() as u32) as usize;
+        self.rng.store(rng.state(), Relaxed);
+        let victims = workers[start..].iter().chain(&workers[..start]);
+        let mut victims = victims.filter(|victim| victim.index != self.index);
+        victims.find_map(|victim| {
+            let job = victim.stack.steal()?;
+            Some((JobRef::from_header(job), Some(victim)))
+        })
+    }
+
+    /// Whether this look begins with the intake.
+    fn is_intakes_turn(&self) -> bool {
+        // Relaxed: only this thread touches it.
+        let looks = self.looks.load(Relaxed).wrapping_add(1);
+        self.looks.store(looks, Relaxed);
+        looks.is_multiple_of(INTAKE_FIRST)
+    }
+
+    /// Runs one job, of its own or of others; `false` if there is none.
+    pub(crate) fn run_one(&self) -> bool {
+        let found = self.find_local().or_else(|| self.find_elsewhere());
+        found.map(|found| self.run(found)).is_some()
+    }
+
+    /// Runs one of its own jobs; `false` if there is none.
+    pub(crate) fn run_one_local(&self) -> bool {
+        self.find_local().map(|found| self.run(found)).is_some()
+    }
+
+    fn run(&self, (job, from): Found<'_>) {
+        // SAFETY: 1. just taken from a queue. 2. `CURRENT`, see `push`.
+        unsafe { job.run(from, self) };
+    }
+
+    /// Runs jobs until the latch is set.
+    #[inline]
+    pub(crate) fn wait_until(&self, latch: &Latch) {
+        if !latch.is_set() {
+            self.wait(latch);
+        }
+    }
+
+    #[cold]
+    fn wait(&self, latch: &Latch) {
+        // Jobs do not unwind. If something of ours did, the frame of the latch would go while
+        // others have it.
+        let abort = AbortOnUnwind("a bug in the pool");
+        let mut search = Search { worker: self, is_counted: false, rounds: 0 };
+        while !latch.is_set() {
+            match search.next() {
+                Some(found) => self.run(found),
+                None => search.rest(latch),
+            }
+        }
+        search.stop();
+        std::mem::forget(abort);
+    }
+}
+
+/// A worker that has nothing to do of its own.
+struct Search<'a> {
+    worker: &'a Worker,
+    /// It counts as a searcher.
+    is_counted: bool,
+    rounds: u32,
+}
+
+impl<'a> Search<'a> {
+    /// A job; the search is over then.
+    fn next(&mut self) -> Option<Found<'a>> {
+        let worker = self.worker;
+        let injected = if worker.is_intakes_turn() { worker.find_injected() } else { None };
+        let found = injected.or_else(|| worker.find_local()).or_else(|| self.elsewhere());
+        if found.is_some() {
+            self.stop();
+            self.rounds = 0;
+        }
+        found
+    }
+
+    fn elsewhere(&mut self) -> Option<Found<'a>> {
+        if !self.is_counted {
+            self.is_counted = self.worker.registry().sleep.idle.start_searching();
+        }
+        if self.is_counted { self.worker.find_elsewhere() } else { None }
+    }
+
+    /// Found nothing: spins, or sleeps.
+    fn rest(&mut self, latch: &Latch) {
+        self.rounds += 1;
+        // Who waits for the end of the pool waits long; what others wait for ends soon.
+        let is_idle = std::ptr::eq(latch, &self.worker.end);
+        if self.rounds < ROUNDS && (self.is_counted || !is_idle) {
+            if self.rounds.is_multiple_of(ROUNDS_PER_YIELD) || cfg!(blitz_loom) {
+                thread::yield_now();
+            } else {
+                (0..PAUSES).for_each(|_| spin_loop());
+            }
+            return;
+        }
+        let was_counted = std::mem::take(&mut self.is_counted);
+        let worker = self.worker;
+        let woken = worker.registry().sleep.sleep(worker.index, was_counted, latch, worker);
+        self.is_counted = woken == Woken::Searching;
+        self.rounds = 0;
+    }
+
+    /// Searches no more; the last one sees to those who sleep.
+    fn stop(&mut self) {
+        if std::mem::take(&mut self.is_counted) {
+            self.worker.hand_on();
+        }
+    }
+}
+
+impl Worker {
+    /// S1 and S2 of `idle`, with the demand of those who sleep.
+    fn hand_on(&self) {
+        let registry = self.registry();
+        if !registry.sleep.idle.stop_searching() || !registry.sleep.idle.is_worth_waking() {
+            return;
+        }
+        for worker in &registry.workers {
+            worker.stack.demand();
+        }
+        if registry.has_injected() || self.others_have_jobs() {
+            registry.sleep.advise();
+        }
+    }
+
+    fn others_have_jobs(&self) -> bool {
+        let workers = self.registry().workers.iter();
+        workers.filter(|other| other.index != self.index).any(Worker::has_jobs)
+    }
+}
+
+impl Watched for Worker {
+    fn demand(&self) {
+        for other in &self.registry().workers {
+            if other.index != self.index {
+                other.stack.demand();
+            }
+        }
+    }
+
+    fn has_work(&self) -> bool {
+        let registry = self.registry();
+        registry.has_injected() || registry.has_broadcast(self.index) || self.others_have_jobs()
+    }
+}
+
+/// Makes the calling thread worker `index` until the pool ends.
+pub(crate) fn run(registry: &Arc<Registry>, index: usize) {
+    let worker = &registry.workers[index];
+    enter(worker);
+    registry.mark_primed();
+    if let Some(handler) = &registry.on_start {
+        registry.guard(|| handler(index));
+    }
+    worker.wait_until(&worker.end);
+    debug_assert!(!worker.has_jobs(), "who spawned a job holds the pool");
+    if let Some(handler) = &registry.on_exit {
+        registry.guard(|| handler(index));
+    }
+    leave();
+}
+
+/// Makes the calling thread that worker, whose registry it holds until it leaves.
+pub(crate) fn enter(worker: &Worker) {
+    // Looked at before it is changed: who catches the panic goes on as the worker that it was.
+    assert!(current().is_null(), "this thread is a worker already: run each builder on a new one");
+    CURRENT.with(|current| current.set(worker));
+}
+
+/// The calling thread is no worker any more.
+pub(crate) fn leave() {
+    CURRENT.with(|current| current.set(std::ptr::null()));
+}
+
+/// Makes the calling thread worker 0 for ever, though it goes on with something else; `false`
+/// if it is a worker already.
+pub(crate) fn adopt(registry: &Arc<Registry>) -> bool {
+    if !current().is_null() {
+        return false;
+    }
+    // The thread never leaves the pool, and so the pool never goes.
+    std::mem::forget(registry.clone());
+    enter(&registry.workers[0]);
+    registry.mark_primed();
+    true
+}
+
+#[cfg(all(test, not(blitz_loom)))]
+pub(crate) mod for_test {
+    //! A worker for tests of what runs on one.
+
+    use super::{Worker, current};
+    use crate::engine::fork::registry::{Plan, Registry};
+
+    /// Calls `f` with a worker on a thread of its own.
+    pub(crate) fn with_worker(f: impl FnOnce(&Worker) + Send) {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let plan = Plan { threads: 1, use_current_thread: true, ..Plan::default() };
+                let registry = Registry::start(plan, |_| Ok(())).unwrap();
+                // SAFETY: `start` has made this thread the worker, for ever.
+                f(unsafe { &*current() });
+                drop(registry);
+            });
+        });
+    }
+}

@@ -1,0 +1,628 @@
+//! How a pool is made.
+
+use std::{any::Any, error::Error, fmt, io, sync::Arc};
+
+use super::ThreadPool;
+use crate::engine::fork::{
+    global::{self, NoGlobal},
+    registry::{NoPool, OnPanic, OnThread, Plan, Registry, Vacancy},
+};
+
+/// A thread of a pool, before it is one; for [`ThreadPoolBuilder::spawn_handler`].
+///
+/// # Examples
+///
+/// ```
+/// let pool = blitz_io::parallel::ThreadPoolBuilder::new()
+///     .num_threads(2)
+///     .spawn_handler(|thread| {
+///         std::thread::spawn(|| thread.run());
+///         Ok(())
+///     })
+///     .build()
+///     .unwrap();
+/// assert_eq!(pool.install(|| 42), 42);
+/// ```
+pub struct ThreadBuilder {
+    name: Option<String>,
+    stack_size: Option<usize>,
+    vacancy: Vacancy,
+    /// Not shared: Rayon's is not.
+    alone: std::marker::PhantomData<std::cell::Cell<()>>,
+}
+
+impl ThreadBuilder {
+    /// Its index in the pool.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let mut indices = Vec::new();
+    /// blitz_io::parallel::ThreadPoolBuilder::new()
+    ///     .num_threads(2)
+    ///     .spawn_handler(|thread| {
+    ///         indices.push(thread.index());
+    ///         std::thread::spawn(|| thread.run());
+    ///         Ok(())
+    ///     })
+    ///     .build()
+    ///     .unwrap();
+    /// assert_eq!(indices, [0, 1]);
+    /// ```
+    pub fn index(&self) -> usize {
+        self.vacancy.index()
+    }
+
+    /// The name that it should get, if [`ThreadPoolBuilder::thread_name`] gave one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// blitz_io::parallel::ThreadPoolBuilder::new()
+    ///     .thread_name(|index| format!("cruncher {index}"))
+    ///     .spawn_handler(|thread| {
+    ///         assert_eq!(thread.name(), Some(&*format!("cruncher {}", thread.index())));
+    ///         std::thread::spawn(|| thread.run());
+    ///         Ok(())
+    ///     })
+    ///     .build()
+    ///     .unwrap();
+    /// ```
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The size that its stack should get, if [`ThreadPoolBuilder::stack_size`] gave one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// blitz_io::parallel::ThreadPoolBuilder::new()
+    ///     .stack_size(1 << 20)
+    ///     .spawn_handler(|thread| {
+    ///         assert_eq!(thread.stack_size(), Some(1 << 20));
+    ///         std::thread::spawn(|| thread.run());
+    ///         Ok(())
+    ///     })
+    ///     .build()
+    ///     .unwrap();
+    /// ```
+    pub fn stack_size(&self) -> Option<usize> {
+        self.stack_size
+    }
+
+    /// Makes the calling thread a thread of the pool, until the pool ends.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = blitz_io::parallel::ThreadPoolBuilder::new()
+    ///     .num_threads(1)
+    ///     .spawn_handler(|thread| {
+    ///         std::thread::spawn(|| thread.run());
+    ///         Ok(())
+    ///     })
+    ///     .build()
+    ///     .unwrap();
+    /// assert_eq!(pool.current_num_threads(), 1);
+    /// ```
+    pub fn run(self) {
+        self.vacancy.run();
+    }
+}
+
+impl fmt::Debug for ThreadBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThreadBuilder")
+            .field("pool", &Arc::as_ptr(self.vacancy.registry()))
+            .field("index", &self.index())
+            .field("name", &self.name)
+            .field("stack_size", &self.stack_size)
+            .finish_non_exhaustive()
+    }
+}
+
+mod sealed {
+    //! Nobody else makes ways of starting threads: a closure will do.
+
+    /// Cannot be named outside.
+    #[allow(unreachable_pub, reason = "a bound of a public trait")]
+    pub trait Sealed {}
+}
+
+/// How threads are started: a [`DefaultSpawn`] or a [`CustomSpawn`].
+///
+/// # Examples
+///
+/// ```
+/// fn build<S: blitz_io::parallel::ThreadSpawn>(
+///     builder: blitz_io::parallel::ThreadPoolBuilder<S>,
+/// ) -> blitz_io::parallel::ThreadPool {
+///     builder.build().unwrap()
+/// }
+/// build(blitz_io::parallel::ThreadPoolBuilder::new());
+/// ```
+pub trait ThreadSpawn: sealed::Sealed {
+    /// Starts a thread that calls [`ThreadBuilder::run`].
+    #[doc(hidden)]
+    fn spawn(&mut self, thread: ThreadBuilder) -> io::Result<()>;
+}
+
+/// Threads of the system's, with the wished name and stack.
+///
+/// # Examples
+///
+/// ```
+/// let _ = blitz_io::parallel::DefaultSpawn::default();
+/// ```
+#[derive(Debug, Default)]
+pub struct DefaultSpawn;
+
+impl sealed::Sealed for DefaultSpawn {}
+
+impl ThreadSpawn for DefaultSpawn {
+    fn spawn(&mut self, thread: ThreadBuilder) -> io::Result<()> {
+        global::start_thread(thread.name, thread.stack_size, thread.vacancy)
+    }
+}
+
+/// Threads as a closure starts them; see [`ThreadPoolBuilder::spawn_handler`].
+///
+/// # Examples
+///
+/// ```
+/// let builder = blitz_io::parallel::ThreadPoolBuilder::new().spawn_handler(|thread| {
+///     std::thread::spawn(|| thread.run());
+///     Ok(())
+/// });
+/// assert!(builder.build().is_ok());
+/// ```
+#[derive(Debug)]
+pub struct CustomSpawn<F>(F);
+
+impl<F> sealed::Sealed for CustomSpawn<F> {}
+
+impl<F: FnMut(ThreadBuilder) -> io::Result<()>> ThreadSpawn for CustomSpawn<F> {
+    fn spawn(&mut self, thread: ThreadBuilder) -> io::Result<()> {
+        (self.0)(thread)
+    }
+}
+
+/// Makes a [`ThreadPool`], or the global pool.
+///
+/// # Examples
+///
+/// ```
+/// let pool = blitz_io::parallel::ThreadPoolBuilder::new()
+///     .num_threads(2)
+///     .thread_name(|index| format!("cruncher-{index}"))
+///     .build()
+///     .unwrap();
+/// let name = pool.install(|| std::thread::current().name().map(str::to_owned));
+/// assert!(name.unwrap().starts_with("cruncher-"));
+/// ```
+pub struct ThreadPoolBuilder<S = DefaultSpawn> {
+    num_threads: usize,
+    use_current_thread: bool,
+    panic_handler: Option<OnPanic>,
+    thread_name: Option<Box<dyn FnMut(usize) -> String>>,
+    stack_size: Option<usize>,
+    start_handler: Option<OnThread>,
+    exit_handler: Option<OnThread>,
+    spawn_handler: S,
+    breadth_first: bool,
+}
+
+impl Default for ThreadPoolBuilder {
+    fn default() -> Self {
+        Self {
+            num_threads: 0,
+            use_current_thread: false,
+            panic_handler: None,
+            thread_name: None,
+            stack_size: None,
+            start_handler: None,
+            exit_handler: None,
+            spawn_handler: DefaultSpawn,
+            breadth_first: false,
+        }
+    }
+}
+
+impl ThreadPoolBuilder {
+    /// A builder without wishes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert!(blitz_io::parallel::ThreadPoolBuilder::new().build().is_ok());
+    /// ```
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes a pool for as long as `with_pool` runs, on threads that may borrow: `wrapper` is
+    /// called on each and calls [`ThreadBuilder::run`].
+    ///
+    /// # Errors
+    ///
+    /// If a thread cannot be started.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let prefix = String::from("result ");
+    /// let text = blitz_io::parallel::ThreadPoolBuilder::new()
+    ///     .build_scoped(
+    ///         |thread| {
+    ///             assert!(prefix.starts_with("result"), "threads may borrow");
+    ///             thread.run();
+    ///         },
+    ///         |pool| pool.install(|| format!("{prefix}{}", 42)),
+    ///     )
+    ///     .unwrap();
+    /// assert_eq!(text, "result 42");
+    /// ```
+    #[cfg(not(blitz_loom))]
+    pub fn build_scoped<W, F, R>(self, wrapper: W, with_pool: F) -> Result<R, ThreadPoolBuildError>
+    where
+        W: Fn(ThreadBuilder) + Sync,
+        F: FnOnce(&ThreadPool) -> R,
+    {
+        use crate::engine::prim::thread;
+
+        thread::scope(|scope| {
+            let wrapper = &wrapper;
+            let spawn = |builder: ThreadBuilder| {
+                let mut thread = thread::Builder::new();
+                if let Some(name) = builder.name() {
+                    thread = thread.name(name.to_owned());
+                }
+                if let Some(size) = builder.stack_size() {
+                    thread = thread.stack_size(size);
+                }
+                thread.spawn_scoped(scope, move || wrapper(builder)).map(drop)
+            };
+            // Dropped before the scope waits for its threads, so that they end.
+            let pool = self.spawn_handler(spawn).build()?;
+            Ok(with_pool(&pool))
+        })
+    }
+}
+
+impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
+    /// Makes a pool.
+    ///
+    /// # Errors
+    ///
+    /// If a thread cannot be started, or if the calling thread should be used and is a
+    /// thread of another pool.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = blitz_io::parallel::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    /// assert_eq!(pool.current_num_threads(), 1);
+    /// ```
+    pub fn build(self) -> Result<ThreadPool, ThreadPoolBuildError> {
+        ThreadPool::build(self)
+    }
+
+    /// Makes the global pool, which otherwise is made on first use; returns when its threads
+    /// have started.
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Self::build), and if there is a global pool already.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::parallel::{ThreadPoolBuilder, current_num_threads};
+    ///
+    /// ThreadPoolBuilder::new().num_threads(3).build_global().unwrap();
+    /// assert_eq!(current_num_threads(), 3);
+    /// assert!(ThreadPoolBuilder::new().build_global().is_err());
+    /// ```
+    pub fn build_global(self) -> Result<(), ThreadPoolBuildError> {
+        match global::init(|| start(self)) {
+            Ok(registry) => {
+                registry.wait_until_primed();
+                Ok(())
+            }
+            Err(NoGlobal::Exists(_)) => {
+                Err(ThreadPoolBuildError { kind: ErrorKind::GlobalPoolAlreadyInitialized })
+            }
+            Err(NoGlobal::NoPool(why)) => Err(ThreadPoolBuildError::of(why)),
+        }
+    }
+}
+
+/// Starts a pool's threads.
+pub(super) fn start<S: ThreadSpawn>(
+    mut builder: ThreadPoolBuilder<S>,
+) -> Result<Arc<Registry>, NoPool> {
+    let plan = Plan {
+        threads: match builder.num_threads {
+            0 => global::default_threads(),
+            count => count,
+        },
+        breadth_first: builder.breadth_first,
+        use_current_thread: builder.use_current_thread,
+        on_panic: builder.panic_handler.take(),
+        on_start: builder.start_handler.take(),
+        on_exit: builder.exit_handler.take(),
+    };
+    Registry::start(plan, |vacancy| {
+        let name = builder.thread_name.as_mut().map(|name| name(vacancy.index()));
+        let stack_size = builder.stack_size;
+        let alone = std::marker::PhantomData;
+        builder.spawn_handler.spawn(ThreadBuilder { name, stack_size, vacancy, alone })
+    })
+}
+
+impl<S> ThreadPoolBuilder<S> {
+    /// Starts threads by a closure, which must see to it that [`ThreadBuilder::run`] is called
+    /// on each.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = blitz_io::parallel::ThreadPoolBuilder::new()
+    ///     .spawn_handler(|thread| {
+    ///         let mut builder = std::thread::Builder::new();
+    ///         if let Some(name) = thread.name() {
+    ///             builder = builder.name(name.to_owned());
+    ///         }
+    ///         builder.spawn(|| thread.run()).map(drop)
+    ///     })
+    ///     .build()
+    ///     .unwrap();
+    /// assert_eq!(pool.install(|| 1 + 1), 2);
+    /// ```
+    pub fn spawn_handler<F>(self, spawn: F) -> ThreadPoolBuilder<CustomSpawn<F>>
+    where
+        F: FnMut(ThreadBuilder) -> io::Result<()>,
+    {
+        ThreadPoolBuilder {
+            num_threads: self.num_threads,
+            use_current_thread: self.use_current_thread,
+            panic_handler: self.panic_handler,
+            thread_name: self.thread_name,
+            stack_size: self.stack_size,
+            start_handler: self.start_handler,
+            exit_handler: self.exit_handler,
+            spawn_handler: CustomSpawn(spawn),
+            breadth_first: self.breadth_first,
+        }
+    }
+
+    /// Names the threads, by their index.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = blitz_io::parallel::ThreadPoolBuilder::new()
+    ///     .num_threads(1)
+    ///     .thread_name(|index| format!("number {index}"))
+    ///     .build()
+    ///     .unwrap();
+    /// pool.install(|| assert_eq!(std::thread::current().name(), Some("number 0")));
+    /// ```
+    pub fn thread_name<F>(mut self, closure: F) -> Self
+    where
+        F: FnMut(usize) -> String + 'static,
+    {
+        self.thread_name = Some(Box::new(closure));
+        self
+    }
+
+    /// How many threads; 0 is the default: what `RAYON_NUM_THREADS` says, or one for
+    /// each processor.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = blitz_io::parallel::ThreadPoolBuilder::new().num_threads(5).build().unwrap();
+    /// assert_eq!(pool.current_num_threads(), 5);
+    /// ```
+    pub fn num_threads(mut self, num_threads: usize) -> Self {
+        self.num_threads = num_threads;
+        self
+    }
+
+    /// Makes the calling thread the first thread of the pool, for ever. It runs jobs only
+    /// while it is in one of this module's functions.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = blitz_io::parallel::ThreadPoolBuilder::new()
+    ///     .num_threads(1)
+    ///     .use_current_thread()
+    ///     .build()
+    ///     .unwrap();
+    /// let caller = std::thread::current().id();
+    /// pool.install(|| assert_eq!(std::thread::current().id(), caller));
+    /// ```
+    pub fn use_current_thread(mut self) -> Self {
+        self.use_current_thread = true;
+        self
+    }
+
+    /// What becomes of panics that nobody waits for: those of [`spawn`](super::spawn) and of
+    /// the other handlers. Without one, and if it panics itself, the process aborts.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let (sender, receiver) = std::sync::mpsc::channel();
+    /// let pool = blitz_io::parallel::ThreadPoolBuilder::new()
+    ///     .panic_handler(move |payload| sender.send(payload.is::<&str>()).unwrap())
+    ///     .build()
+    ///     .unwrap();
+    /// pool.spawn(|| panic!("nobody waits for me"));
+    /// assert_eq!(receiver.recv(), Ok(true));
+    /// ```
+    pub fn panic_handler<H>(mut self, panic_handler: H) -> Self
+    where
+        H: Fn(Box<dyn Any + Send>) + Send + Sync + 'static,
+    {
+        self.panic_handler = Some(Box::new(panic_handler));
+        self
+    }
+
+    /// The size of the threads' stacks, in bytes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let builder = blitz_io::parallel::ThreadPoolBuilder::new().stack_size(8 << 20);
+    /// assert!(builder.build().is_ok());
+    /// ```
+    pub fn stack_size(mut self, stack_size: usize) -> Self {
+        self.stack_size = Some(stack_size);
+        self
+    }
+
+    #[doc(hidden)]
+    #[deprecated(note = "use `scope_fifo` and `spawn_fifo` for a similar effect")]
+    pub fn breadth_first(mut self) -> Self {
+        self.breadth_first = true;
+        self
+    }
+
+    /// Runs on each thread when it starts, with its index.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let (sender, receiver) = std::sync::mpsc::channel();
+    /// let _pool = blitz_io::parallel::ThreadPoolBuilder::new()
+    ///     .num_threads(1)
+    ///     .start_handler(move |index| sender.send(index).unwrap())
+    ///     .build()
+    ///     .unwrap();
+    /// assert_eq!(receiver.recv(), Ok(0));
+    /// ```
+    pub fn start_handler<H>(mut self, start_handler: H) -> Self
+    where
+        H: Fn(usize) + Send + Sync + 'static,
+    {
+        self.start_handler = Some(Box::new(start_handler));
+        self
+    }
+
+    /// Runs on each thread when it ends, with its index.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let (sender, receiver) = std::sync::mpsc::channel();
+    /// let pool = blitz_io::parallel::ThreadPoolBuilder::new()
+    ///     .num_threads(1)
+    ///     .exit_handler(move |index| sender.send(index).unwrap())
+    ///     .build()
+    ///     .unwrap();
+    /// drop(pool);
+    /// assert_eq!(receiver.recv(), Ok(0));
+    /// ```
+    pub fn exit_handler<H>(mut self, exit_handler: H) -> Self
+    where
+        H: Fn(usize) + Send + Sync + 'static,
+    {
+        self.exit_handler = Some(Box::new(exit_handler));
+        self
+    }
+}
+
+impl<S> fmt::Debug for ThreadPoolBuilder<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// Closures have nothing to show.
+        fn shown<T>(closure: &Option<T>) -> Option<fmt::Arguments<'static>> {
+            closure.as_ref().map(|_| format_args!("<closure>"))
+        }
+        f.debug_struct("ThreadPoolBuilder")
+            .field("num_threads", &self.num_threads)
+            .field("use_current_thread", &self.use_current_thread)
+            .field("get_thread_name", &shown(&self.thread_name))
+            .field("panic_handler", &shown(&self.panic_handler))
+            .field("stack_size", &self.stack_size)
+            .field("start_handler", &shown(&self.start_handler))
+            .field("exit_handler", &shown(&self.exit_handler))
+            .field("breadth_first", &self.breadth_first)
+            .finish()
+    }
+}
+
+/// Why there is no pool.
+///
+/// # Examples
+///
+/// ```
+/// let error = blitz_io::parallel::ThreadPoolBuilder::new()
+///     .spawn_handler(|_| Err(std::io::Error::other("no thread for you")))
+///     .build()
+///     .unwrap_err();
+/// assert_eq!(error.to_string(), "no thread for you");
+/// ```
+#[derive(Debug)]
+pub struct ThreadPoolBuildError {
+    kind: ErrorKind,
+}
+
+#[derive(Debug)]
+enum ErrorKind {
+    GlobalPoolAlreadyInitialized,
+    CurrentThreadAlreadyInPool,
+    IOError(io::Error),
+}
+
+impl ThreadPoolBuildError {
+    pub(super) fn of(why: NoPool) -> Self {
+        let kind = match why {
+            NoPool::AlreadyInPool => ErrorKind::CurrentThreadAlreadyInPool,
+            NoPool::NoThread(error) => ErrorKind::IOError(error),
+        };
+        Self { kind }
+    }
+
+    /// Rayon's texts: programs compare them.
+    fn text(&self) -> &'static str {
+        match self.kind {
+            ErrorKind::GlobalPoolAlreadyInitialized => {
+                "The global thread pool has already been initialized."
+            }
+            ErrorKind::CurrentThreadAlreadyInPool => {
+                "The current thread is already part of another thread pool."
+            }
+            ErrorKind::IOError(_) => "a thread of the pool could not be started",
+        }
+    }
+}
+
+impl Error for ThreadPoolBuildError {
+    #[allow(deprecated, reason = "Rayon has it")]
+    fn description(&self) -> &str {
+        match &self.kind {
+            ErrorKind::IOError(error) => error.description(),
+            _ => self.text(),
+        }
+    }
+
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &self.kind {
+            ErrorKind::IOError(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for ThreadPoolBuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            ErrorKind::IOError(error) => error.fmt(f),
+            _ => self.text().fmt(f),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Joins for those who pass the worker along: the last nanosecond.
+
+use crate::engine::fork::{
+    call as engine, global,
+    join::{Here, join_on},
+};
+
+pub(super) use crate::engine::fork::call::with_current;
+
+/// The worker that runs this code; see [`call`].
+///
+/// [`join`](crate::parallel::join) has to find out on which worker it is, each time. This
+/// one is told: it is passed from closure to closure, in a register.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::parallel::{Worker, call};
+///
+/// fn fibonacci(worker: Worker<'_>, n: u32) -> u64 {
+///     if n < 2 {
+///         return n.into();
+///     }
+///     let (a, b) = worker.join(|w| fibonacci(w, n - 1), |w| fibonacci(w, n - 2));
+///     a + b
+/// }
+///
+/// assert_eq!(call(|worker| fibonacci(worker, 20)), 6765);
+/// ```
+#[derive(Clone, Copy)]
+pub struct Worker<'a>(Here<'a>);
+
+impl Worker<'_> {
+    /// As [`join`](crate::parallel::join), with Rayon's promises: both closures run, and of
+    /// two panics that of the first goes on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let both = blitz_io::parallel::call(|worker| worker.join(|_| 1, |_| 2));
+    /// assert_eq!(both, (1, 2));
+    /// ```
+    #[inline]
+    pub fn join<A, B, RA, RB>(self, oper_a: A, oper_b: B) -> (RA, RB)
+    where
+        A: FnOnce(Worker<'_>) -> RA,
+        B: FnOnce(Worker<'_>) -> RB + Send,
+        RB: Send,
+    {
+        join_on(
+            self.0,
+            #[inline(always)]
+            |here: Here<'_>| oper_a(Worker(here)),
+            #[inline(always)]
+            |here: Here<'_>| oper_b(Worker(here)),
+        )
+    }
+
+    /// How many threads the pool has; a guest is not counted.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let count = blitz_io::parallel::call(|worker| worker.num_threads());
+    /// assert_eq!(count, blitz_io::parallel::current_num_threads());
+    /// ```
+    pub fn num_threads(self) -> usize {
+        self.0.worker().registry().threads()
+    }
+}
+
+impl std::fmt::Debug for Worker<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Worker").field("index", &self.0.worker().thread_index()).finish()
+    }
+}
+
+/// Runs a closure with a [`Worker`], on this thread, which takes part in the pool for so
+/// long: no thread has to be woken, and none has to wait for another.
+///
+/// There is one such guest of a pool at a time; a second one's closure runs on a thread of
+/// the pool, as with [`ThreadPool::install`](crate::parallel::ThreadPool::install). It
+/// runs on the caller's pool, if that is a thread of one.
+///
+/// # Examples
+///
+/// ```
+/// let caller = std::thread::current().id();
+/// blitz_io::parallel::call(|_| assert_eq!(std::thread::current().id(), caller));
+/// ```
+pub fn call<OP, R>(op: OP) -> R
+where
+    OP: FnOnce(Worker<'_>) -> R + Send,
+    R: Send,
+{
+    global::with_registry(|registry| engine::take_part(registry, |here| op(Worker(here))))
+}

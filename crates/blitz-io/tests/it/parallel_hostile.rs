@@ -1,0 +1,190 @@
+//! Programs that mean a pool ill: caught panics of the wrong thread, failed builds, an error
+//! output that nobody reads, jobs that wait for their maker.
+
+use std::{
+    io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+        mpsc,
+    },
+};
+
+use blitz_io::parallel::{ThreadPoolBuilder, broadcast, current_thread_index, join, spawn};
+
+use crate::{parallel_join::pool, watch};
+
+/// A builder's thread that runs where it was made, on a worker of another pool.
+#[test]
+fn a_worker_that_is_asked_to_be_another_pools_stays_what_it_is() {
+    let _watch = watch::begin();
+    let outer = pool(2);
+    let caught = outer.install(|| {
+        let build = || {
+            let builder = ThreadPoolBuilder::new().num_threads(1);
+            builder
+                .spawn_handler(|thread| {
+                    thread.run();
+                    Ok(())
+                })
+                .build()
+                .is_ok()
+        };
+        let payload = catch_unwind(AssertUnwindSafe(build)).unwrap_err();
+        // Of the outer pool, which is there; the other one is gone.
+        assert!(current_thread_index().is_some_and(|index| index < 2));
+        assert_eq!(blitz_io::parallel::current_num_threads(), 2);
+        assert_eq!(join(|| 1, || 2), (1, 2));
+        payload
+    });
+    let text = caught.downcast_ref::<&str>().copied().unwrap_or_default();
+    assert!(text.contains("this thread is a worker already"), "{text}");
+    assert_eq!(outer.join(|| 3, || 4), (3, 4));
+}
+
+#[test]
+fn a_thread_whose_pool_could_not_be_made_is_as_free_as_before() {
+    let _watch = watch::begin();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let started = AtomicUsize::new(0);
+            let builder = || ThreadPoolBuilder::new().num_threads(3).use_current_thread();
+            let failed = builder()
+                .spawn_handler(|_| match started.fetch_add(1, SeqCst) {
+                    0 => Ok(()),
+                    _ => Err(io::Error::other("no more")),
+                })
+                .build();
+            assert_eq!(failed.unwrap_err().to_string(), "no more");
+            assert_eq!(current_thread_index(), None);
+            let panicked = catch_unwind(AssertUnwindSafe(|| {
+                builder().thread_name(|_| panic!("no name")).build().is_ok()
+            }));
+            assert!(panicked.is_err());
+            assert_eq!(current_thread_index(), None);
+            // Not a worker of the one that failed, so it may be one of the next.
+            let pool = builder().build().unwrap();
+            assert_eq!(current_thread_index(), Some(0));
+            assert_eq!(pool.join(|| 1, || 2), (1, 2));
+        });
+    });
+}
+
+/// If a worker waited for the others on the caller's behalf, it would find the spawned job
+/// meanwhile and never come back.
+#[test]
+fn a_broadcast_from_outside_returns_before_the_jobs_that_it_spawned() {
+    let _watch = watch::begin();
+    for _ in 0..100 {
+        let pool = pool(2);
+        let (sender, receiver) = mpsc::channel::<()>();
+        let receiver = Mutex::new(Some(receiver));
+        let (ended, end) = mpsc::channel();
+        let indices = pool.broadcast(|context| {
+            if context.index() == 0 {
+                let (receiver, ended) = (receiver.lock().unwrap().take().unwrap(), ended.clone());
+                spawn(move || {
+                    receiver.recv().unwrap();
+                    ended.send(()).unwrap();
+                });
+            }
+            context.index()
+        });
+        assert_eq!(indices, [0, 1]);
+        sender.send(()).unwrap();
+        end.recv().unwrap();
+    }
+}
+
+#[test]
+fn a_broadcast_to_another_pool_runs_its_own_pools_jobs_meanwhile() {
+    let _watch = watch::begin();
+    let (one, two) = (pool(1), pool(2));
+    let counts = one.install(|| {
+        // The only thread of the first pool is needed for this, while it waits.
+        let (sender, receiver) = mpsc::channel();
+        spawn(move || (0..2).for_each(|_| sender.send(()).unwrap()));
+        let receiver = Mutex::new(receiver);
+        two.broadcast(|_| receiver.lock().unwrap().recv().is_ok())
+    });
+    assert_eq!(counts, [true, true]);
+    assert_eq!(two.install(|| broadcast(|context| context.index())), [0, 1]);
+}
+
+/// A detached job panics on the frame of a join, and nobody reads what is said about it.
+#[cfg(unix)]
+#[test]
+fn a_detached_panic_aborts_though_nobody_reads_the_errors() {
+    use std::os::unix::process::ExitStatusExt;
+
+    use crate::child;
+
+    let _watch = watch::begin();
+    const NAME: &str = "parallel_hostile::a_detached_panic_aborts_though_nobody_reads_the_errors";
+    if child::role().is_some() {
+        // One thread: the join comes back to its second half, and runs the job above it.
+        let unwound = catch_unwind(|| {
+            pool(1).install(|| join(|| spawn(|| panic!("nobody waits for me")), || ()))
+        });
+        panic!("the process goes on, unwound: {}", unwound.is_err());
+    }
+    let (reader, writer) = io::pipe().unwrap();
+    drop(reader);
+    let status = child::command(NAME, "panics").stderr(writer).output().unwrap().status;
+    assert_eq!(status.signal(), Some(libc::SIGABRT), "{status}");
+}
+
+/// A sandbox that is entered after the pool has begun to rely on the barrier.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn a_barrier_that_is_refused_later_aborts_and_says_what_to_do() {
+    use std::os::unix::process::ExitStatusExt;
+
+    use crate::child;
+
+    let _watch = watch::begin();
+    const NAME: &str =
+        "parallel_hostile::a_barrier_that_is_refused_later_aborts_and_says_what_to_do";
+    if let Some(role) = child::role() {
+        assert_eq!(pool(2).join(|| 1, || 2), (1, 2));
+        forbid(libc::SYS_membarrier);
+        // Threads of this one inherit the filter, and come to the barrier before they sleep.
+        let pool = pool(2);
+        assert_eq!(pool.join(|| 1, || 2), (1, 2));
+        if role == "has fences" {
+            return;
+        }
+        crate::gate::Gate::new().block();
+    }
+    let output = child::command(NAME, "relies on it").output().unwrap();
+    let text = child::text(&output);
+    assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{text}");
+    assert!(text.contains("set BLITZ_BARRIER=fences"), "{text}");
+    assert!(!text.contains("panicked"), "nothing unwinds: {text}");
+    child::succeed(child::command(NAME, "has fences").env("BLITZ_BARRIER", "fences"));
+}
+
+/// From now on this thread, and those that it starts, are refused that system call.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn forbid(call: libc::c_long) {
+    const LOAD_NUMBER: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+    const JUMP_IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let mut steps = [
+        // The number of the call comes first in what a filter sees.
+        step(LOAD_NUMBER, 0, 0, 0),
+        step(JUMP_IF_EQUAL, 0, 1, call as u32),
+        step(RETURN, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+    // SAFETY: 1. the first call takes integers. 2. The second one reads the program, which
+    // is there.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        let filter = libc::SECCOMP_MODE_FILTER as libc::c_ulong;
+        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, filter, &raw const program), 0);
+    }
+}
