@@ -29,6 +29,7 @@ use std::{
 use super::{
     latch::{Latch, Waiter},
     registry::AbortOnUnwind,
+    stack::Index,
     worker::Worker,
 };
 use crate::engine::prim::{Mutex, UnsafeCell, lock};
@@ -95,11 +96,12 @@ impl<F, R> StackJob<F, R>
 where
     F: FnOnce(&Worker, bool) -> R,
 {
+    /// A job that will be pushed at that index of its stack.
     #[inline(always)]
-    pub(crate) fn new(closure: F) -> Self {
+    pub(crate) fn new(closure: F, index: Index) -> Self {
         Self {
             header: Header { run: Self::run },
-            latch: Latch::new(),
+            latch: Latch::with(index),
             closure: UnsafeCell::new(ManuallyDrop::new(closure)),
             result: UnsafeCell::new(MaybeUninit::uninit()),
         }
@@ -114,6 +116,13 @@ where
     #[inline(always)]
     pub(crate) fn latch(&self) -> &Latch {
         &self.latch
+    }
+
+    /// Where it was pushed, if it has not run elsewhere. For the one who pushed it, before it
+    /// has waited.
+    #[inline(always)]
+    pub(crate) fn index(&self) -> Option<Index> {
+        self.latch.number()
     }
 
     /// The closure.
@@ -306,13 +315,16 @@ mod tests {
     fn a_job_on_a_frame_gives_its_result_or_its_panic() {
         with_worker(|worker| {
             for panics in [false, true] {
-                let job = StackJob::new(|_, migrated| {
-                    assert!(migrated);
-                    if panics {
-                        std::panic::resume_unwind(Box::new(5));
-                    }
-                    "fine"
-                });
+                let job = StackJob::new(
+                    |_, migrated| {
+                        assert!(migrated);
+                        if panics {
+                            std::panic::resume_unwind(Box::new(5));
+                        }
+                        "fine"
+                    },
+                    1,
+                );
                 // SAFETY: 1. run once. 2. This thread's worker, from whose stack it might be.
                 unsafe { JobRef::from_header(job.header()).run(Some(worker), worker) };
                 assert!(job.latch().is_set());

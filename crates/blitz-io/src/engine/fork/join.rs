@@ -42,10 +42,13 @@ where
     A: FnOnce(&Worker, bool) -> RA,
     B: FnOnce(&Worker, bool) -> RB,
 {
-    let job = StackJob::new(b);
-    // SAFETY: 1. as here. 2. `answer` follows at once.
-    let pushed = unsafe { worker.stack().push(job.header()) };
-    if pushed.is_asked {
+    let stack = worker.stack();
+    // In the job, and so in memory: kept in a register it would be saved by each call, also by
+    // those that do not join.
+    let index = stack.top();
+    let job = StackJob::new(b, index);
+    // SAFETY: 1. as here. 2. `answer` follows at once. 3. Just asked.
+    if unsafe { stack.push_at(job.header(), index) } {
         worker.answer();
     }
     let first = match catch_unwind(AssertUnwindSafe(|| a(worker, injected))) {
@@ -53,7 +56,7 @@ where
         Err(payload) => abandon(worker, &job, payload),
     };
     // SAFETY: 1. as here. 2. Joins end before what called them. 3. Its latch is unset.
-    if job.latch().is_unset() && unsafe { worker.stack().pop_at(pushed.index) } {
+    if job.index().is_some_and(|index| unsafe { stack.pop_at(index) }) {
         // SAFETY: 1. just taken off. 2. It is not run as a job.
         let b = unsafe { job.take() };
         return (first, b(worker, injected));

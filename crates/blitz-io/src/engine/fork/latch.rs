@@ -14,6 +14,11 @@
 //! setter finds `ASLEEP`, or the sleeper finds `SET` and does not park. A token of a
 //! parker outlives both.
 //!
+//! Unset is every value but two, so that one who puts a latch where others may set it can keep
+//! a number in it until then ([`Latch::with`]): a join keeps the place of its job there,
+//! and need not look at two words when it comes back. The number is gone once the waiting thread
+//! has slept.
+//!
 //! [`Countdown`] is set by the last of many. It counts how many have yet to end; who brings
 //! that to zero sets the latch, and nobody waits for the count itself.
 //!
@@ -24,24 +29,32 @@
 //! `latch_set_duty`, `latch_last_touch`, `countdown_release`, `countdown_early`.
 
 use crate::engine::prim::{
-    AtomicU32, AtomicUsize,
+    AtomicU64, AtomicUsize,
     Ordering::{AcqRel, Acquire, Relaxed},
     parker::Parker,
     spin_loop, weakened,
 };
 
-const UNSET: u32 = 0;
-const ASLEEP: u32 = 1;
-const SET: u32 = 2;
+const UNSET: u64 = 0;
+const ASLEEP: u64 = u64::MAX - 1;
+const SET: u64 = u64::MAX;
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Latch(AtomicU32);
+pub(crate) struct Latch(AtomicU64);
 
 impl Latch {
     #[inline(always)]
     pub(crate) fn new() -> Self {
-        Self(AtomicU32::new(UNSET))
+        Self::with(UNSET)
+    }
+
+    /// A latch that keeps a number for as long as nobody sets it or sleeps. The two highest
+    /// numbers are taken.
+    #[inline(always)]
+    pub(crate) fn with(number: u64) -> Self {
+        debug_assert!(number < ASLEEP);
+        Self(AtomicU64::new(number))
     }
 
     /// Whether it was set.
@@ -51,11 +64,12 @@ impl Latch {
         self.0.load(Acquire) == SET
     }
 
-    /// Whether nobody has set it, for one who knows by other means that nobody is about to.
+    /// The number, if the latch is not set. For the waiting thread, before it has slept.
     #[inline(always)]
-    pub(crate) fn is_unset(&self) -> bool {
-        // Relaxed: whoever could set it is this thread.
-        self.0.load(Relaxed) == UNSET
+    pub(crate) fn number(&self) -> Option<u64> {
+        // Relaxed: nothing is read for its sake. That it is set is asked by `is_set`.
+        let number = self.0.load(Relaxed);
+        (number < ASLEEP).then_some(number)
     }
 
     /// The waiting thread is about to park; `false` if the latch is set.
@@ -63,7 +77,8 @@ impl Latch {
     pub(crate) fn fall_asleep(&self) -> bool {
         // AcqRel, and Acquire on failure: if it is set, what was done before. Pairs with
         // the swap in `set`.
-        self.0.compare_exchange(UNSET, ASLEEP, AcqRel, Acquire).is_ok()
+        let fell = self.0.fetch_update(AcqRel, Acquire, |word| (word != SET).then_some(ASLEEP));
+        fell.is_ok()
     }
 
     /// The waiting thread parks no more.

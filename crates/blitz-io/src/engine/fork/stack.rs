@@ -248,11 +248,27 @@ impl<T> Stack<T> {
     ///
     /// # Safety
     /// 1. The caller is the owner. 2. If the last push was asked, it has answered.
-    #[inline(always)]
     pub(crate) unsafe fn push(&self, job: NonNull<T>) -> Pushed {
+        let index = self.top();
+        // SAFETY: 1. and 2. as here. 3. Just asked.
+        Pushed { index, is_asked: unsafe { self.push_at(job, index) } }
+    }
+
+    /// Where the next job of the owner goes.
+    #[inline(always)]
+    pub(crate) fn top(&self) -> Index {
+        // Relaxed: only the owner writes it, and who asks is the owner.
+        self.owner.tail.load(Relaxed)
+    }
+
+    /// [`push`](Self::push) for one who must know the index before; whether somebody asked.
+    ///
+    /// # Safety
+    /// 1. and 2. as there. 3. `index` is what [`top`](Self::top) says.
+    #[inline(always)]
+    pub(crate) unsafe fn push_at(&self, job: NonNull<T>, index: Index) -> bool {
         let owner = &*self.owner;
-        // Relaxed: only the owner writes `tail` and `base`, and we are the owner.
-        let index = owner.tail.load(Relaxed);
+        // Relaxed: only the owner writes `base`, and we are the owner.
         let base = owner.base.load(Relaxed);
         // SAFETY: the slot of `tail` exists (an invariant, 2.), and only the owner moves
         // the slots (1.).
@@ -265,7 +281,7 @@ impl<T> Stack<T> {
             self.light();
         }
         // Relaxed: the barrier is what orders it.
-        Pushed { index, is_asked: index + 1 >= owner.limit.load(Relaxed) }
+        index + 1 >= owner.limit.load(Relaxed)
     }
 
     /// Puts a job on top that is not taken back by a pop of its index.
