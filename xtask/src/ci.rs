@@ -188,6 +188,7 @@ fn steps(full: bool) -> Vec<Step> {
         // They stop the clock, which no default build can.
         step("with a clock that can be paused", 15, paused()),
         step("conformance", 15, [cargo("xtask conformance")]),
+        step("Rayon's own tests", 20, [cargo("xtask conformance --rayon")]),
         panic_abort(),
         // The build apart, so that the limit is the tour's own: under a minute.
         step("build of the tour", 10, [cargo("build --release")]),
