@@ -66,9 +66,10 @@ const fn coarse(name: &'static str, what: &'static str) -> Row {
     Row { wants_two: true, ..row(name, what) }
 }
 
-pub(crate) const ROWS: [Row; 15] = [
+pub(crate) const ROWS: [Row; 16] = [
     row("fib", "a join of fibonacci(27) without a cut-off"),
     row("tree_1k", "a node of a tree of 1,023, the left child first"),
+    row("tree_1k_called", "the same with a call of the pool, from outside, for each tree"),
     row("tree_131k", "a node of a tree of 131,071"),
     row("tree_1m", "a node of a tree of 1,048,575"),
     row("tree_1m_right", "the same, the right child first: the way the memory lies"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rayon::prelude::*;
 
 use crate::measure::{Metric, per_op};
-use crate::workloads::{self, Node, Pool};
+use crate::workloads::{self, First, Pool, Tree};
 
 crate::recursion!(plain rayon::join);
 
@@ -17,18 +17,8 @@ impl Pool for Rayon {
         self.0.install(|| fibonacci(n))
     }
 
-    fn sum_left(&self, tree: &Node) -> u64 {
-        self.0.install(|| {
-            let (a, b) = rayon::join(|| sum_left(&tree.left), || sum_left(&tree.right));
-            tree.value + a + b
-        })
-    }
-
-    fn sum_right(&self, tree: &Node) -> u64 {
-        self.0.install(|| {
-            let (a, b) = rayon::join(|| sum_right(&tree.right), || sum_right(&tree.left));
-            tree.value + a + b
-        })
+    fn sums(&self, tree: &Tree, first: First, times: usize) -> u64 {
+        self.0.install(|| sums(tree, first, times))
     }
 
     fn both(&self, a: &(impl Fn() + Sync), b: &(impl Fn() + Sync)) {
