@@ -35,6 +35,10 @@ const RATIOS: [(&str, &str, &str); 7] = [
     ("noise (again/rayon)", "rayon-again", "rayon"),
 ];
 
+/// The same of processor time, where it was taken.
+const CPU_RATIOS: [(&str, &str, &str); 2] =
+    [("cpu blitz/rayon", "blitz", "rayon"), ("cpu on-blitz/rayon", "on-blitz", "rayon")];
+
 /// Trees that have a row for each order of visit. chili runs the second closure first, so its
 /// figure for one of a pair is comparable with others' figure for the other one.
 const BOTH_ORDERS: [(&str, &str); 2] = [("tree_1m", "tree_1m_right"), ("tree_8m", "tree_8m_right")];
@@ -55,12 +59,23 @@ fn crossed(row: &str) -> Option<&'static str> {
 impl Run {
     /// The median over rounds of one figure.
     fn figure(&self, row: &str, threads: usize, metric: &str, contender: &str) -> Option<f64> {
+        self.median(row, threads, metric, contender, |metric| Some(metric.value))
+    }
+
+    fn median(
+        &self,
+        row: &str,
+        threads: usize,
+        metric: &str,
+        contender: &str,
+        of: impl Fn(Metric) -> Option<f64>,
+    ) -> Option<f64> {
         let same = |sample: &&Sample| {
             (sample.row, sample.threads, sample.contender.as_str()) == (row, threads, contender)
         };
         let metrics = self.samples.iter().filter(same).filter_map(|it| it.outcome.as_ref().ok());
         let of_name = |metrics: &Vec<Metric>| metrics.iter().find(|it| it.name == metric).cloned();
-        let mut values: Vec<f64> = metrics.filter_map(of_name).map(|it| it.value).collect();
+        let mut values: Vec<f64> = metrics.filter_map(of_name).filter_map(of).collect();
         (!values.is_empty()).then(|| median(&mut values))
     }
 
@@ -81,7 +96,7 @@ impl Run {
     /// The table, as Markdown.
     pub(crate) fn table(&self) -> String {
         let names: Vec<&str> = CONTENDERS.iter().map(|(name, _)| *name).collect();
-        let heads = RATIOS.iter().map(|(head, ..)| *head);
+        let heads = RATIOS.iter().chain(&CPU_RATIOS).map(|(head, ..)| *head);
         let heads: Vec<&str> =
             ["row", "threads"].into_iter().chain(names.clone()).chain(heads).collect();
         let mut text = format!("| {} |\n|{}\n", heads.join(" | "), "---|".repeat(heads.len()));
@@ -98,6 +113,11 @@ impl Run {
                 let ratio = figure(over).zip(under).map(|(over, under)| over / under);
                 let mark = if ratio.is_some() && other.is_some() { " *" } else { "" };
                 cell(ratio) + mark
+            }));
+            let cpu =
+                |contender| self.median(row, threads, &metric, contender, |metric| metric.cpu_ns);
+            cells.extend(CPU_RATIOS.iter().map(|&(_, over, under)| {
+                cell(cpu(over).zip(cpu(under)).map(|(over, under)| over / under))
             }));
             let _ = writeln!(text, "| {} |", cells.join(" | "));
         }
