@@ -1,0 +1,28 @@
+//! The server on blitz-io, beside Rayon on our rayon-core.
+//!
+//! `mixed` builds and starts it. The server is its parent's, by its path.
+
+#[allow(dead_code, reason = "the driver's part is not used here")]
+#[path = "../../../sched/src/measure.rs"]
+mod measure;
+#[macro_use]
+#[path = "../../src/server.rs"]
+mod server;
+
+use std::process::ExitCode;
+
+server!(blitz_io);
+
+fn main() -> ExitCode {
+    // Only the drop-in has it: the patch is in force, or this does not compile.
+    let _proof = rayon_core::BLITZ_IO_DROPIN;
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match server::main(&words, listen) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The process that is measured: a server, and beside it a thread that sorts.
+//!
+//! The same text for all: `server!` is given a runtime with Tokio's names, and Rayon is the one
+//! that the program is linked with. Both have their default numbers of threads, as in a program
+//! that uses the two. The driver tells it by its input when a span begins and ends.
+
+use std::io::{BufRead, Write};
+use std::sync::Mutex;
+use std::time::Instant;
+
+use rayon::prelude::*;
+
+use crate::measure::{Metric, Of, cpu_ns};
+
+/// Bytes of a request and of its answer.
+pub(crate) const MESSAGE: usize = 64;
+
+/// The first byte of a request that a computing server sorts for.
+#[allow(dead_code, reason = "the client knows it alone as long as no server computes")]
+pub(crate) const HEAVY: u8 = 1;
+
+/// Elements that the thread beside sorts at a time.
+const BESIDE: usize = 1_000_000;
+
+/// A server that hangs is killed by the system after that many seconds.
+const TIME_OUT: libc::c_uint = 120;
+
+/// What the command line asks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Handler {
+    /// Answers with what it was sent.
+    Echo,
+}
+
+/// Numbers that differ and do not come in order.
+pub(crate) fn scattered(count: usize) -> Vec<u64> {
+    (0..count as u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
+}
+
+/// When the sorts of the thread beside ended.
+static ENDS: Mutex<Vec<Instant>> = Mutex::new(Vec::new());
+
+/// Sorts the same numbers for ever, on the pool of those who name none.
+fn sort_for_ever() {
+    let numbers = scattered(BESIDE);
+    let mut copy = numbers.clone();
+    loop {
+        copy.copy_from_slice(&numbers);
+        copy.par_sort_unstable();
+        assert!(copy[0] <= copy[1] && copy[BESIDE - 2] <= copy[BESIDE - 1], "it is not sorted");
+        ENDS.lock().expect("no holder panics").push(Instant::now());
+    }
+}
+
+/// Sorts in a second, from the first end to the last of those in a span: a sort is long, and
+/// to count those that happen to end in it would be coarse.
+fn sorts_per_second(ends: &[Instant]) -> Option<f64> {
+    let (first, last) = (ends.first()?, ends.last()?);
+    let span = last.duration_since(*first).as_secs_f64();
+    (ends.len() > 1).then(|| (ends.len() - 1) as f64 / span)
+}
+
+/// Runs the server that `listen` starts, which answers with its port, as the words of the
+/// command line and the lines of the input say. Ends the process.
+pub(crate) fn main(words: &[&str], listen: impl FnOnce(Handler) -> u16) -> Result<(), String> {
+    let (handler, sorts) = match words {
+        ["--server", "echo", "quiet"] => (Handler::Echo, false),
+        ["--server", "echo", "sorting"] => (Handler::Echo, true),
+        _ => return Err("this is started by bench/mixed".into()),
+    };
+    // SAFETY: no pointer is passed.
+    unsafe { libc::alarm(TIME_OUT) };
+    say(&format!("port {}", listen(handler)))?;
+    if sorts {
+        std::thread::spawn(sort_for_ever);
+    }
+    let mut lines = std::io::stdin().lock().lines().map_while(Result::ok);
+    lines.find(|line| line == "start").ok_or("nobody said start")?;
+    let (start, cpu) = (Instant::now(), cpu_ns(Of::Process));
+    lines.find(|line| line == "stop").ok_or("nobody said stop")?;
+    let (span, cpu) = (start.elapsed(), cpu_ns(Of::Process) - cpu);
+    let ends = ENDS.lock().expect("no holder panics").clone();
+    let ends: Vec<Instant> =
+        ends.into_iter().filter(|end| *end >= start && *end <= start + span).collect();
+    if sorts {
+        let rate = sorts_per_second(&ends).ok_or("too few sorts: give it a longer span")?;
+        say(&Metric::new("sorts", "/s", rate, None).line())?;
+    }
+    let cpu_ms = cpu as f64 / 1e6 / span.as_secs_f64();
+    say(&Metric::new("cpu", "ms/s", cpu_ms, None).line())?;
+    // Connections are still open, and sorts under way: nobody is to wait for them.
+    std::process::exit(0)
+}
+
+/// Prints a line now, whether the output is a pipe or not.
+fn say(line: &str) -> Result<(), String> {
+    let mut output = std::io::stdout().lock();
+    writeln!(output, "{line}").and_then(|()| output.flush()).map_err(|error| error.to_string())
+}
+
+/// `listen` for [`main`], on a runtime crate.
+#[macro_export]
+macro_rules! server {
+    ($runtime:ident) => {
+        /// Starts the runtime and a server on it; the port.
+        fn listen(handler: $crate::server::Handler) -> u16 {
+            use $runtime::io::{AsyncReadExt, AsyncWriteExt};
+            use $runtime::net::{TcpListener, TcpStream};
+
+            async fn echo(mut stream: TcpStream) {
+                let mut message = [0; $crate::server::MESSAGE];
+                // The client's end, whatever way it is told, is the end.
+                while stream.read_exact(&mut message).await.is_ok() {
+                    if stream.write_all(&message).await.is_err() {
+                        return;
+                    }
+                }
+            }
+
+            let runtime = $runtime::runtime::Builder::new_multi_thread().enable_all().build();
+            // For ever: the process ends without it.
+            let runtime = Box::leak(Box::new(runtime.expect("a runtime can be started")));
+            let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"));
+            let listener = listener.expect("there is a free port");
+            let address = listener.local_addr().expect("it is bound");
+            runtime.spawn(async move {
+                loop {
+                    let (stream, _) = listener.accept().await.expect("a client comes");
+                    stream.set_nodelay(true).expect("a tcp option");
+                    match handler {
+                        $crate::server::Handler::Echo => drop($runtime::spawn(echo(stream))),
+                    }
+                }
+            });
+            address.port()
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::sorts_per_second;
+
+    #[test]
+    fn a_rate_is_that_between_the_first_end_and_the_last() {
+        let first = Instant::now();
+        let ends: Vec<_> = (0..5).map(|n| first + n * Duration::from_millis(500)).collect();
+        assert_eq!(sorts_per_second(&ends), Some(2.0));
+        assert_eq!(sorts_per_second(&ends[..1]), None);
+        assert_eq!(sorts_per_second(&[]), None);
+    }
+}
