@@ -47,7 +47,7 @@ pub(crate) enum Client {
     ClosedLoop,
 }
 
-pub(crate) const ROWS: [Row; 5] = [
+pub(crate) const ROWS: [Row; 6] = [
     Row {
         name: "echo_alone",
         what: "echoes at a fixed rate; nobody sorts",
@@ -78,6 +78,13 @@ pub(crate) const ROWS: [Row; 5] = [
         server: ["echo", "sorting"],
         client: Client::ClosedLoop,
     },
+    Row {
+        name: "mixed_handler",
+        what: "the handler computes: each 100th request of a connection waits for a sort of \
+               100,000 u64 on the pool (heavy), the others are echoes",
+        server: ["computing", "quiet"],
+        client: Client::FixedRate,
+    },
 ];
 
 const USAGE: &str = "\
@@ -94,7 +101,15 @@ options of run:
   --out DIR             where the record goes (bench/record)
   --no-record           print the table only";
 
-server!(tokio);
+server!(tokio, computed);
+
+/// From a task to Rayon's pool and back.
+async fn computed() -> u64 {
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    // Nobody waits any more if the connection was closed.
+    rayon::spawn(move || _ = sender.send(server::sort_for_a_request()));
+    receiver.await.expect("a sort does not panic")
+}
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

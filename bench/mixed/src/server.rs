@@ -5,7 +5,7 @@
 //! that uses the two. The driver tells it by its input when a span begins and ends.
 
 use std::io::{BufRead, Write};
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 use std::time::Instant;
 
 use rayon::prelude::*;
@@ -16,11 +16,13 @@ use crate::measure::{Metric, Of, cpu_ns};
 pub(crate) const MESSAGE: usize = 64;
 
 /// The first byte of a request that a computing server sorts for.
-#[allow(dead_code, reason = "the client knows it alone as long as no server computes")]
 pub(crate) const HEAVY: u8 = 1;
 
 /// Elements that the thread beside sorts at a time.
 const BESIDE: usize = 1_000_000;
+
+/// Elements that are sorted for a heavy request.
+const FOR_A_REQUEST: usize = 100_000;
 
 /// A server that hangs is killed by the system after that many seconds.
 const TIME_OUT: libc::c_uint = 120;
@@ -30,6 +32,8 @@ const TIME_OUT: libc::c_uint = 120;
 pub(crate) enum Handler {
     /// Answers with what it was sent.
     Echo,
+    /// The same, and sorts before it answers a heavy request.
+    Computing,
 }
 
 /// Numbers that differ and do not come in order.
@@ -37,13 +41,22 @@ pub(crate) fn scattered(count: usize) -> Vec<u64> {
     (0..count as u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
 }
 
-/// When the sorts of the thread beside ended.
+/// What a heavy request costs, on whatever thread of the pool; the least of the numbers.
+pub(crate) fn sort_for_a_request() -> u64 {
+    static NUMBERS: LazyLock<Vec<u64>> = LazyLock::new(|| scattered(FOR_A_REQUEST));
+    let mut numbers = NUMBERS.clone();
+    numbers.par_sort_unstable();
+    numbers[0]
+}
+
+/// When the thread beside began, and when its sorts ended.
 static ENDS: Mutex<Vec<Instant>> = Mutex::new(Vec::new());
 
 /// Sorts the same numbers for ever, on the pool of those who name none.
 fn sort_for_ever() {
     let numbers = scattered(BESIDE);
     let mut copy = numbers.clone();
+    ENDS.lock().expect("no holder panics").push(Instant::now());
     loop {
         copy.copy_from_slice(&numbers);
         copy.par_sort_unstable();
@@ -52,12 +65,18 @@ fn sort_for_ever() {
     }
 }
 
-/// Sorts in a second, from the first end to the last of those in a span: a sort is long, and
-/// to count those that happen to end in it would be coarse.
-fn sorts_per_second(ends: &[Instant]) -> Option<f64> {
-    let (first, last) = (ends.first()?, ends.last()?);
-    let span = last.duration_since(*first).as_secs_f64();
-    (ends.len() > 1).then(|| (ends.len() - 1) as f64 / span)
+/// Sorts in a second, of those that ended between `start` and `stop`, in the time that these took: a
+/// sort is long, and to divide their count by the span would be coarse.
+fn sorts_per_second(ends: &[Instant], start: Instant, stop: Instant) -> f64 {
+    let ended_by = |time| ends.partition_point(|end| *end <= time);
+    let (before, all) = (ended_by(start), ended_by(stop));
+    match ends.get(before.saturating_sub(1)..all) {
+        // What ended last before the span is when the first of its sorts began.
+        Some(&[first, .., last]) => {
+            (all - before.max(1)) as f64 / last.duration_since(first).as_secs_f64()
+        }
+        _ => 0.0,
+    }
 }
 
 /// Runs the server that `listen` starts, which answers with its port, as the words of the
@@ -66,6 +85,7 @@ pub(crate) fn main(words: &[&str], listen: impl FnOnce(Handler) -> u16) -> Resul
     let (handler, sorts) = match words {
         ["--server", "echo", "quiet"] => (Handler::Echo, false),
         ["--server", "echo", "sorting"] => (Handler::Echo, true),
+        ["--server", "computing", "quiet"] => (Handler::Computing, false),
         _ => return Err("this is started by bench/mixed".into()),
     };
     // SAFETY: no pointer is passed.
@@ -79,11 +99,9 @@ pub(crate) fn main(words: &[&str], listen: impl FnOnce(Handler) -> u16) -> Resul
     let (start, cpu) = (Instant::now(), cpu_ns(Of::Process));
     lines.find(|line| line == "stop").ok_or("nobody said stop")?;
     let (span, cpu) = (start.elapsed(), cpu_ns(Of::Process) - cpu);
-    let ends = ENDS.lock().expect("no holder panics").clone();
-    let ends: Vec<Instant> =
-        ends.into_iter().filter(|end| *end >= start && *end <= start + span).collect();
     if sorts {
-        let rate = sorts_per_second(&ends).ok_or("too few sorts: give it a longer span")?;
+        let ends = ENDS.lock().expect("no holder panics");
+        let rate = sorts_per_second(&ends, start, start + span);
         say(&Metric::new("sorts", "/s", rate, None).line())?;
     }
     let cpu_ms = cpu as f64 / 1e6 / span.as_secs_f64();
@@ -98,10 +116,11 @@ fn say(line: &str) -> Result<(), String> {
     writeln!(output, "{line}").and_then(|()| output.flush()).map_err(|error| error.to_string())
 }
 
-/// `listen` for [`main`], on a runtime crate.
+/// `listen` for [`main`], on a runtime crate. `$computed` is the way from a task of it to the pool
+/// and back.
 #[macro_export]
 macro_rules! server {
-    ($runtime:ident) => {
+    ($runtime:ident, $computed:path) => {
         /// Starts the runtime and a server on it; the port.
         fn listen(handler: $crate::server::Handler) -> u16 {
             use $runtime::io::{AsyncReadExt, AsyncWriteExt};
@@ -111,6 +130,18 @@ macro_rules! server {
                 let mut message = [0; $crate::server::MESSAGE];
                 // The client's end, whatever way it is told, is the end.
                 while stream.read_exact(&mut message).await.is_ok() {
+                    if stream.write_all(&message).await.is_err() {
+                        return;
+                    }
+                }
+            }
+
+            async fn echo_or_compute(mut stream: TcpStream) {
+                let mut message = [0; $crate::server::MESSAGE];
+                while stream.read_exact(&mut message).await.is_ok() {
+                    if message[0] == $crate::server::HEAVY {
+                        assert_eq!($computed().await, 0, "it is not sorted");
+                    }
                     if stream.write_all(&message).await.is_err() {
                         return;
                     }
@@ -129,6 +160,9 @@ macro_rules! server {
                     stream.set_nodelay(true).expect("a tcp option");
                     match handler {
                         $crate::server::Handler::Echo => drop($runtime::spawn(echo(stream))),
+                        $crate::server::Handler::Computing => {
+                            drop($runtime::spawn(echo_or_compute(stream)));
+                        }
                     }
                 }
             });
@@ -144,11 +178,13 @@ mod tests {
     use super::sorts_per_second;
 
     #[test]
-    fn a_rate_is_that_between_the_first_end_and_the_last() {
-        let first = Instant::now();
-        let ends: Vec<_> = (0..5).map(|n| first + n * Duration::from_millis(500)).collect();
-        assert_eq!(sorts_per_second(&ends), Some(2.0));
-        assert_eq!(sorts_per_second(&ends[..1]), None);
-        assert_eq!(sorts_per_second(&[]), None);
+    fn a_rate_is_that_of_the_sorts_that_ended_in_the_span() {
+        let begin = Instant::now();
+        let at = |ms| begin + Duration::from_millis(ms);
+        let ends = [0, 500, 1000, 1100, 1200].map(at);
+        assert_eq!(sorts_per_second(&ends, at(10), at(1050)), 2.0);
+        assert_eq!(sorts_per_second(&ends, at(1010), at(9000)), 10.0);
+        assert_eq!(sorts_per_second(&ends, at(10), at(400)), 0.0);
+        assert_eq!(sorts_per_second(&[], at(0), at(100)), 0.0);
     }
 }

@@ -11,7 +11,12 @@ mod server;
 
 use std::process::ExitCode;
 
-server!(blitz_io);
+server!(blitz_io, computed);
+
+/// From a task to the pool and back.
+async fn computed() -> u64 {
+    blitz_io::parallel::run(server::sort_for_a_request).await
+}
 
 fn main() -> ExitCode {
     // Only the drop-in has it: the patch is in force, or this does not compile.
