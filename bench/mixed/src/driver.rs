@@ -10,13 +10,13 @@ use crate::client::Load;
 use crate::machine::{self, Use};
 use crate::measure::Metric;
 use crate::report::{Run, Sample};
-use crate::{CONTENDERS, Client, ROWS, Row};
+use crate::{CONTENDERS, Client, Contender, ROWS, Row};
 
 /// What to measure, from the command line.
 pub(crate) struct Plan {
     quick: bool,
     rows: Vec<&'static Row>,
-    contenders: Vec<&'static str>,
+    contenders: Vec<&'static Contender>,
     connections: usize,
     rate: usize,
     rounds: Option<usize>,
@@ -29,7 +29,7 @@ impl Plan {
         let mut plan = Plan {
             quick: false,
             rows: ROWS.iter().collect(),
-            contenders: CONTENDERS.iter().map(|(name, _)| *name).collect(),
+            contenders: CONTENDERS.iter().filter(|it| !it.is_extra).collect(),
             connections: 50,
             // A tenth or so of what one core can answer: load, and time for sorts.
             rate: 10_000,
@@ -45,9 +45,8 @@ impl Plan {
                     plan.rows = each(value()?, |name| ROWS.iter().find(|row| row.name == name))?;
                 }
                 "--contenders" => {
-                    plan.contenders = each(value()?, |name| {
-                        CONTENDERS.iter().map(|it| it.0).find(|it| *it == name)
-                    })?;
+                    plan.contenders =
+                        each(value()?, |name| CONTENDERS.iter().find(|it| it.name == name))?;
                 }
                 "--connections" => plan.connections = positive(value()?)?,
                 "--rate" => plan.rate = positive(value()?)?,
@@ -96,7 +95,7 @@ fn each<T>(list: &str, known: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, Stri
 /// Measures, prints the table and writes the record.
 pub(crate) fn run(plan: &Plan) -> Result<(), String> {
     let this = std::env::current_exe().map_err(|error| format!("cannot find myself: {error}"))?;
-    let ours = match plan.contenders.contains(&"blitz") {
+    let ours = match plan.contenders.iter().any(|it| it.on_ours) {
         true => build_ours()?,
         false => this.clone(),
     };
@@ -114,16 +113,20 @@ pub(crate) fn run(plan: &Plan) -> Result<(), String> {
                 order.reverse();
             }
             for contender in order {
-                let server = if contender == "blitz" { &ours } else { &this };
+                let server = if contender.on_ours { &ours } else { &this };
                 let load = plan.load(row);
-                let outcome = trial(server, &this, row, load, plan.span()).map(|trial| {
+                let mut server = Command::new(server);
+                server.args(["--server", contender.runtime]).args(row.server);
+                let outcome = trial(server, &this, load, plan.span()).map(|trial| {
                     trial.precedence.into_iter().for_each(|it| precedence = it);
-                    trial.metrics
+                    let per_operation = cpu_per_operation(&trial.metrics);
+                    trial.metrics.into_iter().chain(per_operation).collect()
                 });
                 if let Err(why) = &outcome {
-                    eprintln!("        {contender} failed in {}: {why}", row.name);
+                    eprintln!("        {} failed in {}: {why}", contender.name, row.name);
                 }
-                run.samples.push(Sample { round, contender, row: row.name, outcome });
+                let (contender, row) = (contender.name, row.name);
+                run.samples.push(Sample { round, contender, row, outcome });
             }
         }
     }
@@ -178,9 +181,8 @@ struct Talker {
 }
 
 impl Talker {
-    fn start(program: &Path, words: &[&str]) -> Result<Talker, String> {
-        let mut command = Command::new(program);
-        command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
+    fn start(mut command: Command) -> Result<Talker, String> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         command.env_remove("RAYON_NUM_THREADS").env_remove("TOKIO_WORKER_THREADS");
         let mut child = command.spawn().map_err(|error| error.to_string())?;
         let output = child.stdout.take().ok_or("it has no output")?;
@@ -222,15 +224,13 @@ impl Drop for Talker {
 
 /// One server, and its client if it has one.
 fn trial(
-    server: &Path,
+    server: Command,
     client: &Path,
-    row: &Row,
     load: Option<Load>,
     span: Duration,
 ) -> Result<Trial, String> {
     let of = |who: &'static str| move |why: String| format!("the {who}: {why}");
-    let [handler, sorts] = row.server;
-    let mut server = Talker::start(server, &["--server", handler, sorts]).map_err(of("server"))?;
+    let mut server = Talker::start(server).map_err(of("server"))?;
     let port = server.hear("port").map_err(of("server"))?;
     let Some(load) = load else {
         // Until the threads have started and the pages are there.
@@ -241,10 +241,9 @@ fn trial(
         let metrics = server.figures().map_err(of("server"))?;
         return Ok(Trial { metrics, precedence: None });
     };
-    let load = load.words();
-    let mut words = vec!["--client", &port];
-    words.extend(load.iter().map(String::as_str));
-    let mut client = Talker::start(client, &words).map_err(of("client"))?;
+    let mut client = Command::new(client);
+    client.args(["--client", &port]).args(load.words());
+    let mut client = Talker::start(client).map_err(of("client"))?;
     let precedence = client.hear("go").map_err(of("client"))?;
     server.tell("start").map_err(of("server"))?;
     let mut metrics = client.figures().map_err(of("client"))?;
@@ -253,9 +252,34 @@ fn trial(
     Ok(Trial { metrics, precedence: Some(precedence) })
 }
 
+/// The server's processor time for each sort, or if it makes none for each echo. Echoes beside
+/// sorts are in the sorts': at a fixed rate they are the same for all.
+fn cpu_per_operation(metrics: &[Metric]) -> Option<Metric> {
+    let value = |name: &str| metrics.iter().find(|it| it.name == name).map(|it| it.value);
+    let cpu_ms = value("cpu")?;
+    match value("sorts") {
+        // A span without an end of a sort.
+        Some(0.0) => None,
+        Some(sorts) => Some(Metric::new("cpu_per_sort", "ms", cpu_ms / sorts, None)),
+        None => Some(Metric::new("cpu_per_echo", "us", cpu_ms * 1e3 / value("echoes")?, None)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Plan;
+    use super::{Plan, cpu_per_operation};
+    use crate::measure::Metric;
+
+    #[test]
+    fn processor_time_is_that_of_a_sort_if_there_are_sorts() {
+        let metric = |name, value| Metric::new(name, "", value, None);
+        let mut metrics = vec![metric("echoes", 500.0), metric("cpu", 100.0)];
+        let of = |metrics: &[Metric]| cpu_per_operation(metrics).map(|it| (it.name, it.value));
+        assert_eq!(of(&metrics), Some(("cpu_per_echo".into(), 200.0)));
+        metrics.push(metric("sorts", 4.0));
+        assert_eq!(of(&metrics), Some(("cpu_per_sort".into(), 25.0)));
+        assert_eq!(of(&metrics[2..]), None);
+    }
 
     #[test]
     fn options_are_read_and_wrong_ones_refused() {

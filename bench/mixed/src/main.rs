@@ -21,11 +21,54 @@ use std::process::ExitCode;
 /// Whose versions a record names.
 pub(crate) const PACKAGES: [&str; 3] = ["tokio", "rayon", "rayon-core"];
 
-/// All contenders, and what each is.
-pub(crate) const CONTENDERS: [(&str, &str); 3] = [
-    ("stock", "Tokio beside Rayon: what ratios are against"),
-    ("stock-again", "the same once more: how far two equal things differ is the noise floor"),
-    ("blitz", "blitz-io beside the published rayon on our rayon-core"),
+/// A runtime beside a pool.
+pub(crate) struct Contender {
+    pub(crate) name: &'static str,
+    pub(crate) what: &'static str,
+    pub(crate) runtime: &'static str,
+    /// Whether Rayon is on our rayon-core.
+    pub(crate) on_ours: bool,
+    /// Takes part only if it is named.
+    pub(crate) is_extra: bool,
+}
+
+/// All of them.
+pub(crate) const CONTENDERS: [Contender; 5] = [
+    Contender {
+        name: "stock",
+        what: "Tokio beside Rayon: what ratios are against",
+        runtime: "tokio",
+        on_ours: false,
+        is_extra: false,
+    },
+    Contender {
+        name: "stock-again",
+        what: "the same once more: how far two equal things differ is the noise floor",
+        runtime: "tokio",
+        on_ours: false,
+        is_extra: false,
+    },
+    Contender {
+        name: "blitz",
+        what: "blitz-io beside the published rayon on our rayon-core",
+        runtime: "blitz",
+        on_ours: true,
+        is_extra: false,
+    },
+    Contender {
+        name: "tokio-ours",
+        what: "Tokio beside Rayon on our rayon-core: the pool's part (only when named)",
+        runtime: "tokio",
+        on_ours: true,
+        is_extra: true,
+    },
+    Contender {
+        name: "blitz-rayon",
+        what: "blitz-io beside the stock Rayon: the runtime's part (only when named)",
+        runtime: "blitz",
+        on_ours: false,
+        is_extra: true,
+    },
 ];
 
 /// A row of the table.
@@ -101,28 +144,32 @@ options of run:
   --out DIR             where the record goes (bench/record)
   --no-record           print the table only";
 
-server!(tokio, computed);
-
-/// From a task to Rayon's pool and back.
-async fn computed() -> u64 {
-    let (sender, receiver) = tokio::sync::oneshot::channel();
-    // Nobody waits any more if the connection was closed.
-    rayon::spawn(move || _ = sender.send(server::sort_for_a_request()));
-    receiver.await.expect("a sort does not panic")
+mod on_tokio {
+    server!(tokio);
+    by_spawn!(tokio);
 }
+
+mod on_blitz {
+    server!(blitz_io);
+    by_spawn!(blitz_io);
+}
+
+/// What runs beside the stock Rayon.
+const RUNTIMES: [(&str, server::Listen); 2] =
+    [("tokio", on_tokio::listen), ("blitz", on_blitz::listen)];
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
-        ["--server", ..] => server::main(&words, listen),
+        ["--server", ..] => server::main(&words, &RUNTIMES),
         ["--client", port, load @ ..] => client(port, load),
         ["run", options @ ..] => driver::Plan::parse(options).and_then(|plan| driver::run(&plan)),
         ["list"] => {
             for Row { name, what, .. } in &ROWS {
                 println!("  {name:<16} {what}");
             }
-            for (name, what) in CONTENDERS {
+            for Contender { name, what, .. } in &CONTENDERS {
                 println!("  {name:<16} {what}");
             }
             Ok(())

@@ -24,9 +24,10 @@ pub(crate) struct Run {
 }
 
 /// How to read the table.
-const NOTE: &str = "Medians over rounds. Latencies (us) and processor time (ms/s) are better if they \
-are smaller, rates (/s) if they are larger; a ratio is turned so that above one the contender is better \
-than `stock`. At a fixed rate `echoes` says only whether the server kept up.";
+const NOTE: &str = "Medians over rounds. Latencies and processor time are better if they are \
+smaller, rates (/s) if they are larger; a ratio is turned so that above one the contender is better \
+than `stock`, and that of `stock-again` is noise. At a fixed rate `echoes` says only whether the server \
+kept up. Sorts take what processor time there is: look at `cpu_per_sort` there, not at `cpu`.";
 
 /// By what factor a figure is better than another one of the same unit.
 fn better(unit: &str, figure: f64, than: f64) -> f64 {
@@ -59,11 +60,20 @@ impl Run {
         lines
     }
 
+    /// Whether a contender takes part in the table. The usual ones always do.
+    fn has(&self, contender: &str) -> bool {
+        let is_extra = CONTENDERS.iter().any(|it| it.name == contender && it.is_extra);
+        !is_extra || self.samples.iter().any(|sample| sample.contender == contender)
+    }
+
     /// The table, as Markdown.
     pub(crate) fn table(&self) -> String {
-        let names: Vec<&str> = CONTENDERS.iter().map(|(name, _)| *name).collect();
-        let ratios = ["blitz better by", "noise (stock-again)"];
-        let heads: Vec<&str> = ["row"].into_iter().chain(names.clone()).chain(ratios).collect();
+        let names: Vec<&str> =
+            CONTENDERS.iter().map(|it| it.name).filter(|name| self.has(name)).collect();
+        let ratios = names.iter().filter(|name| **name != "stock");
+        let heads = names.iter().map(|name| (*name).to_owned());
+        let heads = heads.chain(ratios.clone().map(|name| format!("{name} better by")));
+        let heads: Vec<String> = ["row".to_owned()].into_iter().chain(heads).collect();
         let mut text = format!("| {} |\n|{}\n", heads.join(" | "), "---|".repeat(heads.len()));
         for (row, metric, unit) in self.lines() {
             let figure = |contender: &str| self.figure(row, &metric, contender);
@@ -72,7 +82,7 @@ impl Run {
             };
             let mut cells = vec![format!("{row}.{metric} ({unit})")];
             cells.extend(names.iter().map(|name| cell(figure(name), 1)));
-            cells.extend(["blitz", "stock-again"].map(|contender| {
+            cells.extend(ratios.clone().map(|contender| {
                 let both = figure(contender).zip(figure("stock"));
                 cell(both.map(|(figure, than)| better(&unit, figure, than)), 3)
             }));
@@ -149,7 +159,7 @@ mod tests {
         };
         let samples = vec![sample("stock", 200.0, 20.0), sample("blitz", 100.0, 30.0)];
         let table = Run { machine: Vec::new(), samples, how: String::new() }.table();
-        assert!(table.contains("| mixed.p99 (us) | 200.0 | – | 100.0 | 2.000 | – |"), "{table}");
-        assert!(table.contains("| mixed.sorts (/s) | 20.0 | – | 30.0 | 1.500 | – |"), "{table}");
+        assert!(table.contains("| mixed.p99 (us) | 200.0 | – | 100.0 | – | 2.000 |"), "{table}");
+        assert!(table.contains("| mixed.sorts (/s) | 20.0 | – | 30.0 | – | 1.500 |"), "{table}");
     }
 }

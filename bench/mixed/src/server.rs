@@ -1,7 +1,7 @@
 //! The process that is measured: a server, and beside it a thread that sorts.
 //!
 //! The same text for all: `server!` is given a runtime with Tokio's names, and Rayon is the one
-//! that the program is linked with. Both have their default numbers of threads, as in a program
+//! that the program is linked with. Runtime and pool have their default numbers of threads, as in a program
 //! that uses the two. The driver tells it by its input when a span begins and ends.
 
 use std::io::{BufRead, Write};
@@ -79,15 +79,23 @@ fn sorts_per_second(ends: &[Instant], start: Instant, stop: Instant) -> f64 {
     }
 }
 
-/// Runs the server that `listen` starts, which answers with its port, as the words of the
-/// command line and the lines of the input say. Ends the process.
-pub(crate) fn main(words: &[&str], listen: impl FnOnce(Handler) -> u16) -> Result<(), String> {
-    let (handler, sorts) = match words {
-        ["--server", "echo", "quiet"] => (Handler::Echo, false),
-        ["--server", "echo", "sorting"] => (Handler::Echo, true),
-        ["--server", "computing", "quiet"] => (Handler::Computing, false),
-        _ => return Err("this is started by bench/mixed".into()),
+/// Starts a runtime and a server on it, and answers with the port.
+pub(crate) type Listen = fn(Handler) -> u16;
+
+/// Runs a server on one of the runtimes, as the words of the command line and the lines of
+/// the input say. Ends the process.
+pub(crate) fn main(words: &[&str], runtimes: &[(&str, Listen)]) -> Result<(), String> {
+    let ["--server", runtime, handler, sorts] = words else {
+        return Err("this is started by bench/mixed".into());
     };
+    let (handler, sorts) = match (*handler, *sorts) {
+        ("echo", "quiet") => (Handler::Echo, false),
+        ("echo", "sorting") => (Handler::Echo, true),
+        ("computing", "quiet") => (Handler::Computing, false),
+        _ => return Err(format!("no server is {handler} and {sorts}")),
+    };
+    let (_, listen) =
+        runtimes.iter().find(|it| it.0 == *runtime).ok_or(format!("no runtime {runtime}"))?;
     // SAFETY: no pointer is passed.
     unsafe { libc::alarm(TIME_OUT) };
     say(&format!("port {}", listen(handler)))?;
@@ -116,13 +124,12 @@ fn say(line: &str) -> Result<(), String> {
     writeln!(output, "{line}").and_then(|()| output.flush()).map_err(|error| error.to_string())
 }
 
-/// `listen` for [`main`], on a runtime crate. `$computed` is the way from a task of it to the pool
-/// and back.
+/// A [`Listen`] on a runtime crate, by name of `listen`. `computed`, which is the way from a task
+/// to the pool and back, is made beside it, by `by_spawn!` or by hand.
 #[macro_export]
 macro_rules! server {
-    ($runtime:ident, $computed:path) => {
-        /// Starts the runtime and a server on it; the port.
-        fn listen(handler: $crate::server::Handler) -> u16 {
+    ($runtime:ident) => {
+        pub(crate) fn listen(handler: $crate::server::Handler) -> u16 {
             use $runtime::io::{AsyncReadExt, AsyncWriteExt};
             use $runtime::net::{TcpListener, TcpStream};
 
@@ -140,7 +147,7 @@ macro_rules! server {
                 let mut message = [0; $crate::server::MESSAGE];
                 while stream.read_exact(&mut message).await.is_ok() {
                     if message[0] == $crate::server::HEAVY {
-                        assert_eq!($computed().await, 0, "it is not sorted");
+                        assert_eq!(computed().await, 0, "it is not sorted");
                     }
                     if stream.write_all(&message).await.is_err() {
                         return;
@@ -167,6 +174,19 @@ macro_rules! server {
                 }
             });
             address.port()
+        }
+    };
+}
+
+/// To the pool and back as Rayon alone offers it.
+#[macro_export]
+macro_rules! by_spawn {
+    ($runtime:ident) => {
+        async fn computed() -> u64 {
+            let (sender, receiver) = $runtime::sync::oneshot::channel();
+            // Nobody waits any more if the connection was closed.
+            rayon::spawn(move || _ = sender.send($crate::server::sort_for_a_request()));
+            receiver.await.expect("a sort does not panic")
         }
     };
 }

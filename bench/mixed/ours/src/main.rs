@@ -1,4 +1,4 @@
-//! The server on blitz-io, beside Rayon on our rayon-core.
+//! The server beside Rayon on our rayon-core.
 //!
 //! `mixed` builds and starts it. The server is its parent's, by its path.
 
@@ -11,19 +11,28 @@ mod server;
 
 use std::process::ExitCode;
 
-server!(blitz_io, computed);
-
-/// From a task to the pool and back.
-async fn computed() -> u64 {
-    blitz_io::parallel::run(server::sort_for_a_request).await
+mod on_tokio {
+    server!(tokio);
+    by_spawn!(tokio);
 }
+
+mod on_blitz {
+    server!(blitz_io);
+
+    async fn computed() -> u64 {
+        blitz_io::parallel::run(crate::server::sort_for_a_request).await
+    }
+}
+
+const RUNTIMES: [(&str, server::Listen); 2] =
+    [("tokio", on_tokio::listen), ("blitz", on_blitz::listen)];
 
 fn main() -> ExitCode {
     // Only the drop-in has it: the patch is in force, or this does not compile.
     let _proof = rayon_core::BLITZ_IO_DROPIN;
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match server::main(&words, listen) {
+    match server::main(&words, &RUNTIMES) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("{message}");
