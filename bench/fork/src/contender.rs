@@ -2,7 +2,7 @@
 
 /// No pool: what the joins are compared with.
 pub(crate) mod sequential {
-    use crate::workloads::{Node, Pool};
+    use crate::workloads::{First, Pool, Tree};
 
     /// A join that is none.
     #[inline(always)]
@@ -19,12 +19,8 @@ pub(crate) mod sequential {
             fibonacci(n)
         }
 
-        fn sum_left(&self, tree: &Node) -> u64 {
-            tree.value + sum_left(&tree.left) + sum_left(&tree.right)
-        }
-
-        fn sum_right(&self, tree: &Node) -> u64 {
-            tree.value + sum_right(&tree.right) + sum_right(&tree.left)
+        fn sums(&self, tree: &Tree, first: First, times: usize) -> u64 {
+            sums(tree, first, times)
         }
 
         fn both(&self, a: &(impl Fn() + Sync), b: &(impl Fn() + Sync)) {
@@ -47,7 +43,7 @@ pub(crate) mod sequential {
 pub(crate) mod blitz {
     use blitz_io::parallel::{ThreadPool, ThreadPoolBuilder, join};
 
-    use crate::workloads::{Node, Pool};
+    use crate::workloads::{First, Pool, Tree};
 
     crate::recursion!(plain join);
 
@@ -65,18 +61,8 @@ pub(crate) mod blitz {
             self.0.install(|| fibonacci(n))
         }
 
-        fn sum_left(&self, tree: &Node) -> u64 {
-            self.0.install(|| {
-                let (a, b) = join(|| sum_left(&tree.left), || sum_left(&tree.right));
-                tree.value + a + b
-            })
-        }
-
-        fn sum_right(&self, tree: &Node) -> u64 {
-            self.0.install(|| {
-                let (a, b) = join(|| sum_right(&tree.right), || sum_right(&tree.left));
-                tree.value + a + b
-            })
+        fn sums(&self, tree: &Tree, first: First, times: usize) -> u64 {
+            self.0.install(|| sums(tree, first, times))
         }
 
         fn both(&self, a: &(impl Fn() + Sync), b: &(impl Fn() + Sync)) {
@@ -101,7 +87,7 @@ pub(crate) mod blitz {
 pub(crate) mod native {
     use blitz_io::parallel::{ThreadPool, ThreadPoolBuilder, Worker};
 
-    use crate::workloads::{Node, Pool};
+    use crate::workloads::{First, Pool, Tree};
 
     crate::recursion!(passed Worker<'_>, join);
 
@@ -133,19 +119,8 @@ pub(crate) mod native {
             self.call(|worker| fibonacci(worker, n))
         }
 
-        fn sum_left(&self, tree: &Node) -> u64 {
-            self.call(|worker| {
-                let (a, b) = worker.join(|w| sum_left(w, &tree.left), |w| sum_left(w, &tree.right));
-                tree.value + a + b
-            })
-        }
-
-        fn sum_right(&self, tree: &Node) -> u64 {
-            self.call(|worker| {
-                let (a, b) =
-                    worker.join(|w| sum_right(w, &tree.right), |w| sum_right(w, &tree.left));
-                tree.value + a + b
-            })
+        fn sums(&self, tree: &Tree, first: First, times: usize) -> u64 {
+            self.call(|worker| sums(worker, tree, first, times))
         }
 
         fn both(&self, a: &(impl Fn() + Sync), b: &(impl Fn() + Sync)) {
@@ -170,7 +145,7 @@ pub(crate) mod native {
 pub(crate) mod chili {
     use chili::{Config, Scope, ThreadPool};
 
-    use crate::workloads::{Node, Pool};
+    use crate::workloads::{First, Pool, Tree};
 
     crate::recursion!(passed &mut Scope<'_>, join);
 
@@ -189,16 +164,8 @@ pub(crate) mod chili {
             fibonacci(&mut self.0.scope(), n)
         }
 
-        fn sum_left(&self, tree: &Node) -> u64 {
-            let mut scope = self.0.scope();
-            let (a, b) = scope.join(|s| sum_left(s, &tree.left), |s| sum_left(s, &tree.right));
-            tree.value + a + b
-        }
-
-        fn sum_right(&self, tree: &Node) -> u64 {
-            let mut scope = self.0.scope();
-            let (a, b) = scope.join(|s| sum_right(s, &tree.right), |s| sum_right(s, &tree.left));
-            tree.value + a + b
+        fn sums(&self, tree: &Tree, first: First, times: usize) -> u64 {
+            sums(&mut self.0.scope(), tree, first, times)
         }
 
         fn both(&self, a: &(impl Fn() + Sync), b: &(impl Fn() + Sync)) {

@@ -14,6 +14,7 @@ mod measure;
 mod workloads;
 mod contender;
 mod driver;
+mod iterators;
 mod rayons;
 mod report;
 
@@ -58,6 +59,10 @@ const fn of_iterators(name: &'static str, what: &'static str) -> Row {
     Row { lacks, slow: true, ..row(name, what) }
 }
 
+const fn of_searches(name: &'static str, what: &'static str) -> Row {
+    Row { slow: false, ..of_iterators(name, what) }
+}
+
 const fn of_pools(name: &'static str, what: &'static str) -> Row {
     Row { lacks: &["sequential"], wants_two: true, ..row(name, what) }
 }
@@ -66,9 +71,10 @@ const fn coarse(name: &'static str, what: &'static str) -> Row {
     Row { wants_two: true, ..row(name, what) }
 }
 
-pub(crate) const ROWS: [Row; 15] = [
+pub(crate) const ROWS: [Row; 35] = [
     row("fib", "a join of fibonacci(27) without a cut-off"),
     row("tree_1k", "a node of a tree of 1,023, the left child first"),
+    row("tree_1k_called", "the same with a call of the pool, from outside, for each tree"),
     row("tree_131k", "a node of a tree of 131,071"),
     row("tree_1m", "a node of a tree of 1,048,575"),
     row("tree_1m_right", "the same, the right child first: the way the memory lies"),
@@ -80,8 +86,27 @@ pub(crate) const ROWS: [Row; 15] = [
     of_pools("install_awake", "an empty closure on the pool, back to back"),
     of_pools("install_asleep", "the same after 3 ms in which nothing happened"),
     of_pools("to_sleep", "after work: until all threads sleep, and the time that they burn"),
-    of_iterators("par_sum", "an element of 10,000,000: par_iter().map().sum()"),
-    of_iterators("par_sort", "an element of 10,000,000: par_sort_unstable()"),
+    of_iterators("par_sum", "an element of 10,000,000 f64: par_iter().map().sum()"),
+    of_iterators("par_sum_int", "an element of 10,000,000 u64: sum()"),
+    of_iterators("par_sort", "an element of 10,000,000 random u64: par_sort_unstable()"),
+    of_iterators("par_sort_random", "the same of 1,000,000"),
+    of_iterators("par_sort_sorted", "the same, sorted already"),
+    of_iterators("par_sort_reverse", "the same, sorted the other way round"),
+    of_iterators("par_sort_equal", "the same, all equal"),
+    of_searches("par_find_any", "one find_any() in 10,000,000 that ends at element 1,000"),
+    of_searches("par_find_first", "one find_first() that ends there"),
+    of_searches("par_position_early", "one position_any() that ends there"),
+    of_searches("par_position_middle", "one position_any() of the first of the right half"),
+    of_searches("par_any_early", "one any() that ends at element 1,000"),
+    of_iterators("par_any_full", "an element of 10,000,000: any() that finds none"),
+    of_iterators("par_all", "an element of 10,000,000: all(), and they are"),
+    of_iterators("par_min_by_key", "an element of 10,000,000: min_by_key()"),
+    of_iterators("par_max_by_key", "an element of 10,000,000: max_by_key()"),
+    of_iterators("par_chunks_sum", "an element of 10,000,000: par_chunks(1000), a sum of each"),
+    of_iterators("par_enumerate", "an element of 1,000,000: enumerate().for_each()"),
+    of_iterators("par_chain", "an element of two times 5,000,000: chain().sum()"),
+    of_iterators("par_zip_dot", "a pair of 10,000,000: zip(), products, their sum"),
+    of_iterators("par_flatten", "an element of 1000 lists of 10,000: flatten().sum()"),
 ];
 
 const USAGE: &str = "\
@@ -105,10 +130,10 @@ fn main() -> ExitCode {
         ["run", options @ ..] => driver::Plan::parse(options).and_then(|plan| driver::run(&plan)),
         ["list"] => {
             for Row { name, what, .. } in &ROWS {
-                println!("  {name:<16} {what}");
+                println!("  {name:<20} {what}");
             }
             for (name, what) in CONTENDERS {
-                println!("  {name:<16} {what}");
+                println!("  {name:<20} {what}");
             }
             Ok(())
         }

@@ -1,12 +1,10 @@
-//! Rayon, whichever core it is linked with, and the rows that only its iterators have.
+//! Rayon, whichever core it is linked with.
 
-use std::hint::black_box;
 use std::time::Duration;
 
-use rayon::prelude::*;
-
-use crate::measure::{Metric, per_op};
-use crate::workloads::{self, Node, Pool};
+use crate::iterators;
+use crate::measure::Metric;
+use crate::workloads::{self, First, Pool, Tree};
 
 crate::recursion!(plain rayon::join);
 
@@ -17,18 +15,8 @@ impl Pool for Rayon {
         self.0.install(|| fibonacci(n))
     }
 
-    fn sum_left(&self, tree: &Node) -> u64 {
-        self.0.install(|| {
-            let (a, b) = rayon::join(|| sum_left(&tree.left), || sum_left(&tree.right));
-            tree.value + a + b
-        })
-    }
-
-    fn sum_right(&self, tree: &Node) -> u64 {
-        self.0.install(|| {
-            let (a, b) = rayon::join(|| sum_right(&tree.right), || sum_right(&tree.left));
-            tree.value + a + b
-        })
+    fn sums(&self, tree: &Tree, first: First, times: usize) -> u64 {
+        self.0.install(|| sums(tree, first, times))
     }
 
     fn both(&self, a: &(impl Fn() + Sync), b: &(impl Fn() + Sync)) {
@@ -48,33 +36,12 @@ impl Pool for Rayon {
     }
 }
 
-/// Numbers that differ and do not come in order.
-fn scattered(count: u64) -> Vec<u64> {
-    (0..count).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
-}
-
 /// Measures a row; `None` if there is no such row.
 pub(crate) fn child(row: &str, threads: usize, budget: Duration) -> Option<Vec<Metric>> {
-    const COUNT: usize = 10_000_000;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.expect("threads can be started");
-    Some(match row {
-        "par_sum" => {
-            let numbers: Vec<f64> = (0..COUNT).map(|n| n as f64).collect();
-            per_op(budget, COUNT, || {
-                let sum = || numbers.par_iter().map(|x| x * 0.5).sum::<f64>();
-                assert!(black_box(pool.install(sum)) > 0.0);
-            })
-        }
-        "par_sort" => {
-            let numbers = scattered(COUNT as u64);
-            let mut copy = numbers.clone();
-            per_op(budget, COUNT, || {
-                copy.copy_from_slice(&numbers);
-                pool.install(|| copy.par_sort_unstable());
-                assert!(copy[0] <= copy[1]);
-            })
-        }
-        _ => return workloads::run(&Rayon(pool), row, budget),
-    })
+    match row.starts_with("par_") {
+        true => iterators::run(&pool, row, budget),
+        false => workloads::run(&Rayon(pool), row, budget),
+    }
 }

@@ -25,24 +25,57 @@ pub(crate) struct Run {
 }
 
 /// A ratio of two contenders' medians: the column's head, and the two.
-const RATIOS: [(&str, &str, &str); 6] = [
+const RATIOS: [(&str, &str, &str); 7] = [
     ("blitz/rayon", "blitz", "rayon"),
     ("blitz/sequential", "blitz", "sequential"),
     ("blitz/chili", "blitz", "chili"),
+    ("native/chili", "native", "chili"),
     ("native/sequential", "native", "sequential"),
     ("on-blitz/rayon", "on-blitz", "rayon"),
     ("noise (again/rayon)", "rayon-again", "rayon"),
 ];
 
+/// The same of processor time, where it was taken.
+const CPU_RATIOS: [(&str, &str, &str); 2] =
+    [("cpu blitz/rayon", "blitz", "rayon"), ("cpu on-blitz/rayon", "on-blitz", "rayon")];
+
+/// Trees that have a row for each order of visit. chili runs the second closure first, so its
+/// figure for one of a pair is comparable with others' figure for the other one.
+const BOTH_ORDERS: [(&str, &str); 2] = [("tree_1m", "tree_1m_right"), ("tree_8m", "tree_8m_right")];
+
+/// Stands below the table.
+const NOTE: &str = "`*`: chili runs the second closure first, so this is against its figure in the \
+row of the other order, where it visits a tree as the others do here.";
+
+/// The row in which chili visits a tree in the order of this one, if there is one.
+fn crossed(row: &str) -> Option<&'static str> {
+    BOTH_ORDERS.iter().find_map(|&(left, right)| match row {
+        _ if row == left => Some(right),
+        _ if row == right => Some(left),
+        _ => None,
+    })
+}
+
 impl Run {
     /// The median over rounds of one figure.
     fn figure(&self, row: &str, threads: usize, metric: &str, contender: &str) -> Option<f64> {
+        self.median(row, threads, metric, contender, |metric| Some(metric.value))
+    }
+
+    fn median(
+        &self,
+        row: &str,
+        threads: usize,
+        metric: &str,
+        contender: &str,
+        of: impl Fn(Metric) -> Option<f64>,
+    ) -> Option<f64> {
         let same = |sample: &&Sample| {
             (sample.row, sample.threads, sample.contender.as_str()) == (row, threads, contender)
         };
         let metrics = self.samples.iter().filter(same).filter_map(|it| it.outcome.as_ref().ok());
         let of_name = |metrics: &Vec<Metric>| metrics.iter().find(|it| it.name == metric).cloned();
-        let mut values: Vec<f64> = metrics.filter_map(of_name).map(|it| it.value).collect();
+        let mut values: Vec<f64> = metrics.filter_map(of_name).filter_map(of).collect();
         (!values.is_empty()).then(|| median(&mut values))
     }
 
@@ -63,7 +96,7 @@ impl Run {
     /// The table, as Markdown.
     pub(crate) fn table(&self) -> String {
         let names: Vec<&str> = CONTENDERS.iter().map(|(name, _)| *name).collect();
-        let heads = RATIOS.iter().map(|(head, ..)| *head);
+        let heads = RATIOS.iter().chain(&CPU_RATIOS).map(|(head, ..)| *head);
         let heads: Vec<&str> =
             ["row", "threads"].into_iter().chain(names.clone()).chain(heads).collect();
         let mut text = format!("| {} |\n|{}\n", heads.join(" | "), "---|".repeat(heads.len()));
@@ -74,10 +107,22 @@ impl Run {
             let cell =
                 |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.3}"));
             cells.extend(names.iter().map(|name| cell(figure(name))));
-            cells.extend(RATIOS.iter().map(|(_, over, under)| {
-                cell(figure(over).zip(figure(under)).map(|(over, under)| over / under))
+            cells.extend(RATIOS.iter().map(|&(_, over, under)| {
+                let other = crossed(row).filter(|_| under == "chili");
+                let under = self.figure(other.unwrap_or(row), threads, &metric, under);
+                let ratio = figure(over).zip(under).map(|(over, under)| over / under);
+                let mark = if ratio.is_some() && other.is_some() { " *" } else { "" };
+                cell(ratio) + mark
+            }));
+            let cpu =
+                |contender| self.median(row, threads, &metric, contender, |metric| metric.cpu_ns);
+            cells.extend(CPU_RATIOS.iter().map(|&(_, over, under)| {
+                cell(cpu(over).zip(cpu(under)).map(|(over, under)| over / under))
             }));
             let _ = writeln!(text, "| {} |", cells.join(" | "));
+        }
+        if text.contains(" * |") {
+            let _ = writeln!(text, "\n{NOTE}");
         }
         text
     }
@@ -139,26 +184,42 @@ impl Run {
 
 #[cfg(test)]
 mod tests {
-    use super::{Run, Sample};
+    use super::{NOTE, Run, Sample};
     use crate::measure::Metric;
+
+    fn sample(round: usize, contender: &str, row: &'static str, value: f64) -> Sample {
+        let outcome = Ok(vec![Metric::new("", "ns", value, None)]);
+        Sample { round, contender: contender.into(), row, threads: 1, outcome }
+    }
+
+    fn table(samples: Vec<Sample>) -> String {
+        Run { machine: Vec::new(), samples, how: String::new() }.table()
+    }
 
     #[test]
     fn a_ratio_is_that_of_the_medians() {
-        let sample = |round, contender: &str, value| Sample {
-            round,
-            contender: contender.into(),
-            row: "fib",
-            threads: 1,
-            outcome: Ok(vec![Metric::new("", "ns", value, None)]),
-        };
-        let samples = vec![
-            sample(0, "rayon", 10.0),
-            sample(1, "rayon", 30.0),
-            sample(2, "rayon", 20.0),
-            sample(0, "blitz", 5.0),
-        ];
-        let run = Run { machine: Vec::new(), samples, how: String::new() };
-        assert!(run.table().contains("| fib (ns) | 1 | – | 20.000 | – | 5.000 |"));
-        assert!(run.table().contains("| 0.250 |"));
+        let table = table(vec![
+            sample(0, "rayon", "fib", 10.0),
+            sample(1, "rayon", "fib", 30.0),
+            sample(2, "rayon", "fib", 20.0),
+            sample(0, "blitz", "fib", 5.0),
+        ]);
+        assert!(table.contains("| fib (ns) | 1 | – | 20.000 | – | 5.000 |"));
+        assert!(table.contains("| 0.250 |"));
+        assert!(!table.contains(NOTE));
+    }
+
+    #[test]
+    fn chili_is_compared_in_the_order_in_which_it_visits() {
+        let table = table(vec![
+            sample(0, "blitz", "tree_1m", 6.0),
+            sample(0, "chili", "tree_1m", 4.0),
+            sample(0, "blitz", "tree_1m_right", 2.0),
+            sample(0, "chili", "tree_1m_right", 12.0),
+        ]);
+        let line = |name: &str| table.lines().find(|line| line.starts_with(name)).unwrap();
+        assert!(line("| tree_1m (").contains("| 0.500 * |"), "{table}");
+        assert!(line("| tree_1m_right (").contains("| 0.500 * |"), "{table}");
+        assert!(table.contains(NOTE));
     }
 }

@@ -9,16 +9,27 @@ use std::time::{Duration, Instant};
 
 use crate::measure::{Metric, Of, cpu_ns, median, per_op, percentile};
 
+/// A tree, or none.
+pub(crate) type Tree = Option<Box<Node>>;
+
+/// Which child of a node is visited first, as far as a pool does as it is told.
+#[derive(Clone, Copy)]
+pub(crate) enum First {
+    Left,
+    /// The way the memory lies.
+    Right,
+}
+
 /// A node of a tree, with its children allocated before it.
 pub(crate) struct Node {
     pub(crate) value: u64,
-    pub(crate) left: Option<Box<Node>>,
-    pub(crate) right: Option<Box<Node>>,
+    pub(crate) left: Tree,
+    pub(crate) right: Tree,
 }
 
 impl Node {
     /// A full tree of so many levels.
-    pub(crate) fn tree(levels: u32) -> Option<Box<Node>> {
+    pub(crate) fn tree(levels: u32) -> Tree {
         if levels == 0 {
             return None;
         }
@@ -27,13 +38,12 @@ impl Node {
     }
 }
 
-/// What a contender is asked to do. Each runs on a pool with its number of threads.
+/// What a contender is asked to do. Each runs on a pool with its number of threads, and comes
+/// to it once: what is done many times is done so inside.
 pub(crate) trait Pool: Sync {
     fn fibonacci(&self, n: u32) -> u64;
-    /// The sum of a tree, the left child first.
-    fn sum_left(&self, tree: &Node) -> u64;
-    /// The same, the right child first: the way the memory lies.
-    fn sum_right(&self, tree: &Node) -> u64;
+    /// The sum of a tree, so many times, added up.
+    fn sums(&self, tree: &Tree, first: First, times: usize) -> u64;
     /// Two closures.
     fn both(&self, a: &(impl Fn() + Sync), b: &(impl Fn() + Sync));
     /// A closure for each number below `count`, as a balanced tree.
@@ -56,16 +66,32 @@ macro_rules! recursion {
             a + b
         }
 
-        fn sum_left(node: &Option<Box<$crate::workloads::Node>>) -> u64 {
+        fn sum_left(node: &$crate::workloads::Tree) -> u64 {
             let Some(node) = node else { return 0 };
             let (a, b) = $join(|| sum_left(&node.left), || sum_left(&node.right));
             node.value + a + b
         }
 
-        fn sum_right(node: &Option<Box<$crate::workloads::Node>>) -> u64 {
+        fn sum_right(node: &$crate::workloads::Tree) -> u64 {
             let Some(node) = node else { return 0 };
             let (a, b) = $join(|| sum_right(&node.right), || sum_right(&node.left));
             node.value + a + b
+        }
+
+        fn sums(
+            tree: &$crate::workloads::Tree,
+            first: $crate::workloads::First,
+            times: usize,
+        ) -> u64 {
+            let mut total = 0;
+            for _ in 0..times {
+                let tree = std::hint::black_box(tree);
+                total += match first {
+                    $crate::workloads::First::Left => sum_left(tree),
+                    $crate::workloads::First::Right => sum_right(tree),
+                };
+            }
+            total
         }
 
         fn leaves(count: usize, leaf: &(impl Fn() + Sync)) {
@@ -93,17 +119,35 @@ macro_rules! recursion {
         }
 
         #[allow(unused_mut, reason = "as above")]
-        fn sum_left(mut handle: $handle, node: &Option<Box<$crate::workloads::Node>>) -> u64 {
+        fn sum_left(mut handle: $handle, node: &$crate::workloads::Tree) -> u64 {
             let Some(node) = node else { return 0 };
             let (a, b) = handle.$join(|h| sum_left(h, &node.left), |h| sum_left(h, &node.right));
             node.value + a + b
         }
 
         #[allow(unused_mut, reason = "as above")]
-        fn sum_right(mut handle: $handle, node: &Option<Box<$crate::workloads::Node>>) -> u64 {
+        fn sum_right(mut handle: $handle, node: &$crate::workloads::Tree) -> u64 {
             let Some(node) = node else { return 0 };
             let (a, b) = handle.$join(|h| sum_right(h, &node.right), |h| sum_right(h, &node.left));
             node.value + a + b
+        }
+
+        #[allow(unused_mut, reason = "as above")]
+        fn sums(
+            mut handle: $handle,
+            tree: &$crate::workloads::Tree,
+            first: $crate::workloads::First,
+            times: usize,
+        ) -> u64 {
+            let mut total = 0;
+            for _ in 0..times {
+                let tree = std::hint::black_box(tree);
+                total += match first {
+                    $crate::workloads::First::Left => sum_left(handle, tree),
+                    $crate::workloads::First::Right => sum_right(handle, tree),
+                };
+            }
+            total
         }
 
         #[allow(unused_mut, reason = "as above")]
@@ -148,12 +192,13 @@ pub(crate) fn run(pool: &impl Pool, row: &str, budget: Duration) -> Option<Vec<M
             let n = 27;
             per_op(budget, joins(n), || assert_eq!(pool.fibonacci(black_box(n)), 196_418))
         }
-        "tree_1k" => tree(pool, 10, budget, false),
-        "tree_131k" => tree(pool, 17, budget, false),
-        "tree_1m" => tree(pool, 20, budget, false),
-        "tree_1m_right" => tree(pool, 20, budget, true),
-        "tree_8m" => tree(pool, 23, budget, false),
-        "tree_8m_right" => tree(pool, 23, budget, true),
+        "tree_1k" => tree(pool, 10, 1 << 10, First::Left, budget),
+        "tree_1k_called" => tree(pool, 10, 1, First::Left, budget),
+        "tree_131k" => tree(pool, 17, 1 << 3, First::Left, budget),
+        "tree_1m" => tree(pool, 20, 1, First::Left, budget),
+        "tree_1m_right" => tree(pool, 20, 1, First::Right, budget),
+        "tree_8m" => tree(pool, 23, 1, First::Left, budget),
+        "tree_8m_right" => tree(pool, 23, 1, First::Right, budget),
         "join_10ms" => {
             let leaf = || spin(Duration::from_millis(10));
             per_op(budget, 1, || pool.both(&leaf, &leaf))
@@ -169,14 +214,18 @@ pub(crate) fn run(pool: &impl Pool, row: &str, budget: Duration) -> Option<Vec<M
     })
 }
 
-fn tree(pool: &impl Pool, levels: u32, budget: Duration, right: bool) -> Vec<Metric> {
-    let tree = Node::tree(levels).expect("it has levels");
-    let nodes = (1 << levels) - 1;
-    per_op(budget, nodes, || {
-        let tree = black_box(&tree);
-        let sum = if right { pool.sum_right(tree) } else { pool.sum_left(tree) };
-        assert_eq!(sum, nodes as u64);
-    })
+/// The sum of a tree. Small trees are visited so often for one call of the pool that to come to
+/// it does not show: a batch is a million nodes, some milliseconds.
+fn tree(
+    pool: &impl Pool,
+    levels: u32,
+    times: usize,
+    first: First,
+    budget: Duration,
+) -> Vec<Metric> {
+    let tree = Node::tree(levels);
+    let nodes = times * ((1 << levels) - 1);
+    per_op(budget, nodes, || assert_eq!(pool.sums(&tree, first, times), nodes as u64))
 }
 
 /// Latencies of an empty closure.

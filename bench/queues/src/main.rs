@@ -13,6 +13,7 @@ mod rings;
 mod intakes;
 mod lifo;
 mod shares;
+mod jobs;
 
 use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
@@ -115,6 +116,7 @@ fn main() -> Result<(), String> {
     cases.extend(intakes::cases());
     cases.extend(lifo::cases());
     cases.extend(shares::cases());
+    cases.extend(jobs::cases());
     if let Some(word) = &options.only {
         cases
             .retain(|case| case.group.contains(word.as_str()) || case.name.contains(word.as_str()));

@@ -104,3 +104,8 @@ pub fn run<F: Future>(future: F) -> F::Output {
 #[cfg(all(feature = "rt", blitz_variants))]
 #[doc(hidden)]
 pub use engine::queue::variants::for_bench as variants_for_bench;
+
+/// What the benchmarks of fork-join's stack need; see bench/queues.
+#[cfg(all(feature = "parallel", blitz_variants))]
+#[doc(hidden)]
+pub use engine::fork::for_bench as fork_for_bench;

@@ -6,6 +6,8 @@
 #[allow(dead_code, reason = "the driver's part is not used here")]
 #[path = "../../../sched/src/measure.rs"]
 mod measure;
+#[path = "../../src/iterators.rs"]
+mod iterators;
 #[path = "../../src/rayons.rs"]
 mod rayons;
 #[macro_use]

@@ -2,7 +2,8 @@
 //!
 //! It is kept to be measured where barriers are fences, and is no part of a normal build: a
 //! fenced `stack` pays one fence for a pop as well, and needs no exchange for the last
-//! job and no old arrays. Tests build it, so that it does not rot.
+//! job and no old arrays. Tests build it, so that it does not rot; `--cfg blitz_variants` does for
+//! bench/queues.
 //!
 //! # Protocol
 //! Jobs have indices from `top` to `bottom`; the owner pushes and pops at `bottom`, thieves
@@ -46,13 +47,14 @@ use crate::engine::prim::{
     weakened,
 };
 
+#[cfg(test)]
 mod models;
 
 /// Slots at first; a power of two, so that a remainder is a mask. As many as a `stack` has.
 const SLOTS: usize = if cfg!(blitz_loom) { 2 } else { 256 };
 
 /// See the module.
-struct Deque<T> {
+pub(super) struct Deque<T> {
     bottom: CachePadded<AtomicU64>,
     top: CachePadded<AtomicU64>,
     ring: AtomicPtr<Ring<T>>,
@@ -66,7 +68,7 @@ struct Ring<T> {
 }
 
 /// What a thief came to.
-enum Stolen<T> {
+pub(super) enum Stolen<T> {
     Job(NonNull<T>),
     /// Somebody else was quicker.
     Again,
@@ -80,7 +82,7 @@ unsafe impl<T> Send for Deque<T> {}
 unsafe impl<T> Sync for Deque<T> {}
 
 impl<T> Deque<T> {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let ring = Ring { slots: Ring::empty(SLOTS), old: std::ptr::null_mut() };
         Self {
             // From 1 on, so that a pop of none does not wrap.
@@ -95,7 +97,7 @@ impl<T> Deque<T> {
     ///
     /// # Safety
     /// 1. The caller is the owner.
-    unsafe fn push(&self, job: NonNull<T>) -> Pushed {
+    pub(super) unsafe fn push(&self, job: NonNull<T>) -> Pushed {
         // Relaxed: only the owner writes it.
         let index = self.bottom.load(Relaxed);
         // Acquire: who took what lay in the slot has read it. Pairs with the exchange in
@@ -121,7 +123,7 @@ impl<T> Deque<T> {
     ///
     /// # Safety
     /// 1. The caller is the owner, and has not taken the job otherwise.
-    unsafe fn pop_at(&self, index: Index) -> bool {
+    pub(super) unsafe fn pop_at(&self, index: Index) -> bool {
         // Relaxed: only the owner writes it.
         // SAFETY: 1.
         self.bottom.load(Relaxed) == index + 1 && unsafe { self.pop() }.is_some()
@@ -131,7 +133,7 @@ impl<T> Deque<T> {
     ///
     /// # Safety
     /// 1. The caller is the owner.
-    unsafe fn pop(&self) -> Option<NonNull<T>> {
+    pub(super) unsafe fn pop(&self) -> Option<NonNull<T>> {
         // Relaxed: only the owner writes it.
         let index = self.bottom.load(Relaxed) - 1;
         // O1.
@@ -165,7 +167,7 @@ impl<T> Deque<T> {
     }
 
     /// Takes the oldest job.
-    fn steal(&self) -> Stolen<T> {
+    pub(super) fn steal(&self) -> Stolen<T> {
         // Acquire: T1; what the last who took something saw. Pairs with the exchanges.
         let top = self.top.load(Acquire);
         if !weakened!("chase_lev_steal_fence") {

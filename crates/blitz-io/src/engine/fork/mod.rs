@@ -8,7 +8,8 @@
 //! docs/design/fork-join.md tells the whole.
 
 pub(crate) mod stack;
-#[cfg(test)]
+#[cfg(any(test, blitz_variants))]
+#[cfg_attr(not(test), allow(dead_code, reason = "the benchmark opens a part of it"))]
 mod chase_lev;
 pub(crate) mod latch;
 pub(crate) mod job;
@@ -23,3 +24,5 @@ pub(crate) mod detached;
 pub(crate) mod run;
 pub(crate) mod call;
 pub(crate) mod global;
+#[cfg(blitz_variants)]
+pub mod for_bench;

@@ -199,7 +199,7 @@ impl<T> Stack<T> {
         Self::with(false, needs_fences())
     }
 
-    fn with(is_private: bool, is_fenced: bool) -> Self {
+    pub(super) fn with(is_private: bool, is_fenced: bool) -> Self {
         // Indices begin at 1, so that `ASKED` is below all of them.
         Self::starting_at(1, is_private, is_fenced)
     }

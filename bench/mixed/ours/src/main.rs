@@ -1,0 +1,42 @@
+//! The server beside Rayon on our rayon-core.
+//!
+//! `mixed` builds and starts it. The server is its parent's, by its path.
+
+#[allow(dead_code, reason = "the driver's part is not used here")]
+#[path = "../../../sched/src/measure.rs"]
+mod measure;
+#[macro_use]
+#[path = "../../src/server.rs"]
+mod server;
+
+use std::process::ExitCode;
+
+mod on_tokio {
+    server!(tokio);
+    by_spawn!(tokio);
+}
+
+mod on_blitz {
+    server!(blitz_io);
+
+    async fn computed() -> u64 {
+        blitz_io::parallel::run(crate::server::sort_for_a_request).await
+    }
+}
+
+const RUNTIMES: [(&str, server::Listen); 2] =
+    [("tokio", on_tokio::listen), ("blitz", on_blitz::listen)];
+
+fn main() -> ExitCode {
+    // Only the drop-in has it: the patch is in force, or this does not compile.
+    let _proof = rayon_core::BLITZ_IO_DROPIN;
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match server::main(&words, &RUNTIMES) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The stack of a fork-join worker against deques that others take the oldest job from.
+//!
+//! All on one thread: what a join pays if nobody steals, and what a theft costs by itself. Our
+//! stack is private until somebody asks; so there are two thefts, one of jobs that the owner has
+//! published and one against an owner that says nothing and must be forced.
+//!
+//! *With fences* is the stack where the system has no asymmetric barrier. Here it has one, and a
+//! thief that forces calls it all the same; `BLITZ_BARRIER=fences` in the environment shows
+//! what it costs without, and makes the first contender the second.
+
+use std::hint::black_box;
+
+use blitz_io::fork_for_bench::{ChaseLev, Job, JobStack};
+
+use crate::{Case, ns_per};
+
+/// A stack with an owner's and a thief's end, both on this thread.
+trait Jobs: Sized + 'static {
+    fn new() -> Self;
+    fn push(&mut self, job: Job);
+    /// A join that nobody disturbs.
+    fn push_pop(&mut self, job: Job) -> bool;
+    fn pop(&mut self) -> Option<Job>;
+    fn steal(&self) -> Option<Job>;
+    /// Makes public what can be: at least half.
+    fn publish(&mut self, _another: Job) {}
+}
+
+struct Asymmetric(JobStack);
+struct Fenced(JobStack);
+
+/// Both of ours differ in how they are made.
+macro_rules! ours {
+    ($contender:ident, $new:path) => {
+        impl Jobs for $contender {
+            fn new() -> Self {
+                Self($new())
+            }
+
+            #[inline(always)]
+            fn push(&mut self, job: Job) {
+                self.0.push(job);
+            }
+
+            #[inline(always)]
+            fn push_pop(&mut self, job: Job) -> bool {
+                self.0.push_pop(job)
+            }
+
+            fn pop(&mut self) -> Option<Job> {
+                self.0.pop()
+            }
+
+            #[inline(always)]
+            fn steal(&self) -> Option<Job> {
+                self.0.steal()
+            }
+
+            fn publish(&mut self, another: Job) {
+                self.0.demand();
+                assert!(self.0.push(another), "the push saw no demand");
+            }
+        }
+    };
+}
+
+ours!(Asymmetric, JobStack::new);
+ours!(Fenced, JobStack::fenced);
+
+impl Jobs for ChaseLev {
+    fn new() -> Self {
+        Self::new()
+    }
+
+    #[inline(always)]
+    fn push(&mut self, job: Job) {
+        self.push(job);
+    }
+
+    #[inline(always)]
+    fn push_pop(&mut self, job: Job) -> bool {
+        self.push_pop(job)
+    }
+
+    fn pop(&mut self) -> Option<Job> {
+        self.pop()
+    }
+
+    #[inline(always)]
+    fn steal(&self) -> Option<Job> {
+        self.steal()
+    }
+}
+
+struct Crossbeam(crossbeam_deque::Worker<Job>, crossbeam_deque::Stealer<Job>);
+
+impl Jobs for Crossbeam {
+    fn new() -> Self {
+        let worker = crossbeam_deque::Worker::new_lifo();
+        let stealer = worker.stealer();
+        Self(worker, stealer)
+    }
+
+    #[inline(always)]
+    fn push(&mut self, job: Job) {
+        self.0.push(job);
+    }
+
+    #[inline(always)]
+    fn push_pop(&mut self, job: Job) -> bool {
+        self.0.push(job);
+        self.0.pop().is_some()
+    }
+
+    fn pop(&mut self) -> Option<Job> {
+        self.0.pop()
+    }
+
+    #[inline(always)]
+    fn steal(&self) -> Option<Job> {
+        self.1.steal().success()
+    }
+}
+
+/// Its thieves need a stack to steal into, also for one job.
+struct St3 {
+    worker: st3::lifo::Worker<Job>,
+    stealer: st3::lifo::Stealer<Job>,
+    target: st3::lifo::Worker<Job>,
+}
+
+impl Jobs for St3 {
+    fn new() -> Self {
+        let worker = st3::lifo::Worker::new(512);
+        let stealer = worker.stealer();
+        Self { worker, stealer, target: st3::lifo::Worker::new(512) }
+    }
+
+    #[inline(always)]
+    fn push(&mut self, job: Job) {
+        assert!(self.worker.push(job).is_ok(), "the loops never fill a stack");
+    }
+
+    #[inline(always)]
+    fn push_pop(&mut self, job: Job) -> bool {
+        self.push(job);
+        self.worker.pop().is_some()
+    }
+
+    fn pop(&mut self) -> Option<Job> {
+        self.worker.pop()
+    }
+
+    #[inline(always)]
+    fn steal(&self) -> Option<Job> {
+        self.stealer.steal_and_pop(&self.target, |_| 1).ok().map(|(job, _)| job)
+    }
+}
+
+pub(crate) fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    cases.extend(push_pop("jobs: push+pop of an empty stack, per pair", 0));
+    cases.extend(push_pop("jobs: push+pop above 64, per pair", 64));
+    cases.extend(steal("jobs: steal of public ones, per job", true));
+    cases.extend(steal("jobs: steal of all from a silent owner, per job", false));
+    cases
+}
+
+/// The contenders of a group: `$loop` is generic over the contender.
+macro_rules! contenders {
+    ($group:expr, $loop:ident, $argument:expr) => {
+        [
+            Case::new($group, "ours (asymmetric)", $loop::<Asymmetric>($argument)),
+            Case::new($group, "ours (asymmetric), again", $loop::<Asymmetric>($argument)),
+            Case::new($group, "ours (with fences)", $loop::<Fenced>($argument)),
+            Case::new($group, "ours (Chase-Lev)", $loop::<ChaseLev>($argument)),
+            Case::new($group, "crossbeam-deque LIFO", $loop::<Crossbeam>($argument)),
+            Case::new($group, "st3 LIFO", $loop::<St3>($argument)),
+        ]
+    };
+}
+
+fn push_pop(group: &'static str, depth: usize) -> [Case; 6] {
+    contenders!(group, push_pop_loop, depth)
+}
+
+fn push_pop_loop<C: Jobs>(depth: usize) -> impl FnMut() -> f64 {
+    const PAIRS: u64 = 100_000;
+    let mut stack = C::new();
+    Job::many(depth).into_iter().for_each(|job| stack.push(job));
+    let job = Job::many(1)[0];
+    move || {
+        let mut popped = 0;
+        let time = ns_per(PAIRS, || {
+            for _ in 0..PAIRS {
+                popped += u64::from(stack.push_pop(black_box(job)));
+            }
+        });
+        assert_eq!(popped, PAIRS, "a contender lost jobs");
+        time
+    }
+}
+
+fn steal(group: &'static str, is_public: bool) -> [Case; 6] {
+    contenders!(group, steal_loop, is_public)
+}
+
+fn steal_loop<C: Jobs>(is_public: bool) -> impl FnMut() -> f64 {
+    const REPEATS: usize = 200;
+    const JOBS: usize = 256;
+    let mut stack = C::new();
+    let jobs = Job::many(JOBS);
+    // Half of them is public at least.
+    let wanted = if is_public { JOBS / 2 } else { JOBS };
+    move || {
+        let mut time = 0.0;
+        for _ in 0..REPEATS {
+            jobs[1..].iter().for_each(|job| stack.push(*job));
+            if is_public {
+                stack.publish(jobs[0]);
+            } else {
+                stack.push(jobs[0]);
+            }
+            let mut stolen = 0;
+            time += ns_per(1, || {
+                while stolen < wanted && black_box(stack.steal()).is_some() {
+                    stolen += 1;
+                }
+            });
+            assert_eq!(stolen, wanted, "a thief found nothing");
+            while stack.pop().is_some() {}
+        }
+        time / (REPEATS * wanted) as f64
+    }
+}
