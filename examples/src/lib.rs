@@ -8,6 +8,7 @@
 //! - `fan_out_fan_in`: cut a piece of work, spread it, put the answers together;
 //! - `panic_abort`: how a panic in a task ends, with unwinding and without;
 //! - `structure`: a scope, a set, blocking work, and who is alive;
+//! - `quicksort`: both sides of a partition at once, by `parallel::join`;
 //! - `pipeline`: tasks that talk through channels with a bound;
 //! - `echo`: a TCP server, one task for each connection;
 //! - `chat`: lines from each to all, by a broadcast channel;

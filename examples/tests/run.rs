@@ -3,7 +3,7 @@
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
-    process::{Child, ChildStdout, Command, Stdio},
+    process::{Child, ChildStdout, Command, Output, Stdio},
 };
 
 /// Runs a program without arguments, to its end.
@@ -27,7 +27,41 @@ mod a_run_without_arguments_ends_well {
 
     each_ends_well! {
         abort_and_shield chat echo fan_out_fan_in hello_tasks http panic_abort pipeline proxy
-        structure
+        quicksort structure
+    }
+}
+
+/// What a program does with arguments, and what it says.
+#[track_caller]
+fn output(program: &str, arguments: &[&str]) -> Output {
+    Command::new(program).args(arguments).output().expect("it was built beside this test")
+}
+
+/// What it says if these arguments are refused, as they should be.
+#[track_caller]
+fn complaint(program: &str, arguments: &[&str]) -> String {
+    let output = output(program, arguments);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?} is refused: {output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn quicksort_sorts_as_many_as_it_is_told() {
+    // None, one, one more than is sorted without a join, and some levels of joins.
+    for count in ["0", "1", "4097", "50000"] {
+        let output = output(env!("CARGO_BIN_EXE_quicksort"), &[count]);
+        assert!(output.status.success(), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.starts_with(&format!("{count} numbers")), "{said}");
+        assert_eq!(said.matches(" ms").count(), 10, "two times for each input: {said}");
+    }
+}
+
+#[test]
+fn quicksort_refuses_what_is_no_number_of_elements() {
+    for wrong in ["-1", "many", "1e6", "99999999999999999999"] {
+        let said = complaint(env!("CARGO_BIN_EXE_quicksort"), &[wrong]);
+        assert!(said.contains(&format!("`{wrong}`")) && said.contains("give one"), "{said}");
     }
 }
 
