@@ -9,6 +9,7 @@
 //! - `panic_abort`: how a panic in a task ends, with unwinding and without;
 //! - `structure`: a scope, a set, blocking work, and who is alive;
 //! - `quicksort`: both sides of a partition at once, by `parallel::join`;
+//! - `mandelbrot`: a picture, its rows drawn in parallel by `parallel::scope`;
 //! - `pipeline`: tasks that talk through channels with a bound;
 //! - `echo`: a TCP server, one task for each connection;
 //! - `chat`: lines from each to all, by a broadcast channel;
@@ -18,3 +19,5 @@
 //! The last four serve for ever if they are given an address, and check themselves if not.
 
 #![forbid(unsafe_code)]
+
+pub mod picture;

@@ -1,8 +1,11 @@
 //! Every example as a user runs it: by itself, and the servers with an address.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
+    collections::HashSet,
+    fs,
+    io::{BufRead, BufReader, Cursor, Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
+    path::PathBuf,
     process::{Child, ChildStdout, Command, Output, Stdio},
 };
 
@@ -63,6 +66,89 @@ fn quicksort_refuses_what_is_no_number_of_elements() {
         let said = complaint(env!("CARGO_BIN_EXE_quicksort"), &[wrong]);
         assert!(said.contains(&format!("`{wrong}`")) && said.contains("give one"), "{said}");
     }
+}
+
+/// A directory of a test's own, until it is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("blitz-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).expect("the directory for temporary files can be written to");
+        Self(path)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Width, height and pixels of a PNG.
+#[track_caller]
+fn decoded(file: &[u8]) -> (u32, u32, Vec<u8>) {
+    let mut reader = png::Decoder::new(Cursor::new(file)).read_info().expect("it is a PNG");
+    let mut pixels = vec![0; reader.output_buffer_size().expect("it fits into memory")];
+    let frame = reader.next_frame(&mut pixels).expect("its rows are whole");
+    assert_eq!(frame.color_type, png::ColorType::Rgb);
+    (frame.width, frame.height, pixels)
+}
+
+/// The colours of a picture.
+fn colours(pixels: &[u8]) -> HashSet<&[u8]> {
+    pixels.chunks_exact(3).collect()
+}
+
+#[test]
+fn mandelbrot_writes_a_picture_of_the_size_that_is_asked_for() {
+    let folder = Folder::new("mandelbrot");
+    let file = folder.file("small.png");
+    let said = output(
+        env!("CARGO_BIN_EXE_mandelbrot"),
+        &["96x65", file.to_str().expect("we have named it ourselves")],
+    );
+    assert!(said.status.success(), "{said:?}");
+    let said = String::from_utf8_lossy(&said.stdout);
+    assert!(said.contains(&format!("wrote {}", file.display())), "{said}");
+
+    let (width, height, pixels) = decoded(&fs::read(&file).expect("it was written"));
+    assert_eq!((width, height), (96, 65));
+    assert!(colours(&pixels).len() > 10, "{} colours", colours(&pixels).len());
+    // The row in the middle goes through the set; the corner is far from it.
+    let middle = &pixels[32 * 96 * 3..33 * 96 * 3];
+    assert!(colours(middle).contains(&[0, 0, 0][..]), "nothing of the set was drawn");
+    assert_ne!(pixels[..3], [0, 0, 0]);
+}
+
+#[test]
+fn mandelbrot_without_arguments_writes_to_the_temporary_directory() {
+    let folder = Folder::new("mandelbrot-default");
+    let said = Command::new(env!("CARGO_BIN_EXE_mandelbrot"))
+        .envs(["TMPDIR", "TMP", "TEMP"].map(|name| (name, &folder.0)))
+        .output()
+        .expect("it was built beside this test");
+    assert!(said.status.success(), "{said:?}");
+    let file = fs::read(folder.file("blitz-mandelbrot.png")).expect("it was written there");
+    let (width, height, pixels) = decoded(&file);
+    assert_eq!((width, height), (640, 480));
+    assert!(colours(&pixels).len() > 10);
+}
+
+#[test]
+fn mandelbrot_refuses_what_it_cannot_draw_or_write() {
+    let program = env!("CARGO_BIN_EXE_mandelbrot");
+    assert!(complaint(program, &["0x10"]).contains("as in 640x480"));
+    assert!(complaint(program, &["4000000000x4000000000"]).contains("too large"));
+    assert!(complaint(program, &["1x1", "a.png", "b.png"]).contains("`b.png`"));
+    let folder = Folder::new("mandelbrot-refused");
+    let nowhere = folder.file("missing").join("a.png");
+    let said = complaint(program, &["1x1", nowhere.to_str().expect("we have named it")]);
+    assert!(said.contains("give another file"), "{said}");
 }
 
 /// A server, until it is dropped.
