@@ -10,6 +10,7 @@
 //! - `structure`: a scope, a set, blocking work, and who is alive;
 //! - `quicksort`: both sides of a partition at once, by `parallel::join`;
 //! - `mandelbrot`: a picture, its rows drawn in parallel by `parallel::scope`;
+//! - `word_count`: the words of many files, by Rayon's parallel iterators on our pool;
 //! - `pipeline`: tasks that talk through channels with a bound;
 //! - `echo`: a TCP server, one task for each connection;
 //! - `chat`: lines from each to all, by a broadcast channel;

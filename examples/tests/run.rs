@@ -1,7 +1,7 @@
 //! Every example as a user runs it: by itself, and the servers with an address.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeMap, HashSet},
     fs,
     io::{BufRead, BufReader, Cursor, Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
@@ -30,7 +30,7 @@ mod a_run_without_arguments_ends_well {
 
     each_ends_well! {
         abort_and_shield chat echo fan_out_fan_in hello_tasks http panic_abort pipeline proxy
-        quicksort structure
+        quicksort structure word_count
     }
 }
 
@@ -149,6 +149,74 @@ fn mandelbrot_refuses_what_it_cannot_draw_or_write() {
     let nowhere = folder.file("missing").join("a.png");
     let said = complaint(program, &["1x1", nowhere.to_str().expect("we have named it")]);
     assert!(said.contains("give another file"), "{said}");
+}
+
+#[test]
+fn rayon_runs_on_our_core() {
+    // At compile time: the published core has no such mark.
+    assert_eq!(rayon_core::BLITZ_IO_DROPIN, "1.13.0");
+    // And at run time: a thread of Rayon's is one of our pool's.
+    let index = rayon::scope(|_| blitz_io::parallel::current_thread_index());
+    assert!(index.is_some(), "rayon started threads of its own");
+}
+
+/// The words of texts, counted one after the other.
+fn counted(texts: &[&str]) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for word in texts.iter().flat_map(|text| text.split(|c: char| !c.is_alphanumeric())) {
+        if !word.is_empty() {
+            *counts.entry(word.to_lowercase()).or_default() += 1;
+        }
+    }
+    counts
+}
+
+#[test]
+fn word_count_counts_the_files_of_directories_and_those_that_are_named() {
+    let folder = Folder::new("words");
+    fs::create_dir_all(folder.file("deep/deeper")).expect("it is ours");
+    let long = "Fork, join; fork again.\nÄpfel äpfel\n".repeat(3_000);
+    let texts =
+        [("deep/a.txt", "one Two two\n"), ("deep/deeper/b.txt", &long), ("c.txt", "two\r\n")];
+    for (name, text) in texts {
+        fs::write(folder.file(name), text).expect("it is ours");
+    }
+    fs::write(folder.file("deep/empty"), "").expect("it is ours");
+
+    let paths = [folder.file("deep"), folder.file("c.txt")];
+    let said = Command::new(env!("CARGO_BIN_EXE_word_count")).args(&paths).output();
+    let said = said.expect("it was built beside this test");
+    assert!(said.status.success(), "{said:?}");
+    let said = String::from_utf8_lossy(&said.stdout);
+
+    let expected = counted(&texts.map(|(_, text)| text));
+    let words: u64 = expected.values().sum();
+    let sums = format!("{words} words in 4 files, {} of them different\n", expected.len());
+    assert!(said.contains(&sums), "{sums}{said}");
+    for (word, count) in expected {
+        let line = format!("{count:>9} {word}");
+        assert!(said.lines().any(|it| it == line), "no line `{line}`: {said}");
+    }
+}
+
+#[test]
+fn word_count_reports_what_it_cannot_read_and_counts_the_rest() {
+    let folder = Folder::new("words-unreadable");
+    let [good, bad, missing] = ["good", "bad", "missing"].map(|name| folder.file(name));
+    fs::write(&good, "just these three").expect("it is ours");
+    fs::write(&bad, b"\xff\xfe\x00").expect("it is ours");
+
+    let program = env!("CARGO_BIN_EXE_word_count");
+    let output = Command::new(program).args([&missing, &bad, &good]).output().expect("it is built");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("3 words in 1 files"), "{output:?}");
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    for path in [&missing, &bad] {
+        let named = |line: &str| line.contains(&path.display().to_string());
+        assert_eq!(complaints.lines().filter(|line| named(line)).count(), 1, "{complaints}");
+    }
+    assert!(!complaints.contains(&good.display().to_string()), "{complaints}");
 }
 
 /// A server, until it is dropped.
