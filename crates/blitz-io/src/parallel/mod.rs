@@ -26,6 +26,32 @@
 //! compute, not wait: a thread that waits for something else than a join is lost to the
 //! pool.
 //!
+//! # From asynchronous code
+//!
+//! [`run`] is for tasks: it gives a closure to the pool and is awaited. Inside of the closure
+//! everything of this module may be used.
+//!
+//! ```
+//! # blitz_io::run(async {
+//! let (a, b) = blitz_io::parallel::run(|| blitz_io::parallel::join(|| 1, || 2)).await;
+//! assert_eq!(a + b, 3);
+//! # });
+//! ```
+//!
+//! What waits ([`join`], [`scope`], [`ThreadPool::install`] and the others) may be called by a task, too. If it
+//! takes longer than some microseconds, a worker of a multi-thread runtime gives its core to
+//! another thread, as [`block_in_place`] does, so that all other tasks go on; no tasks
+//! are run by the thread that waits. What the same task does concurrently waits, as do all tasks
+//! of a current-thread runtime or of a `LocalSet`: use [`run`] there. A closure that runs on
+//! the pool has left the runtime: clone a [`Handle`] for it, if it needs one. It must not wait for a
+//! task that waits for the pool: if all threads of the pool do, nothing ends that.
+//!
+//! Workers of the runtime and of pools spin for work only while there are processors for all
+//! that are awake, of both kinds together.
+//!
+//! [`block_in_place`]: crate::task::block_in_place
+//! [`Handle`]: crate::runtime::Handle
+//!
 //! Programs that use Rayon's parallel iterators get this pool by putting `dropin/rayon-core`
 //! in the place of `rayon-core`.
 
@@ -38,6 +64,7 @@ mod configuration;
 mod join;
 mod native;
 mod pool;
+mod run;
 
 pub use self::{
     builder::{
@@ -47,9 +74,11 @@ pub use self::{
     join::{FnContext, join, join_context},
     native::{Worker, call},
     pool::{ThreadPool, Yield},
+    run::run,
 };
 pub use crate::engine::fork::{
     broadcast::BroadcastContext,
+    run::Run,
     scope::{Scope, ScopeFifo},
 };
 

@@ -3,10 +3,12 @@
 use std::{error::Error, fmt, sync::Arc};
 
 use super::{
-    BroadcastContext, Scope, ScopeFifo, ThreadPoolBuildError, ThreadPoolBuilder, ThreadSpawn,
+    BroadcastContext, Run, Scope, ScopeFifo, ThreadPoolBuildError, ThreadPoolBuilder, ThreadSpawn,
     builder,
 };
-use crate::engine::fork::{broadcast, call, detached, registry::Registry, scope, worker::Worker};
+use crate::engine::fork::{
+    broadcast, call, detached, registry::Registry, run as engine, scope, worker::Worker,
+};
 
 /// Whether there was a job to run.
 ///
@@ -255,6 +257,25 @@ impl ThreadPool {
         OP: FnOnce() + Send + 'static,
     {
         detached::spawn(&self.registry, op);
+    }
+
+    /// [`run`](super::run) on this pool.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = blitz_io::parallel::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    /// # blitz_io::run(async move {
+    /// let threads = pool.run(blitz_io::parallel::current_num_threads).await;
+    /// assert_eq!(threads, 1);
+    /// # });
+    /// ```
+    pub fn run<OP, R>(&self, op: OP) -> Run<R>
+    where
+        OP: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        engine::start(&self.registry, op)
     }
 
     /// [`spawn_fifo`](super::spawn_fifo) on this pool.

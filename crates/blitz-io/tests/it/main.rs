@@ -127,6 +127,8 @@ mod parallel_scope;
 #[cfg(feature = "parallel")]
 mod parallel_pool;
 #[cfg(feature = "parallel")]
+mod parallel_async;
+#[cfg(feature = "parallel")]
 mod parallel_hostile;
 #[cfg(feature = "parallel")]
 mod parallel_storm;

@@ -18,7 +18,10 @@ use super::{
     registry::{Registry, Seat},
     worker::{self, Worker},
 };
-use crate::engine::prim::parker::Parker;
+use crate::engine::{
+    pool::{crowd::Member, handoff::Blocked},
+    prim::parker::Parker,
+};
 
 /// Runs `op` on a worker of the pool, which is told, and whether it had to be sent there.
 #[inline]
@@ -70,7 +73,9 @@ pub(crate) fn take_part<R: Send>(registry: &Registry, op: impl FnOnce(Here<'_>) 
     match if is_free { registry.take_guest() } else { None } {
         None => on_worker(registry, |worker, _| op(worker)),
         Some(guest) => {
-            let visit = Visit { registry, guest };
+            let visit = Visit { registry, guest, _member: Member::new() };
+            // Others go on meanwhile, if this thread is a runtime's.
+            let _blocked = Blocked::if_worker();
             worker::enter(guest);
             let result = op(guest);
             drop(visit);
@@ -83,6 +88,7 @@ pub(crate) fn take_part<R: Send>(registry: &Registry, op: impl FnOnce(Here<'_>) 
 struct Visit<'a> {
     registry: &'a Registry,
     guest: &'a Worker,
+    _member: Member,
 }
 
 impl Drop for Visit<'_> {

@@ -24,6 +24,7 @@ use std::{
     mem::{ManuallyDrop, MaybeUninit},
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     ptr::NonNull,
+    sync::Arc,
 };
 
 use super::{
@@ -39,11 +40,18 @@ pub(crate) type Payload = Box<dyn Any + Send>;
 
 /// How a job is run: the job, the worker whose stack it was taken from (none if it was
 /// injected or broadcast), and the worker that runs it.
-type Run = unsafe fn(NonNull<Header>, Option<&Worker>, &Worker);
+pub(crate) type Run = unsafe fn(NonNull<Header>, Option<&Worker>, &Worker);
 
 /// The first word of each job.
 pub(crate) struct Header {
     run: Run,
+}
+
+impl Header {
+    /// For a job of another kind than those below.
+    pub(crate) fn new(run: Run) -> Self {
+        Self { run }
+    }
 }
 
 /// A job in a queue.
@@ -62,6 +70,15 @@ impl JobRef {
 
     pub(crate) fn header(self) -> NonNull<Header> {
         self.0
+    }
+
+    /// A job that shares its memory with somebody.
+    ///
+    /// # Safety
+    /// 1. A `T` begins with its header, and to run it takes the `Arc` back.
+    pub(crate) unsafe fn of_shared<T: Send + Sync>(job: Arc<T>) -> Self {
+        // SAFETY: an `Arc` is not null.
+        Self(unsafe { NonNull::new_unchecked(Arc::into_raw(job).cast_mut().cast()) })
     }
 
     /// Runs the job.

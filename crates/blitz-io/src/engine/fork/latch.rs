@@ -28,11 +28,15 @@
 //! `a_countdown_that_grows_meanwhile_waits_for_all`; weakened as `latch_set_release`,
 //! `latch_set_duty`, `latch_last_touch`, `countdown_release`, `countdown_early`.
 
-use crate::engine::prim::{
-    AtomicU64, AtomicUsize,
-    Ordering::{AcqRel, Acquire, Relaxed},
-    parker::Parker,
-    spin_loop, weakened,
+use super::registry::AbortOnUnwind;
+use crate::engine::{
+    pool::handoff::Blocked,
+    prim::{
+        AtomicU64, AtomicUsize,
+        Ordering::{AcqRel, Acquire, Relaxed},
+        parker::Parker,
+        spin_loop, weakened,
+    },
 };
 
 const UNSET: u64 = 0;
@@ -120,8 +124,8 @@ impl Waiter for std::sync::Arc<Parker> {
 /// less than the sleep. Picked from what these cost in a virtual machine, not measured here.
 const PAUSES: u32 = if cfg!(blitz_loom) { 0 } else { 90 };
 
-/// Waits until the latch is set, for a moment awake and then parked. For threads that have
-/// nothing else to do.
+/// Waits until the latch is set, for a moment awake and then parked. A worker of a runtime
+/// gives its core away before it parks.
 pub(crate) fn block(latch: &Latch, parker: &Parker) {
     for _ in 0..PAUSES {
         if latch.is_set() {
@@ -129,12 +133,18 @@ pub(crate) fn block(latch: &Latch, parker: &Parker) {
         }
         spin_loop();
     }
+    // The latch is in a frame that must not go before it is set.
+    let abort = AbortOnUnwind("a bug in the runtime");
+    // Only now: most closures end sooner than another thread could take a core over.
+    let blocked = Blocked::if_worker();
     while !latch.is_set() {
         if latch.fall_asleep() {
             parker.park();
             latch.wake_up();
         }
     }
+    drop(blocked);
+    std::mem::forget(abort);
 }
 
 /// A latch for the end of many.

@@ -4,7 +4,7 @@
 //! closure on its maker's frame or on the heap; a *latch* tells who waits for one (its `owner`, if it
 //! waits for many) that it has ended. `sleep` says who may sleep, `registry` is a pool's shared part, `worker` what
 //! one of its threads does. `join`, `scope`, `broadcast` and `detached` are what users call,
-//! `call` brings them onto a pool, `global` is the pool of those who name none.
+//! `run` what tasks await, `call` brings them onto a pool, `global` is the pool of those who name none.
 //! docs/design/fork-join.md tells the whole.
 
 pub(crate) mod stack;
@@ -20,5 +20,6 @@ pub(crate) mod owner;
 pub(crate) mod scope;
 pub(crate) mod broadcast;
 pub(crate) mod detached;
+pub(crate) mod run;
 pub(crate) mod call;
 pub(crate) mod global;

@@ -120,6 +120,7 @@ pub(crate) struct Registry {
     /// How many workers have started.
     primed: Futex,
     pub(crate) breadth_first: bool,
+    has_lent_thread: bool,
     on_panic: Option<OnPanic>,
     pub(crate) on_start: Option<OnThread>,
     pub(crate) on_exit: Option<OnThread>,
@@ -175,6 +176,7 @@ impl Registry {
             holds: AtomicUsize::new(1),
             primed: Futex::new(0),
             breadth_first: plan.breadth_first,
+            has_lent_thread: plan.use_current_thread,
             on_panic: plan.on_panic,
             on_start: plan.on_start,
             on_exit: plan.on_exit,
@@ -198,6 +200,11 @@ impl Registry {
 
     pub(crate) fn threads(&self) -> usize {
         self.threads
+    }
+
+    /// Whether the first worker is that of a thread which has other things to do.
+    pub(crate) fn has_lent_thread(&self) -> bool {
+        self.has_lent_thread
     }
 
     /// The worker of a thread that takes part for a while, if there is no other guest.

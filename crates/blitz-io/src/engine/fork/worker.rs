@@ -26,7 +26,10 @@ use super::{
     sleep::{Watched, Woken},
     stack::Stack,
 };
-use crate::engine::prim::{AtomicU64, Ordering::Relaxed, per_thread, rng::Rng, spin_loop, thread};
+use crate::engine::{
+    pool::{crowd::Member, handoff::Blocked},
+    prim::{AtomicU64, Ordering::Relaxed, per_thread, rng::Rng, spin_loop, thread},
+};
 
 /// Rounds of looking before a worker sleeps. A round is half a microsecond to a whole one
 /// while there is nothing, so a worker is asleep within a tenth of a millisecond.
@@ -99,6 +102,11 @@ impl Worker {
     /// Its index among the pool's threads; none for a guest.
     pub(crate) fn thread_index(&self) -> Option<usize> {
         (self.index < self.registry().threads()).then_some(self.index)
+    }
+
+    /// It is that of a thread which does other things, too: while it does, it is not counted.
+    fn is_lent(&self) -> bool {
+        self.index == 0 && self.registry().has_lent_thread()
     }
 
     #[inline]
@@ -236,6 +244,9 @@ impl Worker {
         // Jobs do not unwind. If something of ours did, the frame of the latch would go while
         // others have it.
         let abort = AbortOnUnwind("a bug in the pool");
+        // Others go on meanwhile, if this thread is a runtime's as well.
+        let blocked = Blocked::if_worker();
+        let member = self.is_lent().then(Member::new);
         let mut search = Search { worker: self, is_counted: false, rounds: 0 };
         while !latch.is_set() {
             match search.next() {
@@ -244,6 +255,7 @@ impl Worker {
             }
         }
         search.stop();
+        drop((member, blocked));
         std::mem::forget(abort);
     }
 }
@@ -271,7 +283,8 @@ impl<'a> Search<'a> {
 
     fn elsewhere(&mut self) -> Option<Found<'a>> {
         if !self.is_counted {
-            self.is_counted = self.worker.registry().sleep.idle.start_searching();
+            let idle = &self.worker.registry().sleep.idle;
+            self.is_counted = idle.has_room() && idle.start_searching();
         }
         if self.is_counted { self.worker.find_elsewhere() } else { None }
     }
@@ -281,7 +294,8 @@ impl<'a> Search<'a> {
         self.rounds += 1;
         // Who waits for the end of the pool waits long; what others wait for ends soon.
         let is_idle = std::ptr::eq(latch, &self.worker.end);
-        if self.rounds < ROUNDS && (self.is_counted || !is_idle) {
+        let has_room = self.worker.registry().sleep.idle.has_room();
+        if self.rounds < ROUNDS && has_room && (self.is_counted || !is_idle) {
             if self.rounds.is_multiple_of(ROUNDS_PER_YIELD) || cfg!(blitz_loom) {
                 thread::yield_now();
             } else {
@@ -343,6 +357,7 @@ impl Watched for Worker {
 /// Makes the calling thread worker `index` until the pool ends.
 pub(crate) fn run(registry: &Arc<Registry>, index: usize) {
     let worker = &registry.workers[index];
+    let _member = Member::new();
     enter(worker);
     registry.mark_primed();
     if let Some(handler) = &registry.on_start {

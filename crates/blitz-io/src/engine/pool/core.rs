@@ -8,6 +8,7 @@ use std::{
 use super::{
     Config, Pool,
     counters::Counters,
+    crowd::Member,
     duty::Usefulness,
     find::{Pace, Patience},
     handoff::Handoff,
@@ -77,6 +78,8 @@ pub(crate) struct Core {
     pub(crate) held_back: Chain<Task>,
     /// The rest of the batch goes there.
     pub(crate) holds_back: bool,
+    /// It counts, if it has a thread of its pool's.
+    _member: Option<Member>,
 }
 
 // SAFETY: everything in it may move to another thread; `home` is held by whoever
@@ -154,6 +157,7 @@ impl Core {
             lifo_streak: 0,
             patience: Patience::new(),
             exact: pool.config.unit() == Unit::Micros,
+            _member: pool.config.threaded.then(Member::new),
             pool,
         })
     }

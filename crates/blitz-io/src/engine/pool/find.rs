@@ -245,7 +245,10 @@ impl Core {
     /// While it lingers it counts as searching, so nobody pays for waking it.
     #[cold]
     pub(crate) fn linger(&mut self) -> Option<Task> {
-        if !self.searching || self.keep_up != 0 || !self.patience.is_left() {
+        if !self.searching || self.keep_up != 0 || !self.pool.idle.has_room() {
+            return None;
+        }
+        if !self.patience.is_left() {
             return None;
         }
         let found = (0..LOOKS).any(|_| {

@@ -138,6 +138,12 @@ pub(crate) struct Blocked {
 }
 
 impl Blocked {
+    /// For code that blocks without having been asked to: if this is a thread that others
+    /// count on and that may give its core away, it does. A thread that may not just blocks.
+    pub(crate) fn if_worker() -> Option<Self> {
+        (in_place() == InPlace::Marked).then(Self::new)
+    }
+
     /// H1 and H2, if this thread holds a core. Users' code runs: the function that
     /// names threads.
     pub(crate) fn new() -> Self {

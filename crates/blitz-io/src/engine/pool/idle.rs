@@ -52,6 +52,7 @@
 //! `idle_producer_fence`, `idle_sleeper_fence`, `idle_last_searcher`,
 //! `idle_give_back`, `idle_self_searches`.
 
+use super::crowd;
 use crate::engine::prim::{
     AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
@@ -73,6 +74,8 @@ pub(crate) struct Idle {
     /// One bit per worker, a word per 64.
     asleep: Box<[AtomicU64]>,
     workers: usize,
+    /// The workers are members of the [`crowd`].
+    in_crowd: bool,
 }
 
 /// How a worker that wanted to sleep and saw work woke up.
@@ -86,19 +89,32 @@ pub(crate) enum SelfWoken {
 }
 
 impl Idle {
+    /// For workers that have nobody beside them.
     pub(crate) fn new(workers: usize) -> Self {
+        Self { in_crowd: false, ..Self::with_guests(workers, 0) }
+    }
+
+    /// For workers that are members of the [`crowd`].
+    pub(crate) fn in_crowd(workers: usize) -> Self {
         Self::with_guests(workers, 0)
     }
 
-    /// With places for others, who come and go: half of the workers may search, however many
-    /// guests there could be.
+    /// As [`in_crowd`](Self::in_crowd), with places for others, who come and go: half of the
+    /// workers may search, however many guests there could be.
     pub(crate) fn with_guests(workers: usize, guests: usize) -> Self {
         let words = (workers + guests).div_ceil(BITS);
         Self {
             counts: CachePadded::new(AtomicU64::new(0)),
             asleep: (0..words).map(|_| AtomicU64::new(0)).collect(),
             workers,
+            in_crowd: true,
         }
+    }
+
+    /// Whether a searcher that spins takes a processor from nobody.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        !self.in_crowd || crowd::has_room()
     }
 
     /// Becomes a searcher, unless half of the workers are.
@@ -144,6 +160,9 @@ impl Idle {
             // AcqRel: publishes the bit to whoever counts it. Pairs with `reserve`.
             self.counts.fetch_add(step, AcqRel);
         }
+        if self.in_crowd {
+            crowd::fell_asleep();
+        }
         if !weakened!("idle_sleeper_fence") {
             // SeqCst: W2. Pairs with P2 in `reserve_for_work`.
             fence(SeqCst);
@@ -173,6 +192,9 @@ impl Idle {
             // we were for a moment is served by the one that we are about to be:
             // our bit was taken by somebody who counts us.
             self.counts.fetch_add(SLEEPING_ONE - gained, AcqRel);
+            if self.in_crowd {
+                crowd::fell_asleep();
+            }
         }
         SelfWoken::BeingWoken
     }
@@ -264,7 +286,12 @@ impl Idle {
             let next = now - SLEEPING_ONE + gained;
             // AcqRel: sees the bit of whom it counts. Pairs with `fall_asleep`.
             match self.counts.compare_exchange_weak(now, next, AcqRel, Relaxed) {
-                Ok(_) => return true,
+                Ok(_) => {
+                    if self.in_crowd {
+                        crowd::woke();
+                    }
+                    return true;
+                }
                 Err(seen) => now = seen,
             }
         }

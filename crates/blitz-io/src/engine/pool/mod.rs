@@ -51,6 +51,7 @@ pub(crate) mod drive;
 pub(crate) mod local;
 pub(crate) mod find;
 pub(crate) mod place;
+pub(crate) mod crowd;
 pub(crate) mod idle;
 pub(crate) mod watch;
 pub(crate) mod duty;
@@ -223,7 +224,10 @@ impl Pool {
         let pool = Arc::new(Self {
             remotes: remotes.into_boxed_slice(),
             intake: CachePadded::new(Inject::new()),
-            idle: CachePadded::new(Idle::new(workers)),
+            idle: CachePadded::new(match config.threaded {
+                true => Idle::in_crowd(workers),
+                false => Idle::new(workers),
+            }),
             napper: CachePadded::new(watch::Napper::new()),
             duties,
             outside,

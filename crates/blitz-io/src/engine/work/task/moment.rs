@@ -60,10 +60,12 @@ pub(crate) enum Wait {
     Time,
     /// A socket, or another descriptor, on which something can be done.
     Event,
+    /// A closure on a fork-join pool.
+    Parallel,
 }
 
 impl Wait {
-    const ALL: [Wait; 15] = [
+    const ALL: [Wait; 16] = [
         Wait::Unknown,
         Wait::Task,
         Wait::Set,
@@ -79,6 +81,7 @@ impl Wait {
         Wait::Cancellation,
         Wait::Time,
         Wait::Event,
+        Wait::Parallel,
     ];
 
     /// In words, if there is anything to say.
@@ -99,6 +102,7 @@ impl Wait {
             Wait::Cancellation => Some("a cancellation"),
             Wait::Time => Some("a time (a sleep, a timeout or an interval)"),
             Wait::Event => Some("a socket or another descriptor"),
+            Wait::Parallel => Some("a closure on a fork-join pool (`parallel::run`)"),
         }
     }
 }
