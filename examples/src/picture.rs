@@ -47,7 +47,12 @@ impl fmt::Display for Size {
 impl Size {
     /// A black picture.
     pub fn blank(self) -> Vec<u8> {
-        vec![0; self.row_bytes() * self.height as usize]
+        vec![0; self.pixels() * PIXEL]
+    }
+
+    /// How many pixels there are.
+    pub fn pixels(self) -> usize {
+        self.width as usize * self.height as usize
     }
 
     /// The bytes of a row.

@@ -30,7 +30,7 @@ mod a_run_without_arguments_ends_well {
 
     each_ends_well! {
         abort_and_shield chat echo fan_out_fan_in hello_tasks http panic_abort pipeline proxy
-        quicksort structure word_count
+        quicksort render_server structure word_count
     }
 }
 
@@ -318,13 +318,72 @@ fn proxy_with_two_addresses_carries_both_ways() {
     assert_eq!(exchange(proxy.connect(), "there and back"), "there and back");
 }
 
+/// Asks a web server; returns the line with the status, and the body.
+#[track_caller]
+fn get(server: &Server, path: &str) -> (String, Vec<u8>) {
+    let mut stream = server.connect();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it listens");
+    let mut heard = Vec::new();
+    stream.read_to_end(&mut heard).expect("it answers, and closes");
+    let end = heard.windows(4).position(|four| four == b"\r\n\r\n").expect("a head ends so");
+    let body = heard.split_off(end + 4);
+    let head = String::from_utf8(heard).expect("a head is text");
+    (head.lines().next().unwrap_or_default().to_owned(), body)
+}
+
+#[test]
+fn render_server_draws_what_is_asked_for() {
+    let server = Server::start(env!("CARGO_BIN_EXE_render_server"), &[]);
+    for (path, size) in [("/96x65", (96, 65)), ("/1x1", (1, 1)), ("/33x200", (33, 200))] {
+        let (status, file) = get(&server, path);
+        assert_eq!(status, "HTTP/1.1 200 OK", "{path}");
+        let (width, height, pixels) = decoded(&file);
+        assert_eq!((width, height), size);
+        assert_eq!(colours(&pixels).len() > 10, size != (1, 1), "{path}");
+        // The set is its own mirror image: no row is in another's place.
+        let rows = || pixels.chunks_exact(3 * width as usize);
+        assert!(rows().eq(rows().rev()), "{path}");
+    }
+}
+
+#[test]
+fn render_server_refuses_what_is_no_size_and_serves_on() {
+    let server = Server::start(env!("CARGO_BIN_EXE_render_server"), &[]);
+    for path in ["/0x7", "/favicon.ico", "/640x480x3", "/99999999x99999999", "/4096x4096"] {
+        let (status, body) = get(&server, path);
+        assert_eq!(status, "HTTP/1.1 400 Bad Request", "{path}");
+        let said = String::from_utf8(body).expect("it is text");
+        assert!(said.contains("as in 640x480") || said.contains("at most"), "{path}: {said}");
+    }
+    assert_eq!(get(&server, "/").0, "HTTP/1.1 200 OK");
+}
+
+#[test]
+fn render_server_outlives_clients_that_hang_up() {
+    let server = Server::start(env!("CARGO_BIN_EXE_render_server"), &[]);
+    // More than it draws at once: some are dropped while they wait for their turn.
+    for _ in 0..40 {
+        let request = b"GET /320x240 HTTP/1.1\r\nhost: here\r\n\r\n";
+        server.connect().write_all(request).expect("it listens");
+    }
+    let (status, file) = get(&server, "/96x65");
+    assert_eq!(status, "HTTP/1.1 200 OK");
+    assert_eq!(decoded(&file).0, 96);
+    // Their places were given back, and nothing goes on for ever.
+    while get(&server, "/drawing").1 != b"0\n" {}
+}
+
 #[test]
 fn a_port_in_use_is_reported_and_the_run_fails() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port of this machine's");
     let address = taken.local_addr().expect("it is bound").to_string();
-    for program in
-        [env!("CARGO_BIN_EXE_echo"), env!("CARGO_BIN_EXE_chat"), env!("CARGO_BIN_EXE_http")]
-    {
+    for program in [
+        env!("CARGO_BIN_EXE_echo"),
+        env!("CARGO_BIN_EXE_chat"),
+        env!("CARGO_BIN_EXE_http"),
+        env!("CARGO_BIN_EXE_render_server"),
+    ] {
         let output = Command::new(program).arg(&address).output().expect("it was built");
         assert!(!output.status.success(), "{output:?}");
         assert!(String::from_utf8_lossy(&output.stderr).contains("in use"), "{output:?}");
