@@ -1,9 +1,12 @@
 //! Every example as a user runs it: by itself, and the servers with an address.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
+    collections::{BTreeMap, HashSet},
+    fs,
+    io::{BufRead, BufReader, Cursor, Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
-    process::{Child, ChildStdout, Command, Stdio},
+    path::PathBuf,
+    process::{Child, ChildStdout, Command, Output, Stdio},
 };
 
 /// Runs a program without arguments, to its end.
@@ -27,8 +30,193 @@ mod a_run_without_arguments_ends_well {
 
     each_ends_well! {
         abort_and_shield chat echo fan_out_fan_in hello_tasks http panic_abort pipeline proxy
-        structure
+        quicksort render_server structure word_count
     }
+}
+
+/// What a program does with arguments, and what it says.
+#[track_caller]
+fn output(program: &str, arguments: &[&str]) -> Output {
+    Command::new(program).args(arguments).output().expect("it was built beside this test")
+}
+
+/// What it says if these arguments are refused, as they should be.
+#[track_caller]
+fn complaint(program: &str, arguments: &[&str]) -> String {
+    let output = output(program, arguments);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?} is refused: {output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn quicksort_sorts_as_many_as_it_is_told() {
+    // None, one, one more than is sorted without a join, and some levels of joins.
+    for count in ["0", "1", "4097", "50000"] {
+        let output = output(env!("CARGO_BIN_EXE_quicksort"), &[count]);
+        assert!(output.status.success(), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.starts_with(&format!("{count} numbers")), "{said}");
+        assert_eq!(said.matches(" ms").count(), 10, "two times for each input: {said}");
+    }
+}
+
+#[test]
+fn quicksort_refuses_what_is_no_number_of_elements() {
+    for wrong in ["-1", "many", "1e6", "99999999999999999999"] {
+        let said = complaint(env!("CARGO_BIN_EXE_quicksort"), &[wrong]);
+        assert!(said.contains(&format!("`{wrong}`")) && said.contains("give one"), "{said}");
+    }
+}
+
+/// A directory of a test's own, until it is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("blitz-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).expect("the directory for temporary files can be written to");
+        Self(path)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Width, height and pixels of a PNG.
+#[track_caller]
+fn decoded(file: &[u8]) -> (u32, u32, Vec<u8>) {
+    let mut reader = png::Decoder::new(Cursor::new(file)).read_info().expect("it is a PNG");
+    let mut pixels = vec![0; reader.output_buffer_size().expect("it fits into memory")];
+    let frame = reader.next_frame(&mut pixels).expect("its rows are whole");
+    assert_eq!(frame.color_type, png::ColorType::Rgb);
+    (frame.width, frame.height, pixels)
+}
+
+/// The colours of a picture.
+fn colours(pixels: &[u8]) -> HashSet<&[u8]> {
+    pixels.chunks_exact(3).collect()
+}
+
+#[test]
+fn mandelbrot_writes_a_picture_of_the_size_that_is_asked_for() {
+    let folder = Folder::new("mandelbrot");
+    let file = folder.file("small.png");
+    let said = output(
+        env!("CARGO_BIN_EXE_mandelbrot"),
+        &["96x65", file.to_str().expect("we have named it ourselves")],
+    );
+    assert!(said.status.success(), "{said:?}");
+    let said = String::from_utf8_lossy(&said.stdout);
+    assert!(said.contains(&format!("wrote {}", file.display())), "{said}");
+
+    let (width, height, pixels) = decoded(&fs::read(&file).expect("it was written"));
+    assert_eq!((width, height), (96, 65));
+    assert!(colours(&pixels).len() > 10, "{} colours", colours(&pixels).len());
+    // The row in the middle goes through the set; the corner is far from it.
+    let middle = &pixels[32 * 96 * 3..33 * 96 * 3];
+    assert!(colours(middle).contains(&[0, 0, 0][..]), "nothing of the set was drawn");
+    assert_ne!(pixels[..3], [0, 0, 0]);
+}
+
+#[test]
+fn mandelbrot_without_arguments_writes_to_the_temporary_directory() {
+    let folder = Folder::new("mandelbrot-default");
+    let said = Command::new(env!("CARGO_BIN_EXE_mandelbrot"))
+        .envs(["TMPDIR", "TMP", "TEMP"].map(|name| (name, &folder.0)))
+        .output()
+        .expect("it was built beside this test");
+    assert!(said.status.success(), "{said:?}");
+    let file = fs::read(folder.file("blitz-mandelbrot.png")).expect("it was written there");
+    let (width, height, pixels) = decoded(&file);
+    assert_eq!((width, height), (640, 480));
+    assert!(colours(&pixels).len() > 10);
+}
+
+#[test]
+fn mandelbrot_refuses_what_it_cannot_draw_or_write() {
+    let program = env!("CARGO_BIN_EXE_mandelbrot");
+    assert!(complaint(program, &["0x10"]).contains("as in 640x480"));
+    assert!(complaint(program, &["4000000000x4000000000"]).contains("too large"));
+    assert!(complaint(program, &["1x1", "a.png", "b.png"]).contains("`b.png`"));
+    let folder = Folder::new("mandelbrot-refused");
+    let nowhere = folder.file("missing").join("a.png");
+    let said = complaint(program, &["1x1", nowhere.to_str().expect("we have named it")]);
+    assert!(said.contains("give another file"), "{said}");
+}
+
+#[test]
+fn rayon_runs_on_our_core() {
+    // At compile time: the published core has no such mark.
+    assert_eq!(rayon_core::BLITZ_IO_DROPIN, "1.13.0");
+    // And at run time: a thread of Rayon's is one of our pool's.
+    let index = rayon::scope(|_| blitz_io::parallel::current_thread_index());
+    assert!(index.is_some(), "rayon started threads of its own");
+}
+
+/// The words of texts, counted one after the other.
+fn counted(texts: &[&str]) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for word in texts.iter().flat_map(|text| text.split(|c: char| !c.is_alphanumeric())) {
+        if !word.is_empty() {
+            *counts.entry(word.to_lowercase()).or_default() += 1;
+        }
+    }
+    counts
+}
+
+#[test]
+fn word_count_counts_the_files_of_directories_and_those_that_are_named() {
+    let folder = Folder::new("words");
+    fs::create_dir_all(folder.file("deep/deeper")).expect("it is ours");
+    let long = "Fork, join; fork again.\nÄpfel äpfel\n".repeat(3_000);
+    let texts =
+        [("deep/a.txt", "one Two two\n"), ("deep/deeper/b.txt", &long), ("c.txt", "two\r\n")];
+    for (name, text) in texts {
+        fs::write(folder.file(name), text).expect("it is ours");
+    }
+    fs::write(folder.file("deep/empty"), "").expect("it is ours");
+
+    let paths = [folder.file("deep"), folder.file("c.txt")];
+    let said = Command::new(env!("CARGO_BIN_EXE_word_count")).args(&paths).output();
+    let said = said.expect("it was built beside this test");
+    assert!(said.status.success(), "{said:?}");
+    let said = String::from_utf8_lossy(&said.stdout);
+
+    let expected = counted(&texts.map(|(_, text)| text));
+    let words: u64 = expected.values().sum();
+    let sums = format!("{words} words in 4 files, {} of them different\n", expected.len());
+    assert!(said.contains(&sums), "{sums}{said}");
+    for (word, count) in expected {
+        let line = format!("{count:>9} {word}");
+        assert!(said.lines().any(|it| it == line), "no line `{line}`: {said}");
+    }
+}
+
+#[test]
+fn word_count_reports_what_it_cannot_read_and_counts_the_rest() {
+    let folder = Folder::new("words-unreadable");
+    let [good, bad, missing] = ["good", "bad", "missing"].map(|name| folder.file(name));
+    fs::write(&good, "just these three").expect("it is ours");
+    fs::write(&bad, b"\xff\xfe\x00").expect("it is ours");
+
+    let program = env!("CARGO_BIN_EXE_word_count");
+    let output = Command::new(program).args([&missing, &bad, &good]).output().expect("it is built");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("3 words in 1 files"), "{output:?}");
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    for path in [&missing, &bad] {
+        let named = |line: &str| line.contains(&path.display().to_string());
+        assert_eq!(complaints.lines().filter(|line| named(line)).count(), 1, "{complaints}");
+    }
+    assert!(!complaints.contains(&good.display().to_string()), "{complaints}");
 }
 
 /// A server, until it is dropped.
@@ -130,13 +318,72 @@ fn proxy_with_two_addresses_carries_both_ways() {
     assert_eq!(exchange(proxy.connect(), "there and back"), "there and back");
 }
 
+/// Asks a web server; returns the line with the status, and the body.
+#[track_caller]
+fn get(server: &Server, path: &str) -> (String, Vec<u8>) {
+    let mut stream = server.connect();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it listens");
+    let mut heard = Vec::new();
+    stream.read_to_end(&mut heard).expect("it answers, and closes");
+    let end = heard.windows(4).position(|four| four == b"\r\n\r\n").expect("a head ends so");
+    let body = heard.split_off(end + 4);
+    let head = String::from_utf8(heard).expect("a head is text");
+    (head.lines().next().unwrap_or_default().to_owned(), body)
+}
+
+#[test]
+fn render_server_draws_what_is_asked_for() {
+    let server = Server::start(env!("CARGO_BIN_EXE_render_server"), &[]);
+    for (path, size) in [("/96x65", (96, 65)), ("/1x1", (1, 1)), ("/33x200", (33, 200))] {
+        let (status, file) = get(&server, path);
+        assert_eq!(status, "HTTP/1.1 200 OK", "{path}");
+        let (width, height, pixels) = decoded(&file);
+        assert_eq!((width, height), size);
+        assert_eq!(colours(&pixels).len() > 10, size != (1, 1), "{path}");
+        // The set is its own mirror image: no row is in another's place.
+        let rows = || pixels.chunks_exact(3 * width as usize);
+        assert!(rows().eq(rows().rev()), "{path}");
+    }
+}
+
+#[test]
+fn render_server_refuses_what_is_no_size_and_serves_on() {
+    let server = Server::start(env!("CARGO_BIN_EXE_render_server"), &[]);
+    for path in ["/0x7", "/favicon.ico", "/640x480x3", "/99999999x99999999", "/4096x4096"] {
+        let (status, body) = get(&server, path);
+        assert_eq!(status, "HTTP/1.1 400 Bad Request", "{path}");
+        let said = String::from_utf8(body).expect("it is text");
+        assert!(said.contains("as in 640x480") || said.contains("at most"), "{path}: {said}");
+    }
+    assert_eq!(get(&server, "/").0, "HTTP/1.1 200 OK");
+}
+
+#[test]
+fn render_server_outlives_clients_that_hang_up() {
+    let server = Server::start(env!("CARGO_BIN_EXE_render_server"), &[]);
+    // More than it draws at once: some are dropped while they wait for their turn.
+    for _ in 0..40 {
+        let request = b"GET /320x240 HTTP/1.1\r\nhost: here\r\n\r\n";
+        server.connect().write_all(request).expect("it listens");
+    }
+    let (status, file) = get(&server, "/96x65");
+    assert_eq!(status, "HTTP/1.1 200 OK");
+    assert_eq!(decoded(&file).0, 96);
+    // Their places were given back, and nothing goes on for ever.
+    while get(&server, "/drawing").1 != b"0\n" {}
+}
+
 #[test]
 fn a_port_in_use_is_reported_and_the_run_fails() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port of this machine's");
     let address = taken.local_addr().expect("it is bound").to_string();
-    for program in
-        [env!("CARGO_BIN_EXE_echo"), env!("CARGO_BIN_EXE_chat"), env!("CARGO_BIN_EXE_http")]
-    {
+    for program in [
+        env!("CARGO_BIN_EXE_echo"),
+        env!("CARGO_BIN_EXE_chat"),
+        env!("CARGO_BIN_EXE_http"),
+        env!("CARGO_BIN_EXE_render_server"),
+    ] {
         let output = Command::new(program).arg(&address).output().expect("it was built");
         assert!(!output.status.success(), "{output:?}");
         assert!(String::from_utf8_lossy(&output.stderr).contains("in use"), "{output:?}");

@@ -9,6 +9,8 @@ mod numbers;
 mod doctor;
 mod bench;
 mod load;
+mod joins;
+mod record;
 mod tour;
 
 use std::{ffi::OsString, process::ExitCode};

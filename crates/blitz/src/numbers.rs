@@ -25,7 +25,8 @@ pub(crate) fn time_each(total: Duration, number: u64) -> String {
     time_ns(total.as_nanos() as f64 / number.max(1) as f64)
 }
 
-fn time_ns(ns: f64) -> String {
+/// As [`time`], of so many nanoseconds.
+pub(crate) fn time_ns(ns: f64) -> String {
     // 999.5 and up would show as 1000 of the smaller unit.
     let (value, unit) = match ns {
         ns if ns < 999.5 => (ns, "ns"),

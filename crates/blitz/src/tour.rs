@@ -23,7 +23,7 @@ use blitz_io::{
     task::{self, JoinError, JoinHandle},
 };
 
-use crate::{load, numbers};
+use crate::{joins, load, numbers, record};
 
 const SPAWNED: u64 = 100_000;
 const YIELDERS: u64 = 64;
@@ -36,7 +36,7 @@ const CONNECTIONS: usize = 50;
 /// Long enough for a 99th percentile, and short enough to wait for. Picked.
 const LOADED: Duration = Duration::from_secs(2);
 
-/// How long the runtime is left alone.
+/// How long runtime and pool are left alone.
 const IDLE: Duration = Duration::from_secs(1);
 /// Processor time that an idle second may cost: a hundredth of a core, far above
 /// what the one thread that waits here needs, far below what spinning costs.
@@ -61,6 +61,7 @@ pub(crate) fn run() -> ExitCode {
     tour.panic_and_abort();
     tour.shield();
     tour.serve();
+    tour.join_a_tree();
     tour.idle();
     tour.end(start)
 }
@@ -289,6 +290,36 @@ impl Tour {
         self.counters();
     }
 
+    /// Fork-join has threads of its own, so the workers of the runtime count nothing here.
+    fn join_a_tree(&mut self) {
+        let count = joins::count();
+        let what = format!("a tree of {} joins is summed up", numbers::count(count));
+        let joins = match joins::run(PATIENCE) {
+            Ok(joins) => joins,
+            Err(complaint) => {
+                self.report.title(&what, "");
+                self.report.claim(false, &format!("a pool starts here: {complaint}"));
+                return;
+            }
+        };
+        let joined = numbers::time_each(joins.joined, count);
+        self.report.title(&what, &format!("{joined} a join"));
+        self.report.note(&format!(
+            "fibonacci({}) without a cut-off, threads {}; by plain calls, one after the other: {} each",
+            joins::N,
+            joins.threads,
+            numbers::time_each(joins.called, count),
+        ));
+        self.report.note(&recorded(joins.threads));
+        let (result, expected) = joins.results;
+        let claim = format!("the sum is {}, as by plain calls", numbers::count(result));
+        self.report.claim(result == expected, &claim);
+        if let Some(shared) = joins.shared {
+            let claim = "a half that is not come back to is taken by another thread";
+            self.report.claim(shared, claim);
+        }
+    }
+
     fn idle(&mut self) {
         let asleep = self.wait_for_quiet().is_some();
         self.seen = Counters::read(&self.runtime.metrics());
@@ -296,7 +327,7 @@ impl Tour {
         thread::sleep(IDLE);
         let cost = machine::processor_time().zip(cost_before).map(|(now, then)| now - then);
         self.report.title(
-            "the runtime is left alone for a second",
+            "runtime and pool are left alone for a second",
             &cost
                 .map_or(String::new(), |cost| format!("{} of processor time", numbers::time(cost))),
         );
@@ -370,6 +401,19 @@ fn told<T>(joined: Result<T, JoinError>, expected: fn(&JoinError) -> bool) -> (b
         Ok(_) => (false, "that the task ended well".to_owned()),
         Err(error) => (expected(&error), error.to_string()),
     }
+}
+
+/// What Rayon took for the same tree, when it was measured.
+fn recorded(threads: usize) -> String {
+    let Some(it) = record::newest(threads) else {
+        return "what Rayon takes for it is not recorded yet: see bench/fork".to_owned();
+    };
+    let [rayon, blitz, plain] = [it.rayon, it.blitz, it.sequential].map(numbers::time_ns);
+    let here = if cfg!(debug_assertions) { "; this build is not optimised" } else { "" };
+    format!(
+        "not measured now but recorded on {} ({}, threads {}): Rayon {rayon}, blitz-io {blitz}, plain calls {plain}{here}",
+        it.day, it.processor, it.threads
+    )
 }
 
 /// Counts signals sent, and wakes the one task that waits for the next.
@@ -539,7 +583,7 @@ struct Report {
 impl Report {
     fn title(&mut self, what: &str, figure: &str) {
         self.step += 1;
-        let title = format!("\n {}.  {what:<50} {figure}", self.step);
+        let title = format!("\n{:>2}.  {what:<50} {figure}", self.step);
         self.line(format_args!("{}", title.trim_end()));
     }
 

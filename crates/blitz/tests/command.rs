@@ -102,5 +102,25 @@ fn every_claim_of_the_tour_holds_with_one_worker_and_with_several() {
         assert_eq!(output.status.code(), Some(0), "{workers} workers: {page}");
         assert!(page.contains(" claims held"), "{page}");
         assert!(page.contains(" requests a second"), "{page}");
+        assert!(page.contains(" a join\n"), "{page}");
+        // Rayon is not linked: its figure is a recorded one, and says so.
+        let rayon = page.lines().find(|line| line.contains("Rayon")).expect("Rayon is named");
+        assert!(rayon.contains("recorded"), "{rayon}");
+    }
+}
+
+#[test]
+fn the_tour_joins_on_a_pool_of_one_thread_too() {
+    for threads in ["1", "5"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_blitz"))
+            .env("BLITZ_WORKER_THREADS", "2")
+            .env("RAYON_NUM_THREADS", threads)
+            .output()
+            .unwrap();
+        let page = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{threads} threads: {page}");
+        assert!(page.contains(&format!("cut-off, threads {threads};")), "{page}");
+        // One thread alone has nobody who could take a half.
+        assert_eq!(page.contains("taken by another thread"), threads != "1", "{page}");
     }
 }
