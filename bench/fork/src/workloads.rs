@@ -195,10 +195,10 @@ pub(crate) fn run(pool: &impl Pool, row: &str, budget: Duration) -> Option<Vec<M
         "tree_1k" => tree(pool, 10, 1 << 10, First::Left, budget),
         "tree_1k_called" => tree(pool, 10, 1, First::Left, budget),
         "tree_131k" => tree(pool, 17, 1 << 3, First::Left, budget),
-        "tree_1m" => tree(pool, 20, 1, First::Left, budget),
-        "tree_1m_right" => tree(pool, 20, 1, First::Right, budget),
-        "tree_8m" => tree(pool, 23, 1, First::Left, budget),
-        "tree_8m_right" => tree(pool, 23, 1, First::Right, budget),
+        "tree_1m" => tree(pool, 20, 4, First::Left, budget),
+        "tree_1m_right" => tree(pool, 20, 4, First::Right, budget),
+        "tree_8m" => tree(pool, 23, 2, First::Left, budget),
+        "tree_8m_right" => tree(pool, 23, 2, First::Right, budget),
         "join_10ms" => {
             let leaf = || spin(Duration::from_millis(10));
             per_op(budget, 1, || pool.both(&leaf, &leaf))
@@ -215,7 +215,9 @@ pub(crate) fn run(pool: &impl Pool, row: &str, budget: Duration) -> Option<Vec<M
 }
 
 /// The sum of a tree. Small trees are visited so often for one call of the pool that to come to
-/// it does not show: a batch is a million nodes, some milliseconds.
+/// it does not show: a batch is a million nodes, some milliseconds. Large ones are visited more
+/// than once, so that it does not matter which thread of a pool begins: a caller that takes
+/// part is always the same, and finds what it left in its caches.
 fn tree(
     pool: &impl Pool,
     levels: u32,

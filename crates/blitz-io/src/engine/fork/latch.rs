@@ -30,7 +30,7 @@
 
 use super::registry::AbortOnUnwind;
 use crate::engine::{
-    pool::handoff::Blocked,
+    pool::{crowd, handoff::Blocked},
     prim::{
         AtomicU64, AtomicUsize,
         Ordering::{AcqRel, Acquire, Relaxed},
@@ -124,12 +124,30 @@ impl Waiter for std::sync::Arc<Parker> {
 /// less than the sleep. Picked from what these cost in a virtual machine, not measured here.
 const PAUSES: u32 = if cfg!(blitz_loom) { 0 } else { 90 };
 
+/// The same while a processor has nothing of ours to do: as long as a park and a wake-up take
+/// there, so that waiting in vain at most doubles the price.
+const SPARE_PAUSES: u32 = if cfg!(blitz_loom) { 0 } else { 400 };
+
+/// Who will set a latch.
+#[must_use]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Comes {
+    /// Somebody who was asleep, and was called.
+    FromSleep,
+    /// Somebody who is awake.
+    Soon,
+}
+
 /// Waits until the latch is set, for a moment awake and then parked. A worker of a runtime
 /// gives its core away before it parks.
-pub(crate) fn block(latch: &Latch, parker: &Parker) {
-    for _ in 0..PAUSES {
+pub(crate) fn block(latch: &Latch, parker: &Parker, comes: Comes) {
+    for pause in 0..SPARE_PAUSES {
         if latch.is_set() {
             return;
+        }
+        // A worker that wakes up may be given this very processor.
+        if pause >= PAUSES && (comes == Comes::FromSleep || !crowd::has_spare()) {
+            break;
         }
         spin_loop();
     }
@@ -205,7 +223,7 @@ impl<W: Waiter> Countdown<W> {
 mod models {
     use std::sync::Arc as StdArc;
 
-    use super::{Countdown, Latch, block};
+    use super::{Comes, Countdown, Latch, block};
     use crate::engine::prim::{
         Arc, AtomicUsize, Ordering::Relaxed, UnsafeCell, model, parker::Parker, thread, weakened,
     };
@@ -238,7 +256,7 @@ mod models {
                     }
                 }
             });
-            block(&shared.0, &shared.1);
+            block(&shared.0, &shared.1, Comes::Soon);
             setter.join().unwrap();
         });
     }
@@ -259,7 +277,7 @@ mod models {
                     }
                 }
             });
-            block(&frame.latch, &parker);
+            block(&frame.latch, &parker, Comes::Soon);
             // SAFETY: the latch is set.
             frame.value.with(|value| assert_eq!(unsafe { *value }, 7));
             setter.join().unwrap();
@@ -291,7 +309,7 @@ mod models {
                     }
                 }
             });
-            block(&frame.latch, &parker);
+            block(&frame.latch, &parker, Comes::Soon);
             // SAFETY: the latch is set, so nobody else touches the frame.
             frame.value.with_mut(|value| unsafe { *value = 9 });
             setter.join().unwrap();
@@ -314,7 +332,7 @@ mod models {
                     unsafe { Countdown::end_one(&raw const shared.0) };
                 })
             });
-            block(shared.0.latch(), &parker);
+            block(shared.0.latch(), &parker, Comes::Soon);
             // SAFETY: both have ended.
             shared.1.value.with(|value| assert_eq!(unsafe { *value }, 5));
             for end in ends {
@@ -350,7 +368,7 @@ mod models {
             });
             // SAFETY: 1. the other one: the body of the scope.
             unsafe { Countdown::end_one(&raw const shared.0) };
-            block(shared.0.latch(), &parker);
+            block(shared.0.latch(), &parker, Comes::Soon);
             assert_eq!(shared.1.load(Relaxed), 2);
             first.join().unwrap();
         });

@@ -31,7 +31,7 @@ use std::{
 
 use super::{
     job::{JobRef, Payload},
-    latch::{Latch, Waiter},
+    latch::{Comes, Latch, Waiter},
     sleep::Sleep,
     worker::{self, Worker},
 };
@@ -231,16 +231,16 @@ impl Registry {
     }
 
     /// Puts a job where every worker looks, and wakes one if that is due.
-    pub(crate) fn inject(&self, job: JobRef) {
+    pub(crate) fn inject(&self, job: JobRef) -> Comes {
         self.injected.push(job);
-        self.sleep.call_one();
+        if self.sleep.call_one() { Comes::FromSleep } else { Comes::Soon }
     }
 
     /// To the worker of this thread, or to all.
     pub(crate) fn place(&self, job: JobRef) {
         match self.current() {
             Some(worker) => worker.push(job),
-            None => self.inject(job),
+            None => _ = self.inject(job),
         }
     }
 

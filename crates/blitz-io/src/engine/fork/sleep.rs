@@ -87,11 +87,14 @@ impl Sleep {
         }
     }
 
-    /// P2 and P3: wakes a worker for work that was put where all look, if that is due.
-    pub(crate) fn call_one(&self) {
-        if let Some(worker) = self.idle.reserve_for_work(None) {
+    /// P2 and P3: wakes a worker for work that was put where all look, if that is due; whether
+    /// it was.
+    pub(crate) fn call_one(&self) -> bool {
+        let called = self.idle.reserve_for_work(None);
+        if let Some(worker) = called {
             self.parkers[worker].unpark();
         }
+        called.is_some()
     }
 
     /// The same for a push, as advice.
@@ -357,7 +360,7 @@ mod models {
             let other = thread::spawn(wait(1));
             let producer = thread::spawn({
                 let sleep = sleep.clone();
-                move || sleep.call_one()
+                move || _ = sleep.call_one()
             });
             wait(0)();
             other.join().unwrap();

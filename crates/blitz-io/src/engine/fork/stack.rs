@@ -43,7 +43,8 @@
 //!
 //! *Ask*: a thief that finds only private jobs writes 0 into `limit`. The owner's next
 //! push then `answer`s: it publishes half of its private jobs, and its caller wakes
-//! somebody if that is due. A thief waits a little for the answer before it forces.
+//! somebody if that is due. A thief waits for the answer about as long as forcing took lately,
+//! and then forces: so waiting in vain at most doubles the price.
 //! `demand` is the ask of one who is about to sleep. It is a swap, and so is the owner's
 //! reset in `answer`: of two that meet, the later one sees what the earlier one did before.
 //! So a push is seen by who goes to sleep, or sees the demand (the barrier stands between
@@ -90,10 +91,13 @@
 //! `stack_force_heavy`, `stack_push_light`, `stack_tail_release`, `stack_demand_swap`, `stack_force_rereads`,
 //! `stack_shared_pops`, `stack_theft_restores_tail`, `stack_loose_stays`, `stack_settle_above`.
 
-use std::ptr::NonNull;
+use std::{
+    ptr::NonNull,
+    time::{Duration, Instant},
+};
 
 use crate::engine::prim::{
-    AtomicPtr, AtomicU64, Mutex,
+    AtomicPtr, AtomicU32, AtomicU64, Mutex,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
     barrier, lock,
     pad::CachePadded,
@@ -111,9 +115,16 @@ pub(crate) type Index = u64;
 /// Slots at first. Nested joins of balanced trees need some dozens; picked, not measured.
 const SLOTS: usize = if cfg!(blitz_loom) { 3 } else { 256 };
 
-/// Pauses that a thief waits for an answer before it forces: two to three microseconds,
-/// the barrier's cost on bare metal, so that waiting in vain at most doubles it.
-const PATIENCE: usize = if cfg!(blitz_loom) { 1 } else { 60 };
+/// Pauses that a thief waits for an answer before it forces, at first: two to three
+/// microseconds, the barrier's cost on bare metal, so that waiting in vain at most doubles it.
+const PATIENCE: u32 = if cfg!(blitz_loom) { 1 } else { 60 };
+
+/// The same at the most: some 25 microseconds, what it costs to interrupt another processor
+/// of a virtual machine.
+const MOST_PATIENCE: u32 = if cfg!(blitz_loom) { 1 } else { 600 };
+
+/// What a pause with its look takes here.
+const PAUSE_NS: u128 = 45;
 
 /// An ask, in `limit`.
 const ASKED: Index = 0;
@@ -165,6 +176,8 @@ pub(crate) struct Stack<T> {
 struct Thieves<T> {
     /// A copy of `Shared::head`.
     head: AtomicU64,
+    /// As long, in pauses, as forcing has lately taken.
+    patience: AtomicU32,
     shared: Mutex<Shared<T>>,
 }
 
@@ -217,6 +230,7 @@ impl<T> Stack<T> {
             }),
             thieves: CachePadded::new(Thieves {
                 head: AtomicU64::new(index),
+                patience: AtomicU32::new(PATIENCE),
                 shared: Mutex::new(Shared { head: index, public: index, loose: index, slots }),
             }),
             is_private,
@@ -474,8 +488,8 @@ impl<T> Stack<T> {
     /// Waits a little for an answer if there are only private jobs; `false` if there is none.
     fn is_worth_locking(&self) -> bool {
         let owner = &*self.owner;
-        // Where barriers are fences, to force costs no more than to wait.
-        let patience = if self.is_fenced { 0 } else { PATIENCE };
+        // Where barriers are fences, to force costs no more than to wait. Relaxed: a guess.
+        let patience = if self.is_fenced { 0 } else { self.thieves.patience.load(Relaxed) };
         for step in 0..=patience {
             // Relaxed, here and below: hints; the lock decides.
             let head = self.thieves.head.load(Relaxed);
@@ -528,10 +542,12 @@ impl<T> Stack<T> {
         let wanted = public + (tail - public).div_ceil(2);
         shared.public = wanted;
         self.set_guard(shared);
+        let start = Instant::now();
         if !weakened!("stack_force_heavy") {
             // T2. Pairs with O2 in `pop_at`.
             barrier::heavy();
         }
+        self.learn_patience(start.elapsed());
         // Acquire: T3; the slots below `tail` and what their jobs consist of. Pairs with
         // the Release in `set_tail`.
         let now = owner.tail.load(Acquire);
@@ -540,6 +556,16 @@ impl<T> Stack<T> {
         // is public: the lock's order decides about that one.
         shared.public = public.max(reached);
         self.set_guard(shared);
+    }
+
+    /// Forcing took so long: the next thief waits as long for an answer.
+    fn learn_patience(&self, cost: Duration) {
+        let pauses = u32::try_from(cost.as_nanos() / PAUSE_NS).unwrap_or(u32::MAX);
+        let pauses = pauses.clamp(PATIENCE, MOST_PATIENCE);
+        // Relaxed, both: a guess, and the caller has the lock.
+        let before = self.thieves.patience.load(Relaxed);
+        // Half of the way: one that was preempted meanwhile is no rule.
+        self.thieves.patience.store(before.midpoint(pauses), Relaxed);
     }
 
     /// Called with the lock.
