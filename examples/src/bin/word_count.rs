@@ -22,6 +22,9 @@ use rayon::prelude::*;
 
 /// What is counted if no argument says so, seen from the root of the project.
 const DOCUMENTS: [&str; 4] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs"];
+/// So many lines at least are counted into one table. Tables have to be merged, word by word, so a
+/// piece should have most words several times. Picked.
+const PIECE: usize = 500;
 /// How many of the most frequent words are shown. Picked: they fit on a screen.
 const SHOWN: usize = 10;
 
@@ -107,13 +110,12 @@ fn read(files: &[PathBuf], failures: &mut Vec<(PathBuf, io::Error)>) -> Vec<Stri
     texts
 }
 
-/// Parallel twice: over the texts and, since one may be longer than all others, over their lines.
+/// All lines in one list, whichever text they are from: it is cut evenly, also if one text is
+/// longer than all others.
 fn count_in_parallel(texts: &[String]) -> Counts {
-    texts
-        .par_iter()
-        .flat_map(|text| text.par_lines())
-        .fold(Counts::new, count)
-        .reduce(Counts::new, merge)
+    let lines: Vec<&str> = texts.iter().flat_map(|text| text.lines()).collect();
+    let counts = lines.into_par_iter().with_min_len(PIECE).fold(Counts::new, count);
+    counts.reduce(Counts::new, merge)
 }
 
 fn count_in_order(texts: &[String]) -> Counts {
