@@ -42,8 +42,8 @@ fn from_outside<R: Send>(registry: &Registry, op: impl FnOnce(&Worker, bool) -> 
     let parker = Arc::new(Parker::new());
     let job = CallJob::new(|worker: &Worker| op(worker, true), parker.clone());
     // SAFETY: 1. we wait. 2. One queue.
-    let comes = registry.inject(unsafe { job.job() });
-    latch::block(job.latch(), &parker, comes);
+    registry.inject(unsafe { job.job() });
+    latch::block(job.latch(), &parker);
     // SAFETY: 1. just waited. 2. Once.
     unsafe { job.into_result() }
 }
@@ -56,7 +56,7 @@ fn from_another_pool<R: Send>(
 ) -> R {
     let job = CallJob::new(|worker: &Worker| op(worker, true), Seat::of(worker));
     // SAFETY: 1. we wait. 2. One queue.
-    let _ = registry.inject(unsafe { job.job() });
+    registry.inject(unsafe { job.job() });
     worker.wait_until(job.latch());
     // SAFETY: 1. just waited. 2. Once.
     unsafe { job.into_result() }
@@ -94,7 +94,7 @@ struct Visit<'a> {
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
         while let Some(job) = self.guest.pop() {
-            let _ = self.registry.inject(job);
+            self.registry.inject(job);
         }
         worker::leave();
         self.registry.release_guest();

@@ -18,7 +18,7 @@ pub(crate) fn spawn_fifo(registry: &Registry, closure: impl FnOnce() + Send + 's
     match registry.current() {
         // SAFETY: 1. the line is part of the registry, which the job holds.
         Some(worker) => worker.push(unsafe { worker.line.push(job) }),
-        None => _ = registry.inject(job),
+        None => registry.inject(job),
     }
 }
 

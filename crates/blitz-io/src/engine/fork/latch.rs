@@ -30,12 +30,12 @@
 
 use super::registry::AbortOnUnwind;
 use crate::engine::{
-    pool::{crowd, handoff::Blocked},
+    pool::handoff::Blocked,
     prim::{
         AtomicU64, AtomicUsize,
         Ordering::{AcqRel, Acquire, Relaxed},
         parker::Parker,
-        spin_loop, weakened,
+        spin_loop, thread, weakened,
     },
 };
 
@@ -119,37 +119,27 @@ impl Waiter for std::sync::Arc<Parker> {
     }
 }
 
-/// Pauses before a thread parks: three to four microseconds, less than the park and the
-/// wake-up cost, so that what ends soon is not slept on and spinning in vain costs
-/// less than the sleep. Picked from what these cost in a virtual machine, not measured here.
+/// Pauses before a thread lets others run: three to four microseconds, which a small
+/// closure takes.
 const PAUSES: u32 = if cfg!(blitz_loom) { 0 } else { 90 };
 
-/// The same while a processor has nothing of ours to do: as long as a park and a wake-up take
-/// there, so that waiting in vain at most doubles the price.
-const SPARE_PAUSES: u32 = if cfg!(blitz_loom) { 0 } else { 400 };
-
-/// Who will set a latch.
-#[must_use]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Comes {
-    /// Somebody who was asleep, and was called.
-    FromSleep,
-    /// Somebody who is awake.
-    Soon,
-}
+/// How often it lets others run before it parks, and looks again. That is ten microseconds or more,
+/// about what a park and a wake-up take in a virtual machine, so that waiting in vain at most
+/// doubles the price. A worker that was called and given this processor begins meanwhile.
+const YIELDS: u32 = if cfg!(blitz_loom) { 0 } else { 40 };
 
 /// Waits until the latch is set, for a moment awake and then parked. A worker of a runtime
 /// gives its core away before it parks.
-pub(crate) fn block(latch: &Latch, parker: &Parker, comes: Comes) {
-    for pause in 0..SPARE_PAUSES {
+pub(crate) fn block(latch: &Latch, parker: &Parker) {
+    for pause in 0..PAUSES + YIELDS {
         if latch.is_set() {
             return;
         }
-        // A worker that wakes up may be given this very processor.
-        if pause >= PAUSES && (comes == Comes::FromSleep || !crowd::has_spare()) {
-            break;
+        if pause < PAUSES {
+            spin_loop();
+        } else {
+            thread::yield_now();
         }
-        spin_loop();
     }
     // The latch is in a frame that must not go before it is set.
     let abort = AbortOnUnwind("a bug in the runtime");
@@ -223,7 +213,7 @@ impl<W: Waiter> Countdown<W> {
 mod models {
     use std::sync::Arc as StdArc;
 
-    use super::{Comes, Countdown, Latch, block};
+    use super::{Countdown, Latch, block};
     use crate::engine::prim::{
         Arc, AtomicUsize, Ordering::Relaxed, UnsafeCell, model, parker::Parker, thread, weakened,
     };
@@ -256,7 +246,7 @@ mod models {
                     }
                 }
             });
-            block(&shared.0, &shared.1, Comes::Soon);
+            block(&shared.0, &shared.1);
             setter.join().unwrap();
         });
     }
@@ -277,7 +267,7 @@ mod models {
                     }
                 }
             });
-            block(&frame.latch, &parker, Comes::Soon);
+            block(&frame.latch, &parker);
             // SAFETY: the latch is set.
             frame.value.with(|value| assert_eq!(unsafe { *value }, 7));
             setter.join().unwrap();
@@ -309,7 +299,7 @@ mod models {
                     }
                 }
             });
-            block(&frame.latch, &parker, Comes::Soon);
+            block(&frame.latch, &parker);
             // SAFETY: the latch is set, so nobody else touches the frame.
             frame.value.with_mut(|value| unsafe { *value = 9 });
             setter.join().unwrap();
@@ -332,7 +322,7 @@ mod models {
                     unsafe { Countdown::end_one(&raw const shared.0) };
                 })
             });
-            block(shared.0.latch(), &parker, Comes::Soon);
+            block(shared.0.latch(), &parker);
             // SAFETY: both have ended.
             shared.1.value.with(|value| assert_eq!(unsafe { *value }, 5));
             for end in ends {
@@ -368,7 +358,7 @@ mod models {
             });
             // SAFETY: 1. the other one: the body of the scope.
             unsafe { Countdown::end_one(&raw const shared.0) };
-            block(shared.0.latch(), &parker, Comes::Soon);
+            block(shared.0.latch(), &parker);
             assert_eq!(shared.1.load(Relaxed), 2);
             first.join().unwrap();
         });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{
     call,
-    latch::{self, Comes, Latch, Waiter},
+    latch::{self, Latch, Waiter},
     registry::Seat,
     worker,
 };
@@ -31,7 +31,7 @@ impl Owner {
     /// Waits for the latch. This thread is the owner.
     pub(crate) fn wait(&self, latch: &Latch) {
         match self {
-            Self::Thread(parker) => latch::block(latch, parker, Comes::Soon),
+            Self::Thread(parker) => latch::block(latch, parker),
             Self::Worker(seat) => {
                 let worker = seat.worker();
                 debug_assert!(std::ptr::eq(worker, worker::current()), "the owner waits");

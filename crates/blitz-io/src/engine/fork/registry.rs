@@ -31,7 +31,7 @@ use std::{
 
 use super::{
     job::{JobRef, Payload},
-    latch::{Comes, Latch, Waiter},
+    latch::{Latch, Waiter},
     sleep::Sleep,
     worker::{self, Worker},
 };
@@ -231,16 +231,16 @@ impl Registry {
     }
 
     /// Puts a job where every worker looks, and wakes one if that is due.
-    pub(crate) fn inject(&self, job: JobRef) -> Comes {
+    pub(crate) fn inject(&self, job: JobRef) {
         self.injected.push(job);
-        if self.sleep.call_one() { Comes::FromSleep } else { Comes::Soon }
+        self.sleep.call_one();
     }
 
     /// To the worker of this thread, or to all.
     pub(crate) fn place(&self, job: JobRef) {
         match self.current() {
             Some(worker) => worker.push(job),
-            None => _ = self.inject(job),
+            None => self.inject(job),
         }
     }
 

@@ -263,7 +263,7 @@ impl<'scope> ScopeFifo<'scope> {
             // SAFETY: 1. the line is part of the scope, which waits for all jobs, and a
             // place in it is taken before the job that it stands for has ended.
             Some(worker) => worker.push(unsafe { self.lines[worker.index()].push(job) }),
-            None => _ = self.base.registry.inject(job),
+            None => self.base.registry.inject(job),
         }
     }
 

@@ -87,14 +87,11 @@ impl Sleep {
         }
     }
 
-    /// P2 and P3: wakes a worker for work that was put where all look, if that is due; whether
-    /// it was.
-    pub(crate) fn call_one(&self) -> bool {
-        let called = self.idle.reserve_for_work(None);
-        if let Some(worker) = called {
+    /// P2 and P3: wakes a worker for work that was put where all look, if that is due.
+    pub(crate) fn call_one(&self) {
+        if let Some(worker) = self.idle.reserve_for_work(None) {
             self.parkers[worker].unpark();
         }
-        called.is_some()
     }
 
     /// The same for a push, as advice.
@@ -360,7 +357,7 @@ mod models {
             let other = thread::spawn(wait(1));
             let producer = thread::spawn({
                 let sleep = sleep.clone();
-                move || _ = sleep.call_one()
+                move || sleep.call_one()
             });
             wait(0)();
             other.join().unwrap();

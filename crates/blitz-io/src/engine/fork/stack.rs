@@ -493,14 +493,17 @@ impl<T> Stack<T> {
         for step in 0..=patience {
             // Relaxed, here and below: hints; the lock decides.
             let head = self.thieves.head.load(Relaxed);
-            if owner.tail.load(Relaxed) <= head {
-                return false;
-            }
-            if self.guard().load(Relaxed) > head {
+            let is_empty = owner.tail.load(Relaxed) <= head;
+            if !is_empty && self.guard().load(Relaxed) > head {
                 return true;
             }
+            // Also if there is nothing yet: then the first job that comes is public at once,
+            // and need not be forced from an owner that pushes no other.
             if step == 0 && !self.is_asked() {
                 self.limit().store(ASKED, Relaxed);
+            }
+            if is_empty {
+                return false;
             }
             spin_loop();
         }

@@ -2,13 +2,14 @@
 //!
 //! # Protocol
 //! A worker looks into its own stack, its broadcasts, the stacks of others from a random one
-//! on, and the intake, in this order; at every 61st look the intake comes first. It
-//! searches others only while it counts as a searcher, and at most half of the workers do.
+//! on, and the intake, in this order; at every 61st look the intake comes first. At most half of
+//! the workers count as searchers, for whose sake no sleeper is called. Others *linger*: they look as
+//! well, but let other threads run before each look, since on a small machine the thread that
+//! gives them work needs a processor, too.
 //! Who waits for a latch runs jobs meanwhile, any that it finds.
 //!
-//! Searching goes on for some rounds and then the worker sleeps (`sleep`). A worker that waits for a job
-//! which somebody else has just taken spins as long even if it may not search: that job is likely to end
-//! soon, and a sleep costs more.
+//! Both go on for some rounds, while there is room (`pool/crowd.rs`), and then the worker sleeps
+//! (`sleep`).
 //!
 //! # Invariants
 //! `CURRENT` is null or the worker of this thread; the thread then holds its registry. Only
@@ -286,17 +287,20 @@ impl<'a> Search<'a> {
             let idle = &self.worker.registry().sleep.idle;
             self.is_counted = idle.has_room() && idle.start_searching();
         }
-        if self.is_counted { self.worker.find_elsewhere() } else { None }
+        // Who may not search looks once it has let others run.
+        if self.is_counted || self.rounds > 0 { self.worker.find_elsewhere() } else { None }
     }
 
     /// Found nothing: spins, or sleeps.
     fn rest(&mut self, latch: &Latch) {
         self.rounds += 1;
-        // Who waits for the end of the pool waits long; what others wait for ends soon.
+        // Who waits for the end of the pool waits long; what others wait for ends soon, and they
+        // had rather not lose their processor.
         let is_idle = std::ptr::eq(latch, &self.worker.end);
         let has_room = self.worker.registry().sleep.idle.has_room();
-        if self.rounds < ROUNDS && has_room && (self.is_counted || !is_idle) {
-            if self.rounds.is_multiple_of(ROUNDS_PER_YIELD) || cfg!(blitz_loom) {
+        if self.rounds < ROUNDS && has_room {
+            let lingers = is_idle && !self.is_counted;
+            if lingers || self.rounds.is_multiple_of(ROUNDS_PER_YIELD) || cfg!(blitz_loom) {
                 thread::yield_now();
             } else {
                 (0..PAUSES).for_each(|_| spin_loop());

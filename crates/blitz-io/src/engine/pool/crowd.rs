@@ -77,11 +77,6 @@ pub(crate) fn has_room() -> bool {
     counted::awake() <= counted::processors()
 }
 
-/// Whether a processor is left for one more thread, which is no member.
-pub(crate) fn has_spare() -> bool {
-    counted::awake() < counted::processors()
-}
-
 /// A member has fallen asleep.
 pub(super) fn fell_asleep() {
     counted::add(-1);
