@@ -1,4 +1,4 @@
-//! The contenders that have no iterators, and none at all: a plain loop.
+//! The contenders that have no iterators; none at all, a plain loop; and a bare thread.
 
 /// No pool: what the joins are compared with.
 pub(crate) mod sequential {
@@ -182,6 +182,61 @@ pub(crate) mod chili {
 
         fn install(&self) {
             self.0.scope().join(|_| (), |_| ());
+        }
+    }
+}
+
+/// A thread that is parked and unparked: what the system alone takes to come to another thread
+/// and back.
+pub(crate) mod futex {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+    use std::thread::{self, Thread};
+    use std::time::Duration;
+
+    use crate::measure::Metric;
+    use crate::workloads;
+
+    /// Waits for `asked`, and then wakes who asked.
+    pub(crate) struct Futex {
+        thread: Thread,
+        asked: Arc<AtomicBool>,
+    }
+
+    impl Futex {
+        pub(crate) fn new() -> Self {
+            let asked = Arc::new(AtomicBool::new(false));
+            let (flag, main) = (asked.clone(), thread::current());
+            // It ends with the process.
+            let thread = thread::spawn(move || {
+                loop {
+                    // SeqCst: pairs with the one in `call`.
+                    match flag.swap(false, SeqCst) {
+                        true => main.unpark(),
+                        false => thread::park(),
+                    }
+                }
+            });
+            Self { thread: thread.thread().clone(), asked }
+        }
+
+        fn call(&self) {
+            // SeqCst: pairs with the swap of the thread.
+            self.asked.store(true, SeqCst);
+            self.thread.unpark();
+            // SeqCst: as above.
+            while self.asked.load(SeqCst) {
+                thread::park();
+            }
+        }
+
+        /// The two rows that it has.
+        pub(crate) fn run(&self, row: &str, budget: Duration) -> Option<Vec<Metric>> {
+            match row {
+                "install_awake" => Some(workloads::latencies(|| self.call(), budget, false)),
+                "install_asleep" => Some(workloads::latencies(|| self.call(), budget, true)),
+                _ => None,
+            }
         }
     }
 }

@@ -27,7 +27,7 @@ use measure::Metric;
 pub(crate) const PACKAGES: [&str; 3] = ["rayon", "rayon-core", "chili"];
 
 /// All contenders, and what each is.
-pub(crate) const CONTENDERS: [(&str, &str); 7] = [
+pub(crate) const CONTENDERS: [(&str, &str); 8] = [
     ("sequential", "no pool: calls one after the other"),
     ("rayon", "what ratios are against"),
     ("rayon-again", "the same once more: how far two equal things differ is the noise floor"),
@@ -35,6 +35,7 @@ pub(crate) const CONTENDERS: [(&str, &str); 7] = [
     ("native", "blitz_io::parallel with the worker passed along; the caller takes part"),
     ("on-blitz", "the published rayon on our rayon-core"),
     ("chili", "its caller takes part; it runs the second closure first"),
+    ("futex", "a bare thread that is parked and unparked: the floor of the installs"),
 ];
 
 /// A row of the table.
@@ -51,11 +52,11 @@ pub(crate) struct Row {
 }
 
 const fn row(name: &'static str, what: &'static str) -> Row {
-    Row { name, what, lacks: &[], slow: false, wants_two: false }
+    Row { name, what, lacks: &["futex"], slow: false, wants_two: false }
 }
 
 const fn of_iterators(name: &'static str, what: &'static str) -> Row {
-    let lacks = &["sequential", "blitz", "native", "chili"];
+    let lacks = &["sequential", "blitz", "native", "chili", "futex"];
     Row { lacks, slow: true, ..row(name, what) }
 }
 
@@ -64,14 +65,18 @@ const fn of_searches(name: &'static str, what: &'static str) -> Row {
 }
 
 const fn of_pools(name: &'static str, what: &'static str) -> Row {
-    Row { lacks: &["sequential"], wants_two: true, ..row(name, what) }
+    Row { lacks: &["sequential", "futex"], wants_two: true, ..row(name, what) }
+}
+
+const fn of_calls(name: &'static str, what: &'static str) -> Row {
+    Row { lacks: &["sequential"], ..of_pools(name, what) }
 }
 
 const fn coarse(name: &'static str, what: &'static str) -> Row {
     Row { wants_two: true, ..row(name, what) }
 }
 
-pub(crate) const ROWS: [Row; 35] = [
+pub(crate) const ROWS: [Row; 36] = [
     row("fib", "a join of fibonacci(27) without a cut-off"),
     row("tree_1k", "a node of a tree of 1,023, the left child first"),
     row("tree_1k_called", "the same with a call of the pool, from outside, for each tree"),
@@ -83,9 +88,10 @@ pub(crate) const ROWS: [Row; 35] = [
     coarse("join_10ms", "one join of two closures of 10 ms"),
     coarse("leaves_200us", "16 closures of 200 us, as a balanced tree"),
     coarse("chain_50us", "100 closures of 50 us, as a list"),
-    of_pools("install_awake", "an empty closure on the pool, back to back"),
-    of_pools("install_asleep", "the same after 3 ms in which nothing happened"),
+    of_calls("install_awake", "an empty closure on the pool, back to back"),
+    of_calls("install_asleep", "the same after 3 ms in which nothing happened"),
     of_pools("to_sleep", "after work: until all threads sleep, and the time that they burn"),
+    of_pools("sleep_cycle", "an empty closure on a pool that sleeps: until all sleep again"),
     of_iterators("par_sum", "an element of 10,000,000 f64: par_iter().map().sum()"),
     of_iterators("par_sum_int", "an element of 10,000,000 u64: sum()"),
     of_iterators("par_sort", "an element of 10,000,000 random u64: par_sort_unstable()"),
@@ -164,6 +170,7 @@ fn child(contender: &str, row: &str, threads: usize, budget: Duration) -> Option
         "blitz" => workloads::run(&contender::blitz::Blitz::new(threads), row, budget),
         "native" => workloads::run(&contender::native::Native::new(threads), row, budget),
         "chili" => workloads::run(&contender::chili::Chili::new(threads), row, budget),
+        "futex" => contender::futex::Futex::new().run(row, budget),
         _ => None,
     }
 }

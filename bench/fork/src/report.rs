@@ -25,13 +25,14 @@ pub(crate) struct Run {
 }
 
 /// A ratio of two contenders' medians: the column's head, and the two.
-const RATIOS: [(&str, &str, &str); 7] = [
+const RATIOS: [(&str, &str, &str); 8] = [
     ("blitz/rayon", "blitz", "rayon"),
     ("blitz/sequential", "blitz", "sequential"),
     ("blitz/chili", "blitz", "chili"),
     ("native/chili", "native", "chili"),
     ("native/sequential", "native", "sequential"),
     ("on-blitz/rayon", "on-blitz", "rayon"),
+    ("blitz/futex", "blitz", "futex"),
     ("noise (again/rayon)", "rayon-again", "rayon"),
 ];
 

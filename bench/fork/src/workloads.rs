@@ -207,9 +207,12 @@ pub(crate) fn run(pool: &impl Pool, row: &str, budget: Duration) -> Option<Vec<M
             per_op(budget, 1, || pool.leaves(16, &|| spin(Duration::from_micros(200))))
         }
         "chain_50us" => per_op(budget, 1, || pool.chain(100, &|| spin(Duration::from_micros(50)))),
-        "install_awake" => installs(pool, budget, false),
-        "install_asleep" => installs(pool, budget, true),
-        "to_sleep" => to_sleep(pool, budget),
+        "install_awake" => latencies(|| pool.install(), budget, false),
+        "install_asleep" => latencies(|| pool.install(), budget, true),
+        "to_sleep" => {
+            until_asleep(budget, || pool.leaves(16, &|| spin(Duration::from_micros(50))), || ())
+        }
+        "sleep_cycle" => until_asleep(budget, pause, || pool.install()),
         _ => return None,
     })
 }
@@ -230,31 +233,37 @@ fn tree(
     per_op(budget, nodes, || assert_eq!(pool.sums(&tree, first, times), nodes as u64))
 }
 
-/// Latencies of an empty closure.
-fn installs(pool: &impl Pool, budget: Duration, asleep: bool) -> Vec<Metric> {
-    (0..100).for_each(|_| pool.install());
+/// All workers sleep within a millisecond, dozing or not.
+fn pause() {
+    std::thread::sleep(Duration::from_millis(3));
+}
+
+/// Latencies of a call.
+pub(crate) fn latencies(call: impl Fn(), budget: Duration, asleep: bool) -> Vec<Metric> {
+    (0..100).for_each(|_| call());
     let mut times = Vec::new();
     let start = Instant::now();
     while times.len() < 100 || start.elapsed() < budget {
         if asleep {
-            // All others sleep within a millisecond, dozing or not.
-            std::thread::sleep(Duration::from_millis(3));
+            pause();
         }
         let start = Instant::now();
-        pool.install();
+        call();
         times.push(start.elapsed().as_nanos() as f64 / 1e3);
     }
     let figures = [("p10", 10), ("p50", 50), ("p99", 99)];
     figures.map(|(name, rank)| Metric::new(name, "us", percentile(&mut times, rank), None)).into()
 }
 
-/// How long the workers take to sleep after work, and what that burns.
-fn to_sleep(pool: &impl Pool, budget: Duration) -> Vec<Metric> {
+/// After `before`: how long it takes from `measured` on until all workers sleep, and what they
+/// burn meanwhile.
+fn until_asleep(budget: Duration, before: impl Fn(), measured: impl Fn()) -> Vec<Metric> {
     let (mut times, mut burnt) = (Vec::new(), Vec::new());
     let start = Instant::now();
     while times.len() < 20 || start.elapsed() < budget {
-        pool.leaves(16, &|| spin(Duration::from_micros(50)));
+        before();
         let (start, cpu) = (Instant::now(), cpu_ns(Of::Process) - cpu_ns(Of::ThisThread));
+        measured();
         while !others_sleep() {}
         times.push(start.elapsed().as_nanos() as f64 / 1e3);
         burnt.push((cpu_ns(Of::Process) - cpu_ns(Of::ThisThread) - cpu) as f64 / 1e3);
