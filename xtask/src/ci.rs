@@ -230,6 +230,10 @@ fn format() -> Vec<Command> {
         "bench/sched",
         "bench/sync",
         "bench/net",
+        "bench/fork",
+        "bench/fork/dropin",
+        "bench/mixed",
+        "bench/mixed/ours",
         "bench/queues",
     ];
     for manifest in own {

@@ -27,7 +27,7 @@ const MOST: usize = 100_000_000;
 /// A join costs next to nothing if nobody steals from it. A theft costs some microseconds, so a
 /// piece that is worth stealing takes some tens of them, and a few thousand numbers do. There are
 /// still hundreds of pieces in a million, enough to keep many threads equally busy. Picked so,
-/// not measured: half and twice of it do as well.
+/// not measured.
 const CUT_OFF: usize = 4_096;
 
 fn main() -> Result<(), Box<dyn Error>> {
