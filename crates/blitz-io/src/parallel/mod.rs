@@ -41,10 +41,11 @@
 //! What waits ([`join`], [`scope`], [`ThreadPool::install`] and the others) may be called by a task, too. If it
 //! takes longer than some microseconds, a worker of a multi-thread runtime gives its core to
 //! another thread, as [`block_in_place`] does, so that all other tasks go on; no tasks
-//! are run by the thread that waits. What the same task does concurrently waits, as do all tasks
+//! are run by the thread that waits. As there, that is a thread for each task that waits, without
+//! a limit: where many tasks compute at a time, let them await [`run`], which needs none. What the same task does concurrently waits, as do all tasks
 //! of a current-thread runtime or of a `LocalSet`: use [`run`] there. A closure that runs on
 //! the pool has left the runtime: clone a [`Handle`] for it, if it needs one. It must not wait for a
-//! task that waits for the pool: if all threads of the pool do, nothing ends that.
+//! task that waits for the pool, nor drop the runtime of such a task: if all threads of the pool do, nothing ends that.
 //!
 //! Workers of the runtime and of pools spin for work only while there are processors for all
 //! that are awake, of both kinds together.

@@ -339,3 +339,51 @@ fn a_dump_names_the_pool_that_a_task_waits_for() {
     gate.open();
     runtime.block_on(waits).unwrap();
 }
+
+/// Nobody else is there to run it.
+#[test]
+fn a_thread_of_the_pool_may_wait_for_a_future_of_its_own_pool() {
+    let _watch = watch::begin();
+    let alone = pool(1);
+    let answer = alone.install(|| runtime(1).block_on(async { parallel::run(|| 8).await }));
+    assert_eq!(answer, 8);
+    thread::spawn(|| {
+        let builder = ThreadPoolBuilder::new().num_threads(1).use_current_thread();
+        let pool = builder.build().unwrap();
+        assert_eq!(runtime(1).block_on(pool.run(|| 9)), 9);
+        drop(pool);
+        // The thread is the pool's for ever, though that has ended.
+        assert_eq!(runtime(1).block_on(parallel::run(|| 10)), 10);
+    })
+    .join()
+    .unwrap();
+}
+
+#[test]
+fn a_future_that_is_gone_keeps_no_waker() {
+    let _watch = watch::begin();
+    let pool = pool(1);
+    let (begun, gate) = (Gate::new(), Gate::new());
+    let mut run = Box::pin(pool.run({
+        let (begun, gate) = (begun.clone(), gate.clone());
+        move || {
+            begun.open();
+            gate.block();
+        }
+    }));
+    begun.block();
+    let noting = Arc::new(Noting);
+    let waker = Waker::from(noting.clone());
+    assert!(run.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    drop(waker);
+    assert_eq!(Arc::strong_count(&noting), 2);
+    drop(run);
+    assert_eq!(Arc::strong_count(&noting), 1);
+    gate.open();
+}
+
+struct Noting;
+
+impl std::task::Wake for Noting {
+    fn wake(self: Arc<Self>) {}
+}

@@ -28,9 +28,14 @@
 //! `a_countdown_that_grows_meanwhile_waits_for_all`; weakened as `latch_set_release`,
 //! `latch_set_duty`, `latch_last_touch`, `countdown_release`, `countdown_early`.
 
+use std::time::{Duration, Instant};
+
 use super::registry::AbortOnUnwind;
 use crate::engine::{
-    pool::handoff::Blocked,
+    pool::{
+        crowd,
+        handoff::{Blocked, is_worker},
+    },
     prim::{
         AtomicU64, AtomicUsize,
         Ordering::{AcqRel, Acquire, Relaxed},
@@ -73,6 +78,7 @@ impl Latch {
     pub(crate) fn number(&self) -> Option<u64> {
         // Relaxed: nothing is read for its sake. That it is set is asked by `is_set`.
         let number = self.0.load(Relaxed);
+        debug_assert_ne!(number, UNSET, "it was kept, and nobody has slept");
         (number < ASLEEP).then_some(number)
     }
 
@@ -123,23 +129,27 @@ impl Waiter for std::sync::Arc<Parker> {
 /// closure takes.
 const PAUSES: u32 = if cfg!(blitz_loom) { 0 } else { 90 };
 
-/// How often it lets others run before it parks, and looks again. That is ten microseconds or more,
-/// about what a park and a wake-up take in a virtual machine, so that waiting in vain at most
-/// doubles the price. A worker that was called and given this processor begins meanwhile.
-const YIELDS: u32 = if cfg!(blitz_loom) { 0 } else { 40 };
+/// How long it lets others run between two looks, before it parks: about what a park and a
+/// wake-up take in a virtual machine, so that waiting in vain at most doubles the price. A
+/// worker that was called and given this processor begins meanwhile.
+const YIELDS: Duration = Duration::from_micros(if cfg!(blitz_loom) { 0 } else { 20 });
 
 /// Waits until the latch is set, for a moment awake and then parked. A worker of a runtime
 /// gives its core away before it parks.
 pub(crate) fn block(latch: &Latch, parker: &Parker) {
-    for pause in 0..PAUSES + YIELDS {
+    for _ in 0..PAUSES {
         if latch.is_set() {
             return;
         }
-        if pause < PAUSES {
-            spin_loop();
-        } else {
-            thread::yield_now();
+        spin_loop();
+    }
+    let start = Instant::now();
+    // Others may have long turns: a thread on which tasks wait does not ask for those.
+    while start.elapsed() < YIELDS && (!is_worker() || crowd::has_room()) {
+        if latch.is_set() {
+            return;
         }
+        thread::yield_now();
     }
     // The latch is in a frame that must not go before it is set.
     let abort = AbortOnUnwind("a bug in the runtime");

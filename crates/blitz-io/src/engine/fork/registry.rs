@@ -275,6 +275,13 @@ impl Registry {
         debug_assert_ne!(before, 0, "a pool that has ended gets no job");
     }
 
+    /// One hold, for one who may have none; `false` if the pool has ended.
+    pub(crate) fn try_hold(&self) -> bool {
+        let more = |holds: usize| (holds > 0).then_some(holds + 1);
+        // Relaxed, both: as in `hold`; who finds zero does nothing with the pool.
+        self.holds.fetch_update(Relaxed, Relaxed, more).is_ok()
+    }
+
     /// One reason less; the last one ends the threads.
     pub(crate) fn release(&self) {
         // AcqRel: what was done for any hold comes before the end.

@@ -20,7 +20,8 @@
 //! - The content is taken once; nothing is left in it when the cell goes.
 //! - No user's code (closure, destructors, wakers) runs where the state says that the other
 //!   side may touch the content.
-//! - A job holds the pool until it has ended, as one that is spawned does.
+//! - A job holds the pool until it has ended, as one that is spawned does. On a thread whose pool
+//!   has ended already the closure is run on the spot.
 //!
 //! # Checked by
 //! `a_result_wakes_who_awaits_it`, `a_future_that_is_dropped_leaves_nothing_behind`; weakened as
@@ -36,6 +37,7 @@ use std::{
 };
 
 use super::{
+    call,
     job::{Header, JobRef, Payload},
     registry::Registry,
     worker::Worker,
@@ -127,7 +129,8 @@ impl<F: FnOnce() -> R, R> Cell<F, R> {
         // SAFETY: `start` made it of an `Arc`, and it is run once.
         let cell = unsafe { Arc::from_raw(header.as_ptr().cast::<Self>().cast_const()) };
         cell.perform();
-        drop(cell);
+        // A waker may be left in it, which is a user's.
+        discard(cell);
         by.registry().release();
     }
 }
@@ -171,10 +174,13 @@ impl<F: FnOnce() -> R + Send, R: Send> Awaited<R> for Cell<F, R> {
             // AcqRel: as in `exchange`.
             self.state.swap(GONE, AcqRel)
         };
+        // The task that it belongs to need not live on until the pool comes to the job.
+        let waker = self.waker.take();
         if was == QUEUED || was == DONE {
             // SAFETY: 1. nobody else touches it after that.
             drop(unsafe { self.replace(Content::Nothing) });
         }
+        drop(waker);
     }
 
     fn has_begun(&self) -> bool {
@@ -209,7 +215,11 @@ where
     R: Send + 'static,
 {
     let cell = Arc::new(Cell::new(closure));
-    registry.hold(1);
+    if !registry.try_hold() {
+        // The pool has ended, and this is a thread that was lent to it or is about to leave it.
+        cell.perform();
+        return Run { cell: Some(cell) };
+    }
     // SAFETY: 1. `Cell` is `repr(C)`, and `Cell::run` makes it an `Arc` again.
     let job = unsafe { JobRef::of_shared(cell.clone()) };
     registry.place(job);
@@ -222,10 +232,15 @@ impl<R> Future for Run<R> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<R> {
         let Some(cell) = &self.cell else { panic!("`Run` polled after completion") };
         let unit = ready!(budget::proceed(context));
-        let outcome = cell.take().or_else(|| {
+        let mut outcome = cell.take().or_else(|| {
             cell.waker().register(context.waker());
             cell.take()
         });
+        // A thread of the pool that waits for a future runs none of its jobs. This one may be
+        // among them, and nobody else there to take it.
+        while outcome.is_none() && call::with_current(Worker::run_one_local) == Some(true) {
+            outcome = cell.take();
+        }
         let Some(outcome) = outcome else {
             waits_for(Wait::Parallel);
             return Poll::Pending;

@@ -46,8 +46,9 @@
 //! somebody if that is due. A thief waits for the answer about as long as forcing took lately,
 //! and then forces: so waiting in vain at most doubles the price. It waits less for an owner
 //! that does not touch its stack meanwhile.
-//! `demand` is the ask of one who is about to sleep. It is a swap, and so is the owner's
-//! reset in `answer`: of two that meet, the later one sees what the earlier one did before.
+//! One who is about to sleep asks in the same way (`demand`). It is a swap, and so is the owner's
+//! reset in `answer`: of two that meet, the later one sees what the earlier one did before, also
+//! if others have asked in between.
 //! So a push is seen by who goes to sleep, or sees the demand (the barrier stands between
 //! `tail` and `limit`, too).
 //!
@@ -510,7 +511,7 @@ impl<T> Stack<T> {
             // Also if there is nothing yet: then the first job that comes is public at once,
             // and need not be forced from an owner that pushes no other.
             if step == 0 && !self.is_asked() {
-                self.limit().store(ASKED, Relaxed);
+                self.demand();
             }
             if is_empty {
                 return false;
@@ -532,8 +533,8 @@ impl<T> Stack<T> {
         // Relaxed: a hint.
         self.thieves.head.store(shared.head, Relaxed);
         if self.is_private && shared.head == shared.public {
-            // Relaxed: an ask on behalf of the next thief.
-            self.limit().store(ASKED, Relaxed);
+            // On behalf of the next thief.
+            self.demand();
         }
         NonNull::new(job)
     }

@@ -29,7 +29,7 @@ use super::{
 };
 use crate::engine::{
     pool::{crowd::Member, handoff::Blocked},
-    prim::{AtomicU64, Ordering::Relaxed, per_thread, rng::Rng, spin_loop, thread},
+    prim::{AtomicBool, AtomicU64, Ordering::Relaxed, per_thread, rng::Rng, spin_loop, thread},
 };
 
 /// Rounds of looking before a worker sleeps. A round is half a microsecond to a whole one
@@ -68,6 +68,8 @@ pub(crate) struct Worker {
     /// Touched by the worker's thread alone.
     rng: AtomicU64,
     looks: AtomicU64,
+    /// A thread that is lent to the pool waits for something.
+    waits: AtomicBool,
 }
 
 // SAFETY: 1. the registry that it points at is `Sync` and contains the worker, so it is
@@ -92,6 +94,7 @@ impl Worker {
             line: Line::new(),
             rng: AtomicU64::new(Rng::new(seed).state()),
             looks: AtomicU64::new(0),
+            waits: AtomicBool::new(false),
         }
     }
 
@@ -247,7 +250,13 @@ impl Worker {
         let abort = AbortOnUnwind("a bug in the pool");
         // Others go on meanwhile, if this thread is a runtime's as well.
         let blocked = Blocked::if_worker();
-        let member = self.is_lent().then(Member::new);
+        // Once, however deep it waits.
+        let is_first = self.is_lent() && !self.waits.load(Relaxed);
+        let member = is_first.then(Member::new);
+        if is_first {
+            // Relaxed, all three: only this thread touches it.
+            self.waits.store(true, Relaxed);
+        }
         let mut search = Search { worker: self, is_counted: false, rounds: 0 };
         while !latch.is_set() {
             match search.next() {
@@ -256,6 +265,9 @@ impl Worker {
             }
         }
         search.stop();
+        if is_first {
+            self.waits.store(false, Relaxed);
+        }
         drop((member, blocked));
         std::mem::forget(abort);
     }

@@ -78,8 +78,8 @@ pub(crate) struct Core {
     pub(crate) held_back: Chain<Task>,
     /// The rest of the batch goes there.
     pub(crate) holds_back: bool,
-    /// It counts, if it has a thread of its pool's.
-    _member: Option<Member>,
+    /// It counts as awake, once a thread of its pool runs it.
+    member: Option<Member>,
 }
 
 // SAFETY: everything in it may move to another thread; `home` is held by whoever
@@ -157,9 +157,16 @@ impl Core {
             lifo_streak: 0,
             patience: Patience::new(),
             exact: pool.config.unit() == Unit::Micros,
-            _member: pool.config.threaded.then(Member::new),
+            member: None,
             pool,
         })
+    }
+
+    /// A thread runs it from now on, as long as it is there.
+    pub(crate) fn join_crowd(&mut self) {
+        if self.pool.config.threaded {
+            self.member.get_or_insert_with(Member::new);
+        }
     }
 
     #[inline(always)]

@@ -131,6 +131,11 @@ pub(crate) fn in_place() -> InPlace {
     }
 }
 
+/// Whether others count on this thread, and it may give its core away.
+pub(crate) fn is_worker() -> bool {
+    in_place() == InPlace::Marked
+}
+
 /// While it lives this thread may block, without a budget, and has no core.
 pub(crate) struct Blocked {
     budget: Budget,
@@ -141,7 +146,7 @@ impl Blocked {
     /// For code that blocks without having been asked to: if this is a thread that others
     /// count on and that may give its core away, it does. A thread that may not just blocks.
     pub(crate) fn if_worker() -> Option<Self> {
-        (in_place() == InPlace::Marked).then(Self::new)
+        is_worker().then(Self::new)
     }
 
     /// H1 and H2, if this thread holds a core. Users' code runs: the function that

@@ -42,7 +42,8 @@ fn find(core: &mut Core) -> Next {
 }
 
 /// Runs tasks on this thread, with `core`, until the pool stops or the core is lost.
-pub(crate) fn run(core: Box<Core>) -> End {
+pub(crate) fn run(mut core: Box<Core>) -> End {
+    core.join_crowd();
     let pool = core.pool.clone();
     let index = core.index;
     words::with(|current| current.blocking.set(Blocking::InPlace));
