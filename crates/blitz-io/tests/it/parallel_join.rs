@@ -221,21 +221,35 @@ fn a_job_in_the_place_of_one_that_was_run_is_not_taken_for_it() {
     assert_eq!(receiver.into_iter().collect::<Vec<_>>(), ["second half", "other"]);
 }
 
+/// A join whose first half is a join, and so on.
+fn nest(depth: usize) -> usize {
+    if depth == 0 {
+        return 0;
+    }
+    let (deeper, one) = join(|| nest(depth - 1), || 1);
+    deeper + one
+}
+
+fn nest_on(threads: usize, stack_size: usize, depth: usize) {
+    let builder = ThreadPoolBuilder::new().num_threads(threads).stack_size(stack_size);
+    assert_eq!(builder.build().unwrap().install(|| nest(depth)), depth);
+}
+
 #[test]
 fn joins_nest_as_deep_as_the_threads_stack_allows() {
     let _watch = watch::begin();
-    const DEPTH: usize = 100_000;
-    fn nest(depth: usize) -> usize {
-        if depth == 0 {
-            return 0;
-        }
-        let (deeper, one) = join(|| nest(depth - 1), || 1);
-        deeper + one
-    }
     for threads in [1, 2] {
-        let pool =
-            ThreadPoolBuilder::new().num_threads(threads).stack_size(512 << 20).build().unwrap();
-        assert_eq!(pool.install(|| nest(DEPTH)), DEPTH);
+        nest_on(threads, 512 << 20, 100_000);
+    }
+}
+
+#[test]
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[cfg_attr(debug_assertions, ignore = "frames are several times as large without optimisation")]
+fn a_million_joins_nest_on_a_stack_to_match() {
+    let _watch = watch::begin();
+    for threads in [1, 2] {
+        nest_on(threads, 1 << 30, 1_000_000);
     }
 }
 
