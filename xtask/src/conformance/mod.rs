@@ -82,6 +82,10 @@ impl Request {
     }
 }
 
+/// How often a file must fail. Some tests give threads a millisecond to start, which a busy
+/// machine may not keep (`worker_park_count` of rt_metrics); it is said if one fails at first.
+const TRIES: usize = 3;
+
 /// How a file's tests went.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Row {
@@ -115,8 +119,19 @@ pub fn main(arguments: &[String]) -> Outcome {
         return fs::write(root().join("conformance/floor.txt"), text)
             .map_err(|why| why.to_string());
     }
-    let fallen = fallen(&floor, &rows);
-    if fallen.is_empty() { Ok(()) } else { Err(format!("below the floor: {}", fallen.join(", "))) }
+    let mut below = fallen(&floor, &rows);
+    for _ in 1..TRIES {
+        if below.is_empty() {
+            break;
+        }
+        println!("below the floor: {}; once more:", below.join(", "));
+        let is_below = |file: &&String| below.iter().any(|it| it.split(' ').next() == Some(file));
+        let files: Vec<_> = request.files.iter().filter(is_below).cloned().collect();
+        let rows = run(&files, tokio)?;
+        print(&rows);
+        below = fallen(&floor, &rows);
+    }
+    if below.is_empty() { Ok(()) } else { Err(format!("below the floor: {}", below.join(", "))) }
 }
 
 fn lines(path: &Path) -> Result<Vec<String>, String> {
