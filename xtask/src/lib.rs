@@ -14,6 +14,7 @@ pub mod conformance;
 pub mod bench;
 pub mod stress;
 pub mod leaks;
+pub mod sanitize;
 pub mod faults;
 pub mod soak;
 pub mod backends;

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use xtask::{
-    Outcome, backends, bench, ci, conformance, faults, leaks, model, platforms, soak, stress, tidy,
+    Outcome, backends, bench, ci, conformance, faults, leaks, model, platforms, sanitize, soak,
+    stress, tidy,
 };
 
 const HELP: &str = "\
@@ -16,6 +17,7 @@ cargo xtask <subcommand> [arguments]
   bench         the comparison of bench/
   stress        the long tests, which are marked #[ignore]
   leaks         the integration tests under valgrind: nothing lost
+  sanitize      tests of fork-join under ThreadSanitizer and AddressSanitizer
   faults        what can go wrong with sockets, each in a process of its own
   soak          an echo for minutes, with everything at random
   backends      the tests with each way to wait for events forced
@@ -48,6 +50,7 @@ fn dispatch(name: &str, arguments: &[String]) -> Outcome {
         ("bench", bench::HELP, bench::main),
         ("stress", stress::HELP, stress::main),
         ("leaks", leaks::HELP, leaks::main),
+        ("sanitize", sanitize::HELP, sanitize::main),
         ("faults", faults::HELP, faults::main),
         ("soak", soak::HELP, soak::main),
         ("backends", backends::HELP, backends::main),

@@ -204,7 +204,7 @@ fn check_command(compiler: &Compiler, targets: &[&Target]) -> Command {
 
 /// Who compiles for other systems.
 #[derive(Debug)]
-enum Compiler {
+pub(crate) enum Compiler {
     /// The cargo that runs us has a std for each target.
     Ours,
     /// Debian's, which builds std first: the programs.
@@ -220,6 +220,14 @@ impl Compiler {
         if missing.is_empty() || install && fetch(&missing) {
             return Ok(Self::Ours);
         }
+        Self::debian(install)
+    }
+
+    /// Debian's, for what needs a std of its own.
+    ///
+    /// # Errors
+    /// Why it is not to be had.
+    pub(crate) fn debian(install: bool) -> Result<Self, String> {
         provide(&COMPILER, install)?;
         let [rustc, cargo] = [("rustc-web", "/bin/rustc"), ("cargo-web", "/bin/cargo")]
             .map(|(package, end)| file_of(package, end));
@@ -232,7 +240,7 @@ impl Compiler {
     }
 
     /// Cargo, with what it needs to compile for other systems.
-    fn cargo(&self, subcommand: &str) -> Command {
+    pub(crate) fn cargo(&self, subcommand: &str) -> Command {
         let mut command = shell::cargo();
         if let Self::Debian { cargo, rustc } = self {
             command = Command::new(cargo);

@@ -2,8 +2,9 @@
 //! runs once.
 
 use std::{
+    ops::Range,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
     time::Duration,
 };
 
@@ -142,21 +143,83 @@ fn in_any_program_each_of_very_many_closures_runs_once() {
     rage(6_000);
 }
 
+/// Jobs with a number each, some of which panic.
+struct Crowd {
+    /// A bit for each that has run.
+    ran: Vec<AtomicU64>,
+    panics: AtomicUsize,
+}
+
+impl Crowd {
+    /// Jobs are divided down to one; a panic goes up to the first node of fewer jobs than this, through
+    /// some ten joins.
+    const CATCHES: usize = 2_000;
+
+    /// `jobs` is a multiple of 64.
+    fn new(jobs: usize) -> Self {
+        let ran = (0..jobs / 64).map(|_| AtomicU64::new(0)).collect();
+        Self { ran, panics: AtomicUsize::new(0) }
+    }
+
+    /// One in ten thousand, without an order: many in all, and few nodes have two.
+    fn panics(job: usize) -> bool {
+        next(job as u64).1.is_multiple_of(10_000)
+    }
+
+    fn run(&self, job: usize) {
+        let bit = 1 << (job % 64);
+        let before = self.ran[job / 64].fetch_or(bit, Relaxed);
+        assert_eq!(before & bit, 0, "job {job} runs again");
+        if Self::panics(job) {
+            resume_unwind(Box::new(job));
+        }
+    }
+
+    fn divide(&self, jobs: Range<usize>) {
+        match jobs.len() {
+            1 => self.run(jobs.start),
+            count if (Self::CATCHES / 2..Self::CATCHES).contains(&count) => self.catch(jobs),
+            _ => self.halve(jobs),
+        }
+    }
+
+    fn halve(&self, jobs: Range<usize>) {
+        let middle = jobs.start.midpoint(jobs.end);
+        join(|| self.divide(jobs.start..middle), || self.divide(middle..jobs.end));
+    }
+
+    /// The panic that arrives is that of the first half, at each join: that of the lowest number.
+    fn catch(&self, jobs: Range<usize>) {
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.halve(jobs.clone())));
+        let panicked = outcome.err().map(|payload| match payload.downcast::<usize>() {
+            Ok(job) => *job,
+            Err(other) => resume_unwind(other),
+        });
+        assert_eq!(panicked, jobs.clone().find(|job| Self::panics(*job)), "of {jobs:?}");
+        self.panics.fetch_add(panicked.is_some().into(), Relaxed);
+    }
+}
+
+fn crowd(jobs: usize) {
+    let crowd = Crowd::new(jobs);
+    let pool = ThreadPoolBuilder::new().num_threads(16).build().unwrap();
+    pool.install(|| crowd.divide(0..jobs));
+    let lost = crowd.ran.iter().position(|bits| bits.load(Relaxed) != u64::MAX);
+    assert_eq!(lost, None, "the 64 jobs of this number");
+    let panics = crowd.panics.into_inner();
+    // All but those that share a node.
+    assert!(panics > jobs / 10_000 / 2, "{panics} panics");
+}
+
+#[test]
+fn a_hundred_thousand_jobs_of_which_some_panic_run_once_each() {
+    let _watch = watch::begin();
+    crowd(100_032);
+}
+
 #[test]
 #[ignore = "minutes"]
-fn a_hundred_million_jobs_on_more_threads_than_processors_run_once_each() {
+fn a_hundred_million_jobs_of_which_some_panic_run_once_each_on_more_threads_than_processors() {
     let _watch = watch::begin_for(Duration::from_secs(30 * 60));
-    const JOBS: usize = 100_000_000;
-    let ran = AtomicUsize::new(0);
-    fn divide(count: usize, ran: &AtomicUsize) -> usize {
-        if count == 1 {
-            ran.fetch_add(1, Relaxed);
-            return 1;
-        }
-        let (a, b) = join(|| divide(count / 2, ran), || divide(count - count / 2, ran));
-        a + b
-    }
-    let pool = ThreadPoolBuilder::new().num_threads(16).build().unwrap();
-    assert_eq!(pool.install(|| divide(JOBS, &ran)), JOBS);
-    assert_eq!(ran.into_inner(), JOBS);
+    crowd(100_000_000);
 }

@@ -91,15 +91,17 @@ pub(crate) use made_in_constants;
 /// A negative control is the same source with one ordering, fence or check
 /// taken away: `cargo xtask model --weaken` builds the models once, runs them
 /// once per name found in the source with `BLITZ_WEAKEN=name`, and expects a
-/// model to fail each time. In a normal build this is `false` and folds away.
+/// model to fail each time. Builds for sanitizers know the names too, so that
+/// `cargo xtask sanitize` can see that a bug is reported before it believes that
+/// there is none. In a normal build this is `false` and folds away.
 macro_rules! weakened {
     ($name:literal) => {
-        cfg!(blitz_loom) && $crate::engine::prim::is_weakened($name)
+        cfg!(any(blitz_loom, blitz_sanitize)) && $crate::engine::prim::is_weakened($name)
     };
 }
 pub(crate) use weakened;
 
-/// Slow half of [`weakened!`]; reached in model builds only.
+/// Slow half of [`weakened!`]; reached in builds for models and sanitizers only.
 pub(crate) fn is_weakened(name: &str) -> bool {
     static NAME: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
     NAME.get_or_init(|| std::env::var("BLITZ_WEAKEN").ok()).as_deref() == Some(name)

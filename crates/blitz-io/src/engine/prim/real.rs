@@ -54,16 +54,21 @@ macro_rules! per_thread {
 }
 pub(crate) use per_thread;
 
+/// How often a model runs under a sanitizer, which sees a race only if the threads do meet:
+/// about one run in ten of the smallest one.
+#[cfg(test)]
+const ROUNDS: usize = if cfg!(blitz_sanitize) { 50 } else { 1 };
+
 /// Runs a model once, on real threads: every model is also an ordinary test.
 #[cfg(test)]
 pub(crate) fn model(f: impl Fn() + Sync + Send + 'static) {
-    f();
+    (0..ROUNDS).for_each(|_| f());
 }
 
 /// As `model`; the difference is the model checker's.
 #[cfg(test)]
 pub(crate) fn model_deeper(f: impl Fn() + Sync + Send + 'static) {
-    f();
+    model(f);
 }
 
 /// Locks, and goes on after a panic elsewhere: no user code runs under our locks.
