@@ -73,21 +73,33 @@ fn a_thread_whose_pool_could_not_be_made_is_as_free_as_before() {
 
 /// If a worker waited for the others on the caller's behalf, it would find the spawned job
 /// meanwhile and never come back.
+///
+/// The second worker is inside the broadcast when the job is spawned: before, it might steal
+/// and run that first, as any job. It stays there until the job has begun.
 #[test]
 fn a_broadcast_from_outside_returns_before_the_jobs_that_it_spawned() {
     let _watch = watch::begin();
     for _ in 0..100 {
         let pool = pool(2);
+        let (second, both) = mpsc::channel::<()>();
+        let (begun, begin) = mpsc::channel::<()>();
         let (sender, receiver) = mpsc::channel::<()>();
-        let receiver = Mutex::new(Some(receiver));
         let (ended, end) = mpsc::channel();
+        let first = Mutex::new(Some((both, begun, receiver)));
+        let other = Mutex::new(begin);
         let indices = pool.broadcast(|context| {
             if context.index() == 0 {
-                let (receiver, ended) = (receiver.lock().unwrap().take().unwrap(), ended.clone());
+                let (both, begun, receiver) = first.lock().unwrap().take().unwrap();
+                let ended = ended.clone();
+                both.recv().unwrap();
                 spawn(move || {
+                    begun.send(()).unwrap();
                     receiver.recv().unwrap();
                     ended.send(()).unwrap();
                 });
+            } else {
+                second.send(()).unwrap();
+                other.lock().unwrap().recv().unwrap();
             }
             context.index()
         });

@@ -254,10 +254,9 @@ impl Registry {
 
     /// One job for each worker, which nobody else runs.
     pub(crate) fn broadcast(&self, jobs: impl Iterator<Item = JobRef>) {
-        for (index, job) in jobs.enumerate() {
-            self.broadcasts[index].push(job);
-            self.sleep.call(index);
-        }
+        self.broadcasts.iter().zip(jobs).for_each(|(queue, job)| queue.push(job));
+        // All have theirs before the first is called, which may take this processor.
+        (0..self.threads).for_each(|index| self.sleep.call(index));
     }
 
     pub(crate) fn take_broadcast(&self, index: usize) -> Option<JobRef> {
