@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering::Relaxed},
     },
     thread::{self, ThreadId},
 };
@@ -148,9 +148,12 @@ fn a_panic_in_any_hook_ends_there_and_the_thread_works_on() {
     let _watch = watch::begin();
     for bad in [Call::Start, Call::Stop, Call::Park, Call::Unpark] {
         let called = Arc::new(AtomicUsize::new(0));
+        let asleep = Arc::new(AtomicIsize::new(0));
         let hook = |call| {
-            let called = called.clone();
+            let (called, asleep) = (called.clone(), asleep.clone());
             move || {
+                asleep.fetch_add((call == Call::Park).into(), Relaxed);
+                asleep.fetch_sub((call == Call::Unpark).into(), Relaxed);
                 if bad == call {
                     called.fetch_add(1, Relaxed);
                     panic!("the hook for {call:?} panics");
@@ -170,6 +173,8 @@ fn a_panic_in_any_hook_ends_there_and_the_thread_works_on() {
             rt.block_on(rt.spawn(async {})).unwrap();
         }
         let mut left = rt.spawn(std::future::pending::<()>());
+        // So that each of them has parked, and is unparked by the end.
+        watch::until(|| asleep.load(Relaxed) == 2);
         drop(rt);
         assert!(called.load(Relaxed) >= 2, "{bad:?}");
         assert!(poll_once(&mut left).is_ready(), "a task was lost");
