@@ -60,7 +60,9 @@ fn a_busy_root_does_not_stop_the_time() {
     }
 }
 
-/// The core that armed the timer is stuck in a poll; another worker is idle.
+/// The core that armed the timer is stuck in a poll when another worker falls asleep, which then
+/// sleeps for that timer. (One that slept before the timer was armed does not know of it: it
+/// was left to its core, which was awake.)
 #[test]
 fn a_stuck_core_does_not_stop_its_timers() {
     let _watch = watch::begin();
@@ -86,10 +88,21 @@ fn a_stuck_core_does_not_stop_its_timers() {
                     sender.send(()).unwrap();
                 });
                 armed.notified().await;
+                wake_another_worker();
                 receiver.recv().unwrap();
             })
             .await
             .unwrap();
         }
     });
+}
+
+/// Blocks this worker until another one has run something.
+fn wake_another_worker() {
+    let runtime = blitz_io::runtime::Handle::current();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let outside =
+        std::thread::spawn(move || runtime.spawn(async move { sender.send(()).unwrap() }));
+    receiver.recv().unwrap();
+    drop(outside.join().unwrap());
 }
