@@ -71,6 +71,57 @@ fn a_thread_whose_pool_could_not_be_made_is_as_free_as_before() {
     });
 }
 
+/// A thread that was lent to a pool is that pool's for ever, and there is nobody else.
+#[test]
+fn what_is_spawned_on_a_thread_whose_pool_has_ended_runs_there() {
+    let _watch = watch::begin();
+    let order = std::sync::Arc::new(Mutex::new(Vec::new()));
+    let note = |what: &'static str| {
+        let order = order.clone();
+        move || order.lock().unwrap().push((what, std::thread::current().id()))
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let builder = ThreadPoolBuilder::new().num_threads(1).use_current_thread();
+            drop(builder.build().unwrap());
+            spawn(note("spawned"));
+            blitz_io::parallel::spawn_fifo(note("in a line"));
+            let everywhere = note("broadcast");
+            blitz_io::parallel::spawn_broadcast(move |context| {
+                assert_eq!((context.index(), context.num_threads()), (0, 1));
+                everywhere();
+            });
+            // One by one: it would take a deep stack to run each inside of the one before.
+            fn chain(left: u32, end: mpsc::Sender<()>) {
+                match left {
+                    0 => end.send(()).unwrap(),
+                    _ => spawn(move || chain(left - 1, end)),
+                }
+            }
+            let (sender, end) = mpsc::channel();
+            chain(100_000, sender);
+            assert!(end.try_recv().is_ok());
+            let here = std::thread::current().id();
+            let expected = ["spawned", "in a line", "broadcast"].map(|what| (what, here));
+            assert_eq!(*order.lock().unwrap(), expected);
+        });
+    });
+}
+
+#[test]
+fn what_an_exit_handler_spawns_runs() {
+    let _watch = watch::begin();
+    let (sender, receiver) = mpsc::channel();
+    let builder = ThreadPoolBuilder::new().num_threads(2).exit_handler(move |index| {
+        let sender = sender.clone();
+        spawn(move || sender.send(index).unwrap());
+    });
+    drop(builder.build().unwrap());
+    let mut indices: Vec<_> = receiver.iter().collect();
+    indices.sort_unstable();
+    assert_eq!(indices, [0, 1]);
+}
+
 /// If a worker waited for the others on the caller's behalf, it would find the spawned job
 /// meanwhile and never come back.
 ///

@@ -122,7 +122,13 @@ pub(crate) fn spawn_broadcast(
     op: impl Fn(BroadcastContext<'_>) + Send + Sync + 'static,
 ) {
     let count = registry.threads();
-    registry.hold(count);
+    if !registry.hold(count) {
+        // Of the pool's threads this one is left.
+        if let Some(worker) = registry.current() {
+            registry.guard(move || op(BroadcastContext::new(worker)));
+        }
+        return;
+    }
     let op = Arc::new(op);
     let jobs: Vec<JobRef> = (0..count)
         .map(|_| {

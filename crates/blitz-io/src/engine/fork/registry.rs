@@ -11,7 +11,8 @@
 //! *The end*: `holds` counts the reasons to go on: one for the pool's owner, one for each
 //! job that was spawned into it and that nobody waits for. Whoever brings it to zero sets the latch of
 //! each worker. Jobs that somebody waits for need no hold: who waits has one, or is run by
-//! one. A count that is zero stays zero.
+//! one. A count that is zero stays zero: a thread whose pool has ended (one that was lent to it, or is
+//! about to leave it) runs at once what it spawns.
 //!
 //! *A guest* is a thread that is not the pool's and takes part while it waits (`call`). It
 //! has a worker, but no index, and gets no broadcasts; there is one at a time.
@@ -267,17 +268,12 @@ impl Registry {
         !self.broadcasts[index].is_empty()
     }
 
-    /// One more reason to go on. The caller has one.
-    pub(crate) fn hold(&self, count: usize) {
-        // Relaxed: the caller has a hold, so there is no zero to miss.
-        let before = self.holds.fetch_add(count, Relaxed);
-        debug_assert_ne!(before, 0, "a pool that has ended gets no job");
-    }
-
-    /// One hold, for one who may have none; `false` if the pool has ended.
-    pub(crate) fn try_hold(&self) -> bool {
-        let more = |holds: usize| (holds > 0).then_some(holds + 1);
-        // Relaxed, both: as in `hold`; who finds zero does nothing with the pool.
+    /// So many more reasons to go on; `false` if the pool has ended.
+    #[must_use]
+    pub(crate) fn hold(&self, count: usize) -> bool {
+        let more = |holds: usize| (holds > 0).then_some(holds + count);
+        // Relaxed, both: whoever brings it to zero comes before or after all of it, and who
+        // finds zero gives the pool nothing.
         self.holds.fetch_update(Relaxed, Relaxed, more).is_ok()
     }
 

@@ -215,7 +215,7 @@ where
     R: Send + 'static,
 {
     let cell = Arc::new(Cell::new(closure));
-    if !registry.try_hold() {
+    if !registry.hold(1) {
         // The pool has ended, and this is a thread that was lent to it or is about to leave it.
         cell.perform();
         return Run { cell: Some(cell) };

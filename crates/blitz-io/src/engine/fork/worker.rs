@@ -70,6 +70,8 @@ pub(crate) struct Worker {
     looks: AtomicU64,
     /// A thread that is lent to the pool waits for something.
     waits: AtomicBool,
+    /// The pool has ended, and the thread runs what it has spawned since.
+    finishes: AtomicBool,
 }
 
 // SAFETY: 1. the registry that it points at is `Sync` and contains the worker, so it is
@@ -95,6 +97,7 @@ impl Worker {
             rng: AtomicU64::new(Rng::new(seed).state()),
             looks: AtomicU64::new(0),
             waits: AtomicBool::new(false),
+            finishes: AtomicBool::new(false),
         }
     }
 
@@ -228,6 +231,16 @@ impl Worker {
     /// Runs one of its own jobs; `false` if there is none.
     pub(crate) fn run_one_local(&self) -> bool {
         self.find_local().map(|found| self.run(found)).is_some()
+    }
+
+    /// Runs its own jobs until there are none: the pool has ended, and nobody else will. What they
+    /// spawn is run by the same loop, so that a long chain needs no deep stack.
+    pub(crate) fn finish(&self) {
+        // Relaxed, both: only this thread touches it.
+        if !self.finishes.swap(true, Relaxed) {
+            while self.run_one_local() {}
+            self.finishes.store(false, Relaxed);
+        }
     }
 
     fn run(&self, (job, from): Found<'_>) {
