@@ -8,11 +8,13 @@ use crate::engine::fork::{global, run as engine};
 /// It is how a task computes: the worker goes on with other tasks meanwhile, and there are
 /// no more threads that compute than the pool has, however many tasks want to. Inside of the
 /// closure everything of this module may be used, and so may Rayon's parallel iterators on
-/// `dropin/rayon-core`. The closure begins when a thread of the pool is free; closures of
-/// other threads than the pool's begin in the order in which they were given.
+/// `dropin/rayon-core`. The closure begins when a thread of the pool is free, behind those that were
+/// given before.
 ///
 /// The pool is that of this thread, or the global one. No runtime is needed: any executor may
-/// poll the future. There is one allocation, which holds closure and result.
+/// poll the future. There is one allocation, which holds closure and result. A thread of that very
+/// pool that polls the future runs the closure itself, if no other one has taken it: it may be
+/// the last that is free.
 ///
 /// # Cancellation
 ///

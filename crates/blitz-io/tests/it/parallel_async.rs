@@ -1,13 +1,15 @@
 //! Tasks and pools: what is awaited, what blocks, and who goes on meanwhile.
 
 use std::{
+    future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
         mpsc,
     },
-    task::{Context, Waker},
+    task::{Context, Poll, Waker},
     thread,
 };
 
@@ -350,13 +352,81 @@ fn a_thread_of_the_pool_may_wait_for_a_future_of_its_own_pool() {
     thread::spawn(|| {
         let builder = ThreadPoolBuilder::new().num_threads(1).use_current_thread();
         let pool = builder.build().unwrap();
-        assert_eq!(runtime(1).block_on(pool.run(|| 9)), 9);
+        let both = runtime(1).block_on(async { blitz_io::join!(pool.run(|| 4), pool.run(|| 5)) });
+        assert_eq!(both, (4, 5));
+        assert_eq!(pool.yield_now(), Some(parallel::Yield::Idle), "nothing is left to be run");
         drop(pool);
         // The thread is the pool's for ever, though that has ended.
         assert_eq!(runtime(1).block_on(parallel::run(|| 10)), 10);
     })
     .join()
     .unwrap();
+}
+
+/// It lies in the intake, where a thread that waits for a future does not look.
+#[test]
+fn a_thread_of_the_pool_may_wait_for_a_future_that_came_from_outside() {
+    let _watch = watch::begin();
+    let pool = pool(1);
+    let (begun, answer) = (Gate::new(), mpsc::channel());
+    let (runs, run) = mpsc::channel::<parallel::Run<u8>>();
+    pool.spawn({
+        let begun = begun.clone();
+        move || {
+            begun.open();
+            let run = run.recv().unwrap();
+            answer.0.send(runtime(1).block_on(run)).unwrap();
+        }
+    });
+    begun.block();
+    runs.send(pool.run(|| 4)).unwrap();
+    assert_eq!(answer.1.recv(), Ok(4));
+}
+
+/// If it did, that one would block inside of another one's `block_on`, and panic.
+#[test]
+fn a_thread_of_the_pool_that_waits_for_a_future_runs_no_other_job() {
+    let _watch = watch::begin();
+    let runtime = runtime(1);
+    let (begun, gate) = (Gate::new(), Gate::new());
+    let has_run = AtomicBool::new(false);
+    pool(2).scope(|scope| {
+        let mut run = parallel::run({
+            let (begun, gate) = (begun.clone(), gate.clone());
+            move || {
+                begun.open();
+                gate.block();
+            }
+        });
+        // The pool's other thread has it, and will take nothing else before the gate is open.
+        begun.block();
+        scope.spawn(|_| {
+            runtime.block_on(async {});
+            has_run.store(true, SeqCst);
+        });
+        runtime.block_on(async {
+            let polled = poll_fn(|context| Poll::Ready(Pin::new(&mut run).poll(context))).await;
+            assert!(polled.is_pending());
+            assert!(!has_run.load(SeqCst));
+            gate.open();
+            run.await;
+        });
+    });
+    assert!(has_run.into_inner());
+}
+
+/// The closure is run by the thread that awaits it, inside of `block_on`, and may block as well.
+#[test]
+fn a_closure_that_its_own_pool_awaits_may_block_on_the_runtime() {
+    let _watch = watch::begin();
+    let runtime = runtime(1);
+    let handle = runtime.handle().clone();
+    let answer = pool(1).install(|| {
+        runtime.block_on(parallel::run(move || {
+            handle.block_on(async { task::spawn(async { 6 }).await })
+        }))
+    });
+    assert_eq!(answer.unwrap(), 6);
 }
 
 #[test]

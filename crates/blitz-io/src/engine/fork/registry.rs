@@ -1,7 +1,7 @@
 //! What the workers of a pool share: their stacks, the intake, and who must be told.
 //!
 //! # Protocol
-//! *Injected* jobs come from threads that are not the pool's. They are taken first in,
+//! *Injected* jobs come from threads that are not the pool's, or are awaited by tasks (`run`). They are taken first in,
 //! first out, by a worker that finds nothing else, or at every 61st look (`worker`), so that jobs
 //! from within cannot keep them waiting. P1 is the push under the lock, P2 and P3
 //! are in `sleep`.
@@ -96,6 +96,17 @@ impl Queue {
         }
         let mut jobs = lock(&self.jobs);
         let job = jobs.pop_front();
+        // Release: as in `push`.
+        self.len.store(jobs.len(), Release);
+        job
+    }
+
+    /// Takes this one out, if it is still there.
+    fn take_back(&self, job: JobRef) -> Option<JobRef> {
+        let mut jobs = lock(&self.jobs);
+        // From the end: who takes one back has just given it.
+        let place = jobs.iter().rposition(|other| *other == job)?;
+        let job = jobs.remove(place);
         // Release: as in `push`.
         self.len.store(jobs.len(), Release);
         job
@@ -247,6 +258,12 @@ impl Registry {
 
     pub(crate) fn take_injected(&self) -> Option<JobRef> {
         self.injected.pop()
+    }
+
+    /// Takes this job out of the intake, unless somebody else has. The answer is the one that was
+    /// put there, and may be run; the argument says only where it lies in memory.
+    pub(crate) fn take_back(&self, job: JobRef) -> Option<JobRef> {
+        self.injected.take_back(job)
     }
 
     pub(crate) fn has_injected(&self) -> bool {

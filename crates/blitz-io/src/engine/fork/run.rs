@@ -22,6 +22,15 @@
 //!   side may touch the content.
 //! - A job holds the pool until it has ended, as one that is spawned does. On a thread whose pool
 //!   has ended already the closure is run on the spot.
+//! - A job waits in the pool's intake, whoever gave it. A thread of the pool that polls takes it back from there and
+//!   runs it: it may be the only one that could, and runs no jobs while it waits for a future.
+//!   What is not there any more, another thread has.
+//!
+//! # Rejected
+//! - A poll that runs jobs of its thread until the awaited one has come: jobs that block on a
+//!   runtime themselves panic inside of another one's, and may take long.
+//! - Jobs on the stack of a worker that gives one: who awaits it would have to look for it between jobs
+//!   that lie above it. Left there, it would be one more for each that such a thread awaits.
 //!
 //! # Checked by
 //! `a_result_wakes_who_awaits_it`, `a_future_that_is_dropped_leaves_nothing_behind`; weakened as
@@ -43,6 +52,7 @@ use super::{
     worker::Worker,
 };
 use crate::engine::{
+    pool::handoff::Blocked,
     prim::{
         AtomicU32,
         Ordering::{AcqRel, Acquire, Relaxed},
@@ -71,20 +81,24 @@ struct Cell<F, R> {
     header: Header,
     state: AtomicU32,
     waker: WakerCell,
+    /// Whose job it is: to be compared, and no more.
+    registry: *const Registry,
     content: UnsafeCell<Content<F, R>>,
 }
 
 // SAFETY: the content has one owner at a time (see the module), and what is in it may be sent.
+// Nobody follows the pointer.
 unsafe impl<F: Send, R: Send> Send for Cell<F, R> {}
 // SAFETY: as above.
 unsafe impl<F: Send, R: Send> Sync for Cell<F, R> {}
 
 impl<F: FnOnce() -> R, R> Cell<F, R> {
-    fn new(closure: F) -> Self {
+    fn new(closure: F, registry: *const Registry) -> Self {
         Self {
             header: Header::new(Self::run),
             state: AtomicU32::new(QUEUED),
             waker: WakerCell::new(),
+            registry,
             content: UnsafeCell::new(Content::Closure(closure)),
         }
     }
@@ -142,6 +156,9 @@ trait Awaited<R>: Send + Sync {
     /// The outcome, if there is one. It is answered once.
     fn take(&self) -> Option<Result<R, Payload>>;
 
+    /// Runs the closure on this worker, if it is one of the pool's and nobody has taken the job.
+    fn run_on(&self, worker: &Worker);
+
     /// The future goes.
     fn leave(&self);
 
@@ -161,6 +178,21 @@ impl<F: FnOnce() -> R + Send, R: Send> Awaited<R> for Cell<F, R> {
         match unsafe { self.replace(Content::Nothing) } {
             Content::Outcome(outcome) => Some(outcome),
             _ => unreachable!("who is done has an outcome"),
+        }
+    }
+
+    fn run_on(&self, worker: &Worker) {
+        let registry = worker.registry();
+        // While the job waits it holds its pool: no other one is at that address.
+        if self.has_begun() || !std::ptr::eq(registry, self.registry) {
+            return;
+        }
+        let this = JobRef::from_header(NonNull::from(self).cast());
+        if let Some(job) = registry.take_back(this) {
+            // Others go on meanwhile, if this thread is a runtime's as well.
+            let _blocked = Blocked::if_worker();
+            // SAFETY: 1. just taken from the intake. 2. The caller's, which is this thread's.
+            unsafe { job.run(None, worker) };
         }
     }
 
@@ -184,7 +216,7 @@ impl<F: FnOnce() -> R + Send, R: Send> Awaited<R> for Cell<F, R> {
     }
 
     fn has_begun(&self) -> bool {
-        // Relaxed: for people to read.
+        // Relaxed: for people to read, and a guess.
         self.state.load(Relaxed) != QUEUED
     }
 }
@@ -214,7 +246,7 @@ where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
-    let cell = Arc::new(Cell::new(closure));
+    let cell = Arc::new(Cell::new(closure, registry));
     if !registry.hold(1) {
         // The pool has ended, and this is a thread that was lent to it or is about to leave it.
         cell.perform();
@@ -222,7 +254,7 @@ where
     }
     // SAFETY: 1. `Cell` is `repr(C)`, and `Cell::run` makes it an `Arc` again.
     let job = unsafe { JobRef::of_shared(cell.clone()) };
-    registry.place(job);
+    registry.inject(job);
     Run { cell: Some(cell) }
 }
 
@@ -232,15 +264,12 @@ impl<R> Future for Run<R> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<R> {
         let Some(cell) = &self.cell else { panic!("`Run` polled after completion") };
         let unit = ready!(budget::proceed(context));
-        let mut outcome = cell.take().or_else(|| {
+        // Before the waker is there: nobody need be woken for what is done here.
+        call::with_current(|worker| cell.run_on(worker));
+        let outcome = cell.take().or_else(|| {
             cell.waker().register(context.waker());
             cell.take()
         });
-        // A thread of the pool that waits for a future runs none of its jobs. This one may be
-        // among them, and nobody else there to take it.
-        while outcome.is_none() && call::with_current(Worker::run_one_local) == Some(true) {
-            outcome = cell.take();
-        }
         let Some(outcome) = outcome else {
             waits_for(Wait::Parallel);
             return Poll::Pending;
@@ -288,7 +317,7 @@ mod models {
     fn start<F: FnOnce() -> R + Send + 'static, R: Send + 'static>(
         closure: F,
     ) -> (thread::JoinHandle<()>, Run<R>) {
-        let cell = StdArc::new(Cell::new(closure));
+        let cell = StdArc::new(Cell::new(closure, std::ptr::null()));
         let job = thread::spawn({
             let cell = cell.clone();
             move || cell.perform()
