@@ -3,7 +3,7 @@
 
 use std::{
     io,
-    panic::{AssertUnwindSafe, catch_unwind},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{
         Mutex,
         atomic::{AtomicUsize, Ordering::SeqCst},
@@ -120,6 +120,51 @@ fn what_an_exit_handler_spawns_runs() {
     let mut indices: Vec<_> = receiver.iter().collect();
     indices.sort_unstable();
     assert_eq!(indices, [0, 1]);
+}
+
+/// Its destructor panics so often, one within the other.
+struct Bomb(u8);
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        if self.0 > 0 {
+            resume_unwind(Box::new(Bomb(self.0 - 1)));
+        }
+    }
+}
+
+fn explode<T>() -> T {
+    resume_unwind(Box::new(Bomb(9)))
+}
+
+/// The first panic leaves, whatever the destructors of other payloads and of results do.
+#[test]
+fn payloads_and_results_whose_destructors_panic_end_nothing() {
+    let _watch = watch::begin();
+    let pool = pool(3);
+    let leaves = |what: &str, panics: &dyn Fn()| {
+        let payload = catch_unwind(AssertUnwindSafe(panics)).expect_err(what);
+        let first = payload.downcast::<Bomb>().unwrap_or_else(|_| panic!("{what}: another panic"));
+        assert_eq!(first.0, 9, "{what}");
+        std::mem::forget(first);
+    };
+    leaves("join", &|| _ = pool.join(explode::<()>, explode::<()>));
+    leaves("join", &|| _ = pool.join(explode::<()>, || Bomb(2)));
+    leaves("scope", &|| pool.scope(|scope| (0..9).for_each(|_| scope.spawn(|_| explode::<()>()))));
+    leaves("scope", &|| {
+        let _ = pool.scope(|scope| {
+            scope.spawn(|_| explode::<()>());
+            Bomb(2)
+        });
+    });
+    leaves("broadcast", &|| _ = pool.broadcast(|_| explode::<()>()));
+    leaves("broadcast", &|| {
+        let _ = pool.broadcast(|context| match context.index() {
+            1 => explode(),
+            _ => Bomb(2),
+        });
+    });
+    assert_eq!(pool.join(|| 1, || 2), (1, 2));
 }
 
 /// If a worker waited for the others on the caller's behalf, it would find the spawned job

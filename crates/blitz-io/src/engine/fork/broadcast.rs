@@ -25,7 +25,7 @@ use super::{
     registry::Registry,
     worker::Worker,
 };
-use crate::engine::prim::{Mutex, lock};
+use crate::engine::prim::{Mutex, discard, lock};
 
 /// Where a broadcast closure runs.
 ///
@@ -111,9 +111,27 @@ pub(crate) fn broadcast<R: Send>(
         .collect();
     registry.broadcast(jobs.into_iter());
     countdown.waiter().wait(countdown.latch());
-    let results = results.iter().map(|result| lock(result).take());
-    let results = results.map(|result| result.expect("all have ended"));
-    results.map(|result| result.unwrap_or_else(|payload| resume_unwind(payload))).collect()
+    let outcomes = results.iter().map(|result| lock(result).take());
+    let outcomes: Result<Vec<R>, Payload> =
+        first_panic(outcomes.map(|it| it.expect("all have ended")));
+    outcomes.unwrap_or_else(|payload| resume_unwind(payload))
+}
+
+/// All results, or the first panic. What is left over then is dropped one by one, outside of an
+/// unwinding: a destructor that panics ends nothing.
+fn first_panic<R>(outcomes: impl Iterator<Item = Result<R, Payload>>) -> Result<Vec<R>, Payload> {
+    let mut results = Vec::with_capacity(outcomes.size_hint().0);
+    let mut first = None;
+    for outcome in outcomes {
+        match outcome {
+            Ok(result) => results.push(result),
+            Err(payload) if first.is_none() => first = Some(payload),
+            Err(payload) => discard(payload),
+        }
+    }
+    let Some(payload) = first else { return Ok(results) };
+    results.into_iter().for_each(discard);
+    Err(payload)
 }
 
 /// Runs `op` on each worker; nobody waits.

@@ -65,8 +65,9 @@ impl Base<'_> {
         unsafe { Countdown::end_one(&raw const self.countdown) };
         self.countdown.waiter().wait(self.countdown.latch());
         if let Some(payload) = lock(&self.panic).take() {
-            // The result goes first: what it borrows is still there.
-            drop(result);
+            // The result goes first: what it borrows is still there. It may not take the place of the
+            // panic by one of its own.
+            discard(result);
             resume_unwind(payload);
         }
         result.expect("a body that did not panic has a result")
