@@ -122,6 +122,27 @@ fn what_an_exit_handler_spawns_runs() {
     assert_eq!(indices, [0, 1]);
 }
 
+/// The global pool is needed to name its threads. The next attempt is as good as the first.
+#[test]
+fn what_names_the_threads_of_the_global_pool_cannot_use_it_and_is_told() {
+    use crate::child;
+
+    let _watch = watch::begin();
+    const NAME: &str =
+        "parallel_hostile::what_names_the_threads_of_the_global_pool_cannot_use_it_and_is_told";
+    if child::role().is_none() {
+        child::succeed(&mut child::command(NAME, "names"));
+        return;
+    }
+    let name = |_| blitz_io::parallel::current_num_threads().to_string();
+    let build = || ThreadPoolBuilder::new().thread_name(name).build_global();
+    let payload = catch_unwind(AssertUnwindSafe(build)).unwrap_err();
+    let text = payload.downcast_ref::<&str>().copied().unwrap_or_default();
+    assert!(text.contains("making the global pool"), "{text}");
+    ThreadPoolBuilder::new().num_threads(3).build_global().unwrap();
+    assert_eq!(blitz_io::parallel::current_num_threads(), 3);
+}
+
 /// Its destructor panics so often, one within the other.
 struct Bomb(u8);
 

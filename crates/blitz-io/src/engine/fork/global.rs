@@ -6,12 +6,40 @@ use super::{
     registry::{NoPool, Plan, Registry, Vacancy},
     worker,
 };
-use crate::engine::prim::{OnceLock, thread};
+use crate::engine::prim::{OnceLock, ThreadId, thread, thread_id};
 
 static GLOBAL: OnceLock<Arc<Registry>> = OnceLock::new();
 
 /// Held while the global pool is made. A plain lock: models do not get here.
 static MAKING: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+/// Who holds it: the user's functions that name and start threads are called then, and would wait
+/// for themselves.
+static MAKER: std::sync::Mutex<Option<ThreadId>> = std::sync::Mutex::new(None);
+
+/// Sets [`MAKER`] to this thread, and back.
+struct Maker(());
+
+impl Maker {
+    fn now() -> Option<ThreadId> {
+        *MAKER.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn set(maker: Option<ThreadId>) {
+        *MAKER.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = maker;
+    }
+
+    fn begin() -> Self {
+        Self::set(Some(thread_id()));
+        Self(())
+    }
+}
+
+impl Drop for Maker {
+    fn drop(&mut self) {
+        Self::set(None);
+    }
+}
 
 /// The global pool; started on the first call.
 pub(crate) fn registry() -> &'static Arc<Registry> {
@@ -42,11 +70,17 @@ pub(crate) enum NoGlobal {
 pub(crate) fn init(
     make: impl FnOnce() -> Result<Arc<Registry>, NoPool>,
 ) -> Result<&'static Arc<Registry>, NoGlobal> {
+    assert!(
+        Maker::now() != Some(thread_id()),
+        "this thread is making the global pool: what names or starts its threads cannot use it"
+    );
     let _making = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some(registry) = GLOBAL.get() {
         return Err(NoGlobal::Exists(registry));
     }
+    let maker = Maker::begin();
     let registry = make().map_err(NoGlobal::NoPool)?;
+    drop(maker);
     Ok(GLOBAL.get_or_init(|| registry))
 }
 
