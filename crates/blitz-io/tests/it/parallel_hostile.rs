@@ -143,6 +143,29 @@ fn what_names_the_threads_of_the_global_pool_cannot_use_it_and_is_told() {
     assert_eq!(blitz_io::parallel::current_num_threads(), 3);
 }
 
+/// The last that holds the pool may be any of them, between two joins of others.
+#[test]
+fn threads_that_join_while_others_drop_the_pool_are_served() {
+    const CALLERS: usize = 4;
+    let _watch = watch::begin();
+    for round in 0..200 {
+        let pool = std::sync::Arc::new(pool(2));
+        let callers: Vec<_> = (0..CALLERS)
+            .map(|caller| {
+                let pool = pool.clone();
+                std::thread::spawn(move || {
+                    for number in 0..(round + caller) % 7 {
+                        assert_eq!(pool.join(|| number, || caller), (number, caller));
+                    }
+                    pool.spawn(move || assert_eq!(join(|| 1, || 2), (1, 2)));
+                })
+            })
+            .collect();
+        drop(pool);
+        callers.into_iter().for_each(|caller| caller.join().unwrap());
+    }
+}
+
 /// Its destructor panics so often, one within the other.
 struct Bomb(u8);
 

@@ -41,7 +41,7 @@
 //! A join whose job was run by somebody who waited must know that and not pop: `tail` may be
 //! below its index, and raising it would show thieves what is not there.
 //!
-//! *Ask*: a thief that finds only private jobs writes 0 into `limit`. The owner's next
+//! *Ask*: a thief that finds no public job, or none at all, writes 0 into `limit`. The owner's next
 //! push then `answer`s: it publishes half of its private jobs, and its caller wakes
 //! somebody if that is due. A thief waits for the answer about as long as forcing took lately,
 //! and then forces: so waiting in vain at most doubles the price. It waits less for an owner
