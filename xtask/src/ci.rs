@@ -13,14 +13,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{Outcome, platforms, root, shell};
+use crate::{Outcome, model, platforms, root, shell};
 
 /// Text of `cargo xtask ci --help`.
 pub const HELP: &str = "\
 cargo xtask ci [--full] [--from <step>] [--list]
 
 Runs the steps of CI in order and stops at the first that fails.
-  --full         every negative control instead of a rotating sample
+  --full         every negative control, and Rayon's tests with every number of threads, instead
+                 of a rotating sample
   --from <step>  begins at the first step whose name contains <step>
   --list         prints the steps and runs none
 
@@ -188,13 +189,24 @@ fn steps(full: bool) -> Vec<Step> {
         // They stop the clock, which no default build can.
         step("with a clock that can be paused", 15, paused()),
         step("conformance", 15, [cargo("xtask conformance")]),
-        step("Rayon's own tests", 20, [cargo("xtask conformance --rayon")]),
+        step("Rayon's own tests", 20, rayons(full)),
         panic_abort(),
         // The build apart, so that the limit is the tour's own: under a minute.
         step("build of the tour", 10, [cargo("build --release")]),
         step("cargo run --release", 1, [cargo("run --release")]),
         other_platforms(),
     ]
+}
+
+/// Rayon's tests on a pool of the machine's size, and on one that is smaller or larger: another one
+/// for each commit.
+fn rayons(full: bool) -> Vec<Command> {
+    const THREADS: [usize; 4] = [1, 2, 8, 64];
+    let chosen = &THREADS[model::commit_number() % THREADS.len()];
+    let others = if full { &THREADS[..] } else { std::slice::from_ref(chosen) };
+    let with = |threads: &usize| cargo(&format!("xtask conformance --rayon --threads {threads}"));
+    let usual = cargo("xtask conformance --rayon");
+    std::iter::once(usual).chain(others.iter().map(with)).collect()
 }
 
 /// Tests that stop the clock, with each way to ask the system for events; and the examples.

@@ -193,7 +193,7 @@ fn choose(mut controls: Vec<Control>, request: &Request) -> Vec<Control> {
 }
 
 /// A number that changes from commit to commit; 0 without git.
-fn commit_number() -> usize {
+pub fn commit_number() -> usize {
     let mut git = Command::new("git");
     git.args(["rev-parse", "--short=7", "HEAD"]).current_dir(root());
     let hash = shell::capture(&mut git, LIMIT).map(|finished| finished.stdout);

@@ -44,7 +44,8 @@
 //! are run by the thread that waits. As there, that is a thread for each task that waits, without
 //! a limit: where many tasks compute at a time, let them await [`run`], which needs none. What the same task does concurrently waits, as do all tasks
 //! of a current-thread runtime or of a `LocalSet`: use [`run`] there. A closure that runs on
-//! the pool has left the runtime: clone a [`Handle`] for it, if it needs one. It must not wait for a
+//! a thread of the pool finds no runtime there (except where that thread has one of its own: a guest of
+//! [`call`], or one that was lent to the pool): clone a [`Handle`] for it, if it needs one. It must not wait for a
 //! task that waits for the pool, nor drop the runtime of such a task: if all threads of the pool do, nothing ends that.
 //!
 //! Workers of the runtime and of pools spin for work only while there are processors for all

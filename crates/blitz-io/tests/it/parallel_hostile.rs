@@ -317,6 +317,24 @@ fn a_barrier_that_is_refused_later_aborts_and_says_what_to_do() {
     child::succeed(child::command(NAME, "has fences").env("BLITZ_BARRIER", "fences"));
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_kind_of_barrier_that_is_not_known_is_told_of() {
+    use crate::child;
+
+    let _watch = watch::begin();
+    const NAME: &str = "parallel_hostile::a_kind_of_barrier_that_is_not_known_is_told_of";
+    if child::role().is_some() {
+        assert_eq!(pool(2).join(|| 1, || 2), (1, 2));
+        return;
+    }
+    let text = |wish| child::succeed(child::command(NAME, "joins").env("BLITZ_BARRIER", wish));
+    assert!(text("fence").contains("BLITZ_BARRIER is \"fence\" and is ignored: write `fences`"));
+    for known in ["fences", "membarrier", ""] {
+        assert!(!text(known).contains("BLITZ_BARRIER"));
+    }
+}
+
 /// From now on this thread, and those that it starts, are refused that system call.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn forbid(call: libc::c_long) {

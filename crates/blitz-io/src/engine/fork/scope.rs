@@ -10,7 +10,8 @@
 //! Others are dropped.
 //!
 //! # Checked by
-//! The models of `latch`; `the_first_panic_of_a_scope_leaves_when_all_jobs_have_ended` and
+//! `a_panic_is_there_when_all_have_ended`, weakened as `scope_keeps_first`; the models of `latch`;
+//! `the_first_panic_of_a_scope_leaves_when_all_jobs_have_ended` and
 //! others in tests/it/parallel_scope.rs.
 
 use std::{
@@ -30,11 +31,40 @@ use super::{
 };
 use crate::engine::prim::{Mutex, discard, lock};
 
+/// Where the first panic is kept. Whoever keeps one does so before it ends, and so whoever has waited
+/// for all finds it.
+struct FirstPanic(Mutex<Option<Payload>>);
+
+impl FirstPanic {
+    fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    fn keep(&self, payload: Payload) {
+        let mut kept = lock(&self.0);
+        let superfluous = match &*kept {
+            None => kept.replace(payload),
+            Some(_) => Some(payload),
+        };
+        drop(kept);
+        // Outside of the lock: its destructor is the user's.
+        discard(superfluous);
+    }
+
+    fn take(&self) -> Option<Payload> {
+        lock(&self.0).take()
+    }
+
+    fn is_kept(&self) -> bool {
+        lock(&self.0).is_some()
+    }
+}
+
 /// What both kinds of scopes are made of.
 struct Base<'scope> {
     registry: Arc<Registry>,
     countdown: Countdown<Owner>,
-    panic: Mutex<Option<Payload>>,
+    panic: FirstPanic,
     /// Invariant in `'scope`, and a home of closures that are sent to other threads.
     #[expect(clippy::type_complexity, reason = "it is the type of what is spawned")]
     jobs: PhantomData<Box<dyn FnOnce(&Scope<'scope>) + Send + Sync + 'scope>>,
@@ -46,7 +76,7 @@ impl Base<'_> {
         Self {
             registry,
             countdown: Countdown::new(1, Owner::this_thread()),
-            panic: Mutex::new(None),
+            panic: FirstPanic::new(),
             jobs: PhantomData,
         }
     }
@@ -57,30 +87,20 @@ impl Base<'_> {
         let result = match outcome {
             Ok(result) => Some(result),
             Err(payload) => {
-                self.keep(payload);
+                self.panic.keep(payload);
                 None
             }
         };
         // SAFETY: 1. the body is counted since `new`, and the frame is ours.
         unsafe { Countdown::end_one(&raw const self.countdown) };
         self.countdown.waiter().wait(self.countdown.latch());
-        if let Some(payload) = lock(&self.panic).take() {
+        if let Some(payload) = self.panic.take() {
             // The result goes first: what it borrows is still there. It may not take the place of the
             // panic by one of its own.
             discard(result);
             resume_unwind(payload);
         }
         result.expect("a body that did not panic has a result")
-    }
-
-    fn keep(&self, payload: Payload) {
-        let mut kept = lock(&self.panic);
-        let superfluous = match &*kept {
-            None => kept.replace(payload),
-            Some(_) => Some(payload),
-        };
-        drop(kept);
-        discard(superfluous);
     }
 
     /// Makes a job of the scope, which counts it already.
@@ -92,7 +112,7 @@ impl Base<'_> {
         let run = move |worker: &Worker| {
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| body(worker))) {
                 // SAFETY: the scope waits for the job, which ends below.
-                unsafe { &*base.get() }.keep(payload);
+                unsafe { &*base.get() }.panic.keep(payload);
             }
         };
         let countdown = Pointer::to(&self.countdown);
@@ -333,7 +353,50 @@ impl Base<'_> {
     fn describe(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct(name)
             .field("threads", &self.registry.threads())
-            .field("panicked", &lock(&self.panic).is_some())
+            .field("panicked", &self.panic.is_kept())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod models {
+    use std::sync::Arc as StdArc;
+
+    use super::FirstPanic;
+    use crate::engine::{
+        fork::latch::{Countdown, block},
+        prim::{Arc, model, parker::Parker, thread, weakened},
+    };
+
+    /// Two jobs of a scope panic while its body ends and waits.
+    #[test]
+    fn a_panic_is_there_when_all_have_ended() {
+        model(|| {
+            let parker = StdArc::new(Parker::new());
+            let shared = Arc::new((Countdown::new(3, parker.clone()), FirstPanic::new()));
+            let jobs = [1u32, 2].map(|number| {
+                let shared = shared.clone();
+                thread::spawn(move || {
+                    // SAFETY: 1. all threads hold it, and each is one of the three.
+                    let end = || unsafe { Countdown::end_one(&raw const shared.0) };
+                    if weakened!("scope_keeps_first") {
+                        end();
+                        shared.1.keep(Box::new(number));
+                    } else {
+                        shared.1.keep(Box::new(number));
+                        end();
+                    }
+                })
+            });
+            // SAFETY: 1. the body is the third.
+            unsafe { Countdown::end_one(&raw const shared.0) };
+            block(shared.0.latch(), &parker);
+            let first = shared.1.take().expect("two have panicked");
+            assert!(first.downcast::<u32>().is_ok_and(|number| (1..=2).contains(&*number)));
+            assert!(shared.1.take().is_none(), "the other one is dropped");
+            for job in jobs {
+                job.join().unwrap();
+            }
+        });
     }
 }

@@ -8,6 +8,10 @@
 //! stops: so those who spin, of all kinds, are never more than the processors that run none of
 //! our tasks or jobs.
 //!
+//! Not counted is who never spins for work: the thread of a current-thread runtime, which waits in
+//! its driver, and a caller from outside, which looks at its own latch for some microseconds and
+//! then lets others run (`fork/latch.rs`).
+//!
 //! Nothing else depends on it. A worker that may not spin looks once more and falls asleep, by
 //! the same steps as one that has spun in vain. (A runtime's worker that runs out of tasks looks
 //! at all others once in any case: what is in their LIFO slots is seen in no other way.)

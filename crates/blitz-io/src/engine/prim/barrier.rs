@@ -122,13 +122,31 @@ pub(crate) fn heavy_cost() -> Duration {
 #[cold]
 fn probe() -> Mechanism {
     #[cfg(all(target_os = "linux", not(blitz_loom)))]
-    if std::env::var_os(VARIABLE).is_none_or(|wish| wish != "fences")
+    if !wants_fences(std::env::var_os(VARIABLE))
         && linux::register().is_ok()
         && linux::run().is_ok()
     {
         return Mechanism::Membarrier;
     }
     Mechanism::Fences
+}
+
+/// What the variable says. One that says something else is told of and not obeyed: this is asked in the
+/// middle of other things, where nothing can be refused.
+#[cfg(all(target_os = "linux", not(blitz_loom)))]
+fn wants_fences(wish: Option<std::ffi::OsString>) -> bool {
+    let Some(wish) = wish else { return false };
+    match wish.to_str() {
+        Some("fences") => return true,
+        Some("" | "membarrier") => {}
+        _ => {
+            let _ = writeln!(
+                std::io::stderr(),
+                "blitz-io: {VARIABLE} is {wish:?} and is ignored: write `fences` or `membarrier`"
+            );
+        }
+    }
+    false
 }
 
 #[cfg(all(target_os = "linux", not(blitz_loom)))]
