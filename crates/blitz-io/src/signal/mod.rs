@@ -13,7 +13,13 @@
 //! ```
 //! # async fn serve() { std::future::pending().await }
 //! # blitz_io::run(async {
-//! # blitz_io::spawn(async { unsafe { libc::raise(libc::SIGINT) } });
+//! # let _kept = blitz_io::signal::unix::signal(blitz_io::signal::unix::SignalKind::interrupt())?;
+//! # blitz_io::spawn(async {
+//! #     loop {
+//! #         unsafe { libc::raise(libc::SIGINT) };
+//! #         blitz_io::task::yield_now().await;
+//! #     }
+//! # });
 //! blitz_io::select! {
 //!     () = serve() => {}
 //!     told = blitz_io::signal::ctrl_c() => {
@@ -61,7 +67,13 @@ pub mod windows;
 ///
 /// ```
 /// # blitz_io::run(async {
-/// # blitz_io::spawn(async { unsafe { libc::raise(libc::SIGINT) } });
+/// # let _kept = blitz_io::signal::unix::signal(blitz_io::signal::unix::SignalKind::interrupt())?;
+/// # blitz_io::spawn(async {
+/// #     loop {
+/// #         unsafe { libc::raise(libc::SIGINT) };
+/// #         blitz_io::task::yield_now().await;
+/// #     }
+/// # });
 /// blitz_io::signal::ctrl_c().await?;
 /// println!("ctrl-c");
 /// # Ok::<(), std::io::Error>(())

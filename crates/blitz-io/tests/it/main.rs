@@ -104,12 +104,6 @@ mod hostile_driver;
 #[cfg(all(feature = "net", feature = "io-util"))]
 mod net_failing;
 
-// The operating system.
-#[cfg(all(unix, feature = "signal", feature = "sync"))]
-mod signals;
-#[cfg(all(target_os = "linux", feature = "process"))]
-mod processes;
-
 // What goes wrong, what is much, and what is nothing.
 mod bad_input;
 mod out_of_threads;

@@ -56,11 +56,12 @@
 //! # Checked by
 //! `a_delivery_against_a_new_bell_is_heard`, `a_delivery_against_a_bell_being_heard_is_heard`,
 //! `a_delivery_against_a_new_listener_is_seen`, `two_who_hear_tell_everybody`,
+//! `one_delivery_wakes_a_listener_once`,
 //! `a_listener_that_leaves_against_a_delivery_is_let_go`,
 //! `a_bell_that_is_given_on_is_heard_by_the_next`, `a_second_call_while_one_hears_is_heard`;
 //! weakened as `signal_deliver_fence`, `signal_hear_fence`, `signal_listener_looks_again`,
 //! `signal_hush_first`, `signal_told_once`, `signal_told_raises`, `signal_gate_again`.
-//! `tests/it/signals.rs` has the system's own.
+//! `tests/os/signals.rs` has the system's own.
 
 mod listeners;
 #[cfg(any(unix, test))]

@@ -15,7 +15,7 @@
 //! is waited for or killed, and nobody else's end is taken away.
 //!
 //! # Checked by
-//! `tests/it/processes.rs`, with descriptors and without.
+//! `tests/os/processes.rs`, with descriptors and without.
 
 mod pidfd;
 mod orphan;
