@@ -426,3 +426,47 @@ fn a_signal_needs_a_runtime_with_io() {
     });
     assert!(text.contains("enable_io"), "{text}");
 }
+
+/// How often the other threads of this process went to sleep or were sent to it.
+#[cfg(target_os = "linux")]
+fn switches_of_others() -> u64 {
+    // SAFETY: no argument.
+    let own = unsafe { libc::gettid() }.to_string();
+    let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let others = threads.filter(|entry| entry.file_name() != own.as_str());
+    let status = |entry: std::fs::DirEntry| std::fs::read_to_string(entry.path().join("status"));
+    let count = |text: String| -> u64 {
+        let counts = text.lines().filter_map(|line| line.split_once("ctxt_switches:"));
+        counts.map(|(_, count)| count.trim().parse::<u64>().unwrap()).sum()
+    };
+    others.filter_map(|entry| status(entry).ok()).map(count).sum()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_runtime_that_listens_and_hears_nothing_does_nothing() {
+    let _watch = watch::begin();
+    if !alone("a_runtime_that_listens_and_hears_nothing_does_nothing") {
+        return;
+    }
+    let rt = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let (tell, told) = mpsc::channel();
+    rt.spawn(async move {
+        let mut signal = signal(SignalKind::user_defined1()).unwrap();
+        tell.send(()).unwrap();
+        while signal.recv().await.is_some() {
+            tell.send(()).unwrap();
+        }
+    });
+    told.recv().unwrap();
+    send(libc::SIGUSR1);
+    told.recv().unwrap();
+    // Workers take a moment to lie down. From then on nothing moves, however long one looks.
+    let mut before = switches_of_others();
+    watch::until(|| {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        std::mem::replace(&mut before, switches_of_others()) == before
+    });
+    send(libc::SIGUSR1);
+    told.recv().unwrap();
+}
