@@ -23,6 +23,7 @@ use crate::{child, watch};
 /// Runs the test in processes of its own; `true` in those.
 fn alone(name: &str) -> bool {
     if child::role().is_some() {
+        raise_limit();
         return true;
     }
     let name = format!("processes::{name}");
@@ -33,6 +34,16 @@ fn alone(name: &str) -> bool {
         child::succeed(child::command(&name, "alone").env("BLITZ_IO_BACKEND", backend));
     }
     false
+}
+
+/// Five hundred children have two descriptors each, and many systems allow 1,024.
+fn raise_limit() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the call fills `limit`, which outlives it.
+    assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) }, 0);
+    limit.rlim_cur = limit.rlim_cur.max(4_096.min(limit.rlim_max));
+    // SAFETY: as above.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
 }
 
 fn runtimes() -> [Runtime; 2] {
