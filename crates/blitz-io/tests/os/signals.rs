@@ -416,7 +416,8 @@ fn a_signal_needs_a_runtime_with_io() {
     }
     let panics = |make: &dyn Fn()| {
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(make)).unwrap_err();
-        caught.downcast_ref::<String>().cloned().unwrap_or_default()
+        let text = caught.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        text.or_else(|| caught.downcast_ref::<String>().cloned()).unwrap_or_default()
     };
     let text = panics(&|| drop(signal(SignalKind::hangup())));
     assert!(text.contains("no runtime on this thread"), "{text}");
