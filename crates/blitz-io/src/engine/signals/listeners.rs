@@ -98,6 +98,10 @@ impl<'a, P> Listening<'a, P> {
             }
         }
         unit.spend();
+        if !weakened!("signal_listener_tells") {
+            // It may have come before any bell was heard.
+            self.hall.tell(self.kind);
+        }
         Poll::Ready(())
     }
 

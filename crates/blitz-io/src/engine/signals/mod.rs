@@ -33,6 +33,9 @@
 //! has read; if L2, it is woken. Two who hear bells raise `told` one after the other: for
 //! each delivery one of them has the duty, and does not stop before it is done.
 //!
+//! Who finds a delivery at L1 or L3 tells it too, as far as nobody has: what one listener has
+//! seen is past for all who come later.
+//!
 //! A listener begins with what is told, not with what is delivered: a signal that came a
 //! moment before, and that nobody was told of yet, is for the newcomer too.
 //!
@@ -60,6 +63,7 @@
 //! `a_listener_that_leaves_against_a_delivery_is_let_go`,
 //! `a_bell_that_is_given_on_is_heard_by_the_next`, `a_second_call_while_one_hears_is_heard`;
 //! weakened as `signal_deliver_fence`, `signal_hear_fence`, `signal_listener_looks_again`,
+//! `signal_listener_tells`,
 //! `signal_hush_first`, `signal_told_once`, `signal_told_raises`, `signal_gate_again`.
 //! `tests/os/signals.rs` has the system's own.
 

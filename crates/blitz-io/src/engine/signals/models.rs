@@ -95,6 +95,7 @@ fn a_delivery_against_a_new_listener_is_seen() {
             }
         });
         until_told(&mut listening);
+        assert_eq!(told(&hall), 1, "a newcomer would be told of what is past");
         // One delivery is told once.
         let waker = Wakes::new().waker();
         let again = listening.poll(&mut Context::from_waker(&waker));
