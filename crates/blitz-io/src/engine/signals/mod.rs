@@ -82,13 +82,13 @@ mod handler;
 #[cfg(test)]
 mod models;
 
+#[cfg(all(unix, feature = "process"))]
+pub(crate) use self::gate::Gate;
 #[cfg(windows)]
 pub(crate) use self::handler::{Event, install};
 pub(crate) use self::listeners::Listening;
 #[cfg(unix)]
-pub(crate) use self::{
-    bells::Bell, gate::Gate, handler::hall, handler::install, pipe::Pipe, station::Station,
-};
+pub(crate) use self::{bells::Bell, handler::hall, handler::install, pipe::Pipe, station::Station};
 
 use self::listeners::Listeners;
 use crate::engine::prim::{
