@@ -130,7 +130,7 @@ impl<P> Bell<P> {
     }
 
     /// Rings it by hand.
-    #[cfg_attr(not(feature = "process"), allow(dead_code, reason = "children need it"))]
+    #[cfg(all(unix, feature = "process"))]
     pub(crate) fn ring(&self)
     where
         P: Rings,
@@ -138,6 +138,7 @@ impl<P> Bell<P> {
         self.pipe.ring();
     }
 
+    #[cfg(unix)]
     pub(crate) fn pipe(&self) -> &P {
         &self.pipe
     }
