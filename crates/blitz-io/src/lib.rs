@@ -20,7 +20,8 @@
 //!
 //! Tokio's names; `full` is the default. `rt` is the current-thread runtime and
 //! tasks, `rt-multi-thread` the workers, `sync` locks and channels (which need no
-//! runtime), `time` timers, `net` sockets, `io-util` the methods of the I/O traits (the
+//! runtime), `time` timers, `net` sockets, `signal` signals, `process` children (which brings
+//! `signal`, `io-util` and `io-std`), `io-util` the methods of the I/O traits (the
 //! traits themselves are always there), `io-std` the standard streams, `macros` the
 //! attributes and macros, `test-util` (not in `full`) a clock that can be paused, `tracing`
 //! (not in `full`) spans for subscribers. The others are accepted and switch on what will
@@ -54,8 +55,12 @@ pub mod io;
 pub mod net;
 #[cfg(feature = "parallel")]
 pub mod parallel;
+#[cfg(feature = "process")]
+pub mod process;
 #[cfg(feature = "rt")]
 pub mod runtime;
+#[cfg(feature = "signal")]
+pub mod signal;
 #[cfg(feature = "sync")]
 pub mod sync;
 #[cfg(feature = "rt")]

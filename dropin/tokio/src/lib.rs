@@ -41,6 +41,14 @@ pub use blitz_io::{runtime, spawn, task, task_local};
 #[doc(inline)]
 pub use blitz_io::net;
 
+#[cfg(feature = "process")]
+#[doc(inline)]
+pub use blitz_io::process;
+
+#[cfg(feature = "signal")]
+#[doc(inline)]
+pub use blitz_io::signal;
+
 #[cfg(feature = "sync")]
 #[doc(inline)]
 pub use blitz_io::sync;

@@ -18,7 +18,7 @@ pub const LAYERS: &[&[&str]] = &[
     &["work"],
     &["wait"],
     &["driver", "wheel", "threads"],
-    &["ring"],
+    &["ring", "signals"],
     &["pool", "local"],
     &["preempt", "fork", "blocking"],
 ];

@@ -13,6 +13,8 @@ pub(crate) mod wheel;
 #[cfg(all(feature = "net", target_os = "linux"))]
 #[allow(dead_code, unused_imports, reason = "files will stand on the rest")]
 pub(crate) mod ring;
+#[cfg(feature = "signal")]
+pub(crate) mod signals;
 pub(crate) mod threads;
 pub(crate) mod local;
 pub(crate) mod pool;

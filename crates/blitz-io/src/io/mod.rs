@@ -59,7 +59,7 @@ mod empty;
 #[cfg(feature = "io-util")]
 mod repeat;
 #[cfg(feature = "io-std")]
-mod stdio;
+pub(crate) mod stdio;
 #[cfg(all(unix, feature = "net", feature = "rt"))]
 pub mod unix;
 

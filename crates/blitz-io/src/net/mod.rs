@@ -59,7 +59,7 @@ mod methods;
 mod halves;
 #[macro_use]
 mod owned;
-mod error;
+pub(crate) mod error;
 mod raw;
 #[cfg_attr(
     not(any(

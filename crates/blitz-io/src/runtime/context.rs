@@ -141,6 +141,13 @@ pub(crate) fn io_driver() -> Arc<Driver> {
     }
 }
 
+/// Calls `f` with the driver of this thread's runtime, if there is one.
+#[cfg(all(unix, feature = "signal"))]
+#[inline]
+pub(crate) fn with_io_driver<R>(f: impl FnOnce(&Arc<Driver>) -> R) -> Option<R> {
+    with_current(|inner| inner.pool.duties.driver().map(f)).ok().flatten()
+}
+
 /// A seat at the timers of this thread's runtime: that of its core, or of nobody.
 ///
 /// # Panics

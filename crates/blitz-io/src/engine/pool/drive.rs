@@ -302,7 +302,11 @@ impl Driven {
             if current::with_core(Core::take_tick) {
                 home::sweep_held();
             }
-            if ran < self.pool.config.tick_polls && !root.is_woken() {
+            if ran == 0 && root.is_woken() {
+                // It has yielded, and there is nobody else to run: whom else but what comes
+                // from the system has it yielded to?
+                self.attend(|_| true);
+            } else if ran < self.pool.config.tick_polls && !root.is_woken() {
                 park::park(&self.pool, 0, || root.is_woken());
                 // Reserved for work it counts as searching; there is nobody to call.
                 current::with_core(|core| {

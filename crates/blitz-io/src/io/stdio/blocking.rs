@@ -67,10 +67,10 @@ impl<D: Send + 'static, B: Send + 'static> Whose<D, B> {
 
 /// A reader that blocks.
 #[derive(Debug)]
-pub(super) struct Reading<R>(Whose<R, Window>);
+pub(crate) struct Reading<R>(Whose<R, Window>);
 
 impl<R> Reading<R> {
-    pub(super) fn new(reader: R) -> Self {
+    pub(crate) fn new(reader: R) -> Self {
         Self(Whose::Ours(reader, Window::new(0)))
     }
 }
@@ -112,14 +112,14 @@ fn hand_out(window: &mut Window, buf: &mut ReadBuf<'_>) {
 
 /// A writer that blocks.
 #[derive(Debug)]
-pub(super) struct Writing<W> {
+pub(crate) struct Writing<W> {
     writer: Whose<W, Vec<u8>>,
     /// Something was written since the last flush.
     unflushed: bool,
 }
 
 impl<W> Writing<W> {
-    pub(super) fn new(writer: W) -> Self {
+    pub(crate) fn new(writer: W) -> Self {
         Self { writer: Whose::Ours(writer, Vec::new()), unflushed: false }
     }
 }

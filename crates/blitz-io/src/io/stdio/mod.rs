@@ -3,7 +3,7 @@
 //! They block, whatever they are (a terminal, a file, a pipe that nobody reads), so every
 //! call of theirs is a job of the threads for blocking work.
 
-mod blocking;
+pub(crate) mod blocking;
 mod handles;
 mod stdin;
 mod stdout;

@@ -1,0 +1,91 @@
+//! Windows: the console calls a function of ours, on a thread that it starts for it.
+//!
+//! So no bell is needed: that thread tells those who listen. For three of the events the
+//! process is ended when the function returns. Then it does not, if anybody listens, and
+//! the program has the time that the system gives it.
+
+use std::{
+    io,
+    sync::{Mutex, PoisonError},
+};
+
+use windows_sys::{
+    Win32::System::Console::{
+        CTRL_BREAK_EVENT, CTRL_C_EVENT, CTRL_CLOSE_EVENT, CTRL_LOGOFF_EVENT, CTRL_SHUTDOWN_EVENT,
+        SetConsoleCtrlHandler,
+    },
+    core::BOOL,
+};
+
+use super::{Hall, KINDS, Listening};
+use crate::engine::prim::{OnceLock, thread};
+
+/// What the console tells of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Event {
+    C,
+    Break,
+    Close,
+    Logoff,
+    Shutdown,
+}
+
+impl Event {
+    fn number(self) -> u32 {
+        match self {
+            Self::C => CTRL_C_EVENT,
+            Self::Break => CTRL_BREAK_EVENT,
+            Self::Close => CTRL_CLOSE_EVENT,
+            Self::Logoff => CTRL_LOGOFF_EVENT,
+            Self::Shutdown => CTRL_SHUTDOWN_EVENT,
+        }
+    }
+
+    /// Its place in the hall.
+    fn kind(self) -> usize {
+        self.number() as usize
+    }
+}
+
+fn hall() -> &'static Hall<()> {
+    static HALL: OnceLock<Hall<()>> = OnceLock::new();
+    HALL.get_or_init(Hall::new)
+}
+
+static INSTALLED: Mutex<bool> = Mutex::new(false);
+
+/// Listens to an event of the console from now on.
+///
+/// # Errors
+/// What the system says.
+pub(crate) fn install(event: Event) -> io::Result<Listening<'static, ()>> {
+    let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !*installed {
+        // SAFETY: the function is one of the kind that is asked for, and stays.
+        if unsafe { SetConsoleCtrlHandler(Some(called), 1) } == 0 {
+            return Err(io::Error::last_os_error());
+        }
+        *installed = true;
+    }
+    drop(installed);
+    Ok(hall().listen(event.kind()))
+}
+
+/// # Safety
+/// 1. None: it is the system that calls it, with a number.
+unsafe extern "system" fn called(event: u32) -> BOOL {
+    let kind = event as usize;
+    if kind >= KINDS || !hall().is_listened_to(kind) {
+        // The next handler's.
+        return 0;
+    }
+    hall().count(kind);
+    hall().tell(kind);
+    if matches!(event, CTRL_CLOSE_EVENT | CTRL_LOGOFF_EVENT | CTRL_SHUTDOWN_EVENT) {
+        // To return is the end of the process, before those who listen had their turn.
+        loop {
+            thread::park();
+        }
+    }
+    1
+}

@@ -1,0 +1,66 @@
+//! Children: programs that are started, fed, listened to and waited for.
+//!
+//! [`Command`] is `std::process::Command` with the same builder; what it starts is a
+//! [`Child`], whose end and whose pipes can be awaited.
+//!
+//! # Children that nobody waits for
+//!
+//! A `Child` that is dropped goes on, as in the standard library, unless
+//! [`kill_on_drop`](Command::kill_on_drop) was asked for. Either way it leaves no zombie:
+//! when it ends it is waited for, by the runtime that it was started in, and if that ends
+//! first, by a thread that is started for it, sleeps until then, and ends with the last of
+//! them. Children of the process that were started by other means are never touched.
+//!
+//! # How an end is noticed
+//!
+//! On Linux a child has a descriptor (pidfd) that the driver watches. Where there is none
+//! (before Linux 5.3, in some sandboxes, on other systems), or if the variable
+//! `BLITZ_IO_NO_PIDFD` is set to 1, `SIGCHLD` tells that some child has changed, and those
+//! that are waited for are asked. Then a handler for `SIGCHLD` is installed, as by
+//! [`signal`](crate::signal::unix::signal).
+//!
+//! # Examples
+//!
+//! ```
+//! use blitz_io::process::Command;
+//!
+//! # blitz_io::run(async {
+//! let output = Command::new("echo").arg("hello").output().await?;
+//! assert!(output.status.success());
+//! assert_eq!(output.stdout, b"hello\n");
+//! # Ok::<(), std::io::Error>(())
+//! # }).unwrap();
+//! ```
+//!
+//! Both ways at once:
+//!
+//! ```
+//! use std::process::Stdio;
+//! use blitz_io::{io::{AsyncReadExt, AsyncWriteExt}, process::Command};
+//!
+//! # blitz_io::run(async {
+//! let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+//! let mut stdin = child.stdin.take().unwrap();
+//! let mut stdout = child.stdout.take().unwrap();
+//! let feed = blitz_io::spawn(async move { stdin.write_all(&[7; 100_000]).await });
+//! let mut bytes = Vec::new();
+//! stdout.read_to_end(&mut bytes).await?;
+//! assert_eq!(bytes.len(), 100_000);
+//! feed.await.unwrap()?;
+//! assert!(child.wait().await?.success());
+//! # Ok::<(), std::io::Error>(())
+//! # }).unwrap();
+//! ```
+
+mod child;
+mod command;
+mod stdio;
+mod raw;
+#[cfg_attr(windows, path = "windows.rs")]
+mod unix;
+
+pub use self::{
+    child::Child,
+    command::Command,
+    stdio::{ChildStderr, ChildStdin, ChildStdout},
+};

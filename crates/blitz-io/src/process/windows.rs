@@ -1,0 +1,67 @@
+//! How the end of a child is noticed: the system calls a function of ours, on a thread of
+//! its own pool. Windows knows no zombies, so nobody has to wait for a dropped child.
+
+use std::{
+    io,
+    process::{Child as StdChild, ExitStatus},
+    task::{Context, Poll},
+};
+
+pub(super) use super::raw::Called as By;
+
+/// A child, and by what its end is noticed.
+#[derive(Debug)]
+pub(super) struct Watched {
+    /// First: the system is asked to call nobody any more before the handle is closed.
+    by: By,
+    child: StdChild,
+    kill_on_drop: bool,
+    has_ended: bool,
+}
+
+impl Watched {
+    pub(super) fn watch(child: &StdChild) -> io::Result<By> {
+        By::at_the_end_of(child)
+    }
+
+    pub(super) fn new(child: StdChild, by: By, kill_on_drop: bool) -> Self {
+        Self { by, child, kill_on_drop, has_ended: false }
+    }
+
+    pub(super) fn child(&self) -> &StdChild {
+        &self.child
+    }
+
+    pub(super) fn kill(&mut self) -> io::Result<()> {
+        self.child.kill()
+    }
+
+    pub(super) fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        let status = self.child.try_wait()?;
+        self.has_ended |= status.is_some();
+        Ok(status)
+    }
+
+    pub(super) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<ExitStatus>> {
+        // First the waker, then the question: an end after it is told.
+        self.by.register(cx.waker());
+        match self.try_wait()? {
+            Some(status) => Poll::Ready(Ok(status)),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if self.kill_on_drop && !self.has_ended {
+            // An error says that it has ended, or that we may not.
+            let _ = self.child.kill();
+        }
+    }
+}
+
+/// Nothing has to be done for it.
+pub(super) fn abandon(child: StdChild) {
+    drop(child);
+}

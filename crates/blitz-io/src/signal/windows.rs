@@ -1,0 +1,104 @@
+//! Events of a Windows console: keys, and the end of the console, the session or the system.
+//!
+//! Each function begins to listen to one, and answers with something to wait with. The
+//! process has one handler for all; it is installed when somebody first asks. An event that
+//! nobody listens to is left to the handlers that were there before.
+
+use std::{
+    fmt, io,
+    task::{Context, Poll},
+};
+
+use crate::engine::signals::{Event, Listening, install};
+
+macro_rules! events {
+    ($($function:ident, $type:ident, $event:ident, $says:literal;)*) => {$(
+        #[doc = concat!("Listens to ", $says, " from now on.")]
+        ///
+        /// # Errors
+        ///
+        /// If the handler cannot be installed.
+        ///
+        /// # Examples
+        ///
+        /// ```no_run
+        /// # blitz_io::run(async {
+        #[doc = concat!("let mut event = blitz_io::signal::windows::", stringify!($function), "()?;")]
+        /// event.recv().await;
+        /// # Ok::<(), std::io::Error>(())
+        /// # }).unwrap();
+        /// ```
+        pub fn $function() -> io::Result<$type> {
+            Ok($type { listening: install(Event::$event)? })
+        }
+
+        #[doc = concat!("Listens to ", $says, "; [`", stringify!($function), "`] makes one.")]
+        ///
+        /// Events that come before it is asked again are told as one.
+        ///
+        /// # Examples
+        ///
+        /// ```no_run
+        /// # blitz_io::run(async {
+        #[doc = concat!("let mut event = blitz_io::signal::windows::", stringify!($function), "()?;")]
+        /// while event.recv().await.is_some() {
+        ///     println!("once more");
+        /// }
+        /// # Ok::<(), std::io::Error>(())
+        /// # }).unwrap();
+        /// ```
+        #[must_use = "nothing hears the event, which does nothing by itself any more"]
+        pub struct $type {
+            listening: Listening<'static, ()>,
+        }
+
+        impl $type {
+            /// Waits for the next event. It is never `None`.
+            ///
+            /// # Cancel safety
+            ///
+            /// Dropping it loses nothing: an event that came is told to the next call.
+            ///
+            /// # Examples
+            ///
+            /// ```no_run
+            /// # blitz_io::run(async {
+            #[doc = concat!("blitz_io::signal::windows::", stringify!($function), "()?.recv().await;")]
+            /// # Ok::<(), std::io::Error>(())
+            /// # }).unwrap();
+            /// ```
+            pub async fn recv(&mut self) -> Option<()> {
+                std::future::poll_fn(|cx| self.poll_recv(cx)).await
+            }
+
+            /// Polls for the next event. The task that polled last is the one that is woken.
+            ///
+            /// # Examples
+            ///
+            /// ```no_run
+            /// # blitz_io::run(async {
+            #[doc = concat!("let mut event = blitz_io::signal::windows::", stringify!($function), "()?;")]
+            /// std::future::poll_fn(|cx| event.poll_recv(cx)).await;
+            /// # Ok::<(), std::io::Error>(())
+            /// # }).unwrap();
+            /// ```
+            pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<()>> {
+                self.listening.poll(cx).map(Some)
+            }
+        }
+
+        impl fmt::Debug for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($type)).finish_non_exhaustive()
+            }
+        }
+    )*};
+}
+
+events! {
+    ctrl_c, CtrlC, C, "Ctrl-C";
+    ctrl_break, CtrlBreak, Break, "Ctrl-Break";
+    ctrl_close, CtrlClose, Close, "the closing of the console, which ends the process some seconds later";
+    ctrl_logoff, CtrlLogoff, Logoff, "the end of the session, which ends the process some seconds later";
+    ctrl_shutdown, CtrlShutdown, Shutdown, "the end of the system, which ends the process some seconds later";
+}

@@ -1,0 +1,480 @@
+//! Signals are told to everybody who listens, whatever becomes of runtimes.
+//!
+//! They are the whole process's, so each test runs in a process of its own, once for each
+//! mechanism of the driver.
+
+use std::{
+    collections::HashSet,
+    future::poll_fn,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+        mpsc,
+    },
+    task::{Context, Poll, Wake, Waker},
+};
+
+use blitz_io::{
+    runtime::{Builder, Runtime},
+    signal::{
+        ctrl_c,
+        unix::{Signal, SignalKind, signal},
+    },
+};
+
+use crate::{child, watch};
+
+#[cfg(target_os = "linux")]
+const BACKENDS: &[&str] = &["epoll", "poll", "uring"];
+#[cfg(not(target_os = "linux"))]
+const BACKENDS: &[&str] = &["auto"];
+
+/// Runs the test in processes of its own; `true` in those.
+fn alone(name: &str) -> bool {
+    if child::role().is_some() {
+        return true;
+    }
+    for backend in BACKENDS {
+        let name = format!("signals::{name}");
+        child::succeed(child::command(&name, "alone").env("BLITZ_IO_BACKEND", backend));
+    }
+    false
+}
+
+fn runtimes() -> [Runtime; 2] {
+    [one_thread(), Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()]
+}
+
+fn one_thread() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// Sends it to this process, on whichever thread it comes.
+fn send(number: i32) {
+    // SAFETY: two numbers.
+    assert_eq!(unsafe { libc::kill(libc::getpid(), number) }, 0);
+}
+
+/// Whether this process catches a signal.
+#[cfg(target_os = "linux")]
+fn is_caught(number: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    let caught = u64::from_str_radix(caught.trim(), 16).unwrap();
+    caught & (1 << (number - 1)) != 0
+}
+
+/// Polls on this thread, which has no runtime, until it is told.
+fn told_outside(signal: &mut Signal) {
+    struct Unpark(std::thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    while signal.poll_recv(&mut Context::from_waker(&waker)).is_pending() {
+        std::thread::park();
+    }
+}
+
+#[test]
+fn every_listener_is_told_after_each_delivery() {
+    let _watch = watch::begin();
+    if !alone("every_listener_is_told_after_each_delivery") {
+        return;
+    }
+    const LISTENERS: usize = 100;
+    for rt in runtimes() {
+        let (tell, mut told) = blitz_io::sync::mpsc::unbounded_channel();
+        rt.block_on(async {
+            for listener in 0..LISTENERS {
+                let (tell, mut signal) =
+                    (tell.clone(), signal(SignalKind::user_defined1()).unwrap());
+                blitz_io::spawn(async move {
+                    while signal.recv().await.is_some() && tell.send(listener).is_ok() {}
+                });
+            }
+            for _ in 0..30 {
+                send(libc::SIGUSR1);
+                let mut missing: HashSet<usize> = (0..LISTENERS).collect();
+                while !missing.is_empty() {
+                    missing.remove(&told.recv().await.unwrap());
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn deliveries_that_nobody_asked_for_yet_are_told_as_one() {
+    let _watch = watch::begin();
+    if !alone("deliveries_that_nobody_asked_for_yet_are_told_as_one") {
+        return;
+    }
+    for rt in runtimes() {
+        rt.block_on(async {
+            let mut signal = signal(SignalKind::user_defined2()).unwrap();
+            for _ in 0..5 {
+                // To this thread: delivered when the call returns.
+                // SAFETY: a number.
+                assert_eq!(unsafe { libc::raise(libc::SIGUSR2) }, 0);
+            }
+            signal.recv().await.unwrap();
+            let again = poll_fn(|cx| Poll::Ready(signal.poll_recv(cx))).await;
+            assert_eq!(again, Poll::Pending);
+        });
+    }
+}
+
+#[test]
+fn a_listener_outlives_the_runtime_it_was_made_in() {
+    let _watch = watch::begin();
+    if !alone("a_listener_outlives_the_runtime_it_was_made_in") {
+        return;
+    }
+    for _ in 0..10 {
+        let first = one_thread();
+        let mut signal = first.block_on(async { signal(SignalKind::hangup()).unwrap() });
+        // The second runtime was never asked for a signal.
+        let second = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let (tell, told) = mpsc::channel();
+        let waits = second.spawn(async move {
+            for _ in 0..2 {
+                let polled = poll_fn(|cx| Poll::Ready(signal.poll_recv(cx))).await;
+                assert_eq!(polled, Poll::Pending);
+                tell.send(()).unwrap();
+                signal.recv().await.unwrap();
+            }
+        });
+        told.recv().unwrap();
+        send(libc::SIGHUP);
+        told.recv().unwrap();
+        drop(first);
+        send(libc::SIGHUP);
+        second.block_on(waits).unwrap();
+    }
+}
+
+#[test]
+fn what_comes_between_two_runtimes_is_told_by_the_second() {
+    let _watch = watch::begin();
+    if !alone("what_comes_between_two_runtimes_is_told_by_the_second") {
+        return;
+    }
+    let kind = SignalKind::user_defined1();
+    let first = one_thread();
+    let mut old = first.block_on(async { signal(kind).unwrap() });
+    drop(first);
+    send(libc::SIGUSR1);
+    let second = one_thread();
+    second.block_on(async {
+        let mut new = signal(kind).unwrap();
+        old.recv().await.unwrap();
+        new.recv().await.unwrap();
+    });
+    drop(second);
+    // And after them all nobody is ended by it. On this thread, so that it is delivered when
+    // the call returns: with no runtime left nobody would wake us.
+    // SAFETY: a number.
+    assert_eq!(unsafe { libc::raise(libc::SIGUSR1) }, 0);
+    told_outside(&mut old);
+}
+
+#[test]
+fn a_listener_outside_of_runtimes_is_told_by_any() {
+    let _watch = watch::begin();
+    if !alone("a_listener_outside_of_runtimes_is_told_by_any") {
+        return;
+    }
+    let first = one_thread();
+    let mut listener = first.block_on(async { signal(SignalKind::alarm()).unwrap() });
+    let second = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let other = second.block_on(async { signal(SignalKind::hangup()).unwrap() });
+    drop(first);
+    for _ in 0..10 {
+        let sends = std::thread::spawn(|| send(libc::SIGALRM));
+        told_outside(&mut listener);
+        sends.join().unwrap();
+    }
+    drop(other);
+}
+
+#[test]
+fn many_runtimes_hear_at_once_and_come_and_go() {
+    let _watch = watch::begin();
+    if !alone("many_runtimes_hear_at_once_and_come_and_go") {
+        return;
+    }
+    for _ in 0..10 {
+        let (ready, is_ready) = mpsc::channel();
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                let ready = ready.clone();
+                std::thread::spawn(move || {
+                    one_thread().block_on(async {
+                        let mut signal = signal(SignalKind::window_change()).unwrap();
+                        ready.send(()).unwrap();
+                        signal.recv().await.unwrap();
+                    });
+                })
+            })
+            .collect();
+        threads.iter().for_each(|_| is_ready.recv().unwrap());
+        send(libc::SIGWINCH);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    }
+}
+
+#[test]
+fn a_handler_that_was_there_is_still_called() {
+    let _watch = watch::begin();
+    if !alone("a_handler_that_was_there_is_still_called") {
+        return;
+    }
+    static CALLED: AtomicUsize = AtomicUsize::new(0);
+    extern "C" fn handler(_: i32) {
+        CALLED.fetch_add(1, SeqCst);
+    }
+    let handler: extern "C" fn(i32) = handler;
+    // SAFETY: the function is one that a handler may be; zeroes are no flags and no mask.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler as libc::sighandler_t;
+        assert_eq!(libc::sigaction(libc::SIGUSR2, &action, std::ptr::null_mut()), 0);
+    }
+    for (round, rt) in runtimes().into_iter().enumerate() {
+        rt.block_on(async {
+            let mut signal = signal(SignalKind::user_defined2()).unwrap();
+            send(libc::SIGUSR2);
+            signal.recv().await.unwrap();
+        });
+        assert_eq!(CALLED.load(SeqCst), round + 1);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn nothing_is_installed_before_somebody_asks() {
+    let _watch = watch::begin();
+    if !alone("nothing_is_installed_before_somebody_asks") {
+        return;
+    }
+    // Only these: other threads may have files open for a moment.
+    let pipes = || {
+        let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        let links = open.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        links.filter(|link| link.to_string_lossy().starts_with("pipe:")).count()
+    };
+    let before = pipes();
+    for rt in runtimes() {
+        rt.block_on(async { blitz_io::task::yield_now().await });
+        assert!([libc::SIGUSR1, libc::SIGINT, libc::SIGCHLD].into_iter().all(|it| !is_caught(it)));
+        assert_eq!(pipes(), before);
+    }
+    let rt = one_thread();
+    let listens = rt.block_on(async { signal(SignalKind::user_defined1()).unwrap() });
+    assert!(is_caught(libc::SIGUSR1) && !is_caught(libc::SIGUSR2));
+    assert_eq!(pipes(), before + 2);
+    let again = rt.block_on(async { signal(SignalKind::user_defined1()).unwrap() });
+    assert_eq!(pipes(), before + 2, "a second one opens nothing");
+    drop((listens, again));
+}
+
+#[test]
+fn what_must_not_be_caught_is_refused_by_name() {
+    let _watch = watch::begin();
+    if !alone("what_must_not_be_caught_is_refused_by_name") {
+        return;
+    }
+    one_thread().block_on(async {
+        let named = [
+            (libc::SIGKILL, "SIGKILL", "SIGTERM"),
+            (libc::SIGSTOP, "SIGSTOP", "SIGTSTP"),
+            (libc::SIGSEGV, "SIGSEGV", "sigaction"),
+            (libc::SIGILL, "SIGILL", "sigaction"),
+            (libc::SIGFPE, "SIGFPE", "sigaction"),
+        ];
+        for (number, name, instead) in named {
+            let error = signal(SignalKind::from_raw(number)).unwrap_err();
+            assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+            let text = error.to_string();
+            assert!(text.starts_with("cannot listen to signal"), "{text}");
+            assert!(text.contains(name) && text.contains(instead), "{text}");
+        }
+        for number in [0, -1, i32::MIN, i32::MAX, 65, 1_000] {
+            let error = signal(SignalKind::from_raw(number)).unwrap_err();
+            assert!(error.to_string().contains(&format!("signal {number}: ")), "{error}");
+        }
+    });
+}
+
+#[test]
+fn a_storm_of_children_is_told_to_its_end() {
+    let _watch = watch::begin();
+    if !alone("a_storm_of_children_is_told_to_its_end") {
+        return;
+    }
+    for rt in runtimes() {
+        rt.block_on(async {
+            let mut ends = signal(SignalKind::child()).unwrap();
+            let mut running: Vec<_> = (0..200)
+                .map(|_| std::process::Command::new("true").spawn().expect("it starts"))
+                .collect();
+            // Each end is followed by an answer, so asking after each is enough.
+            while !running.is_empty() {
+                ends.recv().await.unwrap();
+                running.retain_mut(|child| child.try_wait().unwrap().is_none());
+            }
+        });
+    }
+}
+
+#[test]
+fn a_storm_from_many_threads_loses_nobody() {
+    let _watch = watch::begin();
+    if !alone("a_storm_from_many_threads_loses_nobody") {
+        return;
+    }
+    for rt in runtimes() {
+        rt.block_on(async {
+            let mut signal = signal(SignalKind::user_defined1()).unwrap();
+            let senders: Vec<_> = (0..4)
+                .map(|_| std::thread::spawn(|| (0..2_000).for_each(|_| send(libc::SIGUSR1))))
+                .collect();
+            let all_sent = blitz_io::task::spawn_blocking(move || {
+                senders.into_iter().for_each(|sender| sender.join().unwrap());
+            });
+            signal.recv().await.unwrap();
+            all_sent.await.unwrap();
+            // The last of all is told, however many were one.
+            let _ = poll_fn(|cx| Poll::Ready(signal.poll_recv(cx))).await;
+            send(libc::SIGUSR1);
+            signal.recv().await.unwrap();
+        });
+    }
+}
+
+#[test]
+fn listeners_that_come_and_go_under_fire_break_nothing() {
+    let _watch = watch::begin();
+    if !alone("listeners_that_come_and_go_under_fire_break_nothing") {
+        return;
+    }
+    for rt in runtimes() {
+        rt.block_on(async {
+            let tasks: Vec<_> = (0..8)
+                .map(|_| {
+                    blitz_io::spawn(async {
+                        for _ in 0..100 {
+                            let mut signal = signal(SignalKind::user_defined2()).unwrap();
+                            let _ = poll_fn(|cx| Poll::Ready(signal.poll_recv(cx))).await;
+                            send(libc::SIGUSR2);
+                            signal.recv().await.unwrap();
+                        }
+                    })
+                })
+                .collect();
+            for task in tasks {
+                task.await.unwrap();
+            }
+        });
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn signals_without_a_name_are_told_too() {
+    let _watch = watch::begin();
+    if !alone("signals_without_a_name_are_told_too") {
+        return;
+    }
+    one_thread().block_on(async {
+        for number in libc::SIGRTMIN()..=libc::SIGRTMAX() {
+            let mut signal = signal(SignalKind::from_raw(number)).unwrap();
+            send(number);
+            signal.recv().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn ctrl_c_is_told_and_does_not_end_the_process() {
+    let _watch = watch::begin();
+    if !alone("ctrl_c_is_told_and_does_not_end_the_process") {
+        return;
+    }
+    for rt in runtimes() {
+        rt.block_on(async {
+            let mut waits = std::pin::pin!(ctrl_c());
+            // From the first poll on.
+            assert!(poll_fn(|cx| Poll::Ready(waits.as_mut().poll(cx))).await.is_pending());
+            send(libc::SIGINT);
+            waits.await.unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_signal_needs_a_runtime_with_io() {
+    let _watch = watch::begin();
+    if !alone("a_signal_needs_a_runtime_with_io") {
+        return;
+    }
+    let panics = |make: &dyn Fn()| {
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(make)).unwrap_err();
+        let text = caught.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        text.or_else(|| caught.downcast_ref::<String>().cloned()).unwrap_or_default()
+    };
+    let text = panics(&|| drop(signal(SignalKind::hangup())));
+    assert!(text.contains("no runtime on this thread"), "{text}");
+    let text = panics(&|| {
+        let rt = Builder::new_current_thread().build().unwrap();
+        rt.block_on(async { drop(signal(SignalKind::hangup())) });
+    });
+    assert!(text.contains("enable_io"), "{text}");
+}
+
+/// How often the other threads of this process went to sleep or were sent to it.
+#[cfg(target_os = "linux")]
+fn switches_of_others() -> u64 {
+    // SAFETY: no argument.
+    let own = unsafe { libc::gettid() }.to_string();
+    let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let others = threads.filter(|entry| entry.file_name() != own.as_str());
+    let status = |entry: std::fs::DirEntry| std::fs::read_to_string(entry.path().join("status"));
+    let count = |text: String| -> u64 {
+        let counts = text.lines().filter_map(|line| line.split_once("ctxt_switches:"));
+        counts.map(|(_, count)| count.trim().parse::<u64>().unwrap()).sum()
+    };
+    others.filter_map(|entry| status(entry).ok()).map(count).sum()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_runtime_that_listens_and_hears_nothing_does_nothing() {
+    let _watch = watch::begin();
+    if !alone("a_runtime_that_listens_and_hears_nothing_does_nothing") {
+        return;
+    }
+    let rt = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let (tell, told) = mpsc::channel();
+    rt.spawn(async move {
+        let mut signal = signal(SignalKind::user_defined1()).unwrap();
+        tell.send(()).unwrap();
+        while signal.recv().await.is_some() {
+            tell.send(()).unwrap();
+        }
+    });
+    told.recv().unwrap();
+    send(libc::SIGUSR1);
+    told.recv().unwrap();
+    // Workers take a moment to lie down. From then on nothing moves, however long one looks.
+    let mut before = switches_of_others();
+    watch::until(|| {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        std::mem::replace(&mut before, switches_of_others()) == before
+    });
+    send(libc::SIGUSR1);
+    told.recv().unwrap();
+}
