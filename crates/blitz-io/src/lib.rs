@@ -44,10 +44,12 @@ mod engine;
 #[doc(hidden)]
 pub mod macros;
 
-#[cfg(feature = "net")]
+#[cfg(any(feature = "net", feature = "fs"))]
 pub mod buf;
 #[cfg(feature = "sync")]
 pub mod channel;
+#[cfg(feature = "fs")]
+pub mod fs;
 pub mod future;
 pub mod io;
 #[cfg(feature = "net")]
