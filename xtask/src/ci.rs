@@ -230,6 +230,7 @@ fn format() -> Vec<Command> {
         "bench/sched",
         "bench/sync",
         "bench/net",
+        "bench/fs",
         "bench/fork",
         "bench/fork/dropin",
         "bench/mixed",

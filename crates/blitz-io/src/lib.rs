@@ -20,7 +20,7 @@
 //!
 //! Tokio's names; `full` is the default. `rt` is the current-thread runtime and
 //! tasks, `rt-multi-thread` the workers, `sync` locks and channels (which need no
-//! runtime), `time` timers, `net` sockets, `io-util` the methods of the I/O traits (the
+//! runtime), `time` timers, `net` sockets, `fs` files, `io-util` the methods of the I/O traits (the
 //! traits themselves are always there), `io-std` the standard streams, `macros` the
 //! attributes and macros, `test-util` (not in `full`) a clock that can be paused, `tracing`
 //! (not in `full`) spans for subscribers. The others are accepted and switch on what will

@@ -11,7 +11,10 @@
 //! who may not wait only tries it, and becomes a job if it is shut.
 //!
 //! # Checked by
-//! tests/it/fs_file.rs, fs_hostile.rs and fs_special.rs; Tokio's own `fs_file`.
+//! `clones_have_one_cursor`, `clones_that_write_at_once_lose_no_byte`,
+//! `a_clone_whose_cursor_is_in_use_waits_without_its_worker`,
+//! `a_read_that_was_given_up_loses_nothing`, `every_future_can_be_dropped_after_any_poll`; and
+//! Tokio's own tests of files.
 
 #![forbid(unsafe_code)]
 
