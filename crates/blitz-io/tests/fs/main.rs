@@ -38,6 +38,7 @@ mod paths;
 mod directories;
 mod copies;
 mod errors;
+mod markers;
 
 // Without a thread, or not.
 #[cfg(target_os = "linux")]
