@@ -75,50 +75,43 @@ fn write_at(file: &StdFile, bytes: &[u8], offset: u64) -> io::Result<usize> {
     return std::os::windows::fs::FileExt::seek_write(file, bytes, offset);
 }
 
-/// Reads into several buffers, at once if `now`.
+/// Reads into several buffers: what is cached, if `now`, and else waits for it.
+#[cfg(target_os = "linux")]
+fn readv_at<B: OwnedBufMut>(
+    file: &StdFile,
+    bufs: &mut [B],
+    offset: u64,
+    now: bool,
+) -> io::Result<usize> {
+    super::raw::readv_at(file, bufs, offset, now)
+}
+
+/// Reads into one buffer after the other, until one is not filled.
+#[cfg(not(target_os = "linux"))]
 fn readv_at<B: OwnedBufMut>(
     file: &StdFile,
     bufs: &mut Vec<B>,
     offset: u64,
     now: bool,
 ) -> io::Result<usize> {
-    #[cfg(target_os = "linux")]
-    match super::raw::readv_at(file, bufs, offset, now) {
-        // A kernel before 4.6.
-        Err(why) if !now && why.raw_os_error() == Some(libc::ENOSYS) => {}
-        result => return result,
-    }
     if now {
         return Err(io::ErrorKind::WouldBlock.into());
     }
-    readv_one_by_one(file, bufs, offset)
-}
-
-/// Reads into one buffer after the other, until one is not filled.
-fn readv_one_by_one<B: OwnedBufMut>(
-    file: &StdFile,
-    bufs: &mut Vec<B>,
-    offset: u64,
-) -> io::Result<usize> {
-    let (mut read, mut over) = (0, Ok(()));
+    let (mut read, mut over, mut error) = (0, false, None);
     for buf in std::mem::take(bufs) {
         let mut filling = Filling::new(buf);
-        let mut failed = over.is_err();
-        if over == Ok(()) && filling.room() > 0 {
+        if !over && filling.room() > 0 {
             match filling.read_at(file, offset + read as u64) {
                 Ok(count) => read += count,
-                // The first error is told only if nothing was read before.
-                Err(why) if read == 0 => (over, failed) = (Err(Some(why.kind())), true),
-                Err(_) => over = Err(None),
+                // Told only if nothing was read before.
+                Err(why) => error = Some(why),
             }
-            if filling.room() > 0 && over.is_ok() {
-                over = Err(None);
-            }
+            over = filling.room() > 0;
         }
-        bufs.push(filling.finish(failed));
+        bufs.push(filling.finish(error.is_some() && read == 0));
     }
-    match over {
-        Err(Some(kind)) => Err(kind.into()),
+    match error {
+        Some(error) if read == 0 => Err(error),
         _ => Ok(read),
     }
 }

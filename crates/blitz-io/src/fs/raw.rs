@@ -195,8 +195,8 @@ pub(super) fn knows_nowait(file: &File) -> bool {
     }
 }
 
-/// Reads once at `offset` into several buffers, one behind the other, and waits for it. The
-/// answer says how much it was; each buffer has its part.
+/// Reads once at `offset` into several buffers, one behind the other: what is cached, if `now`,
+/// and else waits for it. The answer says how much it was; each buffer has its part.
 #[cfg(target_os = "linux")]
 pub(super) fn readv_at<B: OwnedBufMut>(
     file: &File,
@@ -213,9 +213,14 @@ pub(super) fn readv_at<B: OwnedBufMut>(
             iov_len: buf.bytes_total(),
         })
         .collect();
-    let flags = if now { libc::RWF_NOWAIT } else { 0 };
     // SAFETY: 1. each piece is a buffer's own memory, which stays where it is.
-    let count = unsafe { preadv2(file, &pieces, offset, flags) }?;
+    let count = unsafe {
+        if now {
+            preadv2(file, &pieces, offset, libc::RWF_NOWAIT)
+        } else {
+            preadv(file, &pieces, offset)
+        }
+    }?;
     let mut left = count;
     for buf in bufs {
         let part = left.min(buf.bytes_total());
@@ -224,6 +229,19 @@ pub(super) fn readv_at<B: OwnedBufMut>(
         left -= part;
     }
     Ok(count)
+}
+
+/// `preadv` at an offset.
+///
+/// # Safety
+/// 1. The memory of each piece may be written until the call has returned.
+#[cfg(target_os = "linux")]
+unsafe fn preadv(file: &File, pieces: &[libc::iovec], offset: i64) -> io::Result<usize> {
+    let (low, high) = (offset as libc::c_long, (offset >> 32) as libc::c_long);
+    // SAFETY: 1., and as in `preadv2`.
+    counted(unsafe {
+        libc::syscall(libc::SYS_preadv, file.as_raw_fd(), pieces.as_ptr(), pieces.len(), low, high)
+    })
 }
 
 /// Writes once at `offset` from several buffers, one behind the other.

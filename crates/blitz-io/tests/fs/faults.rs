@@ -33,6 +33,13 @@ fn mount_small(at: &Path, flags: libc::c_ulong) -> bool {
     }
 }
 
+/// Takes it away again.
+fn unmount(at: &Path) {
+    let at = CString::new(at.as_os_str().as_bytes()).unwrap();
+    // SAFETY: the name ends with its zero.
+    unsafe { libc::umount2(at.as_ptr(), libc::MNT_DETACH) };
+}
+
 #[test]
 fn a_disk_that_is_full_is_said_so() {
     const NAME: &str = "faults::a_disk_that_is_full_is_said_so";
@@ -79,6 +86,7 @@ fn a_disk_that_is_full_is_said_so() {
         let error = fs::copy(&source, &full).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
     });
+    unmount(dir.path());
 }
 
 #[test]
@@ -104,6 +112,7 @@ fn a_file_system_that_is_read_only_is_said_so() {
             assert!(error.to_string().contains("file"), "{error}");
         }
     });
+    unmount(dir.path());
 }
 
 #[test]

@@ -7,13 +7,13 @@ use std::{
     path::Path,
     pin::{Pin, pin},
     sync::mpsc::channel,
-    task::{Context, Poll, Waker},
+    task::{Context, Waker},
 };
 
 use blitz_io::{
     fs::{self, File, OpenOptions},
     io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt},
-    runtime::{Builder, Handle},
+    runtime::Handle,
     task::LocalSet,
 };
 
@@ -334,8 +334,10 @@ fn a_file_moves_between_runtimes() {
             file.write_all(&[round; 10]).await.unwrap();
             file
         });
-        let flushed = Builder::new_current_thread().build().unwrap().block_on(file.flush());
-        flushed.unwrap();
+        // It got its turn, or whoever ended the runtime has made it.
+        if let Err(error) = one_thread().block_on(file.flush()) {
+            assert!(error.to_string().contains("shut down"), "{error}");
+        }
     }
     let expected: Vec<u8> = (0..5).flat_map(|round| [round; 10]).collect();
     assert_eq!(std::fs::read(&path).unwrap(), expected);
@@ -362,5 +364,4 @@ fn threads_may_wait_for_a_file_by_reference() {
     });
     let len = std::fs::metadata(dir.path().join("file")).unwrap().len();
     assert!(len < 800 && len % 100 == 0);
-    let _ = Poll::Ready(());
 }

