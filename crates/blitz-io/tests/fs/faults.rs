@@ -121,7 +121,7 @@ fn what_may_not_be_done_is_said_with_the_path() {
 
     on_all(|dir| async move {
         let path = file(&dir, 3);
-        std::fs::set_permissions(&path, PermissionsExt::from_mode(0))?;
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o0))?;
         std::fs::set_permissions(&dir, PermissionsExt::from_mode(0o500))?;
         if std::fs::read(&path).is_ok() {
             println!("skipped: this user may do everything");
