@@ -1,6 +1,6 @@
 //! Errors name the operation and the path, and keep their kind and number.
 
-use std::{error::Error, io, path::Path};
+use std::{io, path::Path};
 
 use blitz_io::fs::{self, File};
 
