@@ -6,14 +6,14 @@ use crate::{Outcome, root, shell};
 
 /// Text of `cargo xtask bench --help`.
 pub const HELP: &str = "\
-cargo xtask bench [sched | sync | net | os | fork | mixed | queues] [--quick] [--only <row>] …
+cargo xtask bench [sched | sync | net | fs | os | fork | mixed | queues] [--quick] [--only <row>] …
 
 Builds and runs the comparisons of bench/ in release: `sched` (runtimes), `sync`
-(locks and channels), `net` (sockets and timers), `os` (children and signals), `fork` (fork-join), `mixed` (a server beside
+(locks and channels), `net` (sockets and timers), `fs` (files), `os` (children and signals), `fork` (fork-join), `mixed` (a server beside
 sorts) and `queues` (run queues and their variants), or the one that is named. The other arguments are passed on; all know
 --quick and --only. What is not there is skipped and said so.";
 
-const WORKSPACES: &[&str] = &["sched", "sync", "net", "os", "fork", "mixed", "queues"];
+const WORKSPACES: &[&str] = &["sched", "sync", "net", "fs", "os", "fork", "mixed", "queues"];
 
 /// A full comparison takes tens of minutes; half a day means that it hangs.
 const LIMIT: Duration = Duration::from_secs(12 * 60 * 60);

@@ -242,6 +242,7 @@ fn format() -> Vec<Command> {
         "bench/sched",
         "bench/sync",
         "bench/net",
+        "bench/fs",
         "bench/os",
         "bench/fork",
         "bench/fork/dropin",

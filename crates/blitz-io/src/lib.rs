@@ -20,8 +20,8 @@
 //!
 //! Tokio's names; `full` is the default. `rt` is the current-thread runtime and
 //! tasks, `rt-multi-thread` the workers, `sync` locks and channels (which need no
-//! runtime), `time` timers, `net` sockets, `signal` signals, `process` children (which brings
-//! `signal`, `io-util` and `io-std`), `io-util` the methods of the I/O traits (the
+//! runtime), `time` timers, `net` sockets, `fs` files, `signal` signals, `process` children (which
+//! brings `signal`, `io-util` and `io-std`), `io-util` the methods of the I/O traits (the
 //! traits themselves are always there), `io-std` the standard streams, `macros` the
 //! attributes and macros, `test-util` (not in `full`) a clock that can be paused, `tracing`
 //! (not in `full`) spans for subscribers. The others are accepted and switch on what will
@@ -45,10 +45,12 @@ mod engine;
 #[doc(hidden)]
 pub mod macros;
 
-#[cfg(feature = "net")]
+#[cfg(any(feature = "net", feature = "fs"))]
 pub mod buf;
 #[cfg(feature = "sync")]
 pub mod channel;
+#[cfg(feature = "fs")]
+pub mod fs;
 pub mod future;
 pub mod io;
 #[cfg(feature = "net")]

@@ -37,6 +37,10 @@ pub use blitz_io::macros;
 #[doc(inline)]
 pub use blitz_io::{runtime, spawn, task, task_local};
 
+#[cfg(feature = "fs")]
+#[doc(inline)]
+pub use blitz_io::fs;
+
 #[cfg(feature = "net")]
 #[doc(inline)]
 pub use blitz_io::net;

@@ -234,6 +234,12 @@ impl Blocking {
         self.crew.counts().idle
     }
 
+    /// Whether jobs are refused, or will be in a moment.
+    #[cfg(feature = "fs")]
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.crew.is_stopping()
+    }
+
     /// Jobs that no thread has taken.
     pub(crate) fn queued(&self) -> usize {
         self.queue.len()

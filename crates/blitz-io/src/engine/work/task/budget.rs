@@ -25,7 +25,7 @@ const OPERATIONS_PER_POLL: u8 = 128;
 /// Bytes that a unit is good for: what buffers hold where nobody names a size. So a poll moves
 /// a mebibyte at the most, which is less than a second-level cache has: who gets it next finds
 /// it there.
-#[cfg(feature = "net")]
+#[cfg(any(feature = "net", feature = "fs"))]
 const PIECE: usize = 8 * 1024;
 
 /// What is left.
@@ -106,7 +106,7 @@ pub(crate) fn take() -> Option<Unit> {
 
 /// An operation that has spent its unit has moved so many bytes: beyond the first [`PIECE`]
 /// each is as good as an operation of its own.
-#[cfg(feature = "net")]
+#[cfg(any(feature = "net", feature = "fs"))]
 #[inline]
 pub(crate) fn charge(bytes: usize) {
     if bytes > PIECE {

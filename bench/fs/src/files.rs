@@ -1,0 +1,214 @@
+//! Rows of files, written once for every runtime crate with Tokio's names.
+//!
+//! Files are made before the clock starts, and read once by the batches that go unmeasured: all
+//! lie in the page cache.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::material::Folder;
+use crate::measure::{Metric, Of, cpu_ns, median};
+
+/// Files of the rows that read the same ones again.
+pub(crate) const FILES: usize = 256;
+/// Operations of a batch.
+pub(crate) const OPS: usize = 4096;
+/// Bytes of a read, and of these files.
+pub(crate) const BLOCK: usize = 4096;
+/// Files of the row that reads many.
+pub(crate) const MANY: usize = 10_000;
+/// Their size.
+pub(crate) const SMALL: usize = 1024;
+/// Bytes of the file that is read at random, and in sequence.
+pub(crate) const LARGE: usize = 64 << 20;
+/// Bytes of the file that is copied.
+const HUGE: usize = 1 << 30;
+/// Tasks at once.
+pub(crate) const TASKS: usize = 32;
+
+/// A folder of 1000 entries.
+pub(crate) fn entries(folder: &Folder) {
+    drop(folder.files(1000, 0));
+}
+
+/// Times copies of a large file, each to a new one; in milliseconds.
+pub(crate) fn copies(
+    folder: &Folder,
+    budget: Duration,
+    copy: impl Fn(&Path, &Path),
+) -> Vec<Metric> {
+    // One that is cut as short as it goes shows only that it ends.
+    let size = if budget.is_zero() { 1 << 20 } else { HUGE };
+    let (from, to) = (folder.large(size), folder.path().join("copy"));
+    let (mut walls, mut cpu) = (Vec::new(), 0);
+    let start = Instant::now();
+    // The first finds the disk's memory as it was before: it goes unmeasured.
+    let mut round = 0;
+    while walls.len() < 3 || start.elapsed() < budget {
+        let (begun, before) = (Instant::now(), cpu_ns(Of::Process));
+        copy(&from, &to);
+        if round > 0 {
+            walls.push(begun.elapsed().as_secs_f64() * 1e3);
+            cpu += cpu_ns(Of::Process) - before;
+        }
+        round += 1;
+        assert_eq!(fs::metadata(&to).expect("a copy").len(), size as u64);
+        fs::remove_file(&to).expect("it is ours");
+    }
+    let cpu = cpu as f64 / walls.len() as f64;
+    vec![Metric::new("", "ms", median(&mut walls), Some(cpu))]
+}
+
+macro_rules! files {
+    ($runtime:ident) => {
+        use std::io::SeekFrom;
+        use std::path::PathBuf;
+        use std::sync::Arc;
+
+        use $runtime::fs::{self, File};
+        use $runtime::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
+        use $runtime::runtime::Runtime;
+
+        use crate::files::*;
+        use crate::material::{Folder, Numbers};
+        use crate::measure::per_op;
+
+        /// Runs the row if it is one of these.
+        pub(crate) fn on_files(row: &str, workers: usize, budget: Duration) -> Option<Vec<Metric>> {
+            let (runtime, folder) = (runtime(workers), Folder::new());
+            let (runtime, folder) = (&runtime, &folder);
+            Some(match row {
+                "read_4k" => read_one_by_one(runtime, folder, budget),
+                "read_4k_32" => read_at_once(runtime, folder.files(FILES, BLOCK), OPS, budget),
+                "small_files" => read_at_once(runtime, folder.files(MANY, SMALL), MANY, budget),
+                "random_4k" => random(runtime, folder, budget),
+                "read_1m" => read_sequence(runtime, folder, budget),
+                "write_1m" => write_sequence(runtime, folder, budget),
+                "walk_1000" => walk(runtime, folder, budget),
+                "copy_1g" => copies(folder, budget, |from, to| {
+                    let (from, to) = (from.to_owned(), to.to_owned());
+                    on(runtime, async move {
+                        fs::copy(from, to).await.expect("a copy");
+                    });
+                }),
+                _ => return None,
+            })
+        }
+
+        fn runtime(workers: usize) -> Runtime {
+            let mut builder = $runtime::runtime::Builder::new_multi_thread();
+            builder.worker_threads(workers).enable_all().build().expect("a runtime")
+        }
+
+        /// Runs a task to its end: on a worker, as a program's work is.
+        fn on(runtime: &Runtime, task: impl Future<Output = ()> + Send + 'static) {
+            runtime.block_on(runtime.spawn(task)).expect("a task that does not panic");
+        }
+
+        fn read_one_by_one(runtime: &Runtime, folder: &Folder, budget: Duration) -> Vec<Metric> {
+            let paths = Arc::new(folder.files(FILES, BLOCK));
+            per_op(budget, OPS, || {
+                let paths = paths.clone();
+                on(runtime, async move {
+                    for at in 0..OPS {
+                        let read = fs::read(&paths[at % FILES]).await.expect("a file");
+                        assert_eq!(read.len(), BLOCK);
+                    }
+                });
+            })
+        }
+
+        /// Each of the tasks reads its share of `ops` files.
+        fn read_at_once(
+            runtime: &Runtime,
+            paths: Vec<PathBuf>,
+            ops: usize,
+            budget: Duration,
+        ) -> Vec<Metric> {
+            let paths = Arc::new(paths);
+            per_op(budget, ops, || {
+                let share = |task: usize| {
+                    let paths = paths.clone();
+                    runtime.spawn(async move {
+                        for at in (task..ops).step_by(TASKS) {
+                            let read = fs::read(&paths[at % paths.len()]).await.expect("a file");
+                            assert!(!read.is_empty());
+                        }
+                    })
+                };
+                let tasks: Vec<_> = (0..TASKS).map(share).collect();
+                runtime.block_on(async {
+                    for task in tasks {
+                        task.await.expect("a task that does not panic");
+                    }
+                });
+            })
+        }
+
+        fn random(runtime: &Runtime, folder: &Folder, budget: Duration) -> Vec<Metric> {
+            let path = folder.large(LARGE);
+            let mut seed = 0;
+            per_op(budget, OPS, || {
+                seed += 1;
+                let (path, mut numbers) = (path.clone(), Numbers::new(seed));
+                on(runtime, async move {
+                    let mut file = File::open(&path).await.expect("a file");
+                    let mut block = [0; BLOCK];
+                    for _ in 0..OPS {
+                        let at = numbers.below((LARGE / BLOCK) as u64) * BLOCK as u64;
+                        file.seek(SeekFrom::Start(at)).await.expect("a file has a cursor");
+                        file.read_exact(&mut block).await.expect("it is as large");
+                    }
+                });
+            })
+        }
+
+        fn read_sequence(runtime: &Runtime, folder: &Folder, budget: Duration) -> Vec<Metric> {
+            let path = folder.large(LARGE);
+            per_op(budget, LARGE >> 20, || {
+                let path = path.clone();
+                on(runtime, async move {
+                    let mut file = File::open(&path).await.expect("a file");
+                    let mut piece = vec![0; 1 << 20];
+                    for _ in 0..LARGE >> 20 {
+                        file.read_exact(&mut piece).await.expect("it is as large");
+                    }
+                });
+            })
+        }
+
+        fn write_sequence(runtime: &Runtime, folder: &Folder, budget: Duration) -> Vec<Metric> {
+            let path = folder.large(LARGE);
+            per_op(budget, LARGE >> 20, || {
+                let path = path.clone();
+                on(runtime, async move {
+                    let mut file =
+                        fs::OpenOptions::new().write(true).open(&path).await.expect("a file");
+                    let piece = vec![b'x'; 1 << 20];
+                    for _ in 0..LARGE >> 20 {
+                        file.write_all(&piece).await.expect("room for it");
+                    }
+                    file.flush().await.expect("room for it");
+                });
+            })
+        }
+
+        fn walk(runtime: &Runtime, folder: &Folder, budget: Duration) -> Vec<Metric> {
+            entries(folder);
+            let path = folder.path().to_owned();
+            per_op(budget, 1000, || {
+                let path = path.clone();
+                on(runtime, async move {
+                    let (mut walk, mut count) = (fs::read_dir(&path).await.expect("a folder"), 0);
+                    while let Some(entry) = walk.next_entry().await.expect("an entry") {
+                        assert!(entry.file_type().await.expect("a kind").is_file());
+                        count += 1;
+                    }
+                    assert_eq!(count, 1000);
+                });
+            })
+        }
+    };
+}
+pub(crate) use files;

@@ -1,0 +1,72 @@
+//! The rows, and which workload each is.
+
+use std::time::Duration;
+
+use crate::files::files;
+use crate::measure::Metric;
+use crate::row::Row;
+
+pub(crate) const ROWS: [Row; 8] = [
+    Row::new("read_4k", "fs::read of a cached file of 4 KiB, one by one"),
+    Row::new("read_4k_32", "the same by 32 tasks"),
+    Row::new("small_files", "fs::read of one of 10,000 cached files of 1 KiB, by 32 tasks"),
+    Row::new("random_4k", "seek and read of 4 KiB at random in one cached File"),
+    Row::new("read_1m", "a read of 1 MiB in sequence from one cached File"),
+    Row::new("write_1m", "a write of 1 MiB in sequence to one File"),
+    Row::new("walk_1000", "an entry of a directory of 1000, with its kind"),
+    Row::new("copy_1g", "fs::copy of 1 GiB").slow().with_own_threads(),
+];
+
+/// Makes a contender's module of a runtime crate.
+macro_rules! contender {
+    ($run:ident, $module:ident, $runtime:ident) => {
+        mod $module {
+            use super::*;
+
+            files!($runtime);
+        }
+
+        /// Runs a row. `None`: there is no such row.
+        pub(crate) fn $run(row: &str, workers: usize, budget: Duration) -> Option<Vec<Metric>> {
+            $module::on_files(row, workers, budget)
+        }
+    };
+}
+
+contender!(on_tokio, tokio_rows, tokio);
+#[cfg(feature = "blitz")]
+contender!(on_blitz, blitz_rows, blitz_io);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every row, cut as short as it goes, ends on its own and gives figures that can be
+    /// true. One after the other: they share the folder of this process.
+    #[test]
+    fn every_row_ends_on_every_contender() {
+        for row in &ROWS {
+            for workers in [1, 2].into_iter().filter(|&workers| row.runs_with(workers)) {
+                let mut answers = vec![on_tokio(row.name, workers, Duration::ZERO)];
+                #[cfg(feature = "blitz")]
+                answers.push(on_blitz(row.name, workers, Duration::ZERO));
+                answers.push(crate::plain::run(row.name, Duration::ZERO));
+                for metrics in answers {
+                    let metrics = metrics.unwrap_or_else(|| panic!("{} is missing", row.name));
+                    let true_ish = |metric: &Metric| metric.value.is_finite() && metric.value > 0.0;
+                    assert!(metrics.iter().all(true_ish), "{metrics:?}");
+                }
+            }
+        }
+        assert!(on_tokio("read_5k", 1, Duration::ZERO).is_none());
+        assert!(crate::plain::run("read_5k", Duration::ZERO).is_none());
+    }
+
+    #[test]
+    fn row_names_are_unique() {
+        let mut names: Vec<_> = ROWS.iter().map(|row| row.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ROWS.len());
+    }
+}

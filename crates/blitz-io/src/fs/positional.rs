@@ -1,0 +1,444 @@
+//! Reads and writes at an offset, with buffers that are given away.
+//!
+//! They leave the file's cursor alone, so any number of them may be under way at once, by
+//! reference. What lies in the cache is read at once; else the buffer goes to a thread and
+//! comes back.
+
+#![forbid(unsafe_code)]
+
+use std::{
+    fs::File as StdFile,
+    future::poll_fn,
+    io::{self, IoSlice},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::{
+    File, error,
+    inline::{self, Nature},
+    offload::need_runtime,
+    raw::Filling,
+};
+use crate::{
+    buf::{OwnedBuf, OwnedBufMut},
+    engine::work::task::budget,
+    task::spawn_blocking,
+};
+
+/// A result, and the buffer back.
+type Answer<T, B> = (io::Result<T>, B);
+
+/// Runs `f` on a thread with the buffer, which comes back also if the runtime ends before its
+/// turn: it lies in between, where both reach it.
+async fn hand_over<B: Send + 'static, T: Send + 'static>(
+    buf: B,
+    f: impl FnOnce(&mut B) -> io::Result<T> + Send + 'static,
+) -> Answer<T, B> {
+    let between = Arc::new(Mutex::new(Some(buf)));
+    let job = {
+        let between = between.clone();
+        spawn_blocking(move || {
+            let mut buf = take(&between).expect("nobody else has taken it");
+            let result = f(&mut buf);
+            drop(between);
+            (result, buf)
+        })
+    };
+    match job.await {
+        Ok(answer) => answer,
+        // A buffer of the user's own kind has panicked.
+        Err(why) if why.is_panic() => std::panic::resume_unwind(why.into_panic()),
+        Err(why) => {
+            let buf = take(&between).expect("the job did not get its turn");
+            (Err(error::lost(&why)), buf)
+        }
+    }
+}
+
+fn take<B>(between: &Mutex<Option<B>>) -> Option<B> {
+    between.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+fn again<T>(mut f: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match f() {
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+fn write_at(file: &StdFile, bytes: &[u8], offset: u64) -> io::Result<usize> {
+    #[cfg(unix)]
+    return std::os::unix::fs::FileExt::write_at(file, bytes, offset);
+    #[cfg(windows)]
+    return std::os::windows::fs::FileExt::seek_write(file, bytes, offset);
+}
+
+/// Reads into several buffers: what is cached, if `now`, and else waits for it.
+#[cfg(target_os = "linux")]
+fn readv_at<B: OwnedBufMut>(
+    file: &StdFile,
+    bufs: &mut [B],
+    offset: u64,
+    now: bool,
+) -> io::Result<usize> {
+    super::raw::readv_at(file, bufs, offset, now)
+}
+
+/// Reads into one buffer after the other, until one is not filled.
+#[cfg(not(target_os = "linux"))]
+fn readv_at<B: OwnedBufMut>(
+    file: &StdFile,
+    bufs: &mut Vec<B>,
+    offset: u64,
+    now: bool,
+) -> io::Result<usize> {
+    if now {
+        return Err(io::ErrorKind::WouldBlock.into());
+    }
+    let (mut read, mut over, mut error) = (0, false, None);
+    for buf in std::mem::take(bufs) {
+        let mut filling = Filling::new(buf);
+        if !over && filling.room() > 0 {
+            match filling.read_at(file, offset + read as u64) {
+                Ok(count) => read += count,
+                // Told only if nothing was read before.
+                Err(why) => error = Some(why),
+            }
+            over = filling.room() > 0;
+        }
+        bufs.push(filling.finish(error.is_some() && read == 0));
+    }
+    match error {
+        Some(error) if read == 0 => Err(error),
+        _ => Ok(read),
+    }
+}
+
+/// Writes from several buffers.
+fn writev_at<B: OwnedBuf>(file: &StdFile, bufs: &[B], offset: u64) -> io::Result<usize> {
+    let pieces: Vec<_> = bufs.iter().map(|buf| IoSlice::new(buf.as_slice())).collect();
+    #[cfg(target_os = "linux")]
+    return super::raw::writev_at(file, &pieces, offset);
+    #[cfg(not(target_os = "linux"))]
+    {
+        let mut written = 0;
+        for piece in pieces {
+            match write_at(file, &piece, offset + written as u64) {
+                Ok(count) => {
+                    written += count;
+                    if count < piece.len() {
+                        break;
+                    }
+                }
+                Err(why) if written == 0 => return Err(why),
+                Err(_) => break,
+            }
+        }
+        Ok(written)
+    }
+}
+
+/// Reads and writes at an offset.
+///
+/// They take their buffers by value and give them back with the result ([`buf`](crate::buf)),
+/// leave the cursor alone (on Windows they move it), and wait neither for each other nor for
+/// writes by the cursor that are under way: flush these first. A file that was opened with
+/// `append` has its writes at the end, whatever the offset (Linux).
+impl File {
+    /// What of a read at an offset can be done at once.
+    async fn read_now<T>(
+        &self,
+        read: impl FnOnce(&StdFile) -> io::Result<T>,
+        amount: impl FnOnce(&T) -> usize,
+    ) -> Option<T> {
+        need_runtime();
+        let unit = poll_fn(budget::proceed).await;
+        let nature = self.settled_nature();
+        if !matches!(nature, Nature::Local | Nature::Cached) {
+            return None;
+        }
+        let done = read(self.std()).ok()?;
+        unit.spend();
+        budget::charge(amount(&done));
+        Some(done)
+    }
+
+    async fn read_step<B: OwnedBufMut>(
+        &self,
+        mut filling: Filling<B>,
+        offset: u64,
+    ) -> Answer<usize, Filling<B>> {
+        #[cfg(target_os = "linux")]
+        {
+            let read = |file: &StdFile| filling.read_cached_at(file, offset, inline::MOST);
+            // Nothing may be an end that is none: a thread says so.
+            if let Some(count) = self.read_now(read, |count| *count).await
+                && count > 0
+            {
+                return (Ok(count), filling);
+            }
+        }
+        let std = self.std().clone();
+        hand_over(filling, move |filling| again(|| filling.read_at(&std, offset))).await
+    }
+
+    /// Reads once at an offset into a buffer that is given away, and answers how much it was,
+    /// with the buffer. Zero is the end, unless the buffer has no room.
+    ///
+    /// What is read goes to the beginning of the buffer, over what is there: a `Vec` offers all
+    /// that it has reserved, and is as long as what was read afterwards. At most 128 KiB are
+    /// read if they lie in the page cache.
+    ///
+    /// # Errors
+    ///
+    /// What the system says; the buffer is as it was.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, nothing but the buffer is lost.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # blitz_io::run(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("file");
+    /// blitz_io::fs::write(&path, "hello").await?;
+    /// let file = blitz_io::fs::File::open(&path).await?;
+    /// let (result, buf) = file.read_at_owned(Vec::with_capacity(16), 1).await;
+    /// assert_eq!(result?, 4);
+    /// assert_eq!(buf, b"ello");
+    /// # std::io::Result::Ok(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn read_at_owned<B: OwnedBufMut>(
+        &self,
+        buf: B,
+        offset: u64,
+    ) -> (io::Result<usize>, B) {
+        let filling = Filling::new(buf);
+        if filling.room() == 0 {
+            poll_fn(budget::proceed).await.spend();
+            return (Ok(0), filling.finish(true));
+        }
+        let (result, filling) = self.read_step(filling, offset).await;
+        let failed = result.is_err();
+        (result, filling.finish(failed))
+    }
+
+    /// Reads at an offset until the buffer is full, and answers how much that was, with the
+    /// buffer.
+    ///
+    /// A `Vec` is full when all that it has reserved is; to read a certain number of bytes,
+    /// give a [`slice`](OwnedBuf::slice).
+    ///
+    /// # Errors
+    ///
+    /// `UnexpectedEof` if the end comes first. What was read before an error is in the buffer.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, nothing but the buffer is lost.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::buf::OwnedBuf;
+    ///
+    /// # blitz_io::run(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("file");
+    /// blitz_io::fs::write(&path, "hello").await?;
+    /// let file = blitz_io::fs::File::open(&path).await?;
+    /// let (result, buf) = file.read_exact_at_owned(vec![0; 8].slice(..2), 2).await;
+    /// assert_eq!(result?, 2);
+    /// assert_eq!(buf.as_slice(), b"ll");
+    /// # std::io::Result::Ok(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn read_exact_at_owned<B: OwnedBufMut>(
+        &self,
+        buf: B,
+        offset: u64,
+    ) -> (io::Result<usize>, B) {
+        let mut filling = Filling::new(buf);
+        let result = loop {
+            if filling.room() == 0 {
+                break Ok(filling.filled());
+            }
+            let at = offset.saturating_add(filling.filled() as u64);
+            let (result, back) = self.read_step(filling, at).await;
+            filling = back;
+            match result {
+                Ok(0) => break Err(io::Error::new(io::ErrorKind::UnexpectedEof, "early eof")),
+                Ok(_) => {}
+                Err(error) => break Err(error),
+            }
+        };
+        let failed = result.is_err();
+        (result, filling.finish(failed))
+    }
+
+    /// Reads once at an offset into several buffers, one behind the other, and answers how
+    /// much it was, with the buffers.
+    ///
+    /// Linux takes 1024 buffers at a time.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, nothing but the buffers is lost.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # blitz_io::run(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("file");
+    /// blitz_io::fs::write(&path, "hello").await?;
+    /// let file = blitz_io::fs::File::open(&path).await?;
+    /// let bufs = vec![vec![0; 2].into_boxed_slice(), vec![0; 3].into_boxed_slice()];
+    /// let (result, bufs) = file.read_vectored_at_owned(bufs, 0).await;
+    /// assert_eq!(result?, 5);
+    /// assert_eq!((&*bufs[0], &*bufs[1]), (&b"he"[..], &b"llo"[..]));
+    /// # std::io::Result::Ok(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn read_vectored_at_owned<B: OwnedBufMut>(
+        &self,
+        mut bufs: Vec<B>,
+        offset: u64,
+    ) -> (io::Result<usize>, Vec<B>) {
+        // As much as one step may take; what would be more is a thread's.
+        let wanted = bufs.iter().fold(0, |sum: usize, buf| sum.saturating_add(buf.bytes_total()));
+        if wanted <= inline::MOST {
+            let read = |file: &StdFile| match readv_at(file, &mut bufs, offset, true) {
+                // As in `read_step`.
+                Ok(0) => Err(io::ErrorKind::WouldBlock.into()),
+                result => result,
+            };
+            if let Some(count) = self.read_now(read, |count| *count).await {
+                return (Ok(count), bufs);
+            }
+        }
+        let std = self.std().clone();
+        hand_over(bufs, move |bufs| again(|| readv_at(&std, bufs, offset, false))).await
+    }
+
+    /// Writes a buffer that is given away at an offset, or a part of it, and answers how much
+    /// it was, with the buffer. It is written when this answers.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped once begun, the buffer is still written.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # blitz_io::run(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("file");
+    /// let file = blitz_io::fs::File::create(&path).await?;
+    /// let (result, _buf) = file.write_at_owned("hello", 3).await;
+    /// assert_eq!(result?, 5);
+    /// assert_eq!(blitz_io::fs::read(&path).await?, b"\0\0\0hello");
+    /// # std::io::Result::Ok(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn write_at_owned<B: OwnedBuf>(&self, buf: B, offset: u64) -> (io::Result<usize>, B) {
+        let std = self.std().clone();
+        hand_over(buf, move |buf| again(|| write_at(&std, buf.as_slice(), offset))).await
+    }
+
+    /// Writes all of a buffer that is given away at an offset, and answers with the buffer. It
+    /// is written when this answers.
+    ///
+    /// # Errors
+    ///
+    /// What the system says; a part may have been written then.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped once begun, the buffer is still written.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # blitz_io::run(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("file");
+    /// let file = blitz_io::fs::File::create(&path).await?;
+    /// let (left, right) = blitz_io::join!(
+    ///     file.write_all_at_owned("hello ", 0),
+    ///     file.write_all_at_owned("world", 6),
+    /// );
+    /// left.0.and(right.0)?;
+    /// assert_eq!(blitz_io::fs::read(&path).await?, b"hello world");
+    /// # std::io::Result::Ok(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn write_all_at_owned<B: OwnedBuf>(
+        &self,
+        buf: B,
+        offset: u64,
+    ) -> (io::Result<()>, B) {
+        let std = self.std().clone();
+        hand_over(buf, move |buf| {
+            let (mut rest, mut at) = (buf.as_slice(), offset);
+            while !rest.is_empty() {
+                let count = again(|| write_at(&std, rest, at))?;
+                if count == 0 {
+                    return Err(io::ErrorKind::WriteZero.into());
+                }
+                rest = &rest[count..];
+                at += count as u64;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Writes once at an offset from several buffers, one behind the other, and answers how
+    /// much it was, with the buffers.
+    ///
+    /// Linux takes 1024 buffers at a time.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped once begun, the buffers are still written.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # blitz_io::run(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("file");
+    /// let file = blitz_io::fs::File::create(&path).await?;
+    /// let (result, _bufs) = file.write_vectored_at_owned(vec!["hello ", "world"], 0).await;
+    /// assert_eq!(result?, 11);
+    /// assert_eq!(blitz_io::fs::read(&path).await?, b"hello world");
+    /// # std::io::Result::Ok(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn write_vectored_at_owned<B: OwnedBuf>(
+        &self,
+        bufs: Vec<B>,
+        offset: u64,
+    ) -> (io::Result<usize>, Vec<B>) {
+        let std = self.std().clone();
+        hand_over(bufs, move |bufs| again(|| writev_at(&std, bufs, offset))).await
+    }
+}

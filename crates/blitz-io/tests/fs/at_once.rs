@@ -1,0 +1,247 @@
+//! What needs no thread, and what does: a runtime counts the threads that it has started.
+
+use std::{
+    io::{Seek, SeekFrom, Write},
+    os::fd::AsRawFd,
+    path::Path,
+};
+
+use blitz_io::{
+    buf::OwnedBuf,
+    fs::{self, File},
+    io::{AsyncReadExt, AsyncSeekExt},
+    runtime::Runtime,
+};
+
+use crate::{
+    place::{content, file, folder, one_thread, workers},
+    watch,
+};
+
+/// Whether reads and opens in this folder can be tried at once here; says why not.
+fn is_tried(dir: &Path) -> bool {
+    if std::env::var_os("BLITZ_FS_INLINE").is_some_and(|way| way == "never") {
+        return false;
+    }
+    let dir = std::fs::File::open(dir).unwrap();
+    // SAFETY: any bytes make a `statfs`.
+    let mut found: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: `found` has room for what is written, and the folder is open.
+    assert_eq!(unsafe { libc::fstatfs(dir.as_raw_fd(), &raw mut found) }, 0);
+    let local = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010].contains(&(found.f_type as u32));
+    if !local {
+        println!("skipped: the folder for temporary files is of no file system that is tried");
+    }
+    local
+}
+
+/// The first file that is opened on a file system tells what that is.
+fn learn(path: &Path) {
+    one_thread().block_on(async { fs::read(path).await.unwrap() });
+}
+
+fn threads(runtime: &Runtime) -> usize {
+    runtime.metrics().num_blocking_threads()
+}
+
+#[test]
+fn what_is_cached_needs_no_thread() {
+    let _watch = watch::begin();
+    let dir = folder();
+    let path = file(dir.path(), 100_000);
+    if !is_tried(dir.path()) {
+        return;
+    }
+    learn(&path);
+    for runtime in [one_thread(), workers(2)] {
+        runtime.block_on(async {
+            assert!(fs::read(&path).await.unwrap() == content(100_000));
+            let mut file = File::open(&path).await.unwrap();
+            let mut all = Vec::new();
+            file.read_to_end(&mut all).await.unwrap();
+            assert!(all == content(100_000));
+            assert_eq!(file.seek(SeekFrom::End(-5)).await.unwrap(), 99_995);
+            assert_eq!(file.seek(SeekFrom::Start(7)).await.unwrap(), 7);
+            assert_eq!(file.read_u8().await.unwrap(), 7);
+            assert_eq!(file.metadata().await.unwrap().len(), 100_000);
+            let mut clone = file.try_clone().await.unwrap();
+            assert_eq!(clone.read_u8().await.unwrap(), 8);
+            let (result, buf) = file.read_exact_at_owned(vec![0; 9].slice(..9), 3).await;
+            result.unwrap();
+            assert_eq!(buf.as_slice(), &content(12)[3..]);
+            let bufs = vec![vec![0; 4], vec![0; 4]];
+            let (result, _) = file.read_vectored_at_owned(bufs, 3).await;
+            assert_eq!(result.unwrap(), 8);
+        });
+        assert_eq!(threads(&runtime), 0);
+    }
+}
+
+#[test]
+fn a_file_of_stds_is_read_at_once_too() {
+    let _watch = watch::begin();
+    let dir = folder();
+    let path = file(dir.path(), 5000);
+    if !is_tried(dir.path()) {
+        return;
+    }
+    let runtime = one_thread();
+    let mut std = std::fs::File::open(&path).unwrap();
+    std.seek(SeekFrom::Start(100)).unwrap();
+    runtime.block_on(async {
+        let mut file = File::from_std(std);
+        assert_eq!(file.read_u8().await.unwrap(), 100);
+        let (result, buf) = file.read_at_owned(Vec::with_capacity(3), 50).await;
+        assert_eq!((result.unwrap(), buf), (3, vec![50, 51, 52]));
+    });
+    assert_eq!(threads(&runtime), 0);
+}
+
+#[test]
+fn all_else_is_a_threads() {
+    let _watch = watch::begin();
+    let dir = folder();
+    let runtime = one_thread();
+    runtime.block_on(async { fs::write(dir.path().join("x"), "y").await.unwrap() });
+    assert_eq!(threads(&runtime), 1);
+}
+
+#[test]
+fn nothing_is_tried_if_the_variable_says_so() {
+    let _watch = watch::begin();
+    let dir = folder();
+    let path = file(dir.path(), 5000);
+    if std::env::var_os("BLITZ_FS_INLINE").is_none_or(|way| way != "never") {
+        // `forced` runs it so.
+        return;
+    }
+    let runtime = one_thread();
+    for _ in 0..3 {
+        runtime.block_on(async { assert!(fs::read(&path).await.unwrap() == content(5000)) });
+    }
+    assert!(threads(&runtime) > 0);
+    let runtime = one_thread();
+    runtime.block_on(async {
+        let mut file = File::from_std(std::fs::File::open(&path).unwrap());
+        assert_eq!(file.read_u8().await.unwrap(), 0);
+    });
+    assert!(threads(&runtime) > 0);
+}
+
+/// Whether the kernel has this byte of the file in memory.
+fn is_cached(file: &std::fs::File, offset: i64) -> bool {
+    let mut byte = 0u8;
+    let piece = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
+    // SAFETY: one byte, ours, is written.
+    let count =
+        unsafe { libc::preadv2(file.as_raw_fd(), &raw const piece, 1, offset, libc::RWF_NOWAIT) };
+    count == 1
+}
+
+/// Has the kernel forget a file, if it will.
+fn forget(file: &std::fs::File) {
+    file.sync_all().unwrap();
+    // SAFETY: advice on a descriptor that is open.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+}
+
+#[test]
+fn what_is_not_cached_is_read_by_a_thread_and_is_right() {
+    let _watch = watch::begin();
+    let dir = folder();
+    const SIZE: usize = 100_000;
+    let path = file(dir.path(), SIZE);
+    learn(&path);
+    let std = std::fs::File::open(&path).unwrap();
+    let mut cold = 0;
+    for round in 0..20 {
+        forget(&std);
+        if round % 2 == 1 {
+            // Only the beginning is there.
+            let mut byte = [0];
+            std::os::unix::fs::FileExt::read_at(&std, &mut byte, 0).unwrap();
+        }
+        let was_cold = !is_cached(&std, SIZE as i64 - 1);
+        cold += usize::from(was_cold);
+        let runtime = one_thread();
+        runtime.block_on(async {
+            match round % 4 {
+                0 | 1 => assert!(fs::read(&path).await.unwrap() == content(SIZE)),
+                2 => {
+                    let mut all = Vec::new();
+                    let mut file = File::open(&path).await.unwrap();
+                    file.read_to_end(&mut all).await.unwrap();
+                    assert!(all == content(SIZE));
+                }
+                _ => {
+                    let file = File::open(&path).await.unwrap();
+                    let buf = Vec::<u8>::with_capacity(SIZE).slice(..SIZE);
+                    let (result, buf) = file.read_exact_at_owned(buf, 0).await;
+                    result.unwrap();
+                    assert!(buf.as_slice() == content(SIZE));
+                }
+            }
+        });
+    }
+    println!("{cold} of 20 were cold");
+}
+
+#[test]
+fn a_file_that_is_cut_off_or_grows_meanwhile_is_read_as_it_is() {
+    let _watch = watch::begin();
+    let dir = folder();
+    let path = file(dir.path(), 5000);
+    learn(&path);
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let changing = {
+        let (path, stop) = (path.clone(), stop.clone());
+        std::thread::spawn(move || {
+            let mut file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                file.set_len(0).unwrap();
+                file.rewind().unwrap();
+                file.write_all(&content(5000)).unwrap();
+            }
+        })
+    };
+    workers(1).block_on(async {
+        for _ in 0..500 {
+            let read = fs::read(&path).await.unwrap();
+            assert!(read.len() <= 5000);
+            // A hole is zeros where something was cut off and grew again.
+            assert!(read.iter().zip(content(5000)).all(|(is, was)| *is == was || *is == 0));
+        }
+    });
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    changing.join().unwrap();
+}
+
+/// A job of one clone holds the cursor; the other must not wait for it in a poll.
+#[test]
+fn a_clone_whose_cursor_is_in_use_waits_without_its_worker() {
+    let _watch = watch::begin();
+    let dir = folder();
+    let path = file(dir.path(), 200_000);
+    learn(&path);
+    let std = std::fs::File::open(&path).unwrap();
+    for runtime in [one_thread(), workers(2)] {
+        runtime.block_on(async {
+            for _ in 0..20 {
+                forget(&std);
+                let mut one = File::open(&path).await.unwrap();
+                let mut two = one.try_clone().await.unwrap();
+                let read = async |file: &mut File| {
+                    let (mut count, mut buf) = (0, vec![0; 10_000]);
+                    loop {
+                        match file.read(&mut buf).await.unwrap() {
+                            0 => return count,
+                            more => count += more,
+                        }
+                    }
+                };
+                let (first, second) = blitz_io::join!(read(&mut one), read(&mut two));
+                assert_eq!(first + second, 200_000, "each byte is read by one");
+            }
+        });
+    }
+}

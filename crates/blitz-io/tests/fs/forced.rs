@@ -1,0 +1,53 @@
+//! All tests of this program again, with each way forced that is otherwise chosen.
+
+use crate::child;
+
+/// Runs all tests with a variable set.
+fn again(variable: &str, value: &str) {
+    if child::role().is_some() {
+        return;
+    }
+    let mut command = child::program();
+    child::prepare(&mut command, "forced");
+    // Those that have children of their own run as themselves.
+    let skipped = ["--skip=forced::", "--skip=refused::", "--skip=faults::"];
+    let output = command.args(skipped).env(variable, value).output().expect("it starts");
+    let text = child::text(&output);
+    assert!(output.status.success(), "{variable}={value}: {text}");
+    assert!(text.contains("passed"), "{text}");
+}
+
+#[test]
+fn by_threads_alone() {
+    again("BLITZ_FS_INLINE", "never");
+}
+
+#[test]
+fn with_copies_by_ranges() {
+    again("BLITZ_FS_COPY", "range");
+}
+
+#[test]
+fn with_copies_by_reading_and_writing() {
+    again("BLITZ_FS_COPY", "plain");
+}
+
+#[test]
+fn a_variable_that_means_nothing_is_refused() {
+    const NAME: &str = "forced::a_variable_that_means_nothing_is_refused";
+    if child::role().is_some() {
+        let dir = crate::place::folder();
+        let path = crate::place::file(dir.path(), 10);
+        crate::place::one_thread().block_on(async {
+            let _ = blitz_io::fs::read(&path).await;
+            blitz_io::fs::copy(&path, dir.path().join("to")).await.unwrap();
+        });
+        return;
+    }
+    for variable in ["BLITZ_FS_INLINE", "BLITZ_FS_COPY"] {
+        let output = child::command(NAME, "child").env(variable, "sometimes").output().unwrap();
+        assert!(!output.status.success());
+        let text = child::text(&output);
+        assert!(text.contains(variable) && text.contains("sometimes"), "{text}");
+    }
+}

@@ -1,0 +1,51 @@
+//! Runtimes, folders and files to test with.
+
+use std::{
+    future::Future,
+    path::{Path, PathBuf},
+};
+
+use blitz_io::runtime::{Builder, Runtime};
+use tempfile::TempDir;
+
+use crate::watch;
+
+pub(crate) fn one_thread() -> Runtime {
+    Builder::new_current_thread().build().expect("a runtime")
+}
+
+pub(crate) fn workers(count: usize) -> Runtime {
+    Builder::new_multi_thread().worker_threads(count).build().expect("a runtime")
+}
+
+/// A runtime with one thread for blocking work.
+pub(crate) fn one_for_blocking() -> Runtime {
+    Builder::new_current_thread().max_blocking_threads(1).build().expect("a runtime")
+}
+
+/// Runs the test on each kind of runtime, in a folder of its own.
+pub(crate) fn on_all<F: Future<Output = std::io::Result<()>>>(test: impl Fn(PathBuf) -> F) {
+    let _watch = watch::begin();
+    for runtime in [one_thread(), workers(1), workers(2)] {
+        let dir = folder();
+        let path = dir.path().to_owned();
+        runtime.block_on(test(path)).unwrap();
+    }
+}
+
+pub(crate) fn folder() -> TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+/// Bytes that differ from their neighbours.
+pub(crate) fn content(size: usize) -> Vec<u8> {
+    (0..size).map(|at| (at % 251) as u8).collect()
+}
+
+/// A file with that content, in the page cache.
+pub(crate) fn file(dir: &Path, size: usize) -> PathBuf {
+    let path = dir.join(format!("file-{size}"));
+    std::fs::write(&path, content(size)).expect("a file");
+    assert_eq!(std::fs::read(&path).expect("a file").len(), size);
+    path
+}
