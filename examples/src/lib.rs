@@ -22,6 +22,7 @@
 //!
 //! - `echo`: TCP, one task for each connection;
 //! - `chat`: lines from each to all, by a broadcast channel;
+//! - `graceful`: a shutdown under load that loses no request, and names who does not end;
 //! - `http`: HTTP/1.1, by hyper on this runtime;
 //! - `proxy`: bytes both ways, with time-outs on connecting and on silence;
 //! - `render_server`: HTTP whose answers are computed, by `parallel::run`.

@@ -22,7 +22,8 @@
 //! tasks, `rt-multi-thread` the workers, `sync` locks and channels (which need no
 //! runtime), `time` timers, `net` sockets, `fs` files, `signal` signals, `process` children (which
 //! brings `signal`, `io-util` and `io-std`), `io-util` the methods of the I/O traits (the
-//! traits themselves are always there), `io-std` the standard streams, `macros` the
+//! traits themselves are always there), `io-std` the standard streams, `stream` the methods
+//! of streams and what becomes one (not a feature of Tokio), `macros` the
 //! attributes and macros, `test-util` (not in `full`) a clock that can be paused, `tracing`
 //! (not in `full`) spans for subscribers. The others are accepted and switch on what will
 //! stand behind them. Without any, the crate starts no thread and has no runtime.
@@ -35,7 +36,8 @@
     feature = "time",
     feature = "net",
     feature = "io-util",
-    feature = "parallel"
+    feature = "parallel",
+    feature = "stream"
 ))]
 #[cfg_attr(
     not(feature = "rt"),
@@ -61,8 +63,12 @@ pub mod parallel;
 pub mod process;
 #[cfg(feature = "rt")]
 pub mod runtime;
+#[cfg(all(feature = "rt", feature = "sync", feature = "time"))]
+pub mod shutdown;
 #[cfg(feature = "signal")]
 pub mod signal;
+#[cfg(feature = "stream")]
+pub mod stream;
 #[cfg(feature = "sync")]
 pub mod sync;
 #[cfg(feature = "rt")]
@@ -116,3 +122,8 @@ pub use engine::queue::variants::for_bench as variants_for_bench;
 #[cfg(all(feature = "parallel", blitz_variants))]
 #[doc(hidden)]
 pub use engine::fork::for_bench as fork_for_bench;
+
+/// The code of the guide, compiled and run with the other examples.
+#[cfg(all(doctest, feature = "full"))]
+#[doc = include_str!("../../../docs/guide.md")]
+mod guide {}

@@ -8,3 +8,4 @@ mod streams;
 mod buffers;
 mod seeks;
 mod hyper;
+mod stream_traits;

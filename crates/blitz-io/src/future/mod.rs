@@ -52,7 +52,7 @@ pub use self::{
 };
 
 /// Who of so many is polled first, so that none wins every tie.
-fn anyone(count: usize) -> usize {
+pub(crate) fn anyone(count: usize) -> usize {
     // Among more than four thousand million the last ones never begin.
     let bound = u32::try_from(count).unwrap_or(u32::MAX);
     #[cfg(any(feature = "rt", feature = "sync"))]

@@ -1,8 +1,7 @@
 //! Names and addresses.
 //!
-//! What is an address already is one at once. A name is looked up by the system
-//! (`getaddrinfo`), which blocks for as long as it likes, so that happens on a thread
-//! where blocking is acceptable.
+//! What is an address already is one at once, and what cannot be one is an error at once. A
+//! name is looked up by the system: see `lookup`.
 
 #![forbid(unsafe_code)]
 
@@ -10,14 +9,13 @@ use std::{
     future::{Future, Ready, ready},
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6},
-    option,
-    pin::Pin,
-    task::{Context, Poll},
-    vec,
+    option, vec,
 };
 
-use super::error;
-use crate::task::{JoinHandle, spawn_blocking};
+use super::{
+    error,
+    lookup::{Addresses, Lookup},
+};
 
 /// Converts or resolves without blocking to one or more `SocketAddr` values.
 ///
@@ -54,16 +52,29 @@ impl<T: sealed::Resolve + ?Sized> ToSocketAddrs for T {}
 /// Looks up the addresses of a host.
 ///
 /// The answer may have no address in it, or several, and which comes first is up to the
-/// system.
+/// system. What is an address already is its own answer, at once.
+///
+/// A name is asked of the system (`getaddrinfo`) on a thread for blocking work. It may take
+/// as long as it likes there, so look-ups have no more than a quarter of
+/// [`max_blocking_threads`](crate::runtime::Builder::max_blocking_threads), and at least one:
+/// the others wait in line, first come, first served, and the rest of the threads stay free
+/// for other work. A runtime whose shutdown waits for a look-up says for which name.
 ///
 /// # Errors
 ///
-/// If the name is not known, cannot be looked up, or has no port behind it.
+/// If the name is not known, cannot be looked up, or has no port behind it; or if the
+/// runtime shuts down first.
+///
+/// # Panics
+///
+/// If it is a name and there is no runtime on this thread, or the system refuses a thread as
+/// for [`spawn_blocking`](crate::task::spawn_blocking).
 ///
 /// # Cancel safety
 ///
-/// Nothing is lost if it is dropped. The system's look-up cannot be stopped, though: it
-/// goes on and its answer is thrown away.
+/// Nothing is lost if it is dropped, as a time-out does: the caller goes on at once. A
+/// look-up that the system has begun cannot be stopped, though: it keeps its thread until it
+/// ends, and its answer is thrown away. One that waits in line leaves it.
 ///
 /// # Examples
 ///
@@ -175,8 +186,11 @@ impl Resolve for str {
 
     fn resolve(&self, _: Inside) -> Lookup {
         match self.parse() {
-            Ok(address) => Lookup::Known(Some(address)),
-            Err(_) => look_up(self.to_owned(), std::net::ToSocketAddrs::to_socket_addrs),
+            Ok(address) => Lookup::known(address),
+            Err(_) => match host_and_port(self) {
+                Ok(parts) => parts.resolve(Inside),
+                Err(cause) => Lookup::failed(error::at("look up", format_args!("`{self}`"), cause)),
+            },
         }
     }
 }
@@ -188,10 +202,8 @@ impl Resolve for (&str, u16) {
     fn resolve(&self, _: Inside) -> Lookup {
         let (host, port) = *self;
         match host.parse::<IpAddr>() {
-            Ok(ip) => Lookup::Known(Some(SocketAddr::new(ip, port))),
-            Err(_) => look_up(host.to_owned(), move |name| {
-                std::net::ToSocketAddrs::to_socket_addrs(&(name, port))
-            }),
+            Ok(ip) => Lookup::known(SocketAddr::new(ip, port)),
+            Err(_) => Lookup::ask(host, port),
         }
     }
 }
@@ -214,57 +226,14 @@ impl Resolve for (String, u16) {
     }
 }
 
-/// Has the system look up `name` on a thread that may block.
-fn look_up(
-    name: String,
-    by: impl FnOnce(&str) -> io::Result<vec::IntoIter<SocketAddr>> + Send + 'static,
-) -> Lookup {
-    Lookup::Asked(spawn_blocking(move || {
-        by(&name).map_err(|cause| error::at("look up", format_args!("`{name}`"), cause))
-    }))
-}
-
-/// A look-up, which may be over already.
-#[derive(Debug)]
-pub enum Lookup {
-    Known(Option<SocketAddr>),
-    Asked(JoinHandle<io::Result<vec::IntoIter<SocketAddr>>>),
-}
-
-impl Future for Lookup {
-    type Output = io::Result<Addresses>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.get_mut() {
-            Lookup::Known(address) => Poll::Ready(Ok(Addresses::One(address.take().into_iter()))),
-            Lookup::Asked(answer) => {
-                Pin::new(answer).poll(cx).map(|answer| Ok(Addresses::Many(answer??)))
-            }
-        }
-    }
-}
-
-/// What a look-up found.
-#[derive(Debug)]
-pub enum Addresses {
-    One(option::IntoIter<SocketAddr>),
-    Many(vec::IntoIter<SocketAddr>),
-}
-
-impl Iterator for Addresses {
-    type Item = SocketAddr;
-
-    fn next(&mut self) -> Option<SocketAddr> {
-        match self {
-            Addresses::One(addresses) => addresses.next(),
-            Addresses::Many(addresses) => addresses.next(),
-        }
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        match self {
-            Addresses::One(addresses) => addresses.size_hint(),
-            Addresses::Many(addresses) => addresses.size_hint(),
-        }
-    }
+/// The two sides of the last colon.
+fn host_and_port(text: &str) -> io::Result<(&str, u16)> {
+    let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
+    let (host, port) = text
+        .rsplit_once(':')
+        .ok_or_else(|| invalid("there is no port: write it as `host:port`".to_owned()))?;
+    let port = port.parse().map_err(|_| {
+        invalid(format!("`{port}` is no port: write a number from 0 to 65535 after the colon"))
+    })?;
+    Ok((host, port))
 }

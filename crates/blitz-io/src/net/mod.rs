@@ -75,6 +75,7 @@ mod raw;
 mod at_once;
 mod transfer;
 pub(crate) mod evented;
+mod lookup;
 mod addr;
 pub mod tcp;
 mod udp;
@@ -83,6 +84,7 @@ pub mod unix;
 #[cfg(windows)]
 pub mod windows;
 
+pub(crate) use self::lookup::seats as lookup_seats;
 #[cfg(unix)]
 pub use self::unix::{
     datagram::UnixDatagram, listener::UnixListener, socket::UnixSocket, stream::UnixStream,

@@ -124,6 +124,11 @@ impl UdpSocket {
     ///
     /// The last failure, if no address can be bound; its text has the address.
     ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped before it is done, nothing is bound. For a name, see
+    /// [`lookup_host`](super::lookup_host).
+    ///
     /// # Examples
     ///
     /// ```
@@ -177,6 +182,11 @@ impl UdpSocket {
     /// # Errors
     ///
     /// The last failure, if the system takes none; its text has the address.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped before it is done, the socket is as it was. For a name, see
+    /// [`lookup_host`](super::lookup_host).
     ///
     /// # Examples
     ///

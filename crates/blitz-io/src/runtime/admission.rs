@@ -38,15 +38,28 @@ pub(crate) struct Admission {
     bound: Bound,
     /// Places in the queue of blocking work.
     blocking: Bound,
+    /// Threads that may look names up.
+    #[cfg(feature = "net")]
+    lookups: Bound,
 }
 
 impl Admission {
-    pub(crate) fn new(limits: Limits, workers: usize) -> Self {
+    pub(crate) fn new(limits: Limits, workers: usize, blocking_threads: usize) -> Self {
+        #[cfg(not(feature = "net"))]
+        let _ = blocking_threads;
         Self {
             threshold: limits.threshold.map(|each| each.saturating_mul(workers)),
             bound: Bound::new(limits.bounded.unwrap_or(MAX)),
             blocking: Bound::new(limits.blocking.unwrap_or(MAX)),
+            #[cfg(feature = "net")]
+            lookups: Bound::new(crate::net::lookup_seats(blocking_threads)),
         }
+    }
+
+    /// Seats for threads that look names up.
+    #[cfg(feature = "net")]
+    pub(crate) fn lookups(&self) -> &Bound {
+        &self.lookups
     }
 
     /// Advice: what the queues look like now, before one more is put there.
@@ -66,6 +79,8 @@ impl Admission {
     pub(crate) fn close(&self) {
         self.bound.close();
         self.blocking.close();
+        #[cfg(feature = "net")]
+        self.lookups.close();
     }
 }
 

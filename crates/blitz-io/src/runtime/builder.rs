@@ -719,7 +719,7 @@ impl Builder {
             flavor: self.flavor,
             id: Id::next(),
             name: self.name.clone(),
-            admission: Admission::new(self.limits, workers),
+            admission: Admission::new(self.limits, workers, self.max_blocking_threads),
         });
         #[cfg(feature = "time")]
         super::context::know(&inner);

@@ -283,6 +283,11 @@ impl<T: 'static> JoinSet<T> {
     /// It returns when the future of each has been dropped; their outputs, panics too,
     /// are dropped. To abort without waiting, drop the set.
     ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, the tasks are aborted all the same; those that have not ended are still
+    /// in the set.
+    ///
     /// # Examples
     ///
     /// ```
@@ -305,6 +310,11 @@ impl<T: 'static> JoinSet<T> {
     ///
     /// If a task panicked its panic goes on here; if one was cancelled, this panics
     /// with that. The tasks that are left are aborted.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, so is the set: the tasks that have not ended are aborted, and the outputs
+    /// of the others are lost.
     ///
     /// # Examples
     ///

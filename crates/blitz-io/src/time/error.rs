@@ -132,7 +132,7 @@ impl error::Error for Error {}
 pub struct Elapsed(());
 
 impl Elapsed {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(())
     }
 }

@@ -91,6 +91,13 @@ mod once;
 #[cfg(feature = "sync")]
 mod cancelling;
 
+#[cfg(all(feature = "sync", feature = "time"))]
+mod graceful;
+#[cfg(all(feature = "stream", feature = "sync", feature = "time"))]
+mod streams;
+#[cfg(all(feature = "stream", feature = "sync", feature = "net", feature = "io-util"))]
+mod stream_wrappers;
+
 // The network.
 #[cfg(all(feature = "net", feature = "io-util"))]
 mod net_pairs;

@@ -96,9 +96,10 @@ pub(crate) struct Blocking {
 }
 
 /// What a thread runs.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Running {
     id: Id,
+    name: Option<Arc<str>>,
     spawned_at: &'static Location<'static>,
     since: Instant,
 }
@@ -399,10 +400,15 @@ fn run(job: Task, here: &Bed<Arc<Handoff>, Running>, unit: Unit) {
     let header = job.into_header();
     // SAFETY: the entry was ours, and keeps the memory alive.
     let (id, spawned_at) = unsafe { (header.as_ref().id, header.as_ref().spawned_at) };
-    *lock(&here.running) = Some(Running { id, spawned_at, since: Instant::now() });
+    // SAFETY: as above; the clone counts for itself.
+    let name = unsafe { Header::name(header) }.cloned();
+    *lock(&here.running) = Some(Running { id, name, spawned_at, since: Instant::now() });
     // SAFETY: `into_header` gave the entry to us, and it is made once.
     poll::run(unsafe { Task::new(header) }, unit.now());
-    *lock(&here.running) = None;
+    let over = lock(&here.running).take();
+    // Not under the lock: the name may be the last of its kind, and its memory a user's
+    // allocator's.
+    drop(over);
 }
 
 impl<R> Spawned<R> {

@@ -72,7 +72,7 @@ impl Blocking {
     #[cold]
     fn report(&self, waited: Duration) {
         let running: Vec<Running> =
-            self.crew.beds.made().filter_map(|bed| *lock(&bed.running)).collect();
+            self.crew.beds.made().filter_map(|bed| lock(&bed.running).clone()).collect();
         let text = describe(waited, &running, Instant::now());
         // Not `eprintln`: a program that has closed its standard error must not panic.
         let _ = std::io::stderr().write_all(text.as_bytes());
@@ -114,9 +114,13 @@ fn describe(waited: Duration, running: &[Running], now: Instant) -> String {
         "{} blocking {plural}, which cannot be aborted: let them end, or use `shutdown_timeout`",
         running.len()
     );
-    for Running { id, spawned_at, since } in running {
+    for Running { id, name, spawned_at, since } in running {
         let runs = now.saturating_duration_since(*since);
-        let _ = writeln!(text, "  task {id}, spawned at {spawned_at}, has run for {runs:.1?}");
+        let _ = write!(text, "  task {id}");
+        if let Some(name) = name {
+            let _ = write!(text, " {name:?}");
+        }
+        let _ = writeln!(text, ", spawned at {spawned_at}, has run for {runs:.1?}");
     }
     text
 }

@@ -80,6 +80,11 @@ impl TcpListener {
     ///
     /// The last failure, if no address can be bound; its text has the address.
     ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped before it is done, nothing is bound. For a name, see
+    /// [`lookup_host`](crate::net::lookup_host).
+    ///
     /// # Examples
     ///
     /// ```

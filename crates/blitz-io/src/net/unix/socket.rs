@@ -116,6 +116,10 @@ impl UnixSocket {
     ///
     /// If it is a socket for datagrams, or if connecting fails; the text has the path.
     ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, the attempt ends and the socket is closed.
+    ///
     /// # Examples
     ///
     #[doc = concat!("```\n", in_folder!("{UnixListener, UnixSocket}"))]

@@ -74,6 +74,10 @@ impl UnixStream {
     /// room for one more that waits to be accepted, and that there is nothing to wait
     /// for: try again later.
     ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, the attempt ends and the socket is closed.
+    ///
     /// # Examples
     ///
     #[doc = concat!("```\n", in_folder!("{UnixListener, UnixStream}"))]
@@ -100,6 +104,10 @@ impl UnixStream {
     /// # Errors
     ///
     /// As [`connect`](Self::connect).
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, the attempt ends and the socket is closed.
     ///
     /// # Examples
     ///

@@ -140,6 +140,13 @@ pub(crate) fn is_left() -> bool {
     current::with(|current| !matches!(current.budget.get(), Budget::Left(0) | Budget::Refused))
 }
 
+/// What is left now.
+#[cfg(feature = "stream")]
+#[inline]
+pub(crate) fn left() -> Budget {
+    current::with(|current| current.budget.get())
+}
+
 /// The task runs again after the others. Its yield is counted once a poll, however
 /// many of its operations find nothing left.
 #[cold]

@@ -1,0 +1,314 @@
+//! Look-ups by a resolver that answers when a test says so.
+//!
+//! A test names hosts of its own, under `.injected`, and keeps what is asked of them.
+
+use std::{
+    collections::HashMap,
+    future::Future,
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    pin::pin,
+    process::Command,
+    sync::{Arc, Condvar, Mutex, OnceLock},
+    task::{Context, Poll, Waker},
+    thread,
+    time::Duration,
+    vec,
+};
+
+use super::seats;
+use crate::{
+    net::lookup_host,
+    runtime::{Builder, Runtime},
+    task,
+};
+
+/// A domain of a test: who was asked for, in order, and whether there are answers yet.
+#[derive(Default)]
+struct Domain {
+    state: Mutex<(Vec<String>, bool)>,
+    changed: Condvar,
+}
+
+static DOMAINS: OnceLock<Mutex<HashMap<String, Arc<Domain>>>> = OnceLock::new();
+
+fn domains() -> &'static Mutex<HashMap<String, Arc<Domain>>> {
+    DOMAINS.get_or_init(Mutex::default)
+}
+
+/// What is asked of `ask_system`, if it is a test's.
+pub(super) fn injected(host: &str, port: u16) -> Option<io::Result<vec::IntoIter<SocketAddr>>> {
+    let name = host.strip_suffix(".injected")?.rsplit('.').next()?.to_owned();
+    let domain = domains().lock().unwrap().get(&name)?.clone();
+    let mut state = domain.state.lock().unwrap();
+    state.0.push(host.to_owned());
+    domain.changed.notify_all();
+    let state = domain.changed.wait_while(state, |state| !state.1).unwrap();
+    drop(state);
+    if host.starts_with("unknown.") {
+        return Some(Err(io::Error::new(io::ErrorKind::NotFound, "nobody knows it")));
+    }
+    Some(Ok(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port))].into_iter()))
+}
+
+impl Domain {
+    fn new(name: &str) -> Arc<Self> {
+        let domain = Arc::new(Self::default());
+        assert!(domains().lock().unwrap().insert(name.to_owned(), domain.clone()).is_none());
+        domain
+    }
+
+    /// From now on there are answers.
+    fn answer(&self) {
+        self.state.lock().unwrap().1 = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until the system was asked so often.
+    fn until_asked(&self, count: usize) {
+        let state = self.state.lock().unwrap();
+        drop(self.changed.wait_while(state, |state| state.0.len() < count).unwrap());
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.state.lock().unwrap().0.clone()
+    }
+}
+
+fn runtime(blocking: usize) -> Runtime {
+    Builder::new_multi_thread()
+        .worker_threads(1)
+        .max_blocking_threads(blocking)
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+async fn find(host: String) -> io::Result<Vec<SocketAddr>> {
+    Ok(lookup_host((host, 80)).await?.collect())
+}
+
+/// Polls once, as a caller that then gives up.
+fn begin(lookup: impl Future) -> bool {
+    pin!(lookup).poll(&mut Context::from_waker(Waker::noop())).is_ready()
+}
+
+#[test]
+fn look_ups_have_a_quarter_of_the_threads_and_at_least_one() {
+    assert_eq!([1, 3, 4, 8, 512].map(seats), [1, 1, 1, 2, 128]);
+}
+
+#[test]
+fn what_is_no_name_needs_no_thread() {
+    let rt = runtime(4);
+    rt.block_on(async {
+        for known in ["127.0.0.1:80", "[::1]:80", "::1:80"] {
+            assert_eq!(lookup_host(known).await.unwrap().count(), 1, "{known}");
+        }
+        assert_eq!(lookup_host(("::1", 80)).await.unwrap().count(), 1);
+        for wrong in ["", "localhost", "localhost:", "localhost:http", "localhost:65536"] {
+            let error = lookup_host(wrong).await.map(drop).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{wrong}");
+            let text = error.to_string();
+            assert!(text.contains(&format!("look up `{wrong}`")), "{text}");
+            assert!(text.contains("host:port") || text.contains("65535"), "{text}");
+        }
+    });
+    assert_eq!(rt.metrics().num_blocking_threads(), 0);
+}
+
+#[test]
+fn an_answer_and_an_error_come_from_the_system() {
+    let domain = Domain::new("answers");
+    domain.answer();
+    let rt = runtime(4);
+    let found = rt.block_on(find("known.answers.injected".to_owned())).unwrap();
+    assert_eq!(found, [SocketAddr::from((Ipv4Addr::LOCALHOST, 80))]);
+    let error = rt.block_on(find("unknown.answers.injected".to_owned())).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    let text = error.to_string();
+    assert!(text.contains("`unknown.answers.injected:80`: nobody knows it"), "{text}");
+}
+
+#[test]
+fn a_drop_or_time_out_frees_the_caller_at_once() {
+    let domain = Domain::new("stuck");
+    let rt = runtime(4);
+    rt.block_on(async {
+        let late =
+            crate::time::timeout(Duration::from_millis(1), find("a.stuck.injected".to_owned()));
+        assert!(late.await.is_err());
+        assert!(!begin(find("b.stuck.injected".to_owned())), "in line, and dropped");
+        // The caller is here, and the only seat is still taken.
+        domain.until_asked(1);
+        domain.answer();
+        // The answer that nobody wanted gave the seat back.
+        find("c.stuck.injected".to_owned()).await.unwrap();
+    });
+    assert_eq!(domain.asked(), ["a.stuck.injected", "c.stuck.injected"]);
+}
+
+#[test]
+fn stuck_lookups_leave_threads_for_other_work() {
+    let domain = Domain::new("many");
+    let rt = runtime(8);
+    let lookups: Vec<_> = (0..20).map(|n| rt.spawn(find(format!("n{n}.many.injected")))).collect();
+    domain.until_asked(2);
+    // All the other threads are there for others, at the same time.
+    let meeting = Arc::new(std::sync::Barrier::new(6));
+    let others: Vec<_> = (0..6)
+        .map(|_| {
+            let meeting = meeting.clone();
+            rt.spawn_blocking(move || meeting.wait())
+        })
+        .collect();
+    for other in others {
+        rt.block_on(other).unwrap();
+    }
+    assert_eq!(domain.asked().len(), 2, "a third thread looks up");
+    domain.answer();
+    for lookup in lookups {
+        assert_eq!(rt.block_on(lookup).unwrap().unwrap().len(), 1);
+    }
+    assert_eq!(domain.asked().len(), 20, "each was asked once");
+}
+
+#[test]
+fn those_in_line_are_asked_in_order() {
+    let domain = Domain::new("order");
+    let rt = runtime(1);
+    let names: Vec<_> = (0..10).map(|n| format!("n{n}.order.injected")).collect();
+    rt.block_on(async {
+        let mut lookups: Vec<_> = names.iter().map(|name| Box::pin(find(name.clone()))).collect();
+        for lookup in &mut lookups {
+            assert!(!begin(lookup.as_mut()));
+        }
+        domain.until_asked(1);
+        domain.answer();
+        // Whoever awaits them in whatever order: the line is what counts.
+        for answer in crate::future::join_all(lookups.into_iter().rev()).await {
+            answer.unwrap();
+        }
+    });
+    assert_eq!(domain.asked(), names);
+}
+
+#[test]
+fn a_lookup_that_leaves_the_line_is_never_asked() {
+    let domain = Domain::new("leaves");
+    let rt = runtime(1);
+    rt.block_on(async {
+        let mut first = Box::pin(find("first.leaves.injected".to_owned()));
+        let mut gone = Box::pin(find("gone.leaves.injected".to_owned()));
+        let mut last = Box::pin(find("last.leaves.injected".to_owned()));
+        for lookup in [&mut first, &mut gone, &mut last] {
+            assert!(!begin(lookup.as_mut()));
+        }
+        domain.until_asked(1);
+        drop(gone);
+        domain.answer();
+        first.await.unwrap();
+        last.await.unwrap();
+    });
+    assert_eq!(domain.asked(), ["first.leaves.injected", "last.leaves.injected"]);
+}
+
+#[test]
+fn a_lookup_that_no_thread_has_taken_is_not_asked_after_a_drop() {
+    let domain = Domain::new("queued");
+    domain.answer();
+    let rt = runtime(1);
+    let (go_on, wait) = std::sync::mpsc::channel();
+    // The only thread is busy, so the look-up has a seat and waits for the thread.
+    let busy = rt.spawn_blocking(move || wait.recv());
+    rt.block_on(async {
+        assert!(!begin(find("gone.queued.injected".to_owned())));
+        go_on.send(()).unwrap();
+        busy.await.unwrap().unwrap();
+        find("last.queued.injected".to_owned()).await.unwrap();
+    });
+    assert_eq!(domain.asked(), ["last.queued.injected"]);
+}
+
+#[test]
+fn a_shutdown_ends_the_wait_of_those_in_line() {
+    let domain = Domain::new("ends");
+    let rt = runtime(1);
+    let handle = rt.handle().clone();
+    let mut first = Box::pin(find("first.ends.injected".to_owned()));
+    let mut second = Box::pin(find("second.ends.injected".to_owned()));
+    {
+        let _inside = handle.enter();
+        assert!(!begin(first.as_mut()) && !begin(second.as_mut()));
+    }
+    domain.until_asked(1);
+    rt.shutdown_background();
+    // Awaited without a runtime: nothing of it is needed any more.
+    let poll = second.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    let Poll::Ready(Err(error)) = poll else { panic!("it still waits: {poll:?}") };
+    assert!(error.to_string().contains("`second.ends.injected:80`"), "{error}");
+    assert!(error.to_string().contains("shutting down"), "{error}");
+    let _inside = handle.enter();
+    let mut third = Box::pin(find("third.ends.injected".to_owned()));
+    let poll = third.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(matches!(poll, Poll::Ready(Err(_))));
+    domain.answer();
+    assert_eq!(handle.block_on(first).unwrap().len(), 1, "what was asked is answered");
+    assert_eq!(domain.asked(), ["first.ends.injected"]);
+}
+
+#[test]
+fn a_lookup_may_be_leaked() {
+    let domain = Domain::new("leaked");
+    let rt = runtime(1);
+    rt.block_on(async {
+        let mut leaked = Box::pin(find("leaked.leaked.injected".to_owned()));
+        assert!(!begin(leaked.as_mut()));
+        std::mem::forget(leaked);
+        domain.until_asked(1);
+        domain.answer();
+        find("next.leaked.injected".to_owned()).await.unwrap();
+    });
+}
+
+const ROLE: &str = "BLITZ_LOOKUP_ROLE";
+
+#[test]
+fn a_stuck_lookup_is_named_at_shutdown() {
+    if std::env::var_os(ROLE).is_none() {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["net::lookup::tests::a_stuck_lookup_is_named_at_shutdown", "--exact"]);
+        let output = child.arg("--nocapture").env(ROLE, "stuck").output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{text}");
+        assert!(text.contains("1 blocking task,"), "{text}");
+        assert!(text.contains("\"look-up of `a.named.injected`\""), "{text}");
+        assert!(text.contains("net/lookup.rs") || text.contains("net\\lookup.rs"), "{text}");
+        return;
+    }
+    let domain = Domain::new("named");
+    let rt = runtime(4);
+    drop(rt.spawn(find("a.named.injected".to_owned())));
+    domain.until_asked(1);
+    let opener = thread::spawn(move || {
+        // By the clock: what takes more than a second is what is reported.
+        thread::sleep(Duration::from_millis(1_500));
+        domain.answer();
+    });
+    drop(rt);
+    opener.join().unwrap();
+}
+
+#[test]
+fn a_lookup_shows_by_name_in_a_dump() {
+    let domain = Domain::new("dumped");
+    let rt = runtime(4);
+    let lookup = rt.spawn(find("a.dumped.injected".to_owned()));
+    domain.until_asked(1);
+    let dump = rt.handle().dump_now();
+    let names: Vec<_> = dump.tasks().iter().filter_map(|task| task.name()).collect();
+    assert_eq!(names, ["look-up of `a.dumped.injected`"]);
+    domain.answer();
+    rt.block_on(lookup).unwrap().unwrap();
+    rt.block_on(task::yield_now());
+}

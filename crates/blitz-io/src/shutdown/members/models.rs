@@ -1,0 +1,133 @@
+//! Spawns against the end, under every interleaving.
+
+use std::{future::poll_fn, sync::Arc as Plain};
+
+use super::{Armed, End, Key, Members};
+use crate::{
+    engine::{
+        prim::{AtomicUsize, Ordering::Relaxed, model, thread},
+        wait::bell::block_on,
+    },
+    sync::CancellationToken,
+};
+
+/// How often a task was aborted.
+type Handle = Plain<AtomicUsize>;
+
+struct Shared {
+    members: Members<Handle, ()>,
+    told: CancellationToken,
+    /// Written by members without an order of its own: who has waited for them must see it.
+    work: AtomicUsize,
+}
+
+fn shared() -> Plain<Shared> {
+    let (members, told) = (Members::new(), CancellationToken::new());
+    Plain::new(Shared { members, told, work: AtomicUsize::new(0) })
+}
+
+impl Shared {
+    /// D1 and D2.
+    fn drain(&self) {
+        loop {
+            let mut wait = self.members.wait();
+            block_on(poll_fn(|cx| self.members.poll_wait(&mut wait, cx)));
+            self.members.end_wait(&mut wait);
+            if self.members.close_if_empty() {
+                return;
+            }
+        }
+    }
+
+    /// The life of a member: it stops when it is told, and not before.
+    fn live(&self, key: Key) {
+        block_on(self.told.cancelled());
+        // Relaxed: the wait for this member is to order it.
+        self.work.fetch_add(1, Relaxed);
+        self.members.leave(key, End::Done, true);
+        self.members.left();
+    }
+}
+
+#[test]
+fn a_spawn_against_a_shutdown_is_refused_or_told_and_waited_for() {
+    model(|| {
+        let shared = shared();
+        let spawner = thread::spawn({
+            let shared = shared.clone();
+            move || {
+                let Ok(key) = shared.members.enter(()) else { return 0 };
+                assert!(matches!(shared.members.arm(key, Handle::default()), Armed::Member));
+                shared.members.spawned();
+                shared.live(key);
+                1
+            }
+        });
+        shared.told.cancel();
+        shared.drain();
+        // Relaxed: all that were let in have been waited for, and nobody is let in any more.
+        let seen = shared.work.load(Relaxed);
+        assert_eq!(spawner.join().unwrap(), seen, "one was not waited for");
+        assert_eq!(shared.members.outcome().finished, seen);
+    });
+}
+
+#[test]
+fn a_spawn_against_the_deadline_is_refused_or_aborted_once() {
+    model(|| {
+        let shared = shared();
+        let spawner = thread::spawn({
+            let shared = shared.clone();
+            move || {
+                let handle = Handle::default();
+                let key = shared.members.enter(()).ok()?;
+                match shared.members.arm(key, handle.clone()) {
+                    Armed::Member => {}
+                    Armed::Gone(_) => panic!("it has not ended"),
+                    Armed::Late(handle) => {
+                        // Relaxed: a count, read after the join.
+                        handle.fetch_add(1, Relaxed);
+                    }
+                }
+                shared.members.spawned();
+                Some(handle)
+            }
+        });
+        for (_, place) in shared.members.close() {
+            if let Some(handle) = place.handle {
+                // Relaxed: as above.
+                handle.fetch_add(1, Relaxed);
+            }
+        }
+        if let Some(handle) = spawner.join().unwrap() {
+            // Relaxed: the join orders it.
+            assert_eq!(handle.load(Relaxed), 1, "so often was it aborted");
+            assert_eq!(shared.members.outcome().stuck.len(), 1);
+        }
+    });
+}
+
+#[test]
+fn a_member_that_ends_at_once_leaves_nothing() {
+    model(|| {
+        let shared = shared();
+        let handle = Handle::default();
+        let key = shared.members.enter(()).expect("it is open");
+        let member = thread::spawn({
+            let shared = shared.clone();
+            move || {
+                shared.members.leave(key, End::Done, false);
+                shared.members.left();
+            }
+        });
+        match shared.members.arm(key, handle.clone()) {
+            Armed::Member | Armed::Gone(_) => {}
+            Armed::Late(_) => panic!("it is open"),
+        }
+        shared.members.spawned();
+        shared.drain();
+        member.join().unwrap();
+        assert_eq!(shared.members.len(), 0);
+        assert_eq!(Plain::strong_count(&handle), 1, "a handle is left");
+    });
+}

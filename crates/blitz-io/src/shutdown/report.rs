@@ -1,0 +1,294 @@
+//! What is told of a shutdown: how far it is, and what became of it.
+
+use std::{fmt, panic::Location, sync::Arc, time::Duration};
+
+use super::members::Place;
+use crate::{
+    runtime::dump,
+    task::{AbortHandle, Id},
+};
+
+/// How far a shutdown is; see [`Shutdown::progress`](super::Shutdown::progress).
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::shutdown::{Phase, Shutdown};
+///
+/// let shutdown = Shutdown::new();
+/// let progress = shutdown.progress();
+/// assert_eq!(progress.borrow().phase, Phase::Running);
+/// shutdown.begin();
+/// assert_eq!(progress.borrow().to_string(), "draining: 0 tasks left");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Progress {
+    /// What is going on.
+    pub phase: Phase,
+    /// How many tasks have not ended. It is kept from the beginning of the shutdown on.
+    pub left: usize,
+}
+
+/// What goes on in a shutdown.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::shutdown::Phase;
+///
+/// assert!(Phase::Running < Phase::Draining && Phase::Aborting < Phase::Over);
+/// assert_eq!(Phase::Draining.to_string(), "draining");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Phase {
+    /// It has not begun.
+    Running,
+    /// The tasks were told to stop, and are waited for.
+    Draining,
+    /// The time is over: those that are left are being aborted.
+    Aborting,
+    /// It is over.
+    Over,
+}
+
+/// What became of the tasks; see [`Shutdown::drain`](super::Shutdown::drain).
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::{shutdown::Shutdown, time::Duration};
+///
+/// # blitz_io::run(async {
+/// let shutdown = Shutdown::new();
+/// shutdown.spawn_with(async |token| token.cancelled().await);
+/// let report = shutdown.drain(Duration::from_secs(10)).await;
+/// assert!(report.is_clean());
+/// assert_eq!(report.finished, 1);
+/// # });
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Report {
+    /// How many tasks have ended by themselves since the shutdown began, be it by a panic.
+    pub finished: usize,
+    /// The tasks that were aborted, oldest first.
+    pub aborted: Vec<TaskLeft>,
+    /// How long it took, from its beginning.
+    pub elapsed: Duration,
+}
+
+/// A task that did not end in time, and was aborted.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::{shutdown::Shutdown, time::Duration};
+///
+/// # blitz_io::run(async {
+/// let shutdown = Shutdown::new();
+/// shutdown.spawn_named("deaf", std::future::pending::<()>());
+/// let report = shutdown.drain(Duration::from_millis(1)).await;
+/// assert_eq!(report.aborted[0].name(), Some("deaf"));
+/// eprintln!("{report}");
+/// # });
+/// ```
+#[derive(Debug, Clone)]
+pub struct TaskLeft {
+    id: Option<Id>,
+    about: About,
+    gone: bool,
+}
+
+/// What is known of a task.
+#[derive(Debug, Clone)]
+pub(super) struct About {
+    pub(super) name: Option<Arc<str>>,
+    pub(super) spawned_at: &'static Location<'static>,
+    /// What it was doing when it was aborted.
+    pub(super) doing: Option<Arc<str>>,
+    /// What it waited for then.
+    pub(super) waits_for: Option<&'static str>,
+}
+
+impl About {
+    pub(super) fn new(name: Option<&str>, spawned_at: &'static Location<'static>) -> Self {
+        Self { name: name.map(Arc::from), spawned_at, doing: None, waits_for: None }
+    }
+
+    /// The same, and what a dump says of the task.
+    pub(super) fn seen_as(mut self, task: Option<&dump::Task>) -> Self {
+        if let Some(task) = task {
+            let (state, time) = (task.state(), task.time_in_state());
+            self.doing = Some(format!("{state} for {time:.1?}: {}", task.trace()).into());
+            self.waits_for = task.trace().waits_for();
+        }
+        self
+    }
+}
+
+impl Report {
+    /// Whether no task had to be aborted.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::{shutdown::Shutdown, time::Duration};
+    ///
+    /// # blitz_io::run(async {
+    /// assert!(Shutdown::new().drain(Duration::ZERO).await.is_clean());
+    /// # });
+    /// ```
+    pub fn is_clean(&self) -> bool {
+        self.aborted.is_empty()
+    }
+}
+
+impl TaskLeft {
+    pub(super) fn new(place: Place<AbortHandle, About>, gone: bool) -> Self {
+        Self { id: place.handle.map(|handle| handle.id()), about: place.about, gone }
+    }
+
+    /// Returns the task's ID; `None` if whoever spawned it was held up and has not said it yet.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::{shutdown::Shutdown, time::Duration};
+    ///
+    /// # blitz_io::run(async {
+    /// let shutdown = Shutdown::new();
+    /// let task = shutdown.spawn(std::future::pending::<()>());
+    /// let report = shutdown.drain(Duration::ZERO).await;
+    /// assert_eq!(report.aborted[0].id(), Some(task.id()));
+    /// # });
+    /// ```
+    pub fn id(&self) -> Option<Id> {
+        self.id
+    }
+
+    /// Returns the name that [`spawn_named`](super::Shutdown::spawn_named) gave it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::{shutdown::Shutdown, time::Duration};
+    ///
+    /// # blitz_io::run(async {
+    /// let shutdown = Shutdown::new();
+    /// shutdown.spawn(std::future::pending::<()>());
+    /// assert_eq!(shutdown.drain(Duration::ZERO).await.aborted[0].name(), None);
+    /// # });
+    /// ```
+    pub fn name(&self) -> Option<&str> {
+        self.about.name.as_deref()
+    }
+
+    /// Returns where in the source it was spawned.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::{shutdown::Shutdown, time::Duration};
+    ///
+    /// # blitz_io::run(async {
+    /// let shutdown = Shutdown::new();
+    /// shutdown.spawn(std::future::pending::<()>());
+    /// let report = shutdown.drain(Duration::ZERO).await;
+    /// assert!(report.aborted[0].spawned_at().line() > 0);
+    /// # });
+    /// ```
+    pub fn spawned_at(&self) -> &'static Location<'static> {
+        self.about.spawned_at
+    }
+
+    /// Returns what it waited for when it was aborted, in words, if it was a primitive of
+    /// this runtime that made it wait; see [dumps](crate::runtime::dump).
+    ///
+    /// Known of tasks of the runtime in which the shutdown was awaited.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::{shutdown::Shutdown, time::{self, Duration}};
+    ///
+    /// # blitz_io::run(async {
+    /// let shutdown = Shutdown::new();
+    /// shutdown.spawn(time::sleep(Duration::from_secs(3600)));
+    /// let report = shutdown.drain(Duration::from_millis(20)).await;
+    /// assert!(report.aborted[0].waits_for().is_some_and(|what| what.contains("a time")));
+    /// # });
+    /// ```
+    pub fn waits_for(&self) -> Option<&'static str> {
+        self.about.waits_for
+    }
+
+    /// Whether it has ended. A task that does not return from a poll, or is inside of a
+    /// [`shield`](crate::task::shield), has not, and blocking work cannot be aborted at all.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::{shutdown::Shutdown, time::Duration};
+    ///
+    /// # blitz_io::run(async {
+    /// let shutdown = Shutdown::new();
+    /// shutdown.spawn(std::future::pending::<()>());
+    /// assert!(shutdown.drain(Duration::ZERO).await.aborted[0].is_gone());
+    /// # });
+    /// ```
+    pub fn is_gone(&self) -> bool {
+        self.gone
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Phase::Running => "running",
+            Phase::Draining => "draining",
+            Phase::Aborting => "aborting",
+            Phase::Over => "over",
+        })
+    }
+}
+
+impl fmt::Display for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} left", self.phase, tasks(self.left))
+    }
+}
+
+impl fmt::Display for TaskLeft {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("task")?;
+        if let Some(id) = self.id {
+            write!(f, " {id}")?;
+        }
+        if let Some(name) = self.name() {
+            write!(f, " {name:?}")?;
+        }
+        write!(f, ", spawned at {}", self.spawned_at())?;
+        if let Some(doing) = &self.about.doing {
+            write!(f, ", {doing}")?;
+        }
+        f.write_str(if self.gone { "" } else { "; it has still not ended" })
+    }
+}
+
+/// One line, and one for each task that was aborted.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} finished", tasks(self.finished))?;
+        if !self.is_clean() {
+            write!(f, ", {} aborted", self.aborted.len())?;
+        }
+        write!(f, " in {:.1?}", self.elapsed)?;
+        self.aborted.iter().try_for_each(|task| write!(f, "\n  {task}"))
+    }
+}
+
+fn tasks(count: usize) -> String {
+    if count == 1 { "1 task".to_owned() } else { format!("{count} tasks") }
+}

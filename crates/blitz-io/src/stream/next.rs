@@ -1,0 +1,138 @@
+//! One item after the other.
+
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use futures_core::Stream;
+use pin_project_lite::pin_project;
+
+use super::{StreamExt, fuse::Fuse, turn};
+
+/// Future of [`StreamExt::next`].
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::stream::{self, StreamExt};
+///
+/// let mut source = stream::iter([1]);
+/// let made = source.next();
+/// assert!(format!("{made:?}").starts_with("Next"));
+/// ```
+#[derive(Debug)]
+#[must_use = "futures do nothing unless polled"]
+pub struct Next<'a, S: ?Sized>(pub(super) &'a mut S);
+
+/// Future of [`StreamExt::try_next`].
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::stream::{self, StreamExt};
+///
+/// let mut source = stream::iter([Ok::<_, ()>(1)]);
+/// let made = source.try_next();
+/// assert!(format!("{made:?}").starts_with("TryNext"));
+/// ```
+#[derive(Debug)]
+#[must_use = "futures do nothing unless polled"]
+pub struct TryNext<'a, S: ?Sized>(pub(super) Next<'a, S>);
+
+pin_project! {
+    /// Stream of [`StreamExt::peekable`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::stream::{self, StreamExt};
+    ///
+    /// let made = stream::iter([1]).peekable();
+    /// assert!(format!("{made:?}").starts_with("Peekable"));
+    /// ```
+    #[must_use = "streams do nothing unless polled"]
+    pub struct Peekable<S: Stream> {
+        peeked: Option<S::Item>,
+        #[pin]
+        stream: Fuse<S>,
+    }
+}
+
+impl<S: Stream> Peekable<S> {
+    pub(super) fn new(stream: S) -> Self {
+        Self { peeked: None, stream: Fuse::new(stream) }
+    }
+
+    /// The next item, which stays the next one.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost: an item that was seen stays in the stream.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::stream::{self, StreamExt};
+    ///
+    /// # blitz_io::run(async {
+    /// let mut numbers = stream::iter([1, 2]).peekable();
+    /// assert_eq!(numbers.peek().await, Some(&1));
+    /// assert_eq!(numbers.next().await, Some(1));
+    /// # });
+    /// ```
+    pub async fn peek(&mut self) -> Option<&S::Item>
+    where
+        S: Unpin,
+    {
+        if self.peeked.is_none() {
+            self.peeked = self.stream.next().await;
+        }
+        self.peeked.as_ref()
+    }
+}
+
+impl<S: Stream + Unpin + ?Sized> Future for Next<'_, S> {
+    type Output = Option<S::Item>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        turn::item(cx, |cx| Pin::new(&mut *self.0).poll_next(cx))
+    }
+}
+
+impl<T, E, S: Stream<Item = Result<T, E>> + Unpin + ?Sized> Future for TryNext<'_, S> {
+    type Output = Result<Option<T>, E>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(cx).map(Option::transpose)
+    }
+}
+
+impl<S: Stream> Stream for Peekable<S> {
+    type Item = S::Item;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<S::Item>> {
+        let this = self.project();
+        if let Some(item) = this.peeked.take() {
+            return Poll::Ready(Some(item));
+        }
+        Poll::Ready(ready!(this.stream.poll_next(cx)))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        super::more(self.stream.size_hint(), usize::from(self.peeked.is_some()))
+    }
+}
+
+impl<S: Stream + fmt::Debug> fmt::Debug for Peekable<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Peekable")
+            .field("peeked", &self.peeked.is_some())
+            .field("stream", &self.stream)
+            .finish()
+    }
+}

@@ -1,0 +1,135 @@
+//! Lines, and what lies between other bytes.
+
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use futures_core::Stream;
+use pin_project_lite::pin_project;
+
+use crate::io::{AsyncBufRead, Lines, Split};
+
+pin_project! {
+    /// The lines of a source, without their ends; it ends with the source.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::{io::AsyncBufReadExt, stream::{StreamExt, wrappers::LinesStream}};
+    ///
+    /// # blitz_io::run(async {
+    /// let mut lines = LinesStream::new(b"one\ntwo\n".as_slice().lines());
+    /// assert_eq!(lines.try_next().await?.as_deref(), Some("one"));
+    /// assert_eq!(lines.try_next().await?.as_deref(), Some("two"));
+    /// assert_eq!(lines.try_next().await?, None);
+    /// # Ok::<(), std::io::Error>(())
+    /// # }).unwrap();
+    /// ```
+    #[derive(Debug)]
+    pub struct LinesStream<R> {
+        #[pin]
+        inner: Lines<R>,
+    }
+}
+
+pin_project! {
+    /// What lies between certain bytes of a source; it ends with the source.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::io::{AsyncBufReadExt, BufReader};
+    /// use blitz_io::stream::{StreamExt, wrappers::SplitStream};
+    ///
+    /// # blitz_io::run(async {
+    /// let mut pieces = SplitStream::new(BufReader::new(b"one,two".as_slice()).split(b','));
+    /// assert_eq!(pieces.try_next().await?.as_deref(), Some(b"one".as_slice()));
+    /// assert_eq!(pieces.try_next().await?.as_deref(), Some(b"two".as_slice()));
+    /// assert_eq!(pieces.try_next().await?, None);
+    /// # Ok::<(), std::io::Error>(())
+    /// # }).unwrap();
+    /// ```
+    #[derive(Debug)]
+    pub struct SplitStream<R> {
+        #[pin]
+        inner: Split<R>,
+    }
+}
+
+macro_rules! pieces {
+    ($($name:ident, $pieces:ident, $item:ty, $poll:ident, $make:literal;)*) => {$(
+        impl<R> $name<R> {
+            /// Makes a stream of them.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// use blitz_io::{io::{AsyncBufReadExt, BufReader}, stream::wrappers::*};
+            ///
+            #[doc = concat!("let stream = ", stringify!($name), "::new(BufReader::new(b\"\".as_slice()).", $make, ");")]
+            /// ```
+            pub fn new(inner: $pieces<R>) -> Self {
+                Self { inner }
+            }
+
+            /// What it was made of.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// use blitz_io::{io::{AsyncBufReadExt, BufReader}, stream::wrappers::*};
+            ///
+            #[doc = concat!("let stream = ", stringify!($name), "::new(BufReader::new(b\"\".as_slice()).", $make, ");")]
+            /// let inner = stream.into_inner();
+            /// ```
+            pub fn into_inner(self) -> $pieces<R> {
+                self.inner
+            }
+
+            /// What it was made of, pinned.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// use std::pin::pin;
+            /// use blitz_io::{io::{AsyncBufReadExt, BufReader}, stream::wrappers::*};
+            ///
+            #[doc = concat!("let mut stream = pin!(", stringify!($name), "::new(BufReader::new(b\"\".as_slice()).", $make, "));")]
+            /// let inner = stream.as_mut().as_pin_mut();
+            /// ```
+            pub fn as_pin_mut(self: Pin<&mut Self>) -> Pin<&mut $pieces<R>> {
+                self.project().inner
+            }
+        }
+
+        impl<R: AsyncBufRead> Stream for $name<R> {
+            type Item = io::Result<$item>;
+
+            fn poll_next(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+            ) -> Poll<Option<io::Result<$item>>> {
+                self.project().inner.$poll(cx).map(Result::transpose)
+            }
+        }
+
+        impl<R> AsRef<$pieces<R>> for $name<R> {
+            fn as_ref(&self) -> &$pieces<R> {
+                &self.inner
+            }
+        }
+
+        impl<R> AsMut<$pieces<R>> for $name<R> {
+            fn as_mut(&mut self) -> &mut $pieces<R> {
+                &mut self.inner
+            }
+        }
+    )*};
+}
+
+pieces! {
+    LinesStream, Lines, String, poll_next_line, "lines()";
+    SplitStream, Split, Vec<u8>, poll_next_segment, "split(b',')";
+}

@@ -1,0 +1,77 @@
+//! Intervals.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use futures_core::Stream;
+
+use super::lends;
+use crate::time::{Instant, Interval};
+
+/// The ticks of an interval. It does not end.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::{stream::{StreamExt, wrappers::IntervalStream}, time::{self, Duration}};
+///
+/// # blitz_io::run(async {
+/// let ticks = IntervalStream::new(time::interval(Duration::from_millis(1)));
+/// assert_eq!(ticks.take(3).collect::<Vec<_>>().await.len(), 3);
+/// # });
+/// ```
+#[derive(Debug)]
+pub struct IntervalStream {
+    inner: Interval,
+}
+
+impl IntervalStream {
+    /// Makes a stream of an interval.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::{stream::wrappers::IntervalStream, time::{self, Duration}};
+    ///
+    /// # blitz_io::run(async {
+    /// let ticks = IntervalStream::new(time::interval(Duration::from_secs(1)));
+    /// # });
+    /// ```
+    pub fn new(interval: Interval) -> Self {
+        Self { inner: interval }
+    }
+
+    /// The interval.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::{stream::wrappers::IntervalStream, time::{self, Duration}};
+    ///
+    /// # blitz_io::run(async {
+    /// let ticks = IntervalStream::new(time::interval(Duration::from_secs(1)));
+    /// assert_eq!(ticks.into_inner().period(), Duration::from_secs(1));
+    /// # });
+    /// ```
+    pub fn into_inner(self) -> Interval {
+        self.inner
+    }
+}
+
+impl Stream for IntervalStream {
+    type Item = Instant;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Instant>> {
+        self.inner.poll_tick(cx).map(Some)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (usize::MAX, None)
+    }
+}
+
+lends! {
+    <> IntervalStream: Interval;
+}

@@ -1,0 +1,268 @@
+//! Receivers that are waited for by futures which borrow them: of `broadcast` and `watch`.
+//!
+//! A future that borrows the receiver cannot lie beside it, so a wait takes the receiver along
+//! and gives it back. It is tried without a box first: what is there costs no allocation, and
+//! one that waits costs one.
+
+use std::{
+    error, fmt,
+    future::Future,
+    pin::{Pin, pin},
+    sync::{Mutex, PoisonError},
+    task::{Context, Poll, ready},
+};
+
+use futures_core::Stream;
+
+use crate::channel::{
+    broadcast::{self, error::RecvError},
+    watch,
+};
+
+/// A wait, and the receiver with it. Behind a lock, which is never taken: so it is `Sync`
+/// though the future may not be.
+type Wait<R, T> = Mutex<Pin<Box<dyn Future<Output = (R, T)> + Send>>>;
+
+/// A receiver, or a wait that has it.
+enum Held<R, T> {
+    Here(R),
+    Waits(Wait<R, T>),
+    /// In between; or a wait panicked.
+    Lost,
+}
+
+impl<R, T> Held<R, T> {
+    /// Polls for a value: by `look`, which borrows the receiver, and if that has to wait by
+    /// `wait`, which takes it along.
+    fn poll<F>(
+        &mut self,
+        cx: &mut Context<'_>,
+        look: impl FnOnce(&mut R, &mut Context<'_>) -> Poll<T>,
+        wait: impl FnOnce(R) -> F,
+    ) -> Poll<T>
+    where
+        F: Future<Output = (R, T)> + Send + 'static,
+    {
+        if let Held::Here(receiver) = self {
+            if let Poll::Ready(value) = look(receiver, cx) {
+                return Poll::Ready(value);
+            }
+            let Held::Here(receiver) = std::mem::replace(self, Held::Lost) else {
+                unreachable!("it was here three lines above")
+            };
+            *self = Held::Waits(Mutex::new(Box::pin(wait(receiver))));
+        }
+        let Held::Waits(wait) = self else {
+            panic!("polled after a wait for it panicked: make another stream instead")
+        };
+        let wait = wait.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let (receiver, value) = ready!(wait.as_mut().poll(cx));
+        *self = Held::Here(receiver);
+        Poll::Ready(value)
+    }
+}
+
+/// The values of a broadcast channel; it ends with the last sender.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::{channel::broadcast, stream::{StreamExt, wrappers::BroadcastStream}};
+///
+/// # blitz_io::run(async {
+/// let (sender, receiver) = broadcast::channel(2);
+/// sender.send(1).unwrap();
+/// drop(sender);
+/// let mut stream = BroadcastStream::new(receiver);
+/// assert_eq!(stream.next().await, Some(Ok(1)));
+/// assert_eq!(stream.next().await, None);
+/// # });
+/// ```
+pub struct BroadcastStream<T> {
+    held: Held<broadcast::Receiver<T>, Result<T, RecvError>>,
+}
+
+/// An item of a [`BroadcastStream`] that came too late.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::{
+///     channel::broadcast,
+///     stream::{StreamExt, wrappers::{BroadcastStream, errors::BroadcastStreamRecvError}},
+/// };
+///
+/// # blitz_io::run(async {
+/// let (sender, receiver) = broadcast::channel(1);
+/// sender.send(1).unwrap();
+/// sender.send(2).unwrap();
+/// let mut stream = BroadcastStream::new(receiver);
+/// assert_eq!(stream.next().await, Some(Err(BroadcastStreamRecvError::Lagged(1))));
+/// assert_eq!(stream.next().await, Some(Ok(2)));
+/// # });
+/// ```
+#[derive(Debug, PartialEq, Eq, Clone)]
+pub enum BroadcastStreamRecvError {
+    /// So many values are gone that were not seen. The stream goes on with the oldest there
+    /// is.
+    Lagged(u64),
+}
+
+/// The values of a watch channel: the one that is there, and then each that is seen. It ends
+/// with the last sender.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::{channel::watch, stream::{StreamExt, wrappers::WatchStream}};
+///
+/// # blitz_io::run(async {
+/// let (sender, receiver) = watch::channel("first");
+/// let mut stream = WatchStream::new(receiver);
+/// assert_eq!(stream.next().await, Some("first"));
+/// sender.send("second").unwrap();
+/// assert_eq!(stream.next().await, Some("second"));
+/// drop(sender);
+/// assert_eq!(stream.next().await, None);
+/// # });
+/// ```
+pub struct WatchStream<T> {
+    held: Held<watch::Receiver<T>, Option<T>>,
+    /// The value that is there counts as not seen.
+    first: bool,
+}
+
+impl<T: 'static + Clone + Send> BroadcastStream<T> {
+    /// Makes a stream of a receiver.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::{channel::broadcast, stream::wrappers::BroadcastStream};
+    ///
+    /// let (sender, receiver) = broadcast::channel::<u8>(2);
+    /// let stream = BroadcastStream::new(receiver);
+    /// ```
+    pub fn new(rx: broadcast::Receiver<T>) -> Self {
+        Self { held: Held::Here(rx) }
+    }
+}
+
+impl<T: 'static + Clone + Send + Sync> WatchStream<T> {
+    /// Makes a stream that begins with the value that is there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::{channel::watch, stream::wrappers::WatchStream};
+    ///
+    /// let (sender, receiver) = watch::channel(1);
+    /// let stream = WatchStream::new(receiver);
+    /// ```
+    pub fn new(rx: watch::Receiver<T>) -> Self {
+        Self { held: Held::Here(rx), first: true }
+    }
+
+    /// Makes a stream that begins with the first value that the receiver has not seen.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::{channel::watch, stream::{StreamExt, wrappers::WatchStream}};
+    ///
+    /// # blitz_io::run(async {
+    /// let (sender, receiver) = watch::channel(1);
+    /// let mut stream = WatchStream::from_changes(receiver);
+    /// sender.send(2).unwrap();
+    /// assert_eq!(stream.next().await, Some(2));
+    /// # });
+    /// ```
+    pub fn from_changes(rx: watch::Receiver<T>) -> Self {
+        Self { held: Held::Here(rx), first: false }
+    }
+}
+
+impl<T: 'static + Clone + Send> Stream for BroadcastStream<T> {
+    type Item = Result<T, BroadcastStreamRecvError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let look = |receiver: &mut broadcast::Receiver<T>, cx: &mut Context<'_>| {
+            pin!(receiver.recv()).poll(cx)
+        };
+        let wait = |mut receiver: broadcast::Receiver<T>| async move {
+            let received = receiver.recv().await;
+            (receiver, received)
+        };
+        Poll::Ready(match ready!(self.held.poll(cx, look, wait)) {
+            Ok(value) => Some(Ok(value)),
+            Err(RecvError::Closed) => None,
+            Err(RecvError::Lagged(count)) => Some(Err(BroadcastStreamRecvError::Lagged(count))),
+        })
+    }
+}
+
+impl<T: 'static + Clone + Send + Sync> Stream for WatchStream<T> {
+    type Item = T;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        let Self { held, first } = self.get_mut();
+        if std::mem::take(first)
+            && let Held::Here(receiver) = held
+        {
+            return Poll::Ready(Some(receiver.borrow_and_update().clone()));
+        }
+        let look = |receiver: &mut watch::Receiver<T>, cx: &mut Context<'_>| {
+            let changed = ready!(pin!(receiver.changed()).poll(cx));
+            Poll::Ready(changed.ok().map(|()| receiver.borrow_and_update().clone()))
+        };
+        let wait = |mut receiver: watch::Receiver<T>| async move {
+            let changed = receiver.changed().await;
+            let value = changed.ok().map(|()| receiver.borrow_and_update().clone());
+            (receiver, value)
+        };
+        held.poll(cx, look, wait)
+    }
+}
+
+impl<T: 'static + Clone + Send> From<broadcast::Receiver<T>> for BroadcastStream<T> {
+    fn from(receiver: broadcast::Receiver<T>) -> Self {
+        Self::new(receiver)
+    }
+}
+
+impl<T: 'static + Clone + Send + Sync> From<watch::Receiver<T>> for WatchStream<T> {
+    fn from(receiver: watch::Receiver<T>) -> Self {
+        Self::new(receiver)
+    }
+}
+
+/// Nothing in it is pinned: a wait lies in a box.
+impl<T> Unpin for BroadcastStream<T> {}
+
+/// As for [`BroadcastStream`].
+impl<T> Unpin for WatchStream<T> {}
+
+impl<T> fmt::Debug for BroadcastStream<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BroadcastStream").finish_non_exhaustive()
+    }
+}
+
+impl<T> fmt::Debug for WatchStream<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WatchStream").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for BroadcastStreamRecvError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Lagged(count) = self;
+        write!(
+            f,
+            "channel lagged by {count}: values were overwritten before they were seen; receive \
+             sooner, or make the channel larger"
+        )
+    }
+}
+
+impl error::Error for BroadcastStreamRecvError {}

@@ -1,0 +1,204 @@
+//! A server that ends without losing a request: `shutdown` in practice.
+//!
+//! A request is a line with a number, its answer a line with the square of it. When the server
+//! is told to stop it accepts no more connections, and says `bye` on those it has. It goes on
+//! answering what comes until the client has closed its side, which it does when it reads the
+//! `bye`: so whatever was sent is answered. Those who do not close in time are cut off, and
+//! named.
+//!
+//! With an address (`graceful 127.0.0.1:7005`) it serves until there is a line, or the end, on
+//! its standard input, drains for ten seconds, and reports. Without one it does so under load of
+//! its own: clients count what they sent and what was answered, and it must be the same; one
+//! that keeps its connection open must be named.
+
+#![forbid(unsafe_code)]
+
+use std::{io, net::SocketAddr, time::Duration};
+
+use blitz_io::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, BufWriter, stdin},
+    net::{TcpListener, TcpStream},
+    shutdown::{Phase, Report, Shutdown},
+    stream::{StreamExt, wrappers::LinesStream},
+    sync::CancellationToken,
+    task::JoinSet,
+    time::sleep,
+};
+
+#[blitz_io::main]
+async fn main() -> io::Result<()> {
+    let Some(address) = std::env::args().nth(1) else { return check().await };
+    let listener = TcpListener::bind(&address).await?;
+    println!("graceful listens at {}", listener.local_addr()?);
+    let shutdown = Shutdown::new();
+    serve(&shutdown, listener);
+    // The first line begins, the second ends at once.
+    let mut lines = LinesStream::new(BufReader::new(stdin()).lines());
+    lines.next().await;
+    let again = async {
+        lines.next().await;
+        shutdown.cut_short();
+        std::future::pending().await
+    };
+    let report = blitz_io::select! {
+        report = drain(&shutdown, Duration::from_secs(10)) => report,
+        report = again => report,
+    };
+    println!("{report}");
+    Ok(())
+}
+
+/// Accepts until it is told to stop.
+fn serve(shutdown: &Shutdown, listener: TcpListener) {
+    let connections = shutdown.clone();
+    shutdown.spawn_with(async move |token| {
+        while let Some(accepted) = token.run_until_cancelled(listener.accept()).await {
+            match accepted {
+                Ok((stream, client)) => {
+                    let token = connections.token();
+                    let name = format!("connection of {client}");
+                    connections.spawn_named(&name, async move {
+                        if let Err(error) = answer(stream, token).await {
+                            println!("{client}: {error}");
+                        }
+                    });
+                }
+                Err(error) => {
+                    eprintln!("cannot accept: {error}");
+                    sleep(Duration::from_millis(10)).await;
+                }
+            }
+        }
+    });
+}
+
+/// One connection, until the client has closed it.
+async fn answer(stream: TcpStream, token: CancellationToken) -> io::Result<()> {
+    let (reader, writer) = stream.into_split();
+    let mut requests = LinesStream::new(BufReader::new(reader).lines());
+    let mut answers = BufWriter::new(writer);
+    let mut told = false;
+    loop {
+        // To be told and to be asked are both cancel safe: nothing is lost by waiting for both.
+        let request = blitz_io::select! {
+            () = token.cancelled(), if !told => {
+                told = true;
+                answers.write_all(b"bye\n").await?;
+                answers.flush().await?;
+                continue;
+            }
+            request = requests.try_next() => request?,
+        };
+        let Some(request) = request else { return answers.shutdown().await };
+        let number: u64 = request.parse().map_err(io::Error::other)?;
+        answers.write_all(format!("{}\n", number * number).as_bytes()).await?;
+        answers.flush().await?;
+    }
+}
+
+/// Drains, and says how far it is.
+async fn drain(shutdown: &Shutdown, limit: Duration) -> Report {
+    let mut progress = shutdown.progress();
+    let shows = blitz_io::spawn(async move {
+        while progress.changed().await.is_ok() {
+            let now = *progress.borrow_and_update();
+            println!("{now}");
+            if now.phase == Phase::Over {
+                break;
+            }
+        }
+    });
+    let report = shutdown.drain(limit).await;
+    shows.await.expect("it only prints");
+    report
+}
+
+/// Clients that ask without a pause: enough to have requests under way at any time.
+const CLIENTS: u64 = 20;
+
+/// So many answers are there before the server is told to stop.
+const WARM: u64 = 5_000;
+
+/// Asks until the server says `bye`, and then reads what is left. Requests go ahead of answers
+/// by as many as the window. `answered` is told of each answer how many there are by then. Answers
+/// how many were sent; each was answered, in order.
+async fn ask(address: SocketAddr, client: u64, answered: impl Fn(u64)) -> io::Result<u64> {
+    const WINDOW: u64 = 8;
+    let (reader, mut writer) = TcpStream::connect(address).await?.into_split();
+    let mut lines = BufReader::new(reader).lines();
+    let (mut sent, mut heard, mut bye) = (0, 0, false);
+    while !bye || heard < sent {
+        while !bye && sent < heard + WINDOW {
+            writer.write_all(format!("{}\n", client + sent).as_bytes()).await?;
+            sent += 1;
+        }
+        match lines.next_line().await? {
+            Some(line) if line == "bye" => bye = true,
+            Some(line) => {
+                assert_eq!(line, ((client + heard) * (client + heard)).to_string());
+                heard += 1;
+                answered(heard);
+            }
+            None => break,
+        }
+    }
+    writer.shutdown().await?;
+    assert_eq!(heard, sent, "requests were lost");
+    assert_eq!(lines.next_line().await?, None, "an answer that nobody asked for");
+    Ok(sent)
+}
+
+async fn check() -> io::Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    let shutdown = Shutdown::new();
+    serve(&shutdown, listener);
+
+    // All answers, and clients that have one: who is not accepted yet is refused, as it should be.
+    let (answered, mut count) = blitz_io::channel::watch::channel((0, 0));
+    let answered = std::sync::Arc::new(answered);
+    let mut clients = JoinSet::new();
+    for client in 0..CLIENTS {
+        let answered = answered.clone();
+        clients.spawn(ask(address, client, move |heard| {
+            answered.send_modify(|(all, served)| {
+                *all += 1;
+                *served += u64::from(heard == 1);
+            });
+        }));
+    }
+    let warm = count.wait_for(|(all, served)| *all >= WARM && *served == CLIENTS).await;
+    drop(warm.expect("clients do not give up"));
+
+    let report = drain(&shutdown, Duration::from_secs(30)).await;
+    let mut sent = 0;
+    while let Some(client) = clients.join_next().await {
+        sent += client.expect("no client panics")?;
+    }
+    assert_eq!(count.borrow().0, sent);
+    assert!(report.is_clean(), "{report}");
+    assert_eq!(report.finished as u64, CLIENTS + 1, "the connections, and who accepted them");
+    println!("{sent} requests were sent and {sent} answered; {report}");
+    let refused = TcpStream::connect(address).await.expect_err("nobody listens any more");
+    println!("a client that came later heard: {refused}");
+
+    // One that says nothing and does not go either.
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    let shutdown = Shutdown::new();
+    serve(&shutdown, listener);
+    let mut silent = TcpStream::connect(address).await?;
+    silent.write_all(b"3\n").await?;
+    let mut answer = [0; 2];
+    silent.read_exact(&mut answer).await?;
+    assert_eq!(&answer, b"9\n");
+    let report = drain(&shutdown, Duration::from_millis(50)).await;
+    assert_eq!(report.aborted.len(), 1, "{report}");
+    let name = format!("connection of {}", silent.local_addr()?);
+    assert_eq!(report.aborted[0].name(), Some(name.as_str()));
+    println!("{report}");
+    let mut rest = String::new();
+    silent.read_to_string(&mut rest).await?;
+    assert_eq!(rest, "bye\n", "it was told, and then cut off");
+    Ok(())
+}
