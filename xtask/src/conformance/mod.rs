@@ -24,6 +24,7 @@ mod build;
 mod dependents;
 mod rayon;
 
+pub(crate) use self::suite::write;
 use self::{
     build::{Built, build},
     suite::{Suite, Tokio},
@@ -134,9 +135,11 @@ pub fn main(arguments: &[String]) -> Outcome {
     if below.is_empty() { Ok(()) } else { Err(format!("below the floor: {}", below.join(", "))) }
 }
 
-fn lines(path: &Path) -> Result<Vec<String>, String> {
+/// The lines of a file, without empty ones and comments.
+pub(crate) fn lines(path: &Path) -> Result<Vec<String>, String> {
     let text = fs::read_to_string(path).map_err(|why| format!("{}: {why}", path.display()))?;
-    Ok(text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
+    let line = |line: &&str| !line.is_empty() && !line.starts_with("# ");
+    Ok(text.lines().filter(line).map(str::to_owned).collect())
 }
 
 /// Compiles and runs the files.
