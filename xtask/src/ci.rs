@@ -229,6 +229,7 @@ fn format() -> Vec<Command> {
     let own = [
         "compile-fail",
         "conformance/tokio-test",
+        "conformance/apps",
         "bench/sched",
         "bench/sync",
         "bench/net",

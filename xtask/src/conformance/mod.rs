@@ -22,6 +22,7 @@ use crate::{Outcome, model::passed, root, shell};
 mod suite;
 mod build;
 mod dependents;
+mod apps;
 mod rayon;
 
 pub(crate) use self::suite::write;
@@ -34,6 +35,7 @@ use self::{
 pub const HELP: &str = "\
 cargo xtask conformance [--record] [--upstream] [file …]
 cargo xtask conformance --suites [--upstream] [package …]
+cargo xtask conformance --apps [--upstream]
 cargo xtask conformance --rayon [--threads <n>]
 
 Compiles Tokio's own tests (fetched by cargo, see conformance/files.txt) against
@@ -45,6 +47,7 @@ Fails if a file passes fewer tests than conformance/floor.txt says.
               reach at most. Looks at no floor.
   --suites    the tests of packages that depend on Tokio, instead of Tokio's own: see
               conformance/suites.txt, whose counts are the real Tokio's and the floor
+  --apps      the programs of conformance/apps, each driven by its test, instead
   --rayon     Rayon's own tests on dropin/rayon-core, instead; --threads is for its global pool
   file …      only these";
 
@@ -100,6 +103,9 @@ enum Row {
 pub fn main(arguments: &[String]) -> Outcome {
     if let Some(("--suites", rest)) = arguments.split_first().map(|(a, b)| (a.as_str(), b)) {
         return dependents::main(rest);
+    }
+    if let Some(("--apps", rest)) = arguments.split_first().map(|(a, b)| (a.as_str(), b)) {
+        return apps::main(rest);
     }
     if let Some(("--rayon", rest)) = arguments.split_first().map(|(a, b)| (a.as_str(), b)) {
         return rayon::main(rest);
