@@ -219,15 +219,16 @@ fn not_taken(package: Package, found: &Findings, real: &[&Locked]) -> Vec<String
         };
     }
     let why = match &found.unused {
-        Some(unused) => format!("cargo left the patch (version {unused}) unused, because"),
-        None => "the lock file is older than the patch:".to_owned(),
+        Some(unused) => {
+            format!("cargo left the patch (version {unused}) unused, because the lock file has")
+        }
+        None => "the lock file is older than the patch and has".to_owned(),
     };
-    let mut steps =
-        vec![format!("{why} the lock file has {name} {has}; {}", update(package, &versions))];
+    let mut steps = vec![format!("{why} {name} {has}: {}", update(package, &versions))];
     if found.unused.is_some() {
         steps.push(if package.above_all {
             format!(
-                "if that changes nothing, somebody asks for a feature of {name} that blitz-io's lacks, or for at most some version: `cargo update -p {name} --verbose` warns of it"
+                "if that changes nothing, somebody asks for a feature of {name} that blitz-io's lacks, or for at most some version: `cargo tree -i {name} -e features` shows who asks for what"
             )
         } else {
             format!(

@@ -6,7 +6,10 @@
 //! `conformance/suites.txt`: name, version, how many of its tests pass on the real Tokio,
 //! and the arguments of `cargo test`. Fewer than that is a failure. A word `+name=version`,
 //! with `/feature` if need be, is a package that its tests use and its manifest does not
-//! name: what is published sometimes lacks those of the author's own workspace.
+//! name: what is published sometimes lacks those of the author's own workspace. A word
+//! `~tokio::name` is a part without which it does not compile: as long as
+//! `conformance/api/missing.txt` has that name, which `cargo xtask api` keeps exact, the
+//! package waits.
 
 use std::{
     fs,
@@ -25,7 +28,7 @@ use crate::{Outcome, model::passed, root, shell};
 const LIMIT: Duration = Duration::from_secs(30 * 60);
 
 /// A line of `conformance/suites.txt`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Dependent {
     name: String,
     version: String,
@@ -35,6 +38,8 @@ struct Dependent {
     arguments: Vec<String>,
     /// What its tests use besides, as tables of a manifest.
     besides: String,
+    /// What it does not compile without.
+    needs: Vec<String>,
 }
 
 impl Dependent {
@@ -42,9 +47,15 @@ impl Dependent {
         let mut words = line.split(' ').map(str::to_owned);
         let (name, version) = (words.next()?, words.next()?);
         let floor = words.next()?.parse().ok()?;
-        let (besides, arguments): (Vec<_>, _) = words.partition(|word| word.starts_with('+'));
-        let besides = besides.iter().map(|word| besides_of(word)).collect::<Option<String>>()?;
-        Some(Self { name, version, floor, arguments, besides })
+        let mut dependent = Self { name, version, floor, ..Self::default() };
+        for word in words {
+            match word.strip_prefix('~') {
+                Some(part) => dependent.needs.push(part.to_owned()),
+                None if word.starts_with('+') => dependent.besides += &besides_of(&word)?,
+                None => dependent.arguments.push(word),
+            }
+        }
+        Some(dependent)
     }
 
     /// The arguments that choose features; resolving knows no others.
@@ -180,7 +191,13 @@ pub(super) fn main(arguments: &[String]) -> Outcome {
     }
     let chosen = if chosen.is_empty() { known } else { chosen };
     let mut wrong = Vec::new();
+    let missing = super::lines(&root().join("conformance/api/missing.txt"))?;
     for dependent in &chosen {
+        let waits: Vec<_> = dependent.needs.iter().filter(|part| missing.contains(part)).collect();
+        if tokio == Tokio::DropIn && !waits.is_empty() {
+            println!("{:12} {:8} waits for {waits:?}", dependent.name, dependent.version);
+            continue;
+        }
         if let Some(what) = dependent.run(tokio)? {
             println!("{:12} FAIL     {what}", dependent.name);
             wrong.push(dependent.name.as_str());
@@ -215,6 +232,8 @@ mod tests {
             "\n[dev-dependencies.axum-macros]\nversion = \"0.5\"\nfeatures = [\"__private\"]\n"
         );
         assert_eq!(Dependent::read("axum 0.8.9 322 +axum-macros"), None);
+        let dependent = Dependent::read("a 1.0.0 1 ~tokio::fs --lib ~tokio::signal").unwrap();
+        assert_eq!((dependent.needs.len(), dependent.arguments.len()), (2, 1));
     }
 
     #[test]
