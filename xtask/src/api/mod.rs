@@ -139,6 +139,10 @@ fn runtime() -> Result<Docs, String> {
 /// `cargo xtask api`.
 pub fn main(arguments: &[String]) -> Outcome {
     let start = Instant::now();
+    if !cfg!(target_os = "linux") {
+        println!("skipped: the lists are those of Linux, and both sides differ elsewhere");
+        return Ok(());
+    }
     control::run()?;
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => against_recorded()?,

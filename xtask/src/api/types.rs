@@ -435,3 +435,31 @@ fn lifetimes(text: &str) -> Vec<String> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{Bounds, clause, lifetimes, settle};
+
+    #[test]
+    fn lifetimes_are_numbered_as_they_appear() {
+        let text = "fn f(&'left-out-2 str, &'a [&'static u8]) -> X<'a, 'left-out-2>";
+        assert_eq!(settle(text), "fn f(&'0 str, &'1 [&'static u8]) -> X<'1, '0>");
+        assert_eq!(settle("no lifetime"), "no lifetime");
+        assert_eq!(lifetimes("&'a X<'b, 'static, '_> &'a Y"), ["'a", "'b"]);
+    }
+
+    #[test]
+    fn bounds_are_one_sorted_list_without_what_says_nothing() {
+        let set = |all: &[&str]| all.iter().map(|one| one.to_string()).collect::<BTreeSet<_>>();
+        let sized = "core::marker::Sized";
+        let mut bounds = Bounds::new();
+        bounds.insert("B".into(), set(&["Y", "X"]));
+        bounds.insert("A".into(), set(&[sized, "?core::marker::Sized"]));
+        bounds.insert("C".into(), set(&["?core::marker::Sized"]));
+        bounds.insert("D".into(), set(&[]));
+        assert_eq!(clause(&bounds), " where B: X + Y, C: ?core::marker::Sized");
+        assert_eq!(clause(&Bounds::new()), "");
+    }
+}
