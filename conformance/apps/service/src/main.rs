@@ -9,7 +9,7 @@ mod rpc;
 mod store;
 mod web;
 
-use std::{error::Error, path::PathBuf};
+use std::{error::Error, path::PathBuf, sync::Arc};
 
 use tokio::{
     net::TcpListener,
@@ -47,7 +47,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let notes = Notes { store: store.clone(), added: added.clone() };
     let client = reqwest::Client::new();
     let own = http.local_addr()?;
-    let router = web::router(Web { store: store.clone(), added, log, client, own });
+    let router = web::router(Web {
+        store: store.clone(),
+        added,
+        log,
+        client,
+        own,
+        stopped: stopped.clone(),
+        waiting: Arc::default(),
+    });
     let http = tokio::spawn(
         axum::serve(http, router).with_graceful_shutdown(told(stopped.clone())).into_future(),
     );

@@ -1,6 +1,15 @@
 //! The HTTP side.
 
-use std::{convert::Infallible, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    convert::Infallible,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use axum::{
     Json, Router,
@@ -17,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use tokio::{
     fs::OpenOptions,
     io::AsyncWriteExt,
-    sync::{broadcast, mpsc},
+    sync::{broadcast, mpsc, watch},
     time,
 };
 use tokio_stream::wrappers::BroadcastStream;
@@ -31,6 +40,10 @@ pub struct Web {
     pub log: mpsc::Sender<String>,
     pub client: reqwest::Client,
     pub own: SocketAddr,
+    /// Is `true` once the service was told to stop.
+    pub stopped: watch::Receiver<bool>,
+    /// How many wait for that.
+    pub waiting: Arc<AtomicUsize>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -59,7 +72,8 @@ pub fn router(web: Web) -> Router {
         .route("/notes/{id}", get(one))
         .route("/relay/{id}", get(relay))
         .route("/digest", post(digest))
-        .route("/slow", get(slow))
+        .route("/last", get(last))
+        .route("/waiting", get(waiting))
         .route("/events", get(events))
         .with_state(web)
 }
@@ -96,9 +110,16 @@ async fn digest(body: String) -> Result<String, Failure> {
     Ok(sum.await?.to_string())
 }
 
-async fn slow() -> &'static str {
-    time::sleep(Duration::from_millis(400)).await;
-    "done"
+/// Is answered after the service was told to stop.
+async fn last(State(mut web): State<Web>) -> Result<&'static str, Failure> {
+    web.waiting.fetch_add(1, Ordering::Relaxed);
+    web.stopped.wait_for(|stopped| *stopped).await?;
+    time::sleep(Duration::from_millis(50)).await;
+    Ok("done")
+}
+
+async fn waiting(State(web): State<Web>) -> String {
+    web.waiting.load(Ordering::Relaxed).to_string()
 }
 
 async fn events(State(web): State<Web>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {

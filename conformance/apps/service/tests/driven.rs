@@ -85,6 +85,7 @@ async fn a_service_does_its_work_and_loses_nothing_at_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let service = Service::start(folder.path()).await;
     let (http, client) = (&service.http, reqwest::Client::new());
+    let http = http.as_str();
 
     // Two listen before anything is said: one by gRPC, one by server-sent events.
     let mut rpc = service.rpc().await;
@@ -94,13 +95,14 @@ async fn a_service_does_its_work_and_loses_nothing_at_its_end() {
 
     // Thirty-two clients add ten notes each, in twos, and read them back, half of them by
     // way of the service's own client.
-    let one = async |who: usize| {
+    let client = &client;
+    let one = |who: usize| async move {
         let mut seen = Vec::new();
         for pair in 0..5 {
             let texts = [0, 1].map(|half| format!("note {who}.{pair}.{half}"));
-            for (id, text) in add(&client, http, &texts).await.into_iter().zip(texts) {
+            for (id, text) in add(client, http, &texts).await.into_iter().zip(texts) {
                 let way = if who.is_multiple_of(2) { "notes" } else { "relay" };
-                assert_eq!(get(&client, format!("{http}/{way}/{id}")).await, (200, text.clone()));
+                assert_eq!(get(client, format!("{http}/{way}/{id}")).await, (200, text.clone()));
                 seen.push((id, text));
             }
         }
@@ -125,20 +127,23 @@ async fn a_service_does_its_work_and_loses_nothing_at_its_end() {
     drop(events);
 
     assert_eq!(timeout(LIMIT, rpc.count(LIMIT)).await.unwrap().unwrap(), 320);
-    assert_eq!(get(&client, format!("{http}/notes/321")).await.0, 404);
+    assert_eq!(get(client, format!("{http}/notes/321")).await.0, 404);
     let body = "x".repeat(1 << 20);
     let digest = client.post(format!("{http}/digest")).body(body).send().await.unwrap();
     assert!(digest.text().await.unwrap().parse::<u64>().is_ok());
 
     // What is under way when it is told to stop is answered.
-    let slow = join_all((0..8).map(|_| get(&client, format!("{http}/slow"))));
+    let last = join_all((0..8).map(|_| get(client, format!("{http}/last"))));
     let tell = async {
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        let waiting = || get(client, format!("{http}/waiting"));
+        while waiting().await != (200, "8".into()) {
+            tokio::task::yield_now().await;
+        }
         service.tell("-TERM").await;
     };
-    let (slow, ()) = tokio::join!(slow, tell);
-    assert!(slow.iter().all(|answer| *answer == (200, "done".into())), "{slow:?}");
-    drop((rpc, watched, client));
+    let (last, ()) = timeout(LIMIT, async { tokio::join!(last, tell) }).await.unwrap();
+    assert!(last.iter().all(|answer| *answer == (200, "done".into())), "{last:?}");
+    drop((rpc, watched));
     assert_eq!(service.end().await, "stopped by terminate, 320 kept, 320 logged");
     let log = tokio::fs::read_to_string(folder.path().join("notes.log")).await.unwrap();
     let mut lines: Vec<_> = log.lines().map(str::to_owned).collect();
@@ -172,13 +177,14 @@ struct EventLines {
 }
 
 impl EventLines {
-    /// The next line that is not empty.
+    /// The next line that says something.
     async fn next(&mut self) -> String {
         loop {
             while let Some((line, rest)) = self.rest.split_once('\n') {
                 let (line, rest) = (line.to_owned(), rest.to_owned());
                 self.rest = rest;
-                if !line.is_empty() {
+                // A comment keeps the connection alive.
+                if !line.is_empty() && !line.starts_with(':') {
                     return line;
                 }
             }
