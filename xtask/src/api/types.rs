@@ -221,9 +221,9 @@ impl Writer<'_> {
             }
             // The names that the implementation gives to the arguments.
             let own = one.get("for").and_then(|of| of.get("resolved_path"));
-            let own = own.and_then(|path| path.get("args")).map(|args| plain_names(args));
-            let mut scope = Scope::default();
-            scope.names = own.unwrap_or_default().into_iter().zip(arguments.to_vec()).collect();
+            let own = own.and_then(|path| path.get("args")).map(plain_names);
+            let names = own.unwrap_or_default().into_iter().zip(arguments.to_vec()).collect();
+            let mut scope = Scope { names, ..Scope::default() };
             let output = one.list("items").iter().filter_map(number);
             let output = output.filter_map(|item| self.docs.inner(item)?.1.get("type")).next();
             let output = output.map(|json| self.kind(json, &mut scope)).unwrap_or_default();
