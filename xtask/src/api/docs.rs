@@ -20,8 +20,6 @@ pub(super) struct Docs {
     items: HashMap<String, Json>,
     /// Where others are defined.
     paths: HashMap<String, (Vec<String>, String)>,
-    /// Whether what is marked as hidden counts.
-    hidden: bool,
 }
 
 /// Rustdoc's number of an item.
@@ -69,7 +67,6 @@ impl Docs {
             root,
             items: items.into_iter().collect(),
             paths: paths.into_iter().map(path).collect(),
-            hidden: false,
         };
         if docs.item(&docs.root).is_none() {
             return Err("rustdoc's JSON has no root: see xtask/src/api/docs.rs".into());
@@ -85,8 +82,8 @@ impl Docs {
         // Warnings of documentation are another step's business.
         command.env_remove("RUSTDOCFLAGS");
         command.args(["--", "-Zunstable-options", "--output-format=json", "--cap-lints=allow"]);
-        // Something public may be defined in a module that is hidden; then rustdoc would
-        // leave it out altogether.
+        // What is hidden can be named all the same, and something that is not hidden may be
+        // defined in a module that is.
         command.arg("--document-hidden-items");
         let finished = shell::capture(&mut command, LIMIT)?;
         if !finished.end.success() {
@@ -106,18 +103,8 @@ impl Docs {
         self.items.get(number)
     }
 
-    /// Counts what is marked as hidden as well: of what a crate has, not of what it promises.
-    pub(super) fn with_hidden(self) -> Self {
-        Self { hidden: true, ..self }
-    }
-
     /// Whether an item is marked as none of the public's business.
     pub(super) fn is_hidden(&self, number: &str) -> bool {
-        !self.hidden && self.is_marked(number)
-    }
-
-    /// As [`is_hidden`](Self::is_hidden), whether it counts or not.
-    pub(super) fn is_marked(&self, number: &str) -> bool {
         let attributes = self.item(number).map(|item| item.list("attrs")).unwrap_or_default();
         attributes.iter().any(|one| one.text("other") == Some("#[doc(hidden)]"))
     }
@@ -160,15 +147,11 @@ impl Docs {
         let members = ["items", "variants"].iter().flat_map(|key| module.list(key));
         let mut children = Vec::new();
         for member in members.filter_map(number) {
-            let Some(item) = self.item(member).filter(|_| !self.is_hidden(member)) else {
-                continue;
-            };
+            let Some(item) = self.item(member) else { continue };
             match item.get("inner").and_then(|inner| inner.get("use")) {
                 Some(import) => {
                     let Some(target) = import.get("id").and_then(number) else { continue };
-                    if self.is_hidden(target) {
-                        // Hidden where it is defined, so hidden here.
-                    } else if is(import, "is_glob") {
+                    if is(import, "is_glob") {
                         children.extend(self.children(target));
                     } else {
                         children.push((import.text("name").unwrap_or_default(), target));

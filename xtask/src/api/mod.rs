@@ -102,7 +102,7 @@ impl Package {
         let mut command = shell::cargo();
         command.args(["rustdoc", "--quiet", "--lib", "-p", self.name]);
         command.arg(format!("--features={}", self.features.join(",")));
-        let docs = Docs::of(command, &format!("ours/{}", self.name), self.library)?.with_hidden();
+        let docs = Docs::of(command, &format!("ours/{}", self.name), self.library)?;
         let mut names = Vec::new();
         // What is there without being taken from elsewhere.
         let mut lines = surface(&docs, self.library, &Root::Itself, &|_| false)?;
@@ -124,16 +124,23 @@ impl Package {
     }
 }
 
-/// What Tokio's macros expand to; rustdoc hides them where they are defined.
+/// What the macros of Tokio expand to: hidden, and of no use without them. One function has
+/// users all the same.
 fn for_macros(line: &str) -> bool {
+    const MACROS: [&str; 4] = ["__task_local_inner", "count", "count_field", "select_variant"];
+    if line.contains("::thread_rng_n(") {
+        return false;
+    }
     line.contains("::select_priv_")
+        || line.contains("tokio::macros")
+        || MACROS.iter().any(|name| line == format!("macro tokio::{name}"))
 }
 
 /// The surface of the runtime that both drop-ins name.
 fn runtime() -> Result<Docs, String> {
     let mut command = shell::cargo();
     command.args(["rustdoc", "--quiet", "--lib", "-p", "blitz-io", "--features=full,test-util"]);
-    Ok(Docs::of(command, "ours/blitz-io", "blitz_io")?.with_hidden())
+    Docs::of(command, "ours/blitz-io", "blitz_io")
 }
 
 /// `cargo xtask api`.

@@ -10,8 +10,9 @@
 //!   does not;
 //! - `use` for another name of something, in this crate or elsewhere.
 //!
-//! A method of an implementation has no line: the trait has its signature. What rustdoc
-//! hides is not public.
+//! A method of an implementation has no line: the trait has its signature. What is hidden
+//! from the documentation has lines too, because it can be named; only hidden fields have
+//! none.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -193,7 +194,7 @@ fn data(writer: &Writer<'_>, id: &str, kind: &str, inner: &Json, path: &str) -> 
 /// Public fields; `..` where there are others, which nobody can name.
 fn fields(writer: &Writer<'_>, shape: &Json, scope: &Scope) -> String {
     let field = |id: &str| {
-        let item = writer.docs.item(id).filter(|_| !writer.docs.is_marked(id))?;
+        let item = writer.docs.item(id).filter(|_| !writer.docs.is_hidden(id))?;
         let (_, of) = writer.docs.inner(id)?;
         let of = writer.kind(of, &mut scope.clone());
         Some((item.text("name")?.to_owned(), of))
@@ -203,7 +204,7 @@ fn fields(writer: &Writer<'_>, shape: &Json, scope: &Scope) -> String {
             let known = inner.list("fields").iter().filter_map(number).filter_map(field);
             let mut all: Vec<_> = known.map(|(name, of)| format!("{name}: {of}")).collect();
             let stripped = ["has_stripped_fields", "fields_stripped"];
-            let hidden = |id| writer.docs.is_marked(id);
+            let hidden = |id| writer.docs.is_hidden(id);
             if stripped.iter().any(|key| is(inner, key))
                 || inner.list("fields").iter().filter_map(number).any(hidden)
             {
@@ -251,9 +252,6 @@ fn interface(writer: &Writer<'_>, inner: &Json, path: &str, lines: &mut BTreeSet
         else {
             continue;
         };
-        if writer.docs.is_hidden(id) {
-            continue;
-        }
         let name = item.text("name").unwrap_or_default();
         match kind {
             "function" => {
@@ -283,9 +281,7 @@ fn interface(writer: &Writer<'_>, inner: &Json, path: &str, lines: &mut BTreeSet
 
 /// Adds the lines of an `impl` block.
 fn implementation(writer: &Writer<'_>, id: &str, lines: &mut BTreeSet<String>) {
-    let Some((_, inner)) = writer.docs.inner(id).filter(|_| !writer.docs.is_hidden(id)) else {
-        return;
-    };
+    let Some((_, inner)) = writer.docs.inner(id) else { return };
     // One of those that hold for everything, which nobody has to promise.
     if matches!(inner.get("blanket_impl"), Some(Json::Object(_))) {
         return;
@@ -338,9 +334,6 @@ fn methods(
         else {
             continue;
         };
-        if writer.docs.is_hidden(id) {
-            continue;
-        }
         let name = item.text("name").unwrap_or_default();
         let (mut scope, mut bounds) = (scope.clone(), bounds.clone());
         match kind {
