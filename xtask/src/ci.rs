@@ -189,6 +189,8 @@ fn steps(full: bool) -> Vec<Step> {
         // They stop the clock, which no default build can.
         step("with a clock that can be paused", 15, paused()),
         step("conformance", 15, [cargo("xtask conformance")]),
+        // The second looks whether the lists are those of what they say.
+        step("the drop-ins' surface", 15, [cargo("xtask api"), cargo("xtask api --upstream")]),
         step("Rayon's own tests", 20, rayons(full)),
         panic_abort(),
         // The build apart, so that the limit is the tour's own: under a minute.
@@ -239,6 +241,7 @@ fn format() -> Vec<Command> {
     let own = [
         "compile-fail",
         "conformance/tokio-test",
+        "conformance/apps",
         "bench/sched",
         "bench/sync",
         "bench/net",

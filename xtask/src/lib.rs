@@ -11,6 +11,7 @@ pub mod ci;
 pub mod tidy;
 pub mod model;
 pub mod conformance;
+pub mod api;
 pub mod bench;
 pub mod stress;
 pub mod leaks;

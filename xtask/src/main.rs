@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use xtask::{
-    Outcome, backends, bench, ci, conformance, faults, leaks, model, platforms, sanitize, soak,
-    stress, tidy,
+    Outcome, api, backends, bench, ci, conformance, faults, leaks, model, platforms, sanitize,
+    soak, stress, tidy,
 };
 
 const HELP: &str = "\
@@ -14,6 +14,7 @@ cargo xtask <subcommand> [arguments]
   tidy          the mechanical rules of the code (also a test: xtask/tests/tidy.rs)
   model         the loom models; with --weaken also their negative controls
   conformance   Tokio's own tests on the drop-in, against the recorded floor
+  api           the drop-ins' public surface against the real ones'
   bench         the comparison of bench/
   stress        the long tests, which are marked #[ignore]
   leaks         the integration tests under valgrind: nothing lost
@@ -47,6 +48,7 @@ fn dispatch(name: &str, arguments: &[String]) -> Outcome {
         ("tidy", tidy::HELP, tidy::main),
         ("model", model::HELP, model::main),
         ("conformance", conformance::HELP, conformance::main),
+        ("api", api::HELP, api::main),
         ("bench", bench::HELP, bench::main),
         ("stress", stress::HELP, stress::main),
         ("leaks", leaks::HELP, leaks::main),

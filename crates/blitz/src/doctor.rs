@@ -1,4 +1,5 @@
-//! `blitz doctor`: what this machine offers and what the runtime will choose.
+//! `blitz doctor`: what this machine offers and what the runtime will choose. What it says
+//! of a project is in `project`.
 //!
 //! Probing is the runtime's ([`blitz_io::runtime::machine`]); this file only
 //! puts the answers on a page, so that the page can be tested with machines
@@ -20,38 +21,50 @@ const OTHER_THREADS: u64 = 16;
 
 pub(crate) fn run() -> ExitCode {
     let machine = Machine::probe();
-    let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    let shown = crate::show(&render(&machine, colour));
+    let shown = crate::show(&render(&machine, colour()));
     // A runtime cannot be built here, so scripts that ask us should notice.
     let refused = machine.workers.is_err() || machine.io_backend.is_err();
     if refused { ExitCode::FAILURE } else { shown }
 }
 
+/// Whether the reader is a terminal that wants colours.
+pub(crate) fn colour() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
+
 /// A page of titles, rows of name and text, and advice.
-struct Page {
+pub(crate) struct Page {
     text: String,
     colour: bool,
 }
 
 impl Page {
-    fn title(&mut self, title: &str) {
+    pub(crate) fn new(colour: bool) -> Self {
+        Self { text: String::new(), colour }
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn title(&mut self, title: &str) {
         let gap = if self.text.is_empty() { "" } else { "\n" };
         let (on, off) = if self.colour { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
         self.text += &format!("{gap}{on}{title}{off}\n");
     }
 
-    fn row(&mut self, name: &str, text: &str) {
+    pub(crate) fn row(&mut self, name: &str, text: &str) {
         self.text += &format!("  {name:<15}{text}\n");
     }
 
-    fn advice(&mut self, text: &str) {
+    pub(crate) fn advice(&mut self, text: &str) {
         let (on, off) = if self.colour { ("\x1b[33m", "\x1b[0m") } else { ("", "") };
         self.text += &format!("  {on}!{off} {text}\n");
     }
 }
 
 fn render(machine: &Machine, colour: bool) -> String {
-    let mut page = Page { text: String::new(), colour };
+    let mut page = Page::new(colour);
     page.title("this machine");
     offers(machine, &mut page);
     page.title("the runtime will choose");

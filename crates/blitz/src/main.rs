@@ -7,6 +7,8 @@
 
 mod numbers;
 mod doctor;
+mod toml;
+mod project;
 mod bench;
 mod load;
 mod joins;
@@ -18,7 +20,10 @@ use std::{ffi::OsString, process::ExitCode};
 /// The commands, in the order in which `help` lists them.
 const COMMANDS: [(&str, &str); 4] = [
     ("tour", "run real work on the runtime and show what it did (the default)"),
-    ("doctor", "show what this machine offers and what the runtime will choose"),
+    (
+        "doctor",
+        "show what this machine offers and what the runtime will choose;\n             with --project DIR, whether a project runs on the drop-ins",
+    ),
     ("bench", "compare with other runtimes; takes the benchmark's own arguments"),
     ("help", "show this"),
 ];
@@ -28,6 +33,7 @@ const COMMANDS: [(&str, &str); 4] = [
 enum Asked {
     Tour,
     Doctor,
+    Project(OsString),
     Bench(Vec<OsString>),
     Help,
     Version,
@@ -37,6 +43,7 @@ fn main() -> ExitCode {
     match parse(std::env::args_os().skip(1).collect()) {
         Ok(Asked::Tour) => tour::run(),
         Ok(Asked::Doctor) => doctor::run(),
+        Ok(Asked::Project(folder)) => project::run(folder.as_ref(), doctor::colour()),
         Ok(Asked::Bench(arguments)) => bench::run(&arguments),
         Ok(Asked::Help) => show(&help()),
         Ok(Asked::Version) => show(&format!("blitz {}\n", env!("CARGO_PKG_VERSION"))),
@@ -68,7 +75,10 @@ fn parse(arguments: Vec<OsString>) -> Result<Asked, String> {
         // The benchmark explains its own arguments.
         "bench" => return Ok(Asked::Bench(rest)),
         "tour" => Asked::Tour,
-        "doctor" => Asked::Doctor,
+        "doctor" => match doctor_of(&rest)? {
+            Some(project) => return Ok(project),
+            None => Asked::Doctor,
+        },
         "help" | "--help" | "-h" => return Ok(Asked::Help),
         "--version" | "-V" => Asked::Version,
         unknown => return Err(unknown_command(unknown)),
@@ -80,6 +90,25 @@ fn parse(arguments: Vec<OsString>) -> Result<Asked, String> {
             "`{first}` takes no argument, and `{}` is one: leave it out",
             extra.to_string_lossy()
         )),
+    }
+}
+
+/// `--project DIR` or `--project=DIR`, if it is there.
+fn doctor_of(rest: &[OsString]) -> Result<Option<Asked>, String> {
+    let Some(first) = rest.first() else { return Ok(None) };
+    let joined = first.to_str().and_then(|word| word.strip_prefix("--project="));
+    let (folder, more) = match joined {
+        Some(folder) => (Some(OsString::from(folder)), rest.get(1)),
+        None if first == "--project" => (rest.get(1).cloned(), rest.get(2)),
+        None => return Ok(None),
+    };
+    match (folder, more) {
+        (Some(folder), None) if !folder.is_empty() => Ok(Some(Asked::Project(folder))),
+        (Some(_), Some(more)) => Err(format!(
+            "`doctor --project` takes one folder, and `{}` is too many: leave it out",
+            more.to_string_lossy()
+        )),
+        _ => Err("`--project` wants the folder of a project behind it".into()),
     }
 }
 
@@ -152,6 +181,22 @@ mod tests {
     fn bench_hands_its_arguments_on_as_they_are() {
         let expected = ["--quick", "--only", "spawn", "--help"].map(Into::into).to_vec();
         assert_eq!(parsed("bench --quick --only spawn --help"), Ok(Asked::Bench(expected)));
+    }
+
+    #[test]
+    fn doctor_takes_the_folder_of_a_project() {
+        let project = |folder: &str| Ok(Asked::Project(folder.into()));
+        assert_eq!(parsed("doctor --project ../x"), project("../x"));
+        assert_eq!(parsed("doctor --project=../x"), project("../x"));
+        for (line, part) in [
+            ("doctor --project", "wants the folder"),
+            ("doctor --project=", "wants the folder"),
+            ("doctor --project a b", "`b` is too many"),
+            ("doctor --projet a", "`--projet`"),
+        ] {
+            let complaint = parsed(line).unwrap_err();
+            assert!(complaint.contains(part), "{line}: {complaint}");
+        }
     }
 
     #[test]

@@ -57,6 +57,9 @@ pub use blitz_io::signal;
 #[doc(inline)]
 pub use blitz_io::sync;
 
+/// As empty as Tokio's: streams are in `tokio-stream`.
+pub mod stream {}
+
 #[cfg(feature = "time")]
 #[doc(inline)]
 pub use blitz_io::time;

@@ -4,7 +4,12 @@
 //! `target/conformance/suites`, where it gets the patch and a test that proves that the
 //! patch is in force. Nothing of it is in the repository but its line in
 //! `conformance/suites.txt`: name, version, how many of its tests pass on the real Tokio,
-//! and the arguments of `cargo test`. Fewer than that is a failure.
+//! and the arguments of `cargo test`. Fewer than that is a failure. A word `+name=version`,
+//! with `/feature` if need be, is a package that its tests use and its manifest does not
+//! name: what is published sometimes lacks those of the author's own workspace. A word
+//! `~tokio::name` is a part without which it does not compile: as long as
+//! `conformance/api/missing.txt` has that name, which `cargo xtask api` keeps exact, the
+//! package waits.
 
 use std::{
     fs,
@@ -23,7 +28,7 @@ use crate::{Outcome, model::passed, root, shell};
 const LIMIT: Duration = Duration::from_secs(30 * 60);
 
 /// A line of `conformance/suites.txt`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Dependent {
     name: String,
     version: String,
@@ -31,6 +36,10 @@ struct Dependent {
     floor: usize,
     /// For `cargo test`.
     arguments: Vec<String>,
+    /// What its tests use besides, as tables of a manifest.
+    besides: String,
+    /// What it does not compile without.
+    needs: Vec<String>,
 }
 
 impl Dependent {
@@ -38,7 +47,15 @@ impl Dependent {
         let mut words = line.split(' ').map(str::to_owned);
         let (name, version) = (words.next()?, words.next()?);
         let floor = words.next()?.parse().ok()?;
-        Some(Self { name, version, floor, arguments: words.collect() })
+        let mut dependent = Self { name, version, floor, ..Self::default() };
+        for word in words {
+            match word.strip_prefix('~') {
+                Some(part) => dependent.needs.push(part.to_owned()),
+                None if word.starts_with('+') => dependent.besides += &besides_of(&word)?,
+                None => dependent.arguments.push(word),
+            }
+        }
+        Some(dependent)
     }
 
     /// The arguments that choose features; resolving knows no others.
@@ -65,7 +82,7 @@ impl Dependent {
         copy(&source, &folder).map_err(|why| format!("cannot copy {}: {why}", self.name))?;
         let manifest = fs::read_to_string(source.join("Cargo.toml"));
         let manifest = manifest.map_err(|why| format!("{} has no manifest: {why}", self.name))?;
-        write(&folder.join("Cargo.toml"), &patch(&manifest, tokio))?;
+        write(&folder.join("Cargo.toml"), &patch(&manifest, &self.besides, tokio))?;
         write(&folder.join(format!("tests/{MARKER}.rs")), &marker(tokio)?)?;
         resolve(&folder, &self.features(), tokio)?;
         Ok(folder)
@@ -75,8 +92,8 @@ impl Dependent {
     fn run(&self, tokio: Tokio) -> Result<Option<String>, String> {
         let folder = self.prepare(tokio)?;
         let mut command = shell::cargo();
-        command.args(["test", "--no-fail-fast", "--test", MARKER]).args(&self.arguments);
-        command.arg("--manifest-path").arg(folder.join("Cargo.toml"));
+        command.args(["test", "--no-fail-fast", "--test", MARKER, "--manifest-path"]);
+        command.arg(folder.join("Cargo.toml")).args(&self.arguments);
         command.env("CARGO_TARGET_DIR", root().join("target/conformance/build"));
         // A package that is fetched may have warnings; one that lies here may not deny them.
         command.env("RUSTFLAGS", "--cap-lints=warn");
@@ -101,15 +118,23 @@ impl Dependent {
     }
 }
 
+/// `+name=version/feature` as a table of a manifest.
+fn besides_of(word: &str) -> Option<String> {
+    let (name, rest) = word.strip_prefix('+')?.split_once('=')?;
+    let (version, feature) = rest.split_once('/').unwrap_or((rest, ""));
+    let features: &[&str] = if feature.is_empty() { &[] } else { &[feature] };
+    Some(format!("\n[dev-dependencies.{name}]\nversion = {version:?}\nfeatures = {features:?}\n"))
+}
+
 /// The first thing a compiler or a program complained about.
 fn first_error(stderr: &str) -> &str {
     stderr.lines().find(|line| line.starts_with("error")).unwrap_or("no message")
 }
 
 /// The manifest as that of a workspace of its own, with the patch and the marker's test.
-fn patch(manifest: &str, tokio: Tokio) -> String {
+fn patch(manifest: &str, besides: &str, tokio: Tokio) -> String {
     let mut text =
-        format!("{manifest}\n[[test]]\nname = {MARKER:?}\npath = \"tests/{MARKER}.rs\"\n");
+        format!("{manifest}{besides}\n[[test]]\nname = {MARKER:?}\npath = \"tests/{MARKER}.rs\"\n");
     if !manifest.lines().any(|line| line.trim() == "[workspace]") {
         text += "\n[workspace]\n";
     }
@@ -166,7 +191,13 @@ pub(super) fn main(arguments: &[String]) -> Outcome {
     }
     let chosen = if chosen.is_empty() { known } else { chosen };
     let mut wrong = Vec::new();
+    let missing = super::lines(&root().join("conformance/api/missing.txt"))?;
     for dependent in &chosen {
+        let waits: Vec<_> = dependent.needs.iter().filter(|part| missing.contains(part)).collect();
+        if tokio == Tokio::DropIn && !waits.is_empty() {
+            println!("{:12} {:8} waits for {waits:?}", dependent.name, dependent.version);
+            continue;
+        }
         if let Some(what) = dependent.run(tokio)? {
             println!("{:12} FAIL     {what}", dependent.name);
             wrong.push(dependent.name.as_str());
@@ -191,7 +222,18 @@ mod tests {
         assert_eq!((dependent.name.as_str(), dependent.version.as_str()), ("hyper", "1.12.0"));
         assert_eq!((dependent.floor, dependent.arguments.len()), (124, 3));
         assert_eq!(dependent.features(), ["--features", "full"]);
+        assert_eq!(dependent.besides, "");
         assert_eq!(Dependent::read("hyper 1.12.0 many"), None);
+        let line = "axum 0.8.9 322 --lib +axum-macros=0.5/__private -- --skip slow";
+        let dependent = Dependent::read(line).unwrap();
+        assert_eq!(dependent.arguments, ["--lib", "--", "--skip", "slow"]);
+        assert_eq!(
+            dependent.besides,
+            "\n[dev-dependencies.axum-macros]\nversion = \"0.5\"\nfeatures = [\"__private\"]\n"
+        );
+        assert_eq!(Dependent::read("axum 0.8.9 322 +axum-macros"), None);
+        let dependent = Dependent::read("a 1.0.0 1 ~tokio::fs --lib ~tokio::signal").unwrap();
+        assert_eq!((dependent.needs.len(), dependent.arguments.len()), (2, 1));
     }
 
     #[test]
@@ -203,10 +245,10 @@ mod tests {
 
     #[test]
     fn a_manifest_gets_one_workspace_and_only_the_drop_in_a_patch() {
-        let plain = patch("[package]\nname = \"a\"\n", Tokio::DropIn);
+        let plain = patch("[package]\nname = \"a\"\n", "", Tokio::DropIn);
         assert!(plain.contains("[patch.crates-io]\ntokio.path"));
         assert_eq!(plain.matches("[workspace]").count(), 1);
-        let own = patch("[package]\n[workspace]\n", Tokio::Upstream);
+        let own = patch("[package]\n[workspace]\n", "", Tokio::Upstream);
         assert_eq!(own.matches("[workspace]").count(), 1);
         assert!(!own.contains("[patch"));
     }

@@ -22,8 +22,10 @@ use crate::{Outcome, model::passed, root, shell};
 mod suite;
 mod build;
 mod dependents;
+mod apps;
 mod rayon;
 
+pub(crate) use self::suite::write;
 use self::{
     build::{Built, build},
     suite::{Suite, Tokio},
@@ -33,6 +35,7 @@ use self::{
 pub const HELP: &str = "\
 cargo xtask conformance [--record] [--upstream] [file …]
 cargo xtask conformance --suites [--upstream] [package …]
+cargo xtask conformance --apps [--upstream]
 cargo xtask conformance --rayon [--threads <n>]
 
 Compiles Tokio's own tests (fetched by cargo, see conformance/files.txt) against
@@ -44,6 +47,7 @@ Fails if a file passes fewer tests than conformance/floor.txt says.
               reach at most. Looks at no floor.
   --suites    the tests of packages that depend on Tokio, instead of Tokio's own: see
               conformance/suites.txt, whose counts are the real Tokio's and the floor
+  --apps      the programs of conformance/apps, each driven by its test, instead
   --rayon     Rayon's own tests on dropin/rayon-core, instead; --threads is for its global pool
   file …      only these";
 
@@ -100,6 +104,9 @@ pub fn main(arguments: &[String]) -> Outcome {
     if let Some(("--suites", rest)) = arguments.split_first().map(|(a, b)| (a.as_str(), b)) {
         return dependents::main(rest);
     }
+    if let Some(("--apps", rest)) = arguments.split_first().map(|(a, b)| (a.as_str(), b)) {
+        return apps::main(rest);
+    }
     if let Some(("--rayon", rest)) = arguments.split_first().map(|(a, b)| (a.as_str(), b)) {
         return rayon::main(rest);
     }
@@ -134,9 +141,11 @@ pub fn main(arguments: &[String]) -> Outcome {
     if below.is_empty() { Ok(()) } else { Err(format!("below the floor: {}", below.join(", "))) }
 }
 
-fn lines(path: &Path) -> Result<Vec<String>, String> {
+/// The lines of a file, without empty ones and comments.
+pub(crate) fn lines(path: &Path) -> Result<Vec<String>, String> {
     let text = fs::read_to_string(path).map_err(|why| format!("{}: {why}", path.display()))?;
-    Ok(text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
+    let line = |line: &&str| !line.is_empty() && !line.starts_with("# ");
+    Ok(text.lines().filter(line).map(str::to_owned).collect())
 }
 
 /// Compiles and runs the files.

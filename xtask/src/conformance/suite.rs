@@ -275,7 +275,7 @@ fn needs_the_real(source: &Path, file: &str) -> bool {
 }
 
 /// Writes a file only if that changes it, so that cargo does not build anew.
-pub(super) fn write(path: &Path, text: &str) -> Outcome {
+pub(crate) fn write(path: &Path, text: &str) -> Outcome {
     if fs::read_to_string(path).is_ok_and(|old| old == text) {
         return Ok(());
     }

@@ -9,17 +9,14 @@ use std::{
     fmt,
     io::{self, IoSlice},
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll},
 };
-
-use pin_project_lite::pin_project;
 
 use super::{
     AsyncRead, AsyncWrite, ReadBuf,
     pipe::{Closes, Pipe},
 };
-use crate::engine::prim::{self, pinned::PinLock};
+use crate::engine::prim::{self, pinned::Share};
 
 /// The readable half of a value returned from [`split`](split()).
 ///
@@ -37,7 +34,7 @@ use crate::engine::prim::{self, pinned::PinLock};
 /// # }).unwrap();
 /// ```
 pub struct ReadHalf<T> {
-    shared: Pin<Arc<Shared<T>>>,
+    shared: Share<T>,
     /// Of a simplex stream: its pipe, which ends with the half.
     pipe: Option<Closes>,
 }
@@ -60,17 +57,10 @@ pub struct ReadHalf<T> {
 /// # }).unwrap();
 /// ```
 pub struct WriteHalf<T> {
-    shared: Pin<Arc<Shared<T>>>,
+    shared: Share<T>,
+    is_write_vectored: bool,
     /// As in [`ReadHalf`].
     pipe: Option<Closes>,
-}
-
-pin_project! {
-    struct Shared<T> {
-        #[pin]
-        stream: PinLock<T>,
-        is_write_vectored: bool,
-    }
 }
 
 /// Splits a single value implementing `AsyncRead + AsyncWrite` into separate
@@ -123,15 +113,9 @@ fn halves<T: AsyncWrite>(
     pipe: impl Fn() -> Option<Closes>,
 ) -> (ReadHalf<T>, WriteHalf<T>) {
     let is_write_vectored = stream.is_write_vectored();
-    let shared = Arc::pin(Shared { stream: PinLock::new(stream), is_write_vectored });
-    (ReadHalf { shared: shared.clone(), pipe: pipe() }, WriteHalf { shared, pipe: pipe() })
-}
-
-impl<T> Shared<T> {
-    /// Polls the stream, alone.
-    fn with<R>(self: Pin<&Self>, f: impl FnOnce(Pin<&mut T>) -> R) -> R {
-        self.project_ref().stream.with(f)
-    }
+    let (reader, shared) = Share::pair(stream);
+    let writer = WriteHalf { shared, is_write_vectored, pipe: pipe() };
+    (ReadHalf { shared: reader, pipe: pipe() }, writer)
 }
 
 impl<T> ReadHalf<T> {
@@ -177,9 +161,8 @@ impl<T> ReadHalf<T> {
         );
         // The pipe of a simplex goes on.
         [self.pipe, wr.pipe].into_iter().flatten().for_each(Closes::forget);
-        drop(wr.shared);
-        let shared = Arc::into_inner(Pin::into_inner(self.shared));
-        shared.expect("there are two halves, and both are here").stream.into_inner()
+        let stream = self.shared.reunite(wr.shared);
+        stream.expect("there are two halves, and both are here")
     }
 }
 
@@ -193,64 +176,64 @@ impl<T> WriteHalf<T> {
     /// assert!(writer.is_pair_of(&reader));
     /// ```
     pub fn is_pair_of(&self, other: &ReadHalf<T>) -> bool {
-        std::ptr::eq(&*self.shared, &*other.shared)
+        self.shared.is_beside(&other.shared)
     }
 }
 
 impl<T: AsyncRead> AsyncRead for ReadHalf<T> {
     fn poll_read(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         match &self.pipe {
             Some(end) => end.pipe().poll_read(cx, buf),
-            None => self.shared.as_ref().with(|stream| stream.poll_read(cx, buf)),
+            None => self.shared.with(|stream| stream.poll_read(cx, buf)),
         }
     }
 }
 
 impl<T: AsyncWrite> AsyncWrite for WriteHalf<T> {
     fn poll_write(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         match &self.pipe {
             Some(end) => end.pipe().poll_write(cx, buf),
-            None => self.shared.as_ref().with(|stream| stream.poll_write(cx, buf)),
+            None => self.shared.with(|stream| stream.poll_write(cx, buf)),
         }
     }
 
     fn poll_write_vectored(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match &self.pipe {
             Some(end) => end.pipe().poll_write_vectored(cx, bufs),
-            None => self.shared.as_ref().with(|stream| stream.poll_write_vectored(cx, bufs)),
+            None => self.shared.with(|stream| stream.poll_write_vectored(cx, bufs)),
         }
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.shared.is_write_vectored
+        self.is_write_vectored
     }
 
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &self.pipe {
             Some(_) => Poll::Ready(Ok(())),
-            None => self.shared.as_ref().with(|stream| stream.poll_flush(cx)),
+            None => self.shared.with(|stream| stream.poll_flush(cx)),
         }
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &self.pipe {
             Some(end) => {
                 drop(end.pipe().close());
                 Poll::Ready(Ok(()))
             }
-            None => self.shared.as_ref().with(|stream| stream.poll_shutdown(cx)),
+            None => self.shared.with(|stream| stream.poll_shutdown(cx)),
         }
     }
 }

@@ -47,7 +47,27 @@ use super::{
 /// ```
 pub trait ToSocketAddrs: sealed::Resolve {}
 
-impl<T: sealed::Resolve + ?Sized> ToSocketAddrs for T {}
+/// One by one, so that they are in the documentation: that is where users look what they
+/// can pass.
+macro_rules! to_socket_addrs {
+    ($($type:ty),* $(,)?) => { $(impl ToSocketAddrs for $type {})* };
+}
+
+to_socket_addrs! {
+    SocketAddr,
+    SocketAddrV4,
+    SocketAddrV6,
+    (IpAddr, u16),
+    (Ipv4Addr, u16),
+    (Ipv6Addr, u16),
+    &[SocketAddr],
+    str,
+    (&str, u16),
+    String,
+    (String, u16),
+}
+
+impl<T: ToSocketAddrs + ?Sized> ToSocketAddrs for &T {}
 
 /// Looks up the addresses of a host.
 ///

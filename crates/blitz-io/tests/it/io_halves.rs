@@ -2,17 +2,20 @@
 //! sink.
 
 use std::{
-    io::{ErrorKind, SeekFrom},
-    marker::PhantomPinned,
+    io::{self, ErrorKind, SeekFrom},
+    marker::{PhantomData, PhantomPinned},
     panic::AssertUnwindSafe,
     pin::{Pin, pin},
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    sync::{
+        MutexGuard,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
     task::{Context, Poll},
 };
 
 use blitz_io::io::{
-    AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncSeekExt, AsyncWrite, AsyncWriteExt, ReadBuf,
-    ReadHalf, WriteHalf, duplex, empty, join, repeat, sink, split,
+    AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncSeekExt, AsyncWrite, AsyncWriteExt, Empty,
+    ReadBuf, ReadHalf, WriteHalf, duplex, empty, join, repeat, sink, split,
 };
 
 use crate::{
@@ -181,4 +184,42 @@ fn a_repeated_byte_fills_any_buffer() {
         assert_eq!(now(repeat(7).read(&mut buf)).unwrap(), size);
         assert!(buf.iter().all(|byte| *byte == 7));
     }
+}
+
+/// Tokio's halves can be shared whenever the stream can, even if it may not be sent.
+#[test]
+fn halves_of_a_stream_that_stays_can_be_shared() {
+    struct Stays(Empty, PhantomData<MutexGuard<'static, ()>>);
+    impl AsyncRead for Stays {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            buf: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.0).poll_read(cx, buf)
+        }
+    }
+    impl AsyncWrite for Stays {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            buf: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            Pin::new(&mut self.0).poll_write(cx, buf)
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+    let (reader, writer) = split(Stays(empty(), PhantomData));
+    std::thread::scope(|scope| {
+        let (reader, writer) = (&reader, &writer);
+        assert!(scope.spawn(move || reader.is_pair_of(writer)).join().unwrap());
+    });
+    reader.unsplit(writer);
 }

@@ -4,10 +4,14 @@
 //! Once the lock was pinned, its value is moved out only if it is `Unpin`. The lock is
 //! `Unpin` only if its value is, because that is all it holds.
 //!
+//! A share of it shows nothing of the value through `&`, so other threads may look at the
+//! share whatever the value is.
+//!
 //! # Checked by
-//! `one_at_a_time_is_with_a_pinned_value`, `a_panic_with_a_pinned_value_is_told_to_the_next`.
+//! `one_at_a_time_is_with_a_pinned_value`, `a_panic_with_a_pinned_value_is_told_to_the_next`,
+//! `a_share_may_be_looked_at_from_everywhere`.
 
-use std::pin::Pin;
+use std::{pin::Pin, sync::Arc};
 
 use super::Mutex;
 
@@ -46,6 +50,47 @@ impl<T> PinLock<T> {
             Ok(value) => value,
             Err(_) => panic!("a call of the shared value has panicked before: make a new one"),
         }
+    }
+}
+
+/// One of two owners of a [`PinLock`].
+pub(crate) struct Share<T>(Pin<Arc<PinLock<T>>>);
+
+// SAFETY: a `&Share` gives no more than an address: `is_beside` alone takes it. The others
+// take `&mut` or the share itself; who has that on another thread was sent the share, which
+// needs `T: Send`, as the lock does.
+unsafe impl<T> Sync for Share<T> {}
+
+impl<T> Share<T> {
+    /// Two shares of a value.
+    pub(crate) fn pair(value: T) -> (Self, Self) {
+        let lock = Arc::pin(PinLock::new(value));
+        (Self(lock.clone()), Self(lock))
+    }
+
+    /// Whether both are of one pair.
+    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+        std::ptr::eq(&*self.0, &*other.0)
+    }
+
+    /// As [`PinLock::with`].
+    pub(crate) fn with<R>(&mut self, f: impl FnOnce(Pin<&mut T>) -> R) -> R {
+        self.0.as_ref().with(f)
+    }
+
+    /// The value itself; `None` if the shares are not of one pair.
+    ///
+    /// # Panics
+    /// As [`PinLock::with`].
+    pub(crate) fn reunite(self, other: Self) -> Option<T>
+    where
+        T: Unpin,
+    {
+        if !self.is_beside(&other) {
+            return None;
+        }
+        drop(other);
+        Arc::into_inner(Pin::into_inner(self.0)).map(PinLock::into_inner)
     }
 }
 
@@ -88,7 +133,23 @@ mod tests {
         pin::pin,
     };
 
-    use super::PinLock;
+    use super::{PinLock, Share};
+
+    /// What can be locked has to be sent, what is only looked at has not.
+    #[test]
+    fn a_share_may_be_looked_at_from_everywhere() {
+        struct Stays(#[expect(dead_code, reason = "for its traits")] *const u8);
+        fn is_sync<T: Sync>(_: &T) {}
+        fn is_send<T: Send>(_: &T) {}
+        let (one, other) = Share::pair(Stays(std::ptr::null()));
+        is_sync(&one);
+        assert!(one.is_beside(&other));
+        let (mut sent, kept) = Share::pair(1);
+        is_send(&sent);
+        sent.with(|mut value| *value += 1);
+        assert_eq!(sent.reunite(kept), Some(2));
+        assert_eq!(Share::pair(1).0.reunite(Share::pair(1).1), None);
+    }
 
     #[test]
     fn a_panic_with_a_pinned_value_is_told_to_the_next() {
