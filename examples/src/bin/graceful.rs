@@ -6,8 +6,8 @@
 //! `bye`: so whatever was sent is answered. Those who do not close in time are cut off, and
 //! named.
 //!
-//! With an address (`graceful 127.0.0.1:7005`) it serves until there is a line, or the end, on
-//! its standard input, drains for ten seconds, and reports. Without one it does so under load of
+//! With an address (`graceful 127.0.0.1:7005`) it serves until Ctrl-C or `SIGTERM`, drains for
+//! ten seconds, and reports; a second signal ends it at once. Without one it does so under load of
 //! its own: clients count what they sent and what was answered, and it must be the same; one
 //! that keeps its connection open must be named.
 
@@ -16,7 +16,7 @@
 use std::{io, net::SocketAddr, time::Duration};
 
 use blitz_io::{
-    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, BufWriter, stdin},
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, BufWriter},
     net::{TcpListener, TcpStream},
     shutdown::{Phase, Report, Shutdown},
     stream::{StreamExt, wrappers::LinesStream},
@@ -32,18 +32,10 @@ async fn main() -> io::Result<()> {
     println!("graceful listens at {}", listener.local_addr()?);
     let shutdown = Shutdown::new();
     serve(&shutdown, listener);
-    // The first line begins, the second ends at once.
-    let mut lines = LinesStream::new(BufReader::new(stdin()).lines());
-    lines.next().await;
-    let again = async {
-        lines.next().await;
-        shutdown.cut_short();
-        std::future::pending().await
-    };
-    let report = blitz_io::select! {
-        report = drain(&shutdown, Duration::from_secs(10)) => report,
-        report = again => report,
-    };
+    // The first Ctrl-C or `kill` begins, the second ends at once.
+    shutdown.on_signal()?;
+    shutdown.begun().await;
+    let report = drain(&shutdown, Duration::from_secs(10)).await;
     println!("{report}");
     Ok(())
 }

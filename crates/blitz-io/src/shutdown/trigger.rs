@@ -2,10 +2,11 @@
 //!
 //! Every source of triggers ends in [`Shutdown::trigger`]: the first begins, the second cuts
 //! short, whichever sources they come from. A source is a closure that gives a future for each
-//! event. That for signals of the system (`on_signal`) belongs below [`Shutdown::on`], as a
-//! call of it.
+//! event; signals of the system are one of them.
 
 use std::future::Future;
+#[cfg(feature = "signal")]
+use std::task::Poll;
 
 use super::{Phase, Shutdown};
 use crate::{task, time::Instant};
@@ -153,4 +154,70 @@ impl Shutdown {
         let task = task::Builder::new().name("shutdown: waits for events").spawn(events);
         drop(task.expect("a task with a name is spawned as any other"));
     }
+
+    /// [Triggers](Self::trigger) the shutdown when the user presses Ctrl-C or the system asks the
+    /// process to end (`SIGINT` and `SIGTERM`; Ctrl-C and Ctrl-Break on Windows): the first signal
+    /// begins it, the second cuts it short.
+    ///
+    /// Signals are listened to from this call on, and no longer end the process by themselves, also not
+    /// when the shutdown is over: `main` is to return then.
+    ///
+    /// # Errors
+    ///
+    /// What the system says if it does not let us listen.
+    ///
+    /// # Panics
+    ///
+    /// If there is no runtime on this thread, or its I/O is not enabled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::{shutdown::Shutdown, time::Duration};
+    ///
+    /// # #[cfg(unix)]
+    /// # blitz_io::run(async {
+    /// let shutdown = Shutdown::new();
+    /// shutdown.on_signal()?;
+    /// # unsafe { libc::raise(libc::SIGTERM) };
+    /// shutdown.begun().await; // Ctrl-C, or `kill`
+    /// assert!(shutdown.drain(Duration::from_secs(10)).await.is_clean());
+    /// # Ok::<(), std::io::Error>(())
+    /// # }).unwrap();
+    /// ```
+    #[cfg(feature = "signal")]
+    #[track_caller]
+    pub fn on_signal(&self) -> std::io::Result<()> {
+        let signals = std::sync::Arc::new(crate::sync::Mutex::new(signals()?));
+        self.on(move || {
+            let signals = signals.clone();
+            async move {
+                let (interrupt, terminate) = &mut *signals.lock().await;
+                std::future::poll_fn(|cx| {
+                    let comes =
+                        interrupt.poll_recv(cx).is_ready() || terminate.poll_recv(cx).is_ready();
+                    if comes { Poll::Ready(()) } else { Poll::Pending }
+                })
+                .await;
+            }
+        });
+        Ok(())
+    }
+}
+
+/// By what a process is asked to end.
+#[cfg(all(feature = "signal", unix))]
+fn signals() -> std::io::Result<(crate::signal::unix::Signal, crate::signal::unix::Signal)> {
+    use crate::signal::unix::{SignalKind, signal};
+
+    Ok((signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?))
+}
+
+/// By what a process is asked to end.
+#[cfg(all(feature = "signal", windows))]
+fn signals() -> std::io::Result<(crate::signal::windows::CtrlC, crate::signal::windows::CtrlBreak)>
+{
+    use crate::signal::windows::{ctrl_break, ctrl_c};
+
+    Ok((ctrl_c()?, ctrl_break()?))
 }

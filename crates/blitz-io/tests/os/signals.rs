@@ -478,3 +478,30 @@ fn a_runtime_that_listens_and_hears_nothing_does_nothing() {
     send(libc::SIGUSR1);
     told.recv().unwrap();
 }
+
+#[cfg(feature = "time")]
+#[test]
+fn a_signal_begins_a_shutdown_and_a_second_one_cuts_it_short() {
+    use blitz_io::{shutdown::Shutdown, time::Duration};
+
+    let _watch = watch::begin();
+    if !alone("a_signal_begins_a_shutdown_and_a_second_one_cuts_it_short") {
+        return;
+    }
+    for (first, second) in [(libc::SIGTERM, libc::SIGINT), (libc::SIGINT, libc::SIGTERM)] {
+        for runtime in runtimes() {
+            runtime.block_on(async {
+                let shutdown = Shutdown::new();
+                shutdown.on_signal().unwrap();
+                shutdown.spawn(std::future::pending::<()>());
+                let clean = shutdown.spawn_with(async |token| token.cancelled().await);
+                send(first);
+                shutdown.begun().await;
+                clean.await.unwrap();
+                let drain = shutdown.drain(Duration::from_secs(3600));
+                let (report, ()) = blitz_io::join!(drain, async { send(second) });
+                assert_eq!(report.aborted.len(), 1);
+            });
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! Streams of what this runtime has: receivers, intervals, listeners, lines.
+//! Streams of what this runtime has: receivers, intervals, listeners, lines, signals, directories.
 //!
 //! Each keeps what it was made of, and gives it back by `into_inner`, or lends it by `as_ref`
 //! and `as_mut`. Waiting for an item of one is cancel safe.
@@ -13,7 +13,13 @@ mod ticks;
 mod listeners;
 #[cfg(feature = "io-util")]
 mod pieces;
+#[cfg(any(feature = "fs", all(feature = "signal", unix)))]
+mod entries;
 
+#[cfg(feature = "fs")]
+pub use self::entries::ReadDirStream;
+#[cfg(all(feature = "signal", unix))]
+pub use self::entries::SignalStream;
 #[cfg(feature = "net")]
 pub use self::listeners::TcpListenerStream;
 #[cfg(all(feature = "net", unix))]
@@ -35,7 +41,7 @@ pub mod errors {
 }
 
 /// `as_ref`, `as_mut` and `From`, for a wrapper with the field `inner`.
-#[cfg(any(feature = "sync", feature = "time", feature = "net"))]
+#[cfg(any(feature = "sync", feature = "time", feature = "net", feature = "fs"))]
 macro_rules! lends {
     ($(<$($param:ident),*> $name:ident: $inner:ty;)*) => {$(
         impl<$($param),*> AsRef<$inner> for $name<$($param),*> {
@@ -57,5 +63,5 @@ macro_rules! lends {
         }
     )*};
 }
-#[cfg(any(feature = "sync", feature = "time", feature = "net"))]
+#[cfg(any(feature = "sync", feature = "time", feature = "net", feature = "fs"))]
 use lends;
