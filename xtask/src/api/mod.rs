@@ -1,6 +1,6 @@
 //! The public surface of the drop-ins against that of the packages they stand in for.
 //!
-//! `conformance/api/` has the lines of the real ones (see [`surface`] for what a line is),
+//! `conformance/api/` has the lines of the real ones (see `surface` for what a line is),
 //! written by this program from what cargo fetches. Each of them must be among the lines
 //! of the drop-in; more is welcome. Before anything is believed, the program is tried on a
 //! small crate and a spoilt copy of it: every fault has to be found.

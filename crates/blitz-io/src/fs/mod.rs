@@ -8,7 +8,7 @@
 //! asked for, and a thread is asked only if it fails.
 //!
 //! - [`File`] and [`OpenOptions`]: an open file, and how it is opened;
-//! - [`read`], [`read_to_string`], [`write`], [`copy`]: whole files;
+//! - [`read`], [`read_to_string`], [`write()`], [`copy`]: whole files;
 //! - [`read_dir`], [`DirBuilder`]: directories;
 //! - [`metadata`], [`rename`], [`remove_file`] and so on: what is done by a path.
 //!

@@ -132,6 +132,7 @@ pub(crate) fn in_place() -> InPlace {
 }
 
 /// Whether others count on this thread, and it may give its core away.
+#[cfg(feature = "parallel")]
 pub(crate) fn is_worker() -> bool {
     in_place() == InPlace::Marked
 }
@@ -145,6 +146,7 @@ pub(crate) struct Blocked {
 impl Blocked {
     /// For code that blocks without having been asked to: if this is a thread that others
     /// count on and that may give its core away, it does. A thread that may not just blocks.
+    #[cfg(feature = "parallel")]
     pub(crate) fn if_worker() -> Option<Self> {
         is_worker().then(Self::new)
     }
