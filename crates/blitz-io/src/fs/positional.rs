@@ -167,9 +167,11 @@ impl File {
 
     async fn read_step<B: OwnedBufMut>(
         &self,
-        mut filling: Filling<B>,
+        filling: Filling<B>,
         offset: u64,
     ) -> Answer<usize, Filling<B>> {
+        #[cfg(target_os = "linux")]
+        let mut filling = filling;
         #[cfg(target_os = "linux")]
         {
             let read = |file: &StdFile| filling.read_cached_at(file, offset, inline::MOST);

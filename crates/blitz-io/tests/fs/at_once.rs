@@ -133,8 +133,9 @@ fn is_cached(file: &std::fs::File, offset: i64) -> bool {
     let mut byte = 0u8;
     let piece = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
     // SAFETY: one byte, ours, is written.
-    let count =
-        unsafe { libc::preadv2(file.as_raw_fd(), &raw const piece, 1, offset, libc::RWF_NOWAIT) };
+    let count = unsafe {
+        libc::preadv64v2(file.as_raw_fd(), &raw const piece, 1, offset, libc::RWF_NOWAIT)
+    };
     count == 1
 }
 

@@ -7,7 +7,9 @@ use blitz_io::{
     io::{AsyncReadExt, AsyncWriteExt},
 };
 
-use crate::place::{file, on_all};
+#[cfg(unix)]
+use crate::place::file;
+use crate::place::on_all;
 
 #[test]
 fn options_do_what_they_say() {
