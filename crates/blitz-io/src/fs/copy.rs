@@ -70,8 +70,9 @@ pub(super) mod system {
     /// Bytes that the kernel is asked to copy at once: as many as it takes.
     const RANGE: usize = 1 << 30;
 
-    /// Bytes that are read and written at once: what a second-level cache has room for.
-    const PIECE: usize = 256 * 1024;
+    /// Bytes that are read and written at once: they stay in the second-level cache. Twice as
+    /// many took twice the time where that cache has 512 KiB.
+    const PIECE: usize = 128 * 1024;
 
     /// The ways to copy, the best first.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -124,7 +125,11 @@ pub(super) mod system {
             ));
         }
         if there.is_file() {
-            target.set_len(0)?;
+            // Not a file that has just been made: ext4 takes a cut to nothing for the
+            // replacement of a file's content, and writes all of it out when it is closed.
+            if there.len() > 0 {
+                target.set_len(0)?;
+            }
             // Made by others with less, or by us with what the mask has left.
             target.set_permissions(PermissionsExt::from_mode(known.mode() & 0o7777))?;
         }
