@@ -137,7 +137,7 @@ use super::{
         AtomicBool, Mutex, MutexGuard, Ordering::Relaxed, bolt::Bolted, discard, lock,
         thread::yield_now, weakened,
     },
-    wait::batch::Batch,
+    wait::{batch::Batch, gate::Gate},
 };
 
 /// How many answers are taken out of the queue at a time: as many as a batch of wakers has.
@@ -280,8 +280,7 @@ impl Ring {
         let registration = driver.register(kernel.bell(), Interest::READABLE).ok()?;
         let ring = Arc::new(Self::new(kernel));
         *ring.registration.lock() = Some(Arc::new(registration));
-        let reaper = Arc::new(Reaper(Arc::downgrade(&ring)));
-        ring.listen(&Waker::from(reaper));
+        Arc::new(Reaper { ring: Arc::downgrade(&ring), gate: Gate::new() }).wake();
         Some(ring)
     }
 
@@ -303,14 +302,26 @@ impl Ring {
 }
 
 /// What waits for the bell in a task's place: whoever takes the driver's turn reaps.
-struct Reaper(Weak<Ring>);
+struct Reaper {
+    ring: Weak<Ring>,
+    /// Whoever is woken while it listens (the cell was contended) is heard by who listens:
+    /// else each would call itself from within.
+    gate: Gate,
+}
 
 impl Wake for Reaper {
     fn wake(self: Arc<Self>) {
-        let Some(ring) = self.0.upgrade() else { return };
-        // First: a bell during the reaping is heard again.
-        ring.listen(&Waker::from(self));
-        ring.reap();
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let Some(ring) = self.ring.upgrade() else { return };
+        let reaper = Waker::from(self.clone());
+        self.gate.pass(|| {
+            // First: a bell during the reaping is heard again.
+            ring.listen(&reaper);
+            ring.reap();
+        });
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! One [`Hall`] for the whole process. A signal may come on any thread, between any two
 //! instructions, so its handler does next to nothing: it counts, and rings the bells. Each
-//! runtime that was ever asked for signals has a bell, which is a pipe that its driver
+//! runtime that was ever asked for signals has a bell: a pipe, or an eventfd, that its driver
 //! watches. Whoever hears one tells all who listen, in all runtimes: so nobody depends on the
 //! runtime in which it was made, nor on one that is busy.
 //!
@@ -64,14 +64,12 @@
 //! `a_bell_that_is_given_on_is_heard_by_the_next`, `a_second_call_while_one_hears_is_heard`;
 //! weakened as `signal_deliver_fence`, `signal_hear_fence`, `signal_listener_looks_again`,
 //! `signal_listener_tells`,
-//! `signal_hush_first`, `signal_told_once`, `signal_told_raises`, `signal_gate_again`.
+//! `signal_hush_first`, `signal_told_once`, `signal_told_raises`, `wait_gate_again`.
 //! `tests/os/signals.rs` has the system's own.
 
 mod listeners;
 #[cfg(any(unix, test))]
 mod bells;
-#[cfg(any(unix, test))]
-mod gate;
 #[cfg(unix)]
 mod pipe;
 #[cfg(unix)]
@@ -82,8 +80,6 @@ mod handler;
 #[cfg(test)]
 mod models;
 
-#[cfg(all(unix, feature = "process"))]
-pub(crate) use self::gate::Gate;
 #[cfg(windows)]
 pub(crate) use self::handler::{Event, install};
 pub(crate) use self::listeners::Listening;

@@ -2,10 +2,10 @@
 
 use std::task::{Context, Poll};
 
-use super::{Hall, Listening, bells::Rings, gate::Gate};
+use super::{Hall, Listening, bells::Rings};
 use crate::engine::{
     prim::{Arc, AtomicUsize, Ordering::Relaxed, model, parker::Parker, thread},
-    wait::bell::Bell as Wakes,
+    wait::{bell::Bell as Wakes, gate::Gate},
 };
 
 /// A bell of which one can wait for the next ring.

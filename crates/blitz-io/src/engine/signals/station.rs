@@ -9,10 +9,11 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-use super::{Bell, Hall, Pipe, gate::Gate, hall};
+use super::{Bell, Hall, Pipe, hall};
 use crate::engine::{
     driver::{Direction, Driver, Registration, interest::Interest, shut_down_error},
     prim::{AtomicBool, Mutex, Ordering::Relaxed, lock},
+    wait::gate::Gate,
 };
 
 /// See the module.

@@ -9,6 +9,7 @@
 //! - [`waker_cell`]: one waker, which many may wake.
 //! - [`woken`]: which of many futures of one task were woken.
 //! - [`many`]: those futures, of which only the woken are polled.
+//! - [`gate`]: one at a time, for wakers that do work of their own.
 //!
 //! # Invariants
 //! No user code under a lock: a waker is cloned before the lock is taken, and
@@ -28,6 +29,11 @@ pub(crate) mod holders;
 pub(crate) mod waker_cell;
 pub(crate) mod woken;
 pub(crate) mod many;
+#[cfg_attr(
+    not(all(unix, feature = "signal")),
+    allow(dead_code, reason = "only what hears bells in place of tasks has one")
+)]
+pub(crate) mod gate;
 
 #[cfg(test)]
 pub(crate) mod bell;

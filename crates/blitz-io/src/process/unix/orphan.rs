@@ -17,7 +17,7 @@ use super::{pidfd::Pidfd, reaper};
 use crate::engine::{
     driver::Direction,
     prim::{Mutex, lock},
-    signals::Gate,
+    wait::gate::Gate,
 };
 
 struct Orphan {
