@@ -1,9 +1,11 @@
 //! Rows of files, written once for every runtime crate with Tokio's names.
 //!
 //! Files are made before the clock starts, and read once by the batches that go unmeasured: all
-//! lie in the page cache.
+//! lie in the page cache. `cold_4k_32` is the exception: there the kernel is asked to forget the
+//! file before each batch, outside of what is timed.
 
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -23,7 +25,7 @@ pub(crate) const SMALL: usize = 1024;
 /// Bytes of the file that is read at random, and in sequence.
 pub(crate) const LARGE: usize = 64 << 20;
 /// Bytes of the file that is copied.
-const HUGE: usize = 1 << 30;
+pub(crate) const HUGE: usize = 1 << 30;
 /// Tasks at once.
 pub(crate) const TASKS: usize = 32;
 
@@ -60,6 +62,30 @@ pub(crate) fn copies(
     vec![Metric::new("", "ms", median(&mut walls), Some(cpu))]
 }
 
+/// Blocks of a batch of `cold_4k_32`.
+pub(crate) const COLD: usize = 2048;
+
+/// Times batches of reads of a file that the kernel was asked to forget before each.
+pub(crate) fn cold_batches(path: &Path, budget: Duration, mut batch: impl FnMut()) -> Vec<Metric> {
+    let file = fs::File::open(path).expect("a file");
+    // Only what is on the disk can be forgotten.
+    file.sync_data().expect("a disk that works");
+    let (mut walls, mut cpu) = (Vec::new(), 0);
+    let start = Instant::now();
+    while walls.len() < 3 || start.elapsed() < budget {
+        // SAFETY: no memory is involved.
+        let told =
+            unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+        assert_eq!(told, 0, "the kernel takes advice");
+        let (begun, before) = (Instant::now(), cpu_ns(Of::Process));
+        batch();
+        walls.push(begun.elapsed().as_nanos() as f64 / COLD as f64);
+        cpu += cpu_ns(Of::Process) - before;
+    }
+    let cpu = cpu as f64 / (walls.len() * COLD) as f64;
+    vec![Metric::new("", "ns", median(&mut walls), Some(cpu))]
+}
+
 macro_rules! files {
     ($runtime:ident) => {
         use std::io::SeekFrom;
@@ -83,6 +109,7 @@ macro_rules! files {
                 "read_4k_32" => read_at_once(runtime, folder.files(FILES, BLOCK), OPS, budget),
                 "small_files" => read_at_once(runtime, folder.files(MANY, SMALL), MANY, budget),
                 "random_4k" => random(runtime, folder, budget),
+                "cold_4k_32" => cold_at_once(runtime, folder, budget),
                 "read_1m" => read_sequence(runtime, folder, budget),
                 "write_1m" => write_sequence(runtime, folder, budget),
                 "walk_1000" => walk(runtime, folder, budget),
@@ -212,3 +239,34 @@ macro_rules! files {
     };
 }
 pub(crate) use files;
+
+/// The row of reads that find nothing in the cache; `read` is how a block at an offset is read.
+macro_rules! not_cached {
+    ($opened:expr, |$file:ident, $at:ident| $read:expr) => {
+        fn cold_at_once(runtime: &Runtime, folder: &Folder, budget: Duration) -> Vec<Metric> {
+            let path = folder.large(if budget.is_zero() { LARGE } else { HUGE });
+            let blocks = std::fs::metadata(&path).expect("a file").len() / BLOCK as u64;
+            let mut seed = 0;
+            cold_batches(&path, budget, || {
+                seed += 1;
+                let file = Arc::new($opened(std::fs::File::open(&path).expect("a file")));
+                let share = |task: u64| {
+                    let (file, mut numbers) = (file.clone(), Numbers::new(seed * 64 + task));
+                    runtime.spawn(async move {
+                        for _ in 0..COLD / TASKS {
+                            let ($file, $at) = (file.clone(), numbers.below(blocks) * BLOCK as u64);
+                            assert_eq!({ $read }.len(), BLOCK);
+                        }
+                    })
+                };
+                let tasks: Vec<_> = (0..TASKS as u64).map(share).collect();
+                runtime.block_on(async {
+                    for task in tasks {
+                        task.await.expect("a task that does not panic");
+                    }
+                });
+            })
+        }
+    };
+}
+pub(crate) use not_cached;

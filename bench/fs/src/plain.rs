@@ -2,10 +2,13 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::files::{BLOCK, FILES, LARGE, MANY, OPS, SMALL, copies, entries};
+use crate::files::{
+    BLOCK, COLD, FILES, HUGE, LARGE, MANY, OPS, SMALL, cold_batches, copies, entries,
+};
 use crate::material::{Folder, Numbers};
 use crate::measure::{Metric, per_op};
 
@@ -37,6 +40,18 @@ pub(crate) fn run(row: &str, budget: Duration) -> Option<Vec<Metric>> {
                     let at = numbers.below((LARGE / BLOCK) as u64) * BLOCK as u64;
                     file.seek(SeekFrom::Start(at)).expect("a file has a cursor");
                     file.read_exact(&mut block).expect("it is as large");
+                }
+            })
+        }
+        "cold_4k_32" => {
+            let path = folder.large(if budget.is_zero() { LARGE } else { HUGE });
+            let file = File::open(&path).expect("a file");
+            let blocks = file.metadata().expect("a file").len() / BLOCK as u64;
+            let (mut numbers, mut block) = (Numbers::new(1), [0; BLOCK]);
+            cold_batches(&path, budget, || {
+                for _ in 0..COLD {
+                    let at = numbers.below(blocks) * BLOCK as u64;
+                    file.read_exact_at(&mut block, at).expect("a block");
                 }
             })
         }

@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use crate::files::files;
+use crate::files::{files, not_cached};
 use crate::measure::Metric;
 use crate::row::Row;
 
-pub(crate) const ROWS: [Row; 8] = [
+pub(crate) const ROWS: [Row; 9] = [
     Row::new("read_4k", "fs::read of a cached file of 4 KiB, one by one"),
     Row::new("read_4k_32", "the same by 32 tasks"),
     Row::new("small_files", "fs::read of one of 10,000 cached files of 1 KiB, by 32 tasks"),
     Row::new("random_4k", "seek and read of 4 KiB at random in one cached File"),
+    Row::new("cold_4k_32", "4 KiB at random in one File that is not cached, by 32 tasks"),
     Row::new("read_1m", "a read of 1 MiB in sequence from one cached File"),
     Row::new("write_1m", "a write of 1 MiB in sequence to one File"),
     Row::new("walk_1000", "an entry of a directory of 1000, with its kind"),
@@ -19,11 +20,12 @@ pub(crate) const ROWS: [Row; 8] = [
 
 /// Makes a contender's module of a runtime crate.
 macro_rules! contender {
-    ($run:ident, $module:ident, $runtime:ident) => {
+    ($run:ident, $module:ident, $runtime:ident, $opened:expr, |$file:ident, $at:ident| $read:expr) => {
         mod $module {
             use super::*;
 
             files!($runtime);
+            not_cached!($opened, |$file, $at| $read);
         }
 
         /// Runs a row. `None`: there is no such row.
@@ -33,9 +35,20 @@ macro_rules! contender {
     };
 }
 
-contender!(on_tokio, tokio_rows, tokio);
+contender!(on_tokio, tokio_rows, tokio, std::convert::identity, |file, at| {
+    // It has no reads at an offset: this is what its users do.
+    let read = move || {
+        let mut block = vec![0; BLOCK];
+        std::os::unix::fs::FileExt::read_exact_at(&*file, &mut block, at).map(|()| block)
+    };
+    tokio::task::spawn_blocking(read).await.expect("no panic").expect("a block")
+});
 #[cfg(feature = "blitz")]
-contender!(on_blitz, blitz_rows, blitz_io);
+contender!(on_blitz, blitz_rows, blitz_io, File::from_std, |file, at| {
+    let (result, block) = file.read_exact_at_owned(Vec::with_capacity(BLOCK), at).await;
+    result.expect("a block");
+    block
+});
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,7 @@ pub(crate) mod driver;
 #[cfg(feature = "time")]
 pub(crate) mod wheel;
 #[cfg(all(feature = "net", target_os = "linux"))]
-#[allow(dead_code, unused_imports, reason = "files will stand on the rest")]
+#[allow(dead_code, unused_imports, reason = "who has no sockets has no use for some")]
 pub(crate) mod ring;
 #[cfg(feature = "signal")]
 pub(crate) mod signals;

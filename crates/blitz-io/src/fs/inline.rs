@@ -65,23 +65,46 @@ pub(super) enum Nature {
     Local,
 }
 
-/// Whether anything is tried at once: not if `BLITZ_FS_INLINE` is `never`.
+/// What is to be tried, before a thread is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// Whatever the cache has; of a read at an offset that it has not, io_uring.
+    Auto,
+    /// The cache alone.
+    Cache,
+    /// As `Auto`, but reads at an offset are io_uring's at once: so tests see it, whose files
+    /// are always cached.
+    Ring,
+    /// Nothing.
+    Never,
+}
+
+/// What `BLITZ_FS_INLINE` says.
 ///
 /// # Panics
 /// If the variable has a value that means nothing.
-pub(super) fn is_allowed() -> bool {
-    static ALLOWED: OnceLock<bool> = OnceLock::new();
-    *ALLOWED.get_or_init(|| {
+pub(super) fn wish() -> Wish {
+    static WISH: OnceLock<Wish> = OnceLock::new();
+    *WISH.get_or_init(|| {
         let wish = std::env::var_os(VARIABLE).unwrap_or_default();
         match wish.to_str() {
-            Some("" | "auto") => cfg!(target_os = "linux"),
-            Some("never") => false,
+            _ if !cfg!(target_os = "linux") => Wish::Never,
+            Some("" | "auto") => Wish::Auto,
+            Some("cache") => Wish::Cache,
+            Some("ring") => Wish::Ring,
+            Some("never") => Wish::Never,
             _ => panic!(
                 "the environment variable {VARIABLE} is {wish:?}: it may be `auto` (reads and \
-                 opens are tried at once) or `never` (threads do all)"
+                 opens are tried at once), `cache` (the same without io_uring), `ring` (reads at \
+                 an offset are left to io_uring) or `never` (threads do all)"
             ),
         }
     })
+}
+
+/// Whether anything is tried at once.
+pub(super) fn is_allowed() -> bool {
+    wish() != Wish::Never
 }
 
 /// Reads at the file's cursor what lies in the cache, if the file can be asked for it.

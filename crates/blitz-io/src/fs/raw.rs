@@ -296,6 +296,53 @@ pub(super) fn know(file: &File) -> io::Result<Known> {
     })
 }
 
+/// Has the kernel read once at `offset` into what is free, without a thread of ours that waits.
+/// `None` if it says anything but a count, or if there is no ring: then nothing was read.
+#[cfg(all(target_os = "linux", feature = "net"))]
+pub(super) async fn read_by_ring<B: OwnedBufMut>(
+    file: &File,
+    mut filling: Filling<B>,
+    offset: u64,
+) -> (Option<usize>, Filling<B>) {
+    use crate::{
+        engine::ring::{
+            Ring,
+            flight::must_begin_again,
+            verb::{Verb, length},
+        },
+        runtime::context,
+    };
+
+    let (Some(driver), Ok(_)) = (context::steady_io_driver(), position(offset)) else {
+        return (None, filling);
+    };
+    while let Some(ring) = Ring::of(&driver) {
+        let verb = |filling: &mut Filling<B>| Verb::Read {
+            fd: file.as_raw_fd(),
+            memory: filling.rest(),
+            length: length(filling.room()),
+            offset,
+        };
+        // SAFETY: 1. so much memory is the buffer's and stays where it is, by the promise of
+        // `OwnedBuf`; it may be written through that pointer, by the one of `OwnedBufMut`. 2. It
+        // is borrowed.
+        let begun = unsafe { ring.submit(filling, verb) };
+        let (result, back) = match begun {
+            Ok(flight) => flight.await,
+            Err((_, back)) => return (None, back),
+        };
+        filling = back;
+        if let Ok(count) = usize::try_from(result) {
+            filling.advance(count);
+            return (Some(count), filling);
+        }
+        if !must_begin_again(result) {
+            break;
+        }
+    }
+    (None, filling)
+}
+
 /// Opens a path if all that has to be looked up for it lies in the kernel's memory.
 #[cfg(target_os = "linux")]
 pub(super) fn open_cached(path: &std::ffi::CStr, flags: c_int) -> io::Result<File> {

@@ -6,6 +6,8 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 
 #[cfg(feature = "time")]
 use super::handle::Id;
+#[cfg(all(target_os = "linux", feature = "net", feature = "fs"))]
+use super::handle::RuntimeFlavor;
 use super::handle::{Handle, Inner};
 #[cfg(feature = "net")]
 use crate::engine::driver::Driver;
@@ -139,6 +141,21 @@ pub(crate) fn io_driver() -> Arc<Driver> {
         ),
         Err(error) => panic!("{error}"),
     }
+}
+
+/// The driver of this thread's runtime, if it has one whose turns are taken whatever its callers
+/// do: that of a current-thread runtime stands still when nobody is in its `block_on`.
+#[cfg(all(target_os = "linux", feature = "net", feature = "fs"))]
+pub(crate) fn steady_io_driver() -> Option<Arc<Driver>> {
+    with_current(|inner| {
+        if inner.flavor != RuntimeFlavor::MultiThread {
+            return None;
+        }
+        inner.pool.start_if_lazy();
+        inner.pool.duties.driver().cloned()
+    })
+    .ok()
+    .flatten()
 }
 
 /// Calls `f` with the driver of this thread's runtime, if there is one.

@@ -4,6 +4,10 @@ use std::{
     io::{Seek, SeekFrom, Write},
     os::fd::AsRawFd,
     path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
 };
 
 use blitz_io::{
@@ -18,9 +22,14 @@ use crate::{
     watch,
 };
 
+/// What is forced.
+fn wish() -> std::ffi::OsString {
+    std::env::var_os("BLITZ_FS_INLINE").unwrap_or_default()
+}
+
 /// Whether reads and opens in this folder can be tried at once here; says why not.
 fn is_tried(dir: &Path) -> bool {
-    if std::env::var_os("BLITZ_FS_INLINE").is_some_and(|way| way == "never") {
+    if wish() == "never" {
         return false;
     }
     let dir = std::fs::File::open(dir).unwrap();
@@ -49,7 +58,7 @@ fn what_is_cached_needs_no_thread() {
     let _watch = watch::begin();
     let dir = folder();
     let path = file(dir.path(), 100_000);
-    if !is_tried(dir.path()) {
+    if !is_tried(dir.path()) || wish() == "ring" {
         return;
     }
     learn(&path);
@@ -77,12 +86,153 @@ fn what_is_cached_needs_no_thread() {
     }
 }
 
+/// Whether the kernel lets this process have a ring.
+fn is_ring_there() -> bool {
+    // SAFETY: the parameters are 120 bytes, of zeros, which mean nothing special.
+    let fd = unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, [0_u64; 15].as_mut_ptr()) };
+    if fd < 0 {
+        println!("skipped: no io_uring here: {}", std::io::Error::last_os_error());
+        return false;
+    }
+    // SAFETY: it was made above, for us.
+    unsafe { libc::close(fd as i32) };
+    true
+}
+
+/// Has the kernel forget what it has read of a file.
+fn make_cold(path: &Path) {
+    let file = std::fs::File::open(path).unwrap();
+    // Only what is on the disk can be forgotten.
+    file.sync_data().unwrap();
+    // SAFETY: no memory is involved.
+    let answer = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    assert_eq!(answer, 0);
+}
+
+#[test]
+fn a_read_at_an_offset_that_is_not_cached_needs_no_thread() {
+    const SIZE: usize = 1 << 20;
+
+    let _watch = watch::begin();
+    let dir = folder();
+    let path = file(dir.path(), SIZE);
+    if !is_tried(dir.path()) || wish() == "cache" || !is_ring_there() {
+        return;
+    }
+    learn(&path);
+    let runtime = workers(2);
+    let file = runtime.block_on(async { Arc::new(File::open(&path).await.unwrap()) });
+    for round in 0..4 {
+        make_cold(&path);
+        let read = |task: usize| {
+            let file = file.clone();
+            runtime.spawn(async move {
+                for step in 0..20_usize {
+                    // Not of the step before, nor of one that another reads ahead.
+                    let at = (task * 7919 + step * 104_729 + round) % (SIZE - 4096);
+                    let (result, buf) =
+                        file.read_exact_at_owned(vec![0; 4096].slice(..), at as u64).await;
+                    assert_eq!(result.unwrap(), 4096);
+                    assert!(buf.as_slice() == &content(at % 251 + 4096)[at % 251..], "at {at}");
+                }
+            })
+        };
+        let tasks: Vec<_> = (0..16).map(read).collect();
+        runtime.block_on(async {
+            for task in tasks {
+                task.await.unwrap();
+            }
+        });
+    }
+    assert_eq!(threads(&runtime), 0);
+}
+
+/// Counts those that are left.
+struct Counted(Box<[u8]>, Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(left: &Arc<AtomicUsize>) -> Self {
+        left.fetch_add(1, SeqCst);
+        Self(vec![0; 4096].into_boxed_slice(), left.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.1.fetch_sub(1, SeqCst);
+    }
+}
+
+// SAFETY: those of the boxed slice, which it passes on and never replaces.
+unsafe impl OwnedBuf for Counted {
+    fn stable_ptr(&self) -> *const u8 {
+        self.0.stable_ptr()
+    }
+
+    fn bytes_init(&self) -> usize {
+        self.0.bytes_init()
+    }
+
+    fn bytes_total(&self) -> usize {
+        self.0.bytes_total()
+    }
+}
+
+// SAFETY: as above.
+unsafe impl blitz_io::buf::OwnedBufMut for Counted {
+    fn stable_mut_ptr(&mut self) -> *mut u8 {
+        self.0.stable_mut_ptr()
+    }
+
+    unsafe fn set_init(&mut self, count: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.set_init(count) };
+    }
+}
+
+#[test]
+fn buffers_of_reads_that_were_dropped_are_freed_once() {
+    const SIZE: usize = 1 << 20;
+
+    let _watch = watch::begin();
+    let dir = folder();
+    let path = file(dir.path(), SIZE);
+    learn(&path);
+    let left = Arc::default();
+    let runtime = workers(2);
+    let file = runtime.block_on(async { File::open(&path).await.unwrap() });
+    for round in 0..4_u64 {
+        make_cold(&path);
+        runtime.block_on(async {
+            let mut reads: Vec<_> = (0..32)
+                .map(|at| {
+                    Box::pin(file.read_at_owned(Counted::new(&left), (at * 31 + round) * 1000))
+                })
+                .collect();
+            // Each is begun, some are over.
+            std::future::poll_fn(|cx| {
+                for read in &mut reads {
+                    if read.as_mut().poll(cx).is_ready() {
+                        // Polled no more: it goes as it is.
+                        continue;
+                    }
+                }
+                std::task::Poll::Ready(())
+            })
+            .await;
+        });
+    }
+    drop(file);
+    drop(runtime);
+    assert_eq!(left.load(SeqCst), 0);
+}
+
 #[test]
 fn a_file_of_stds_is_read_at_once_too() {
     let _watch = watch::begin();
     let dir = folder();
     let path = file(dir.path(), 5000);
-    if !is_tried(dir.path()) {
+    if !is_tried(dir.path()) || wish() == "ring" {
         return;
     }
     let runtime = one_thread();
@@ -111,7 +261,7 @@ fn nothing_is_tried_if_the_variable_says_so() {
     let _watch = watch::begin();
     let dir = folder();
     let path = file(dir.path(), 5000);
-    if std::env::var_os("BLITZ_FS_INLINE").is_none_or(|way| way != "never") {
+    if wish() != "never" {
         // `forced` runs it so.
         return;
     }
@@ -193,7 +343,7 @@ fn a_file_that_is_cut_off_or_grows_meanwhile_is_read_as_it_is() {
     let dir = folder();
     let path = file(dir.path(), 5000);
     learn(&path);
-    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let changing = {
         let (path, stop) = (path.clone(), stop.clone());
         std::thread::spawn(move || {

@@ -4,6 +4,11 @@ use crate::child;
 
 /// Runs all tests with a variable set.
 fn again(variable: &str, value: &str) {
+    some_again(variable, value, &[]);
+}
+
+/// Those whose names have one of these in them; all, if there are none.
+fn some_again(variable: &str, value: &str, names: &[&str]) {
     if child::role().is_some() {
         return;
     }
@@ -11,7 +16,8 @@ fn again(variable: &str, value: &str) {
     child::prepare(&mut command, "forced");
     // Those that have children of their own run as themselves.
     let skipped = ["--skip=forced::", "--skip=refused::", "--skip=faults::"];
-    let output = command.args(skipped).env(variable, value).output().expect("it starts");
+    let output =
+        command.args(skipped).args(names).env(variable, value).output().expect("it starts");
     let text = child::text(&output);
     assert!(output.status.success(), "{variable}={value}: {text}");
     assert!(text.contains("passed"), "{text}");
@@ -20,6 +26,19 @@ fn again(variable: &str, value: &str) {
 #[test]
 fn by_threads_alone() {
     again("BLITZ_FS_INLINE", "never");
+}
+
+/// Those that read at an offset.
+const READ_AT: [&str; 4] = ["offsets::", "at_once::", "hostile::", "special::"];
+
+#[test]
+fn with_reads_at_an_offset_by_io_uring() {
+    some_again("BLITZ_FS_INLINE", "ring", &READ_AT);
+}
+
+#[test]
+fn without_io_uring() {
+    some_again("BLITZ_FS_INLINE", "cache", &READ_AT);
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub(crate) fn one_thread() -> Runtime {
 }
 
 pub(crate) fn workers(count: usize) -> Runtime {
-    Builder::new_multi_thread().worker_threads(count).build().expect("a runtime")
+    Builder::new_multi_thread().worker_threads(count).enable_all().build().expect("a runtime")
 }
 
 /// A runtime with one thread for blocking work.

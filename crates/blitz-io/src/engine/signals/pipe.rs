@@ -59,7 +59,8 @@ impl Pipe {
 
 impl Rings for Pipe {
     fn ring(&self) {
-        let writer = self.writer.as_ref().map_or_else(|| self.reader.as_raw_fd(), AsRawFd::as_raw_fd);
+        let writer =
+            self.writer.as_ref().map_or_else(|| self.reader.as_raw_fd(), AsRawFd::as_raw_fd);
         // SAFETY: the bytes are read before the call returns. It is one of the calls that a
         // handler may make; `errno` is kept by who called the handler.
         let _ = unsafe { libc::write(writer, RING.as_ptr().cast(), RING.len()) };
