@@ -51,8 +51,9 @@ pub const HELP: &str = "\
 cargo xtask sanitize [thread|address] [--full] [--list] [filter …]
 
 Builds the tests of the runtime crate for a sanitizer, or for both, and runs those of
-fork-join; first with a bug planted, which must be reported.
-  --full   all tests of the library and of tests/it
+fork-join, and those of files that are dropped and forgotten; first with a bug planted,
+which must be reported.
+  --full   all tests of the library, of tests/it and tests/fs
   --list   the tests that are left out, and why
 A filter picks tests by name instead.
 
@@ -86,8 +87,12 @@ enum Sanitizer {
 }
 
 /// The tests that are run unless others are asked for: of a program, what their names have in
-/// them.
-const USUAL: &[(&str, &str)] = &[("blitz_io", "engine::fork::"), ("it", "parallel_")];
+/// them. Of files those in which operations are dropped, forgotten and outlived.
+const USUAL: &[(&str, &[&str])] = &[
+    ("blitz_io", &["engine::fork::", "engine::ring::"]),
+    ("it", &["parallel_"]),
+    ("fs", &["hostile::", "at_once::", "offsets::", "files::"]),
+];
 
 /// Tests that are not run: under what, a part of the name, and why.
 const LEFT_OUT: &[(Sanitizer, &str, &str)] = &[
@@ -190,7 +195,7 @@ impl Request {
         if self.full {
             return Some(Vec::new());
         }
-        USUAL.iter().find(|(name, _)| *name == program).map(|(_, filter)| vec![*filter])
+        USUAL.iter().find(|(name, _)| *name == program).map(|(_, filters)| filters.to_vec())
     }
 }
 
@@ -361,6 +366,7 @@ struct Program {
 fn build(sanitizer: Sanitizer, tools: &Tools) -> Result<Vec<Program>, String> {
     let mut command = tools.cargo_test(sanitizer);
     command.args(["-p", "blitz-io", "--features", "test-util", "--lib", "--test", "it"]);
+    command.args(["--test", "fs"]);
     command.args(["--no-run", "--message-format=json-render-diagnostics"]);
     let built = shell::capture(&mut command, BUILD_LIMIT)?;
     if !built.end.success() {
