@@ -20,8 +20,8 @@ pub const HELP: &str = "\
 cargo xtask ci [--full] [--from <step>] [--list]
 
 Runs the steps of CI in order and stops at the first that fails.
-  --full         every negative control, and Rayon's tests with every number of threads, instead
-                 of a rotating sample
+  --full         every negative control, Rayon's tests with every number of threads, and all who
+                 use Tokio, instead of a rotating sample
   --from <step>  begins at the first step whose name contains <step>
   --list         prints the steps and runs none
 
@@ -193,6 +193,7 @@ fn steps(full: bool) -> Vec<Step> {
         // The second looks whether the lists are those of what they say.
         step("the drop-ins' surface", 15, [cargo("xtask api"), cargo("xtask api --upstream")]),
         step("Rayon's own tests", 20, rayons(full)),
+        step("who uses Tokio, on the drop-in", if full { 180 } else { 30 }, users(full)),
         panic_abort(),
         // The build apart, so that the limit is the tour's own: under a minute.
         step("build of the tour", 10, [cargo("build --release")]),
@@ -210,6 +211,19 @@ fn rayons(full: bool) -> Vec<Command> {
     let with = |threads: &usize| cargo(&format!("xtask conformance --rayon --threads {threads}"));
     let usual = cargo("xtask conformance --rayon");
     std::iter::once(usual).chain(others.iter().map(with)).collect()
+}
+
+/// The programs of `conformance/apps`, or one of the packages of `conformance/suites.txt`: another
+/// one for each commit.
+fn users(full: bool) -> Vec<Command> {
+    let list = fs::read_to_string(root().join("conformance/suites.txt")).unwrap_or_default();
+    let packages = list.lines().filter_map(|line| line.split(' ').next());
+    let suite = |package: &str| format!("xtask conformance --suites {package}");
+    let all: Vec<_> =
+        std::iter::once("xtask conformance --apps".to_owned()).chain(packages.map(suite)).collect();
+    let chosen = model::commit_number() % all.len();
+    let some = if full { &all[..] } else { &all[chosen..=chosen] };
+    some.iter().map(|command| cargo(command)).collect()
 }
 
 /// Tests that stop the clock, with each way to ask the system for events; and the examples.
