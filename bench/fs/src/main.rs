@@ -32,16 +32,17 @@ use measure::Metric;
 pub(crate) const NAME: &str = "fs";
 
 /// All contenders, and what each is.
-pub(crate) const CONTENDERS: [(&str, &str); 5] = [
+pub(crate) const CONTENDERS: [(&str, &str); 6] = [
     ("tokio", "as #[tokio::main] builds it; what the ratios are against"),
     ("tokio-again", "the same once more: how far two equal things differ is the noise floor"),
     ("blitz", "blitz-io (not in builds without the feature `blitz`)"),
     ("blitz-threads", "the same with BLITZ_FS_INLINE=never: nothing is tried at once"),
+    ("blitz-ring", "the same with BLITZ_FS_INLINE=ring: reads at an offset by io_uring"),
     ("plain", "std's calls on one thread, without a runtime, and `cp`: the system's part"),
 ];
 
 /// They are no runtimes, or not as they are used.
-pub(crate) const ONLY_WHEN_NAMED: [&str; 2] = ["blitz-threads", "plain"];
+pub(crate) const ONLY_WHEN_NAMED: [&str; 3] = ["blitz-threads", "blitz-ring", "plain"];
 
 /// Whose versions a record names.
 pub(crate) const PACKAGES: [&str; 1] = ["tokio"];
@@ -64,9 +65,10 @@ fn child(
         #[cfg(feature = "blitz")]
         "blitz" => workloads::on_blitz(row, workers, budget),
         #[cfg(feature = "blitz")]
-        "blitz-threads" => {
+        "blitz-threads" | "blitz-ring" => {
+            let way = if contender == "blitz-ring" { "ring" } else { "never" };
             // SAFETY: no other thread has been started yet that could read it meanwhile.
-            unsafe { std::env::set_var("BLITZ_FS_INLINE", "never") };
+            unsafe { std::env::set_var("BLITZ_FS_INLINE", way) };
             workloads::on_blitz(row, workers, budget)
         }
         "plain" => plain::run(row, budget),

@@ -68,12 +68,9 @@ pub(super) enum Nature {
 /// What is to be tried, before a thread is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wish {
-    /// Whatever the cache has; of a read at an offset that it has not, io_uring.
+    /// Whatever the cache has.
     Auto,
-    /// The cache alone.
-    Cache,
-    /// As `Auto`, but reads at an offset are io_uring's at once: so tests see it, whose files
-    /// are always cached.
+    /// The same, but reads at an offset are left to io_uring, cached or not.
     Ring,
     /// Nothing.
     Never,
@@ -90,13 +87,12 @@ pub(super) fn wish() -> Wish {
         match wish.to_str() {
             _ if !cfg!(target_os = "linux") => Wish::Never,
             Some("" | "auto") => Wish::Auto,
-            Some("cache") => Wish::Cache,
             Some("ring") => Wish::Ring,
             Some("never") => Wish::Never,
             _ => panic!(
                 "the environment variable {VARIABLE} is {wish:?}: it may be `auto` (reads and \
-                 opens are tried at once), `cache` (the same without io_uring), `ring` (reads at \
-                 an offset are left to io_uring) or `never` (threads do all)"
+                 opens are tried at once), `ring` (the same, but reads at an offset are left to \
+                 io_uring) or `never` (threads do all)"
             ),
         }
     })

@@ -31,9 +31,9 @@
 //!
 //! # Finding out
 //!
-//! `BLITZ_FS_INLINE=never` has all done by threads, `cache` all but what is cached, `ring` leaves
-//! reads at an offset to io_uring; `BLITZ_FS_COPY` (`clone`, `range`, `plain`) says how [`copy`]
-//! begins. Both are for tests and for finding out.
+//! `BLITZ_FS_INLINE=never` has all done by threads, `ring` leaves reads at an offset to io_uring;
+//! `BLITZ_FS_COPY` (`clone`, `range`, `plain`) says how [`copy`] begins. Both are for tests and
+//! for finding out.
 //!
 //! # Examples
 //!

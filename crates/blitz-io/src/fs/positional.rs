@@ -1,12 +1,12 @@
 //! Reads and writes at an offset, with buffers that are given away.
 //!
 //! They leave the file's cursor alone, so any number of them may be under way at once, by
-//! reference. What lies in the cache is read at once; else the buffer goes to io_uring, if it
-//! is a local file's and there is a ring, or to a thread, and comes back.
+//! reference. What lies in the cache is read at once; else the buffer goes to a thread and
+//! comes back.
 //!
-//! With a ring, 32 reads at once that miss the cache take about half the processor time that
-//! they take with threads (bench/fs, `cold_4k_32`). Whatever a ring says that is no count, a
-//! thread is asked again, and its answer is the one that counts.
+//! `BLITZ_FS_INLINE=ring` leaves them to io_uring, which was not better than threads where it
+//! was measured (docs/design/files.md). Whatever a ring says that is no count, a thread is
+//! asked again, and its answer is the one that counts.
 
 #![forbid(unsafe_code)]
 
@@ -189,9 +189,7 @@ impl File {
                 return (Ok(count), filling);
             }
             #[cfg(feature = "net")]
-            if matches!(inline::wish(), inline::Wish::Auto | inline::Wish::Ring)
-                && self.settled_nature() == Nature::Local
-            {
+            if inline::wish() == inline::Wish::Ring && self.settled_nature() == Nature::Local {
                 let (count, back) = super::raw::read_by_ring(self.std(), filling, offset).await;
                 if let Some(count) = count {
                     return (Ok(count), back);

@@ -37,11 +37,6 @@ fn with_reads_at_an_offset_by_io_uring() {
 }
 
 #[test]
-fn without_io_uring() {
-    some_again("BLITZ_FS_INLINE", "cache", &READ_AT);
-}
-
-#[test]
 fn with_copies_by_ranges() {
     again("BLITZ_FS_COPY", "range");
 }
