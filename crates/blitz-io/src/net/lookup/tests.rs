@@ -135,12 +135,13 @@ fn a_drop_or_time_out_frees_the_caller_at_once() {
     let domain = Domain::new("stuck");
     let rt = runtime(4);
     rt.block_on(async {
-        let late =
-            crate::time::timeout(Duration::from_millis(1), find("a.stuck.injected".to_owned()));
-        assert!(late.await.is_err());
+        let mut stuck = Box::pin(find("a.stuck.injected".to_owned()));
+        assert!(!begin(stuck.as_mut()), "it waits");
+        // A thread is in it: one that nobody waits for before its turn is not begun.
+        domain.until_asked(1);
+        assert!(crate::time::timeout(Duration::from_millis(1), stuck).await.is_err());
         assert!(!begin(find("b.stuck.injected".to_owned())), "in line, and dropped");
         // The caller is here, and the only seat is still taken.
-        domain.until_asked(1);
         domain.answer();
         // The answer that nobody wanted gave the seat back.
         find("c.stuck.injected".to_owned()).await.unwrap();
