@@ -216,7 +216,8 @@ fn rayons(full: bool) -> Vec<Command> {
 /// The programs of `conformance/apps`, or one of the packages of `conformance/suites.txt`: another
 /// one for each commit.
 fn users(full: bool) -> Vec<Command> {
-    let list = fs::read_to_string(root().join("conformance/suites.txt")).unwrap_or_default();
+    let list = fs::read_to_string(root().join("conformance/suites.txt"));
+    let list = list.expect("conformance/suites.txt says who uses Tokio");
     let packages = list.lines().filter_map(|line| line.split(' ').next());
     let suite = |package: &str| format!("xtask conformance --suites {package}");
     let all: Vec<_> =
