@@ -29,8 +29,8 @@ mod a_run_without_arguments_ends_well {
     use super::ends_well;
 
     each_ends_well! {
-        abort_and_shield chat echo fan_out_fan_in graceful hello_tasks http panic_abort pipeline
-        proxy quicksort render_server structure word_count
+        abort_and_shield chat echo fan_out_fan_in fiber_lines graceful hello_tasks hog http
+        panic_abort pipeline proxy quicksort render_server structure word_count
     }
 }
 

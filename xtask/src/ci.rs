@@ -20,8 +20,8 @@ pub const HELP: &str = "\
 cargo xtask ci [--full] [--from <step>] [--list]
 
 Runs the steps of CI in order and stops at the first that fails.
-  --full         every negative control, Rayon's tests with every number of threads, and all who
-                 use Tokio, instead of a rotating sample
+  --full         every negative control, signals in every test, Rayon's tests with every number
+                 of threads, and all who use Tokio, instead of a rotating sample
   --from <step>  begins at the first step whose name contains <step>
   --list         prints the steps and runs none
 
@@ -153,9 +153,13 @@ fn shown(command: &Command) -> String {
     format!("{}{program}{}", set.collect::<String>(), arguments.collect::<String>())
 }
 
+/// By how much the tests' own limits are longer here: a machine that others use too may stand
+/// still for a while.
+const PATIENCE: (&str, &str) = ("BLITZ_IT_PATIENCE", "4");
+
 fn cargo(arguments: &str) -> Command {
     let mut command = shell::cargo();
-    command.args(arguments.split_whitespace());
+    command.args(arguments.split_whitespace()).env(PATIENCE.0, PATIENCE.1);
     command
 }
 
@@ -172,6 +176,8 @@ fn steps(full: bool) -> Vec<Step> {
     // Without the examples of the documentation, which the first step has run.
     let mut overflow = cargo("test --release --workspace --exclude xtask --lib --bins --tests");
     overflow.env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true");
+    let mut stacks = cargo("test -p blitz-io --features stall-stacks --test preempt");
+    stacks.env("BLITZ_BARRIER", "fences");
     let weaken = if full { "xtask model --weaken --full" } else { "xtask model --weaken" };
     let clippy = ["", "--features blitz-io/test-util "].map(|features| {
         cargo(&format!("clippy --workspace --all-targets {features}-- -D warnings"))
@@ -183,13 +189,24 @@ fn steps(full: bool) -> Vec<Step> {
         step("docs", 5, [docs]),
         step("macros: messages, and another name", 10, misuse()),
         step("each feature alone and none", 10, features()),
-        step("spans", 10, [cargo("test -p blitz-io --features tracing --test it -- spans")]),
+        step("spans", 10, [cargo("test -p blitz-io --features tracing --test spans")]),
+        step("fibers", 10, [cargo("test -p blitz-io --features fiber --test fiber")]),
+        step(
+            "stacks of those who are stuck, by fences too, and signals at random",
+            10,
+            [stacks, cargo(if full { "xtask urge" } else { "xtask urge --sample" })],
+        ),
         step("tests in release with overflow checks", 30, [overflow]),
         step("models", 20, [cargo("xtask model")]),
         step("negative controls of the models", 25, [cargo(weaken)]),
         // They stop the clock, which no default build can.
         step("with a clock that can be paused", 15, paused()),
-        step("conformance", 15, [cargo("xtask conformance")]),
+        // The second with workers that change their threads everywhere.
+        step(
+            "conformance",
+            15,
+            [cargo("xtask conformance"), cargo("xtask conformance --slice 1ms")],
+        ),
         // The second looks whether the lists are those of what they say.
         step("the drop-ins' surface", 15, [cargo("xtask api"), cargo("xtask api --upstream")]),
         step("Rayon's own tests", 20, rayons(full)),
@@ -267,6 +284,8 @@ fn format() -> Vec<Command> {
         "bench/fork/dropin",
         "bench/mixed",
         "bench/mixed/ours",
+        "bench/preempt",
+        "bench/fibers",
         "bench/queues",
     ];
     for manifest in own {

@@ -19,6 +19,7 @@ pub mod sanitize;
 pub mod faults;
 pub mod soak;
 pub mod backends;
+pub mod urge;
 pub mod platforms;
 pub mod shell;
 pub mod json;

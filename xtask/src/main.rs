@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use xtask::{
     Outcome, api, backends, bench, ci, conformance, faults, leaks, model, platforms, sanitize,
-    soak, stress, tidy,
+    soak, stress, tidy, urge,
 };
 
 const HELP: &str = "\
@@ -22,6 +22,7 @@ cargo xtask <subcommand> [arguments]
   faults        what can go wrong with sockets, each in a process of its own
   soak          an echo for minutes, with everything at random
   backends      the tests with each way to wait for events forced
+  urge          the tests while signals interrupt their threads
   platforms     other systems: type-checked, and tested under Wine and an emulator
 
 Each has --help.";
@@ -56,6 +57,7 @@ fn dispatch(name: &str, arguments: &[String]) -> Outcome {
         ("faults", faults::HELP, faults::main),
         ("soak", soak::HELP, soak::main),
         ("backends", backends::HELP, backends::main),
+        ("urge", urge::HELP, urge::main),
         ("platforms", platforms::HELP, platforms::main),
     ];
     if matches!(name, "" | "help" | "--help" | "-h") {

@@ -107,7 +107,7 @@ fn explore(binary: &Path, request: &Request) -> Outcome {
 fn build() -> Result<PathBuf, String> {
     let mut command = shell::cargo();
     command
-        .args(["test", "--release", "-p", "blitz-io", "--lib", "--no-run"])
+        .args(["test", "--release", "-p", "blitz-io", "--features", "fiber", "--lib", "--no-run"])
         .arg("--message-format=json-render-diagnostics")
         .env("RUSTFLAGS", "--cfg blitz_loom")
         .env("CARGO_TARGET_DIR", root().join("target/loom"))

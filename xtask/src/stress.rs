@@ -17,8 +17,8 @@ const LIMIT: Duration = Duration::from_secs(2 * 60 * 60);
 /// `cargo xtask stress`.
 pub fn main(arguments: &[String]) -> Outcome {
     let mut command = shell::cargo();
-    command.args(["test", "--release", "-p", "blitz-io", "--", "--ignored", "--nocapture"]);
-    command.arg("--test-threads=1").args(arguments);
+    command.args(["test", "--release", "-p", "blitz-io", "--features", "fiber", "--", "--ignored"]);
+    command.args(["--nocapture", "--test-threads=1"]).args(arguments);
     match shell::run(&mut command, LIMIT)? {
         end if end.success() => Ok(()),
         shell::End::TimedOut => Err("a stress test did not end; the last one named hangs".into()),

@@ -12,6 +12,9 @@ pub mod sync;
 #[macro_export]
 macro_rules! count_on {
     ($runtime:ident) => {
+        $crate::count_on!($runtime, |builder| builder);
+    };
+    ($runtime:ident, |$builder:ident| $set_up:expr) => {
         use std::future::{pending, poll_fn};
         use std::hint::black_box;
         use std::sync::{Arc, Mutex};
@@ -25,7 +28,9 @@ macro_rules! count_on {
 
         /// A runtime whose pools and queues have grown to what a benchmark needs.
         fn warm() -> Runtime {
-            let runtime = Builder::new_current_thread().enable_all().build();
+            let mut builder = Builder::new_current_thread();
+            let $builder = builder.enable_all();
+            let runtime = $set_up.build();
             let runtime = runtime.expect("cannot build the runtime");
             for _ in 0..2 {
                 runtime.block_on(async {
@@ -138,6 +143,17 @@ macro_rules! count_on {
             runtime
         }
 
+        // The same in the poll of a task.
+        #[library_benchmark]
+        #[bench::thousand(with_parked_tasks())]
+        fn wake_from_a_task((runtime, wakers): (Runtime, Vec<Waker>)) -> Runtime {
+            runtime.block_on(async {
+                let task = spawn(async { wakers.into_iter().for_each(Waker::wake) });
+                task.await.expect("it wakes");
+            });
+            runtime
+        }
+
         // The same from a thread that is not in the runtime.
         #[library_benchmark]
         #[bench::thousand(with_parked_tasks())]
@@ -154,6 +170,7 @@ macro_rules! count_on {
                 spawn_and_join_in_a_set,
                 poll_of_a_yielder,
                 wake_from_inside,
+                wake_from_a_task,
                 wake_from_outside
             ]
         );

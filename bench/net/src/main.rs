@@ -35,16 +35,17 @@ use measure::Metric;
 pub(crate) const NAME: &str = "net";
 
 /// All contenders, and what each is.
-pub(crate) const CONTENDERS: [(&str, &str); 5] = [
+pub(crate) const CONTENDERS: [(&str, &str); 6] = [
     ("tokio", "as #[tokio::main] builds it; what the ratios are against"),
     ("tokio-again", "the same once more: how far two equal things differ is the noise floor"),
     ("blitz", "blitz-io (not in builds without the feature `blitz`)"),
+    ("blitz-off", "blitz-io without preemption (only when named)"),
     ("bare", "a loop round epoll, without a runtime: the system's part (only the echoes)"),
     ("bare-crossed", "the same with the ends of a connection on different threads"),
 ];
 
-/// They are no runtimes, and have not all rows.
-pub(crate) const ONLY_WHEN_NAMED: [&str; 2] = ["bare", "bare-crossed"];
+/// The last two are no runtimes, and have not all rows.
+pub(crate) const ONLY_WHEN_NAMED: [&str; 3] = ["blitz-off", "bare", "bare-crossed"];
 
 /// Whose versions a record names.
 pub(crate) const PACKAGES: [&str; 2] = ["tokio", "mio"];
@@ -66,7 +67,7 @@ fn child(
     Ok(match contender {
         "tokio" | "tokio-again" => workloads::on_tokio(row, workers, budget),
         #[cfg(feature = "blitz")]
-        "blitz" => workloads::on_blitz(row, workers, budget),
+        "blitz" | "blitz-off" => workloads::on_blitz(row, workers, budget),
         "bare" => bare::run(row, workers, budget, false),
         "bare-crossed" => bare::run(row, workers, budget, true),
         _ => return Err(format!("no contender {contender} in this build: see `net list`")),

@@ -135,7 +135,7 @@ impl Field {
                 continue;
             }
             let program = match name {
-                "blitz" if !cfg!(feature = "blitz") => {
+                "blitz" | "blitz-off" if !cfg!(feature = "blitz") => {
                     Err("build with the feature `blitz` to add it".to_string())
                 }
                 "go" => build_go().map(|(program, version)| {
@@ -269,7 +269,11 @@ fn figures_of(
     workers: usize,
     budget: Duration,
 ) -> Result<Vec<Metric>, String> {
-    let child = Command::new(program)
+    let mut command = Command::new(program);
+    if contender == "blitz-off" {
+        command.env("BLITZ_PREEMPTION", "off");
+    }
+    let child = command
         .args(["--child", contender, row, &workers.to_string()])
         .arg(budget.as_millis().to_string())
         .stdin(Stdio::null())

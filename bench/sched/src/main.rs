@@ -25,18 +25,19 @@ use measure::Metric;
 pub(crate) const NAME: &str = "sched";
 
 /// All contenders, and what each is.
-pub(crate) const CONTENDERS: [(&str, &str); 7] = [
+pub(crate) const CONTENDERS: [(&str, &str); 8] = [
     ("tokio", "as #[tokio::main] builds it; what the ratios are against"),
     ("tokio-again", "the same once more: how far two equal things differ is the noise floor"),
     ("blitz", "blitz-io (not in builds without the feature `blitz`)"),
     ("smol", "one Executor and N threads that run it"),
     ("go", "go/main.go (only with `go` on PATH)"),
+    ("blitz-off", "blitz-io without preemption (only when named)"),
     ("tokio-bare", "Tokio without its I/O and time drivers (only when named)"),
     ("futex", "a bare thread, parked and unparked (only when named, wake rows alone)"),
 ];
 
 /// References for single questions; each has a column of its own when it runs.
-pub(crate) const ONLY_WHEN_NAMED: [&str; 2] = ["tokio-bare", "futex"];
+pub(crate) const ONLY_WHEN_NAMED: [&str; 3] = ["blitz-off", "tokio-bare", "futex"];
 
 /// Whose versions a record names.
 pub(crate) const PACKAGES: [&str; 4] = ["tokio", "smol", "async-executor", "async-task"];
@@ -60,7 +61,7 @@ fn child(
         "futex" => workloads::run_bare_thread(row, budget),
         "smol" => workloads::run::<contender::Smol>(row, workers, budget),
         #[cfg(feature = "blitz")]
-        "blitz" => workloads::run::<contender::Blitz>(row, workers, budget),
+        "blitz" | "blitz-off" => workloads::run::<contender::Blitz>(row, workers, budget),
         _ => return Err(format!("no contender {contender} in this build: see `sched list`")),
     })
 }

@@ -36,15 +36,16 @@ use measure::Metric;
 pub(crate) const NAME: &str = "sync";
 
 /// All contenders, and what each is.
-pub(crate) const CONTENDERS: [(&str, &str); 4] = [
+pub(crate) const CONTENDERS: [(&str, &str); 5] = [
     ("tokio", "as #[tokio::main] builds it; what the ratios are against"),
     ("tokio-again", "the same once more: how far two equal things differ is the noise floor"),
     ("blitz", "blitz-io (not in builds without the feature `blitz`)"),
+    ("blitz-off", "blitz-io without preemption (only when named)"),
     ("go", "../sched/go (only with `go` on PATH)"),
 ];
 
-/// There are none.
-pub(crate) const ONLY_WHEN_NAMED: [&str; 0] = [];
+/// What preemption costs is asked apart.
+pub(crate) const ONLY_WHEN_NAMED: [&str; 1] = ["blitz-off"];
 
 /// Whose versions a record names.
 pub(crate) const PACKAGES: [&str; 2] = ["tokio", "async-channel"];
@@ -65,7 +66,7 @@ fn child(
     Ok(match contender {
         "tokio" | "tokio-again" => workloads::on_tokio(row, workers, budget),
         #[cfg(feature = "blitz")]
-        "blitz" => workloads::on_blitz(row, workers, budget),
+        "blitz" | "blitz-off" => workloads::on_blitz(row, workers, budget),
         _ => return Err(format!("no contender {contender} in this build: see `sync list`")),
     })
 }

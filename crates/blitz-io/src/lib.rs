@@ -25,8 +25,12 @@
 //! traits themselves are always there), `io-std` the standard streams, `stream` the methods
 //! of streams and what becomes one (not a feature of Tokio), `macros` the
 //! attributes and macros, `test-util` (not in `full`) a clock that can be paused, `tracing`
-//! (not in `full`) spans for subscribers. The others are accepted and switch on what will
-//! stand behind them. Without any, the crate starts no thread and has no runtime.
+//! (not in `full`) spans for subscribers, who are also told of tasks that do not let others run,
+//! `stall-stacks` (not in `full`) the names of the calls that such a task is in
+//! ([`Preemption::capture_stacks`](runtime::Preemption::capture_stacks)), `fiber` (not in `full`)
+//! tasks with stacks of their own, on Unix with x86-64 or aarch64 (elsewhere it switches on
+//! nothing). The others are accepted and switch on what will stand behind them. Without any, the
+//! crate starts no thread and has no runtime.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -51,6 +55,8 @@ pub mod macros;
 pub mod buf;
 #[cfg(feature = "sync")]
 pub mod channel;
+#[cfg(all(feature = "fiber", unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub mod fiber;
 #[cfg(feature = "fs")]
 pub mod fs;
 pub mod future;

@@ -11,6 +11,7 @@ mod toml;
 mod project;
 mod bench;
 mod load;
+mod hogs;
 mod joins;
 mod record;
 mod tour;

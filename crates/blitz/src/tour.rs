@@ -19,11 +19,11 @@ use std::{
 };
 
 use blitz_io::{
-    runtime::{Builder, Runtime, RuntimeMetrics, machine},
+    runtime::{Builder, Preemption, Runtime, RuntimeMetrics, machine},
     task::{self, JoinError, JoinHandle},
 };
 
-use crate::{joins, load, numbers, record};
+use crate::{hogs, joins, load, numbers, record};
 
 const SPAWNED: u64 = 100_000;
 const YIELDERS: u64 = 64;
@@ -61,6 +61,7 @@ pub(crate) fn run() -> ExitCode {
     tour.panic_and_abort();
     tour.shield();
     tour.serve();
+    tour.tick_beside_hogs();
     tour.join_a_tree();
     tour.idle();
     tour.end(start)
@@ -111,6 +112,43 @@ impl Tour {
         self.report.claim(sum == (0..SPAWNED).sum(), &claim);
         let counted = self.counters();
         self.report.claim(counted.total(POLLED) == SPAWNED, "each was polled once");
+    }
+
+    /// On runtimes of their own, with two workers each.
+    fn tick_beside_hogs(&mut self) {
+        let measured = hogs::tick_undisturbed(&Preemption::new())
+            .and_then(|on| Ok([on, hogs::tick(Preemption::disabled())?]));
+        let [on, off] = match measured {
+            Ok(both) => both,
+            Err(error) => {
+                self.report.title("a clock ticks beside hogs", "not measured");
+                self.report.claim(false, &format!("a runtime starts ({error})"));
+                return;
+            }
+        };
+        self.report.title(
+            &format!("a clock ticks beside {} tasks that never wait", hogs::HOGS),
+            &format!(
+                "late by {}, at the most {}",
+                numbers::time(on.median),
+                numbers::time(on.most)
+            ),
+        );
+        self.report.note(&format!(
+            "without preemption it is late by {}, at the most {}",
+            numbers::time(off.median),
+            numbers::time(off.most)
+        ));
+        if let Some(late) = record::clock_on_tokio(hogs::ROW) {
+            self.report.note(&format!(
+                "on Tokio, not measured now but recorded on {}: late by {} ms, at the most {} ms",
+                late.day, late.median, late.most
+            ));
+        }
+        self.report.claim(on.most < hogs::LONG, "no tick waited for one of them to end");
+        self.report
+            .claim(on.handoffs > 0, &format!("{} times a worker changed threads", on.handoffs));
+        let _ = self.counters();
     }
 
     fn yield_often(&mut self) {

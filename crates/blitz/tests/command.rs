@@ -1,6 +1,9 @@
 //! The command as a user runs it: exit codes, and what goes where.
 
-use std::process::{Command, Output};
+use std::{
+    process::{Command, Output},
+    sync::{Mutex, PoisonError},
+};
 
 fn blitz(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_blitz"))
@@ -91,8 +94,12 @@ fn bench_outside_of_a_checkout_says_where_to_go() {
     assert!(text(&output.stderr).contains("inside a checkout"), "{output:?}");
 }
 
+/// Tours measure, and would take processors from each other.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
 #[test]
 fn every_claim_of_the_tour_holds_with_one_worker_and_with_several() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     for workers in ["1", "2", "8"] {
         let output = Command::new(env!("CARGO_BIN_EXE_blitz"))
             .env("BLITZ_WORKER_THREADS", workers)
@@ -111,6 +118,7 @@ fn every_claim_of_the_tour_holds_with_one_worker_and_with_several() {
 
 #[test]
 fn the_tour_joins_on_a_pool_of_one_thread_too() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     for threads in ["1", "5"] {
         let output = Command::new(env!("CARGO_BIN_EXE_blitz"))
             .env("BLITZ_WORKER_THREADS", "2")

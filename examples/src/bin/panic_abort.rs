@@ -2,7 +2,8 @@
 //!
 //! With `panic = "abort"` nothing can be carried anywhere: the process must die
 //! by the panic, at once, and must not hang or go on without the task. The
-//! program starts itself a second time and looks at how that one ends:
+//! program starts itself a second time and looks at how that one ends. A fiber that is
+//! cancelled is unwound, or, where nothing can be, left as it is with its stack:
 //!
 //! ```text
 //! CARGO_PROFILE_RELEASE_PANIC=abort cargo run --release -p blitz-io-examples --bin panic_abort
@@ -16,6 +17,8 @@ fn main() {
     if std::env::args().nth(1).as_deref() == Some("child") {
         return blitz_io::run(panic_in_a_task());
     }
+    #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+    blitz_io::run(cancel_a_fiber());
     let program = std::env::current_exe().expect("a running program has a path");
     let ended = Command::new(program).arg("child").status().expect("it can start itself again");
     if cfg!(panic = "abort") {
@@ -34,6 +37,30 @@ async fn panic_in_a_task() {
         Err(error) => error,
     };
     assert!(error.is_panic());
+}
+
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+async fn cancel_a_fiber() {
+    use std::sync::Arc;
+
+    use blitz_io::{channel::oneshot, fiber};
+
+    let kept = Arc::new(());
+    let (began, begins) = oneshot::channel();
+    let fiber = fiber::spawn({
+        let kept = kept.clone();
+        move || {
+            let _kept = kept;
+            began.send(()).expect("somebody waits for it");
+            fiber::wait(std::future::pending::<()>());
+        }
+    });
+    begins.await.expect("it begins");
+    fiber.abort();
+    assert!(fiber.await.is_err_and(|error| error.is_cancelled()));
+    let unwound = Arc::strong_count(&kept) == 1;
+    assert_eq!(unwound, cfg!(panic = "unwind"), "what can be unwound is, and nothing else");
+    assert_eq!(fiber::spawn(|| 7).await.expect("its thread goes on"), 7);
 }
 
 /// Whether the process died by abort, as a panic without unwinding ends.

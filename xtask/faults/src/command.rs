@@ -7,6 +7,7 @@ use crate::{
     scenarios::ALL,
     soak,
     told::{Told, Verdict},
+    urge,
 };
 
 /// What a test says that could not run; automake's number, which others know too.
@@ -14,12 +15,19 @@ const SKIPPED: u8 = 77;
 
 pub(crate) fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [first, program @ ..] = &arguments[..]
+        && first == "urge"
+    {
+        return urge::main(program);
+    }
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let verdict = match arguments[..] {
         ["list"] => return list(),
         ["run", name, flavour] => run(name, flavour),
         ["soak", seconds, flavour] => soak(seconds, flavour),
-        _ => Err("say `list`, `run NAME FLAVOUR` or `soak SECONDS FLAVOUR`".into()),
+        _ => {
+            Err("say `list`, `run NAME FLAVOUR`, `soak SECONDS FLAVOUR` or `urge PROGRAM …`".into())
+        }
     };
     match verdict {
         Ok(Told::Passed(what)) => {

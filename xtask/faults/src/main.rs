@@ -1,7 +1,9 @@
-//! What `cargo xtask faults` and `cargo xtask soak` run: one scenario in one process.
+//! What `cargo xtask faults`, `cargo xtask soak` and `cargo xtask urge` run: one scenario in
+//! one process.
 //!
-//! `faults list` names the scenarios; `faults run NAME FLAVOUR` runs one, and
-//! `faults soak SECONDS FLAVOUR` the soak. The mechanism that waits for events is chosen as
+//! `faults list` names the scenarios; `faults run NAME FLAVOUR` runs one,
+//! `faults soak SECONDS FLAVOUR` the soak, and `faults urge PROGRAM …` a program to whose
+//! threads it sends signals. The mechanism that waits for events is chosen as
 //! everywhere, by `BLITZ_IO_BACKEND`. The last line that is printed says what was found. The
 //! exit code is 0 if it passed, 77 if it could not be tried here, and 1 if it failed.
 //!
@@ -20,6 +22,8 @@ mod echo;
 mod scenarios;
 #[cfg(target_os = "linux")]
 mod soak;
+#[cfg(target_os = "linux")]
+mod urge;
 #[cfg(target_os = "linux")]
 mod command;
 

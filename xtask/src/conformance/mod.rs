@@ -33,7 +33,7 @@ use self::{
 
 /// Text of `cargo xtask conformance --help`.
 pub const HELP: &str = "\
-cargo xtask conformance [--record] [--upstream] [file …]
+cargo xtask conformance [--record] [--upstream] [--slice <time>] [file …]
 cargo xtask conformance --suites [--upstream] [package …]
 cargo xtask conformance --apps [--upstream]
 cargo xtask conformance --rayon [--threads <n>]
@@ -45,6 +45,9 @@ Fails if a file passes fewer tests than conformance/floor.txt says.
   --record    raises conformance/floor.txt to what passed; never lowers it
   --upstream  runs the files on the real Tokio instead: what this machine can
               reach at most. Looks at no floor.
+  --slice     how long a poll may last before its worker goes on with another thread, as in
+              `1ms` (see Builder::preemption), so that it happens everywhere. The tests of
+              conformance/cooperative.txt are never preempted, here as in an ordinary run
   --suites    the tests of packages that depend on Tokio, instead of Tokio's own: see
               conformance/suites.txt, whose counts are the real Tokio's and the floor
   --apps      the programs of conformance/apps, each driven by its test, instead
@@ -59,15 +62,21 @@ const LIMIT: Duration = Duration::from_secs(120);
 struct Request {
     record: bool,
     upstream: bool,
+    slice: Option<String>,
     files: Vec<String>,
 }
 
 impl Request {
     fn read(arguments: &[String], known: &[String]) -> Result<Self, String> {
         let mut request = Self::default();
-        for argument in arguments {
+        let mut arguments = arguments.iter();
+        while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--record" => request.record = true,
+                "--slice" => {
+                    let slice = arguments.next().ok_or("--slice wants a time, as in `1ms`")?;
+                    request.slice = Some(slice.clone());
+                }
                 "--upstream" => request.upstream = true,
                 unknown if unknown.starts_with('-') => {
                     return Err(format!("`{unknown}` is no argument of conformance; see --help"));
@@ -78,6 +87,9 @@ impl Request {
         }
         if request.record && request.upstream {
             return Err("the floor is the drop-in's: --record does not go with --upstream".into());
+        }
+        if request.slice.is_some() && (request.record || request.upstream) {
+            return Err("--slice goes with neither --record nor --upstream".into());
         }
         if request.files.is_empty() {
             request.files = known.to_vec();
@@ -115,7 +127,8 @@ pub fn main(arguments: &[String]) -> Outcome {
     let request = Request::read(arguments, &known)?;
     let floor = read_floor(&root().join("conformance/floor.txt"), &known)?;
     let tokio = if request.upstream { Tokio::Upstream } else { Tokio::DropIn };
-    let rows = run(&request.files, tokio)?;
+    let conduct = Conduct::read(&known, request.slice.clone())?;
+    let rows = run(&request.files, tokio, &conduct)?;
     print(&rows);
     println!("{} in {:.0} s", summary(&rows), start.elapsed().as_secs_f64());
     if request.upstream {
@@ -134,7 +147,7 @@ pub fn main(arguments: &[String]) -> Outcome {
         println!("below the floor: {}; once more:", below.join(", "));
         let is_below = |file: &&String| below.iter().any(|it| it.split(' ').next() == Some(file));
         let files: Vec<_> = request.files.iter().filter(is_below).cloned().collect();
-        let rows = run(&files, tokio)?;
+        let rows = run(&files, tokio, &conduct)?;
         print(&rows);
         below = fallen(&floor, &rows);
     }
@@ -148,8 +161,38 @@ pub(crate) fn lines(path: &Path) -> Result<Vec<String>, String> {
     Ok(text.lines().filter(line).map(str::to_owned).collect())
 }
 
+/// What decides about preemption, for runtimes whose builder was not told.
+const VARIABLE: &str = "BLITZ_PREEMPTION";
+
+/// How the tests are preempted.
+#[derive(Debug)]
+struct Conduct {
+    slice: Option<String>,
+    /// Tests that assert that a blocked worker stays blocked, with their file.
+    cooperative: Vec<(String, String)>,
+}
+
+impl Conduct {
+    fn read(known: &[String], slice: Option<String>) -> Result<Self, String> {
+        let mut cooperative = Vec::new();
+        for line in lines(&root().join("conformance/cooperative.txt"))? {
+            let entry = line.split_once(' ').filter(|(file, _)| known.iter().any(|it| it == file));
+            let (file, test) =
+                entry.ok_or_else(|| format!("cooperative.txt: `{line}` is no entry"))?;
+            cooperative.push((file.to_owned(), test.to_owned()));
+        }
+        Ok(Self { slice, cooperative })
+    }
+
+    /// The tests of that file that are not to be preempted.
+    fn cooperative(&self, file: &str) -> Vec<&str> {
+        let of_file = self.cooperative.iter().filter(|(of, _)| of == file);
+        of_file.map(|(_, test)| test.as_str()).collect()
+    }
+}
+
 /// Compiles and runs the files.
-fn run(files: &[String], tokio: Tokio) -> Result<BTreeMap<String, Row>, String> {
+fn run(files: &[String], tokio: Tokio, conduct: &Conduct) -> Result<BTreeMap<String, Row>, String> {
     let mut rows = BTreeMap::new();
     for suite in Suite::of(files, tokio)? {
         let built = build(&suite)?;
@@ -157,7 +200,9 @@ fn run(files: &[String], tokio: Tokio) -> Result<BTreeMap<String, Row>, String> 
         for (file, built) in built.files {
             let row = match built {
                 Built::Missing(what) => Row::Missing(what),
-                Built::Binary(binary) => run_one(&binary, &suite.folder)?,
+                Built::Binary(binary) => {
+                    run_file(&binary, &suite.folder, &conduct.cooperative(&file), conduct)?
+                }
             };
             rows.insert(file, row);
         }
@@ -165,10 +210,29 @@ fn run(files: &[String], tokio: Tokio) -> Result<BTreeMap<String, Row>, String> 
     Ok(rows)
 }
 
-fn run_one(binary: &Path, folder: &Path) -> Result<Row, String> {
+fn run_file(
+    binary: &Path,
+    folder: &Path,
+    cooperative: &[&str],
+    conduct: &Conduct,
+) -> Result<Row, String> {
     let mut command = Command::new(binary);
+    if let Some(slice) = &conduct.slice {
+        command.env(VARIABLE, slice);
+    }
+    command.args(["--exact"]).args(cooperative.iter().flat_map(|test| ["--skip", test]));
+    let rest = run_one(&mut command, folder)?;
+    if cooperative.is_empty() {
+        return Ok(rest);
+    }
+    let mut command = Command::new(binary);
+    command.env(VARIABLE, "off").arg("--exact").args(cooperative);
+    Ok(rest.with(run_one(&mut command, folder)?))
+}
+
+fn run_one(command: &mut Command, folder: &Path) -> Result<Row, String> {
     command.current_dir(folder).env_remove("RUST_BACKTRACE");
-    let finished = shell::capture(&mut command, LIMIT)?;
+    let finished = shell::capture(command, LIMIT)?;
     let mut failed = failures(&finished.stdout);
     if failed.is_empty() && !finished.end.success() {
         failed.push(match finished.end {
@@ -178,6 +242,19 @@ fn run_one(binary: &Path, folder: &Path) -> Result<Row, String> {
     }
     let passed = passed(&finished.stdout).max(ok_lines(&finished.stdout));
     Ok(Row::Ran { passed, failed })
+}
+
+impl Row {
+    /// Both parts of a file.
+    fn with(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Ran { passed, mut failed }, Self::Ran { passed: more, failed: others }) => {
+                failed.extend(others);
+                Self::Ran { passed: passed + more, failed }
+            }
+            (missing @ Self::Missing(_), _) | (_, missing) => missing,
+        }
+    }
 }
 
 /// Tests that libtest calls failed.

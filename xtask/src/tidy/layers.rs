@@ -21,6 +21,7 @@ pub const LAYERS: &[&[&str]] = &[
     &["ring", "signals"],
     &["pool", "local"],
     &["preempt", "fork", "blocking"],
+    &["fiber"],
 ];
 
 /// What only `prim` names, and whether tests may too: a test may start plain

@@ -21,3 +21,5 @@ pub(crate) mod pool;
 pub(crate) mod blocking;
 #[cfg(feature = "parallel")]
 pub(crate) mod fork;
+#[cfg(all(feature = "fiber", unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub(crate) mod fiber;

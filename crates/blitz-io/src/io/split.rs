@@ -16,7 +16,10 @@ use super::{
     AsyncRead, AsyncWrite, ReadBuf,
     pipe::{Closes, Pipe},
 };
-use crate::engine::prim::{self, pinned::Share};
+use crate::engine::{
+    prim::{self, pinned::Share},
+    work::current::Holding,
+};
 
 /// The readable half of a value returned from [`split`](split()).
 ///
@@ -180,6 +183,13 @@ impl<T> WriteHalf<T> {
     }
 }
 
+/// Calls `f` with the stream, under the lock.
+#[inline]
+fn alone<T, R>(shared: &mut Share<T>, f: impl FnOnce(Pin<&mut T>) -> R) -> R {
+    let _holding = Holding::lock();
+    shared.with(f)
+}
+
 impl<T: AsyncRead> AsyncRead for ReadHalf<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -188,7 +198,7 @@ impl<T: AsyncRead> AsyncRead for ReadHalf<T> {
     ) -> Poll<io::Result<()>> {
         match &self.pipe {
             Some(end) => end.pipe().poll_read(cx, buf),
-            None => self.shared.with(|stream| stream.poll_read(cx, buf)),
+            None => alone(&mut self.shared, |stream| stream.poll_read(cx, buf)),
         }
     }
 }
@@ -201,7 +211,7 @@ impl<T: AsyncWrite> AsyncWrite for WriteHalf<T> {
     ) -> Poll<io::Result<usize>> {
         match &self.pipe {
             Some(end) => end.pipe().poll_write(cx, buf),
-            None => self.shared.with(|stream| stream.poll_write(cx, buf)),
+            None => alone(&mut self.shared, |stream| stream.poll_write(cx, buf)),
         }
     }
 
@@ -212,7 +222,7 @@ impl<T: AsyncWrite> AsyncWrite for WriteHalf<T> {
     ) -> Poll<io::Result<usize>> {
         match &self.pipe {
             Some(end) => end.pipe().poll_write_vectored(cx, bufs),
-            None => self.shared.with(|stream| stream.poll_write_vectored(cx, bufs)),
+            None => alone(&mut self.shared, |stream| stream.poll_write_vectored(cx, bufs)),
         }
     }
 
@@ -223,7 +233,7 @@ impl<T: AsyncWrite> AsyncWrite for WriteHalf<T> {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &self.pipe {
             Some(_) => Poll::Ready(Ok(())),
-            None => self.shared.with(|stream| stream.poll_flush(cx)),
+            None => alone(&mut self.shared, |stream| stream.poll_flush(cx)),
         }
     }
 
@@ -233,7 +243,7 @@ impl<T: AsyncWrite> AsyncWrite for WriteHalf<T> {
                 drop(end.pipe().close());
                 Poll::Ready(Ok(()))
             }
-            None => self.shared.with(|stream| stream.poll_shutdown(cx)),
+            None => alone(&mut self.shared, |stream| stream.poll_shutdown(cx)),
         }
     }
 }

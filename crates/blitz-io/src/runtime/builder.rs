@@ -1,8 +1,11 @@
 //! How a runtime is made.
 
 mod drivers;
+#[cfg(all(feature = "fiber", unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod fibers;
 mod measuring;
 mod panics;
+mod preemption;
 mod seed;
 
 use std::{
@@ -12,7 +15,7 @@ use std::{
 };
 
 use self::drivers::Drivers;
-pub use self::{panics::UnhandledPanic, seed::RngSeed};
+pub use self::{panics::UnhandledPanic, preemption::Preemption, seed::RngSeed};
 use super::{
     Handle, Runtime, RuntimeFlavor,
     admission::{Admission, Limits},
@@ -23,7 +26,7 @@ use super::{
 };
 use crate::engine::{
     blocking::{self, Blocking},
-    pool::{Config, Pool, drive::NoBlocking},
+    pool::{Config, Pool, drive::NoBlocking, vigil::stall::OnStall},
     threads::{Around, Hook, Recipe},
     wait::permits::MAX,
     work::task::hooks::{Hooks, TaskMeta},
@@ -74,7 +77,11 @@ pub struct Builder {
     latencies: Choice,
     seed: Option<RngSeed>,
     ends_on_panic: bool,
+    preemption: Option<Preemption>,
+    on_stall: Option<OnStall>,
     limits: Limits,
+    #[cfg(all(feature = "fiber", unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+    fibers: fibers::Choice,
 }
 
 impl Builder {
@@ -113,7 +120,13 @@ impl Builder {
             flavor,
             workers: None,
             name: None,
-            recipe: Recipe { name, stack_size: None, on_start: None, on_stop: None },
+            recipe: Recipe {
+                one_name: Some(name().into()),
+                name,
+                stack_size: None,
+                on_start: None,
+                on_stop: None,
+            },
             on_park: None,
             on_unpark: None,
             hooks: Hooks::default(),
@@ -128,7 +141,15 @@ impl Builder {
             latencies: Choice::off(),
             seed: None,
             ends_on_panic: false,
+            preemption: None,
+            on_stall: None,
             limits: Limits::default(),
+            #[cfg(all(
+                feature = "fiber",
+                unix,
+                any(target_arch = "x86_64", target_arch = "aarch64")
+            ))]
+            fibers: fibers::Choice::default(),
         }
     }
 
@@ -236,6 +257,7 @@ impl Builder {
     /// ```
     pub fn thread_name(&mut self, val: impl Into<String>) -> &mut Self {
         let name = val.into();
+        self.recipe.one_name = Some(name.as_str().into());
         self.recipe.name = Arc::new(move || name.clone());
         self
     }
@@ -259,6 +281,7 @@ impl Builder {
     where
         F: Fn() -> String + Send + Sync + 'static,
     {
+        self.recipe.one_name = None;
         self.recipe.name = Arc::new(f);
         self
     }
@@ -320,7 +343,8 @@ impl Builder {
     }
 
     /// Executes function `f` just before a worker sleeps; panics as in
-    /// [`on_thread_start`](Self::on_thread_start).
+    /// [`on_thread_start`](Self::on_thread_start). If it blocks, it keeps its worker:
+    /// [preemption](Self::preemption) is for tasks.
     ///
     /// # Examples
     ///
@@ -339,7 +363,7 @@ impl Builder {
     }
 
     /// Executes function `f` just after a worker wakes up; panics as in
-    /// [`on_thread_start`](Self::on_thread_start).
+    /// [`on_thread_start`](Self::on_thread_start). If it blocks, it keeps its worker.
     ///
     /// # Examples
     ///
@@ -683,6 +707,14 @@ impl Builder {
         let threaded = self.flavor == RuntimeFlavor::MultiThread;
         let workers = if threaded { self.count_workers()? } else { 1 };
         let duties = self.drivers.duties(workers, threaded)?;
+        #[cfg(all(feature = "fiber", unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+        let carriers = self.fibers.carriers(workers);
+        #[cfg(not(all(
+            feature = "fiber",
+            unix,
+            any(target_arch = "x86_64", target_arch = "aarch64")
+        )))]
+        let carriers = 0;
         let config = Config {
             workers,
             threaded,
@@ -698,6 +730,7 @@ impl Builder {
             latencies: self.latencies.scale(),
             seed: self.seed.as_ref().map(RngSeed::word),
             ends_on_panic: self.ends_on_panic,
+            vigil: self.vigil(threaded, carriers)?,
         };
         let pool = Pool::with_duties(config, duties);
         #[cfg(feature = "time")]
@@ -713,9 +746,17 @@ impl Builder {
         drivers::hold_clock(&pool, &blocking);
         let relief: Weak<Blocking> = Arc::downgrade(&blocking);
         pool.relieve_by(relief);
+        #[cfg(all(feature = "fiber", unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+        let fibers = self.fibers.make(&pool, &self.recipe, workers);
         let inner = Arc::new(Inner {
             pool,
             blocking,
+            #[cfg(all(
+                feature = "fiber",
+                unix,
+                any(target_arch = "x86_64", target_arch = "aarch64")
+            ))]
+            fibers,
             flavor: self.flavor,
             id: Id::next(),
             name: self.name.clone(),
@@ -725,6 +766,8 @@ impl Builder {
         super::context::know(&inner);
         inner.pool.surround(entering(Arc::downgrade(&inner)));
         inner.blocking.surround(entering(Arc::downgrade(&inner)));
+        #[cfg(all(feature = "fiber", unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+        inner.fibers.surround(entering(Arc::downgrade(&inner)));
         let runtime = Runtime::from_handle(Handle { inner });
         if threaded
             && !self.lazy

@@ -15,7 +15,7 @@ use crate::engine::driver::Driver;
 use crate::engine::wheel::Clock;
 #[cfg(feature = "time")]
 use crate::engine::{
-    pool::current::{core_index, holds_core_of, wheel_here},
+    pool::current::{Inside, core_index, holds_core_of, inside, wheel_here},
     prim::Arc as ModelArc,
     wheel::{Seat, Timers},
 };
@@ -204,7 +204,10 @@ pub(crate) fn seat_of(runtime: Id) -> Option<ModelArc<Seat>> {
 #[inline]
 fn seat_in(inner: &Arc<Inner>) -> Option<ModelArc<Seat>> {
     inner.pool.start_if_lazy();
-    let core = holds_core_of(&inner.pool).then(core_index).flatten();
+    let core = {
+        let _inside = inside();
+        holds_core_of(&inner.pool).then(core_index).flatten()
+    };
     inner.pool.duties.seat(core).cloned()
 }
 
@@ -254,11 +257,13 @@ fn with_timers_of<R>(f: impl FnOnce(&Arc<Inner>) -> Option<R>) -> R {
     }
 }
 
-/// The wheel of the core that this thread holds, if it is one of these timers.
+/// The wheel of the core that this thread holds, if it is one of these timers. The core is not
+/// taken away before the other half of the answer is dropped.
 #[cfg(feature = "time")]
 #[inline]
-pub(crate) fn wheel_of(timers: &Timers) -> Option<usize> {
-    wheel_here(timers)
+pub(crate) fn wheel_of(timers: &Timers) -> (Option<usize>, Inside) {
+    let inside = inside();
+    (wheel_here(timers), inside)
 }
 
 /// Calls `f` with the timers of this thread's runtime, if it has any.

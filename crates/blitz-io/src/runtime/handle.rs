@@ -13,6 +13,8 @@ use super::{
     admission::Admission,
     context::{self, EnterGuard, Entered, TryCurrentError},
 };
+#[cfg(all(feature = "fiber", unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+use crate::engine::fiber::Fibers;
 use crate::{
     engine::{
         blocking::{Blocking, Job, Left},
@@ -57,6 +59,8 @@ pub struct Handle {
 pub(crate) struct Inner {
     pub(crate) pool: Arc<Pool>,
     pub(crate) blocking: Arc<Blocking>,
+    #[cfg(all(feature = "fiber", unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+    pub(crate) fibers: Fibers,
     pub(crate) flavor: RuntimeFlavor,
     pub(crate) id: Id,
     pub(crate) name: Option<String>,

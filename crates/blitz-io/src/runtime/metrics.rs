@@ -8,7 +8,7 @@ use super::Handle;
 #[cfg(feature = "net")]
 use crate::engine::driver::Driver;
 use crate::engine::{
-    pool::counters::Counters,
+    pool::{counters::Counters, vigil::read},
     prim::{ThreadId, lock},
 };
 
@@ -43,6 +43,9 @@ use crate::engine::{
 /// | distribution of waiting times | [`schedule_latency_histogram_bucket_count`](Self::schedule_latency_histogram_bucket_count) |
 /// | descriptors watched, no longer watched | `io_driver_fd_registered_count`, `io_driver_fd_deregistered_count` |
 /// | events of descriptors, turns that asked for them | `io_driver_ready_count`, `io_driver_turn_count` |
+/// | workers that went on with another thread, threads without a worker now and at the most | [`preemption_handoff_count`](Self::preemption_handoff_count), [`preemption_detached_threads`](Self::preemption_detached_threads), [`preemption_detached_peak`](Self::preemption_detached_peak) |
+/// | polls that lasted too long, that kept their worker, polls by threads without a worker | [`preemption_stall_count`](Self::preemption_stall_count), [`preemption_refused_count`](Self::preemption_refused_count), [`preemption_lent_count`](Self::preemption_lent_count) |
+/// | looks of the monitor, polls that ended just when it came | [`preemption_look_count`](Self::preemption_look_count), [`preemption_late_count`](Self::preemption_late_count) |
 /// | threads for blocking work, idle ones, work that waits for one | `num_blocking_threads`, `num_idle_blocking_threads`, `blocking_queue_depth` |
 ///
 /// # Examples
@@ -86,6 +89,35 @@ macro_rules! worker_counters {
     };
 }
 
+macro_rules! preemption_counters {
+    ($($(#[doc = $doc:literal])+ $name:ident: $field:ident, $holds:literal;)+) => {
+        $(
+            $(#[doc = $doc])+
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// use blitz_io::runtime::{Builder, Preemption};
+            ///
+            /// let mut builder = Builder::new_multi_thread();
+            /// let rt = builder.worker_threads(1).preemption(Preemption::new()).build()?;
+            /// let metrics = rt.metrics();
+            /// rt.block_on(rt.spawn(async move {
+            ///     // It stays in its poll until that was counted.
+            ///     while metrics.preemption_stall_count() == 0 {}
+            /// }))?;
+            #[doc = concat!("let figure: u64 = rt.metrics().", stringify!($name), "();")]
+            #[doc = concat!("assert!(", $holds, ");")]
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            pub fn $name(&self) -> u64 {
+                let watched = self.handle.inner.pool.watched.as_ref();
+                watched.map_or(0, |watched| read(&watched.figures.$field))
+            }
+        )+
+    };
+}
+
 impl RuntimeMetrics {
     pub(crate) fn new(handle: Handle) -> Self {
         Self { handle }
@@ -103,6 +135,41 @@ impl RuntimeMetrics {
     /// ```
     pub fn num_workers(&self) -> usize {
         self.handle.inner.pool.remotes.len()
+    }
+
+    preemption_counters! {
+        /// Returns how often a worker went on with another thread because a task had been in one
+        /// poll for too long; see [`Preemption`](super::Preemption).
+        preemption_handoff_count: handoffs, "figure == 1";
+        /// Returns the most threads that were without a worker at once.
+        preemption_detached_peak: peak, "figure == 1";
+        /// Returns how many polls have lasted for too long.
+        preemption_stall_count: stalls, "figure == 1";
+        /// Returns how often a worker did not go on, because there was no thread for it.
+        preemption_refused_count: refused, "figure == 0";
+        /// Returns how many polls of tasks that were caught before were given to threads without
+        /// a worker.
+        preemption_lent_count: lent, "figure == 0";
+        /// Returns how many polls that lasted for too long ended just when their worker was to
+        /// go on without them.
+        preemption_late_count: too_late, "figure <= 1";
+        /// Returns how often the monitor has looked at this runtime. It does not while nothing
+        /// runs.
+        preemption_look_count: looks, "figure > 1";
+    }
+
+    /// Returns how many threads are without the worker that they were, inside of a poll that
+    /// lasts too long.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Runtime::new()?;
+    /// assert_eq!(rt.metrics().preemption_detached_threads(), 0);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn preemption_detached_threads(&self) -> usize {
+        self.handle.inner.pool.watched.as_ref().map_or(0, |watched| watched.detached())
     }
 
     /// Returns the current number of alive tasks in the runtime: spawned and not

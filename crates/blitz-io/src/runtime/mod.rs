@@ -46,7 +46,7 @@ mod metrics;
 mod runtime;
 
 pub use self::{
-    builder::{Builder, RngSeed, UnhandledPanic},
+    builder::{Builder, Preemption, RngSeed, UnhandledPanic},
     context::{EnterGuard, TryCurrentError},
     dump::Dump,
     handle::{Handle, Id, RuntimeFlavor},
@@ -60,7 +60,14 @@ pub use self::{
 };
 #[cfg(feature = "net")]
 pub use crate::engine::driver::backend::IoBackend;
-pub use crate::engine::work::task::hooks::TaskMeta;
+pub use crate::engine::{
+    pool::vigil::{
+        stack::StackFrame,
+        stall::{StallKind, StallReport},
+        waits::SystemCall,
+    },
+    work::task::hooks::TaskMeta,
+};
 
 /// Whether an error of an I/O resource says that its runtime has ended.
 ///

@@ -234,6 +234,29 @@ impl Runtime {
         self.handle.metrics()
     }
 
+    /// Asks the fibers to end. What their destructors wait for needs the rest of the runtime,
+    /// so they come first, where somebody looks after that and may be waited for.
+    #[cfg(all(feature = "fiber", unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+    fn end_fibers(&self, timeout: Option<Duration>, deadline: Option<Instant>) {
+        let inner = &self.handle.inner;
+        inner.fibers.stop();
+        if inner.flavor == RuntimeFlavor::MultiThread
+            && timeout != Some(Duration::ZERO)
+            && NoBlocking::is_allowed_to_block()
+        {
+            // If the time is over first, the rest goes on all the same.
+            self.join_fibers(deadline);
+        }
+    }
+
+    /// Waits for the fibers, and says for which.
+    #[cfg(all(feature = "fiber", unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+    fn join_fibers(&self, deadline: Option<Instant>) -> bool {
+        let inner = &self.handle.inner;
+        let wait = |until| inner.fibers.wait_for_end(until);
+        inner.blocking.wait_and_say(&inner.pool, deadline, wait) && inner.fibers.join(deadline)
+    }
+
     /// Stops, and waits: for ever if there is no time-out.
     fn shut_down(&mut self, timeout: Option<Duration>) {
         if !std::mem::replace(&mut self.running, false) {
@@ -245,6 +268,12 @@ impl Runtime {
             // Tasks that are dropped on this thread find their runtime.
             let _entered = Entered::new(self.handle.inner.clone());
             self.handle.inner.admission.close();
+            #[cfg(all(
+                feature = "fiber",
+                unix,
+                any(target_arch = "x86_64", target_arch = "aarch64")
+            ))]
+            self.end_fibers(timeout, deadline);
             // Before the cores: what is queued there must not be counted as tasks of theirs.
             blocking.stop();
             pool.stop();
@@ -262,10 +291,16 @@ impl Runtime {
                  `shutdown_background`, or drop it on another thread"
             );
         }
-        // First: it says for whom it waits.
-        if blocking.join(deadline) && pool.join(deadline) {
+        #[cfg(all(feature = "fiber", unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+        if !self.join_fibers(deadline) {
+            return;
+        }
+        if blocking.join(pool, deadline)
+            && blocking.wait_and_say(pool, deadline, |until| pool.wait_for_end(until))
+            && pool.join(deadline)
+        {
             // A worker that blocked in place may have started one more meanwhile.
-            blocking.join(deadline);
+            blocking.join(pool, deadline);
         }
     }
 }

@@ -6,7 +6,7 @@ use super::{JoinHandle, LocalSet, is_large, local};
 use crate::{
     engine::work::task::{
         cell::Label,
-        extra::{Blocks, Named},
+        extra::{Blocks, Long, Named},
     },
     runtime::{Handle, context},
 };
@@ -30,6 +30,7 @@ use crate::{
 #[derive(Default, Debug, Clone, Copy)]
 pub struct Builder<'a> {
     pub(super) name: Option<&'a str>,
+    long_running: bool,
 }
 
 impl<'a> Builder<'a> {
@@ -55,7 +56,32 @@ impl<'a> Builder<'a> {
     /// # }).unwrap();
     /// ```
     pub fn name(&self, name: &'a str) -> Self {
-        Self { name: Some(name) }
+        Self { name: Some(name), ..*self }
+    }
+
+    /// Says that polls of the task are long: it computes, or calls what may block.
+    ///
+    /// On a multi-thread runtime with [preemption](crate::runtime::Preemption) such a task is
+    /// polled by threads that are no workers, from its first poll on, so that no slice passes
+    /// until the runtime finds out, and is not [told of](crate::runtime::Builder::on_task_stall)
+    /// there. If there are as many such threads as
+    /// [may be](crate::runtime::Preemption::max_detached), a worker polls it after all. On other
+    /// runtimes, and for local tasks, members of sets and blocking work, it means nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # blitz_io::run(async {
+    /// let sum = blitz_io::task::Builder::new()
+    ///     .name("sum")
+    ///     .long_running()
+    ///     .spawn(async { (0..10_000_000u64).sum::<u64>() })?;
+    /// assert_eq!(sum.await.unwrap(), 49_999_995_000_000);
+    /// # Ok::<(), std::io::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn long_running(&self) -> Self {
+        Self { long_running: true, ..*self }
     }
 
     /// Spawns a task with this builder's settings on the current runtime.
@@ -309,10 +335,15 @@ impl<'a> Builder<'a> {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        match self.name {
-            None => handle.spawn_labelled(future, Label::at(spawned_at)),
-            Some(name) => {
+        match (self.name, self.long_running) {
+            (None, false) => handle.spawn_labelled(future, Label::at(spawned_at)),
+            (None, true) => handle.spawn_labelled(future, Label::with(spawned_at, Long)),
+            (Some(name), false) => {
                 let extra = Named::new((), name);
+                handle.spawn_labelled(future, Label::with(spawned_at, extra))
+            }
+            (Some(name), true) => {
+                let extra = Named::new(Long, name);
                 handle.spawn_labelled(future, Label::with(spawned_at, extra))
             }
         }

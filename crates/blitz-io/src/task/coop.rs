@@ -7,7 +7,7 @@
 //! takes one unit; when none is left, the next one answers
 //! [`Pending`](Poll::Pending) once, and the task goes to the end of its queue.
 //!
-//! - Long computations take part with [`consume_budget`].
+//! - Long computations take part with [`consume_budget`], or by time with [`checkpoint`].
 //! - A future that completes by other means takes part with [`cooperative`], or
 //!   with [`poll_proceed`] inside its own `poll`.
 //! - [`unconstrained`] takes a future out.
@@ -77,6 +77,83 @@ use crate::engine::work::task::budget::{self, Budget, Unit};
 /// ```
 pub async fn consume_budget() {
     poll_fn(|cx| budget::proceed(cx).map(|unit| unit.spend())).await;
+}
+
+/// Returns whether the poll that this is called in has lasted for so long that it should let
+/// others run: for about half of the runtime's [slice](crate::runtime::Preemption::slice), so that
+/// who asks is in time.
+///
+/// For loops that cannot wait at every step, in functions that are not `async`: they ask, and
+/// come back to a [`checkpoint`]. It costs two loads.
+///
+/// Somebody has to look at the clock for it. So the answer is `false` on runtimes without
+/// [preemption](crate::runtime::Builder::preemption) and without a
+/// [report](crate::runtime::Builder::on_task_stall), in the future of `block_on`, and outside
+/// of tasks.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::task;
+///
+/// /// Sums what fits into a slice; the rest is for later.
+/// fn sum(numbers: &mut impl Iterator<Item = u64>, sum: &mut u64) -> bool {
+///     for number in numbers {
+///         *sum += number;
+///         if task::should_yield() {
+///             return false;
+///         }
+///     }
+///     true
+/// }
+///
+/// # blitz_io::run(async {
+/// let total = blitz_io::spawn(async {
+///     let (mut numbers, mut total) = (0..1_000_000, 0);
+///     while !sum(&mut numbers, &mut total) {
+///         task::checkpoint().await;
+///     }
+///     total
+/// });
+/// assert_eq!(total.await.unwrap(), 499_999_500_000);
+/// # });
+/// ```
+#[inline]
+pub fn should_yield() -> bool {
+    crate::engine::work::current::with(|current| current.is_overdue())
+}
+
+/// Lets others run, if this poll has lasted for so long that it [should](should_yield); else
+/// it goes on at once.
+///
+/// Unlike [`consume_budget`], which yields after a number of calls, it yields by time, and can
+/// be called as often as one likes: it costs two loads.
+///
+/// # Cancel safety
+///
+/// Nothing is lost if it is dropped.
+///
+/// # Examples
+///
+/// ```
+/// use blitz_io::task;
+///
+/// # blitz_io::run(async {
+/// let hash = blitz_io::spawn(async {
+///     let mut hash = 0u64;
+///     for n in 0..100_000u64 {
+///         hash = (hash ^ n).wrapping_mul(0x100_0000_01b3);
+///         task::checkpoint().await;
+///     }
+///     hash
+/// });
+/// assert_ne!(hash.await.unwrap(), 0);
+/// # });
+/// ```
+pub async fn checkpoint() {
+    if should_yield() {
+        crate::task::yield_now().await;
+    }
 }
 
 /// Returns whether the current task has budget left.

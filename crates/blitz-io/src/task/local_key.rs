@@ -9,7 +9,9 @@
 //! # Invariants
 //! - *Pointed to is borrowed.* What a slot points to is borrowed by a [`Scope`] on
 //!   the stack of this thread, and the scope points the slot back before the borrow
-//!   ends, when it is dropped. No scope leaves this file, so none is forgotten.
+//!   ends, when it is dropped. No scope leaves this file, so none is forgotten. A fiber
+//!   that is suspended takes its scopes along (`work/scopes.rs`), so this holds for each
+//!   of the stacks of a thread.
 //!
 //! # Rejected
 //! Moving the value into the thread-local and back: it copies large values. With the
@@ -30,6 +32,8 @@ use std::{
 use pin_project_lite::pin_project;
 
 use crate::engine::prim::ThreadKey;
+#[cfg(feature = "fiber")]
+use crate::engine::work::scopes::Link;
 
 /// Declares task-local values.
 ///
@@ -116,23 +120,83 @@ pub struct LocalKey<T: 'static> {
 }
 
 /// While it lives the slot of this thread points to `value`, or nowhere.
+#[repr(C)]
 struct Scope<'a, T: 'static> {
+    #[cfg(feature = "fiber")]
+    link: Link,
     key: &'static LocalKey<T>,
-    outer: Option<NonNull<T>>,
+    /// What the slot points to when the scope is not in place.
+    other: Cell<Option<NonNull<T>>>,
     value: PhantomData<&'a T>,
 }
 
 impl<'a, T> Scope<'a, T> {
     fn enter(key: &'static LocalKey<T>, value: Option<&'a T>) -> Self {
-        let outer = key.slot.with(|slot| slot.value.replace(value.map(NonNull::from)));
-        Self { key, outer, value: PhantomData }
+        let scope = Self {
+            // SAFETY: 1. the link is the first field of a scope.
+            #[cfg(feature = "fiber")]
+            link: unsafe { Link::new(Self::exchange_linked) },
+            key,
+            other: Cell::new(value.map(NonNull::from)),
+            value: PhantomData,
+        };
+        scope.exchange();
+        scope
+    }
+
+    fn exchange(&self) {
+        self.key.slot.with(|slot| self.other.set(slot.value.replace(self.other.get())));
+    }
+
+    /// # Safety
+    /// 1. `link` is that of a scope of this type.
+    #[cfg(feature = "fiber")]
+    unsafe fn exchange_linked(link: *const Link) {
+        // SAFETY: 1.: `repr(C)`.
+        unsafe { &*link.cast::<Self>() }.exchange();
     }
 }
 
 impl<T> Drop for Scope<'_, T> {
     fn drop(&mut self) {
-        self.key.slot.with(|slot| slot.value.set(self.outer));
+        self.exchange();
     }
+}
+
+/// While it lives, a fiber on whose stack a scope or a borrow lies takes it along when it is
+/// suspended. It is dropped before that.
+#[cfg(feature = "fiber")]
+struct Chained<'a, S>(&'a S);
+
+#[cfg(feature = "fiber")]
+impl<'a, S> Chained<'a, S> {
+    /// # Safety
+    /// 1. The first field of an `S`, which is `repr(C)`, is a link.
+    unsafe fn new(linked: &'a S) -> Self {
+        // SAFETY: 1. it is borrowed until `drop`, which is on this stack: this type does not
+        // leave the file, and is never forgotten. 2. It points to the whole.
+        unsafe { Link::enter((&raw const *linked).cast()) };
+        Self(linked)
+    }
+}
+
+#[cfg(feature = "fiber")]
+impl<S> Drop for Chained<'_, S> {
+    fn drop(&mut self) {
+        // SAFETY: 1. `new`.
+        unsafe { Link::leave((&raw const *self.0).cast()) };
+    }
+}
+
+/// `Chained`, where there are fibers.
+macro_rules! chained {
+    ($linked:ident) => {
+        #[cfg(feature = "fiber")]
+        // SAFETY: 1. both types are made so.
+        let _chained = unsafe { Chained::new(&$linked) };
+        #[cfg(not(feature = "fiber"))]
+        let _ = &$linked;
+    };
 }
 
 impl<T: 'static> LocalKey<T> {
@@ -188,7 +252,8 @@ impl<T: 'static> LocalKey<T> {
         F: FnOnce() -> R,
     {
         self.assert_not_borrowed();
-        let _scope = Scope::enter(self, Some(&value));
+        let scope = Scope::enter(self, Some(&value));
+        chained!(scope);
         f()
     }
 
@@ -244,7 +309,8 @@ impl<T: 'static> LocalKey<T> {
         F: FnOnce(&T) -> R,
     {
         let value = self.slot.with(|slot| slot.value.get()).ok_or(AccessError { private: () })?;
-        let _borrow = Borrow::new(self);
+        let borrow = Borrow::new(self);
+        chained!(borrow);
         // SAFETY: pointed to is borrowed, by a scope whose frame is below this one on
         // the stack of this thread, so the borrow lasts longer than this call.
         Ok(f(unsafe { value.as_ref() }))
@@ -263,18 +329,48 @@ impl<T> LocalKey<T> {
 }
 
 /// A call of `with`.
-struct Borrow<T: 'static>(&'static LocalKey<T>);
+#[repr(C)]
+struct Borrow<T: 'static> {
+    #[cfg(feature = "fiber")]
+    link: Link,
+    key: &'static LocalKey<T>,
+    /// It is counted.
+    counts: Cell<bool>,
+}
 
 impl<T> Borrow<T> {
     fn new(key: &'static LocalKey<T>) -> Self {
-        key.slot.with(|slot| slot.borrows.set(slot.borrows.get() + 1));
-        Self(key)
+        let borrow = Self {
+            // SAFETY: 1. the link is the first field of a borrow.
+            #[cfg(feature = "fiber")]
+            link: unsafe { Link::new(Self::exchange_linked) },
+            key,
+            counts: Cell::new(false),
+        };
+        borrow.exchange();
+        borrow
+    }
+
+    fn exchange(&self) {
+        let counted = self.counts.replace(!self.counts.get());
+        self.key.slot.with(|slot| {
+            let borrows = slot.borrows.get();
+            slot.borrows.set(if counted { borrows - 1 } else { borrows + 1 });
+        });
+    }
+
+    /// # Safety
+    /// 1. `link` is that of a borrow of this type.
+    #[cfg(feature = "fiber")]
+    unsafe fn exchange_linked(link: *const Link) {
+        // SAFETY: 1.: `repr(C)`.
+        unsafe { &*link.cast::<Self>() }.exchange();
     }
 }
 
 impl<T> Drop for Borrow<T> {
     fn drop(&mut self) {
-        self.0.slot.with(|slot| slot.borrows.set(slot.borrows.get() - 1));
+        self.exchange();
     }
 }
 
@@ -365,7 +461,8 @@ pin_project! {
     impl<T: 'static, F> PinnedDrop for TaskLocalFuture<T, F> {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
-            let _scope = Scope::enter(this.key, this.value.as_ref());
+            let scope = Scope::enter(this.key, this.value.as_ref());
+            chained!(scope);
             this.future.set(None);
         }
     }
@@ -415,7 +512,8 @@ impl<T: 'static, F: Future> Future for TaskLocalFuture<T, F> {
             panic!("`TaskLocalFuture` polled after completion");
         };
         this.key.assert_not_borrowed();
-        let _scope = Scope::enter(this.key, this.value.as_ref());
+        let scope = Scope::enter(this.key, this.value.as_ref());
+        chained!(scope);
         let output = ready!(future.poll(cx));
         this.future.set(None);
         Poll::Ready(output)

@@ -50,7 +50,7 @@ pub use self::{
     },
     bounded::{spawn_bounded, spawn_reporting, try_spawn_bounded},
     builder::Builder,
-    coop::{Unconstrained, consume_budget, unconstrained},
+    coop::{Unconstrained, checkpoint, consume_budget, should_yield, unconstrained},
     join_set::JoinSet,
     local::{LocalEnterGuard, LocalSet, spawn_local},
     local_key::{AccessError, LocalKey},

@@ -70,15 +70,15 @@ impl Noted {
 }
 
 /// The wheel of the core that this thread holds, if it holds one of the runtime that these
-/// timers are of.
+/// timers are of; and what keeps that core here until it is dropped.
 #[inline]
-pub(super) fn wheel_of(timers: &Timers) -> Option<usize> {
+pub(super) fn wheel_of(timers: &Timers) -> (Option<usize>, impl Sized + use<>) {
     #[cfg(feature = "rt")]
     return crate::runtime::context::wheel_of(timers);
     #[cfg(not(feature = "rt"))]
     {
         let _ = timers;
-        None
+        (None, ())
     }
 }
 

@@ -208,8 +208,7 @@ impl Sleep {
             return this.timer.as_mut().fire_now();
         }
         let deadline_ns = clock.ns_of(deadline.into_std());
-        let wheel = here::wheel_of(timers);
-        this.timer.as_mut().reset(deadline_ns, wheel);
+        this.timer.as_mut().reset(deadline_ns, here::wheel_of);
     }
 
     /// Gives it another deadline; nobody is woken until it is polled again.
@@ -225,13 +224,12 @@ impl Sleep {
         let timers = this.timer.timers();
         let clock = timers.clock();
         let deadline = this.deadline.into_std();
-        let wheel = here::wheel_of(timers);
         let deadline_ns = clock.ns_of(deadline);
         let unarmed = this.timer.is_unarmed();
         if unarmed && (*this.looks || clock.is_paused()) && clock.now() >= deadline {
             this.timer.as_mut().fire_now();
         }
-        this.timer.poll(cx.waker(), deadline_ns, wheel)
+        this.timer.poll(cx.waker(), deadline_ns, here::wheel_of)
     }
 }
 

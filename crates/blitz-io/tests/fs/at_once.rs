@@ -18,7 +18,7 @@ use blitz_io::{
 };
 
 use crate::{
-    place::{content, file, folder, one_thread, workers},
+    place::{content, file, folder, one_thread, workers_as_they_are},
     watch,
 };
 
@@ -62,7 +62,7 @@ fn what_is_cached_needs_no_thread() {
         return;
     }
     learn(&path);
-    for runtime in [one_thread(), workers(2)] {
+    for runtime in [one_thread(), workers_as_they_are(2)] {
         runtime.block_on(async {
             assert!(fs::read(&path).await.unwrap() == content(100_000));
             let mut file = File::open(&path).await.unwrap();
@@ -121,7 +121,7 @@ fn a_read_at_an_offset_that_io_uring_has_needs_no_thread() {
         return;
     }
     learn(&path);
-    let runtime = workers(2);
+    let runtime = workers_as_they_are(2);
     let file = runtime.block_on(async { Arc::new(File::open(&path).await.unwrap()) });
     for round in 0..4 {
         make_cold(&path);
@@ -200,7 +200,7 @@ fn buffers_of_reads_that_were_dropped_are_freed_once() {
     let path = file(dir.path(), SIZE);
     learn(&path);
     let left = Arc::default();
-    let runtime = workers(2);
+    let runtime = workers_as_they_are(2);
     let file = runtime.block_on(async { File::open(&path).await.unwrap() });
     for round in 0..4_u64 {
         make_cold(&path);
@@ -356,7 +356,7 @@ fn a_file_that_is_cut_off_or_grows_meanwhile_is_read_as_it_is() {
             }
         })
     };
-    workers(1).block_on(async {
+    workers_as_they_are(1).block_on(async {
         for _ in 0..500 {
             let read = fs::read(&path).await.unwrap();
             assert!(read.len() <= 5000);
@@ -376,7 +376,7 @@ fn a_clone_whose_cursor_is_in_use_waits_without_its_worker() {
     let path = file(dir.path(), 200_000);
     learn(&path);
     let std = std::fs::File::open(&path).unwrap();
-    for runtime in [one_thread(), workers(2)] {
+    for runtime in [one_thread(), workers_as_they_are(2)] {
         runtime.block_on(async {
             for _ in 0..20 {
                 forget(&std);

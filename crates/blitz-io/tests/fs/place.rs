@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use blitz_io::runtime::{Builder, Runtime};
+use blitz_io::runtime::{Builder, Preemption, Runtime};
 use tempfile::TempDir;
 
 use crate::watch;
@@ -16,6 +16,18 @@ pub(crate) fn one_thread() -> Runtime {
 
 pub(crate) fn workers(count: usize) -> Runtime {
     Builder::new_multi_thread().worker_threads(count).enable_all().build().expect("a runtime")
+}
+
+/// Workers whose threads for blocking work are all for blocking work: none stands in for a
+/// worker whose poll takes long.
+#[allow(dead_code, reason = "only some systems read at once")]
+pub(crate) fn workers_as_they_are(count: usize) -> Runtime {
+    Builder::new_multi_thread()
+        .worker_threads(count)
+        .enable_all()
+        .preemption(Preemption::disabled())
+        .build()
+        .expect("a runtime")
 }
 
 /// A runtime with one thread for blocking work.

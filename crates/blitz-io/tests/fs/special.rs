@@ -21,8 +21,8 @@ use crate::{
     watch,
 };
 
-fn fifo(dir: &Path) -> PathBuf {
-    let path = dir.join("fifo");
+fn fifo(dir: &Path, name: &str) -> PathBuf {
+    let path = dir.join(name);
     let name = CString::new(path.as_os_str().as_bytes()).unwrap();
     // SAFETY: the name ends with a zero.
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
@@ -35,7 +35,7 @@ fn both_ends_of_a_named_pipe_are_opened_by_one_thread() {
     let _watch = watch::begin();
     for runtime in [one_thread(), workers(1)] {
         let dir = folder();
-        let path = fifo(dir.path());
+        let path = fifo(dir.path(), "fifo");
         runtime.block_on(async {
             for round in 0..50 {
                 let reading = async { File::open(&path).await };
@@ -57,8 +57,10 @@ fn both_ends_of_a_named_pipe_are_opened_by_one_thread() {
 fn a_whole_read_of_a_named_pipe_is_one_reader() {
     let _watch = watch::begin();
     let dir = folder();
-    let path = fifo(dir.path());
-    for _ in 0..50 {
+    for round in 0..50 {
+        // A pipe for each round: a child that another test starts has a copy of a round's reader
+        // until it is executed, and that would let the next round's writer through.
+        let path = fifo(dir.path(), &format!("fifo-{round}"));
         let writing = {
             let path = path.clone();
             std::thread::spawn(move || {

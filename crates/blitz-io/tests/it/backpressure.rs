@@ -11,7 +11,7 @@ use std::{
 };
 
 use blitz_io::{
-    runtime::{Builder, Runtime},
+    runtime::{Builder, Preemption, Runtime},
     task::{self, Pressure, Rejected, Rejection},
 };
 
@@ -103,8 +103,12 @@ fn the_report_is_exact_inside_a_current_thread_runtime() {
 #[test]
 fn the_threshold_counts_for_each_worker_and_what_waits_behind_busy_ones() {
     let _watch = watch::begin();
-    let rt =
-        Builder::new_multi_thread().worker_threads(2).backpressure_threshold(2).build().unwrap();
+    let rt = Builder::new_multi_thread()
+        .worker_threads(2)
+        .preemption(Preemption::disabled())
+        .backpressure_threshold(2)
+        .build()
+        .unwrap();
     let (inside, gate) = (Arc::new(AtomicUsize::new(0)), Gate::new());
     for _ in 0..2 {
         let (inside, gate) = (inside.clone(), gate.clone());

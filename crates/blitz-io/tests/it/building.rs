@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use blitz_io::runtime::{self, Builder, Handle, RuntimeFlavor};
+use blitz_io::runtime::{self, Builder, Handle, Preemption, RuntimeFlavor};
 
 use crate::{
     make::{on_every_worker, one_thread, workers},
@@ -36,6 +36,8 @@ fn the_name_function_is_asked_once_for_each_thread() {
     let count = asked.clone();
     let rt = Builder::new_multi_thread()
         .worker_threads(3)
+        // Threads that stand in for workers have a name of the runtime's.
+        .preemption(Preemption::disabled())
         .thread_name_fn(move || format!("mill-{}", count.fetch_add(1, Relaxed)))
         .build()
         .unwrap();
@@ -141,7 +143,8 @@ fn a_current_thread_runtime_ignores_the_number_of_workers() {
 fn one_builder_builds_many_runtimes() {
     let _watch = watch::begin();
     let mut builder = Builder::new_multi_thread();
-    builder.worker_threads(2).thread_name("twin");
+    // The same two threads are asked to the end.
+    builder.worker_threads(2).thread_name("twin").preemption(Preemption::disabled());
     let (one, two) = (builder.build().unwrap(), builder.build().unwrap());
     assert_ne!(one.handle().id(), two.handle().id());
     for rt in [one, two] {

@@ -2,8 +2,9 @@
 //! and threads that are nobody else's.
 
 use std::{
-    env,
-    process::{Command, Output},
+    env, io,
+    process::{Child, Command, Output, Stdio},
+    sync::{PoisonError, RwLock, RwLockReadGuard},
 };
 
 const ROLE: &str = "BLITZ_IT_ROLE";
@@ -46,10 +47,33 @@ pub(crate) fn arguments(name: &str) -> [String; 5] {
     [name, "--exact", "--nocapture", "--include-ignored", "--test-threads=1"].map(str::to_owned)
 }
 
-/// Runs it; the answer is what it printed, if it ended well and ran its test.
+/// A child that starts has copies of all descriptors until it is executed: what is closed
+/// meanwhile is not closed for others.
+static STARTING: RwLock<()> = RwLock::new(());
+
+/// While it lives, no child starts: for tests to whose peers a close must be known at once.
+#[cfg_attr(not(unix), allow(dead_code, reason = "only tests of Unix ask for it"))]
+pub(crate) fn none_starts() -> RwLockReadGuard<'static, ()> {
+    STARTING.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts it, while nobody minds.
+pub(crate) fn start(command: &mut Command) -> io::Result<Child> {
+    let _alone = STARTING.write().unwrap_or_else(PoisonError::into_inner);
+    // It is executed when this returns.
+    command.spawn()
+}
+
+/// Runs it; the answer is all that it printed.
+pub(crate) fn output(command: &mut Command) -> io::Result<Output> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    start(command)?.wait_with_output()
+}
+
+/// The same, if it ended well and ran its test.
 #[track_caller]
 pub(crate) fn succeed(command: &mut Command) -> String {
-    let output = command.output().expect("the test program starts");
+    let output = output(command).expect("the test program starts");
     let text = text(&output);
     assert!(output.status.success(), "{}: {text}", output.status);
     assert!(text.contains("1 passed"), "the child ran no test: {text}");

@@ -21,7 +21,7 @@ use blitz_io::{
 };
 
 use crate::{
-    make::{all_kinds, one_thread, poll_once, workers},
+    make::{all_kinds_unwatched, one_thread, poll_once, workers},
     marker_traits::has,
     watch,
 };
@@ -50,7 +50,7 @@ fn everywhere<F>(fact: impl Fn() -> F)
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    for rt in all_kinds() {
+    for rt in all_kinds_unwatched() {
         rt.block_on(rt.spawn(fact())).unwrap();
         rt.block_on(fact());
         rt.handle().block_on(fact());
@@ -262,7 +262,7 @@ fn a_block_on_that_uses_its_budget_up_lets_tasks_run() {
 #[test]
 fn each_forced_yield_is_counted_once() {
     let _watch = watch::begin();
-    for rt in all_kinds() {
+    for rt in all_kinds_unwatched() {
         let metrics = rt.metrics();
         let before = || metrics.budget_forced_yield_count();
         assert_eq!(before(), 0);
@@ -326,7 +326,7 @@ fn a_refusal_wakes_the_waker_it_was_polled_with() {
 #[test]
 fn an_aborted_task_that_never_waits_ends_at_its_budget() {
     let _watch = watch::begin();
-    for rt in all_kinds() {
+    for rt in all_kinds_unwatched() {
         let busy = rt.spawn(async {
             loop {
                 task::consume_budget().await;

@@ -10,7 +10,7 @@ use blitz_io::{
     net::{TcpListener, TcpStream},
     runtime::{
         Builder, Handle, HistogramConfiguration, HistogramScale, InvalidHistogramConfiguration,
-        LogHistogram, Runtime, RuntimeMetrics,
+        LogHistogram, Preemption, Runtime, RuntimeMetrics,
     },
     task::yield_now,
 };
@@ -381,7 +381,12 @@ fn half_of_a_full_queue_overflows_once() {
 #[test]
 fn what_one_worker_steals_from_another_is_counted() {
     let _watch = watch::begin();
-    let rt = Builder::new_multi_thread().worker_threads(2).disable_lifo_slot().build().unwrap();
+    let rt = Builder::new_multi_thread()
+        .worker_threads(2)
+        .preemption(Preemption::disabled())
+        .disable_lifo_slot()
+        .build()
+        .unwrap();
     let metrics = rt.metrics();
     rt.block_on(rt.spawn(async {
         // This worker stays here until the other one runs what it spawns.

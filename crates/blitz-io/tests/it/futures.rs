@@ -18,7 +18,7 @@ use blitz_io::{
 
 use crate::{
     by_hand::{Log, now, poll},
-    make::all_kinds,
+    make::{all_kinds, all_kinds_unwatched},
     marker_traits::has,
     tally::{Tally, Token},
     watch,
@@ -440,7 +440,7 @@ fn what_is_done_is_not_polled_again() {
 #[test]
 fn a_thousand_ready_futures_let_others_run_in_between() {
     let _watch = watch::begin();
-    for rt in all_kinds() {
+    for rt in all_kinds_unwatched() {
         let polls = rt.block_on(rt.spawn(async {
             let (mut all, mut polls) = (pin!(join_all((0..1000).map(ready))), 0);
             let outputs = poll_fn(|cx| {
@@ -457,7 +457,7 @@ fn a_thousand_ready_futures_let_others_run_in_between() {
 #[test]
 fn without_budget_nobody_is_polled_in_vain() {
     let _watch = watch::begin();
-    for rt in all_kinds() {
+    for rt in all_kinds_unwatched() {
         let polls = Arc::new(AtomicUsize::new(0));
         let tasks: Vec<JoinHandle<()>> = (0..1000).map(|_| rt.spawn(async {})).collect();
         rt.block_on(async {

@@ -8,7 +8,7 @@ use std::{
     thread::{self, ThreadId},
 };
 
-use blitz_io::runtime::{Builder, Handle, Runtime};
+use blitz_io::runtime::{Builder, Handle, Preemption, Runtime};
 
 use crate::{
     gate::Gate,
@@ -45,7 +45,8 @@ fn logged(mut builder: Builder) -> (Runtime, Calls) {
 fn each_worker_starts_then_parks_and_unparks_in_turn_then_stops() {
     let _watch = watch::begin();
     let mut builder = Builder::new_multi_thread();
-    builder.worker_threads(3);
+    // Threads that stand in for workers have the hooks, too.
+    builder.worker_threads(3).preemption(Preemption::disabled());
     let (rt, calls) = logged(builder);
     let threads = on_every_worker(&rt, || thread::current().id());
     for _ in 0..100 {

@@ -19,20 +19,12 @@ use blitz_io::{
     task,
 };
 
-use crate::{child, make::NO_STACK};
+use crate::{child, make::NO_STACK, watch};
 
-/// Runs `f` on a thread of its own; fails if it takes longer than five seconds.
+/// Runs `f` on a thread of its own, which has an end.
 fn within<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> T {
-    let (tx, rx) = mpsc::channel();
-    let thread = thread::spawn(move || {
-        let out = f();
-        let _ = tx.send(());
-        out
-    });
-    match rx.recv_timeout(Duration::from_secs(5)) {
-        Err(mpsc::RecvTimeoutError::Timeout) => panic!("still not done after five seconds"),
-        _ => thread.join().unwrap(),
-    }
+    let _watch = watch::begin();
+    thread::spawn(f).join().unwrap()
 }
 
 #[test]

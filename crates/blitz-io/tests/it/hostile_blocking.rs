@@ -12,7 +12,7 @@ use std::{
 };
 
 use blitz_io::{
-    runtime::{Builder, Handle, Runtime, UnhandledPanic},
+    runtime::{Builder, Handle, Preemption, Runtime, UnhandledPanic},
     task::{self, block_in_place},
 };
 
@@ -295,6 +295,8 @@ fn a_panic_that_ends_a_runtime_counts_no_blocking_work_as_tasks() {
     let _watch = watch::begin();
     let rt = Builder::new_multi_thread()
         .worker_threads(2)
+        // The worker that is stuck stays so.
+        .preemption(Preemption::disabled())
         .max_blocking_threads(1)
         .unhandled_panic(UnhandledPanic::ShutdownRuntime)
         .build()

@@ -17,7 +17,7 @@ use std::{
 use blitz_io::{
     io::{AsyncReadExt, Interest},
     net::{TcpStream, UnixStream, unix::pipe},
-    runtime::{Builder, Runtime},
+    runtime::{Builder, Preemption, Runtime},
     time::timeout,
 };
 
@@ -133,10 +133,14 @@ fn a_socket_whose_waits_were_forgotten_can_be_dropped_and_its_place_used_again()
 /// One worker gets stuck in the poll that an event called it for, until a second event has
 /// been told; the other one sleeps.
 #[test]
-#[ignore = "nobody takes over the duty of a worker that gets stuck while the others sleep"]
 fn an_event_is_told_while_the_worker_of_the_last_one_is_stuck() {
     let _watch = watch::begin();
-    let rt = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let rt = Builder::new_multi_thread()
+        .worker_threads(2)
+        .preemption(Preemption::new())
+        .enable_all()
+        .build()
+        .expect("a runtime");
     let pair = || {
         let (theirs, ours) = std::os::unix::net::UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();

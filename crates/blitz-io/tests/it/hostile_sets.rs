@@ -16,7 +16,7 @@ use std::{
 };
 
 use blitz_io::{
-    runtime::{Builder, LocalOptions, UnhandledPanic},
+    runtime::{Builder, LocalOptions, Preemption, UnhandledPanic},
     task::{self, JoinSet, LocalSet, TaskTracker},
 };
 
@@ -880,6 +880,8 @@ fn blocking_work_that_shutdown_drops_is_not_counted_as_a_task_that_ended() {
     let stopped = Arc::new(AtomicUsize::new(0));
     let rt = Builder::new_multi_thread()
         .worker_threads(2)
+        // The worker that is stuck stays so.
+        .preemption(Preemption::disabled())
         .max_blocking_threads(1)
         .on_thread_stop({
             let stopped = stopped.clone();

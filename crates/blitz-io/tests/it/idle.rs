@@ -23,9 +23,21 @@ fn tired(count: usize) -> Runtime {
     }))
     .unwrap();
     on_every_worker(&rt, || ());
-    let metrics = rt.metrics();
-    watch::until(|| (0..count).all(|worker| metrics.worker_park_unpark_count(worker) % 2 == 1));
+    until_asleep(&rt);
     rt
+}
+
+/// All of them are, and none that was called has yet to wake up.
+fn until_asleep(rt: &Runtime) {
+    let metrics = rt.metrics();
+    let mut before = figures(rt);
+    watch::until(|| {
+        std::thread::sleep(Duration::from_millis(20));
+        let is_same = before == figures(rt);
+        before = figures(rt);
+        let parked = |worker| metrics.worker_park_unpark_count(worker) % 2 == 1;
+        is_same && (0..metrics.num_workers()).all(parked)
+    });
 }
 
 fn figures(rt: &Runtime) -> Vec<u64> {
@@ -94,8 +106,7 @@ fn idle_between_marks() {
     let rt = tired(4);
     // SAFETY: a system call without arguments.
     let ids = on_every_worker(&rt, || unsafe { libc::syscall(libc::SYS_gettid) });
-    let metrics = rt.metrics();
-    watch::until(|| (0..4).all(|worker| metrics.worker_park_unpark_count(worker) % 2 == 1));
+    until_asleep(&rt);
     // Counted as asleep a moment before the system call that sleeps: let all of
     // them reach it, which strace slows down. Nothing passes because of this; a
     // stretch that begins too early only shows more calls.
@@ -123,7 +134,7 @@ fn idle_workers_make_no_system_call_in_ten_seconds() {
     child::prepare(&mut command, "idles under strace");
     command.arg("-f").arg("-o").arg(&trace).arg(std::env::current_exe().unwrap());
     command.args(child::arguments("idle::idle_workers_make_no_system_call_in_ten_seconds"));
-    let output = match command.output() {
+    let output = match child::output(&mut command) {
         Ok(output) if output.status.success() => output,
         Ok(output) => {
             let text = child::text(&output);

@@ -31,7 +31,7 @@ fn what_comes_in_goes_out() {
     let _watch = watch::begin();
     let mut command = child::command(NAME, "echo");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut process = command.spawn().unwrap();
+    let mut process = child::start(&mut command).unwrap();
     process.stdin.take().unwrap().write_all(b"one\ntwo\n").unwrap();
     let output = process.wait_with_output().unwrap();
     let (out, err) =
@@ -60,7 +60,7 @@ fn a_large_output_is_whole_and_in_order() {
     }
     let _watch = watch::begin();
     let mut command = child::command(NAME, "writer");
-    let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut process = child::start(command.stdout(Stdio::piped())).unwrap();
     let mut out = Vec::new();
     process.stdout.take().unwrap().read_to_end(&mut out).unwrap();
     assert!(process.wait().unwrap().success());

@@ -14,6 +14,7 @@ mod gate;
 mod tally;
 mod caught;
 mod child;
+mod sandbox;
 mod make;
 mod by_hand;
 
@@ -68,8 +69,6 @@ mod building;
 mod hooks;
 mod task_hooks;
 mod dump;
-#[cfg(feature = "tracing")]
-mod spans;
 mod figures;
 mod seeds;
 mod one_thread;

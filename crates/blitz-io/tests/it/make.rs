@@ -11,7 +11,7 @@ use std::{
     thread::ThreadId,
 };
 
-use blitz_io::runtime::{Builder, Runtime};
+use blitz_io::runtime::{Builder, Preemption, Runtime};
 
 use crate::{gate::Gate, watch};
 
@@ -19,8 +19,14 @@ use crate::{gate::Gate, watch};
 /// is refused.
 pub(crate) const NO_STACK: usize = 3 << (usize::BITS - 2);
 
+/// Workers that wait for their tasks: who uses this blocks them, counts them or knows them by
+/// their threads.
 pub(crate) fn workers(count: usize) -> Runtime {
-    Builder::new_multi_thread().worker_threads(count).build().expect("a runtime")
+    Builder::new_multi_thread()
+        .worker_threads(count)
+        .preemption(Preemption::disabled())
+        .build()
+        .expect("a runtime")
 }
 
 pub(crate) fn one_thread() -> Runtime {
@@ -34,9 +40,17 @@ pub(crate) fn all_kinds_timed() -> Vec<Runtime> {
     [one, many(1), many(2), many(4)].map(|runtime| runtime.expect("a runtime")).into()
 }
 
+/// The same, but nobody watches how long polls take: for facts that hold to the letter, though
+/// others may need the processors.
+pub(crate) fn all_kinds_unwatched() -> Vec<Runtime> {
+    vec![one_thread(), workers(1), workers(2), workers(4)]
+}
+
 /// One of each kind, for facts that hold on all.
 pub(crate) fn all_kinds() -> Vec<Runtime> {
-    vec![one_thread(), workers(1), workers(2), workers(4)]
+    let many = |count| Builder::new_multi_thread().worker_threads(count).build();
+    let many = [many(1), many(2), many(4)].map(|runtime| runtime.expect("a runtime"));
+    [one_thread()].into_iter().chain(many).collect()
 }
 
 /// A runtime and the threads of its workers.
@@ -45,6 +59,7 @@ pub(crate) fn workers_and_threads(count: usize) -> (Runtime, Vec<ThreadId>) {
     let seen = threads.clone();
     let rt = Builder::new_multi_thread()
         .worker_threads(count)
+        .preemption(Preemption::disabled())
         .on_thread_start(move || seen.lock().unwrap().push(std::thread::current().id()))
         .build()
         .expect("a runtime");

@@ -142,6 +142,7 @@ fn tasks_that_share_a_socket_get_a_datagram_each() {
 #[cfg(unix)]
 #[test]
 fn who_is_connected_hears_that_nobody_is_there() {
+    let _no_child = crate::child::none_starts();
     on_each(async || {
         let (one, other) = udp().await;
         drop(other);

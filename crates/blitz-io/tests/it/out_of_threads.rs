@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use blitz_io::runtime::{Builder, Runtime};
+use blitz_io::runtime::{Builder, Preemption, Runtime};
 
 use crate::{caught::panic_of, child, make::NO_STACK, tally::Tally, watch};
 
@@ -147,6 +147,8 @@ fn a_lazy_start_starts_no_thread_before_the_first_spawn() {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = asked.clone();
     let mut builder = Builder::new_multi_thread();
+    // The monitor's thread would be counted as well.
+    builder.preemption(Preemption::disabled());
     builder.worker_threads(3).thread_name_fn(move || {
         count.fetch_add(1, Relaxed);
         "lazy".to_owned()

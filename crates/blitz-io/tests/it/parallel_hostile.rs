@@ -270,6 +270,8 @@ fn a_broadcast_to_another_pool_runs_its_own_pools_jobs_meanwhile() {
 fn a_detached_panic_aborts_though_nobody_reads_the_errors() {
     use std::os::unix::process::ExitStatusExt;
 
+    use std::process::Stdio;
+
     use crate::child;
 
     let _watch = watch::begin();
@@ -283,7 +285,9 @@ fn a_detached_panic_aborts_though_nobody_reads_the_errors() {
     }
     let (reader, writer) = io::pipe().unwrap();
     drop(reader);
-    let status = child::command(NAME, "panics").stderr(writer).output().unwrap().status;
+    let mut process =
+        child::start(child::command(NAME, "panics").stdout(Stdio::null()).stderr(writer)).unwrap();
+    let status = process.wait().unwrap();
     assert_eq!(status.signal(), Some(libc::SIGABRT), "{status}");
 }
 
@@ -300,7 +304,7 @@ fn a_barrier_that_is_refused_later_aborts_and_says_what_to_do() {
         "parallel_hostile::a_barrier_that_is_refused_later_aborts_and_says_what_to_do";
     if let Some(role) = child::role() {
         assert_eq!(pool(2).join(|| 1, || 2), (1, 2));
-        forbid(libc::SYS_membarrier);
+        crate::sandbox::forbid(libc::SYS_membarrier, 0);
         // Threads of this one inherit the filter, and come to the barrier before they sleep.
         let pool = pool(2);
         assert_eq!(pool.join(|| 1, || 2), (1, 2));
@@ -309,7 +313,7 @@ fn a_barrier_that_is_refused_later_aborts_and_says_what_to_do() {
         }
         crate::gate::Gate::new().block();
     }
-    let output = child::command(NAME, "relies on it").output().unwrap();
+    let output = child::output(&mut child::command(NAME, "relies on it")).unwrap();
     let text = child::text(&output);
     assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{text}");
     assert!(text.contains("set BLITZ_BARRIER=fences"), "{text}");
@@ -332,29 +336,5 @@ fn a_kind_of_barrier_that_is_not_known_is_told_of() {
     assert!(text("fence").contains("BLITZ_BARRIER is \"fence\" and is ignored: write `fences`"));
     for known in ["fences", "membarrier", ""] {
         assert!(!text(known).contains("BLITZ_BARRIER"));
-    }
-}
-
-/// From now on this thread, and those that it starts, are refused that system call.
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-fn forbid(call: libc::c_long) {
-    const LOAD_NUMBER: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
-    const JUMP_IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
-    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
-    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
-    let mut steps = [
-        // The number of the call comes first in what a filter sees.
-        step(LOAD_NUMBER, 0, 0, 0),
-        step(JUMP_IF_EQUAL, 0, 1, call as u32),
-        step(RETURN, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
-        step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
-    ];
-    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
-    // SAFETY: 1. the first call takes integers. 2. The second one reads the program, which
-    // is there.
-    unsafe {
-        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-        let filter = libc::SECCOMP_MODE_FILTER as libc::c_ulong;
-        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, filter, &raw const program), 0);
     }
 }

@@ -169,7 +169,7 @@ fn a_detached_panic_without_a_handler_aborts() {
         }
         None => {
             for role in ["no handler", "handler panics"] {
-                let output = child::command(NAME, role).output().unwrap();
+                let output = child::output(&mut child::command(NAME, role)).unwrap();
                 assert!(!output.status.success(), "{role}");
                 assert!(child::text(&output).contains("aborting"), "{}", child::text(&output));
             }

@@ -16,7 +16,7 @@ use blitz_io::{select, task::yield_now};
 use crate::{
     by_hand::{Log, now, poll},
     caught::panic_of,
-    make::{all_kinds, one_thread},
+    make::{all_kinds_unwatched, one_thread},
     watch,
 };
 
@@ -300,7 +300,7 @@ fn biased_begins_at_the_top() {
 #[test]
 fn a_task_without_budget_goes_to_the_end_of_its_queue() {
     let _watch = watch::begin();
-    for rt in all_kinds() {
+    for rt in all_kinds_unwatched() {
         let result = rt.block_on(rt.spawn(async {
             let mut handles: Vec<_> = (0..128).map(|_| blitz_io::spawn(async {})).collect();
             while !handles.iter().all(|handle| handle.is_finished()) {

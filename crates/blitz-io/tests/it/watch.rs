@@ -17,6 +17,11 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// a checker of memory runs a test tens of times slower.
 const PATIENCE: &str = "BLITZ_IT_PATIENCE";
 
+/// Lets SIGURG interrupt this process and be forgotten: whoever runs it sends many. The
+/// system would not deliver one that nobody handles.
+#[cfg(unix)]
+const URGE: &str = "BLITZ_IT_URGE";
+
 struct Watched {
     key: u64,
     name: String,
@@ -45,6 +50,10 @@ pub(crate) fn begin() -> Watch {
 pub(crate) fn begin_for(limit: Duration) -> Watch {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
+        #[cfg(unix)]
+        if is_urged() {
+            let_signals_interrupt();
+        }
         static STANDS: AtomicBool = AtomicBool::new(false);
         std::thread::Builder::new()
             .name("watchman".to_owned())
@@ -64,6 +73,24 @@ pub(crate) fn begin_for(limit: Duration) -> Watch {
     watched.1.push(Watched { key, name, until: Instant::now() + limit });
     WATCHMAN.changed.notify_one();
     Watch(key)
+}
+
+/// Whether signals of others come all the time, and have a handler of this file's.
+#[cfg(unix)]
+pub(crate) fn is_urged() -> bool {
+    std::env::var_os(URGE).is_some()
+}
+
+#[cfg(unix)]
+fn let_signals_interrupt() {
+    extern "C" fn forget(_: libc::c_int) {}
+    // SAFETY: plain words, of which zero is one; and a handler that may run anywhere.
+    unsafe {
+        let mut action = std::mem::zeroed::<libc::sigaction>();
+        action.sa_sigaction = forget as extern "C" fn(libc::c_int) as usize;
+        action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
+        assert_eq!(libc::sigaction(libc::SIGURG, &raw const action, std::ptr::null_mut()), 0);
+    }
 }
 
 /// What [`PATIENCE`] says; 1 without it.

@@ -73,9 +73,38 @@ fn main() -> ExitCode {
     silence_purposeful_panics();
     // The watchman's thread is there from now on, and counted as there before.
     let _watch = watch::begin_for(LIMIT);
+    let _keeper = keep_monitor();
     let Parts { wanted, skipped } = Parts::read(&arguments);
     let has = |name: &str, parts: &[&str]| parts.iter().any(|part| name.contains(part));
     run(|name| (wanted.is_empty() || has(name, &wanted)) && !has(name, &skipped))
+}
+
+/// A runtime that lives all the time, and with it the threads that all runtimes share: who
+/// watches for stuck tasks, and who tells of them. They stay for seconds after the last one.
+fn keep_monitor() -> blitz_io::runtime::Runtime {
+    let mut builder = blitz_io::runtime::Builder::new_multi_thread();
+    // Nor does the thread that is to stand in for its worker go.
+    let stays = Duration::from_secs(3600);
+    let rt = builder.worker_threads(1).thread_keep_alive(stays).build().expect("a runtime");
+    let metrics = rt.metrics();
+    let task = rt.spawn(async move {
+        while metrics.preemption_stall_count() == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    rt.block_on(task).expect("it ends");
+    let is_told = || !cfg!(debug_assertions) || has_thread("blitz-reports");
+    watch::until(|| !cfg!(target_os = "linux") || is_told());
+    watch::until(|| rt.metrics().preemption_detached_threads() == 0);
+    rt
+}
+
+fn has_thread(name: &str) -> bool {
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return false };
+    threads.flatten().any(|thread| {
+        let text = std::fs::read_to_string(thread.path().join("comm"));
+        text.is_ok_and(|text| text.trim_end() == name)
+    })
 }
 
 /// Parts of names, as libtest understands them.

@@ -179,6 +179,7 @@ fn a_timer_that_outlives_its_runtime_panics_when_it_is_polled_and_not_when_dropp
 #[test]
 fn a_socket_is_dropped_after_its_runtime_and_its_port_is_free() {
     let _watch = watch::begin();
+    let _no_child = child::none_starts();
     for rt in all_kinds() {
         let (listener, address) = rt.block_on(pairs::listener());
         drop(rt);
@@ -234,7 +235,7 @@ fn runtimes_come_and_go_without_leaving_descriptors() {
     let name = "ends::child_counts_descriptors";
     let mut command = child::program();
     command.args([name, "--exact", "--include-ignored", "--test-threads=1"]);
-    let output = command.output().unwrap();
+    let output = child::output(&mut command).unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }

@@ -41,6 +41,7 @@ fn an_anonymous_one_carries_bytes_to_its_end() {
 
 #[test]
 fn nobody_who_reads_is_an_error_for_who_writes() {
+    let _no_child = crate::child::none_starts();
     each(|| async {
         let (mut sender, receiver) = pipe::pipe().unwrap();
         drop(receiver);
@@ -51,6 +52,7 @@ fn nobody_who_reads_is_an_error_for_who_writes() {
 
 #[test]
 fn tries_and_readiness_tell_full_from_empty() {
+    let _no_child = crate::child::none_starts();
     each(|| async {
         let (sender, receiver) = pipe::pipe().unwrap();
         let mut buffer = [0; 4096];

@@ -86,6 +86,7 @@ fn who_waits_to_accept_is_woken() {
 
 #[test]
 fn nobody_there_is_refused() {
+    let _no_child = crate::child::none_starts();
     each(|| async {
         let (listener, address) = pairs::listener().await;
         drop(listener);
@@ -96,6 +97,7 @@ fn nobody_there_is_refused() {
 
 #[test]
 fn a_port_in_use_is_an_error_until_it_is_free() {
+    let _no_child = crate::child::none_starts();
     each(|| async {
         let (listener, address) = pairs::listener().await;
         let error = TcpListener::bind(address).await.unwrap_err();
@@ -108,6 +110,7 @@ fn a_port_in_use_is_an_error_until_it_is_free() {
 
 #[test]
 fn a_port_can_be_bound_again_although_connections_of_it_linger() {
+    let _no_child = crate::child::none_starts();
     each(|| async {
         let (listener, address) = pairs::listener().await;
         let mut client = TcpStream::connect(address).await.unwrap();

@@ -123,6 +123,7 @@ fn more_than_a_datagram_holds_is_an_error() {
 #[cfg(unix)]
 #[test]
 fn a_peer_that_is_gone_is_an_error_of_the_next_operation() {
+    let _no_child = crate::child::none_starts();
     each(|| async {
         let (a, b) = pairs::udp().await;
         drop(b);

@@ -11,6 +11,7 @@ use crate::{on::each, pairs::path, polled::waiting};
 
 #[test]
 fn a_pair_is_connected() {
+    let _no_child = crate::child::none_starts();
     each(|| async {
         let (a, b) = UnixDatagram::pair().unwrap();
         a.send(b"one").await.unwrap();

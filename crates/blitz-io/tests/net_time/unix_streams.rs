@@ -50,6 +50,7 @@ fn a_listener_at_a_path_is_found_there() {
 
 #[test]
 fn nobody_at_a_path_is_an_error_that_tells_which() {
+    let _no_child = crate::child::none_starts();
     each(|| async {
         let path = path();
         let error = UnixStream::connect(&path).await.unwrap_err();

@@ -12,10 +12,13 @@ use super::{
     receiver::Receiver,
     shared::{Ref, Shared},
 };
-use crate::engine::prim::{
-    Arc,
-    Ordering::{AcqRel, Acquire, Relaxed},
-    weakened, write,
+use crate::engine::{
+    prim::{
+        Arc,
+        Ordering::{AcqRel, Acquire, Relaxed},
+        weakened, write,
+    },
+    work::current::Holding,
 };
 
 /// The sending half of a watch channel. Clones send into the same channel.
@@ -152,13 +155,13 @@ impl<T> Sender<T> {
     where
         F: FnOnce(&mut T) -> bool,
     {
-        let mut value = write(&self.shared.value);
+        let (mut value, holding) = (write(&self.shared.value), Holding::lock());
         if !modify(&mut value) {
             return false;
         }
         // Under the lock, so that who reads the value knows its version.
         let duty = self.shared.lines.publish();
-        drop(value);
+        drop((value, holding));
         self.shared.lines.wake(duty);
         true
     }

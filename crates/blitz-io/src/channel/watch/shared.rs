@@ -3,7 +3,10 @@
 use std::{fmt, marker::PhantomData, ops::Deref};
 
 use super::{audience::Audience, lines::Lines};
-use crate::engine::prim::{AtomicUsize, RwLock, RwLockReadGuard, read};
+use crate::engine::{
+    prim::{AtomicUsize, RwLock, RwLockReadGuard, read},
+    work::current::Holding,
+};
 
 /// A lock that a user's closure holds tells nothing of the state in which a panic left
 /// the value, so the handles are not `UnwindSafe`: Tokio's are not either.
@@ -68,7 +71,8 @@ impl<T> AsRef<Audience> for Shared<T> {
     }
 }
 
-/// The value of a watch channel, lent. Senders are blocked while it lives.
+/// The value of a watch channel, lent. Senders are blocked while it lives, and a fiber that has
+/// one cannot wait.
 ///
 /// # Examples
 ///
@@ -83,6 +87,7 @@ impl<T> AsRef<Audience> for Shared<T> {
 /// ```
 pub struct Ref<'a, T> {
     value: RwLockReadGuard<'a, T>,
+    _holding: Holding,
     has_changed: bool,
     _not_unwind_safe: NotUnwindSafe,
 }
@@ -94,7 +99,8 @@ impl<'a, T> Ref<'a, T> {
     pub(super) fn new(shared: &'a Shared<T>, changed: impl FnOnce(&Lines) -> bool) -> Self {
         let value = read(&shared.value);
         let has_changed = changed(&shared.lines);
-        Self { value, has_changed, _not_unwind_safe: PhantomData }
+        let _holding = Holding::lock();
+        Self { value, _holding, has_changed, _not_unwind_safe: PhantomData }
     }
 
     /// Whether the receiver that lent it had not seen this version before. Always

@@ -19,7 +19,7 @@ use crate::engine::prim::{
     backoff::Backoff,
     pad::CachePadded,
     parker::Parker,
-    thread,
+    thread, weakened,
 };
 
 /// Beds in a ward: the bits of a word.
@@ -118,6 +118,12 @@ impl<E, R> Beds<E, R> {
     /// Calls the thread whose mark the caller took.
     pub(crate) fn call(&self, bed: usize) {
         let bed = self.bed(bed);
+        if weakened!("crew_calls_before_it_wakes") {
+            bed.parker.unpark();
+            // Relaxed: it is wrong in any case.
+            bed.called.swap(true, Relaxed);
+            return;
+        }
         // Release: the errand and whatever else the caller did. Pairs with `answer`. An
         // exchange, as there: loom keeps only those in one order.
         bed.called.swap(true, Release);

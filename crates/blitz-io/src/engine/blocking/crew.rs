@@ -82,8 +82,9 @@
 //! `a_recruit_against_a_stop_is_answered_once`,
 //! `a_recruit_against_a_job_at_the_cap_strands_nothing`; weakened as
 //! `crew_spawner_fence`, `crew_sleeper_fence`, `crew_leaves_in_one_step`,
-//! `crew_puts_mark_back`, `crew_living_are_not_starting`, `crew_waits_for_answer`,
-//! `crew_stop_unparks`, `crew_sees_stop`, `crew_looks_again`, `crew_recruit_looks`.
+//! `crew_puts_mark_back`, `crew_calls_before_it_wakes`, `crew_living_are_not_starting`,
+//! `crew_waits_for_answer`, `crew_stop_unparks`, `crew_sees_stop`, `crew_looks_again`,
+//! `crew_recruit_looks`.
 
 use super::beds::Beds;
 use crate::engine::prim::{

@@ -18,7 +18,7 @@ use std::{
     any::Any,
     future::Future,
     io,
-    panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     pin::Pin,
     ptr::NonNull,
     sync::Arc,
@@ -37,16 +37,20 @@ use super::{
         Pool, Refused,
         current::spawner_number,
         find::Patience,
-        handoff::{Handoff, Relief},
+        handoff::{Errand, Handoff, Relief},
         stop::Alive,
+        vigil::stuck::Running,
     },
-    prim::{OnceLock, clock::Unit, discard, lock, parker::Parker, thread},
+    prim::{
+        AtomicUsize, OnceLock, Ordering::Relaxed, clock::Unit, discard, lock, parker::Parker,
+        thread,
+    },
     threads::{Around, Life, Recipe},
     work::{
         current,
         task::{
             budget::Budget,
-            cell::{Header, Id, Label, Task},
+            cell::{Header, Label, Task},
             extra::Extra,
             handle::JoinHandle,
             poll,
@@ -62,6 +66,14 @@ pub(crate) mod stop;
 
 /// Beds beyond the cap, for threads that have left the crew and not given theirs back.
 const SPARE_BEDS: usize = 64;
+
+/// Threads that may be in a user's hook at once, on their way to a core or a task whose thread is
+/// stuck. As many as may compute without a core: where all hang, there is no use for more.
+const STARTING: usize = 64;
+
+/// The name of threads that are started for a core or a task whose thread is stuck, if a user's
+/// function names threads: it may block, and is not asked.
+const SPARE: &str = "blitz-spare";
 
 /// What waking a thread on another processor takes here, and a bit more: so long does
 /// the one who awaits a job need to bring the next one.
@@ -83,25 +95,18 @@ pub(crate) struct Config {
 
 /// The threads for blocking work, and what waits for them.
 pub(crate) struct Blocking {
-    crew: Crew<Arc<Handoff>, Running>,
+    crew: Crew<Errand, Running>,
     queue: Shards<Task>,
     roster: Roster,
     /// Threads that have not come to their end.
     alive: Alive,
+    /// Threads that were started for an errand and have not come to it: those in a user's hook.
+    starting: AtomicUsize,
     config: Config,
     around: OnceLock<Around>,
     /// A paused clock stands still while there are jobs: what is done after each.
     #[cfg(feature = "test-util")]
     after: OnceLock<Box<dyn Fn() + Send + Sync>>,
-}
-
-/// What a thread runs.
-#[derive(Debug, Clone)]
-pub(crate) struct Running {
-    id: Id,
-    name: Option<Arc<str>>,
-    spawned_at: &'static Location<'static>,
-    since: Instant,
 }
 
 /// The future of a job: runs the closure in its first and only poll.
@@ -158,6 +163,24 @@ enum Place {
     Outside,
 }
 
+/// A thread that was started for an errand, until it comes to it.
+struct Starting(Arc<Blocking>);
+
+impl Starting {
+    fn new(blocking: &Arc<Blocking>) -> Self {
+        // Relaxed: a count that orders nothing.
+        blocking.starting.fetch_add(1, Relaxed);
+        Self(blocking.clone())
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        // Relaxed: as above.
+        self.0.starting.fetch_sub(1, Relaxed);
+    }
+}
+
 /// Why no thread was started.
 enum NoThread {
     System(io::Error),
@@ -172,6 +195,7 @@ impl Blocking {
             queue: Shards::new(config.cores),
             roster: Roster::new(),
             alive: Alive::new(),
+            starting: AtomicUsize::new(0),
             around: OnceLock::new(),
             #[cfg(feature = "test-util")]
             after: OnceLock::new(),
@@ -247,17 +271,26 @@ impl Blocking {
     }
 
     /// Starts a thread: for the errand, or else, counted by the crew already, for jobs.
-    fn start(self: &Arc<Self>, errand: Option<Arc<Handoff>>) -> Result<(), NoThread> {
+    fn start(self: &Arc<Self>, errand: Option<Errand>) -> Result<(), NoThread> {
         let named = catch_unwind(AssertUnwindSafe(|| self.config.recipe.names(1)));
         let names = named.map_err(NoThread::Panic)?.map_err(NoThread::System)?;
         let name = names.into_iter().next().expect("one was asked for");
+        self.start_as(name, errand).map_err(NoThread::System)
+    }
+
+    /// The same, with a name, and without code of users.
+    fn start_as(self: &Arc<Self>, name: String, errand: Option<Errand>) -> io::Result<()> {
         let key = self.roster.expect();
         self.alive.add();
+        let starting = errand.is_some().then(|| Starting::new(self));
         let thread = self.config.recipe.start(name, self.around.get().cloned(), {
             let (before, body, after) = (self.clone(), self.clone(), self.clone());
             Life {
                 before: move || before.enter(),
-                body: move || body.work(errand),
+                body: move || {
+                    drop(starting);
+                    body.work(errand);
+                },
                 after: move || after.leave(key),
             }
         });
@@ -269,7 +302,7 @@ impl Blocking {
             Err(error) => {
                 self.alive.remove();
                 self.roster.forget(key);
-                Err(NoThread::System(error))
+                Err(error)
             }
         }
     }
@@ -303,12 +336,12 @@ impl Blocking {
 
     /// Runs the errand, if there is one, and then jobs and errands for as long as the
     /// crew wants this thread. Without an errand it is of the crew already.
-    fn work(self: &Arc<Self>, mut errand: Option<Arc<Handoff>>) {
+    fn work(self: &Arc<Self>, mut errand: Option<Errand>) {
         loop {
-            if let Some(core) = errand {
-                core.run();
+            if let Some(errand) = errand {
+                errand.run();
                 // The last reference to a runtime may go with it: not while we sleep.
-                drop(core);
+                drop(errand);
                 if !self.crew.join() {
                     return;
                 }
@@ -321,7 +354,7 @@ impl Blocking {
     }
 
     /// Runs jobs until the thread leaves the crew: for good, or for an errand.
-    fn serve(self: &Arc<Self>) -> Option<Arc<Handoff>> {
+    fn serve(self: &Arc<Self>) -> Option<Errand> {
         let bed = self.take_bed();
         let here = self.crew.beds.bed(bed);
         // Neighbours begin at different shards.
@@ -346,11 +379,15 @@ impl Blocking {
                 Rested::Look => {}
                 Rested::Called => {
                     let errand = lock(&here.errand).take();
-                    if let Some(core) = errand {
+                    if let Some(errand) = errand {
                         if self.crew.is_free_to_go(|| !self.queue.is_empty()) {
-                            break Some(core);
+                            break Some(errand);
                         }
-                        self.clone().relieve(core);
+                        match errand {
+                            Errand::Core(core) => self.clone().relieve(core),
+                            // If there is none, it goes back to its queue.
+                            lent @ Errand::Poll(_) => drop(self.clone().stand_in(lent)),
+                        }
                     }
                 }
                 Rested::Gone => break None,
@@ -396,13 +433,10 @@ fn linger(parker: &Parker, patience: &mut Patience) -> bool {
 }
 
 /// Runs a job, and says so to those who wonder what the thread does.
-fn run(job: Task, here: &Bed<Arc<Handoff>, Running>, unit: Unit) {
+fn run(job: Task, here: &Bed<Errand, Running>, unit: Unit) {
     let header = job.into_header();
-    // SAFETY: the entry was ours, and keeps the memory alive.
-    let (id, spawned_at) = unsafe { (header.as_ref().id, header.as_ref().spawned_at) };
-    // SAFETY: as above; the clone counts for itself.
-    let name = unsafe { Header::name(header) }.cloned();
-    *lock(&here.running) = Some(Running { id, name, spawned_at, since: Instant::now() });
+    // SAFETY: 1. the entry was ours, and keeps the memory alive.
+    *lock(&here.running) = Some(unsafe { Running::of(header, Instant::now()) });
     // SAFETY: `into_header` gave the entry to us, and it is made once.
     poll::run(unsafe { Task::new(header) }, unit.now());
     let over = lock(&here.running).take();
@@ -475,20 +509,48 @@ impl Blocking {
     }
 }
 
+impl Blocking {
+    /// Sends a thread that has nothing to do, if there is one.
+    fn send_idle(&self, errand: Errand) -> Result<(), Errand> {
+        let Some(bed) = self.crew.recruit() else { return Err(errand) };
+        *lock(&self.crew.beds.bed(bed).errand) = Some(errand);
+        self.crew.beds.call(bed);
+        Ok(())
+    }
+}
+
 impl Relief for Blocking {
     fn relieve(self: Arc<Self>, handoff: Arc<Handoff>) {
-        if let Some(bed) = self.crew.recruit() {
-            *lock(&self.crew.beds.bed(bed).errand) = Some(handoff);
-            self.crew.beds.call(bed);
-            return;
-        }
-        if self.crew.is_stopping() {
-            return;
-        }
-        // Refused: the core stays where its worker will find it again.
-        if let Err(NoThread::Panic(payload)) = self.start(Some(handoff)) {
+        let errand = Errand::Core(handoff);
+        if let Err(errand) = self.send_idle(errand)
+            && !self.crew.is_stopping()
+            // Refused: the core stays where its worker will find it again.
+            && let Err(NoThread::Panic(payload)) = self.start(Some(errand))
+        {
             discard(payload);
         }
+    }
+
+    fn stand_in(self: Arc<Self>, errand: Errand) -> Result<(), Errand> {
+        let errand = match self.send_idle(errand) {
+            Ok(()) => return Ok(()),
+            Err(errand) => errand,
+        };
+        // Relaxed: a bound that is passed by a few does no harm.
+        if self.crew.is_stopping() || self.starting.load(Relaxed) >= STARTING {
+            return Err(errand);
+        }
+        let kept = errand.clone();
+        let name = self.config.recipe.one_name.as_deref().unwrap_or(SPARE);
+        self.start_as(name.to_owned(), Some(errand)).map_err(|_| kept)
+    }
+
+    fn stand_in_if_idle(self: Arc<Self>, errand: Errand) -> Result<(), Errand> {
+        self.send_idle(errand)
+    }
+
+    fn is_ending(&self) -> bool {
+        self.crew.is_stopping()
     }
 
     fn employ(self: Arc<Self>) {

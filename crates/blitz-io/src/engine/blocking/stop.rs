@@ -1,4 +1,5 @@
-//! The end of the crew, which waits, and says for whom.
+//! The end of the crew, which waits, and says for whom; and who waits for other threads of the
+//! runtime says so here, too.
 //!
 //! # Protocol
 //! ```text
@@ -21,7 +22,7 @@ use std::{
 };
 
 use super::{Blocking, Place, Running};
-use crate::engine::{prim::lock, work::task::poll};
+use crate::engine::{pool::Pool, prim::lock, work::task::poll};
 
 /// When a wait is reported: after a second, when a person begins to wonder; after ten;
 /// then once a minute.
@@ -40,23 +41,12 @@ impl Blocking {
 
     /// S3 and S4; `false` if the time was over first: the threads are left to
     /// themselves.
-    pub(crate) fn join(&self, deadline: Option<Instant>) -> bool {
+    pub(crate) fn join(&self, pool: &Pool, deadline: Option<Instant>) -> bool {
         // A job or a hook may shut its own runtime down: it does not wait for itself.
         let place = self.place_of_caller();
         let own = u32::from(place == Place::Inside);
-        let begun = Instant::now();
-        let mut reports = Reports::new();
-        loop {
-            let report_at = begun.checked_add(reports.next_after());
-            let until = [deadline, report_at].into_iter().flatten().min();
-            if self.alive.wait(own, until) {
-                break;
-            }
-            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                return false;
-            }
-            reports.made();
-            self.report(begun.elapsed());
+        if !self.wait_and_say(pool, deadline, |until| self.alive.wait(own, until)) {
+            return false;
         }
         let threads = self.roster.take_all();
         if deadline.is_none() && place != Place::Left {
@@ -68,12 +58,36 @@ impl Blocking {
         true
     }
 
+    /// Waits by `wait`, which is `false` if the time that it is given was over first, and says
+    /// for whom: also where it is not for threads of the crew.
+    pub(crate) fn wait_and_say(
+        &self,
+        pool: &Pool,
+        deadline: Option<Instant>,
+        wait: impl Fn(Option<Instant>) -> bool,
+    ) -> bool {
+        let begun = Instant::now();
+        let mut reports = Reports::new();
+        loop {
+            let report_at = begun.checked_add(reports.next_after());
+            let until = [deadline, report_at].into_iter().flatten().min();
+            if wait(until) {
+                return true;
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return false;
+            }
+            reports.made();
+            self.report(pool, begun.elapsed());
+        }
+    }
+
     /// Says on standard error for whom the shutdown waits.
     #[cold]
-    fn report(&self, waited: Duration) {
-        let running: Vec<Running> =
+    fn report(&self, pool: &Pool, waited: Duration) {
+        let jobs: Vec<Running> =
             self.crew.beds.made().filter_map(|bed| lock(&bed.running).clone()).collect();
-        let text = describe(waited, &running, Instant::now());
+        let text = describe(waited, &jobs, &pool.in_polls(), Instant::now());
         // Not `eprintln`: a program that has closed its standard error must not panic.
         let _ = std::io::stderr().write_all(text.as_bytes());
     }
@@ -102,25 +116,37 @@ impl Reports {
 }
 
 /// The text of a report.
-fn describe(waited: Duration, running: &[Running], now: Instant) -> String {
+fn describe(waited: Duration, jobs: &[Running], polls: &[Running], now: Instant) -> String {
     let mut text = format!("blitz-io: the shutdown of a runtime has waited {waited:.1?} for ");
-    if running.is_empty() {
-        text.push_str("threads for blocking work that are about to end\n");
+    let count = |number: usize, one: &str| match number {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        _ => Some(format!("{number} {one}s")),
+    };
+    let whom = [count(jobs.len(), "blocking task"), count(polls.len(), "poll")];
+    let whom: Vec<_> = whom.into_iter().flatten().collect();
+    if whom.is_empty() {
+        text.push_str(
+            "threads that begin, are in a poll, or are about to end; `Builder::on_task_stall` has \
+             polls named\n",
+        );
         return text;
     }
-    let plural = if running.len() == 1 { "task" } else { "tasks" };
     let _ = writeln!(
         text,
-        "{} blocking {plural}, which cannot be aborted: let them end, or use `shutdown_timeout`",
-        running.len()
+        "{}, which cannot be aborted: let them end, or use `shutdown_timeout`",
+        whom.join(" and ")
     );
-    for Running { id, name, spawned_at, since } in running {
-        let runs = now.saturating_duration_since(*since);
+    let does = [(jobs, "has run"), (polls, "has been in one poll")];
+    for (runs, does) in does.iter().flat_map(|(all, does)| all.iter().map(move |runs| (runs, does)))
+    {
+        let Running { id, name, spawned_at, since } = runs;
+        let time = now.saturating_duration_since(*since);
         let _ = write!(text, "  task {id}");
         if let Some(name) = name {
             let _ = write!(text, " {name:?}");
         }
-        let _ = writeln!(text, ", spawned at {spawned_at}, has run for {runs:.1?}");
+        let _ = writeln!(text, ", spawned at {spawned_at}, {does} for {time:.1?}");
     }
     text
 }

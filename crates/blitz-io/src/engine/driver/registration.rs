@@ -196,6 +196,8 @@ impl Registration {
     }
 
     fn postpone(&self, event: ReadyEvent) -> bool {
+        // Until it is in the list: who has the core then looks there.
+        let _inside = current::inside();
         let Some(worker) = current::worker_of_driver(Arc::as_ptr(&self.driver).cast()) else {
             return false;
         };

@@ -254,7 +254,7 @@ impl Local {
         let now = Unit::Millis.now();
         for _ in 0..POLLS_PER_TURN {
             let Some(task) = self.next() else { break };
-            let completed = poll::run(task, now);
+            let completed = poll::run_within(task, now);
             // Saturating: a set that ended meanwhile counts none.
             self.held(|held| held.alive = held.alive.saturating_sub(usize::from(completed)));
             self.check();
@@ -305,7 +305,7 @@ impl Local {
     fn sweep(&self) {
         if let Some(home) = self.held(|held| held.home) {
             // SAFETY: this thread holds the home, and nothing of it is borrowed.
-            unsafe { home.as_ref().sweep() };
+            unsafe { Home::sweep(home) };
         }
     }
 

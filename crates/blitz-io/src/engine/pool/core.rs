@@ -43,6 +43,8 @@ pub(crate) struct Core {
     _apart: CachePadded<()>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) index: usize,
+    /// Its part in the pool, which keeps it: asked several times a poll.
+    remote: NonNull<Remote>,
     /// What waits here, where thieves can see it.
     pub(crate) ring: Owner<Task>,
     /// What waits here in a pool without thieves: strictly first in, first out.
@@ -62,6 +64,8 @@ pub(crate) struct Core {
     pub(crate) patience: Patience,
     /// Tasks are stamped with the exact time.
     pub(crate) exact: bool,
+    /// There are no thieves, and no exact time: all that is placed goes to the end of `fifo`.
+    pub(crate) is_plain: bool,
     /// Time since this core last looked after driver and timers, as far as the clock was
     /// read.
     pub(crate) since_look_ns: u64,
@@ -83,7 +87,7 @@ pub(crate) struct Core {
 }
 
 // SAFETY: everything in it may move to another thread; `home` is held by whoever
-// holds the core.
+// holds the core, and `remote` is for all threads.
 unsafe impl Send for Core {}
 
 /// What other threads may touch of a core.
@@ -137,6 +141,7 @@ impl Core {
             _apart: CachePadded::new(()),
             home,
             index,
+            remote: NonNull::from_ref(&pool.remotes[index]),
             ring,
             fifo: Chain::new(),
             rng: match &pool.seeds {
@@ -157,6 +162,7 @@ impl Core {
             lifo_streak: 0,
             patience: Patience::new(),
             exact: pool.config.unit() == Unit::Micros,
+            is_plain: !pool.config.threaded && pool.config.unit() != Unit::Micros,
             member: None,
             pool,
         })
@@ -171,7 +177,8 @@ impl Core {
 
     #[inline(always)]
     pub(crate) fn remote(&self) -> &Remote {
-        &self.pool.remotes[self.index]
+        // SAFETY: the pool has it in a box that stays where it is, and this keeps the pool.
+        unsafe { self.remote.as_ref() }
     }
 
     #[inline(always)]

@@ -1,8 +1,9 @@
 //! How code that runs inside a poll reaches the core of its thread.
 //!
 //! The core is lent for a closure at a time. No user code runs inside, and no
-//! reference leaves: when a core can be taken from a thread that is stuck in a
-//! poll, this is the one place that has to ask whether the thread still has it.
+//! reference leaves. While a thread is in a user's code its core may be taken from it
+//! (`work/tenure`): so what is called from there and wants the core begins with
+//! [`inside`], and then finds what the thread still has.
 
 use std::{ptr::NonNull, sync::Arc};
 
@@ -14,18 +15,32 @@ use crate::engine::{
     work::{current, task::home::Home},
 };
 
+#[cfg(feature = "time")]
+pub(crate) use current::Inside;
+pub(crate) use current::inside;
+
 /// A small number of this thread, to spread threads over locks.
 pub(crate) fn thread_number() -> usize {
     number()
 }
 
-/// Whether this thread holds a core of `pool`.
+/// Whether this thread holds a core of `pool`. Asked [`inside`], or in the runtime's own code.
 #[inline]
 pub(crate) fn holds_core_of(pool: &Pool) -> bool {
     current::with(|current| std::ptr::eq(current.pool.get(), std::ptr::from_ref(pool).cast()))
 }
 
-/// The wheel of the core that this thread holds, if it is one of these timers.
+/// The core that this thread holds, if it is one of `pool`. Asked [`inside`], or in the runtime's
+/// own code; it is this thread's for as long as that lasts.
+#[inline(always)]
+pub(crate) fn core_of(pool: &Pool) -> Option<NonNull<Core>> {
+    let core = holds_core_of(pool).then(|| current::with(|current| current.core.get()))?;
+    NonNull::new(core.cast())
+}
+
+/// The wheel of the core that this thread holds, if it is one of these timers. Asked
+/// [`inside`], and what is armed there is armed inside, too: whoever takes the core over finds
+/// it in the wheel.
 #[cfg(feature = "time")]
 #[inline]
 pub(crate) fn wheel_here(timers: &Timers) -> Option<usize> {
@@ -39,16 +54,18 @@ pub(crate) fn wheel_here(timers: &Timers) -> Option<usize> {
 
 /// The index of the core that this thread holds.
 pub(crate) fn core_index() -> Option<usize> {
+    let _inside = inside();
     current::with(|current| (!current.core.get().is_null()).then(|| current.index.get()))
 }
 
 /// A small number for a thread that spawns onto `pool`, to spread those who do: its
 /// core's, or its own.
 pub(crate) fn spawner_number(pool: &Pool) -> usize {
+    let _inside = inside();
     if holds_core_of(pool) { current::with(|current| current.index.get()) } else { number() }
 }
 
-/// The home of the core that this thread holds.
+/// The home of the core that this thread holds. Asked [`inside`].
 ///
 /// # Panics
 /// If this thread holds none: callers have looked.
@@ -99,7 +116,8 @@ impl Drop for Starting {
     }
 }
 
-/// Lends the core of this thread to `f`, which runs no code of users.
+/// Lends the core of this thread to `f`, which runs no code of users. Called [`inside`], or in
+/// the runtime's own code.
 ///
 /// # Panics
 /// If this thread holds none: callers have looked.
@@ -107,8 +125,9 @@ impl Drop for Starting {
 pub(crate) fn with_core<R>(f: impl FnOnce(&mut Core) -> R) -> R {
     let core = current::with(|current| current.core.get()).cast::<Core>();
     assert!(!core.is_null(), "this thread holds no core");
-    // SAFETY: the core is this thread's, nobody else has a reference, and `f`
-    // does not come back here, since it runs no code but the engine's.
+    // SAFETY: the core is this thread's (nobody takes it while we are inside), nobody else
+    // has a reference, and `f` does not come back here, since it runs no code but the
+    // engine's.
     f(unsafe { &mut *core })
 }
 
@@ -134,7 +153,9 @@ impl Held {
             current
                 .driver
                 .set(core.pool.duties.driver().map_or(std::ptr::null(), Arc::as_ptr).cast());
-            current.core.set(Box::into_raw(core).cast());
+            let core = NonNull::from(Box::leak(core)).cast();
+            current.core.set(core.as_ptr());
+            current::began_with_core(core);
             Self { _counting }
         })
     }
@@ -151,6 +172,7 @@ impl Held {
 /// Takes the core out of this thread's hands, if it has one. The [`Held`] that it was
 /// in is then empty.
 pub(crate) fn take_core() -> Option<Box<Core>> {
+    let _inside = inside();
     current::with(|current| {
         let core = current.core.replace(std::ptr::null_mut()).cast::<Core>();
         if core.is_null() {
@@ -159,6 +181,7 @@ pub(crate) fn take_core() -> Option<Box<Core>> {
         current.home.set(None);
         current.pool.set(std::ptr::null());
         current.driver.set(std::ptr::null());
+        current::ended_with_core();
         // SAFETY: `Held::new` made it of a box, and whoever takes it leaves null.
         let mut core = unsafe { Box::from_raw(core) };
         core.give_batch();

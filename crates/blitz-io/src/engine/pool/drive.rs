@@ -24,7 +24,14 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-use super::{Pool, core::Core, current, current::Held, duty, park, stop, timing};
+use super::{
+    Pool,
+    core::Core,
+    current,
+    current::Held,
+    duty, park, stop, timing,
+    vigil::{Stint, guest::Guest},
+};
 use crate::engine::{
     prim::{
         AtomicBool, Mutex,
@@ -35,7 +42,7 @@ use crate::engine::{
     },
     work::{
         current as words,
-        current::{Blocking, CountingYields},
+        current::{Blocking, CountingYields, Tenured},
         task::{
             budget::{self, Budget},
             home,
@@ -162,6 +169,9 @@ impl Wake for Root {
 pub(crate) fn wait_for<F: Future>(pool: Option<&Arc<Pool>>, future: F) -> F::Output {
     // SAFETY: 1. `pool` is borrowed for longer.
     let _counting = pool.map(|pool| unsafe { counting(pool) });
+    let _hidden = Tenured::hidden();
+    let guest = pool.and_then(Guest::new);
+    let _listening = guest.as_ref().map(Guest::listen);
     let root = Arc::new(Root {
         woken: AtomicBool::new(false),
         parker: Arc::new(Parker::new()),
@@ -178,6 +188,7 @@ pub(crate) fn wait_for<F: Future>(pool: Option<&Arc<Pool>>, future: F) -> F::Out
             check(pool);
             return output;
         }
+        guest.iter().for_each(Guest::rest);
         root.parker.park();
         let order = if weakened!("root_sees_second_wake") { Relaxed } else { AcqRel };
         // AcqRel: a wake-up that found the flag set left no token, so what was done
@@ -194,6 +205,7 @@ pub(crate) fn wait_for<F: Future>(pool: Option<&Arc<Pool>>, future: F) -> F::Out
 pub(crate) fn drive<F: Future>(pool: &Arc<Pool>, future: F) -> F::Output {
     // SAFETY: 1. `pool` is borrowed for longer.
     let _counting = unsafe { counting(pool) };
+    let _hidden = Tenured::hidden();
     pool.assert_here();
     let root = Arc::new(Root {
         woken: AtomicBool::new(true),
@@ -252,18 +264,28 @@ fn check(pool: Option<&Arc<Pool>>) {
 }
 
 fn poll_root<F: Future>(future: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Output> {
-    budget::under(Budget::per_poll(), || future.poll(cx))
+    budget::under(Budget::timeless(), || future.poll(cx))
 }
 
 /// A core in the hands of a `block_on`; it goes back even if the future panics.
 struct Driven {
     pool: Arc<Pool>,
     held: Option<Held>,
+    /// A `block_on` may be inside of a task of another runtime, whose words rest meanwhile.
+    _tenured: Tenured,
+    /// Dropped after `_tenured`.
+    stint: Option<Arc<Stint>>,
+    /// The monitor knows that there is something to run.
+    busy: bool,
 }
 
 impl Driven {
     fn new(core: Box<Core>) -> Self {
-        Self { pool: core.pool.clone(), held: Some(Held::new(core)) }
+        let pool = core.pool.clone();
+        let stint = Stint::begin(&pool, core.index);
+        // SAFETY: 1. the stint is dropped after it, with this.
+        let _tenured = unsafe { Tenured::new(stint.as_ref().map(|stint| stint.tenure())) };
+        Self { held: Some(Held::new(core)), pool, _tenured, stint, busy: false }
     }
 
     #[track_caller]
@@ -274,7 +296,15 @@ impl Driven {
         cx: &mut Context<'_>,
     ) -> F::Output {
         loop {
+            // A fiber panics on a thread of its own.
+            #[cfg(feature = "fiber")]
+            if self.pool.unhandled.has_happened() {
+                self.end();
+                self.pool.unhandled.check();
+            }
             if root.take_woken() {
+                // Its own time is its own; but it may poll a set of tasks.
+                self.rise();
                 if let Poll::Ready(output) = poll_root(future.as_mut(), cx) {
                     return output;
                 }
@@ -288,6 +318,7 @@ impl Driven {
             while ran < self.pool.config.tick_polls {
                 let next = current::with_core(|core| Some((core.next()?, core.clock.now_ms())));
                 let Some((task, now)) = next else { break };
+                self.rise();
                 if timing::run(&self.pool, task, now) {
                     current::with_core(|core| core.counters().completed.add(1));
                     // A task that panicked has completed: only then it is asked.
@@ -307,6 +338,7 @@ impl Driven {
                 // from the system has it yielded to?
                 self.attend(|_| true);
             } else if ran < self.pool.config.tick_polls && !root.is_woken() {
+                self.rest();
                 park::park(&self.pool, 0, || root.is_woken());
                 // Reserved for work it counts as searching; there is nobody to call.
                 current::with_core(|core| {
@@ -327,6 +359,22 @@ impl Driven {
         }
     }
 
+    /// A task is about to run: somebody may want to know how long it takes.
+    #[inline]
+    fn rise(&mut self) {
+        if let Some(stint) = self.stint.as_ref().filter(|_| !self.busy) {
+            stint.rise(&self.pool);
+            self.busy = true;
+        }
+    }
+
+    fn rest(&mut self) {
+        if let Some(stint) = &self.stint {
+            stint.rest();
+            self.busy = false;
+        }
+    }
+
     /// Ends the core, and with it every task, here.
     #[cold]
     fn end(&mut self) {
@@ -344,8 +392,13 @@ impl Drop for Driven {
 }
 
 /// Marks this thread as one that must not block, until it is dropped.
+///
+/// Nor may it leave its stack, if that is a fiber's: whoever blocks runs others' tasks, or
+/// has them wait for it.
 pub(crate) struct NoBlocking {
     before: Blocking,
+    #[cfg(feature = "fiber")]
+    fiber: *const (),
 }
 
 impl NoBlocking {
@@ -355,7 +408,11 @@ impl NoBlocking {
             if current.blocking.get() != Blocking::Allowed {
                 return None;
             }
-            Some(Self { before: current.blocking.replace(kind) })
+            Some(Self {
+                before: current.blocking.replace(kind),
+                #[cfg(feature = "fiber")]
+                fiber: current.fiber.replace(std::ptr::null()),
+            })
         })
     }
 
@@ -367,7 +424,11 @@ impl NoBlocking {
 
 impl Drop for NoBlocking {
     fn drop(&mut self) {
-        words::with(|current| current.blocking.set(self.before));
+        words::with(|current| {
+            current.blocking.set(self.before);
+            #[cfg(feature = "fiber")]
+            current.fiber.set(self.fiber);
+        });
     }
 }
 

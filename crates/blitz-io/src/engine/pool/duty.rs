@@ -466,6 +466,9 @@ fn earlier(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 pub(crate) enum Look<'a> {
     /// It is time to, between two tasks.
     Between,
+    /// The core has a new thread, and nobody has looked for it meanwhile: what was woken last
+    /// runs next, and does not stand behind those that may have cost the last thread its core.
+    First,
     /// There is nothing else to do; what was postponed is taken back, unless events come.
     WhenIdle,
     /// It has slept, and that is how it ended.
@@ -496,7 +499,9 @@ pub(crate) fn has_postponed(pool: &Pool, index: usize) -> bool {
 /// Looks after driver and timers, or does what `rest` came back for. This thread holds core
 /// `index` and is awake; what becomes runnable goes to that core.
 pub(crate) fn attend(pool: &Pool, index: usize, why: Look<'_>) {
-    current::with_core(|core| core.begin_batch());
+    if !matches!(why, Look::First) {
+        current::with_core(|core| core.begin_batch());
+    }
     #[cfg(feature = "net")]
     if let Some(driver) = pool.duties.driver() {
         let is_last = matches!(why, Look::WhenIdle);

@@ -13,6 +13,9 @@
 //! in the LIFO slot is in the ring by then, where others can steal it while nobody has
 //! the core. If there is no thread to be had, nobody takes it, and H4 does.
 //!
+//! A core that was taken from a thread that is stuck in a poll (`vigil`) is left in a `Handoff`
+//! in the same way, by who took it; H4 is done at the end of that poll.
+//!
 //! A core is also left in a `Handoff` for the thread that is started for it, and by
 //! user code that blocks in place in a hook, where nobody is asked for a thread: the
 //! worker has it back then, unless the pool was stopped meanwhile.
@@ -34,6 +37,7 @@ use super::{
     Pool,
     core::Core,
     current::{self, Held},
+    vigil::lend::Lent,
     worker::{self, End},
 };
 use crate::engine::{
@@ -46,8 +50,36 @@ pub(crate) trait Relief: Send + Sync {
     /// Finds a thread that runs the core in `handoff`, if it is still there then.
     fn relieve(self: Arc<Self>, handoff: Arc<Handoff>);
 
+    /// Finds a thread for the errand; or gives it back, if there is none. No code of users
+    /// runs, and the errand does not wait for others.
+    fn stand_in(self: Arc<Self>, errand: Errand) -> Result<(), Errand>;
+
+    /// The same, by a thread that is there and has nothing to do.
+    fn stand_in_if_idle(self: Arc<Self>, errand: Errand) -> Result<(), Errand>;
+
+    /// Whether it finds nobody any more.
+    fn is_ending(&self) -> bool;
+
     /// Employs the calling thread, which was a worker, for as long as it likes.
     fn employ(self: Arc<Self>);
+}
+
+/// What a thread without a core is wanted for.
+#[derive(Clone)]
+pub(crate) enum Errand {
+    /// To run a core, if it is still there then.
+    Core(Arc<Handoff>),
+    /// To poll a task, once.
+    Poll(Arc<Lent>),
+}
+
+impl Errand {
+    pub(crate) fn run(&self) {
+        match self {
+            Self::Core(handoff) => handoff.run(),
+            Self::Poll(lent) => lent.run(),
+        }
+    }
 }
 
 /// A core between two threads.
@@ -70,6 +102,11 @@ impl Handoff {
         // Nor did anybody look after what is this core's.
         core.look_is_due = true;
         Some(core)
+    }
+
+    /// Whether it is still there.
+    pub(crate) fn is_full(&self) -> bool {
+        lock(&self.0).is_some()
     }
 
     /// Runs the core on this thread, if nobody has taken it, until it is ended or lost.
@@ -99,7 +136,7 @@ impl Pool {
         assert!(self.relief.set(relief).is_ok(), "a pool is relieved by one");
     }
 
-    fn relief(&self) -> Option<Arc<dyn Relief>> {
+    pub(super) fn relief(&self) -> Option<Arc<dyn Relief>> {
         self.relief.get().and_then(Weak::upgrade)
     }
 
@@ -191,9 +228,12 @@ impl Blocked {
 impl Drop for Blocked {
     /// H4.
     fn drop(&mut self) {
+        let _inside = current::inside();
         if let Some(core) = self.handoff.take().and_then(|handoff| handoff.take()) {
+            let pool = core.pool.clone();
             // The worker's own `Held`, which is empty, stands for it again.
             let Held { .. } = Held::new(core);
+            pool.is_watched_again();
         }
         words::with(|current| {
             current.budget.set(self.budget);
@@ -204,7 +244,7 @@ impl Drop for Blocked {
 
 impl Core {
     /// Puts what is in the LIFO slot where others can steal it.
-    fn empty_lifo(&mut self) {
+    pub(super) fn empty_lifo(&mut self) {
         if let Some(task) = self.remote().lifo.take() {
             self.push_ring(task);
         }

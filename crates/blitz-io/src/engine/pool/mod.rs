@@ -6,7 +6,8 @@
 //!
 //! The verbs are files: a [`worker`] runs, [`find`] chooses what it runs next,
 //! [`place`] puts what is to run somewhere, [`idle`] decides who sleeps and who
-//! is woken, [`park`] sleeps, [`stop`] ends it all. [`current`] is how code inside
+//! is woken, [`park`] sleeps, [`stop`] ends it all, [`vigil`] sees that nobody is stuck
+//! behind a poll that does not end. [`current`] is how code inside
 //! a poll reaches the core of its thread; [`counters`] is what they count.
 
 use std::{
@@ -34,12 +35,15 @@ use super::{
     },
     queue::inject::Inject,
     threads::{Around, Hook, Life, Recipe, Started},
-    work::task::{
-        cell::{Header, Label, Task},
-        extra::Extra,
-        handle::JoinHandle,
-        home::{Home, Origin, Schedule},
-        hooks::{self, Hooks},
+    work::{
+        current::Inside,
+        task::{
+            cell::{Header, Label, Task},
+            extra::Extra,
+            handle::JoinHandle,
+            home::{Home, Origin, Schedule},
+            hooks::{self, Hooks},
+        },
     },
 };
 
@@ -58,6 +62,8 @@ pub(crate) mod duty;
 pub(crate) mod park;
 pub(crate) mod stop;
 pub(crate) mod handoff;
+#[cfg_attr(blitz_loom, allow(dead_code, unused_imports, reason = "models have no monitor"))]
+pub(crate) mod vigil;
 pub(crate) mod counters;
 pub(crate) mod dump;
 pub(crate) mod histogram;
@@ -94,6 +100,8 @@ pub(crate) struct Config {
     pub(crate) seed: Option<u64>,
     /// Whether the panic of a task ends the pool.
     pub(crate) ends_on_panic: bool,
+    /// How polls that last too long are watched for, if they are.
+    pub(crate) vigil: Option<vigil::Settings>,
 }
 
 impl Config {
@@ -138,6 +146,7 @@ pub(crate) struct Pool {
     pub(crate) unhandled: Unhandled,
     /// Who helps threads and cores that have lost each other.
     relief: OnceLock<Weak<dyn handoff::Relief>>,
+    pub(crate) watched: Option<Box<vigil::Watched>>,
 }
 
 impl std::fmt::Debug for Pool {
@@ -245,6 +254,10 @@ impl Pool {
             belongs: local::Belongs::to_nobody(),
             unhandled: Unhandled::new(config.ends_on_panic),
             relief: OnceLock::new(),
+            watched: config
+                .vigil
+                .clone()
+                .map(|settings| Box::new(vigil::Watched::new(settings, workers))),
             config,
         });
         let cores = owners.into_iter().enumerate();
@@ -348,14 +361,19 @@ impl Pool {
         F::Output: Send + 'static,
         X: Extra,
     {
-        if !current::holds_core_of(self) {
+        let inside = current::inside();
+        // SAFETY: it is this thread's; and it is not borrowed when the allocator is asked, which
+        // may be a user's.
+        let Some(home) = current::core_of(self).map(|core| unsafe { core.as_ref() }.home) else {
+            drop(inside);
             return self.spawn_outside(future, label);
-        }
+        };
         // SAFETY: this thread holds the core, and so its home.
-        let (task, header) = unsafe { Home::spawn(current::home(), future, label) };
+        let (task, header) = unsafe { Home::spawn(home, future, label) };
         if self.config.hooks.is_some() {
             current::with_core(|core| core.counters().spawned.add(1));
-            self.place_new(task);
+            drop(inside);
+            self.clone().place_hooked(task);
             // SAFETY: a new task's join reference, of that output.
             return Ok(unsafe { JoinHandle::new(header) });
         }
@@ -432,10 +450,12 @@ impl Pool {
         F::Output: Send + 'static,
         X: Extra,
     {
+        let inside = current::inside();
         if current::holds_core_of(self) {
             // SAFETY: this thread holds the core, and so its home.
             return Ok(unsafe { Home::spawn(current::home(), future, label) });
         }
+        drop(inside);
         let mut outside = lock(&self.outside[current::thread_number() % OUTSIDE_HOMES]);
         if outside.closed {
             drop(outside);
@@ -466,6 +486,19 @@ impl Pool {
         }
     }
 
+    /// In the queue of the core that this thread holds, or outside.
+    #[inline(always)]
+    fn place_here(&self, task: Task, origin: Origin, inside: Inside) {
+        match current::core_of(self) {
+            // SAFETY: 1. nobody takes it while we are inside.
+            Some(core) => unsafe { Core::place_and_end(core, task, origin, inside) },
+            None => {
+                drop(inside);
+                self.place_outside(task);
+            }
+        }
+    }
+
     pub(crate) fn is_stopping(&self) -> bool {
         // Acquire: what was done before the stop is seen by those who obey it.
         // Pairs with the Release in `stop`.
@@ -479,12 +512,16 @@ impl Pool {
 }
 
 impl Schedule for Pool {
-    #[inline]
     fn place(&self, task: Task, origin: Origin) {
-        if !current::holds_core_of(self) {
-            return self.place_outside(task);
-        }
-        current::with_core(|core| core.place(task, origin));
+        self.place_here(task, origin, current::inside());
+    }
+
+    fn place_inside(&self, task: Task, origin: Origin, inside: Inside) {
+        self.place_here(task, origin, inside);
+    }
+
+    fn place_from_outside(&self, task: Task) {
+        self.place_outside(task);
     }
 
     fn cells_wait(&self, home: NonNull<Home>) {

@@ -30,6 +30,9 @@ use crate::engine::{
 pub(crate) fn park(pool: &Pool, index: usize, called: impl Fn() -> bool) {
     // Foreign cells must not wait here for as long as we sleep.
     home::sweep_held();
+    if !current::holds_core_of(pool) {
+        return;
+    }
     if duty::has_postponed(pool, index) {
         duty::attend(pool, index, Look::WhenIdle);
         return;

@@ -14,8 +14,58 @@ use crate::engine::{
 
 impl Core {
     /// Puts an entry where this core, or one that helps it, will find it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn place(&mut self, task: Task, origin: Origin) {
+        if self.is_plain { self.place_last(task) } else { self.place_by_origin(task, origin) }
+    }
+
+    /// The same, and then drops `guard`, which keeps the core here: so that nothing is left to do
+    /// after it, and whoever calls needs no frame.
+    ///
+    /// # Safety
+    /// 1. The core is this thread's until `guard` is dropped, and nothing of it is borrowed.
+    #[inline(always)]
+    pub(crate) unsafe fn place_and_end<G>(
+        mut core: NonNull<Self>,
+        task: Task,
+        origin: Origin,
+        guard: G,
+    ) {
+        // SAFETY: 1. The borrow ends before the guard does.
+        let this = unsafe { core.as_mut() };
+        if this.is_plain {
+            this.place_last(task);
+            drop(guard);
+        } else {
+            // SAFETY: 1.
+            unsafe { Self::place_by_origin_and_end(core, task, origin, guard) };
+        }
+    }
+
+    /// # Safety
+    /// 1. As `place_and_end`.
+    #[inline(never)]
+    unsafe fn place_by_origin_and_end<G>(
+        mut core: NonNull<Self>,
+        task: Task,
+        origin: Origin,
+        guard: G,
+    ) {
+        // SAFETY: 1. A pointer, and no argument that is a reference: that would be borrowed until
+        // the function returns, and somebody else may have the core when the guard is gone.
+        unsafe { core.as_mut() }.place_by_origin(task, origin);
+        drop(guard);
+    }
+
+    #[inline(always)]
+    fn place_last(&mut self, task: Task) {
+        self.counters().placed.add(1);
+        task.stamp(self.clock.now_ms());
+        self.fifo.push_back(task);
+    }
+
+    #[inline(always)]
+    fn place_by_origin(&mut self, task: Task, origin: Origin) {
         self.counters().placed.add(1);
         task.stamp(self.now());
         if !self.pool.config.threaded {
@@ -134,6 +184,7 @@ impl Core {
 
 impl Pool {
     /// Puts an entry into the intake and sees that somebody comes for it.
+    #[inline(never)]
     pub(crate) fn place_outside(&self, task: Task) {
         task.stamp(self.config.unit().now());
         match self.intake.push(task) {
@@ -170,7 +221,7 @@ impl Pool {
             let outside = lock(outside);
             if outside.home == Some(home) && !outside.closed {
                 // SAFETY: the lock is the right to hold; an open home is alive.
-                unsafe { home.as_ref().sweep() };
+                unsafe { Home::sweep(home) };
                 return;
             }
         }

@@ -127,11 +127,16 @@ impl Pool {
         }
     }
 
-    /// S7; `false` if the time was over first: the threads are left to themselves.
-    pub(crate) fn join(&self, deadline: Option<Instant>) -> bool {
+    /// The first half of S7, the wait; `false` if the time was over first.
+    pub(crate) fn wait_for_end(&self, deadline: Option<Instant>) -> bool {
         // A worker may get here inside `block_in_place`: it does not wait for itself.
         let own = u32::from(lock(&self.threads).iter().any(Started::is_current));
-        if !wait_for(&self.ended.left, 0, deadline) || !self.alive.wait(own, deadline) {
+        wait_for(&self.ended.left, 0, deadline) && self.alive.wait(own, deadline)
+    }
+
+    /// S7; `false` if the time was over first: the threads are left to themselves.
+    pub(crate) fn join(&self, deadline: Option<Instant>) -> bool {
+        if !self.wait_for_end(deadline) {
             return false;
         }
         let threads = std::mem::take(&mut *lock(&self.threads));
@@ -171,6 +176,7 @@ pub(crate) fn end_core(mut core: Box<Core>) {
         pool.remotes[index].counters.completed.add(u64::from(poll::end(task)));
     }
     if pool.ended.count_down() {
+        pool.strike_off();
         pool.end_outside();
         // Tasks that waited are gone; what is left are waits of other threads.
         pool.duties.shut_down();
@@ -244,6 +250,7 @@ pub(super) mod tests {
     /// A pool that no thread works for.
     pub(in crate::engine::pool) fn config(workers: usize, threaded: bool) -> Config {
         let recipe = Recipe {
+            one_name: None,
             name: Plain::new(String::new),
             stack_size: None,
             on_start: None,
@@ -264,6 +271,7 @@ pub(super) mod tests {
             latencies: None,
             seed: None,
             ends_on_panic: false,
+            vigil: None,
         }
     }
 

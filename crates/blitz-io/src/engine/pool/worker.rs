@@ -1,9 +1,18 @@
 //! The life of a worker thread: find, run, find, run, sleep.
 
-use super::{core::Core, current, current::Held, duty, duty::Look, park, stop, timing};
+use std::sync::Arc;
+
+use super::{
+    Pool,
+    core::Core,
+    current::{self, Held},
+    duty::{self, Look},
+    park, stop, timing,
+    vigil::Stint,
+};
 use crate::engine::work::{
     current as words,
-    current::{Blocking, Seeded},
+    current::{Blocking, Seeded, Tenured},
     task::{cell::Task, home},
 };
 
@@ -41,6 +50,48 @@ fn find(core: &mut Core) -> Next {
     task.map_or(Next::Sleep, Next::Run)
 }
 
+/// Lends a task that was caught to a thread without a core, if there is one; else it is this
+/// one's to poll.
+#[inline(always)]
+fn lend(pool: &Arc<Pool>, task: Task) -> Option<Task> {
+    if !task.is_doubtful() {
+        return Some(task);
+    }
+    pool.lend(task).err()
+}
+
+/// After a poll that cost this thread its core: whether nobody has come for it, and it has it
+/// again.
+#[cold]
+fn take_back(pool: &Pool, stint: Option<&Stint>, rests: &mut bool) -> bool {
+    let core = stint.and_then(|stint| stint.come_back(pool));
+    // The monitor may have gone to sleep meanwhile: it is told again.
+    *rests = rest(stint);
+    // As in `handoff`: the worker's own `Held`, which is empty, stands for it again.
+    core.map(Held::new).is_some()
+}
+
+/// There is nothing to run; `true` if somebody wants to know when there is.
+fn rest(stint: Option<&Stint>) -> bool {
+    stint.into_iter().for_each(Stint::rest);
+    stint.is_some()
+}
+
+/// There is something to run.
+#[cold]
+fn rise(pool: &Arc<Pool>, stint: Option<&Stint>) {
+    stint.into_iter().for_each(|stint| stint.rise(pool));
+}
+
+/// The thread is no worker any more.
+#[cold]
+fn lost(pool: &Pool, completed: bool) -> End {
+    // The core's counters have another writer now.
+    pool.outside_counters.stopped(u64::from(completed));
+    words::with(|current| current.blocking.set(Blocking::Allowed));
+    End::CoreLost
+}
+
 /// Runs tasks on this thread, with `core`, until the pool stops or the core is lost.
 pub(crate) fn run(mut core: Box<Core>) -> End {
     core.join_crowd();
@@ -48,7 +99,21 @@ pub(crate) fn run(mut core: Box<Core>) -> End {
     let index = core.index;
     words::with(|current| current.blocking.set(Blocking::InPlace));
     let _seeded = pool.seeds.as_ref().map(|seeds| Seeded::new(&seeds.worker(index)));
+    let stint = Stint::begin(&pool, index);
+    // SAFETY: 1. the stint is dropped after it.
+    let _tenured = unsafe { Tenured::new(stint.as_ref().map(|stint| stint.tenure())) };
+    let first = core.look_is_due;
     let held = Held::new(core);
+    if first {
+        // What waited for a core that was nobody's goes before all else.
+        duty::attend(&pool, index, Look::First);
+        // Users' wakers ran, and may have given the core away.
+        if !current::holds_core_of(&pool) {
+            return lost(&pool, false);
+        }
+    }
+    // Somebody is to be told when there is something to run.
+    let mut rests = stint.is_some();
     let mut completed = false;
     while !pool.is_stopping() {
         let (next, tick, look, now) = current::with_core(|core| {
@@ -57,26 +122,36 @@ pub(crate) fn run(mut core: Box<Core>) -> End {
         });
         if tick {
             home::sweep_held();
+            if !current::holds_core_of(&pool) {
+                // What it let go of was a user's, which has ended the pool, and this task.
+                return lost(&pool, false);
+            }
         }
         if look {
             duty::attend(&pool, index, Look::Between);
         }
         completed = match next {
-            Next::Run(task) => timing::run(&pool, task, now),
+            Next::Run(task) => {
+                if std::mem::take(&mut rests) {
+                    rise(&pool, stint.as_deref());
+                }
+                match lend(&pool, task) {
+                    Some(task) => timing::run(&pool, task, now),
+                    None => false,
+                }
+            }
             Next::Look => {
                 duty::attend(&pool, index, Look::WhenIdle);
                 false
             }
             Next::Sleep => {
+                rests = rest(stint.as_deref());
                 park::park(&pool, index, || false);
                 false
             }
         };
-        if !current::holds_core_of(&pool) {
-            // Its counters have another writer now.
-            pool.outside_counters.stopped(u64::from(completed));
-            words::with(|current| current.blocking.set(Blocking::Allowed));
-            return End::CoreLost;
+        if !current::holds_core_of(&pool) && !take_back(&pool, stint.as_deref(), &mut rests) {
+            return lost(&pool, completed);
         }
     }
     current::with_core(|core| core.counters().completed.add(u64::from(completed)));

@@ -20,13 +20,13 @@
 //! # Invariants
 //! The choice is made once, before the first `light` of the process, and never
 //! changes: a light fence paired with a fence that is not heavy would be a bug. A call that is
-//! refused later (a sandbox that was entered meanwhile) ends the process.
+//! refused later (a sandbox that was entered meanwhile) ends the process, unless whoever asks
+//! can do without ([`try_heavy`]).
 //!
 //! # Checked by
 //! `asymmetric_barrier_orders_store_before_load`; weakened as `barrier_light`
 //! and `barrier_heavy`.
 
-#[cfg(all(target_os = "linux", not(blitz_loom)))]
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -80,23 +80,46 @@ pub(crate) fn light_as(fences: bool) {
 
 /// The rare side's barrier.
 pub(crate) fn heavy() {
+    if let Err(error) = pass() {
+        refused(&error);
+    }
+}
+
+/// The same for those who can do without: `false` if the system refuses it.
+pub(crate) fn try_heavy() -> bool {
+    let passed = pass().is_ok();
+    if !passed {
+        // Relaxed: a mark that orders nothing.
+        REFUSED.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+    passed
+}
+
+/// Whether [`try_heavy`] was refused, ever.
+pub(crate) fn was_refused() -> bool {
+    // Relaxed: as above.
+    REFUSED.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+/// Of the process, in models too: nothing hangs on it there.
+static REFUSED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+fn pass() -> std::io::Result<()> {
     if weakened!("barrier_heavy") {
-        return;
+        return Ok(());
     }
     // SeqCst: pairs with the fence in `light` where that is one.
     fence(SeqCst);
     #[cfg(all(target_os = "linux", not(blitz_loom)))]
-    if mechanism() == Mechanism::Membarrier
-        && let Err(error) = linux::run()
-    {
-        refused(&error);
+    if mechanism() == Mechanism::Membarrier {
+        return linux::run();
     }
+    Ok(())
 }
 
 /// The barrier is needed and not to be had. The busy side relies on it already, so there is
 /// nothing to fall back to, and nothing to unwind to: whoever asks may hold a lock, or a frame
 /// that others use.
-#[cfg(all(target_os = "linux", not(blitz_loom)))]
 #[cold]
 fn refused(error: &std::io::Error) -> ! {
     let _ = writeln!(

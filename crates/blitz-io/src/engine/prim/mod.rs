@@ -22,7 +22,11 @@ pub(crate) mod backoff;
 pub(crate) mod rng;
 pub(crate) mod ids;
 pub(crate) mod clock;
+pub(crate) mod cpu;
 pub(crate) mod gauge;
+#[cfg(not(blitz_loom))]
+#[cfg_attr(not(feature = "rt"), allow(dead_code, reason = "only runtimes are watched"))]
+pub(crate) mod per_process;
 pub(crate) mod biased;
 pub(crate) mod bolt;
 #[cfg_attr(not(feature = "io-util"), allow(dead_code, reason = "streams in halves need it"))]

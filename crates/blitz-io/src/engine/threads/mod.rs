@@ -15,6 +15,8 @@ pub(crate) type Around = Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
 #[derive(Clone)]
 pub(crate) struct Recipe {
     pub(crate) name: Arc<dyn Fn() -> String + Send + Sync>,
+    /// The name, if no user's function has to be asked for it.
+    pub(crate) one_name: Option<Arc<str>>,
     pub(crate) stack_size: Option<usize>,
     pub(crate) on_start: Option<Hook>,
     pub(crate) on_stop: Option<Hook>,

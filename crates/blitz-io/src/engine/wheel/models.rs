@@ -32,9 +32,19 @@ fn timer(seat: &Arc<Seat>) -> Pin<Box<Timer>> {
     Box::pin(Timer::new(seat.clone()))
 }
 
+/// On a thread that holds that core.
+fn core(wheel: usize) -> impl FnOnce(&Timers) -> (Option<usize>, ()) {
+    move |_| (Some(wheel), ())
+}
+
+/// On a thread that holds none.
+fn outside(_: &Timers) -> (Option<usize>, ()) {
+    (None, ())
+}
+
 /// Polls in the wheel of the only core.
 fn poll(timer: &mut Pin<Box<Timer>>, waker: &Waker, deadline: u64) -> Poll<Result<(), Ended>> {
-    timer.as_mut().poll(waker, deadline, Some(0))
+    timer.as_mut().poll(waker, deadline, core(0))
 }
 
 fn armed(seat: &Arc<Seat>, bell: &StdArc<Bell>, deadline: u64) -> Pin<Box<Timer>> {
@@ -112,7 +122,7 @@ fn reset_against_fire_is_not_lost() {
         let ((timers, seat), bell) = (timers(), Bell::new());
         let mut timer = armed(&seat, &bell, SOON);
         let fires = firing(&timers, 0, SOON);
-        timer.as_mut().reset(LATER, Some(0));
+        timer.as_mut().reset(LATER, core(0));
         assert!(!timer.is_fired(), "it waits for the new deadline");
         fires.join().unwrap();
         assert!(!timer.is_fired(), "nor for the old one any more");
@@ -128,7 +138,7 @@ fn a_timer_that_moves_to_another_wheel_fires_once() {
         let ((timers, seat), bell) = (timers(), Bell::new());
         let mut timer = armed(&seat, &bell, SOON);
         let fires = [firing(&timers, 0, SOON), firing(&timers, 1, LATER)];
-        timer.as_mut().reset(LATER, None);
+        timer.as_mut().reset(LATER, outside);
         fires.into_iter().for_each(|fires| assert!(fires.join().unwrap() <= 1));
         timers.fire_all(LATER);
         assert!(timer.is_fired());
@@ -176,7 +186,7 @@ fn a_timer_that_is_over_against_fire_wakes_once() {
         timer.as_mut().fire_now();
         assert!(timer.is_fired());
         // It is the owner's at once, to be armed anew.
-        timer.as_mut().reset(LATER, Some(0));
+        timer.as_mut().reset(LATER, core(0));
         fires.join().unwrap();
         assert!(!timer.is_fired(), "it waits for the new deadline");
         assert_eq!((bell.rung(), StdArc::strong_count(&bell)), (1, 1), "one of them wakes");
@@ -277,7 +287,7 @@ fn a_timer_armed_from_outside_wakes_the_sleeper() {
             move || sleeper.serve(&timers)
         });
         let mut timer = timer(&seat);
-        let poll = |cx: &mut std::task::Context<'_>| timer.as_mut().poll(cx.waker(), SOON, None);
+        let poll = |cx: &mut std::task::Context<'_>| timer.as_mut().poll(cx.waker(), SOON, outside);
         assert_eq!(block_on(std::future::poll_fn(poll)), Ok(()));
         serves.join().unwrap();
     });

@@ -36,9 +36,19 @@ fn timer(seat: &Arc<Seat>) -> Pin<Box<Timer>> {
     Box::pin(Timer::new(seat.clone()))
 }
 
+/// On a thread that holds that core.
+fn core(wheel: usize) -> impl FnOnce(&Timers) -> (Option<usize>, ()) {
+    move |_| (Some(wheel), ())
+}
+
+/// On a thread that holds none.
+fn outside(_: &Timers) -> (Option<usize>, ()) {
+    (None, ())
+}
+
 fn armed(seat: &Arc<Seat>, waker: &Waker, deadline_ns: u64) -> Pin<Box<Timer>> {
     let mut timer = timer(seat);
-    assert!(timer.as_mut().poll(waker, deadline_ns, Some(0)).is_pending());
+    assert!(timer.as_mut().poll(waker, deadline_ns, core(0)).is_pending());
     timer
 }
 
@@ -100,10 +110,10 @@ fn a_deadline_that_was_passed_is_over_at_once() {
     timers.fire(0, 10 * TICK);
     assert!(first.is_fired());
     let mut late = timer(&seat);
-    assert!(late.as_mut().poll(&bell.waker(), 10 * TICK, Some(0)).is_ready());
+    assert!(late.as_mut().poll(&bell.waker(), 10 * TICK, core(0)).is_ready());
     assert!(late.is_fired() && timers.next(0).is_none());
     let mut zero = timer(&seat);
-    assert!(zero.as_mut().poll(&bell.waker(), 0, Some(1)).is_ready());
+    assert!(zero.as_mut().poll(&bell.waker(), 0, core(1)).is_ready());
 }
 
 #[test]
@@ -211,15 +221,15 @@ fn a_waker_may_drop_other_timers_and_arm_new_ones() {
 fn a_reset_wakes_who_waits_at_the_new_time_and_at_once_if_that_is_over() {
     let ((timers, seat), bell) = (timers(), Bell::new());
     let mut timer = armed(&seat, &bell.waker(), 100 * TICK);
-    timer.as_mut().reset(50 * TICK, Some(1));
+    timer.as_mut().reset(50 * TICK, core(1));
     assert_eq!((timers.next(0), timers.next(1)), (None, Some(50 * TICK)), "it has moved");
     timers.fire(1, 60 * TICK);
     assert!(timer.is_fired());
     assert_eq!(bell.rung(), 1);
-    timer.as_mut().reset(70 * TICK, Some(1));
+    timer.as_mut().reset(70 * TICK, core(1));
     assert!(!timer.is_fired());
-    assert!(timer.as_mut().poll(&bell.waker(), 70 * TICK, Some(1)).is_pending());
-    timer.as_mut().reset(10 * TICK, Some(1));
+    assert!(timer.as_mut().poll(&bell.waker(), 70 * TICK, core(1)).is_pending());
+    timer.as_mut().reset(10 * TICK, core(1));
     assert!(timer.is_fired());
     assert_eq!((bell.rung(), Arc::strong_count(&bell)), (2, 1));
 }
@@ -228,7 +238,7 @@ fn a_reset_wakes_who_waits_at_the_new_time_and_at_once_if_that_is_over() {
 fn an_unpolled_timer_that_is_reset_fires_all_the_same() {
     let (timers, seat) = timers();
     let mut timer = timer(&seat);
-    timer.as_mut().reset(TICK, None);
+    timer.as_mut().reset(TICK, outside);
     assert_eq!(timers.next(timers.outside()), Some(TICK));
     timers.fire_all(TICK);
     assert!(timer.is_fired());
@@ -245,7 +255,7 @@ fn the_alarm_rings_for_those_outside_who_are_earlier() {
     assert!(lock(&rung).is_empty(), "who holds the core looks itself");
     let arm = |deadline_ns| {
         let mut timer = timer(&seat);
-        assert!(timer.as_mut().poll(Waker::noop(), deadline_ns, None).is_pending());
+        assert!(timer.as_mut().poll(Waker::noop(), deadline_ns, outside).is_pending());
         timer
     };
     let _outside = [arm(100), arm(200), arm(90)];
@@ -262,7 +272,7 @@ fn after_the_shutdown_all_timers_end() {
     assert_eq!((bell.rung(), timers.next_of_all()), (100, None));
     all.push(timer(&seat));
     for timer in &mut all {
-        let polled = timer.as_mut().poll(&bell.waker(), 1 << 60, Some(0));
+        let polled = timer.as_mut().poll(&bell.waker(), 1 << 60, core(0));
         assert_eq!(polled, std::task::Poll::Ready(Err(Ended)));
         assert!(!timer.is_fired());
     }
@@ -343,7 +353,8 @@ proptest! {
                     if let Some(key) = key_of(&waiting, which) {
                         let (deadline, timer) = waiting.get_mut(&key).unwrap();
                         *deadline = now + ahead;
-                        timer.as_mut().reset(*deadline, (wheel != 2).then_some(wheel));
+                        let wheel = (wheel != 2).then_some(wheel);
+                        timer.as_mut().reset(*deadline, |_| (wheel, ()));
                     }
                 }
                 Step::Advance { by } => {

@@ -101,18 +101,23 @@ impl Timer {
         waker.into_iter().filter(|_| !weakened!("timer_fire_now_wakes")).for_each(Waker::wake);
     }
 
-    /// Waits for its deadline; arms it if it is not armed. `here` is the wheel of the core
-    /// that this thread holds, if it holds one of this runtime.
+    /// Waits for its deadline; arms it if it is not armed. `here` answers with the wheel of the
+    /// core that this thread holds, if it holds one of this runtime, and with what keeps the core
+    /// here: no waker is cloned, called or dropped while that lives.
     #[inline]
-    pub(crate) fn poll(
+    pub(crate) fn poll<K>(
         self: Pin<&mut Self>,
         waker: &Waker,
         deadline_ns: u64,
-        here: Option<usize>,
+        here: impl FnOnce(&Timers) -> (Option<usize>, K),
     ) -> Poll<Result<(), Ended>> {
         let this = self.into_ref();
         match this.entry.place() {
-            Place::Out => this.arm(waker.clone(), deadline_ns, here).0,
+            Place::Out => {
+                let (answer, back) = this.arm(waker.clone(), deadline_ns, here);
+                drop(back);
+                answer
+            }
             Place::In if this.known.get() == Some(identity(waker)) => Poll::Pending,
             Place::In => this.go_on(waker),
             Place::Fired => Poll::Ready(Ok(())),
@@ -122,7 +127,11 @@ impl Timer {
 
     /// Waits for another deadline from now on. If it was armed, whoever waits for it is
     /// woken then; if not, it is armed all the same, and nobody is.
-    pub(crate) fn reset(self: Pin<&mut Self>, deadline_ns: u64, here: Option<usize>) {
+    pub(crate) fn reset<K>(
+        self: Pin<&mut Self>,
+        deadline_ns: u64,
+        here: impl FnOnce(&Timers) -> (Option<usize>, K),
+    ) {
         let this = self.into_ref();
         let waker = this.take_out();
         let waker = waker.filter(|_| !weakened!("timer_moves_its_waker"));
@@ -145,12 +154,13 @@ impl Timer {
 
     /// Puts the entry, which is OUT, into the wheel of this thread. With the answer comes
     /// the waker, if it is not needed.
-    fn arm(
+    fn arm<K>(
         self: Pin<&Self>,
         waker: Waker,
         deadline_ns: u64,
-        here: Option<usize>,
+        here: impl FnOnce(&Timers) -> (Option<usize>, K),
     ) -> (Poll<Result<(), Ended>>, Option<Waker>) {
+        let (here, _kept) = here(&self.seat);
         let wheel = here.unwrap_or_else(|| self.seat.outside());
         let node = NonNull::from(&self.entry);
         self.known.set(Some(identity(&waker)));

@@ -8,6 +8,11 @@
 //! A read or write of a socket takes one for every piece of what it moved: with buffers of
 //! 64 KiB a poll would else move eight mebibytes, and others wait for milliseconds.
 //!
+//! A poll that was told that it should let others run (`work/tenure`) has none left, whatever it has
+//! done: who computes between two operations is to let others run as well. But only for a while:
+//! who goes on polling after it was told does not return to the scheduler, as another executor
+//! inside of a task, and to refuse it for ever would help nobody and never end.
+//!
 //! What always answers `Pending` first (`yield_now`) takes none: it lets others
 //! run anyway. Nor does what only passes polls on (`shield`).
 
@@ -22,6 +27,10 @@ use crate::engine::work::current;
 /// Operations per poll: Tokio's figure, which its users have tuned to.
 const OPERATIONS_PER_POLL: u8 = 128;
 
+/// So many operations of an overdue poll are refused: more than a `select!` or `join!` has
+/// branches. Picked.
+const REFUSALS: u8 = 32;
+
 /// Bytes that a unit is good for: what buffers hold where nobody names a size. So a poll moves
 /// a mebibyte at the most, which is less than a second-level cache has: who gets it next finds
 /// it there.
@@ -35,6 +44,10 @@ pub(crate) enum Budget {
     Unlimited,
     /// So many operations.
     Left(u8),
+    /// None for the time being, because the poll is overdue: so many were refused.
+    Late(u8),
+    /// So many operations, however long they take.
+    Timeless(u8),
     /// None, and an operation has been refused: the yield is counted.
     Refused,
 }
@@ -44,6 +57,12 @@ impl Budget {
     #[inline]
     pub(crate) const fn per_poll() -> Self {
         Self::Left(OPERATIONS_PER_POLL)
+    }
+
+    /// What a poll has that is part of another one, or nobody's task: nobody's slice is over.
+    #[inline]
+    pub(crate) const fn timeless() -> Self {
+        Self::Timeless(OPERATIONS_PER_POLL)
     }
 
     /// What code outside tasks has.
@@ -82,22 +101,54 @@ impl Drop for Unit {
 /// was taken, and what others have spent since stays spent.
 #[inline]
 fn give_back() {
+    current::with(|current| match current.budget.get() {
+        Budget::Left(left) => {
+            current.budget.set(Budget::Left(OPERATIONS_PER_POLL.min(left + 1)));
+        }
+        _ => give_back_otherwise(),
+    });
+}
+
+/// The same, where it is not as simple as that.
+#[inline(never)]
+fn give_back_otherwise() {
     current::with(|current| {
         current.budget.set(match current.budget.get() {
-            Budget::Left(left) => Budget::Left(OPERATIONS_PER_POLL.min(left + 1)),
+            Budget::Timeless(left) => Budget::Timeless(OPERATIONS_PER_POLL.min(left + 1)),
             Budget::Refused => Budget::Left(1),
-            Budget::Unlimited => Budget::Unlimited,
+            other => other,
         });
     });
 }
 
-/// Takes one unit, if one is left.
+/// Takes one unit, if one is left, and the poll is not overdue.
 #[inline]
 pub(crate) fn take() -> Option<Unit> {
+    current::with(|current| {
+        if let Budget::Left(left) = current.budget.get()
+            && left > 0
+            && current.is_quiet()
+        {
+            current.budget.set(Budget::Left(left - 1));
+            return Some(Unit { owed: Cell::new(true) });
+        }
+        take_otherwise()
+    })
+}
+
+/// The same, where it is not as simple as that.
+#[inline(never)]
+fn take_otherwise() -> Option<Unit> {
     current::with(|current| match current.budget.get() {
         Budget::Left(0) | Budget::Refused => None,
+        Budget::Left(_) if current.is_overdue() => None,
         Budget::Left(left) => {
             current.budget.set(Budget::Left(left - 1));
+            Some(Unit { owed: Cell::new(true) })
+        }
+        Budget::Late(_) | Budget::Timeless(0) => None,
+        Budget::Timeless(left) => {
+            current.budget.set(Budget::Timeless(left - 1));
             Some(Unit { owed: Cell::new(true) })
         }
         Budget::Unlimited => Some(Unit { owed: Cell::new(false) }),
@@ -111,10 +162,12 @@ pub(crate) fn take() -> Option<Unit> {
 pub(crate) fn charge(bytes: usize) {
     if bytes > PIECE {
         current::with(|current| {
-            if let Budget::Left(left) = current.budget.get() {
-                let more = u8::try_from((bytes - 1) / PIECE).unwrap_or(u8::MAX);
-                current.budget.set(Budget::Left(left.saturating_sub(more)));
-            }
+            let more = u8::try_from((bytes - 1) / PIECE).unwrap_or(u8::MAX);
+            current.budget.set(match current.budget.get() {
+                Budget::Left(left) => Budget::Left(left.saturating_sub(more)),
+                Budget::Timeless(left) => Budget::Timeless(left.saturating_sub(more)),
+                other => other,
+            });
         });
     }
 }
@@ -137,7 +190,12 @@ pub(crate) fn available(cx: &mut Context<'_>) -> Poll<()> {
 /// Whether a unit could be taken now.
 #[inline]
 pub(crate) fn is_left() -> bool {
-    current::with(|current| !matches!(current.budget.get(), Budget::Left(0) | Budget::Refused))
+    current::with(|current| match current.budget.get() {
+        Budget::Unlimited => true,
+        Budget::Left(left) => left > 0 && !current.is_overdue(),
+        Budget::Timeless(left) => left > 0,
+        Budget::Late(_) | Budget::Refused => false,
+    })
 }
 
 /// What is left now.
@@ -151,7 +209,18 @@ pub(crate) fn left() -> Budget {
 /// many of its operations find nothing left.
 #[cold]
 fn refuse<T>(cx: &mut Context<'_>) -> Poll<T> {
-    if current::with(|current| current.budget.replace(Budget::Refused)) != Budget::Refused {
+    let is_first = current::with(|current| {
+        let before = current.budget.get();
+        current.budget.set(match before {
+            // It was refused though some are left: because of the time.
+            Budget::Left(1..) => Budget::Late(1),
+            Budget::Late(REFUSALS..) => Budget::timeless(),
+            Budget::Late(refused) => Budget::Late(refused + 1),
+            _ => Budget::Refused,
+        });
+        !matches!(before, Budget::Refused | Budget::Late(_))
+    });
+    if is_first {
         current::count_forced_yield();
     }
     current::waits_for(Wait::Turn);
@@ -274,6 +343,21 @@ mod tests {
         under(Budget::Left(0), || {
             drop(free);
             assert_eq!(left(), Budget::Left(0));
+        });
+    }
+
+    /// The future of another executor inside of a task, say.
+    #[test]
+    fn who_is_late_and_polls_on_may_go_on() {
+        under(Budget::Late(1), || {
+            let refused = (0..1000).take_while(|_| take().is_pending()).count();
+            assert_eq!(refused, usize::from(super::REFUSALS));
+            assert_eq!(left(), Budget::timeless(), "a unit without progress comes back");
+            for _ in 0..128 {
+                let Poll::Ready(unit) = take() else { panic!("ended early") };
+                unit.spend();
+            }
+            assert!(take().is_pending() && take().is_pending());
         });
     }
 

@@ -29,6 +29,7 @@ use std::{
 use super::trace::Seen;
 use super::{
     budget::Budget,
+    conduct::Conduct,
     error::JoinError,
     extra::Extra,
     home::Home,
@@ -68,7 +69,8 @@ impl Id {
         Self(id)
     }
 
-    #[cfg(feature = "tracing")]
+    #[cfg(any(feature = "tracing", feature = "fiber"))]
+    #[allow(dead_code, reason = "there are systems without fibers")]
     pub(crate) fn as_u64(self) -> u64 {
         self.0.get()
     }
@@ -100,6 +102,7 @@ pub(crate) struct Header {
     pub(crate) spawned_at: &'static Location<'static>,
     pub(crate) since: Moment,
     pub(crate) waiting: Waiting,
+    pub(crate) conduct: Conduct,
     #[cfg(feature = "tracing")]
     pub(crate) seen: Option<Seen>,
     /// Belongs to whom the stage belongs.
@@ -238,6 +241,7 @@ impl<F: Future, X: Extra> Cell<F, X> {
             spawned_at: birth.label.spawned_at,
             since: Moment::default(),
             waiting: Waiting::default(),
+            conduct: Conduct::new(X::IS_LONG_RUNNING),
             #[cfg(feature = "tracing")]
             seen: birth.label.seen,
             stage: UnsafeCell::new(Holds::Future),
@@ -534,6 +538,13 @@ impl Task {
     pub(crate) fn stamp(&self, now: u32) {
         // SAFETY: the entry keeps the memory alive.
         unsafe { self.0.as_ref() }.since.set(now);
+    }
+
+    /// Whether the task is better polled by a thread without a core.
+    #[inline(always)]
+    pub(crate) fn is_doubtful(&self) -> bool {
+        // SAFETY: the entry keeps the memory alive.
+        unsafe { self.0.as_ref() }.conduct.is_doubtful()
     }
 
     /// When it was queued.

@@ -14,6 +14,9 @@ pub(crate) trait Extra: Send + Sync + 'static {
     /// Whether the task is blocking work: no worker polls it.
     const IS_BLOCKING: bool = false;
 
+    /// Whether its spawner says that its polls are long.
+    const IS_LONG_RUNNING: bool = false;
+
     /// The join waker that a task with this is born with, if any. Such a task is born
     /// with one more reference, for an `AbortHandle` ([`super::set`]).
     #[inline(always)]
@@ -62,6 +65,7 @@ impl<X> Named<X> {
 
 impl<X: Extra> Extra for Named<X> {
     const IS_BLOCKING: bool = X::IS_BLOCKING;
+    const IS_LONG_RUNNING: bool = X::IS_LONG_RUNNING;
 
     #[inline(always)]
     fn born_waker(task: NonNull<Header>) -> Option<Waker> {
@@ -71,4 +75,12 @@ impl<X: Extra> Extra for Named<X> {
     fn name(&self) -> Option<&Arc<str>> {
         Some(&self.name)
     }
+}
+
+/// The mark of a task whose polls are long, as its spawner says.
+#[repr(C)]
+pub(crate) struct Long;
+
+impl Extra for Long {
+    const IS_LONG_RUNNING: bool = true;
 }

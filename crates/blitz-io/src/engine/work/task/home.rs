@@ -66,7 +66,7 @@ use crate::engine::{
         weakened,
     },
     queue::list::List,
-    work::current,
+    work::current::{self, Inside},
 };
 
 /// Where an entry comes from; the runtime places it accordingly.
@@ -84,6 +84,17 @@ pub(crate) enum Origin {
 pub(crate) trait Schedule: Send + Sync {
     /// Puts the entry where a thread of the runtime will find it.
     fn place(&self, task: Task, origin: Origin);
+
+    /// The same, for one who is inside and has nothing more to do there.
+    fn place_inside(&self, task: Task, origin: Origin, inside: Inside) {
+        drop(inside);
+        self.place(task, origin);
+    }
+
+    /// The same, for one who was woken by a thread that holds no core of this runtime.
+    fn place_from_outside(&self, task: Task) {
+        self.place(task, Origin::Woken);
+    }
 
     /// Many cells wait in `returned` of `home`, which may be gone by now: see that
     /// its holder looks at them.
@@ -114,7 +125,7 @@ pub(crate) struct Home {
 }
 
 // SAFETY: `held` is touched only by the holder, and what is in it may move
-// between threads with the right to hold.
+// between threads with the right to hold. `scheduler` is what `schedule` is.
 unsafe impl Send for Home {}
 // SAFETY: as above.
 unsafe impl Sync for Home {}
@@ -122,6 +133,8 @@ unsafe impl Sync for Home {}
 /// What a home belongs to.
 struct Belonging {
     schedule: Arc<dyn Schedule>,
+    /// What that points to: an `Arc` of a trait has to look up where its value begins.
+    scheduler: NonNull<dyn Schedule>,
     hooks: Option<Arc<Hooks>>,
 }
 
@@ -129,7 +142,7 @@ struct Belonging {
 struct Arrivals {
     /// Cells on their way back, or CLOSED.
     returned: AtomicPtr<Header>,
-    /// How many are there, roughly.
+    /// How many are there, roughly, by [`weight`].
     waiting: AtomicUsize,
 }
 
@@ -161,8 +174,11 @@ const KEPT_BYTES: usize = 1 << 20;
 /// contended exchange. Picked, not measured further.
 const BOX: usize = 32;
 
-/// Cells that may wait in `returned` before the holder is called.
+/// Cells that may wait in `returned` before the holder is called: so many small ones, or as
+/// many as have a mebibyte.
 const WAITING: usize = 1024;
+/// Bytes that weigh as much as a cell.
+const WEIGHED: usize = 1024;
 
 /// Task IDs a home takes at a time: one shared operation in a thousand spawns.
 const IDS: u64 = 1024;
@@ -184,7 +200,11 @@ impl Home {
                 waiting: AtomicUsize::new(0),
             }),
             left: AtomicUsize::new(0),
-            runtime: CachePadded::new(Belonging { hooks: schedule.hooks(), schedule }),
+            runtime: CachePadded::new(Belonging {
+                hooks: schedule.hooks(),
+                scheduler: NonNull::from_ref(&*schedule),
+                schedule,
+            }),
             roll: Biased::new(),
             tasks: UnsafeCell::new(List::new()),
             held: UnsafeCell::new(held),
@@ -200,7 +220,8 @@ impl Home {
 
     #[inline]
     pub(crate) fn schedule(&self) -> &dyn Schedule {
-        &*self.runtime.schedule
+        // SAFETY: `schedule` keeps it.
+        unsafe { self.runtime.scheduler.as_ref() }
     }
 
     /// Makes a task, listed and queued: the caller places the entry. The other
@@ -260,20 +281,25 @@ impl Home {
         allocate_fresh(layout)
     }
 
-    /// Frees what came back and sends away what belongs elsewhere.
+    /// Frees what came back and sends away what belongs elsewhere. That comes last: with it may
+    /// go another runtime, and users' hooks, which may block in place and end this one.
     ///
     /// # Safety
     /// 1. As `spawn`.
     #[inline]
-    pub(crate) unsafe fn sweep(&self) {
-        // SAFETY: 1.
-        let parcel = unsafe { self.held() }.outbox.take();
-        parcel.send();
-        // Relaxed: a hint; `take_returned` reads it again.
-        if !self.arrivals.returned.load(Relaxed).is_null() {
+    pub(crate) unsafe fn sweep(home: NonNull<Self>) {
+        let parcel = {
+            // SAFETY: a home lives as long as it is held.
+            let this = unsafe { home.as_ref() };
+            // Relaxed: a hint; `take_returned` reads it again.
+            if !this.arrivals.returned.load(Relaxed).is_null() {
+                // SAFETY: 1.
+                unsafe { this.take_returned() };
+            }
             // SAFETY: 1.
-            unsafe { self.take_returned() };
-        }
+            unsafe { this.held() }.outbox.take()
+        };
+        parcel.send();
     }
 
     /// Whether so many cells wait that the holder should look.
@@ -439,23 +465,23 @@ impl Home {
         }
     }
 
-    /// Pushes a chain of cells that ends in `last`.
+    /// Pushes a chain of cells that ends in `last`; `weight` is that of all.
     ///
     /// # Safety
     /// 1. The caller freed the `count` cells from `first` to `last`, linked, all
     ///    of this home, and gives them up.
     unsafe fn push_returned(
         home: NonNull<Self>,
-        first: NonNull<Header>,
-        last: NonNull<Header>,
+        (first, last): (NonNull<Header>, NonNull<Header>),
         count: usize,
+        weight: usize,
     ) {
         // SAFETY: the cells keep the home alive until they are pushed.
         let this = unsafe { home.as_ref() };
         // Relaxed: only a count; it must come first, since the home may be gone after
         // the exchange.
-        let waiting = this.arrivals.waiting.fetch_add(count, Relaxed) + count;
-        let crossed = waiting / WAITING != (waiting - count) / WAITING;
+        let before = this.arrivals.waiting.fetch_add(weight, Relaxed);
+        let crossed = before.wrapping_add(weight) / WAITING != before / WAITING;
         // The runtime is kept by this clone, not by the home.
         let schedule = crossed.then(|| this.runtime.schedule.clone());
         // Relaxed: a guess; and once CLOSED it stays so.
@@ -514,7 +540,7 @@ static CLOSED_MARK: u8 = 0;
 const CLOSED: NonNull<Header> = NonNull::from_ref(&CLOSED_MARK).cast();
 
 /// Whether this thread holds a core of the task's runtime: then the runtime
-/// cannot go away under it.
+/// cannot go away under it. Asked [inside](current::inside).
 #[inline]
 pub(crate) fn is_of_this_core(task: NonNull<Header>) -> bool {
     let Some(here) = current::with(|current| current.home.get()) else { return false };
@@ -531,11 +557,35 @@ pub(crate) fn is_of_this_core(task: NonNull<Header>) -> bool {
 ///    taken, and so was the join waker.
 #[inline]
 pub(crate) unsafe fn free(cell: NonNull<Header>) {
+    // SAFETY: 1. and 2., twice: one of them is called. The second asks at more length; apart, so
+    // that the first has less to keep.
+    unsafe {
+        match current::at_once_inside() {
+            Some(inside) => free_inside(cell, inside),
+            None => free_at_length(cell),
+        }
+    }
+}
+
+/// # Safety
+/// 1. and 2. As `free`.
+#[cold]
+unsafe fn free_at_length(cell: NonNull<Header>) {
+    // SAFETY: 1. and 2.
+    unsafe { free_inside(cell, current::inside()) };
+}
+
+/// # Safety
+/// 1. and 2. As `free`.
+#[inline(always)]
+unsafe fn free_inside(cell: NonNull<Header>, inside: Inside) {
     // SAFETY: 1.: the cell is ours.
     let home = unsafe { cell.as_ref() }.home;
     let Some(here) = current::with(|current| current.home.get()) else {
+        // With the last cell may go a runtime, and users' hooks: not inside.
+        drop(inside);
         // SAFETY: 1.; a chain of one.
-        return unsafe { Home::push_returned(home, cell, cell, 1) };
+        return unsafe { Home::push_returned(home, (cell, cell), 1, weight(cell)) };
     };
     // SAFETY: this thread holds `here`, and no borrow of it is alive: none lives
     // while other code runs.
@@ -545,6 +595,7 @@ pub(crate) unsafe fn free(cell: NonNull<Header>) {
     }
     // SAFETY: 1.; as above for `held`.
     let parcel = unsafe { here.as_ref().held().outbox.put(cell, home) };
+    drop(inside);
     if let Some(parcel) = parcel {
         parcel.send();
     }
@@ -554,7 +605,7 @@ pub(crate) unsafe fn free(cell: NonNull<Header>) {
 pub(crate) fn sweep_held() {
     if let Some(home) = current::with(|current| current.home.get()) {
         // SAFETY: this thread holds it, and no borrow of it is alive.
-        unsafe { home.as_ref().sweep() };
+        unsafe { Home::sweep(home) };
     }
 }
 
@@ -642,6 +693,17 @@ unsafe fn release_memory(cell: NonNull<Header>) {
     unsafe { dealloc(cell.as_ptr().cast(), layout) };
 }
 
+/// What a cell counts for while it waits for its holder. Its output lay in it, and may have been
+/// large.
+///
+/// # Safety
+/// 1. The cell is the caller's.
+#[inline]
+unsafe fn weight(cell: NonNull<Header>) -> usize {
+    // SAFETY: 1.
+    1 + unsafe { cell.as_ref() }.vtable.layout.size() / WEIGHED
+}
+
 /// # Safety
 /// 1. The cell is the caller's, from a chain of returned ones.
 #[inline]
@@ -696,11 +758,12 @@ struct Outbox {
     home: Option<NonNull<Home>>,
     ends: Option<(NonNull<Header>, NonNull<Header>)>,
     count: usize,
+    weight: usize,
 }
 
 impl Outbox {
     const fn empty() -> Self {
-        Self { home: None, ends: None, count: 0 }
+        Self { home: None, ends: None, count: 0, weight: 0 }
     }
 
     /// Puts a cell in; answers with what must be sent now.
@@ -717,6 +780,8 @@ impl Outbox {
         let last = self.ends.map_or(cell, |(_, last)| last);
         self.ends = Some((cell, last));
         self.count += 1;
+        // SAFETY: 1.
+        self.weight += unsafe { weight(cell) };
         // A box that was just begun is not full.
         other.or_else(|| (self.count >= BOX).then(|| self.take()))
     }
@@ -727,9 +792,9 @@ impl Outbox {
 
     /// Gives the cells to their home. Users' code may run: see `count_down`.
     fn send(self) {
-        if let (Some(home), Some((first, last))) = (self.home, self.ends) {
+        if let (Some(home), Some(ends)) = (self.home, self.ends) {
             // SAFETY: `put` linked them, and gave them to us.
-            unsafe { Home::push_returned(home, first, last, self.count) };
+            unsafe { Home::push_returned(home, ends, self.count, self.weight) };
         }
     }
 }

@@ -17,13 +17,24 @@ use super::{
 };
 use crate::engine::{
     prim::discard,
-    work::current::{self, Entered, Verdict},
+    work::current::{self, Entered, Inside, Verdict},
 };
 
 /// Polls the task once and does what its state then asks for; `true` if it is
 /// complete now. `now` is the time, as far as the caller knows it.
 #[inline]
 pub(crate) fn run(task: Task, now: u32) -> bool {
+    run_as(task, now, Caller::Loop)
+}
+
+/// The same for a set of tasks that is itself polled by somebody.
+#[inline]
+pub(crate) fn run_within(task: Task, now: u32) -> bool {
+    run_as(task, now, Caller::Within)
+}
+
+#[inline(always)]
+fn run_as(task: Task, now: u32, caller: Caller) -> bool {
     let task = task.into_header();
     // SAFETY: the entry keeps the memory alive.
     unsafe { task.as_ref() }.since.set(now);
@@ -31,10 +42,12 @@ pub(crate) fn run(task: Task, now: u32) -> bool {
     match unsafe { task.as_ref() }.state.take() {
         // SAFETY: `take` made us the runner, and a task that was not complete
         // has its future.
-        Taken::Poll => unsafe { poll(task) },
+        Taken::Poll if caller == Caller::Loop => unsafe { poll_in_loop(task) },
+        // SAFETY: as above.
+        Taken::Poll => unsafe { poll(task, caller) },
         Taken::Cancel => {
             // SAFETY: as above.
-            unsafe { cancel(task) };
+            unsafe { cancel(task, caller) };
             true
         }
         Taken::Nothing => false,
@@ -42,6 +55,43 @@ pub(crate) fn run(task: Task, now: u32) -> bool {
             // SAFETY: `take` told us to.
             unsafe { home::free(task) };
             false
+        }
+    }
+}
+
+/// Who has a task's future dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Caller {
+    /// Whoever runs tasks, with nothing of its core in its hands: the core may be taken from it
+    /// meanwhile.
+    Loop,
+    /// A set of tasks that is polled: by whom, and in the middle of what, is not known. Where
+    /// no core is ever taken it says what it runs.
+    Within,
+    /// Anybody, perhaps in the middle of something that needs the core to stay.
+    Elsewhere,
+}
+
+impl Caller {
+    /// Says that a user's code begins, if that is right here; whether it was said.
+    #[inline(always)]
+    fn enter_user_code(self, task: NonNull<Header>) -> bool {
+        match self {
+            Self::Loop => {
+                current::enter_user_code(task);
+                true
+            }
+            Self::Within => current::enter_user_code_in_place(task),
+            Self::Elsewhere => false,
+        }
+    }
+
+    /// Puts the entry of the task that was polled where others come first.
+    #[inline(always)]
+    fn place_again(self, task: Task) {
+        match self {
+            Self::Loop => place_inside(task, Origin::Yielded, current::deeper()),
+            Self::Within | Self::Elsewhere => place(task, Origin::Yielded),
         }
     }
 }
@@ -55,7 +105,7 @@ pub(crate) fn end(task: Task) -> bool {
     match unsafe { task.as_ref() }.state.take() {
         Taken::Poll | Taken::Cancel => {
             // SAFETY: as in `run`.
-            unsafe { cancel(task) };
+            unsafe { cancel(task, Caller::Elsewhere) };
             true
         }
         Taken::Nothing => false,
@@ -77,18 +127,32 @@ pub(crate) unsafe fn stop(task: NonNull<Header>) -> bool {
     let claimed = unsafe { task.as_ref() }.state.stop();
     if claimed {
         // SAFETY: `stop` made us the runner of a task that was not complete.
-        unsafe { cancel(task) };
+        unsafe { cancel(task, Caller::Elsewhere) };
     }
     claimed
 }
 
+/// What workers do all the time: a function of its own, in which nothing is asked of the caller.
+///
+/// # Safety
+/// 1. As `poll`.
+#[inline(never)]
+unsafe fn poll_in_loop(task: NonNull<Header>) -> bool {
+    // SAFETY: 1.
+    unsafe { poll(task, Caller::Loop) }
+}
+
 /// # Safety
 /// 1. The caller runs the task, and the stage holds the future.
-#[inline]
-unsafe fn poll(task: NonNull<Header>) -> bool {
+#[inline(always)]
+unsafe fn poll(task: NonNull<Header>, caller: Caller) -> bool {
     // SAFETY: running keeps the memory alive.
     let header = unsafe { task.as_ref() };
-    let entered = Entered::new(task, Budget::per_poll());
+    let user_code = caller.enter_user_code(task);
+    // A slice is that of whoever said so.
+    let is_part = caller == Caller::Within && !user_code;
+    let budget = if is_part { Budget::timeless() } else { Budget::per_poll() };
+    let entered = Entered::new(task, budget);
     // SAFETY: the waker borrows our right to the task and is not dropped; clones
     // that the future makes count for themselves.
     let waker = ManuallyDrop::new(unsafe { waker::from_header(task) });
@@ -104,14 +168,22 @@ unsafe fn poll(task: NonNull<Header>) -> bool {
     drop(entered);
 
     if polled.is_ready() {
-        // SAFETY: we run the task, and its output is stored.
-        unsafe { complete(task) };
+        // SAFETY: 1. and 2. we run the task, and its output is stored.
+        unsafe {
+            match caller {
+                Caller::Loop => complete_in_loop(task),
+                _ => complete_elsewhere(task, user_code),
+            }
+        }
         return true;
+    }
+    if user_code && current::leave_user_code() {
+        header.conduct.caught();
     }
     if yielded {
         header.state.rest_yielded();
         // SAFETY: the task is queued now, by us.
-        place(unsafe { Task::new(task) }, Origin::Yielded);
+        caller.place_again(unsafe { Task::new(task) });
         return false;
     }
     header.waiting.set(wait);
@@ -120,12 +192,12 @@ unsafe fn poll(task: NonNull<Header>) -> bool {
         Rested::Idle => false,
         Rested::Place => {
             // SAFETY: the task is queued now, by us.
-            place(unsafe { Task::new(task) }, Origin::Yielded);
+            caller.place_again(unsafe { Task::new(task) });
             false
         }
         Rested::Cancel => {
             // SAFETY: we still run it, and the future is there.
-            unsafe { cancel(task) };
+            unsafe { cancel(task, caller) };
             true
         }
     }
@@ -147,13 +219,14 @@ unsafe fn poll_hooked(hooks: &Hooks, task: NonNull<Header>, cx: &mut Context<'_>
 /// # Safety
 /// 1. The caller runs the task, and the stage holds the future.
 #[cold]
-unsafe fn cancel(task: NonNull<Header>) {
+unsafe fn cancel(task: NonNull<Header>, caller: Caller) {
     let entered = Entered::new(task, Budget::unlimited());
+    let user_code = caller.enter_user_code(task);
     // SAFETY: 1.
     unsafe { Header::cancel(task) };
     drop(entered);
-    // SAFETY: we run the task, and its output is stored.
-    unsafe { complete(task) };
+    // SAFETY: 1. and 2. we run the task, and its output is stored.
+    unsafe { complete_elsewhere(task, user_code) };
 }
 
 /// Tells the hook, for which the task is still the current one: code that blocks in
@@ -168,10 +241,30 @@ unsafe fn terminate_hooked(hooks: &Hooks, task: NonNull<Header>) {
     unsafe { hooks::call(hooks.on_terminate.as_ref(), task) };
 }
 
+/// As `poll_in_loop`.
+///
+/// # Safety
+/// 1. and 2. As `complete`.
+#[inline(never)]
+unsafe fn complete_in_loop(task: NonNull<Header>) {
+    // SAFETY: 1. and 2.
+    unsafe { complete(task, true) };
+}
+
+/// # Safety
+/// 1. and 2. As `complete`.
+#[inline(never)]
+unsafe fn complete_elsewhere(task: NonNull<Header>, user_code: bool) {
+    // SAFETY: 1. and 2.
+    unsafe { complete(task, user_code) };
+}
+
+/// `user_code`: the thread has entered a user's code for it, and this is the end of that.
+///
 /// # Safety
 /// 1. The caller runs the task. 2. The stage holds the output.
-#[inline]
-unsafe fn complete(task: NonNull<Header>) {
+#[inline(always)]
+unsafe fn complete(task: NonNull<Header>, user_code: bool) {
     // SAFETY: running keeps the memory alive.
     let header = unsafe { task.as_ref() };
     // SAFETY: a task keeps its home.
@@ -179,9 +272,15 @@ unsafe fn complete(task: NonNull<Header>) {
         // SAFETY: 1.
         unsafe { terminate_hooked(hooks, task) };
     }
-    if header.state.is_alone() {
+    let is_alone = header.state.is_alone();
+    if is_alone {
         // SAFETY: nobody waits for the output, so it is ours.
         unsafe { Header::drop_output(task) };
+    }
+    if user_code {
+        current::leave_user_code();
+    }
+    if is_alone {
         // The drop ran users' code, which may have taken a reference (a shield).
         if header.state.is_alone() {
             header.state.complete_alone();
@@ -191,8 +290,15 @@ unsafe fn complete(task: NonNull<Header>) {
     }
     let Completed { drop_output, wake_joiner } = header.state.complete();
     if drop_output {
+        // Whoever was to have it has gone since. It is a user's code once more.
+        if user_code {
+            current::enter_user_code(task);
+        }
         // SAFETY: nobody waited for the output when we completed.
         unsafe { Header::drop_output(task) };
+        if user_code {
+            current::leave_user_code();
+        }
     }
     if wake_joiner {
         // SAFETY: JOIN_WAKER was set when we completed: rule 4 gives it to us.
@@ -214,9 +320,29 @@ unsafe fn complete(task: NonNull<Header>) {
 /// Hands the entry to the runtime of its task.
 #[inline]
 pub(crate) fn place(task: Task, origin: Origin) {
+    let (task, home) = home_of(task);
+    home.schedule().place(task, origin);
+}
+
+/// The same, by one who is inside and has nothing more to do there.
+#[inline]
+pub(crate) fn place_inside(task: Task, origin: Origin, inside: Inside) {
+    let (task, home) = home_of(task);
+    home.schedule().place_inside(task, origin, inside);
+}
+
+/// The same, by a thread that holds no core of that runtime.
+#[inline]
+pub(crate) fn place_from_outside(task: Task) {
+    let (task, home) = home_of(task);
+    home.schedule().place_from_outside(task);
+}
+
+/// The entry again, and the home of its task, which lives as long as it.
+#[inline(always)]
+fn home_of<'a>(task: Task) -> (Task, &'a Home) {
     let header = task.into_header();
-    // SAFETY: the entry keeps the memory alive, and the memory its home.
-    let home: &Home = unsafe { header.as_ref().home.as_ref() };
-    // SAFETY: `into_header` gave the entry to us, and we pass it on once.
-    home.schedule().place(unsafe { Task::new(header) }, origin);
+    // SAFETY: the entry keeps the memory alive, and the memory its home, until the entry is
+    // placed; `into_header` gave the entry to us, and we pass it on once.
+    unsafe { (Task::new(header), header.as_ref().home.as_ref()) }
 }

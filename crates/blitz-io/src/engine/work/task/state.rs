@@ -470,6 +470,14 @@ impl Snapshot {
         self.0 & COMPLETE != 0
     }
 
+    /// Whether the task ends when its poll does.
+    #[cfg(feature = "fiber")]
+    #[allow(dead_code, reason = "there are systems without fibers")]
+    #[inline]
+    pub(crate) fn must_cancel(self) -> bool {
+        must_cancel(self.0)
+    }
+
     /// The state in one word, for people.
     pub(crate) fn phase(self) -> Phase {
         if self.0 & COMPLETE != 0 {

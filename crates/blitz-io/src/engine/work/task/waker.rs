@@ -12,7 +12,7 @@ use super::{
     state::Woken,
     trace,
 };
-use crate::engine::work::current;
+use crate::engine::work::current::{self, Inside};
 
 static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop);
 
@@ -59,23 +59,72 @@ unsafe fn wake(data: *const ()) {
     let task = unsafe { header(data) };
     // SAFETY: 1.
     trace::woken(unsafe { task.as_ref() }, "waker.wake");
+    // SAFETY: 1. twice: one of them is called. The second asks at more length; apart, so that the
+    // first needs no frame.
+    unsafe {
+        match current::at_once_inside() {
+            Some(inside) => wake_inside(task, inside),
+            None => wake_at_length(task),
+        }
+    }
+}
+
+/// # Safety
+/// 1. As `wake`.
+#[cold]
+unsafe fn wake_at_length(task: NonNull<Header>) {
+    // SAFETY: 1.
+    unsafe { wake_inside(task, current::inside()) };
+}
+
+/// # Safety
+/// 1. As `wake`.
+#[inline(always)]
+unsafe fn wake_inside(task: NonNull<Header>, inside: Inside) {
     if !home::is_of_this_core(task) {
-        // While the runtime places the task, our reference keeps the runtime.
-        // SAFETY: 1., for both.
-        return unsafe {
-            wake_here(task);
-            unref(task);
-        };
+        ::std::mem::drop(inside);
+        // SAFETY: 1.
+        return unsafe { wake_outside(task) };
     }
     // SAFETY: 1.: our reference goes in the same step; QUEUED keeps the memory,
     // and the core that this thread holds keeps the runtime.
     match unsafe { task.as_ref() }.state.wake_by_value() {
         // SAFETY: we set QUEUED.
-        Woken::Place => poll::place(unsafe { Task::new(task) }, Origin::Woken),
+        Woken::Place => poll::place_inside(unsafe { Task::new(task) }, Origin::Woken, inside),
         Woken::Nothing => {}
-        // SAFETY: the state told us to.
-        Woken::Free => unsafe { home::free(task) },
+        Woken::Free => {
+            ::std::mem::drop(inside);
+            // SAFETY: the state told us to.
+            unsafe { free(task) };
+        }
     }
+}
+
+/// A wake-up was the last that was known of a task. Apart, so that others need no frame.
+///
+/// # Safety
+/// 1. and 2. As [`home::free`].
+#[inline(never)]
+unsafe fn free(task: NonNull<Header>) {
+    // SAFETY: 1. and 2.
+    unsafe { home::free(task) };
+}
+
+/// While the runtime places the task, our reference keeps the runtime.
+///
+/// # Safety
+/// 1. As `wake`.
+#[inline(never)]
+unsafe fn wake_outside(task: NonNull<Header>) {
+    // SAFETY: 1.
+    match unsafe { task.as_ref() }.state.wake_by_ref() {
+        // SAFETY: we set QUEUED.
+        Woken::Place => poll::place_from_outside(unsafe { Task::new(task) }),
+        Woken::Nothing => {}
+        Woken::Free => unreachable!("no reference was given up"),
+    }
+    // SAFETY: 1.
+    unsafe { unref(task) };
 }
 
 /// # Safety

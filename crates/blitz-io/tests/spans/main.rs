@@ -1,4 +1,8 @@
-//! With `tracing` on: a span per task, events of its wakers, one event per panic.
+//! With `tracing` on: a span per task, events of its wakers, one event per panic, one per task that
+//! does not let others run.
+//!
+//! A program of its own: the feature is built for nothing else.
+#![cfg(all(feature = "tracing", feature = "rt-multi-thread", not(blitz_loom)))]
 
 use std::{
     fmt::Debug,
@@ -8,7 +12,10 @@ use std::{
     },
 };
 
-use blitz_io::task;
+use blitz_io::{
+    runtime::{Builder, Runtime, worker_index},
+    task,
+};
 use tracing::{
     Event, Id, Metadata, Subscriber,
     field::{Field, Visit},
@@ -16,7 +23,16 @@ use tracing::{
     subscriber::with_default,
 };
 
-use crate::make::one_thread;
+#[allow(dead_code, reason = "they serve other tests too")]
+#[path = "../it/watch.rs"]
+mod watch;
+#[allow(dead_code, reason = "they serve other tests too")]
+#[path = "../it/child.rs"]
+mod child;
+
+fn one_thread() -> Runtime {
+    Builder::new_current_thread().build().expect("a runtime")
+}
 
 /// Writes down all that it is told.
 #[derive(Clone, Default)]
@@ -82,6 +98,24 @@ impl Subscriber for Recorder {
     }
 }
 
+/// A subscriber of the whole process is told of tasks that do not let others run.
+#[test]
+fn a_task_that_lasts_is_an_event() {
+    let _watch = watch::begin();
+    if child::role().is_none() {
+        let text = child::succeed(&mut child::command("a_task_that_lasts_is_an_event", "hogs"));
+        assert!(!text.contains("spawned at"), "standard error is told of it, too: {text}");
+        return;
+    }
+    let recorder = Recorder::default();
+    tracing::subscriber::set_global_default(recorder.clone()).unwrap();
+    let rt = Builder::new_multi_thread().worker_threads(1).build().unwrap();
+    let hog = rt.spawn(async { watch::until(|| worker_index().is_none()) });
+    rt.block_on(hog).unwrap();
+    let words = ["event blitz_io::stall", "spawned at", "spans/main.rs", "in one poll on worker 0"];
+    watch::until(|| recorder.lines_with(&words) == 1);
+}
+
 #[test]
 fn a_task_has_one_span_with_the_fields_that_consoles_read() {
     let recorder = Recorder::default();
@@ -96,7 +130,7 @@ fn a_task_has_one_span_with_the_fields_that_consoles_read() {
     let id = format!("task.id={id}");
     let words = ["new 1 ", "tokio::task ", "runtime.spawn", "kind=task", "task.name=reader", &id];
     assert_eq!(recorder.lines_with(&words), 1, "{:#?}", recorder.lines.lock().unwrap());
-    let place = ["loc.file=", "spans.rs", "loc.line=", "loc.col=", "size.bytes="];
+    let place = ["loc.file=", "spans/main.rs", "loc.line=", "loc.col=", "size.bytes="];
     assert_eq!(recorder.lines_with(&place), 1);
     // Two polls, and the drop of the future.
     assert_eq!(recorder.lines_with(&["enter 1"]), 3);
@@ -139,7 +173,7 @@ fn a_panic_adds_one_event_that_says_which_task_it_was() {
             assert!(task.unwrap().await.unwrap_err().is_panic());
         });
     });
-    let words = ["event blitz_io::task", "a task panicked", "task.name=clumsy", "spans.rs"];
+    let words = ["event blitz_io::task", "a task panicked", "task.name=clumsy", "spans/main.rs"];
     assert_eq!(recorder.lines_with(&words), 1, "{:#?}", recorder.lines.lock().unwrap());
 }
 

@@ -1,0 +1,600 @@
+//! What the monitor makes of what it sees of one pool.
+//!
+//! A look at a core asks behind its door for the number of the poll that its thread is in, which
+//! does not wait for that. If it is the same for a slice, the poll may be overdue. A thread that is in the runtime's code just now, on
+//! behalf of its poll, is waited for, for a moment.
+//!
+//! # Whose fault it is
+//! By the clock on the wall every poll is slow on a machine that has more to do than it can, and
+//! one thread more would make it worse. So who computes is overdue when its thread has *used* half
+//! a slice of processor time (and a whole one has passed); who waits for something is overdue
+//! after a slice in which the monitor has looked; and who would run and is not let is not overdue.
+//!
+//! # The monitor's own clock
+//! A process that was stopped (a debugger, a suspended laptop, a control group out of quota)
+//! sees all of its polls last long, and none of them is to blame: the monitor did not run
+//! either. So time in which it should have looked and did not is counted against nobody that
+//! waits. Who computes is told by its own clock, which stood still then.
+//!
+//! # Storms
+//! Many hogs at a cold start: each costs a slice to be found, one after the other on each core,
+//! and what is woken meanwhile stands behind them. So after a hand-off the monitor looks more
+//! often for a while, and takes less for long. What it finds in that way loses its core *quietly*:
+//! it is not told of, not remembered, and prolongs no storm, before it has lasted for a whole
+//! slice.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::{
+    Detached, Pool, Quiet, Stint, Watched, count,
+    stall::{Bound, Kind, Place, Scene, Stall},
+    stuck::Running,
+};
+use crate::engine::prim::{Ordering::Relaxed, cpu::CpuClock, lock};
+
+/// How long a storm lasts after the last hand-off, and what is long meanwhile: the prototype's
+/// figures.
+const STORM: Duration = Duration::from_millis(200);
+const STORM_SLICE: Duration = Duration::from_millis(2);
+
+/// How often a pool that is not at work is looked at, at the most, while others are.
+const RESTING: Duration = Duration::from_millis(1);
+
+/// Less than one in so many parts of the time on a processor, and a thread counts as waiting,
+/// where the system does not tell. Picked.
+const IDLE_SHARE: u32 = 20;
+
+/// Who was told that it should let others run has this part of a slice to do so.
+const HEARS: u32 = 4;
+
+/// How often it is looked whether a thread without a core waits or computes, at the most.
+const ASK_AGAIN: Duration = Duration::from_millis(100);
+
+/// What the monitor knows of the cores of a pool.
+pub(super) struct Clocks {
+    cores: Box<[Option<Seen>]>,
+    storm_until: Option<Instant>,
+}
+
+/// A poll that the monitor has seen.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    stint: u64,
+    poll: usize,
+    began: Instant,
+    /// The same, without the time in which nobody looked, or its thread was not let run.
+    since: Instant,
+    /// What its thread had used when it began.
+    used: Option<Duration>,
+    /// It was told that it should let others run, when its thread had used so much.
+    marked: Option<Duration>,
+    reported: bool,
+    missed: bool,
+}
+
+impl Seen {
+    fn forgive(&mut self, late: Duration, now: Instant) {
+        self.since = (self.since + late).min(now);
+    }
+
+    /// Tells it that it should let others run.
+    fn mark(&mut self, stint: &Stint) {
+        if let Some(mut visit) = stint.tenure.visit(self.poll) {
+            visit.mark();
+            self.marked = Some(stint.cpu.read().unwrap_or_default());
+        }
+    }
+
+    /// Whether who computes was told, and has gone on for long enough to have heard of it: the
+    /// monitor may be late.
+    fn has_heard(&self, cpu: &CpuClock, slice: Duration) -> bool {
+        let Some(marked) = self.marked else { return false };
+        cpu.read().is_none_or(|used| used.saturating_sub(marked) * HEARS >= slice)
+    }
+}
+
+/// A poll of a task that is lent, whose thread says what it does.
+#[derive(Clone)]
+pub(super) struct Listened {
+    stint: Arc<Stint>,
+    seen: Option<Seen>,
+}
+
+impl Listened {
+    pub(super) fn new(stint: Arc<Stint>) -> Self {
+        Self { stint, seen: None }
+    }
+
+    /// It was told of: there is nothing left to do about it.
+    fn is_told_of(&self) -> bool {
+        self.seen.is_some_and(|seen| seen.reported)
+    }
+}
+
+impl Clocks {
+    pub(super) fn new(cores: usize) -> Self {
+        Self { cores: vec![None; cores].into_boxed_slice(), storm_until: None }
+    }
+
+    /// Time that the monitor has slept through.
+    fn forgive(&mut self, late: Option<Duration>, now: Instant) {
+        match late {
+            Some(late) => self.cores.iter_mut().flatten().for_each(|seen| seen.forgive(late, now)),
+            None => self.cores.fill(None),
+        }
+    }
+
+    fn is_stormy(&self, now: Instant) -> bool {
+        self.storm_until.is_some_and(|until| now < until)
+    }
+}
+
+impl Pool {
+    /// Whether there is something to watch.
+    pub(super) fn is_at_work(&self) -> bool {
+        let Some(watched) = &self.watched else { return false };
+        // Then who hogs is told of, which is all that can be done.
+        let stopping = self.is_stopping();
+        let is_watched =
+            |stint: &Arc<Stint>| stint.is_watched() && !(stopping && stint.is_told_of());
+        watched.holders.iter().any(|holder| lock(holder).as_ref().is_some_and(is_watched))
+            || !stopping
+                && (lock(&watched.detached).iter().any(Detached::is_watched)
+                    || watched.has_offers())
+    }
+
+    /// Looks at all cores; answers with when to look again.
+    pub(super) fn look(self: &Arc<Self>, now: Instant, late: Option<Duration>) -> Duration {
+        let Some(watched) = &self.watched else { return Duration::MAX };
+        if !self.is_at_work() {
+            lock(&watched.clocks).cores.fill(None);
+            // Soon enough for one that begins to work; not as often as one that does.
+            return (watched.settings.slice / 2).max(RESTING);
+        }
+        // Who polls slowly reads its clock after this poll, and then looks after the rest.
+        self.tick.advance();
+        count(&watched.figures.looks);
+        let clocks = &mut *lock(&watched.clocks);
+        clocks.forgive(late, now);
+        let usual = watched.settings.slice;
+        let slice = if clocks.is_stormy(now) { usual.min(STORM_SLICE) } else { usual };
+        self.retry(watched, now);
+        let mut found = watched.look_at_quiet(now, late);
+        self.look_at_lent(watched, now, late);
+        for index in 0..watched.holders.len() {
+            found |= self.look_at(watched, index, clocks, now, slice);
+        }
+        if found {
+            clocks.storm_until = Some(now + STORM);
+        }
+        (if clocks.is_stormy(now) { usual.min(STORM_SLICE) } else { usual }) / 2
+    }
+
+    /// `true` if its core was handed off, after a whole slice.
+    fn look_at(
+        self: &Arc<Self>,
+        watched: &Watched,
+        index: usize,
+        clocks: &mut Clocks,
+        now: Instant,
+        slice: Duration,
+    ) -> bool {
+        let holder = lock(&watched.holders[index]).clone();
+        let Some(stint) = holder.filter(|stint| stint.is_watched()) else {
+            clocks.cores[index] = None;
+            return false;
+        };
+        let place = match index.checked_sub(self.remotes.len()) {
+            None => Place::Worker(index),
+            Some(carrier) if carrier < watched.carriers() => Place::Fiber(carrier),
+            Some(_) => Place::BlockOn,
+        };
+        self.look_at_poll(watched, place, &stint, &mut clocks.cores[index], now, slice)
+    }
+
+    /// Looks at polls of tasks that are lent. They hold up nobody.
+    fn look_at_lent(self: &Arc<Self>, watched: &Watched, now: Instant, late: Option<Duration>) {
+        let take = |thread: &mut Detached| Some((thread.number, thread.listened.take()?));
+        let mut polls: Vec<_> = lock(&watched.detached).iter_mut().filter_map(take).collect();
+        for (_, Listened { stint, seen }) in &mut polls {
+            seen.iter_mut().for_each(|seen| seen.forgive(late.unwrap_or(Duration::ZERO), now));
+            self.look_at_poll(watched, Place::Lent, stint, seen, now, watched.settings.slice);
+        }
+        polls.retain(|(_, listened)| !listened.is_told_of());
+        if polls.is_empty() {
+            return;
+        }
+        // Those that are over are not there any more.
+        for thread in lock(&watched.detached).iter_mut() {
+            if let Some(place) = polls.iter().position(|(number, _)| *number == thread.number) {
+                thread.listened = Some(polls.swap_remove(place).1);
+            }
+        }
+    }
+
+    /// `true` if its core was handed off, after a whole slice.
+    fn look_at_poll(
+        self: &Arc<Self>,
+        watched: &Watched,
+        place: Place,
+        stint: &Arc<Stint>,
+        seen: &mut Option<Seen>,
+        now: Instant,
+        slice: Duration,
+    ) -> bool {
+        let Some(poll) = stint.tenure.poll_number() else { return false };
+        match seen {
+            Some(seen) if seen.stint == stint.number && seen.poll == poll => {
+                if now.saturating_duration_since(seen.began) >= slice {
+                    return self.overdue(watched, place, stint, seen, now, slice);
+                }
+                // Who asks whether it should let others run hears of it in time, and neither
+                // loses its core nor is told of.
+                if now.saturating_duration_since(seen.since) >= slice / 2 && seen.marked.is_none() {
+                    seen.mark(stint);
+                }
+                false
+            }
+            seen => {
+                *seen = Some(Seen {
+                    stint: stint.number,
+                    poll,
+                    began: now,
+                    since: now,
+                    used: stint.cpu.read(),
+                    marked: None,
+                    reported: false,
+                    missed: false,
+                });
+                false
+            }
+        }
+    }
+
+    /// The thread has been in that poll for long.
+    #[cold]
+    fn overdue(
+        self: &Arc<Self>,
+        watched: &Watched,
+        place: Place,
+        stint: &Arc<Stint>,
+        seen: &mut Seen,
+        now: Instant,
+        slice: Duration,
+    ) -> bool {
+        let wanted = stint.movable && !self.is_stopping();
+        if seen.reported && !wanted {
+            return false;
+        }
+        let evidence = Evidence::of(seen, &stint.cpu, now);
+        // Whoever is to blame was told before.
+        let is_told = seen.marked.is_some();
+        if !is_told {
+            seen.mark(stint);
+        }
+        let Some(kind) = evidence.kind(slice) else {
+            if evidence.runs == Some(true) {
+                // The machine has more to do than it can: nobody is to blame.
+                seen.since = now;
+            }
+            return false;
+        };
+        if !is_told || kind != Kind::Blocked && !seen.has_heard(&stint.cpu, slice) {
+            return false;
+        }
+        let is_long = evidence.kind(watched.settings.slice).is_some();
+        let has_room = wanted && watched.has_room(kind, now);
+        if !has_room && (seen.reported || !is_long) {
+            return false;
+        }
+        let Some(mut visit) = stint.tenure.visit(seen.poll) else {
+            if !std::mem::replace(&mut seen.missed, true) {
+                count(&watched.figures.too_late);
+            }
+            return false;
+        };
+        visit.mark();
+        // SAFETY: 1. the visit keeps it.
+        let mut stall = unsafe { Stall::look_at(visit.task(), place, evidence.wall, kind) };
+        if is_long && watched.settings.learns && wanted {
+            // SAFETY: as above.
+            unsafe { visit.task().as_ref() }.conduct.caught();
+        }
+        stall.goes_on = has_room || place == Place::Lent;
+        let (mut told, quiet) = if is_long {
+            (Some(stall), None)
+        } else {
+            (None, Some(Quiet { seen: *seen, stint: stint.clone(), stall }))
+        };
+        let handoff = has_room.then(|| {
+            // SAFETY: as above.
+            let runs = unsafe { Running::of(visit.task(), seen.began) };
+            let asked = (now, stint.cpu.read());
+            let detached = Detached {
+                number: stint.number,
+                kind,
+                cpu: stint.cpu,
+                asked,
+                quiet,
+                runs: Some(runs),
+                is_lent: false,
+                listened: None,
+            };
+            self.detach(stint, visit, detached)
+        });
+        *lock(&stint.told) = Some((seen.poll, seen.began));
+        let was_taken = handoff.is_some();
+        if let Some(handoff) = handoff {
+            // Others may have nothing to do.
+            if self.has_visible_work() {
+                self.wake_one();
+            }
+            if !self.offer(watched, handoff, now) {
+                told.iter_mut().for_each(|stall| stall.goes_on = false);
+                watched.nobody_comes_for(stint.number);
+            }
+        } else if wanted {
+            watched.refuse(Bound::of(kind));
+        }
+        if let Some(stall) = told
+            && !std::mem::replace(&mut seen.reported, true)
+        {
+            count(&watched.figures.stalls);
+            stall.report(&watched.settings, Scene::new(watched.settings.stacks, stint, seen.poll));
+        }
+        was_taken && is_long
+    }
+}
+
+impl Detached {
+    /// Whether the monitor has something to do about it.
+    fn is_watched(&self) -> bool {
+        self.quiet.is_some() || self.listened.is_some()
+    }
+}
+
+impl Watched {
+    /// There is no thread for the core of that one, for now.
+    #[cold]
+    fn nobody_comes_for(&self, number: u64) {
+        let mut detached = lock(&self.detached);
+        let thread = detached.iter_mut().find(|thread| thread.number == number);
+        if let Some(quiet) = thread.and_then(|thread| thread.quiet.as_mut()) {
+            quiet.stall.goes_on = false;
+        }
+    }
+
+    /// Looks at those whose core was taken early; `true` if one has lasted for a slice.
+    fn look_at_quiet(&self, now: Instant, late: Option<Duration>) -> bool {
+        let mut found = Vec::new();
+        for thread in lock(&self.detached).iter_mut() {
+            let Some(quiet) = &mut thread.quiet else { continue };
+            quiet.seen.forgive(late.unwrap_or(Duration::ZERO), now);
+            let evidence = Evidence::of(&quiet.seen, &thread.cpu, now);
+            let Some(kind) = evidence.kind(self.settings.slice) else { continue };
+            if self.settings.learns {
+                // Its thread is in that poll, or has not yet begun with another one.
+                quiet.stint.tenure.remember();
+            }
+            thread.kind = kind;
+            let quiet = thread.quiet.take();
+            found.extend(quiet.map(|quiet| {
+                let scene = Scene::new(self.settings.stacks, &quiet.stint, quiet.seen.poll);
+                (quiet.stall.found(evidence.wall, kind), scene)
+            }));
+        }
+        let any = !found.is_empty();
+        for (stall, scene) in found {
+            count(&self.figures.stalls);
+            stall.report(&self.settings, scene);
+        }
+        any
+    }
+
+    /// Whether one more thread may do without a core.
+    fn has_room(&self, kind: Kind, now: Instant) -> bool {
+        self.see_what_they_do(now);
+        let has_room = match kind {
+            Kind::Blocked => self.blocked() < self.settings.max_blocked,
+            _ => self.computing() < self.settings.max_computing,
+        };
+        has_room && lock(&self.detached).len() < self.most()
+    }
+
+    /// Whether one more task may be lent, which counts as lent already. What its poll will do is
+    /// not known.
+    pub(super) fn has_room_to_lend(&self, now: Instant) -> bool {
+        self.see_what_they_do(now);
+        self.computing() <= self.settings.max_computing
+            && self.blocked() < self.settings.max_blocked
+            && lock(&self.detached).len() < self.most()
+    }
+
+    /// Threads without a core, at the most: also if those that waited compute, and others wait.
+    fn most(&self) -> usize {
+        self.settings.max_computing.saturating_add(self.settings.max_blocked)
+    }
+
+    /// Those who compute may wait by now, and the other way round: looks, if a bound is met.
+    fn see_what_they_do(&self, now: Instant) {
+        if self.computing() >= self.settings.max_computing
+            || self.blocked() >= self.settings.max_blocked
+        {
+            self.ask_again(now);
+        }
+    }
+
+    #[cold]
+    fn ask_again(&self, now: Instant) {
+        let mut found = Vec::new();
+        for thread in lock(&self.detached).iter_mut() {
+            let (before, used) = thread.asked;
+            let time = now.saturating_duration_since(before);
+            if time >= ASK_AGAIN {
+                // Nobody else asks meanwhile.
+                thread.asked.0 = now;
+                found.push((thread.number, thread.cpu, time, used));
+            }
+        }
+        // Not under the lock: it reads files of the system's.
+        let found: Vec<_> = found
+            .into_iter()
+            .map(|(number, cpu, time, used)| {
+                let after = cpu.read();
+                let kind = used.zip(after).map(|(used, after)| {
+                    let is_idle = after.saturating_sub(used) * IDLE_SHARE < time
+                        && cpu.would_run() != Some(true);
+                    if is_idle { Kind::Blocked } else { Kind::Computing }
+                });
+                (number, after, kind)
+            })
+            .collect();
+        for thread in lock(&self.detached).iter_mut() {
+            let Some(seen) = found.iter().find(|seen| seen.0 == thread.number) else { continue };
+            thread.asked.1 = seen.1;
+            thread.kind = seen.2.unwrap_or(thread.kind);
+        }
+    }
+
+    /// How many threads without a core do not wait for anything, as far as is known; with tasks
+    /// that are on their way to one.
+    fn computing(&self) -> usize {
+        let detached = lock(&self.detached);
+        let (mut own, mut idle) = (0, 0);
+        for thread in detached.iter() {
+            match (thread.is_lent, thread.kind) {
+                (true, Kind::Blocked) => idle += 1,
+                (false, Kind::Computing | Kind::Unknown) => own += 1,
+                _ => {}
+            }
+        }
+        drop(detached);
+        // Relaxed: a bound that is passed by a few does no harm.
+        own + self.lent.load(Relaxed).saturating_sub(idle)
+    }
+
+    fn blocked(&self) -> usize {
+        lock(&self.detached).iter().filter(|thread| thread.kind == Kind::Blocked).count()
+    }
+
+    /// At the bound the pool is as any other whose tasks must cooperate, and says so once.
+    pub(super) fn refuse(&self, bound: Bound) {
+        count(&self.figures.refused);
+        // Relaxed: a mark that orders nothing.
+        if !self.told_of_bound[bound as usize].swap(true, Relaxed) {
+            super::stall::tell_of_bound(bound, lock(&self.detached).len());
+        }
+    }
+}
+
+/// What is known of a poll that lasts.
+#[derive(Debug, Clone, Copy)]
+struct Evidence {
+    /// By the clock on the wall.
+    wall: Duration,
+    /// The same, without what is forgiven.
+    watched: Duration,
+    /// What its thread has used of it.
+    used: Option<Duration>,
+    /// Whether its thread runs, or would; asked only where it matters.
+    runs: Option<bool>,
+}
+
+impl Evidence {
+    fn of(seen: &Seen, cpu: &CpuClock, now: Instant) -> Self {
+        let wall = now.saturating_duration_since(seen.began);
+        let used = seen.used.zip(cpu.read()).map(|(before, now)| now.saturating_sub(before));
+        // Who has run for most of the time need not be asked.
+        let is_clear = used.is_none_or(|used| used * 2 >= wall);
+        let runs = if is_clear { None } else { cpu.would_run() };
+        Self { wall, watched: now.saturating_duration_since(seen.since), used, runs }
+    }
+
+    /// Whether that is too long for that slice, and why.
+    fn kind(&self, slice: Duration) -> Option<Kind> {
+        let is_due = self.watched >= slice;
+        let Some(used) = self.used else { return is_due.then_some(Kind::Unknown) };
+        let has_computed = used * 2 >= slice;
+        if used * 2 >= self.wall {
+            return (self.wall >= slice && has_computed).then_some(Kind::Computing);
+        }
+        match self.runs {
+            Some(false) => is_due.then_some(Kind::Blocked),
+            None if used * IDLE_SHARE < self.wall => is_due.then_some(Kind::Blocked),
+            // It runs, or would: it does not have its share.
+            _ => (self.wall >= slice && has_computed).then_some(Kind::Computing),
+        }
+    }
+}
+
+#[cfg(all(test, not(blitz_loom)))]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::{Clocks, Evidence, Kind, Seen};
+
+    fn millis(count: u64) -> Duration {
+        Duration::from_millis(count)
+    }
+
+    /// After so many milliseconds, of which so many were watched, and so many used.
+    fn kind(wall: u64, watched: u64, used: Option<u64>, runs: Option<bool>) -> Option<Kind> {
+        let used = used.map(millis);
+        let evidence = Evidence { wall: millis(wall), watched: millis(watched), used, runs };
+        evidence.kind(millis(10))
+    }
+
+    #[test]
+    fn who_has_used_its_slice_is_overdue_and_who_was_not_let_run_is_not() {
+        assert_eq!(kind(10, 10, Some(10), None), Some(Kind::Computing));
+        assert_eq!(kind(10, 10, Some(5), None), Some(Kind::Computing));
+        assert_eq!(kind(9, 9, Some(9), None), None);
+        // On a machine that has more to do than it can.
+        assert_eq!(kind(10, 10, Some(2), Some(true)), None);
+        assert_eq!(kind(30, 10, Some(4), Some(true)), None);
+        assert_eq!(kind(30, 0, Some(6), Some(true)), Some(Kind::Computing));
+        // The monitor was late, and the poll did compute.
+        assert_eq!(kind(40, 0, Some(40), None), Some(Kind::Computing));
+        // The process was stopped.
+        assert_eq!(kind(1000, 4, Some(4), Some(true)), None);
+        assert_eq!(kind(1000, 4, Some(1), Some(false)), None);
+    }
+
+    #[test]
+    fn who_waits_for_a_slice_is_overdue() {
+        assert_eq!(kind(10, 10, Some(0), Some(false)), Some(Kind::Blocked));
+        assert_eq!(kind(10, 10, Some(3), Some(false)), Some(Kind::Blocked));
+        assert_eq!(kind(10, 10, Some(0), None), Some(Kind::Blocked));
+        assert_eq!(kind(10, 9, Some(0), Some(false)), None);
+        assert_eq!(kind(10, 10, None, None), Some(Kind::Unknown));
+        assert_eq!(kind(40, 9, None, None), None);
+    }
+
+    #[test]
+    fn time_in_which_the_monitor_did_not_run_is_forgiven() {
+        let now = Instant::now();
+        let seen = Seen {
+            stint: 1,
+            poll: 2,
+            began: now,
+            since: now,
+            used: None,
+            marked: None,
+            reported: false,
+            missed: false,
+        };
+        let mut clocks = Clocks::new(2);
+        clocks.cores[0] = Some(seen);
+        clocks.forgive(Some(millis(3)), now + millis(5));
+        assert_eq!(clocks.cores[0].unwrap().since, now + millis(3));
+        clocks.forgive(Some(millis(300)), now + millis(305));
+        assert_eq!(clocks.cores[0].unwrap().since, now + millis(303));
+        clocks.forgive(Some(millis(300)), now + millis(306));
+        assert_eq!(clocks.cores[0].unwrap().since, now + millis(306), "not in the future");
+        clocks.forgive(None, now);
+        assert!(clocks.cores[0].is_none(), "the monitor has slept for ever");
+    }
+}

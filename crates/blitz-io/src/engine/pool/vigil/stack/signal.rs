@@ -1,0 +1,407 @@
+//! The signal, its handler, and what is made of the answer.
+
+use std::{mem::MaybeUninit, ops::Range, ptr, time::Duration};
+
+use super::{super::stall::Scene, StackFrame};
+use crate::engine::{
+    prim::{
+        AtomicPtr, OnceLock,
+        Ordering::{Acquire, Release},
+    },
+    work::{
+        current as words,
+        inquiry::{Answer, Inquiry},
+    },
+};
+
+const SIGNAL: libc::c_int = libc::SIGURG;
+
+/// How long an answer is waited for: a thread that would run has its turn within some turns of
+/// others. Picked. It is the teller's time, and others' reports wait meanwhile.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+
+/// Its address is the mark of our signals.
+static MARK: u8 = 0;
+
+/// Who was there before; leaked, since the handler may be at it.
+static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
+
+/// Puts the handler in front of whoever is there, once in a process.
+pub(in super::super) fn install() {
+    static INSTALLED: OnceLock<()> = OnceLock::new();
+    INSTALLED.get_or_init(|| {
+        // First of all, since the handler reads it.
+        let before = asked();
+        remember(before);
+        let mut replaced = MaybeUninit::<libc::sigaction>::zeroed();
+        let action = ours(&before);
+        // SAFETY: a handler of that form; what was there is written where there is room. It
+        // cannot fail: the signal may be handled.
+        let replaced = unsafe {
+            libc::sigaction(SIGNAL, &raw const action, replaced.as_mut_ptr());
+            replaced.assume_init()
+        };
+        if replaced.sa_sigaction != before.sa_sigaction {
+            // Somebody came in between.
+            remember(replaced);
+        }
+    });
+}
+
+/// What is there.
+fn asked() -> libc::sigaction {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: only asks; zero is a valid action too.
+    unsafe {
+        libc::sigaction(SIGNAL, ptr::null(), action.as_mut_ptr());
+        action.assume_init()
+    }
+}
+
+fn remember(before: libc::sigaction) {
+    // Release: publishes what it points to. Pairs with the Acquire in `pass_on`.
+    BEFORE.store(Box::into_raw(Box::new(before)), Release);
+}
+
+fn is_handler(action: &libc::sigaction) -> bool {
+    action.sa_sigaction != libc::SIG_DFL && action.sa_sigaction != libc::SIG_IGN
+}
+
+/// A handler that was there is to find what it has asked for: its stack, its mask, and whether
+/// calls go on.
+fn ours(before: &libc::sigaction) -> libc::sigaction {
+    // SAFETY: plain words, of which zero is one.
+    let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+    action.sa_sigaction = on_signal as Handler as *const () as usize;
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
+    if is_handler(before) {
+        action.sa_mask = before.sa_mask;
+        let kept = libc::SA_RESTART | libc::SA_ONSTACK | libc::SA_NODEFER;
+        action.sa_flags = libc::SA_SIGINFO | before.sa_flags & kept;
+    }
+    action
+}
+
+extern "C" fn on_signal(
+    signal: libc::c_int,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+) {
+    // SAFETY: the words of a handler, which the system has passed; and `errno` is this
+    // thread's.
+    unsafe {
+        if !is_ours(info) {
+            return pass_on(signal, info, context);
+        }
+        let errno = libc::__errno_location();
+        let before = *errno;
+        // Ours go to threads that have run tasks: their words are there.
+        words::answer(|answer, stacks| walk(&*context.cast(), stacks, answer));
+        *errno = before;
+    }
+}
+
+/// # Safety
+/// 1. It is what the system has passed to a handler.
+unsafe fn is_ours(info: *const libc::siginfo_t) -> bool {
+    // SAFETY: 1.; and a signal that was queued has a value.
+    unsafe {
+        (*info).si_code == libc::SI_QUEUE
+            && (*info).si_value().sival_ptr.addr() == (&raw const MARK).addr()
+    }
+}
+
+/// # Safety
+/// 1. These are the arguments of a handler.
+unsafe fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // Acquire: pairs with the Release in `remember`.
+    let before = BEFORE.load(Acquire);
+    // SAFETY: what is there is never freed.
+    let Some(before) = unsafe { before.as_ref() }.filter(|before| is_handler(before)) else {
+        // Nobody has a use for it.
+        return;
+    };
+    if before.sa_flags & libc::SA_SIGINFO != 0 {
+        // SAFETY: its flags say that it has this form. 1.
+        let handler: Handler = unsafe { std::mem::transmute(before.sa_sigaction) };
+        handler(signal, info, context);
+    } else {
+        // SAFETY: its flags say that it has this form. 1.
+        let handler: extern "C" fn(libc::c_int) =
+            unsafe { std::mem::transmute(before.sa_sigaction) };
+        handler(signal);
+    }
+}
+
+/// Where a thread was interrupted.
+struct Registers {
+    instruction: usize,
+    frame: usize,
+    stack: usize,
+}
+
+impl Registers {
+    fn of(context: &libc::ucontext_t) -> Self {
+        let machine = &context.uc_mcontext;
+        #[cfg(target_arch = "x86_64")]
+        return Self {
+            instruction: machine.gregs[libc::REG_RIP as usize] as usize,
+            frame: machine.gregs[libc::REG_RBP as usize] as usize,
+            stack: machine.gregs[libc::REG_RSP as usize] as usize,
+        };
+        #[cfg(target_arch = "aarch64")]
+        Self {
+            instruction: machine.pc as usize,
+            frame: machine.regs[29] as usize,
+            stack: machine.sp as usize,
+        }
+    }
+}
+
+/// Follows the frame pointers. Each points to two words: the next pointer, and the address that
+/// the function returns to. The thread is on one of these stacks.
+fn walk(context: &libc::ucontext_t, stacks: [Range<usize>; 2], answer: &mut Answer) {
+    const WORD: usize = size_of::<usize>();
+    let Registers { instruction, mut frame, stack: top } = Registers::of(context);
+    answer.push(instruction);
+    let Some(stack) = stacks.into_iter().find(|stack| stack.contains(&top)) else {
+        // In another handler, or on a stack of somebody else's.
+        return;
+    };
+    // What is farther in than the stack's top is nobody's.
+    let mut innermost = top;
+    loop {
+        let ends = frame.checked_add(2 * WORD).is_some_and(|end| end <= stack.end);
+        if frame < innermost || !frame.is_multiple_of(WORD) || !ends {
+            return;
+        }
+        let words = ptr::with_exposed_provenance::<usize>(frame);
+        // SAFETY: aligned words between the top of the stack that this thread is on and its end, which
+        // are mapped. The thread is in this handler and changes none of them.
+        let (next, address) = unsafe { (words.read_volatile(), words.add(1).read_volatile()) };
+        if address == 0 || !answer.push(address) {
+            return;
+        }
+        innermost = frame + 2 * WORD;
+        frame = next;
+    }
+}
+
+/// What this thread answers with, if it is asked.
+pub(in super::super) fn inquiry() -> Option<Inquiry> {
+    if !has_room_for_the_handler() {
+        return None;
+    }
+    let mut attributes = MaybeUninit::<libc::pthread_attr_t>::zeroed();
+    // SAFETY: the calling thread is alive; the attributes are written where there is room, read
+    // only if that went well, and then given back.
+    unsafe {
+        if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
+            return None;
+        }
+        let (mut lowest, mut size) = (ptr::null_mut(), 0);
+        let refused =
+            libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut lowest, &raw mut size);
+        libc::pthread_attr_destroy(attributes.as_mut_ptr());
+        let stack = lowest.addr()..lowest.addr().checked_add(size)?;
+        (refused == 0).then(|| Inquiry::new(stack))
+    }
+}
+
+/// What the handler needs beyond what the system puts there; several times what it was seen to
+/// take.
+const HANDLER: usize = 4096;
+
+/// Whether the stack that signals are handled on in this thread holds the registers that the
+/// system saves, which may be many (AMX, SME), and the handler. Where there is no such stack, the
+/// thread's own is used, which has room.
+fn has_room_for_the_handler() -> bool {
+    let mut stack = MaybeUninit::<libc::stack_t>::zeroed();
+    // SAFETY: the system writes it where there is room, and zeroes are one, too.
+    let stack = unsafe {
+        if libc::sigaltstack(ptr::null(), stack.as_mut_ptr()) != 0 {
+            return false;
+        }
+        stack.assume_init()
+    };
+    if stack.ss_flags & libc::SS_DISABLE != 0 {
+        return true;
+    }
+    // SAFETY: takes a number, and is 0 for what the system does not say.
+    let registers = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) };
+    stack.ss_size >= HANDLER + usize::try_from(registers).unwrap_or(usize::MAX / 2)
+}
+
+/// As the system reads a signal with a value, on 64 bits.
+#[repr(C)]
+struct Queued {
+    signal: libc::c_int,
+    error: libc::c_int,
+    code: libc::c_int,
+    _gap: libc::c_int,
+    process: libc::pid_t,
+    user: libc::uid_t,
+    value: *const u8,
+    _rest: [u8; 96],
+}
+
+const _: () = assert!(size_of::<Queued>() == size_of::<libc::siginfo_t>());
+
+/// Sends a signal of ours; `false` if it was refused.
+fn send(thread: i64) -> bool {
+    // SAFETY: plain system calls, which only ask.
+    let (process, user) = unsafe { (libc::getpid(), libc::getuid()) };
+    let queued = Queued {
+        signal: SIGNAL,
+        error: 0,
+        code: libc::SI_QUEUE,
+        _gap: 0,
+        process,
+        user,
+        value: &raw const MARK,
+        _rest: [0; 96],
+    };
+    // SAFETY: the system reads the words, which are there. A thread that is not there is
+    // refused; one that has its number by now does nothing, since it is not asked.
+    let outcome = unsafe {
+        libc::syscall(
+            libc::SYS_rt_tgsigqueueinfo,
+            process,
+            thread as libc::pid_t,
+            SIGNAL,
+            &raw const queued,
+        )
+    };
+    outcome == 0
+}
+
+/// Where the thread is, if it answers in time and is in that poll.
+pub(in super::super) fn frames(scene: &Scene) -> Option<Vec<StackFrame>> {
+    let answer = scene.see(|stint| {
+        // One that computed, and waits just now, is left alone.
+        if !scene.interrupts_waits() && stint.cpu.would_run() != Some(true) {
+            return None;
+        }
+        let asked = stint.tenure().inquiry()?.ask()?;
+        if !send(stint.cpu.thread()?) {
+            return None;
+        }
+        asked.wait(PATIENCE);
+        asked.read().filter(|answer| scene.is_of(answer.poll))
+    })?;
+    let code = Code::of_this_process();
+    let mut frames = Vec::new();
+    for (depth, &address) in answer.addresses().iter().enumerate() {
+        if depth > 0 && !code.contains(address) {
+            break;
+        }
+        resolve(address, depth == 0, &mut frames);
+    }
+    Some(frames)
+}
+
+/// Memory that can be executed.
+struct Code(Vec<Range<usize>>);
+
+impl Code {
+    fn of_this_process() -> Self {
+        // Without it nothing is sure but the innermost address.
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+        Self(maps.lines().filter_map(Self::parse).collect())
+    }
+
+    /// `7f72-7f80 r-xp …`
+    fn parse(line: &str) -> Option<Range<usize>> {
+        let mut words = line.split_ascii_whitespace();
+        let (begins, ends) = words.next()?.split_once('-')?;
+        let number = |text| usize::from_str_radix(text, 16).ok();
+        let range = number(begins)?..number(ends)?;
+        words.next()?.contains('x').then_some(range)
+    }
+
+    fn contains(&self, address: usize) -> bool {
+        self.0.iter().any(|range| range.contains(&address))
+    }
+}
+
+/// Finds the names of an address: several, if functions were inlined there.
+#[cfg(feature = "stall-stacks")]
+fn resolve(address: usize, is_innermost: bool, frames: &mut Vec<StackFrame>) {
+    // What follows a call may belong to the next line, or to the next function.
+    let within = if is_innermost { address } else { address.saturating_sub(1) };
+    let before = frames.len();
+    backtrace::resolve(ptr::without_provenance_mut(within), |symbol| {
+        frames.push(StackFrame {
+            address,
+            // Without the hash that tells versions of a crate apart.
+            name: symbol.name().map(|name| format!("{name:#}")),
+            file: symbol.filename().map(Into::into),
+            line: symbol.lineno(),
+        });
+    });
+    if frames.len() == before {
+        frames.push(StackFrame { address, name: None, file: None, line: None });
+    }
+}
+
+#[cfg(not(feature = "stall-stacks"))]
+fn resolve(address: usize, _: bool, frames: &mut Vec<StackFrame>) {
+    frames.push(StackFrame { address, name: None, file: None, line: None });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Code, inquiry, install, send};
+    use crate::engine::{
+        prim::cpu::CpuClock,
+        work::{current::Tenured, tenure::Tenure},
+    };
+
+    /// Sends a signal of ours to the calling thread: when it returns, the handler has run.
+    fn signal() {
+        assert!(send(CpuClock::of_this_thread().thread().unwrap()));
+    }
+
+    #[test]
+    fn only_a_thread_that_is_asked_answers() {
+        install();
+        // No tenure, as a thread that has the number of one that ended.
+        signal();
+        let tenure = Tenure::new(false).with_inquiry(inquiry());
+        // SAFETY: 1. the tenure is dropped after it.
+        let tenured = unsafe { Tenured::new(Some(&tenure)) };
+        signal();
+        let inquiry = tenure.inquiry().unwrap();
+        let asked = inquiry.ask().unwrap();
+        assert!(asked.read().is_none(), "that one came before");
+        signal();
+        let answer = asked.read().expect("its handler has run");
+        assert!(!answer.addresses().is_empty());
+        assert!(tenure.is_in(answer.poll));
+        drop(tenured);
+        drop(asked);
+        let asked = inquiry.ask().unwrap();
+        signal();
+        assert!(asked.read().is_none(), "it is not this thread's any more");
+    }
+
+    #[test]
+    fn the_stack_of_a_thread_is_known_to_it() {
+        let local = 0_u8;
+        let stack = inquiry().expect("the system tells").stack();
+        assert!(stack.contains(&(&raw const local).addr()), "{stack:x?}");
+    }
+
+    #[test]
+    fn code_is_told_from_data() {
+        let (code, local) = (Code::of_this_process(), 0_u8);
+        assert!(code.contains(code_is_told_from_data as fn() as usize));
+        assert!(!code.contains((&raw const local).addr()));
+        assert_eq!(Code::parse("7f72-7f80 r-xp 0 0:0 0 /lib"), Some(0x7f72..0x7f80));
+        for none in ["7f72-7f80 r--p 0", "", "7f72 r-xp", "x-y r-xp"] {
+            assert_eq!(Code::parse(none), None, "{none}");
+        }
+    }
+}

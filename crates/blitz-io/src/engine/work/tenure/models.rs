@@ -1,0 +1,437 @@
+//! Models of a core that changes hands while its thread is in a user's code.
+//!
+//! The core is a cell that the model checker watches: two who touch it at once are found.
+//! What a thread does with a core that it has lost is done elsewhere, in an intake that only
+//! counts.
+
+use std::ptr::NonNull;
+
+use super::{Sign, Tenure};
+use crate::engine::{
+    prim::{Arc, AtomicUsize, Ordering::Relaxed, UnsafeCell, model, model_deeper, thread},
+    work::task::cell::Header,
+};
+
+/// A core, those who may hold it, what they say, and a task.
+struct World {
+    tenures: [Tenure; 2],
+    /// As a thread's own words are; dropped after the tenures that they are attached to.
+    signs: [Sign; 2],
+    core: UnsafeCell<u32>,
+    /// Freed by who ends its poll: a write.
+    task: UnsafeCell<u32>,
+    intake: AtomicUsize,
+}
+
+// SAFETY: who touches which of the cells is what the models ask.
+unsafe impl Sync for World {}
+// SAFETY: as above.
+unsafe impl Send for World {}
+
+impl World {
+    fn new() -> Arc<Self> {
+        Self::with([Tenure::new(false), Tenure::new(false)])
+    }
+
+    /// The same where light barriers are fences.
+    fn by_fences() -> Arc<Self> {
+        Self::with([Tenure::new(false).with_fences(), Tenure::new(false).with_fences()])
+    }
+
+    fn with(tenures: [Tenure; 2]) -> Arc<Self> {
+        let world = Arc::new(Self {
+            tenures,
+            signs: [Sign::new(), Sign::new()],
+            core: UnsafeCell::new(0),
+            task: UnsafeCell::new(7),
+            intake: AtomicUsize::new(0),
+        });
+        for (tenure, sign) in world.tenures.iter().zip(&world.signs) {
+            // SAFETY: 1. they live in one world.
+            unsafe { tenure.attach(sign) };
+        }
+        world.begin(0);
+        world
+    }
+
+    /// The thread has the core.
+    fn begin(&self, who: usize) {
+        self.tenures[who].begin(&self.signs[who], NonNull::dangling());
+    }
+
+    /// It gives it up.
+    fn end(&self, who: usize) {
+        self.tenures[who].end(&self.signs[who]);
+    }
+
+    /// Goes into the runtime's code for a moment; `true` if it has the core.
+    fn reclaim(&self, who: usize) -> bool {
+        self.signs[who].reclaim() || self.tenures[who].reclaim(&self.signs[who])
+    }
+
+    fn resume(&self, who: usize) {
+        self.signs[who].resume();
+    }
+
+    /// Works on the core.
+    fn touch(&self) {
+        // SAFETY: a model fails if somebody else has it.
+        self.core.with_mut(|core| unsafe { *core += 1 });
+    }
+
+    /// Begins with a poll of what is nobody's task: a model's visitor never looks into it.
+    fn enter(&self, who: usize) {
+        self.signs[who].enter(NonNull::<Header>::dangling());
+    }
+
+    /// What user code does that wakes another task.
+    fn wake(&self, who: usize) {
+        if self.reclaim(who) {
+            self.touch();
+        } else {
+            // Relaxed: a count, read at the end.
+            self.intake.fetch_add(1, Relaxed);
+        }
+        self.resume(who);
+    }
+
+    /// The end of a poll; `true` if the thread still has the core.
+    fn leave(&self, who: usize) -> bool {
+        let sign = &self.signs[who];
+        let kept = sign.reclaim() || self.tenures[who].leave(sign);
+        if kept {
+            self.touch();
+        } else {
+            // Relaxed: as above.
+            self.intake.fetch_add(1, Relaxed);
+        }
+        kept
+    }
+
+    /// The monitor: `true` if it has taken the core, and somebody works with it.
+    fn take(&self, who: usize) -> bool {
+        let tenure = &self.tenures[who];
+        let Some(number) = tenure.poll_number() else { return false };
+        let taken = match tenure.visit(number) {
+            Some(mut visit) => {
+                visit.take();
+                true
+            }
+            None => false,
+        };
+        if taken {
+            self.touch();
+        }
+        taken
+    }
+}
+
+/// A thread that polls `polls` times, with a wake-up in each if it `wakes`, while somebody
+/// tries to take its core as often.
+fn polls_against_takes(world: Arc<World>, polls: usize, wakes: bool) {
+    let hog = thread::spawn({
+        let world = world.clone();
+        move || {
+            world.touch();
+            for _ in 0..polls {
+                world.enter(0);
+                if wakes {
+                    world.wake(0);
+                }
+                if !world.leave(0) {
+                    return false;
+                }
+            }
+            true
+        }
+    });
+    let taken = (0..polls).any(|_| world.take(0));
+    let kept = hog.join().unwrap();
+    assert!(!(taken && kept), "the core has two owners");
+    assert!(taken || kept, "the core is lost");
+    // Relaxed: the thread was joined.
+    assert!(kept || world.intake.load(Relaxed) > 0, "what was to run is nowhere");
+}
+
+#[test]
+fn a_core_is_taken_or_kept() {
+    model_deeper(|| polls_against_takes(World::new(), 1, false));
+}
+
+#[test]
+fn a_wake_inside_a_poll_against_a_taker() {
+    model(|| polls_against_takes(World::new(), 1, true));
+}
+
+#[test]
+fn two_polls_against_a_taker() {
+    model(|| polls_against_takes(World::new(), 2, false));
+}
+
+#[test]
+fn by_fences_two_polls_against_a_taker() {
+    model(|| polls_against_takes(World::by_fences(), 2, false));
+}
+
+#[test]
+fn by_fences_a_wake_inside_a_poll_against_a_taker() {
+    model(|| polls_against_takes(World::by_fences(), 1, true));
+}
+
+/// The visitor has the number of a poll that may be over; its thread is in the next one.
+#[test]
+fn a_claim_that_comes_too_late_leaves_the_core() {
+    model_deeper(|| {
+        let world = World::new();
+        world.enter(0);
+        let number = world.tenures[0].poll_number().expect("it is in a poll");
+        let visitor = thread::spawn({
+            let world = world.clone();
+            move || {
+                let mut visit = world.tenures[0].visit(number)?;
+                visit.mark();
+                // SAFETY: a model fails if somebody else has it.
+                Some(world.task.with(|task| unsafe { *task }))
+            }
+        });
+        // Nobody takes it: every claim is withdrawn.
+        assert!(world.leave(0), "a claim was withdrawn, and the core held for lost");
+        // The task of the first poll is freed. SAFETY: as above.
+        world.task.with_mut(|task| unsafe { *task = 0 });
+        world.enter(0);
+        assert!(world.leave(0));
+        if let Some(seen) = visitor.join().unwrap() {
+            assert_eq!(seen, 7, "the visitor saw what was freed");
+        }
+        assert!(!world.signs[0].is_overdue(), "a mark has outlived its poll");
+    });
+}
+
+/// From the first thread to the second, and from that to the monitor again, while the first
+/// one comes back.
+#[test]
+fn a_core_is_taken_twice_in_a_row() {
+    model(|| {
+        let world = World::new();
+        world.enter(0);
+        let first = thread::spawn({
+            let world = world.clone();
+            move || {
+                world.wake(0);
+                world.leave(0)
+            }
+        });
+        if !world.take(0) {
+            assert!(first.join().unwrap());
+            return;
+        }
+        let second = thread::spawn({
+            let world = world.clone();
+            move || {
+                world.begin(1);
+                world.touch();
+                world.enter(1);
+                world.leave(1)
+            }
+        });
+        let taken = world.take(1);
+        let kept = second.join().unwrap();
+        assert!(!first.join().unwrap(), "who lost it has it again");
+        assert!(taken != kept, "the core has two owners, or none");
+    });
+}
+
+/// As code that blocks in place does: the core goes elsewhere by its thread's will.
+#[test]
+fn a_core_that_is_given_up_is_not_taken() {
+    model_deeper(|| {
+        let world = World::new();
+        world.enter(0);
+        let hog = thread::spawn({
+            let world = world.clone();
+            move || {
+                let given = world.reclaim(0);
+                if given {
+                    world.end(0);
+                    world.touch();
+                }
+                world.resume(0);
+                given
+            }
+        });
+        let taken = world.take(0);
+        let given = hog.join().unwrap();
+        assert!(taken != given, "the core has two owners, or none");
+        assert!(!world.take(0), "it was taken from a thread that has none");
+    });
+}
+
+/// The same, and it comes back: from then on it can be taken again.
+#[test]
+fn a_core_that_came_back_can_be_taken() {
+    model(|| {
+        let world = World::new();
+        world.enter(0);
+        let hog = thread::spawn({
+            let world = world.clone();
+            move || {
+                if world.reclaim(0) {
+                    world.end(0);
+                    world.touch();
+                    world.begin(0);
+                }
+                world.resume(0);
+                world.leave(0)
+            }
+        });
+        let taken = world.take(0) || world.take(0);
+        let kept = hog.join().unwrap();
+        assert!(taken != kept, "the core has two owners, or none");
+    });
+}
+
+#[test]
+fn a_task_is_not_freed_under_a_report() {
+    model_deeper(|| {
+        let world = World::new();
+        world.enter(0);
+        let reporter = thread::spawn({
+            let world = world.clone();
+            move || {
+                let number = world.tenures[0].poll_number()?;
+                let _visit = world.tenures[0].visit(number)?;
+                // SAFETY: a model fails if somebody else has it.
+                Some(world.task.with(|task| unsafe { *task }))
+            }
+        });
+        assert!(world.leave(0));
+        // SAFETY: as above.
+        world.task.with_mut(|task| unsafe { *task = 0 });
+        if let Some(seen) = reporter.join().unwrap() {
+            assert_eq!(seen, 7);
+        }
+    });
+}
+
+#[test]
+fn a_mark_does_not_outlive_its_poll() {
+    model_deeper(|| {
+        let world = World::new();
+        world.enter(0);
+        let visitor = thread::spawn({
+            let world = world.clone();
+            move || {
+                let Some(number) = world.tenures[0].poll_number() else { return };
+                if let Some(mut visit) = world.tenures[0].visit(number) {
+                    visit.mark();
+                }
+            }
+        });
+        world.wake(0);
+        assert!(world.leave(0));
+        visitor.join().unwrap();
+        assert!(!world.signs[0].is_overdue());
+    });
+}
+
+/// In the middle of a poll whose core was given up the thread is watched for another runtime's sake,
+/// polls there, and goes on. Visitors of the first find the poll that they came for, or none; those
+/// of the second nothing of the first.
+#[test]
+fn words_of_two_runtimes_against_visitors() {
+    model(|| {
+        let world = World::new();
+        let first = &world.tenures[0];
+        let sign = &world.signs[0];
+        world.enter(0);
+        let number = first.poll_number().expect("it is in a poll");
+        assert!(world.reclaim(0));
+        world.end(0);
+        world.resume(0);
+        let visitor = thread::spawn({
+            let world = world.clone();
+            move || {
+                assert!(!world.take(0), "it was taken from a thread that has none");
+                assert!(world.tenures[0].is_in(number), "the poll that waits is another one");
+                let second = world.tenures[1].poll_number();
+                let visit = second.and_then(|number| world.tenures[1].visit(number))?;
+                assert_ne!(visit.task(), NonNull::dangling(), "that is the first one's");
+                drop(visit);
+                second
+            }
+        });
+        first.suspend(sign);
+        // SAFETY: 1. it is detached below.
+        unsafe { world.tenures[1].attach(sign) };
+        world.tenures[1].begin(sign, NonNull::dangling());
+        let task = std::ptr::without_provenance_mut(0x100);
+        sign.enter(NonNull::new(task).expect("it is not null"));
+        let kept = sign.reclaim() || world.tenures[1].leave(sign);
+        assert!(kept, "nobody takes it");
+        world.tenures[1].end(sign);
+        world.tenures[1].detach(sign);
+        // SAFETY: 1. as in `World::with`.
+        unsafe { first.go_on(sign) };
+        let seen = visitor.join().unwrap();
+        assert_ne!(seen, Some(number), "one runtime's visitor read what was said to the other");
+        assert!(first.is_in(number));
+        assert!(!world.leave(0), "it has given its core up");
+    });
+}
+
+/// As a fiber that blocks its thread does: nothing is taken from it, but it is marked while it waits,
+/// and hears of it when it goes on. Afterwards the mark is gone.
+#[test]
+fn who_waits_with_what_it_keeps_is_marked() {
+    model(|| {
+        let tenures = [Tenure::new(true), Tenure::new(true)];
+        let world = World::with(tenures);
+        let (tenure, sign) = (&world.tenures[0], &world.signs[0]);
+        world.enter(0);
+        let number = tenure.poll_number().expect("it is in a poll");
+        let visitor = thread::spawn({
+            let world = world.clone();
+            move || {
+                let Some(mut visit) = world.tenures[0].visit(number) else { return false };
+                assert_eq!(visit.task(), NonNull::dangling(), "that is another poll's");
+                visit.mark()
+            }
+        });
+        tenure.suspend(sign);
+        // It polls something there.
+        sign.enter(NonNull::new(std::ptr::without_provenance_mut(0x100)).expect("not null"));
+        assert!(sign.reclaim(), "nobody listens");
+        // SAFETY: 1. as in `World::with`.
+        unsafe { tenure.go_on(sign) };
+        let marked = visitor.join().unwrap();
+        assert!(marked, "it was in that poll all the time");
+        assert!(sign.is_overdue(), "it does not hear of it");
+        assert!(world.leave(0) && !sign.is_overdue());
+    });
+}
+
+/// A thread ends, and its words with it, while somebody looks at it.
+#[test]
+fn words_that_end_with_their_thread_against_a_visitor() {
+    model(|| {
+        let tenure = Arc::new(Tenure::new(false));
+        let visitor = thread::spawn({
+            let tenure = tenure.clone();
+            move || {
+                let number = tenure.poll_number()?;
+                let _ = tenure.is_in(number);
+                tenure.visit(number).map(|_| ())
+            }
+        });
+        let sign = Box::new(Sign::new());
+        // SAFETY: 1. it is detached below.
+        unsafe { tenure.attach(&sign) };
+        tenure.begin(&sign, NonNull::dangling());
+        sign.enter(NonNull::<Header>::dangling());
+        assert!(sign.reclaim() || tenure.leave(&sign));
+        tenure.end(&sign);
+        tenure.detach(&sign);
+        drop(sign);
+        visitor.join().unwrap();
+    });
+}

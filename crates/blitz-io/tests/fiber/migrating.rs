@@ -1,0 +1,76 @@
+//! Why a fiber stays on its thread: what a stack sees that another thread goes on with.
+//!
+//! A thread-local has another address on each thread, and within a function a thread does not
+//! change, as far as the compiler knows: it may ask for the address once. A function that is
+//! suspended in between and resumed by another thread then uses the first thread's value while
+//! everybody else on its thread uses the second's. With a `Cell` in it that is a data race in
+//! code without `unsafe`.
+//!
+//! Nothing of blitz-io can do this; the test moves a bare coroutine by force.
+
+use std::{cell::Cell, num::NonZeroUsize, thread};
+
+use corosensei::{Coroutine, Yielder, stack};
+
+thread_local! {
+    static VALUE: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A stack without a guard; it is enough for one call.
+struct Plain(Box<[u128]>);
+
+// SAFETY: there is no guard, and none is needed for what runs here.
+unsafe impl stack::Stack for Plain {
+    fn base(&self) -> NonZeroUsize {
+        NonZeroUsize::new(self.0.as_ptr_range().end.addr()).unwrap()
+    }
+
+    fn limit(&self) -> NonZeroUsize {
+        NonZeroUsize::new(self.0.as_ptr().addr()).unwrap()
+    }
+}
+
+struct Moved<T>(T);
+
+// SAFETY: it is not. This is the demonstration.
+unsafe impl<T> Send for Moved<T> {}
+
+/// A function to which the thread-local is passed, and so its address.
+#[inline(never)]
+fn add_one(value: &Cell<u64>) -> u64 {
+    value.set(value.get() + 1);
+    value.get()
+}
+
+/// What a careful author writes: the same thread-local, before and after.
+#[inline(never)]
+fn adds_twice(yielder: &Yielder<(), ()>) -> u64 {
+    VALUE.with(add_one);
+    yielder.suspend(());
+    VALUE.with(add_one)
+}
+
+#[test]
+#[cfg_attr(
+    any(debug_assertions, not(all(target_os = "linux", target_arch = "x86_64"))),
+    ignore = "only optimised code keeps the address, and only here it is known how"
+)]
+fn a_stack_that_changes_its_thread_uses_the_thread_local_of_the_first() {
+    let stack = Plain(vec![0u128; 16 * 1024].into());
+    let mut coroutine = Coroutine::with_stack(stack, |yielder, ()| adds_twice(yielder));
+    assert!(coroutine.resume(()).as_yield().is_some());
+    assert_eq!(VALUE.with(Cell::get), 1);
+    let moved = Moved(coroutine);
+    let there = thread::spawn(move || {
+        let moved = moved;
+        let Moved(mut coroutine) = moved;
+        let seen = coroutine.resume(()).as_return().unwrap();
+        (seen, VALUE.with(Cell::get))
+    });
+    let (seen, theirs) = there.join().unwrap();
+    // Had each access meant the thread it is on, the second thread's value would be one, and so
+    // would be what was read there.
+    assert_eq!(theirs, 0, "the second thread's value was touched: the address was asked for anew");
+    assert_eq!(seen, 2, "what was read on the second thread is the first thread's");
+    assert_eq!(VALUE.with(Cell::get), 2, "the second thread wrote to the first thread's");
+}

@@ -1,0 +1,339 @@
+//! The calls that a stuck task is in, by a signal.
+//!
+//! Who handles a signal is the whole process's matter, so each test has one of its own.
+
+use std::{
+    hint::black_box,
+    io,
+    sync::{
+        Arc, Mutex,
+        atomic::{
+            AtomicBool, AtomicUsize,
+            Ordering::{Acquire, Relaxed, Release},
+        },
+        mpsc,
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use blitz_io::{
+    runtime::{Builder, Preemption, Runtime, StallKind, StallReport},
+    task,
+};
+
+use crate::{alone::is_alone, watch};
+
+fn told(preemption: Preemption) -> (Runtime, mpsc::Receiver<StallReport>) {
+    let (tell, told) = mpsc::channel();
+    let tell = Mutex::new(tell);
+    let rt = Builder::new_multi_thread()
+        .worker_threads(2)
+        .preemption(preemption)
+        .on_task_stall(move |stall| drop(tell.lock().unwrap().send(stall.clone())))
+        .enable_all()
+        .build()
+        .unwrap();
+    (rt, told)
+}
+
+fn capturing() -> Preemption {
+    Preemption::new().capture_stacks(true)
+}
+
+/// Computes until it is over, and calls nothing nearly all of the time: without frame pointers
+/// only the innermost function is sure to be told.
+#[inline(never)]
+fn crunches_numbers(over: &AtomicBool) -> u64 {
+    let mut sum = 1_u64;
+    while !over.load(Acquire) {
+        let mut step = 0_u64;
+        while step < 10_000_000 {
+            sum = (sum * 3 + step) % 1_000_003;
+            step += 1;
+        }
+    }
+    black_box(sum)
+}
+
+/// Spawns hogs, one after the other, until one is reported as `is_good` would have it.
+fn a_hog(
+    rt: &Runtime,
+    told: &mpsc::Receiver<StallReport>,
+    is_good: impl Fn(&StallReport) -> bool,
+) -> StallReport {
+    loop {
+        let over = Arc::new(AtomicBool::new(false));
+        let ends = over.clone();
+        let hog = rt.spawn(async move { crunches_numbers(&ends) });
+        let id = hog.id();
+        let stall = loop {
+            let stall = told.recv().unwrap();
+            if stall.task() == id {
+                break stall;
+            }
+        };
+        over.store(true, Release);
+        rt.block_on(hog).unwrap();
+        // A machine that has much to do lets it answer too late, at times.
+        if is_good(&stall) {
+            return stall;
+        }
+    }
+}
+
+fn has_frames(stall: &StallReport) -> bool {
+    !stall.frames().is_empty()
+}
+
+fn within(function: usize, address: usize) -> bool {
+    // More than it has instructions, in any build.
+    (function..function + 4096).contains(&address)
+}
+
+#[test]
+fn a_hog_is_found_in_its_function() {
+    let _watch = watch::begin();
+    if !is_alone("stacks::a_hog_is_found_in_its_function") {
+        return;
+    }
+    let (rt, told) = told(capturing());
+    let function = crunches_numbers as fn(&AtomicBool) -> u64 as usize;
+    let stall = a_hog(&rt, &told, |stall| {
+        // It may be in what it calls just then.
+        stall.frames().first().is_some_and(|frame| within(function, frame.address()))
+    });
+    if cfg!(feature = "stall-stacks") {
+        let first = &stall.frames()[0];
+        let name = first.name().expect("tests have symbols");
+        assert!(name.ends_with("crunches_numbers"), "{name}");
+        if cfg!(debug_assertions) {
+            assert!(first.file().expect("and debug information").ends_with("stacks.rs"));
+            // Some instructions are of no line.
+            a_hog(&rt, &told, |stall| stall.frames().iter().any(|frame| frame.line().is_some()));
+        }
+        let text = stall.to_string();
+        assert!(text.contains("(in preempt::stacks::crunches_numbers"), "{text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+    } else {
+        assert!(stall.frames().iter().all(|frame| frame.name().is_none()));
+    }
+}
+
+/// Whether there is another handler than those of the test, and signals that it did not send.
+fn is_urged() -> bool {
+    let is_urged = watch::is_urged();
+    if is_urged {
+        eprintln!("skipped: signals of others come, and have a handler");
+    }
+    is_urged
+}
+
+/// Whether SIGURG has a handler.
+fn is_handled() -> bool {
+    // SAFETY: only asks; plain words, of which zero is one.
+    let action = unsafe {
+        let mut action = std::mem::zeroed::<libc::sigaction>();
+        assert_eq!(libc::sigaction(libc::SIGURG, std::ptr::null(), &raw mut action), 0);
+        action
+    };
+    action.sa_sigaction != libc::SIG_DFL
+}
+
+#[test]
+fn nobody_is_interrupted_unless_asked_for() {
+    let _watch = watch::begin();
+    if is_urged() || !is_alone("stacks::nobody_is_interrupted_unless_asked_for") {
+        return;
+    }
+    let (plain, reports) = told(Preemption::new());
+    assert!(a_hog(&plain, &reports, |_| true).frames().is_empty());
+    assert!(!is_handled());
+    let (rt, reports) = told(capturing().slice(Duration::from_millis(50)));
+    assert!(is_handled());
+    // One that waits is left alone.
+    let (go, gone) = mpsc::channel::<()>();
+    let waits = rt.spawn(async move { gone.recv().unwrap() });
+    let stall = reports.recv().unwrap();
+    assert_eq!((stall.kind(), stall.frames().len()), (StallKind::Blocked, 0));
+    go.send(()).unwrap();
+    rt.block_on(waits).unwrap();
+}
+
+#[test]
+fn one_that_blocks_is_told_too_if_asked_for_and_goes_on() {
+    let _watch = watch::begin();
+    if !is_alone("stacks::one_that_blocks_is_told_too_if_asked_for_and_goes_on") {
+        return;
+    }
+    let slice = Duration::from_millis(50);
+    let (rt, told) = told(Preemption::new().slice(slice).capture_blocked_stacks(true));
+    let (go, gone) = mpsc::channel();
+    let blocks = rt.spawn(async move { gone.recv().unwrap() });
+    let stall = told.recv().unwrap();
+    assert_eq!(stall.kind(), StallKind::Blocked);
+    // A thread that waits answers at once, if it gets a processor.
+    go.send(7).unwrap();
+    assert_eq!(rt.block_on(blocks).unwrap(), 7);
+    let mut stall = stall;
+    while stall.frames().is_empty() {
+        let (go, gone) = mpsc::channel::<()>();
+        let blocks = rt.spawn(async move { gone.recv() });
+        stall = told.recv().unwrap();
+        drop(go);
+        rt.block_on(blocks).unwrap().unwrap_err();
+    }
+}
+
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+extern "C" fn of_a_user(_: libc::c_int) {
+    CALLS.fetch_add(1, Release);
+}
+
+/// Installs a user's handler, which passes nothing on.
+fn install() {
+    // SAFETY: plain words, of which zero is one; a handler that may run anywhere.
+    unsafe {
+        let mut action = std::mem::zeroed::<libc::sigaction>();
+        action.sa_sigaction = of_a_user as extern "C" fn(libc::c_int) as usize;
+        action.sa_flags = libc::SA_RESTART;
+        assert_eq!(libc::sigaction(libc::SIGURG, &raw const action, std::ptr::null_mut()), 0);
+    }
+}
+
+#[test]
+fn a_handler_that_was_there_gets_its_own_signals_and_not_ours() {
+    let _watch = watch::begin();
+    if is_urged() || !is_alone("stacks::a_handler_that_was_there_gets_its_own_signals_and_not_ours")
+    {
+        return;
+    }
+    install();
+    let (rt, told) = told(capturing());
+    a_hog(&rt, &told, has_frames);
+    assert_eq!(CALLS.load(Acquire), 0, "ours are not a user's");
+    for count in 1..=100 {
+        // To this thread: when it returns, its handler has run.
+        // SAFETY: a plain call.
+        assert_eq!(unsafe { libc::raise(libc::SIGURG) }, 0);
+        assert_eq!(CALLS.load(Acquire), count);
+    }
+    // To the process: some thread gets it.
+    // SAFETY: a plain call.
+    assert_eq!(unsafe { libc::kill(libc::getpid(), libc::SIGURG) }, 0);
+    watch::until(|| CALLS.load(Acquire) == 101);
+    a_hog(&rt, &told, has_frames);
+    assert_eq!(CALLS.load(Acquire), 101);
+}
+
+#[test]
+fn a_handler_that_comes_later_gets_ours_and_reports_go_without() {
+    let _watch = watch::begin();
+    if !is_alone("stacks::a_handler_that_comes_later_gets_ours_and_reports_go_without") {
+        return;
+    }
+    let (rt, told) = told(capturing());
+    a_hog(&rt, &told, has_frames);
+    install();
+    for _ in 0..5 {
+        assert!(a_hog(&rt, &told, |_| true).frames().is_empty());
+    }
+    watch::until(|| {
+        a_hog(&rt, &told, |_| true);
+        CALLS.load(Acquire) > 0
+    });
+    // Nor if it is ignored, or nobody's.
+    for nobody in [libc::SIG_IGN, libc::SIG_DFL] {
+        // SAFETY: a plain call.
+        assert_ne!(unsafe { libc::signal(libc::SIGURG, nobody) }, libc::SIG_ERR);
+        assert!(a_hog(&rt, &told, |_| true).frames().is_empty());
+    }
+}
+
+/// As listeners of this crate are, and Tokio's: they pass on what was there before.
+#[cfg(feature = "signal")]
+#[test]
+fn a_listener_and_the_handler_live_together() {
+    use blitz_io::signal::unix::{SignalKind, signal};
+
+    let _watch = watch::begin();
+    if !is_alone("stacks::a_listener_and_the_handler_live_together") {
+        return;
+    }
+    let (rt, told) = told(capturing());
+    let mut listener = {
+        let _entered = rt.enter();
+        signal(SignalKind::from_raw(libc::SIGURG)).unwrap()
+    };
+    a_hog(&rt, &told, has_frames);
+    // SAFETY: a plain call.
+    assert_eq!(unsafe { libc::kill(libc::getpid(), libc::SIGURG) }, 0);
+    rt.block_on(listener.recv()).unwrap();
+}
+
+/// Ten thousand signals from outside, at workers, beside those of reports: every task runs once.
+#[test]
+fn signals_from_outside_do_no_harm() {
+    const SIGNALS: usize = 10_000;
+    const TASKS: usize = 2_000;
+    let _watch = watch::begin();
+    if !is_alone("stacks::signals_from_outside_do_no_harm") {
+        return;
+    }
+    let slice = Duration::from_millis(1);
+    let (rt, told) = told(Preemption::new().slice(slice).capture_blocked_stacks(true));
+    let listens = thread::spawn(move || told.iter().filter(has_frames).count());
+    let sent = Arc::new(AtomicBool::new(false));
+    let sends = {
+        let sent = sent.clone();
+        thread::spawn(move || {
+            for number in 0..SIGNALS {
+                send_to_all(number);
+            }
+            sent.store(true, Release);
+        })
+    };
+    let (done, polls) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let mut tasks = 0;
+    // As many as there are, and until the last signal.
+    while tasks < TASKS || !sent.load(Acquire) {
+        let some: Vec<_> = (0..100)
+            .map(|n: u64| {
+                let (done, polls) = (done.clone(), polls.clone());
+                rt.spawn(async move {
+                    polls.fetch_add(1, Relaxed);
+                    let began = Instant::now();
+                    while began.elapsed() < Duration::from_micros(n * 10) {}
+                    task::yield_now().await;
+                    if n.is_multiple_of(10) {
+                        thread::sleep(Duration::from_millis(2));
+                    }
+                    done.fetch_add(1, Relaxed);
+                    n
+                })
+            })
+            .collect();
+        for (n, task) in some.into_iter().enumerate() {
+            assert_eq!(rt.block_on(task).unwrap(), n as u64);
+        }
+        tasks += 100;
+    }
+    sends.join().unwrap();
+    assert_eq!((done.load(Relaxed), polls.load(Relaxed)), (tasks, tasks));
+    drop(rt);
+    println!("{} reports had frames", listens.join().unwrap());
+}
+
+/// One signal, to one of the threads of this process in turn.
+fn send_to_all(number: usize) {
+    let threads: Vec<i32> = std::fs::read_dir("/proc/self/task")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    let thread = threads[number % threads.len()];
+    // SAFETY: a plain call. A thread that has ended meanwhile is refused.
+    let sent = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGURG) };
+    let error = io::Error::last_os_error();
+    assert!(sent == 0 || error.raw_os_error() == Some(libc::ESRCH), "{error}");
+}

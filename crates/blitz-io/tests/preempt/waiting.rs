@@ -1,0 +1,135 @@
+//! What a report tells of a thread that is blocked: the system call, and what for.
+//!
+//! Where the system does not tell (a sandbox without the file), the tests say so and end.
+
+use std::{
+    collections::HashMap,
+    io::Write,
+    sync::{Arc, Mutex, mpsc},
+    thread,
+    time::Duration,
+};
+
+use blitz_io::{
+    runtime::{Builder, Preemption, Runtime, StallKind, StallReport},
+    sync::Barrier,
+    task,
+};
+
+use crate::watch;
+
+/// The slice is long enough for what a thread does before it waits not to count as computing.
+fn told(workers: usize) -> (Runtime, mpsc::Receiver<StallReport>) {
+    let (tell, told) = mpsc::channel();
+    let tell = Mutex::new(tell);
+    let rt = Builder::new_multi_thread()
+        .worker_threads(workers)
+        .preemption(Preemption::new().slice(Duration::from_millis(50)))
+        .on_task_stall(move |stall| drop(tell.lock().unwrap().send(stall.clone())))
+        .build()
+        .unwrap();
+    (rt, told)
+}
+
+/// Whether this system tells what a thread waits in.
+fn is_told() -> bool {
+    let tells = std::fs::read("/proc/self/syscall").is_ok();
+    if !tells {
+        eprintln!("skipped: /proc/self/syscall cannot be read here");
+    }
+    tells
+}
+
+#[test]
+fn one_that_sleeps_is_said_to() {
+    let _watch = watch::begin();
+    if !is_told() {
+        return;
+    }
+    let (rt, told) = told(1);
+    // It is left behind.
+    drop(rt.spawn(async { thread::sleep(Duration::from_secs(3600)) }));
+    let stall = told.recv().unwrap();
+    assert_eq!(stall.kind(), StallKind::Blocked);
+    let call = stall.waits_in().expect("it sleeps");
+    assert_eq!(
+        (call.name(), call.lock(), call.descriptor()),
+        (Some("clock_nanosleep"), None, None)
+    );
+    assert!(stall.to_string().contains(" (sleeps); "), "{stall}");
+    rt.shutdown_background();
+}
+
+#[test]
+fn one_that_reads_names_its_descriptor() {
+    use std::{io::Read, os::fd::AsRawFd};
+
+    let _watch = watch::begin();
+    if !is_told() {
+        return;
+    }
+    let (rt, told) = told(1);
+    let (mut reader, mut writer) = std::io::pipe().unwrap();
+    let descriptor = reader.as_raw_fd();
+    let reads = rt.spawn(async move {
+        let mut byte = [0];
+        reader.read_exact(&mut byte).unwrap();
+        byte[0]
+    });
+    let stall = told.recv().unwrap();
+    let call = *stall.waits_in().expect("it reads");
+    assert_eq!((call.name(), call.descriptor()), (Some("read"), Some(descriptor)));
+    let said = format!(" (reads descriptor {descriptor}); ");
+    assert!(stall.to_string().contains(&said), "{stall}");
+    writer.write_all(&[7]).unwrap();
+    assert_eq!(rt.block_on(reads).unwrap(), 7);
+}
+
+/// Each of two tasks has one lock and waits for the other's, for ever. They are left behind.
+#[test]
+fn a_deadlock_has_two_locks() {
+    let _watch = watch::begin();
+    if !is_told() {
+        return;
+    }
+    let (rt, told) = told(2);
+    let locks = [(); 2].map(|()| Arc::new(Mutex::new(())));
+    // Only when both have one.
+    let both = Arc::new(Barrier::new(2));
+    for (name, (own, other)) in [("ab", (0, 1)), ("ba", (1, 0))] {
+        let (own, other, both) = (locks[own].clone(), locks[other].clone(), both.clone());
+        let deadlocks = async move {
+            // A guard does not live across an `await`, and this one need not.
+            std::mem::forget(own.lock().unwrap());
+            both.wait().await;
+            drop(other.lock());
+        };
+        task::Builder::new().name(name).spawn_on(deadlocks, rt.handle()).unwrap();
+    }
+    let mut waits = HashMap::new();
+    for _ in 0..2 {
+        let stall = told.recv().unwrap();
+        let call = stall.waits_in().expect("it waits");
+        waits.insert(stall.name().unwrap().to_owned(), call.lock().expect("for a lock"));
+        assert!(stall.to_string().contains("waits for a lock"), "{stall}");
+    }
+    let is_of = |address: usize, lock: &Arc<Mutex<()>>| {
+        let begins = Arc::as_ptr(lock) as usize;
+        (begins..begins + size_of::<Mutex<()>>()).contains(&address)
+    };
+    assert!(is_of(waits["ab"], &locks[1]), "{waits:x?}");
+    assert!(is_of(waits["ba"], &locks[0]), "{waits:x?}");
+    rt.shutdown_background();
+}
+
+#[test]
+fn one_that_computes_waits_in_nothing() {
+    let _watch = watch::begin();
+    let (rt, told) = told(1);
+    let (end, ended) = mpsc::channel::<()>();
+    let hog = rt.spawn(async move { while ended.try_recv() == Err(mpsc::TryRecvError::Empty) {} });
+    let stall = told.recv().unwrap();
+    assert_eq!((stall.kind(), stall.waits_in()), (StallKind::Computing, None));
+    drop(end);
+    rt.block_on(hog).unwrap();
+}

@@ -1,0 +1,150 @@
+//! Operations of the runtime let others run when the slice of their poll is over, though they are
+//! ready.
+
+use std::{pin::Pin, time::Duration};
+
+use blitz_io::{
+    channel::mpmc,
+    fs,
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream, UdpSocket},
+    runtime::{Builder, Handle, Preemption},
+    stream::{StreamExt, wrappers::ReceiverStream},
+    sync::{Mutex, Notify, RwLock, Semaphore, broadcast, mpsc, oneshot, watch},
+    task::{self, JoinSet},
+    time,
+};
+
+use crate::watch as watching;
+
+/// Waits, in one poll, until that is marked, and then for the operation: how often that was made
+/// to yield.
+async fn forced<T>(operation: impl Future<Output = T>) -> u64 {
+    let metrics = Handle::current().metrics();
+    watching::until(task::should_yield);
+    let before = metrics.budget_forced_yield_count();
+    operation.await;
+    metrics.budget_forced_yield_count() - before
+}
+
+type Forced = Pin<Box<dyn Future<Output = u64> + Send>>;
+
+macro_rules! operations {
+    ($($name:literal: $setup:block => $held:pat => $operation:expr;)+) => {
+        [$(($name, Box::pin(async move {
+            let $held = $setup;
+            forced($operation).await
+        }) as Forced)),+]
+    };
+}
+
+async fn connected() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    (client, listener.accept().await.unwrap().0)
+}
+
+#[test]
+fn every_operation_yields_when_the_slice_is_over() {
+    let _watch = watching::begin();
+    let rt = Builder::new_multi_thread()
+        .worker_threads(1)
+        // The poll keeps its worker, and is marked all the same.
+        .preemption(Preemption::disabled())
+        .on_task_stall(|_| ())
+        .enable_all()
+        .build()
+        .unwrap();
+    let operations = operations! {
+        "a semaphore": { Semaphore::new(1) } => semaphore => semaphore.acquire();
+        "a mutex": { Mutex::new(()) } => mutex => mutex.lock();
+        "a lock for readers": { RwLock::new(()) } => lock => lock.read();
+        "a lock for writers": { RwLock::new(()) } => lock => lock.write();
+        "a notification": {
+            let notify = Notify::new();
+            notify.notify_one();
+            notify
+        } => notify => notify.notified();
+        "a message": {
+            let (sender, receiver) = mpsc::channel(1);
+            sender.send(()).await.unwrap();
+            (sender, receiver)
+        } => (_sender, mut receiver) => receiver.recv();
+        "room for a message": { mpsc::channel(1) } => (sender, _receiver) => sender.send(());
+        "a message of an unbounded channel": {
+            let (sender, receiver) = mpsc::unbounded_channel();
+            sender.send(()).unwrap();
+            (sender, receiver)
+        } => (_sender, mut receiver) => receiver.recv();
+        "a message for one of many": {
+            let (sender, receiver) = mpmc::channel(1);
+            sender.send(()).await.unwrap();
+            (sender, receiver)
+        } => (_sender, receiver) => receiver.recv();
+        "an answer": {
+            let (sender, receiver) = oneshot::channel();
+            sender.send(()).unwrap();
+            receiver
+        } => receiver => receiver;
+        "a broadcast": {
+            let (sender, receiver) = broadcast::channel(1);
+            sender.send(()).unwrap();
+            (sender, receiver)
+        } => (_sender, mut receiver) => receiver.recv();
+        "a change": {
+            let (sender, receiver) = watch::channel(0);
+            sender.send(1).unwrap();
+            (sender, receiver)
+        } => (_sender, mut receiver) => receiver.changed();
+        "a task that has ended": {
+            let task = blitz_io::spawn(async {});
+            while !task.is_finished() {
+                task::yield_now().await;
+            }
+            task
+        } => task => task;
+        "a task of a set": {
+            let mut set = JoinSet::new();
+            let task = set.spawn(async {});
+            while !task.is_finished() {
+                task::yield_now().await;
+            }
+            set
+        } => mut set => set.join_next();
+        "a sleep that is over": { Duration::ZERO } => zero => time::sleep(zero);
+        "a tick": { time::interval(Duration::from_secs(3600)) } => mut interval => interval.tick();
+        "a byte of a socket": {
+            let (mut here, there) = connected().await;
+            here.write_all(b"x").await.unwrap();
+            there.readable().await.unwrap();
+            (here, there)
+        } => (_here, mut there) => there.read_u8();
+        "room in a socket": { connected().await } => (mut here, _there) => here.write_all(b"x");
+        "a datagram": {
+            let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+            socket.send_to(b"x", socket.local_addr().unwrap()).await.unwrap();
+            socket.readable().await.unwrap();
+            socket
+        } => socket => async move { socket.recv(&mut [0; 8]).await };
+        "a file": {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("file");
+            fs::write(&path, "x").await.unwrap();
+            (fs::File::open(&path).await.unwrap(), dir)
+        } => (mut file, _dir) => file.read_u8();
+        "a whole file": {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("file");
+            fs::write(&path, "x").await.unwrap();
+            (path, dir)
+        } => (path, _dir) => fs::read(path);
+        "an item of a stream": {
+            let (sender, receiver) = mpsc::channel(1);
+            sender.send(()).await.unwrap();
+            (sender, ReceiverStream::new(receiver))
+        } => (_sender, mut stream) => stream.next();
+    };
+    for (name, operation) in operations {
+        assert!(rt.block_on(rt.spawn(operation)).unwrap() >= 1, "{name}");
+    }
+}

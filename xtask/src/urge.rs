@@ -1,0 +1,114 @@
+//! The tests while signals interrupt their threads at random.
+//!
+//! A signal that is handled ends some system calls early, and what the runtime makes of that is
+//! right only if nobody notices. The tests' processes have a handler that does nothing
+//! (`BLITZ_IT_URGE`), and a program beside them sends SIGURG to their threads, some hundred
+//! times a second, until they end.
+
+use std::{
+    path::PathBuf,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use crate::{
+    Outcome, faults,
+    json::Json,
+    model, root,
+    shell::{self, End},
+};
+
+/// Text of `cargo xtask urge --help`.
+pub const HELP: &str = "\
+cargo xtask urge [--sample] [--slice <slice>] [filter …]
+
+Builds the integration tests of the runtime crate and runs them while SIGURG is sent to random
+threads of theirs. A filter picks tests by name.
+  --sample          `it`, `preempt` and one of the others, another one for each commit
+  --slice <slice>   with preemption on, and that slice: 1ms, say (BLITZ_PREEMPTION)
+
+All this is for Linux.";
+
+/// Each takes a minute or two at the most; this is against hangs.
+const LIMIT: Duration = Duration::from_secs(30 * 60);
+
+/// What the sender exits with if it has sent nothing.
+const SKIPPED: i32 = 77;
+
+/// The tests, and with what features: as other steps of CI have them, so that little is built twice.
+const TESTS: [(&str, &str); 7] = [
+    ("it", "stall-stacks"),
+    ("preempt", "stall-stacks"),
+    ("fs", "stall-stacks"),
+    ("os", "stall-stacks"),
+    ("sync", "stall-stacks"),
+    ("net_time", "test-util"),
+    ("fiber", "fiber"),
+];
+
+/// So many of them are in every sample.
+const ALWAYS: usize = 2;
+
+/// `cargo xtask urge`.
+pub fn main(arguments: &[String]) -> Outcome {
+    let mut slice = None;
+    let mut samples = false;
+    let mut filters = Vec::new();
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--slice" => slice = Some(arguments.next().ok_or("--slice wants one, as in 1ms")?),
+            "--sample" => samples = true,
+            "--" => {}
+            flag if flag.starts_with('-') => {
+                return Err(format!("`{flag}` is no argument of urge; see --help"));
+            }
+            filter => filters.push(filter),
+        }
+    }
+    if !cfg!(target_os = "linux") {
+        println!("skipped: signals are sent to threads by Linux's means");
+        return Ok(());
+    }
+    let sender = faults::build(true)?;
+    let mut failed = Vec::new();
+    let (always, others) = TESTS.split_at(ALWAYS);
+    let chosen = &others[model::commit_number() % others.len()];
+    let others = if samples { std::slice::from_ref(chosen) } else { others };
+    for (name, features) in always.iter().chain(others) {
+        let mut command = Command::new(&sender);
+        command.arg("urge").arg(build(name, features)?).args(&filters);
+        command.current_dir(root().join("crates/blitz-io"));
+        command.env("BLITZ_IT_URGE", "1");
+        if let Some(slice) = slice {
+            command.env("BLITZ_PREEMPTION", slice);
+        }
+        match shell::run(&mut command, LIMIT)? {
+            end if end.success() => {}
+            // Few tests are soon over; all of them are not.
+            End::Exit(status) if status.code() == Some(SKIPPED) && !filters.is_empty() => {}
+            End::TimedOut => failed.push(format!("{name} did not end")),
+            End::Exit(_) => failed.push((*name).to_owned()),
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { Err(format!("these failed: {}", failed.join("; "))) }
+}
+
+/// Builds one of the integration tests; answers with the binary.
+fn build(name: &str, features: &str) -> Result<PathBuf, String> {
+    let mut command = shell::cargo();
+    command
+        .args(["test", "-p", "blitz-io", "--features", features, "--test", name, "--no-run"])
+        .arg("--message-format=json-render-diagnostics")
+        .stderr(Stdio::inherit());
+    let output = command.stdin(Stdio::null()).output().map_err(|why| why.to_string())?;
+    if !output.status.success() {
+        return Err(format!("the tests of `{name}` do not compile"));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut executables = text.lines().filter_map(Json::read).filter_map(|message| {
+        let named = message.get("target")?.text("name")? == name;
+        named.then_some(PathBuf::from(message.text("executable")?))
+    });
+    executables.next_back().ok_or_else(|| "cargo named no test binary".into())
+}
