@@ -232,7 +232,7 @@ fn a_runtime_that_never_ends_is_not_looked_at() {
             let fiber = blitz_io::fiber::Builder::new();
             fiber.spawn_on(move || never_ends(begin), rt.handle()).unwrap();
         };
-        stuck(rt, fiber, |rt| rt.metrics().preemption_stall_count() == 1);
+        stuck(rt, fiber, |rt| rt.metrics().preemption_stall_count() >= 1);
         told.recv().unwrap();
         quiet();
     }
@@ -292,13 +292,39 @@ fn a_report_that_blocks_for_ever_costs_reports_and_no_core() {
 const FIBERS: bool =
     cfg!(all(feature = "fiber", any(target_arch = "x86_64", target_arch = "aarch64")));
 
-/// Waits for its turn to end, inside of a poll.
-fn waits_for(over: &Arc<AtomicBool>) -> impl FnOnce() + Send + use<> {
-    let over = over.clone();
-    move || {
-        while !over.load(Acquire) {
-            thread::sleep(Duration::from_millis(1));
+/// Those who wait inside of a poll until all of them are let go.
+#[derive(Clone, Default)]
+struct Waiting {
+    begun: Arc<AtomicUsize>,
+    over: Arc<AtomicBool>,
+}
+
+impl Waiting {
+    fn one_more(&self) -> impl FnOnce() + Send + use<> {
+        let waiting = self.clone();
+        move || {
+            waiting.begun.fetch_add(1, Relaxed);
+            while !waiting.over.load(Acquire) {
+                thread::sleep(Duration::from_millis(1));
+            }
         }
+    }
+
+    /// Until so many are in their polls: who has not begun is dropped by a shutdown, not waited
+    /// for.
+    fn until_begun(&self, count: usize) {
+        watch::until(|| self.begun.load(Relaxed) == count);
+    }
+
+    /// Drops the runtime, and lets them go after a second and a half: more than a second by the
+    /// clock is what is reported.
+    fn outlast(self, rt: Runtime) {
+        let ends = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(1_500));
+            self.over.store(true, Release);
+        });
+        drop(rt);
+        ends.join().unwrap();
     }
 }
 
@@ -325,39 +351,30 @@ fn a_shutdown_that_waits_for_polls_names_them() {
         }
         return;
     }
-    // Both wait for more than a second, by the clock: that is what is reported.
-    let end_later = |over: Arc<AtomicBool>| {
-        thread::spawn(move || {
-            thread::sleep(Duration::from_millis(1_500));
-            over.store(true, Release);
-        })
-    };
     let named = |name| blitz_io::task::Builder::new().name(name);
-    let over = Arc::new(AtomicBool::new(false));
+    let waiting = Waiting::default();
     let rt = preempting(1);
-    let stuck = waits_for(&over);
+    let stuck = waiting.one_more();
     named("taken").spawn_on(async { stuck() }, rt.handle()).unwrap();
-    let stuck = waits_for(&over);
+    let stuck = waiting.one_more();
     named("lent").long_running().spawn_on(async { stuck() }, rt.handle()).unwrap();
     #[cfg(all(feature = "fiber", any(target_arch = "x86_64", target_arch = "aarch64")))]
     {
         let fiber = blitz_io::fiber::Builder::new().name("fiber");
-        fiber.spawn_on(waits_for(&over), rt.handle()).unwrap();
+        fiber.spawn_on(waiting.one_more(), rt.handle()).unwrap();
     }
+    waiting.until_begun(2 + usize::from(FIBERS));
+    // Counted when its thread was told of it, which may have begun by then.
+    watch::until(|| rt.metrics().preemption_lent_count() > 0);
     let stalls = 1 + u64::from(FIBERS);
-    watch::until(|| rt.metrics().preemption_stall_count() == stalls);
-    watch::until(|| rt.metrics().preemption_lent_count() == 1);
-    let ends = end_later(over);
-    drop(rt);
-    ends.join().unwrap();
-    let over = Arc::new(AtomicBool::new(false));
+    watch::until(|| rt.metrics().preemption_stall_count() >= stalls);
+    waiting.outlast(rt);
+    let waiting = Waiting::default();
     let rt = Builder::new_multi_thread().worker_threads(1).on_task_stall(|_| ()).build().unwrap();
-    let stuck = waits_for(&over);
+    let stuck = waiting.one_more();
     named("kept").spawn_on(async { stuck() }, rt.handle()).unwrap();
-    watch::until(|| rt.metrics().preemption_stall_count() == 1);
-    let ends = end_later(over);
-    drop(rt);
-    ends.join().unwrap();
+    watch::until(|| rt.metrics().preemption_stall_count() >= 1);
+    waiting.outlast(rt);
 }
 
 /// Whether a task runs beside one that is stuck on the only worker.
