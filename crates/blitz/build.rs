@@ -1,8 +1,7 @@
-//! Hands the newest records of `bench/fork` and `bench/preempt` to the command, which shows
-//! Rayon's and Tokio's figures from them.
+//! Hands the newest record of `bench/fork` to the command, which shows Rayon's figure from it.
 //!
-//! The comparisons link those and take minutes; the command does neither. It has the figures from
-//! the records, as text that is compiled in, so that it is there without a checkout as well. A
+//! The comparison links Rayon and takes minutes; the command does neither. It has the figure from
+//! the record, as text that is compiled in, so that it is there without a checkout as well. A
 //! package that is built without the records has none, and the tour goes without.
 
 #![forbid(unsafe_code)]
@@ -19,31 +18,27 @@ fn main() {
     if records.is_dir() {
         println!("cargo::rerun-if-changed={RECORDS}");
     }
+    let names = fs::read_dir(records).into_iter().flatten().flatten();
+    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+    let text = match newest(names) {
+        Some(name) => fs::read_to_string(records.join(&name))
+            .unwrap_or_else(|error| panic!("cannot read the record {name}: {error}; restore it")),
+        None => String::new(),
+    };
     let out = env::var_os("OUT_DIR").expect("cargo says where to write");
-    for what in ["fork", "preempt"] {
-        let names = fs::read_dir(records).into_iter().flatten().flatten();
-        let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-        let text = match newest(what, names) {
-            Some(name) => fs::read_to_string(records.join(&name)).unwrap_or_else(|error| {
-                panic!("cannot read the record {name}: {error}; restore it")
-            }),
-            None => String::new(),
-        };
-        let file = Path::new(&out).join(what).with_extension("md");
-        fs::write(file, text).expect("cargo's directory can be written to");
-    }
+    fs::write(Path::new(&out).join("fork.md"), text).expect("cargo's directory can be written to");
 }
 
 /// The newest record of the whole comparison, by day and then by number.
-fn newest(what: &str, names: impl Iterator<Item = String>) -> Option<String> {
-    names.filter_map(|name| Some((place(what, &name)?, name))).max().map(|(_, name)| name)
+fn newest(names: impl Iterator<Item = String>) -> Option<String> {
+    names.filter_map(|name| Some((place(&name)?, name))).max().map(|(_, name)| name)
 }
 
 /// Day and number of `2026-01-31-fork.md` (1) and `2026-01-31-fork-2.md` (2); `None` for others,
 /// such as those of quick runs.
-fn place(what: &str, name: &str) -> Option<(String, u32)> {
+fn place(name: &str) -> Option<(String, u32)> {
     let (day, rest) = name.strip_suffix(".md")?.split_at_checked("2026-01-31".len())?;
-    let number = match rest.strip_prefix('-')?.strip_prefix(what)? {
+    let number = match rest.strip_prefix("-fork")? {
         "" => 1,
         more => more.strip_prefix('-')?.parse().ok()?,
     };
@@ -66,7 +61,7 @@ mod tests {
             "2026-11-18-sched.md",
             "README.md",
         ];
-        let among = |names: &[&str]| newest("fork", names.iter().map(|&name| name.to_owned()));
+        let among = |names: &[&str]| newest(names.iter().map(|&name| name.to_owned()));
         assert_eq!(among(&names).as_deref(), Some("2026-11-16-fork-10.md"));
         assert_eq!(among(&names[..3]).as_deref(), Some("2026-11-16-fork-2.md"));
         assert_eq!(among(&names[4..]), None);

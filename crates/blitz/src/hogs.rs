@@ -1,4 +1,4 @@
-//! A clock beside tasks that compute for long: how late it ticks.
+//! A clock beside tasks that compute for long: how late it ticks, here and on Tokio.
 
 use std::{
     hint::black_box,
@@ -6,17 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blitz_io::{
-    runtime::{Builder, Preemption},
-    task, time,
-};
+use blitz_io::runtime::{Builder, Preemption};
 
 /// Tasks that compute, on two workers.
 pub(crate) const HOGS: usize = 8;
 /// For how long at a time.
 pub(crate) const LONG: Duration = Duration::from_millis(100);
-/// The row of `bench/preempt` that is the same.
-pub(crate) const ROW: &str = "8x100";
 /// How often the clock ticks, and for how long in all. Picked: long enough for each hog to have
 /// several turns.
 const TICK: Duration = Duration::from_millis(1);
@@ -26,22 +21,30 @@ const ALL: Duration = Duration::from_secs(1);
 pub(crate) struct Lateness {
     pub(crate) median: Duration,
     pub(crate) most: Duration,
-    pub(crate) handoffs: u64,
+}
+
+impl Lateness {
+    fn of(mut late: Vec<Duration>) -> Self {
+        late.sort_unstable();
+        let median = late.get(late.len() / 2).copied().unwrap_or_default();
+        Self { median, most: late.last().copied().unwrap_or_default() }
+    }
 }
 
 /// How often it is measured. Others who need the processors for a tenth of a second make the clock
 /// late, whatever is done about hogs.
 const TRIES: usize = 3;
 
-/// The same, once more if a tick was as late as a hog is long.
-pub(crate) fn tick_undisturbed(preemption: &Preemption) -> io::Result<Lateness> {
+/// The same, once more if a tick was as late as a hog is long; and how often a worker went on with
+/// another thread.
+pub(crate) fn tick_undisturbed(preemption: &Preemption) -> io::Result<(Lateness, u64)> {
     let mut best = tick(preemption.clone())?;
     for _ in 1..TRIES {
-        if best.most < LONG {
+        if best.0.most < LONG {
             break;
         }
         let next = tick(preemption.clone())?;
-        if next.most < best.most {
+        if next.0.most < best.0.most {
             best = next;
         }
     }
@@ -49,7 +52,7 @@ pub(crate) fn tick_undisturbed(preemption: &Preemption) -> io::Result<Lateness> 
 }
 
 /// Ticks beside hogs on a runtime of two workers.
-pub(crate) fn tick(preemption: Preemption) -> io::Result<Lateness> {
+pub(crate) fn tick(preemption: Preemption) -> io::Result<(Lateness, u64)> {
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)
         .preemption(preemption)
@@ -58,24 +61,37 @@ pub(crate) fn tick(preemption: Preemption) -> io::Result<Lateness> {
         .enable_time()
         .build()?;
     let end = Instant::now() + ALL;
-    let hogs: Vec<_> = (0..HOGS).map(|_| runtime.spawn(hog(end))).collect();
-    let mut late = runtime.block_on(runtime.spawn(clock(end))).unwrap_or_default();
+    let hog = || hog(end, blitz_io::task::yield_now);
+    let hogs: Vec<_> = (0..HOGS).map(|_| runtime.spawn(hog())).collect();
+    let clock = clock(end, |due| blitz_io::time::sleep_until(due.into()));
+    let late = runtime.block_on(runtime.spawn(clock)).map_err(io::Error::other)?;
     for hog in hogs {
-        // They have no way to fail.
-        let _ = runtime.block_on(hog);
+        runtime.block_on(hog).map_err(io::Error::other)?;
     }
-    let handoffs = runtime.metrics().preemption_handoff_count();
-    late.sort_unstable();
-    let median = late.get(late.len() / 2).copied().unwrap_or_default();
-    Ok(Lateness { median, most: late.last().copied().unwrap_or_default(), handoffs })
+    Ok((Lateness::of(late), runtime.metrics().preemption_handoff_count()))
+}
+
+/// The same on Tokio.
+pub(crate) fn tick_on_tokio() -> io::Result<Lateness> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.worker_threads(2).enable_time().build()?;
+    let end = Instant::now() + ALL;
+    let hog = || hog(end, tokio::task::yield_now);
+    let hogs: Vec<_> = (0..HOGS).map(|_| runtime.spawn(hog())).collect();
+    let clock = clock(end, |due| tokio::time::sleep_until(due.into()));
+    let late = runtime.block_on(runtime.spawn(clock)).map_err(io::Error::other)?;
+    for hog in hogs {
+        runtime.block_on(hog).map_err(io::Error::other)?;
+    }
+    Ok(Lateness::of(late))
 }
 
 /// Every deadline of a fixed schedule counts, also those that pass while it is late.
-async fn clock(end: Instant) -> Vec<Duration> {
+async fn clock<S: Future>(end: Instant, sleep_until: impl Fn(Instant) -> S) -> Vec<Duration> {
     let mut late = Vec::new();
     let mut due = Instant::now() + TICK;
     while due < end {
-        time::sleep_until(due.into()).await;
+        sleep_until(due).await;
         let now = Instant::now();
         while due <= now && due < end {
             late.push(now - due);
@@ -85,12 +101,12 @@ async fn clock(end: Instant) -> Vec<Duration> {
     late
 }
 
-async fn hog(end: Instant) {
+async fn hog<Y: Future>(end: Instant, yield_now: impl Fn() -> Y) {
     while Instant::now() < end {
         let began = Instant::now();
         while began.elapsed() < LONG {
             black_box((0..1_000u64).fold(0, |sum, n| sum ^ n.wrapping_mul(sum)));
         }
-        task::yield_now().await;
+        yield_now().await;
     }
 }

@@ -1,7 +1,6 @@
-//! What Rayon took, from the newest run of `bench/fork` that is recorded; and how late a clock
-//! was on Tokio, from that of `bench/preempt`.
+//! What Rayon took, from the newest run of `bench/fork` that is recorded.
 //!
-//! The build puts the records' text in here (`build.rs`); this file finds the row in its table. A
+//! The build puts the record's text in here (`build.rs`); this file finds the row in its table. A
 //! figure that was recorded is another day's, and may be another machine's: whoever shows it says so.
 
 // Its tests are run with ours: nobody runs those of a build script.
@@ -62,35 +61,6 @@ fn read(record: &str, threads: usize) -> Option<Recorded> {
     rows.into_iter().nth(below.unwrap_or(0))
 }
 
-/// The newest record of a clock beside hogs.
-const CLOCK: &str = include_str!(concat!(env!("OUT_DIR"), "/preempt.md"));
-
-/// How late a clock was beside hogs, on Tokio, in milliseconds.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Late {
-    /// As 2026-01-31.
-    pub(crate) day: String,
-    pub(crate) median: f64,
-    pub(crate) most: f64,
-}
-
-/// The newest record's figures for the row of that name.
-pub(crate) fn clock_on_tokio(row: &str) -> Option<Late> {
-    read_clock(CLOCK, row)
-}
-
-fn read_clock(record: &str, row: &str) -> Option<Late> {
-    let day = record.lines().next()?.rsplit(' ').next()?.to_owned();
-    let mut table = record.lines().filter_map(cells).skip_while(|cells| cells[0] != "row");
-    let heads = table.next()?;
-    let cells = table.find(|cells| cells[0] == row && cells.get(1) == Some(&"tokio"))?;
-    let cell = |head: &str| -> Option<f64> {
-        let column = heads.iter().position(|it| *it == head)?;
-        cells.get(column)?.parse().ok()
-    };
-    Some(Late { day, median: cell("p50 ms")?, most: cell("max ms")? })
-}
-
 /// The cells of a line of a table; there is at least one.
 fn cells(line: &str) -> Option<Vec<&str>> {
     let line = line.trim().strip_prefix('|')?.strip_suffix('|')?;
@@ -99,24 +69,7 @@ fn cells(line: &str) -> Option<Vec<&str>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{CLOCK, Late, NEWEST, clock_on_tokio, newest, read, read_clock};
-
-    #[test]
-    fn a_clock_on_tokio_is_found() {
-        const RECORD: &str = "\
-# A clock beside tasks, 2026-01-31
-
-| row | contender | p50 ms | p90 ms | max ms |
-|---|---|---|---|---|
-| 8x100 | blitz | 0.09 | 2.28 | 10.00 |
-| 8x100 | tokio | 116.47 | 414.47 | 499.47 |
-";
-        let found = Late { day: "2026-01-31".to_owned(), median: 116.47, most: 499.47 };
-        assert_eq!(read_clock(RECORD, "8x100"), Some(found));
-        assert_eq!(read_clock(RECORD, "2x100"), None);
-        assert_eq!(read_clock("", "8x100"), None);
-        assert_eq!(clock_on_tokio("8x100").is_some(), !CLOCK.is_empty(), "{CLOCK}");
-    }
+    use super::{NEWEST, newest, read};
 
     const RECORD: &str = "\
 # fork, 2026-01-31

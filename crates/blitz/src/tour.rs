@@ -117,37 +117,30 @@ impl Tour {
     /// On runtimes of their own, with two workers each.
     fn tick_beside_hogs(&mut self) {
         let measured = hogs::tick_undisturbed(&Preemption::new())
-            .and_then(|on| Ok([on, hogs::tick(Preemption::disabled())?]));
-        let [on, off] = match measured {
-            Ok(both) => both,
+            .and_then(|on| Ok((on, hogs::tick(Preemption::disabled())?.0, hogs::tick_on_tokio()?)));
+        let ((on, handoffs), off, tokio) = match measured {
+            Ok(all) => all,
             Err(error) => {
                 self.report.title("a clock ticks beside hogs", "not measured");
                 self.report.claim(false, &format!("a runtime starts ({error})"));
                 return;
             }
         };
+        let shown = |late: &hogs::Lateness| {
+            format!(
+                "late by {}, at the most {}",
+                numbers::time(late.median),
+                numbers::time(late.most)
+            )
+        };
         self.report.title(
             &format!("a clock ticks beside {} tasks that never wait", hogs::HOGS),
-            &format!(
-                "late by {}, at the most {}",
-                numbers::time(on.median),
-                numbers::time(on.most)
-            ),
+            &shown(&on),
         );
-        self.report.note(&format!(
-            "without preemption it is late by {}, at the most {}",
-            numbers::time(off.median),
-            numbers::time(off.most)
-        ));
-        if let Some(late) = record::clock_on_tokio(hogs::ROW) {
-            self.report.note(&format!(
-                "on Tokio, not measured now but recorded on {}: late by {} ms, at the most {} ms",
-                late.day, late.median, late.most
-            ));
-        }
+        self.report.note(&format!("without preemption it is {}", shown(&off)));
+        self.report.note(&format!("on Tokio it is {}", shown(&tokio)));
         self.report.claim(on.most < hogs::LONG, "no tick waited for one of them to end");
-        self.report
-            .claim(on.handoffs > 0, &format!("{} times a worker changed threads", on.handoffs));
+        self.report.claim(handoffs > 0, &format!("{handoffs} times a worker changed threads"));
         let _ = self.counters();
     }
 
