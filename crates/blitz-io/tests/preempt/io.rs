@@ -16,6 +16,7 @@ use blitz_io::{
     io::AsyncReadExt,
     net::TcpStream,
     runtime::{Builder, IoBackend, Runtime},
+    task::JoinHandle,
 };
 
 use crate::watch;
@@ -28,8 +29,18 @@ fn connected() -> (TcpStream, Peer) {
     (TcpStream::from_std(stream).unwrap(), peer)
 }
 
+/// Computes until it is told to end.
+fn hog(rt: &Runtime, over: &Arc<AtomicBool>) -> JoinHandle<()> {
+    let over = over.clone();
+    rt.spawn(async move {
+        while !over.load(Relaxed) {
+            std::hint::spin_loop();
+        }
+    })
+}
+
 /// How long it takes until a byte of the peer's is with a task that has asked for it, with a buffer
-/// that is given away.
+/// that is given away, if the thread that has asked the system is stuck since.
 fn round_trip(rt: &Runtime, stream: &Arc<TcpStream>, peer: &mut Peer) -> Duration {
     let (stream, (asks, asked)) = (stream.clone(), mpsc::channel());
     let reads = rt.spawn(async move {
@@ -39,9 +50,18 @@ fn round_trip(rt: &Runtime, stream: &Arc<TcpStream>, peer: &mut Peer) -> Duratio
         Instant::now()
     });
     asked.recv().unwrap();
+    // There is one worker: it has asked when it comes to this.
+    let over = Arc::new(AtomicBool::new(false));
+    let hog = hog(rt, &over);
+    watch::until(|| rt.metrics().preemption_detached_threads() == 1);
     let began = Instant::now();
     peer.write_all(&[9]).unwrap();
-    rt.block_on(reads).unwrap() - began
+    let took = rt.block_on(reads).unwrap() - began;
+    assert!(!hog.is_finished());
+    over.store(true, Relaxed);
+    rt.block_on(hog).unwrap();
+    watch::until(|| rt.metrics().preemption_detached_threads() == 0);
+    took
 }
 
 /// One worker asks for what comes from a peer, by readiness and with a buffer that is given
@@ -54,7 +74,13 @@ fn answers_come_beside_a_hog_on_the_thread_that_asked_for_them() {
         let rt =
             Builder::new_multi_thread().worker_threads(1).io_backend(backend).enable_all().build();
         // Some systems refuse io_uring.
-        let Ok(rt) = rt else { continue };
+        let rt = match rt {
+            Ok(rt) => rt,
+            Err(error) => {
+                eprintln!("skipped: {backend:?} ({error})");
+                continue;
+            }
+        };
         let (over, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let _entered = rt.enter();
         let ((mut first, mut peer), (second, mut other)) = (connected(), connected());
@@ -74,14 +100,7 @@ fn answers_come_beside_a_hog_on_the_thread_that_asked_for_them() {
                 Arc::new(second)
             }
         });
-        let hog = rt.spawn({
-            let over = over.clone();
-            async move {
-                while !over.load(Relaxed) {
-                    std::hint::spin_loop();
-                }
-            }
-        });
+        let hog = hog(&rt, &over);
         watch::until(|| asked.load(Relaxed) == 2);
         let began = Instant::now();
         peer.write_all(&[7]).unwrap();
@@ -90,16 +109,16 @@ fn answers_come_beside_a_hog_on_the_thread_that_asked_for_them() {
         let second = rt.block_on(by_completion).unwrap();
         assert!(!hog.is_finished());
         assert!(began.elapsed() < Duration::from_secs(5), "it took {:?}", began.elapsed());
+        over.store(true, Relaxed);
+        rt.block_on(hog).unwrap();
+        watch::until(|| rt.metrics().preemption_detached_threads() == 0);
         let mut median = || {
-            let mut times: Vec<_> = (0..21).map(|_| round_trip(&rt, &second, &mut other)).collect();
+            let mut times: Vec<_> = (0..7).map(|_| round_trip(&rt, &second, &mut other)).collect();
             times.sort_unstable();
-            times[10]
+            times[3]
         };
         // Several times: others may need the processors for a while.
         let best = (0..10).map(|_| median()).find(|median| *median < Duration::from_millis(20));
         assert!(best.is_some(), "answers come late");
-        assert!(!hog.is_finished());
-        over.store(true, Relaxed);
-        rt.block_on(hog).unwrap();
     }
 }

@@ -27,6 +27,10 @@ mod alone;
 #[cfg(target_os = "linux")]
 mod telling;
 #[cfg(target_os = "linux")]
+mod throttled;
+#[cfg(target_os = "linux")]
+mod names;
+#[cfg(target_os = "linux")]
 mod waiting;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod stacks;

@@ -13,8 +13,8 @@
 //! # The monitor's own clock
 //! A process that was stopped (a debugger, a suspended laptop, a control group out of quota)
 //! sees all of its polls last long, and none of them is to blame: the monitor did not run
-//! either. So time in which it should have looked and did not is counted against nobody that
-//! waits. Who computes is told by its own clock, which stood still then.
+//! either. So time in which it should have looked and did not is counted against nobody, but for
+//! what a thread has used of it by its own clock, which stood still if the process did.
 //!
 //! # Storms
 //! Many hogs at a cold start: each costs a slice to be found, one after the other on each core,
@@ -67,6 +67,8 @@ pub(super) struct Seen {
     began: Instant,
     /// The same, without the time in which nobody looked, or its thread was not let run.
     since: Instant,
+    /// How long nobody has looked since.
+    lost: Duration,
     /// What its thread had used when it began.
     used: Option<Duration>,
     /// It was told that it should let others run, when its thread had used so much.
@@ -78,6 +80,7 @@ pub(super) struct Seen {
 impl Seen {
     fn forgive(&mut self, late: Duration, now: Instant) {
         self.since = (self.since + late).min(now);
+        self.lost = (self.lost + late).min(now.saturating_duration_since(self.began));
     }
 
     /// Tells it that it should let others run.
@@ -244,6 +247,7 @@ impl Pool {
                     poll,
                     began: now,
                     since: now,
+                    lost: Duration::ZERO,
                     used: stint.cpu.read(),
                     marked: None,
                     reported: false,
@@ -493,9 +497,10 @@ impl Watched {
 /// What is known of a poll that lasts.
 #[derive(Debug, Clone, Copy)]
 struct Evidence {
-    /// By the clock on the wall.
+    /// By the clock on the wall, without the time in which nobody looked; and not less than its
+    /// thread has used.
     wall: Duration,
-    /// The same, without what is forgiven.
+    /// The same, without the time in which its thread was not let run, too.
     watched: Duration,
     /// What its thread has used of it.
     used: Option<Duration>,
@@ -505,11 +510,21 @@ struct Evidence {
 
 impl Evidence {
     fn of(seen: &Seen, cpu: &CpuClock, now: Instant) -> Self {
-        let wall = now.saturating_duration_since(seen.began);
-        let used = seen.used.zip(cpu.read()).map(|(before, now)| now.saturating_sub(before));
+        Self::from(seen, cpu.read(), now, || cpu.would_run())
+    }
+
+    fn from(
+        seen: &Seen,
+        clock: Option<Duration>,
+        now: Instant,
+        would_run: impl FnOnce() -> Option<bool>,
+    ) -> Self {
+        let used = seen.used.zip(clock).map(|(before, now)| now.saturating_sub(before));
+        let wall = now.saturating_duration_since(seen.began).saturating_sub(seen.lost);
+        let wall = wall.max(used.unwrap_or_default());
         // Who has run for most of the time need not be asked.
         let is_clear = used.is_none_or(|used| used * 2 >= wall);
-        let runs = if is_clear { None } else { cpu.would_run() };
+        let runs = if is_clear { None } else { would_run() };
         Self { wall, watched: now.saturating_duration_since(seen.since), used, runs }
     }
 
@@ -573,21 +588,48 @@ mod tests {
         assert_eq!(kind(40, 9, None, None), None);
     }
 
-    #[test]
-    fn time_in_which_the_monitor_did_not_run_is_forgiven() {
-        let now = Instant::now();
-        let seen = Seen {
+    fn seen(began: Instant) -> Seen {
+        Seen {
             stint: 1,
             poll: 2,
-            began: now,
-            since: now,
-            used: None,
+            began,
+            since: began,
+            lost: Duration::ZERO,
+            used: Some(Duration::ZERO),
             marked: None,
             reported: false,
             missed: false,
+        }
+    }
+
+    /// Also those who compute, as long as they have not used up their slice.
+    #[test]
+    fn a_poll_during_which_the_process_was_stopped_has_lasted_for_the_rest() {
+        let began = Instant::now();
+        let now = began + millis(1_008);
+        let after_stop = |used: u64, runs| {
+            let mut seen = seen(began);
+            seen.forgive(millis(1_000), now);
+            let evidence = Evidence::from(&seen, Some(millis(used)), now, || Some(runs));
+            (evidence.wall, evidence.kind(millis(10)))
         };
+        assert_eq!(after_stop(8, true), (millis(8), None));
+        assert_eq!(after_stop(0, false), (millis(8), None));
+        // The monitor was late, and the thread ran all the same.
+        assert_eq!(after_stop(40, true), (millis(40), Some(Kind::Computing)));
+        // Without a stop it would be to blame.
+        let evidence = Evidence::from(&seen(began), Some(millis(8)), now, || Some(true));
+        assert_eq!(
+            (evidence.wall, evidence.kind(millis(10))),
+            (millis(1_008), Some(Kind::Computing))
+        );
+    }
+
+    #[test]
+    fn time_in_which_the_monitor_did_not_run_is_forgiven() {
+        let now = Instant::now();
         let mut clocks = Clocks::new(2);
-        clocks.cores[0] = Some(seen);
+        clocks.cores[0] = Some(seen(now));
         clocks.forgive(Some(millis(3)), now + millis(5));
         assert_eq!(clocks.cores[0].unwrap().since, now + millis(3));
         clocks.forgive(Some(millis(300)), now + millis(305));

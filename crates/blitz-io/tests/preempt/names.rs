@@ -1,0 +1,75 @@
+//! A look-up of a name that blocks inside of a poll.
+//!
+//! Nobody here can make a name server slow. So this program has a `getaddrinfo` of its own, in
+//! front of the system's: one name waits in it until it is let go.
+
+use std::{
+    ffi::{CStr, c_char, c_int},
+    io,
+    net::ToSocketAddrs,
+    sync::{Condvar, Mutex},
+};
+
+use blitz_io::runtime::{Builder, StallKind};
+
+use crate::watch;
+
+const SLOW: &CStr = c"slow.test";
+
+/// Whether the slow name is let go.
+static LET_GO: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
+
+type GetAddrInfo = unsafe extern "C" fn(
+    *const c_char,
+    *const c_char,
+    *const libc::addrinfo,
+    *mut *mut libc::addrinfo,
+) -> c_int;
+
+// SAFETY: it has the type of the function whose place it takes, and does what that does.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn getaddrinfo(
+    node: *const c_char,
+    service: *const c_char,
+    hints: *const libc::addrinfo,
+    found: *mut *mut libc::addrinfo,
+) -> c_int {
+    // SAFETY: a string that ends with zero, if there is one.
+    if !node.is_null() && unsafe { CStr::from_ptr(node) } == SLOW {
+        let (lock, told) = &LET_GO;
+        drop(told.wait_while(lock.lock().unwrap(), |go| !*go).unwrap());
+        return libc::EAI_NONAME;
+    }
+    // SAFETY: a name that ends with zero.
+    let real = unsafe { libc::dlsym(libc::RTLD_NEXT, c"getaddrinfo".as_ptr()) };
+    assert!(!real.is_null(), "the system has one");
+    // SAFETY: that is its type, and the arguments are the caller's for it.
+    unsafe {
+        std::mem::transmute::<*mut libc::c_void, GetAddrInfo>(real)(node, service, hints, found)
+    }
+}
+
+#[test]
+fn a_name_that_is_looked_up_in_a_poll_holds_up_nobody() {
+    let _watch = watch::begin();
+    let (tell, told) = std::sync::mpsc::channel();
+    let rt = Builder::new_multi_thread()
+        .worker_threads(1)
+        .on_task_stall(move |stall| _ = tell.send(stall.clone()))
+        .preemption(blitz_io::runtime::Preemption::new())
+        .build()
+        .unwrap();
+    let looks_up = rt.spawn(async { (SLOW.to_str().unwrap(), 80).to_socket_addrs().map(drop) });
+    assert_eq!(rt.block_on(rt.spawn(async { 7 })).unwrap(), 7);
+    let stall = told.recv().unwrap();
+    assert_eq!((stall.task(), stall.kind()), (looks_up.id(), StallKind::Blocked));
+    assert!(!looks_up.is_finished());
+    *LET_GO.0.lock().unwrap() = true;
+    LET_GO.1.notify_all();
+    let error: io::Error = rt.block_on(looks_up).unwrap().unwrap_err();
+    assert!(error.to_string().contains("lookup"), "{error}");
+    // The others are the system's.
+    assert!(("127.0.0.1", 80).to_socket_addrs().unwrap().next().is_some());
+    let local = ("localhost", 80).to_socket_addrs();
+    assert!(local.unwrap().all(|address| address.ip().is_loopback()));
+}

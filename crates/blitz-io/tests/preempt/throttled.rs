@@ -1,0 +1,105 @@
+//! A control group that is out of its quota: all threads stand still, and no task is to blame.
+
+use std::{
+    env, fs, io,
+    path::{Path, PathBuf},
+    process, thread,
+    time::{Duration, Instant},
+};
+
+use blitz_io::{runtime::Builder, task};
+
+use crate::{child, watch};
+
+/// Where the child finds its group.
+const GROUP: &str = "BLITZ_IT_GROUP";
+
+/// A control group. It is removed when this is dropped; nobody is in it then.
+struct Group(PathBuf);
+
+impl Group {
+    /// Whose members may use a tenth of a processor, in turns of a tenth of a second; if the system
+    /// lets us make one.
+    fn with_a_tenth() -> io::Result<Self> {
+        let name = format!("blitz-test-{}", process::id());
+        // The first version has a tree for each resource, the second one for all.
+        let first = Path::new("/sys/fs/cgroup/cpu");
+        if first.join("tasks").exists() {
+            let group = Self::make(first.join(name))?;
+            fs::write(group.0.join("cpu.cfs_period_us"), "100000")?;
+            fs::write(group.0.join("cpu.cfs_quota_us"), "10000")?;
+            return Ok(group);
+        }
+        let group = Self::make(Path::new("/sys/fs/cgroup").join(name))?;
+        fs::write(group.0.join("cpu.max"), "10000 100000")?;
+        Ok(group)
+    }
+
+    fn make(path: PathBuf) -> io::Result<Self> {
+        fs::create_dir(&path)?;
+        Ok(Self(path))
+    }
+
+    /// In how many turns its members had to wait.
+    fn throttled(path: &Path) -> u64 {
+        let text = fs::read_to_string(path.join("cpu.stat")).unwrap();
+        let mut words = text.split_whitespace();
+        words.find(|word| *word == "nr_throttled").expect("the system counts them");
+        words.next().unwrap().parse().unwrap()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let removed = fs::remove_dir(&self.0);
+        assert!(removed.is_ok() || thread::panicking(), "the group stays: {removed:?}");
+    }
+}
+
+/// What the calling thread has used.
+fn used() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the system writes where there is room.
+    assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) }, 0);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Polls that use two milliseconds, or wait for two, while all stand still for most of the time.
+async fn short_polls(end: Instant) {
+    while Instant::now() < end {
+        let before = used();
+        while used() - before < Duration::from_millis(2) {}
+        task::yield_now().await;
+        thread::sleep(Duration::from_millis(2));
+        task::yield_now().await;
+    }
+}
+
+#[test]
+fn time_in_which_the_quota_was_used_up_is_nobodys_fault_and_a_hog_is_found() {
+    let _watch = watch::begin();
+    const NAME: &str =
+        "throttled::time_in_which_the_quota_was_used_up_is_nobodys_fault_and_a_hog_is_found";
+    if child::role().is_none() {
+        match Group::with_a_tenth() {
+            Ok(group) => {
+                child::succeed(child::command(NAME, "is throttled").env(GROUP, &group.0));
+            }
+            Err(error) => eprintln!("skipped: no control group can be made ({error})"),
+        }
+        return;
+    }
+    let group = PathBuf::from(env::var_os(GROUP).expect("the parent says which"));
+    fs::write(group.join("cgroup.procs"), process::id().to_string()).unwrap();
+    let rt = Builder::new_multi_thread().worker_threads(2).on_task_stall(|_| ()).build().unwrap();
+    let metrics = rt.metrics();
+    let end = Instant::now() + Duration::from_secs(2);
+    let tasks: Vec<_> = (0..4).map(|_| rt.spawn(short_polls(end))).collect();
+    for task in tasks {
+        rt.block_on(task).unwrap();
+    }
+    assert!(Group::throttled(&group) >= 5, "they had all that they wanted");
+    assert_eq!((metrics.preemption_stall_count(), metrics.preemption_handoff_count()), (0, 0));
+    let told = metrics.clone();
+    rt.block_on(rt.spawn(async move { while told.preemption_stall_count() == 0 {} })).unwrap();
+}
