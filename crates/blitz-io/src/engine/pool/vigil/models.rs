@@ -5,7 +5,10 @@ use std::{panic::Location, ptr::NonNull, sync::Arc as Plain, time::Duration};
 use super::{Detached, Settings, Stint, lend::Lent, stack::Stacks};
 use crate::engine::{
     pool::{Pool, current, current::Held, handoff::Handoff, stop, stop::tests::config},
-    prim::{ids::Tally, lock, model, model_deeper, thread},
+    prim::{
+        ids::{Ends, Tally},
+        lock, model, model_deeper, thread,
+    },
     work::{
         current as words,
         current::Tenured,
@@ -84,7 +87,9 @@ fn end(handoff: &Handoff) -> bool {
 /// The core goes to another thread, while the one that it was taken from comes back.
 #[test]
 fn a_core_that_was_taken_is_had_by_one() {
-    model(|| {
+    let ends = Plain::new(Ends::default());
+    let counted = ends.clone();
+    model(move || {
         let pool = pool();
         let stint = Stint::begin(&pool, 0).expect("it is watched");
         let first = thread::spawn({
@@ -96,12 +101,16 @@ fn a_core_that_was_taken_is_had_by_one() {
         assert!(first != second, "the core has two owners, or none");
         assert!(pool.join(None));
         assert!(lock(&pool.watched.as_ref().unwrap().detached).len() <= usize::from(!first));
+        counted.count(second);
     });
+    ends.assert_both_came();
 }
 
 #[test]
 fn a_core_is_taken_from_a_poll_that_calls_the_runtime() {
-    model(|| {
+    let ends = Plain::new(Ends::default());
+    let counted = ends.clone();
+    model(move || {
         let pool = pool();
         let stint = Stint::begin(&pool, 0).expect("it is watched");
         let first = thread::spawn({
@@ -112,32 +121,39 @@ fn a_core_is_taken_from_a_poll_that_calls_the_runtime() {
         let first = first.join().unwrap();
         assert!(first != second, "the core has two owners, or none");
         assert!(pool.join(None));
+        counted.count(second);
     });
+    ends.assert_both_came();
 }
 
 /// There is no thread for it: its old one has it again.
 #[test]
 fn a_core_nobody_came_for_is_taken_back() {
+    let ends = Plain::new(Ends::default());
+    let counted = ends.clone();
     // The thread must get into its poll, the monitor up to its last step, and the thread out of
     // its poll again: three changes.
-    model_deeper(|| {
+    model_deeper(move || {
         let pool = pool();
         let stint = Stint::begin(&pool, 0).expect("it is watched");
         let hog = thread::spawn({
             let (pool, stint) = (pool.clone(), stint.clone());
             move || hog(&pool, &stint)
         });
-        drop(take(&pool, &stint));
+        counted.count(take(&pool, &stint).is_some());
         assert!(hog.join().unwrap(), "the core is lost");
         assert!(pool.join(None));
         assert_eq!(pool.watched.as_ref().unwrap().detached(), 0);
     });
+    ends.assert_both_came();
 }
 
 /// The pool is stopped meanwhile, by a third.
 #[test]
 fn a_stop_against_a_taken_core_ends_it_once() {
-    model(|| {
+    let ends = Plain::new(Ends::default());
+    let counted = ends.clone();
+    model(move || {
         let pool = pool();
         let stint = Stint::begin(&pool, 0).expect("it is watched");
         let hog = thread::spawn({
@@ -146,14 +162,15 @@ fn a_stop_against_a_taken_core_ends_it_once() {
         });
         let monitor = thread::spawn({
             let (pool, stint) = (pool.clone(), stint.clone());
-            move || drop(take(&pool, &stint))
+            move || take(&pool, &stint).is_some()
         });
         pool.stop();
         hog.join().unwrap();
-        monitor.join().unwrap();
+        counted.count(monitor.join().unwrap());
         // Were it left to nobody, this would wait for ever; were it ended twice, it would fail.
         assert!(pool.join(None));
     });
+    ends.assert_both_came();
 }
 
 struct Witness(Plain<Tally>);

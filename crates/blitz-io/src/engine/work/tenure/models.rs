@@ -4,11 +4,13 @@
 //! What a thread does with a core that it has lost is done elsewhere, in an intake that only
 //! counts.
 
-use std::ptr::NonNull;
+use std::{ptr::NonNull, sync::Arc as Plain};
 
 use super::{Sign, Tenure};
 use crate::engine::{
-    prim::{Arc, AtomicUsize, Ordering::Relaxed, UnsafeCell, model, model_deeper, thread},
+    prim::{
+        Arc, AtomicUsize, Ordering::Relaxed, UnsafeCell, ids::Ends, model, model_deeper, thread,
+    },
     work::task::cell::Header,
 };
 
@@ -127,8 +129,8 @@ impl World {
 }
 
 /// A thread that polls `polls` times, with a wake-up in each if it `wakes`, while somebody
-/// tries to take its core as often.
-fn polls_against_takes(world: Arc<World>, polls: usize, wakes: bool) {
+/// tries to take its core as often; `true` if it was taken.
+fn polls_against_takes(world: Arc<World>, polls: usize, wakes: bool) -> bool {
     let hog = thread::spawn({
         let world = world.clone();
         move || {
@@ -151,31 +153,47 @@ fn polls_against_takes(world: Arc<World>, polls: usize, wakes: bool) {
     assert!(taken || kept, "the core is lost");
     // Relaxed: the thread was joined.
     assert!(kept || world.intake.load(Relaxed) > 0, "what was to run is nowhere");
+    taken
+}
+
+/// Explores it, with the core taken and kept.
+fn explore_takes(world: fn() -> Arc<World>, polls: usize, wakes: bool, deeper: bool) {
+    let ends = Plain::new(Ends::default());
+    let execute = {
+        let ends = ends.clone();
+        move || ends.count(polls_against_takes(world(), polls, wakes))
+    };
+    if deeper {
+        model_deeper(execute)
+    } else {
+        model(execute)
+    }
+    ends.assert_both_came();
 }
 
 #[test]
 fn a_core_is_taken_or_kept() {
-    model_deeper(|| polls_against_takes(World::new(), 1, false));
+    explore_takes(World::new, 1, false, true);
 }
 
 #[test]
 fn a_wake_inside_a_poll_against_a_taker() {
-    model(|| polls_against_takes(World::new(), 1, true));
+    explore_takes(World::new, 1, true, false);
 }
 
 #[test]
 fn two_polls_against_a_taker() {
-    model(|| polls_against_takes(World::new(), 2, false));
+    explore_takes(World::new, 2, false, false);
 }
 
 #[test]
 fn by_fences_two_polls_against_a_taker() {
-    model(|| polls_against_takes(World::by_fences(), 2, false));
+    explore_takes(World::by_fences, 2, false, false);
 }
 
 #[test]
 fn by_fences_a_wake_inside_a_poll_against_a_taker() {
-    model(|| polls_against_takes(World::by_fences(), 1, true));
+    explore_takes(World::by_fences, 1, true, false);
 }
 
 /// The visitor has the number of a poll that may be over; its thread is in the next one.
@@ -211,7 +229,9 @@ fn a_claim_that_comes_too_late_leaves_the_core() {
 /// one comes back.
 #[test]
 fn a_core_is_taken_twice_in_a_row() {
-    model(|| {
+    let ends = Plain::new(Ends::default());
+    let counted = ends.clone();
+    model(move || {
         let world = World::new();
         world.enter(0);
         let first = thread::spawn({
@@ -238,13 +258,17 @@ fn a_core_is_taken_twice_in_a_row() {
         let kept = second.join().unwrap();
         assert!(!first.join().unwrap(), "who lost it has it again");
         assert!(taken != kept, "the core has two owners, or none");
+        counted.count(taken);
     });
+    ends.assert_both_came();
 }
 
 /// As code that blocks in place does: the core goes elsewhere by its thread's will.
 #[test]
 fn a_core_that_is_given_up_is_not_taken() {
-    model_deeper(|| {
+    let ends = Plain::new(Ends::default());
+    let counted = ends.clone();
+    model_deeper(move || {
         let world = World::new();
         world.enter(0);
         let hog = thread::spawn({
@@ -263,13 +287,17 @@ fn a_core_that_is_given_up_is_not_taken() {
         let given = hog.join().unwrap();
         assert!(taken != given, "the core has two owners, or none");
         assert!(!world.take(0), "it was taken from a thread that has none");
+        counted.count(taken);
     });
+    ends.assert_both_came();
 }
 
 /// The same, and it comes back: from then on it can be taken again.
 #[test]
 fn a_core_that_came_back_can_be_taken() {
-    model(|| {
+    let ends = Plain::new(Ends::default());
+    let counted = ends.clone();
+    model(move || {
         let world = World::new();
         world.enter(0);
         let hog = thread::spawn({
@@ -287,12 +315,16 @@ fn a_core_that_came_back_can_be_taken() {
         let taken = world.take(0) || world.take(0);
         let kept = hog.join().unwrap();
         assert!(taken != kept, "the core has two owners, or none");
+        counted.count(taken);
     });
+    ends.assert_both_came();
 }
 
 #[test]
 fn a_task_is_not_freed_under_a_report() {
-    model_deeper(|| {
+    let ends = Plain::new(Ends::default());
+    let counted = ends.clone();
+    model_deeper(move || {
         let world = World::new();
         world.enter(0);
         let reporter = thread::spawn({
@@ -307,10 +339,11 @@ fn a_task_is_not_freed_under_a_report() {
         assert!(world.leave(0));
         // SAFETY: as above.
         world.task.with_mut(|task| unsafe { *task = 0 });
-        if let Some(seen) = reporter.join().unwrap() {
-            assert_eq!(seen, 7);
-        }
+        let seen = reporter.join().unwrap();
+        counted.count(seen.is_some());
+        assert!(seen.is_none_or(|seen| seen == 7));
     });
+    ends.assert_both_came();
 }
 
 #[test]
