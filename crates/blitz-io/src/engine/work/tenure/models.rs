@@ -23,6 +23,9 @@ struct World {
     /// Freed by who ends its poll: a write.
     task: UnsafeCell<u32>,
     intake: AtomicUsize,
+    /// Exchanged by who enters and by who comes to take: what is only loaded is explored too
+    /// little.
+    meeting: AtomicUsize,
 }
 
 // SAFETY: who touches which of the cells is what the models ask.
@@ -47,6 +50,7 @@ impl World {
             core: UnsafeCell::new(0),
             task: UnsafeCell::new(7),
             intake: AtomicUsize::new(0),
+            meeting: AtomicUsize::new(0),
         });
         for (tenure, sign) in world.tenures.iter().zip(&world.signs) {
             // SAFETY: 1. they live in one world.
@@ -84,6 +88,12 @@ impl World {
     /// Begins with a poll of what is nobody's task: a model's visitor never looks into it.
     fn enter(&self, who: usize) {
         self.signs[who].enter(NonNull::<Header>::dangling());
+        self.meet();
+    }
+
+    fn meet(&self) {
+        // Relaxed: it must order nothing that the protocol does not.
+        self.meeting.fetch_add(1, Relaxed);
     }
 
     /// What user code does that wakes another task.
@@ -113,6 +123,7 @@ impl World {
     /// The monitor: `true` if it has taken the core, and somebody works with it.
     fn take(&self, who: usize) -> bool {
         let tenure = &self.tenures[who];
+        self.meet();
         let Some(number) = tenure.poll_number() else { return false };
         let taken = match tenure.visit(number) {
             Some(mut visit) => {
