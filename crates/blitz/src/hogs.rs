@@ -33,7 +33,7 @@ impl Lateness {
 
 /// How often it is measured. Others who need the processors for a tenth of a second make the clock
 /// late, whatever is done about hogs.
-const TRIES: usize = 3;
+const TRIES: usize = 8;
 
 /// The same, once more if a tick was as late as a hog is long; and how often a worker went on with
 /// another thread.

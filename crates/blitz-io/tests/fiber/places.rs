@@ -303,3 +303,32 @@ fn a_lent_value_that_a_fiber_leaks_is_not_the_others() {
     rt.block_on(fiber::Builder::new().spawn_on(leaks, rt.handle()).unwrap()).unwrap();
     rt.block_on(fiber::Builder::new().spawn_on(wait, rt.handle()).unwrap()).unwrap();
 }
+
+/// The lock of a slot is held while a value is cloned, and that of a watched value while it is shown.
+#[test]
+fn while_a_value_of_a_channel_is_cloned_or_shown_a_wait_panics() {
+    struct Waits;
+    impl Clone for Waits {
+        fn clone(&self) -> Self {
+            let text = complaint(wait);
+            assert!(text.contains("`watch::Ref`"), "{text}");
+            Self
+        }
+    }
+    impl std::fmt::Debug for Waits {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            drop(self.clone());
+            f.write_str("Waits")
+        }
+    }
+    on_a_fiber(|| {
+        let (sender, mut one) = blitz_io::channel::broadcast::channel(2);
+        // Not the last who sees it: that one gets the value itself.
+        let _two = sender.subscribe();
+        sender.send(Waits).unwrap();
+        fiber::wait(one.recv()).unwrap();
+        let (watched, _receiver) = watch::channel(Waits);
+        assert!(format!("{watched:?}").contains("Waits"));
+        wait();
+    });
+}

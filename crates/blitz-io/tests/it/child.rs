@@ -2,7 +2,8 @@
 //! and threads that are nobody else's.
 
 use std::{
-    env, io,
+    env,
+    io::{self, BufRead, BufReader, Read, Write},
     process::{Child, Command, Output, Stdio},
     sync::{PoisonError, RwLock, RwLockReadGuard},
 };
@@ -70,11 +71,45 @@ pub(crate) fn output(command: &mut Command) -> io::Result<Output> {
     start(command)?.wait_with_output()
 }
 
-/// The same, if it ended well and ran its test.
+/// The same; and whenever it has written a line to standard error that has `mark` in it, its
+/// [`until_answered`] returns.
+#[cfg_attr(not(unix), allow(dead_code, reason = "only tests of Unix ask for it"))]
+pub(crate) fn answer_each(command: &mut Command, mark: &str) -> io::Result<Output> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = start(command)?;
+    let mut answers = child.stdin.take().expect("it is a pipe");
+    let mut stderr = Vec::new();
+    let mut lines = BufReader::new(child.stderr.take().expect("it is a pipe"));
+    loop {
+        let before = stderr.len();
+        if lines.read_until(b'\n', &mut stderr)? == 0 {
+            break;
+        }
+        if String::from_utf8_lossy(&stderr[before..]).contains(mark) {
+            // It may have ended, which its own end tells.
+            let _ = answers.write_all(b"!");
+        }
+    }
+    let output = child.wait_with_output()?;
+    Ok(Output { stderr, ..output })
+}
+
+/// In the child: returns when the parent has read the next line that it waits for.
+#[cfg_attr(not(unix), allow(dead_code, reason = "only tests of Unix ask for it"))]
+pub(crate) fn until_answered() {
+    io::stdin().read_exact(&mut [0]).expect("the parent is there");
+}
+
+/// What it printed, if it ended well and ran its test.
 #[track_caller]
 pub(crate) fn succeed(command: &mut Command) -> String {
-    let output = output(command).expect("the test program starts");
-    let text = text(&output);
+    has_succeeded(&output(command).expect("the test program starts"))
+}
+
+/// What it printed, if it ended well and ran its test.
+#[track_caller]
+pub(crate) fn has_succeeded(output: &Output) -> String {
+    let text = text(output);
     assert!(output.status.success(), "{}: {text}", output.status);
     assert!(text.contains("1 passed"), "the child ran no test: {text}");
     text

@@ -243,6 +243,8 @@ fn the_older_names_work_and_win() {
         let first = Duration::from_nanos(65_536);
         assert_eq!(metrics.poll_count_histogram_bucket_range(1), first..2 * first);
         rt.block_on(rt.spawn(async {})).unwrap();
+        // Counted when the worker looks for its next task.
+        watch::until(|| metrics.num_alive_tasks() == 0);
         assert_eq!(metrics.active_tasks_count(), metrics.num_alive_tasks());
         assert_eq!(metrics.injection_queue_depth(), 0);
         drop(rt);

@@ -11,6 +11,7 @@ use std::{
 };
 
 use blitz_io::{
+    runtime::Runtime,
     shutdown::{Phase, Shutdown},
     sync::Notify,
     task,
@@ -65,6 +66,13 @@ fn those_that_ended_before_are_not_counted() {
 fn what_is_left_is_aborted_and_named() {
     let _watch = watch::begin();
     for rt in all_kinds_timed() {
+        watch::until(|| aborts_and_names_what_is_left(&rt));
+    }
+}
+
+/// `false` if the aborted had no turn on a processor in the time that they are waited for.
+fn aborts_and_names_what_is_left(rt: &Runtime) -> bool {
+    {
         let (shutdown, tally) = (Shutdown::new(), Tally::new());
         let token = tally.token();
         let deaf = {
@@ -93,7 +101,17 @@ fn what_is_left_is_aborted_and_named() {
                 task::yield_now().await;
             }
         });
-        let report = rt.block_on(shutdown.drain(Duration::from_millis(500)));
+        let mut progress = shutdown.progress();
+        let report = rt.block_on(async {
+            let cut = async {
+                drop(progress.wait_for(|now| now.left == 2).await.unwrap());
+                shutdown.cut_short();
+            };
+            blitz_io::join!(shutdown.drain(LONG), cut).0
+        });
+        if report.aborted.iter().any(|left| !left.is_gone()) {
+            return false;
+        }
         tally.assert_all_dropped(1);
         assert_eq!((report.finished, report.aborted.len()), (1, 2), "{report}");
         let (first, second) = (&report.aborted[0], &report.aborted[1]);
@@ -103,7 +121,6 @@ fn what_is_left_is_aborted_and_named() {
         assert_eq!(first.spawned_at().line(), line);
         assert!(first.waits_for().unwrap().contains("a time"), "{report}");
         assert!(second.waits_for().unwrap().contains("Notify"), "{report}");
-        assert!(first.is_gone() && second.is_gone());
         let text = report.to_string();
         for part in
             ["1 task finished, 2 aborted in ", "\"deaf\"", "graceful.rs:", "waits for a time"]
@@ -115,6 +132,7 @@ fn what_is_left_is_aborted_and_named() {
         assert!(rt.block_on(waits).unwrap_err().is_cancelled());
         rt.block_on(good).unwrap();
     }
+    true
 }
 
 #[test]
@@ -498,7 +516,12 @@ fn tasks_of_a_local_set_are_members_too() {
             drop(kept);
         });
         shutdown.spawn_local(pending::<()>());
-        let report = shutdown.drain(Duration::from_millis(5)).await;
+        let mut progress = shutdown.progress();
+        let cut = async {
+            drop(progress.wait_for(|now| now.left == 1).await.unwrap());
+            shutdown.cut_short();
+        };
+        let report = blitz_io::join!(shutdown.drain(LONG), cut).0;
         assert_eq!(std::rc::Rc::strong_count(&here), 1);
         report
     }));

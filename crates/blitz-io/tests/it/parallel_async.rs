@@ -19,7 +19,11 @@ use blitz_io::{
     task,
 };
 
-use crate::{gate::Gate, parallel_join::pool, watch};
+use crate::{
+    gate::Gate,
+    parallel_join::{one_guest, pool},
+    watch,
+};
 
 fn runtime(workers: usize) -> Runtime {
     Builder::new_multi_thread().worker_threads(workers).enable_all().build().unwrap()
@@ -234,8 +238,8 @@ fn a_broadcast_inside_a_task_gives_up_the_core() {
 
 #[test]
 fn a_call_inside_a_task_gives_up_the_core() {
+    let _guest = one_guest();
     others_go_on_during(|receiver| {
-        // On the task's thread, unless another test is the pool's guest.
         parallel::call(move |_| receiver.recv().unwrap());
     });
 }

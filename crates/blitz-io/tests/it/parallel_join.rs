@@ -5,7 +5,7 @@
 use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{
-        Barrier,
+        Barrier, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
     thread::ThreadId,
@@ -17,6 +17,12 @@ use blitz_io::parallel::{
 };
 
 use crate::{gate::Gate, watch};
+
+/// The pool of the process has one seat for guests: whoever counts on it asks for it here.
+pub(crate) fn one_guest() -> MutexGuard<'static, ()> {
+    static SEAT: Mutex<()> = Mutex::new(());
+    SEAT.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 pub(crate) fn pool(threads: usize) -> ThreadPool {
     ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
@@ -281,6 +287,7 @@ fn results_are_dropped_if_the_other_half_panics() {
 #[test]
 fn a_caller_takes_part_and_is_no_thread_of_the_pool() {
     let _watch = watch::begin();
+    let _guest = one_guest();
     fn sum(worker: Worker<'_>, range: std::ops::Range<u64>) -> u64 {
         if range.end - range.start < 8 {
             return range.sum();

@@ -492,7 +492,7 @@ fn chunks_are_full_or_their_time_is_over() {
     rt.block_on(async {
         let (sender, receiver) = mpsc::channel(16);
         let mut chunks =
-            Box::pin(ReceiverStream::new(receiver).chunks_timeout(3, Duration::from_millis(5)));
+            Box::pin(ReceiverStream::new(receiver).chunks_timeout(3, Duration::from_millis(500)));
         assert!(poll_once(&mut chunks.next()).is_pending());
         for n in 0..7 {
             sender.send(n).await.unwrap();

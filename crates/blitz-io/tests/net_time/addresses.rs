@@ -76,8 +76,10 @@ fn no_address_at_all_is_an_error() {
 #[test]
 fn addresses_are_tried_until_one_works() {
     each(|| async {
-        let (closed, dead) = pairs::listener().await;
-        drop(closed);
+        // Bound and never listening: nobody is there, and nobody else takes the port.
+        let deserted = blitz_io::net::TcpSocket::new_v4().unwrap();
+        deserted.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let dead = deserted.local_addr().unwrap();
         let (listener, alive) = pairs::listener().await;
         let client = TcpStream::connect(&[dead, alive][..]).await.unwrap();
         assert_eq!(client.peer_addr().unwrap(), alive);

@@ -172,7 +172,10 @@ fn connections_that_are_always_ready_are_served_in_turns() {
     for rt in [crate::on::one_thread(), crate::on::workers(1)] {
         let (mut clients, servers): (Vec<_>, Vec<_>) =
             (0..CONNECTIONS).map(|_| UnixStream::pair().unwrap()).unzip();
+        let (go, gone) = std::sync::mpsc::channel::<()>();
         let client = std::thread::spawn(move || {
+            // All are there.
+            gone.recv().unwrap();
             for client in &mut clients {
                 client.set_nonblocking(true).unwrap();
                 client.write_all(&[7]).unwrap();
@@ -211,6 +214,7 @@ fn connections_that_are_always_ready_are_served_in_turns() {
                     })
                 })
                 .collect();
+            go.send(()).unwrap();
             for echo in echoes {
                 echo.await.unwrap();
             }

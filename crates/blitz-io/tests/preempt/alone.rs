@@ -316,11 +316,10 @@ impl Waiting {
         watch::until(|| self.begun.load(Relaxed) == count);
     }
 
-    /// Drops the runtime, and lets them go after a second and a half: more than a second by the
-    /// clock is what is reported.
+    /// Drops the runtime, and lets them go when it was told that they are waited for.
     fn outlast(self, rt: Runtime) {
         let ends = thread::spawn(move || {
-            thread::sleep(Duration::from_millis(1_500));
+            child::until_answered();
             self.over.store(true, Release);
         });
         drop(rt);
@@ -333,7 +332,8 @@ fn a_shutdown_that_waits_for_polls_names_them() {
     let _watch = watch::begin();
     if child::role().is_none() {
         let name = "alone::a_shutdown_that_waits_for_polls_names_them";
-        let text = child::succeed(&mut child::command(name, "waits"));
+        let output = child::answer_each(&mut child::command(name, "waits"), "has waited");
+        let text = child::has_succeeded(&output.unwrap());
         let fibers = usize::from(FIBERS);
         let reports: Vec<&str> = text.lines().filter(|line| line.contains("has waited")).collect();
         assert_eq!(reports.len(), 2, "{text}");
@@ -375,6 +375,29 @@ fn a_shutdown_that_waits_for_polls_names_them() {
     named("kept").spawn_on(async { stuck() }, rt.handle()).unwrap();
     watch::until(|| rt.metrics().preemption_stall_count() >= 1);
     waiting.outlast(rt);
+}
+
+/// What is said of those who are waited for is not said by who waits.
+#[test]
+fn a_shutdown_with_a_limit_ends_though_a_poll_has_the_lock_of_standard_error() {
+    let _watch = watch::begin();
+    const NAME: &str =
+        "alone::a_shutdown_with_a_limit_ends_though_a_poll_has_the_lock_of_standard_error";
+    if !is_alone(NAME) {
+        return;
+    }
+    let rt = preempting(1);
+    let (tell, told) = mpsc::channel();
+    rt.spawn(async move {
+        let _lock = std::io::stderr().lock();
+        tell.send(()).unwrap();
+        loop {
+            thread::park();
+        }
+    });
+    told.recv().unwrap();
+    // After a second it would be said for whom it waits.
+    rt.shutdown_timeout(Duration::from_millis(1_500));
 }
 
 /// Whether a task runs beside one that is stuck on the only worker.

@@ -230,8 +230,9 @@ fn a_thread_that_has_lost_its_worker_is_none() {
     // It was caught, and is polled by threads that are no workers for a while.
     assert!(later.is_none());
     watch::until(|| rt.metrics().preemption_detached_threads() == 0);
-    assert!(rt.metrics().preemption_handoff_count() >= 1);
-    assert!(rt.metrics().preemption_stall_count() >= 1);
+    // Counted by the monitor, which may have been interrupted in between.
+    watch::until(|| rt.metrics().preemption_handoff_count() >= 1);
+    watch::until(|| rt.metrics().preemption_stall_count() >= 1);
 }
 
 #[test]
@@ -353,8 +354,10 @@ fn a_task_of_a_current_thread_runtime_is_reported_and_never_moved() {
             let stall = told.recv().unwrap();
             assert!(!stall.was_handed_off());
             assert!(task::should_yield(), "the mark is there as well");
-            task::checkpoint().await;
-            assert!(!task::should_yield(), "it begins anew");
+            // It begins anew, if its thread gets on in time.
+            while task::should_yield() {
+                task::checkpoint().await;
+            }
             assert_eq!(thread::current().id(), here);
         })
         .await
@@ -435,6 +438,21 @@ fn a_long_running_task_that_asks_can_be_aborted() {
     rt.block_on(has_begun).unwrap();
     looper.abort();
     assert!(rt.block_on(looper).unwrap_err().is_cancelled());
+}
+
+/// As one would say that there is to be none.
+#[test]
+fn a_bound_may_be_as_large_as_one_likes() {
+    let _watch = watch::begin();
+    let rt = Builder::new_multi_thread()
+        .worker_threads(1)
+        .preemption(Preemption::new().max_detached(usize::MAX))
+        .build()
+        .unwrap();
+    let long = task::Builder::new().long_running();
+    let index = long.spawn_on(async { worker_index() }, rt.handle()).unwrap();
+    assert_eq!(rt.block_on(index).unwrap(), None);
+    assert_eq!(rt.block_on(rt.spawn(async { 7 })).unwrap(), 7);
 }
 
 #[test]
@@ -538,14 +556,16 @@ fn at_the_bound_tasks_wait_and_go_on_afterwards() {
 fn two_hundred_tasks_that_sleep_are_not_one_after_the_other() {
     let _watch = watch::begin();
     let rt = preempting(2);
-    let began = Instant::now();
     let threads = Arc::new(Mutex::new(HashSet::new()));
+    let (asleep, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let tasks: Vec<_> = (0..200)
         .map(|_| {
-            let threads = threads.clone();
+            let (threads, asleep, most) = (threads.clone(), asleep.clone(), most.clone());
             rt.spawn(async move {
                 threads.lock().unwrap().insert(thread::current().id());
+                most.fetch_max(asleep.fetch_add(1, Relaxed) + 1, Relaxed);
                 thread::sleep(Duration::from_millis(500));
+                asleep.fetch_sub(1, Relaxed);
             })
         })
         .collect();
@@ -554,8 +574,7 @@ fn two_hundred_tasks_that_sleep_are_not_one_after_the_other() {
     }
     // One after the other on two workers they would take fifty seconds. How much less it is, is
     // for `bench/preempt` to say: here others may need the processors.
-    let took = began.elapsed();
-    assert!(took < Duration::from_secs(20), "{took:?}");
+    assert!(most.load(Relaxed) > 10, "at once slept {most:?}");
     assert!(threads.lock().unwrap().len() <= 202);
     assert!(rt.metrics().preemption_detached_peak() <= 200);
 }

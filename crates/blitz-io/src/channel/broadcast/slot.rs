@@ -42,12 +42,15 @@
 //! `broadcast_remaining_acquire`, `broadcast_remaining_release`,
 //! `broadcast_overwrite_locks`. Clones that panic: `a_clone_that_panics_counts_as_seen`.
 
-use crate::engine::prim::{
-    AtomicU32, AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
-    UnsafeCell,
-    bolt::{Bolt, Gate},
-    weakened,
+use crate::engine::{
+    prim::{
+        AtomicU32, AtomicU64,
+        Ordering::{Acquire, Relaxed, Release},
+        UnsafeCell,
+        bolt::{Bolt, Gate},
+        weakened,
+    },
+    work::current::Holding,
 };
 
 /// See the module.
@@ -158,6 +161,8 @@ impl<T> Held<'_, T> {
     {
         // First: a clone that panics counts as seen.
         self.count_off();
+        // It is a user's code, under the lock.
+        let _holding = Holding::lock();
         // SAFETY: we hold the lock, so nobody else has a reference.
         self.slot.value.with(|value| unsafe { (*value).clone() }).expect("counted, so it is there")
     }

@@ -47,6 +47,8 @@ impl<T> Shared<T> {
         };
         #[cfg(blitz_loom)]
         let value = self.value.try_read().ok();
+        // A user's code, under the lock.
+        let _holding = Holding::lock();
         match &value {
             Some(value) => f.field("value", &&**value),
             None => f.field("value", &format_args!("<locked>")),

@@ -17,12 +17,15 @@
 
 use std::{
     fmt::Write as _,
-    io::Write as _,
     time::{Duration, Instant},
 };
 
 use super::{Blocking, Place, Running};
-use crate::engine::{pool::Pool, prim::lock, work::task::poll};
+use crate::engine::{
+    pool::{Pool, vigil::stall::tell_lines},
+    prim::lock,
+    work::task::poll,
+};
 
 /// When a wait is reported: after a second, when a person begins to wonder; after ten;
 /// then once a minute.
@@ -88,8 +91,9 @@ impl Blocking {
         let jobs: Vec<Running> =
             self.crew.beds.made().filter_map(|bed| lock(&bed.running).clone()).collect();
         let text = describe(waited, &jobs, &pool.in_polls(), Instant::now());
-        // Not `eprintln`: a program that has closed its standard error must not panic.
-        let _ = std::io::stderr().write_all(text.as_bytes());
+        // Not by this thread: a poll that it waits for may hold the lock of standard error, and
+        // the time that it may wait for is bounded.
+        tell_lines(text);
     }
 }
 

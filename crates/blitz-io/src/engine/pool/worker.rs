@@ -13,7 +13,11 @@ use super::{
 use crate::engine::work::{
     current as words,
     current::{Blocking, Seeded, Tenured},
-    task::{cell::Task, home},
+    task::{
+        cell::Task,
+        home::{self, Origin},
+        poll::place,
+    },
 };
 
 /// How the time of a thread as a worker ended.
@@ -50,14 +54,23 @@ fn find(core: &mut Core) -> Next {
     task.map_or(Next::Sleep, Next::Run)
 }
 
+/// Polls the task; `true` if it has ended by that.
+#[inline(always)]
+fn poll(pool: &Arc<Pool>, task: Task, now: u32) -> bool {
+    if task.is_doubtful() {
+        return lend(pool, task, now);
+    }
+    timing::run(pool, task, now)
+}
+
 /// Lends a task that was caught to a thread without a core, if there is one; else it is this
 /// one's to poll.
-#[inline(always)]
-fn lend(pool: &Arc<Pool>, task: Task) -> Option<Task> {
-    if !task.is_doubtful() {
-        return Some(task);
+#[cold]
+fn lend(pool: &Arc<Pool>, task: Task, now: u32) -> bool {
+    match pool.lend(task) {
+        Ok(()) => false,
+        Err(task) => pool.poll_doubtful(task, now),
     }
-    pool.lend(task).err()
 }
 
 /// After a poll that cost this thread its core: whether nobody has come for it, and it has it
@@ -129,16 +142,20 @@ pub(crate) fn run(mut core: Box<Core>) -> End {
         }
         if look {
             duty::attend(&pool, index, Look::Between);
+            // As above.
+            if !current::holds_core_of(&pool) {
+                if let Next::Run(task) = next {
+                    place(task, Origin::Yielded);
+                }
+                return lost(&pool, false);
+            }
         }
         completed = match next {
             Next::Run(task) => {
                 if std::mem::take(&mut rests) {
                     rise(&pool, stint.as_deref());
                 }
-                match lend(&pool, task) {
-                    Some(task) => timing::run(&pool, task, now),
-                    None => false,
-                }
+                poll(&pool, task, now)
             }
             Next::Look => {
                 duty::attend(&pool, index, Look::WhenIdle);

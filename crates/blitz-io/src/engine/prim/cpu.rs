@@ -132,6 +132,9 @@ mod tests {
             gone.recv().unwrap_err();
         });
         let (here, there) = (CpuClock::of_this_thread(), told.recv().unwrap());
+        while there.would_run() != Some(false) {
+            thread::yield_now();
+        }
         let before = (here.read().unwrap(), there.read().unwrap());
         while here.read().unwrap() < before.0 + Duration::from_millis(20) {}
         assert_eq!((here.would_run(), there.would_run()), (Some(true), Some(false)));

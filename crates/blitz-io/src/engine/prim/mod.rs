@@ -24,6 +24,8 @@ pub(crate) mod ids;
 pub(crate) mod clock;
 pub(crate) mod cpu;
 pub(crate) mod gauge;
+#[cfg_attr(not(feature = "rt"), allow(dead_code, reason = "only runtimes are watched"))]
+pub(crate) mod process;
 #[cfg(not(blitz_loom))]
 #[cfg_attr(not(feature = "rt"), allow(dead_code, reason = "only runtimes are watched"))]
 pub(crate) mod per_process;

@@ -12,13 +12,14 @@ use std::ptr;
 use super::{
     AtomicPtr,
     Ordering::{AcqRel, Acquire},
+    process::Process,
 };
 
 /// See the module.
 pub(crate) struct PerProcess<T>(AtomicPtr<Made<T>>);
 
 struct Made<T> {
-    process: u32,
+    process: Process,
     value: T,
 }
 
@@ -29,7 +30,7 @@ impl<T: Send + Sync + 'static> PerProcess<T> {
 
     /// That of this process, which is made if there is none.
     pub(crate) fn get(&self, make: impl Fn() -> T) -> &'static T {
-        let process = std::process::id();
+        let process = Process::this();
         // Acquire: what it was made of. Pairs with the AcqRel below.
         let mut known = self.0.load(Acquire);
         loop {

@@ -5,10 +5,10 @@
 use std::{
     collections::HashMap,
     future::Future,
-    io,
+    io::{self, BufRead, BufReader, Read},
     net::{Ipv4Addr, SocketAddr},
     pin::pin,
-    process::Command,
+    process::{Command, Stdio},
     sync::{Arc, Condvar, Mutex, OnceLock},
     task::{Context, Poll, Waker},
     thread,
@@ -279,9 +279,19 @@ fn a_stuck_lookup_is_named_at_shutdown() {
     if std::env::var_os(ROLE).is_none() {
         let mut child = Command::new(std::env::current_exe().unwrap());
         child.args(["net::lookup::tests::a_stuck_lookup_is_named_at_shutdown", "--exact"]);
-        let output = child.arg("--nocapture").env(ROLE, "stuck").output().unwrap();
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{text}");
+        child.arg("--nocapture").env(ROLE, "stuck").stdin(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = child.spawn().unwrap();
+        let mut go = child.stdin.take();
+        let mut text = String::new();
+        let mut lines = BufReader::new(child.stderr.take().unwrap());
+        while lines.read_line(&mut text).unwrap() > 0 {
+            if text.contains("look-up of") {
+                // It was told of: the end of its standard input lets it go.
+                go = None;
+            }
+        }
+        drop(go);
+        assert!(child.wait().unwrap().success(), "{text}");
         assert!(text.contains("1 blocking task,"), "{text}");
         assert!(text.contains("\"look-up of `a.named.injected`\""), "{text}");
         assert!(text.contains("net/lookup.rs") || text.contains("net\\lookup.rs"), "{text}");
@@ -292,8 +302,8 @@ fn a_stuck_lookup_is_named_at_shutdown() {
     drop(rt.spawn(find("a.named.injected".to_owned())));
     domain.until_asked(1);
     let opener = thread::spawn(move || {
-        // By the clock: what takes more than a second is what is reported.
-        thread::sleep(Duration::from_millis(1_500));
+        // Until the parent has read that it is waited for.
+        std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
         domain.answer();
     });
     drop(rt);

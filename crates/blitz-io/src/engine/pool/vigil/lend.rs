@@ -15,7 +15,7 @@
 //! their slice is over.
 //!
 //! A thread for it is idle, or is started, or there is none: then the task is polled with the
-//! core after all. It is never queued behind jobs: one of those may wait for it.
+//! core after all, and nobody is asked for a while. It is never queued behind jobs: one of those may wait for it.
 //!
 //! # Checked by
 //! `models.rs`: `a_task_that_is_lent_against_a_stop_is_dropped_once`,
@@ -30,7 +30,7 @@ use std::{
 
 use super::{Detached, Pool, Stint, Watched, count, look::Listened, stall::Kind, stuck::Running};
 use crate::engine::{
-    pool::handoff::Errand,
+    pool::{handoff::Errand, timing},
     prim::{
         Mutex,
         Ordering::Relaxed,
@@ -41,7 +41,7 @@ use crate::engine::{
         current as words,
         current::{Blocking, Borrowing, CountingYields, Tenured},
         task::{
-            cell::Task,
+            cell::{Header, Task},
             home::{self, Origin},
             poll,
         },
@@ -50,6 +50,10 @@ use crate::engine::{
 
 /// A poll that is shorter than a slice by this factor is a good one.
 const SHORT: u32 = 2;
+
+/// How often a system that has no thread for a task is asked for one, at the most. Picked: to be
+/// refused takes some tens of microseconds.
+const ASK_AGAIN: Duration = Duration::from_millis(100);
 
 impl Pool {
     /// Gives a task that was caught to a thread without a core; or gives it back, if there is
@@ -60,6 +64,9 @@ impl Pool {
         else {
             return Err(task);
         };
+        if watched.has_refused() {
+            return Err(task);
+        }
         // Relaxed: a bound that is passed by a few does no harm.
         watched.lent.fetch_add(1, Relaxed);
         let has_room = watched.has_room_to_lend(Instant::now());
@@ -75,12 +82,30 @@ impl Pool {
                 count(&watched.figures.lent);
                 Ok(())
             }
-            Err(errand) => match errand {
-                // Nobody else has it.
-                Errand::Poll(lent) => lent.take().map_or(Ok(()), Err),
-                Errand::Core(_) => unreachable!("a task was lent"),
-            },
+            Err(errand) => {
+                *lock(&watched.refused_at) = Some(Instant::now());
+                match errand {
+                    // Nobody else has it.
+                    Errand::Poll(lent) => lent.take().map_or(Ok(()), Err),
+                    Errand::Core(_) => unreachable!("a task was lent"),
+                }
+            }
         }
+    }
+
+    /// Polls a task that was caught with the core: there is no thread for it. So it may be trusted
+    /// again, too.
+    #[cold]
+    pub(crate) fn poll_doubtful(&self, task: Task, now: u32) -> bool {
+        let Some(watched) = &self.watched else { return timing::run(self, task, now) };
+        let (header, began) = (task.into_header(), Began::now());
+        // SAFETY: the entry keeps it; the reference keeps it until we are through with it.
+        unsafe { header.as_ref() }.state.add_ref();
+        // SAFETY: `into_header` gave the entry to us, and it is made once.
+        let completed = timing::run(self, unsafe { Task::new(header) }, now);
+        // SAFETY: the reference is ours to give up.
+        unsafe { began.learn(header, watched.settings.slice) };
+        completed
     }
 
     fn take_back(&self) {
@@ -92,10 +117,15 @@ impl Pool {
 }
 
 impl Watched {
+    /// Whether the system had no thread a moment ago.
+    fn has_refused(&self) -> bool {
+        lock(&self.refused_at).is_some_and(|at| at.elapsed() < ASK_AGAIN)
+    }
+
     /// So that the monitor sees whether somebody comes for it.
     fn register(&self, lent: &Arc<Lent>) {
         let mut lents = lock(&self.lents);
-        if lents.len() >= 2 * self.settings.max_computing {
+        if lents.len() >= self.settings.max_computing.saturating_mul(2) {
             // About as many are alive, at the most.
             lents.retain(|lent| lent.strong_count() > 0);
         }
@@ -181,13 +211,8 @@ impl Lent {
         let over = lock(&self.runs).take();
         // Not under the lock: the name may be the last of its kind.
         drop(over);
-        // SAFETY: the reference keeps it.
-        unsafe { header.as_ref() }.conduct.learn(began.was_short(slice / SHORT));
         // SAFETY: the reference is ours to give up.
-        if !weakened!("lend_lets_go") && unsafe { header.as_ref() }.state.unref() {
-            // SAFETY: `unref` told us to.
-            unsafe { home::free(header) };
-        }
+        unsafe { began.learn(header, slice) };
         self.pool.outside_counters.stopped(u64::from(completed));
     }
 }
@@ -201,6 +226,20 @@ struct Began {
 impl Began {
     fn now() -> Self {
         Self { at: Instant::now(), usage: Usage::of_this_thread() }
+    }
+
+    /// The poll is over: remembers whether it was a good one, and lets the task go.
+    ///
+    /// # Safety
+    /// 1. A reference to the task is the caller's, which it gives up.
+    unsafe fn learn(&self, header: NonNull<Header>, slice: Duration) {
+        // SAFETY: the reference keeps it.
+        unsafe { header.as_ref() }.conduct.learn(self.was_short(slice / SHORT));
+        // SAFETY: obligation 1.
+        if !weakened!("lend_lets_go") && unsafe { header.as_ref() }.state.unref() {
+            // SAFETY: `unref` told us to.
+            unsafe { home::free(header) };
+        }
     }
 
     /// Whether it has taken less than that; the time in which this thread was not let run does

@@ -122,6 +122,8 @@ pub(crate) struct Watched {
     pub(crate) figures: Figures,
     /// Tasks that are polled without a core.
     lent: AtomicUsize,
+    /// When the system had no thread for one last.
+    refused_at: Mutex<Option<Instant>>,
     /// It has been told that a bound is reached, for each of them.
     told_of_bound: [AtomicBool; stall::Bound::ALL],
     /// It has been told that threads do not come.
@@ -215,6 +217,7 @@ impl Watched {
             struck_off: Mutex::new(false),
             figures: Figures::default(),
             lent: AtomicUsize::new(0),
+            refused_at: Mutex::new(None),
             told_of_bound: std::array::from_fn(|_| AtomicBool::new(false)),
             told_of_hook: AtomicBool::new(false),
             settings,

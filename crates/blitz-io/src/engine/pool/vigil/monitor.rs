@@ -22,7 +22,7 @@ use std::{
 use super::{Pool, Watched, bell::Bell};
 #[cfg(not(blitz_loom))]
 use crate::engine::prim::per_process::PerProcess;
-use crate::engine::prim::{Mutex, barrier::was_refused, lock, thread};
+use crate::engine::prim::{Mutex, barrier::was_refused, lock, process::Process, thread};
 
 /// Rounds in which nobody was at work, after which the monitor sleeps for ever: a pool that
 /// gets a request every few milliseconds does not pay a wake-up for each.
@@ -36,7 +36,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// See the module.
 pub(crate) struct Monitor {
-    process: u32,
+    process: Process,
     pub(crate) bell: Bell,
     roll: Mutex<Roll>,
 }
@@ -56,7 +56,7 @@ static MONITOR: PerProcess<Monitor> = PerProcess::new();
 #[cfg(not(blitz_loom))]
 fn monitor() -> &'static Monitor {
     MONITOR.get(|| Monitor {
-        process: std::process::id(),
+        process: Process::this(),
         bell: Bell::new(),
         roll: Mutex::new(Roll { pools: Vec::new(), empty: None, running: false, refused: None }),
     })
@@ -107,7 +107,7 @@ impl Pool {
         let mut struck_off = lock(&watched.struck_off);
         *struck_off = true;
         let monitor = watched.monitor.get();
-        let Some(monitor) = monitor.filter(|monitor| monitor.process == std::process::id()) else {
+        let Some(monitor) = monitor.filter(|monitor| monitor.process == Process::this()) else {
             return;
         };
         let mut roll = lock(&monitor.roll);

@@ -577,6 +577,12 @@ pub(super) fn tell_of_bound(bound: Bound, stuck: usize) {
     teller::tell_text(bound.text(stuck));
 }
 
+/// Writes whole lines to standard error, without waiting for it.
+#[cold]
+pub(crate) fn tell_lines(text: String) {
+    teller::tell_lines(text);
+}
+
 /// Says that nobody watches any more.
 #[cold]
 pub(super) fn tell_of_blindness() {
@@ -646,6 +652,15 @@ mod teller {
         User(OnStall, StallReport, Scene),
         Everybody(StallReport, Scene),
         Text(String),
+        /// For standard error, as it is.
+        Lines(String),
+    }
+
+    impl Told {
+        /// To be told to who has asked for it, and will hear how many it was not told.
+        fn is_asked_for(&self) -> bool {
+            matches!(self, Self::User(..))
+        }
     }
 
     /// That of this process. One that was forked makes its own: the lock of the other may be
@@ -685,6 +700,18 @@ mod teller {
         teller().put(Told::Text(text));
     }
 
+    /// Writes it to standard error, and does not wait for that: somebody may hold its lock for
+    /// ever, or not read the other end.
+    pub(super) fn tell_lines(text: String) {
+        let teller = teller();
+        if teller.start() {
+            teller.put(Told::Lines(text));
+        } else {
+            // The system has no thread for it.
+            to_stderr(&text);
+        }
+    }
+
     /// The same where a line about a task would be written: it may be nobody's fault.
     pub(super) fn tell_text_if_heard(text: String) {
         if is_heard() {
@@ -705,7 +732,7 @@ mod teller {
         fn put(&'static self, told: Told) {
             let mut queue = lock(&self.queue);
             if queue.waiting.len() == WAITING {
-                queue.forgotten += 1;
+                queue.forgotten += u64::from(told.is_asked_for());
                 drop(queue);
                 // A user's function may go with it.
                 return discard(told);
@@ -718,18 +745,20 @@ mod teller {
             self.bell.wake_all();
         }
 
-        /// Sees that there is a thread, if the system has one.
-        fn start(&'static self) {
+        /// Sees that there is a thread; `false` if the system has none.
+        fn start(&'static self) -> bool {
             let is_there = std::mem::replace(&mut lock(&self.queue).running, true);
             if is_there {
-                return;
+                return true;
             }
             let thread = thread::Builder::new().name("blitz-reports".to_owned());
-            if thread.spawn(move || self.live()).is_err() {
+            let started = thread.spawn(move || self.live()).is_ok();
+            if !started {
                 lock(&self.queue).running = false;
                 // Relaxed: a mark that orders nothing.
                 REFUSED.store(true, Relaxed);
             }
+            started
         }
 
         fn live(&self) {
@@ -739,11 +768,11 @@ mod teller {
                 let before = self.bell.word().load(Acquire);
                 let next = {
                     let mut queue = lock(&self.queue);
-                    let forgotten = if queue.waiting.is_empty() { 0 } else { queue.forgotten };
                     let next = queue.waiting.pop_front();
-                    if next.is_some() {
-                        queue.forgotten = 0;
-                    }
+                    // Lines have no place for it: the next report has.
+                    let is_asked_for = next.as_ref().is_some_and(Told::is_asked_for);
+                    let forgotten =
+                        if is_asked_for { std::mem::take(&mut queue.forgotten) } else { 0 };
                     next.map(|told| (told, forgotten))
                 };
                 match next {
@@ -778,6 +807,7 @@ mod teller {
                     }
                 }
                 Told::Text(text) => write(&text, true),
+                Told::Lines(text) => to_stderr(&text),
             }
         }
     }
@@ -796,7 +826,7 @@ mod teller {
     }
 
     /// To `tracing`, if somebody listens there; else to standard error, if that is wanted.
-    fn write(line: &str, to_stderr: bool) {
+    fn write(line: &str, is_for_stderr: bool) {
         // One that was set for another thread's scope alone hears nothing of this one.
         #[cfg(feature = "tracing")]
         if tracing::dispatcher::get_default(|here| !here.is::<tracing::subscriber::NoSubscriber>())
@@ -810,11 +840,15 @@ mod teller {
             }
             return;
         }
-        if !to_stderr {
+        if !is_for_stderr {
             return;
         }
-        // Nobody to tell that nobody can be told.
-        let _ = writeln!(std::io::stderr(), "blitz-io: {line}");
+        to_stderr(&format!("blitz-io: {line}\n"));
+    }
+
+    fn to_stderr(text: &str) {
+        // Not `eprintln`, which panics; and nobody is there to be told that nobody can be told.
+        let _ = std::io::stderr().write_all(text.as_bytes());
     }
 }
 
@@ -830,4 +864,6 @@ mod teller {
     pub(super) fn tell_text(_: String) {}
 
     pub(super) fn tell_text_if_heard(_: String) {}
+
+    pub(super) fn tell_lines(_: String) {}
 }
