@@ -159,6 +159,9 @@ impl Builder {
     /// number of processors that this process may use: by its affinity, and by its
     /// cgroup's quota, rounded up. A current-thread runtime ignores it.
     ///
+    /// So many threads run tasks at a time; those whose poll lasts for longer than a slice go on
+    /// beside them ([`preemption`](Self::preemption)).
+    ///
     /// # Panics
     ///
     /// If `val` is zero. [`build`](Self::build) refuses more than 32,768.
@@ -188,6 +191,9 @@ impl Builder {
     /// waits for one of them. Workers are not among them, nor is a thread that stands
     /// in for a worker inside [`block_in_place`](crate::task::block_in_place).
     ///
+    /// As many polls may at the same time block without their worker, beyond that
+    /// ([`Preemption`](super::Preemption)).
+    ///
     /// # Panics
     ///
     /// If `val` is zero.
@@ -207,7 +213,8 @@ impl Builder {
     }
 
     /// Sets how long a thread for blocking work stays without work: 10 s unless
-    /// set. See [`max_blocking_threads`](Self::max_blocking_threads).
+    /// set. See [`max_blocking_threads`](Self::max_blocking_threads). Threads that stand in for
+    /// a worker are among them.
     ///
     /// # Examples
     ///
@@ -303,7 +310,8 @@ impl Builder {
     }
 
     /// Executes function `f` after each thread is started but before it starts
-    /// doing work.
+    /// doing work. So it does on threads that are started later, to stand in for a worker
+    /// whose task does not let go.
     ///
     /// A panic in it is reported and ends there: the thread works all the same.
     ///

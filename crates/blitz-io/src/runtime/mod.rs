@@ -94,8 +94,10 @@ pub fn is_rt_shutdown_err(err: &std::io::Error) -> bool {
 ///
 /// Workers of a runtime are numbered from zero; on a current-thread runtime the
 /// thread inside [`Runtime::block_on`] is worker 0. Everywhere else the answer is
-/// `None`: on the caller's thread of a multi-thread `block_on`, and in
-/// [`Handle::block_on`].
+/// `None`: on the caller's thread of a multi-thread `block_on`, in
+/// [`Handle::block_on`], and in a poll that has lost its worker or has none: one that lasts
+/// for longer than a slice, and those of tasks that were caught in such a poll before
+/// ([`Preemption`]). It may change in the middle of a poll.
 ///
 /// # Examples
 ///

@@ -71,14 +71,18 @@ impl<'a> Builder<'a> {
     /// # Examples
     ///
     /// ```
-    /// # blitz_io::run(async {
-    /// let sum = blitz_io::task::Builder::new()
-    ///     .name("sum")
-    ///     .long_running()
-    ///     .spawn(async { (0..10_000_000u64).sum::<u64>() })?;
-    /// assert_eq!(sum.await.unwrap(), 49_999_995_000_000);
+    /// use blitz_io::{runtime, task};
+    ///
+    /// let rt = runtime::Runtime::new()?;
+    /// let sum = task::Builder::new().name("sum").long_running().spawn_on(
+    ///     async {
+    ///         assert_eq!(runtime::worker_index(), None, "no worker is kept from other tasks");
+    ///         (0..10_000_000u64).sum::<u64>()
+    ///     },
+    ///     rt.handle(),
+    /// )?;
+    /// assert_eq!(rt.block_on(sum).unwrap(), 49_999_995_000_000);
     /// # Ok::<(), std::io::Error>(())
-    /// # }).unwrap();
     /// ```
     pub fn long_running(&self) -> Self {
         Self { long_running: true, ..*self }

@@ -96,26 +96,18 @@ pub async fn consume_budget() {
 /// ```
 /// use blitz_io::task;
 ///
-/// /// Sums what fits into a slice; the rest is for later.
-/// fn sum(numbers: &mut impl Iterator<Item = u64>, sum: &mut u64) -> bool {
-///     for number in numbers {
-///         *sum += number;
-///         if task::should_yield() {
-///             return false;
-///         }
-///     }
-///     true
-/// }
-///
 /// # blitz_io::run(async {
-/// let total = blitz_io::spawn(async {
-///     let (mut numbers, mut total) = (0..1_000_000, 0);
-///     while !sum(&mut numbers, &mut total) {
-///         task::checkpoint().await;
+/// let sums = blitz_io::spawn(async {
+///     let (mut sum, mut numbers) = (0_u64, 0..);
+///     // As much as fits into a slice: a call to a library that can go on later, say.
+///     while !task::should_yield() {
+///         sum = sum.wrapping_add(numbers.next().unwrap());
 ///     }
-///     total
+///     task::yield_now().await;
+///     (sum, numbers)
 /// });
-/// assert_eq!(total.await.unwrap(), 499_999_500_000);
+/// let (sum, rest) = sums.await.unwrap();
+/// assert_eq!(sum, (0..rest.start).sum());
 /// # });
 /// ```
 #[inline]
@@ -136,19 +128,28 @@ pub fn should_yield() -> bool {
 /// # Examples
 ///
 /// ```
-/// use blitz_io::task;
+/// use std::sync::mpsc;
+/// use blitz_io::{runtime::{Builder, Preemption}, task};
 ///
-/// # blitz_io::run(async {
-/// let hash = blitz_io::spawn(async {
+/// // Its only worker is not taken from a task that computes.
+/// let rt = Builder::new_multi_thread()
+///     .worker_threads(1)
+///     .preemption(Preemption::disabled())
+///     .on_task_stall(|stall| println!("{stall}"))
+///     .build()?;
+/// let (tell, told) = mpsc::channel();
+/// let hash = rt.spawn(async move {
 ///     let mut hash = 0u64;
-///     for n in 0..100_000u64 {
-///         hash = (hash ^ n).wrapping_mul(0x100_0000_01b3);
+///     while told.try_recv().is_err() {
+///         hash = (hash ^ 7).wrapping_mul(0x100_0000_01b3);
 ///         task::checkpoint().await;
 ///     }
 ///     hash
 /// });
-/// assert_ne!(hash.await.unwrap(), 0);
-/// # });
+/// // So this one has a turn because the other asks.
+/// rt.spawn(async move { tell.send(()).unwrap() });
+/// rt.block_on(hash).unwrap();
+/// # Ok::<(), std::io::Error>(())
 /// ```
 pub async fn checkpoint() {
     if should_yield() {

@@ -28,9 +28,9 @@
 //!    ([`Stint::left`]), and put there before that thread can know. So if nobody comes for the
 //!    core, its old holder finds it, whatever failed: no core is lost.
 //! 3. The monitor runs no code of users, and waits for none of their locks.
-//! 4. While all cores are idle and no thread is detached, the monitor sleeps for ever. Of a pool
-//!    that stops nothing is taken any more: polls that were told of, and threads without a
-//!    core, do not keep it awake, though they never end.
+//! 4. While all cores are idle, and each thread without a core was told of, the monitor sleeps for
+//!    ever. Of a pool that stops nothing is taken any more: polls that were told of, and threads
+//!    without a core, do not keep it awake, though they never end.
 //!
 //! # Checked by
 //! `models.rs`: `a_core_that_was_taken_is_had_by_one`,
