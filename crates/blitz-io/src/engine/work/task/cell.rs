@@ -88,7 +88,8 @@ impl fmt::Debug for Id {
     }
 }
 
-/// What all tasks have in common.
+/// What all tasks have in common. First what a wake-up and a poll touch, so that it is in one line of
+/// the cache if it can be: what is in a second one has to come before the state is exchanged.
 #[repr(C)]
 pub(crate) struct Header {
     pub(crate) state: State,
@@ -96,18 +97,18 @@ pub(crate) struct Header {
     /// The queue's link, then the link of the way home.
     pub(crate) link: Link<Header>,
     pub(crate) home: NonNull<Home>,
+    pub(crate) since: Moment,
+    pub(crate) waiting: Waiting,
+    pub(crate) conduct: Conduct,
+    /// Belongs to whom the stage belongs.
+    stage: UnsafeCell<Holds>,
+    pub(crate) join_waker: UnsafeCell<Option<Waker>>,
     /// The home's list of all its tasks.
     links: Links<Header>,
     pub(crate) id: Id,
     pub(crate) spawned_at: &'static Location<'static>,
-    pub(crate) since: Moment,
-    pub(crate) waiting: Waiting,
-    pub(crate) conduct: Conduct,
     #[cfg(feature = "tracing")]
     pub(crate) seen: Option<Seen>,
-    /// Belongs to whom the stage belongs.
-    stage: UnsafeCell<Holds>,
-    pub(crate) join_waker: UnsafeCell<Option<Waker>>,
 }
 
 /// What is done to a task by those who do not know its type.
