@@ -72,66 +72,62 @@ fn what_is_left_is_aborted_and_named() {
 
 /// `false` if the aborted had no turn on a processor in the time that they are waited for.
 fn aborts_and_names_what_is_left(rt: &Runtime) -> bool {
-    {
-        let (shutdown, tally) = (Shutdown::new(), Tally::new());
-        let token = tally.token();
-        let deaf = {
-            let _inside = rt.enter();
-            shutdown.spawn_named("deaf", async move {
-                blitz_io::time::sleep(LONG).await;
-                token.keep();
-            })
-        };
-        let line = line!() - 5;
-        let notice = Arc::new(Notify::new());
-        let waits = shutdown.spawn_on(async move { notice.notified().await }, rt.handle());
-        let good = shutdown.spawn_on(shutdown.token().cancelled_owned(), rt.handle());
-        // Until they wait: that is what is reported.
-        let ids = [deaf.id(), waits.id()];
-        let handle = rt.handle().clone();
-        rt.block_on(async {
-            while handle
-                .dump_now()
-                .tasks()
-                .iter()
-                .filter(|task| ids.contains(&task.id()) && task.trace().waits_for().is_some())
-                .count()
-                < 2
-            {
-                task::yield_now().await;
-            }
-        });
-        let mut progress = shutdown.progress();
-        let report = rt.block_on(async {
-            let cut = async {
-                drop(progress.wait_for(|now| now.left == 2).await.unwrap());
-                shutdown.cut_short();
-            };
-            blitz_io::join!(shutdown.drain(LONG), cut).0
-        });
-        if report.aborted.iter().any(|left| !left.is_gone()) {
-            return false;
-        }
-        tally.assert_all_dropped(1);
-        assert_eq!((report.finished, report.aborted.len()), (1, 2), "{report}");
-        let (first, second) = (&report.aborted[0], &report.aborted[1]);
-        assert_eq!((first.name(), second.name()), (Some("deaf"), None));
-        assert_eq!((first.id(), second.id()), (Some(ids[0]), Some(ids[1])));
-        assert!(first.spawned_at().file().ends_with("graceful.rs"));
-        assert_eq!(first.spawned_at().line(), line);
-        assert!(first.waits_for().unwrap().contains("a time"), "{report}");
-        assert!(second.waits_for().unwrap().contains("Notify"), "{report}");
-        let text = report.to_string();
-        for part in
-            ["1 task finished, 2 aborted in ", "\"deaf\"", "graceful.rs:", "waits for a time"]
+    let (shutdown, tally) = (Shutdown::new(), Tally::new());
+    let token = tally.token();
+    let deaf = {
+        let _inside = rt.enter();
+        shutdown.spawn_named("deaf", async move {
+            blitz_io::time::sleep(LONG).await;
+            token.keep();
+        })
+    };
+    let line = line!() - 5;
+    let notice = Arc::new(Notify::new());
+    let waits = shutdown.spawn_on(async move { notice.notified().await }, rt.handle());
+    let good = shutdown.spawn_on(shutdown.token().cancelled_owned(), rt.handle());
+    // Until they wait: that is what is reported.
+    let ids = [deaf.id(), waits.id()];
+    let handle = rt.handle().clone();
+    rt.block_on(async {
+        while handle
+            .dump_now()
+            .tasks()
+            .iter()
+            .filter(|task| ids.contains(&task.id()) && task.trace().waits_for().is_some())
+            .count()
+            < 2
         {
-            assert!(text.contains(part), "`{part}` is not in: {text}");
+            task::yield_now().await;
         }
-        assert!(!text.contains("still not ended"), "{text}");
-        assert!(rt.block_on(deaf).unwrap_err().is_cancelled());
-        assert!(rt.block_on(waits).unwrap_err().is_cancelled());
-        rt.block_on(good).unwrap();
+    });
+    let mut progress = shutdown.progress();
+    let report = rt.block_on(async {
+        let cut = async {
+            drop(progress.wait_for(|now| now.left == 2).await.unwrap());
+            shutdown.cut_short();
+        };
+        blitz_io::join!(shutdown.drain(LONG), cut).0
+    });
+    if report.aborted.iter().any(|left| !left.is_gone()) {
+        return false;
     }
+    tally.assert_all_dropped(1);
+    assert_eq!((report.finished, report.aborted.len()), (1, 2), "{report}");
+    let (first, second) = (&report.aborted[0], &report.aborted[1]);
+    assert_eq!((first.name(), second.name()), (Some("deaf"), None));
+    assert_eq!((first.id(), second.id()), (Some(ids[0]), Some(ids[1])));
+    assert!(first.spawned_at().file().ends_with("graceful.rs"));
+    assert_eq!(first.spawned_at().line(), line);
+    assert!(first.waits_for().unwrap().contains("a time"), "{report}");
+    assert!(second.waits_for().unwrap().contains("Notify"), "{report}");
+    let text = report.to_string();
+    for part in ["1 task finished, 2 aborted in ", "\"deaf\"", "graceful.rs:", "waits for a time"] {
+        assert!(text.contains(part), "`{part}` is not in: {text}");
+    }
+    assert!(!text.contains("still not ended"), "{text}");
+    assert!(rt.block_on(deaf).unwrap_err().is_cancelled());
+    assert!(rt.block_on(waits).unwrap_err().is_cancelled());
+    rt.block_on(good).unwrap();
     true
 }
 

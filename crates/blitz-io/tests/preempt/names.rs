@@ -19,6 +19,8 @@ const SLOW: &CStr = c"slow.test";
 /// Whether the slow name is let go.
 static LET_GO: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
 
+/// # Safety
+/// 1. The strings end with zero or are null, and there is room for the answer.
 type GetAddrInfo = unsafe extern "C" fn(
     *const c_char,
     *const c_char,
@@ -26,6 +28,8 @@ type GetAddrInfo = unsafe extern "C" fn(
     *mut *mut libc::addrinfo,
 ) -> c_int;
 
+/// # Safety
+/// 1. As [`GetAddrInfo`].
 // SAFETY: it has the type of the function whose place it takes, and does what that does.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn getaddrinfo(
