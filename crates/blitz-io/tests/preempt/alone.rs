@@ -160,6 +160,46 @@ fn a_process_that_is_forked_by_a_task_has_a_monitor_of_its_own() {
     assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status:#x}");
 }
 
+/// Whether this process has become the first of a namespace of numbers of its own: then it is a
+/// child of who has called. `None` if the system does not allow it.
+fn begin_namespace() -> Option<bool> {
+    // SAFETY: plain system calls; the child makes threads of its own and ends by `_exit`.
+    unsafe {
+        if libc::unshare(libc::CLONE_NEWPID) != 0 {
+            return None;
+        }
+        let child = libc::fork();
+        assert!(child >= 0, "{}", std::io::Error::last_os_error());
+        if child == 0 {
+            assert_eq!(libc::getpid(), 1);
+            return Some(true);
+        }
+        let mut status = 0;
+        assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status:#x}");
+        Some(false)
+    }
+}
+
+/// Both are the first of their namespace: number 1.
+#[test]
+fn a_process_with_the_number_of_its_parent_has_a_monitor_of_its_own() {
+    let _watch = watch::begin();
+    if !is_alone("alone::a_process_with_the_number_of_its_parent_has_a_monitor_of_its_own") {
+        return;
+    }
+    match begin_namespace() {
+        None => eprintln!("skipped: {}", std::io::Error::last_os_error()),
+        Some(false) => {}
+        Some(true) => {
+            let ok = stuck_and_not()
+                && (!begin_namespace().expect("it was allowed before") || stuck_and_not());
+            // SAFETY: ends the process.
+            unsafe { libc::_exit(i32::from(!ok)) };
+        }
+    }
+}
+
 /// How often the monitor has gone to sleep, if there is one.
 fn naps() -> u64 {
     let mut threads =

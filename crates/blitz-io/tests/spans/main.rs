@@ -2,6 +2,7 @@
 //! does not let others run.
 //!
 //! A program of its own: the feature is built for nothing else.
+#![allow(clippy::waker_clone_wake, reason = "what is done with wakers is what is told")]
 #![cfg(all(feature = "tracing", feature = "rt-multi-thread", not(blitz_loom)))]
 
 use std::{

@@ -1,8 +1,8 @@
 //! Which process this is: one that was forked is another one.
 //!
 //! # Checked by
-//! `who_was_forked_is_another_one`; tests/preempt:
-//! `a_process_that_is_forked_by_a_task_has_a_monitor_of_its_own`.
+//! tests/preempt: `a_process_that_is_forked_by_a_task_has_a_monitor_of_its_own`,
+//! `a_process_with_the_number_of_its_parent_has_a_monitor_of_its_own`.
 
 #[cfg(unix)]
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -44,28 +44,4 @@ fn forks() -> u32 {
 #[cfg(not(unix))]
 fn forks() -> u32 {
     0
-}
-
-#[cfg(all(test, unix, not(blitz_loom)))]
-mod tests {
-    use super::{Process, forks};
-
-    #[test]
-    fn who_was_forked_is_another_one() {
-        let parent = Process::this();
-        assert_eq!(Process::this(), parent);
-        // SAFETY: the child makes calls that may be made there, and ends.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            // Also without its number.
-            let is_other = Process::this() != parent && forks() == parent.forks + 1;
-            // SAFETY: it ends the process.
-            unsafe { libc::_exit(i32::from(!is_other)) };
-        }
-        let mut status = 0;
-        // SAFETY: the system writes where there is room.
-        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status:#x}");
-        assert_eq!(Process::this(), parent);
-    }
 }

@@ -15,7 +15,8 @@
 //! their slice is over.
 //!
 //! A thread for it is idle, or is started, or there is none: then the task is polled with the
-//! core after all, and nobody is asked for a while. It is never queued behind jobs: one of those may wait for it.
+//! core after all, and nobody is asked for a while. It is never queued behind jobs: one of those
+//! may wait for it.
 //!
 //! # Checked by
 //! `models.rs`: `a_task_that_is_lent_against_a_stop_is_dropped_once`,
