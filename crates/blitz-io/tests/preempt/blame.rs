@@ -17,7 +17,9 @@ use blitz_io::{
     task,
 };
 
-use crate::{alone::is_alone, child, watch};
+#[cfg(target_arch = "x86_64")]
+use crate::child;
+use crate::{alone::is_alone, watch};
 
 fn preempting(workers: usize) -> Runtime {
     let mut builder = Builder::new_multi_thread();

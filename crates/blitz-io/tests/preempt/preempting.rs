@@ -82,6 +82,7 @@ impl Leash {
     }
 
     /// Waits until then, and uses no processor meanwhile.
+    #[cfg(target_os = "linux")]
     pub(crate) fn waiter(&self) -> impl FnOnce() + Send + use<> {
         let post = self.0.clone();
         move || {
