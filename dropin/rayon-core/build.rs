@@ -1,4 +1,4 @@
-//! Nothing is linked; Cargo wants a script where there is `links`.
+//! Links nothing; Cargo requires a build script where there is `links`.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -1,7 +1,7 @@
 //! A stand-in for tokio-test: a future polled by hand, and the assertions.
 //!
-//! The names and their meaning are tokio-test's; files that need more of it (its
-//! mock of a stream of bytes) are compiled against the real one.
+//! The names and their meaning are tokio-test's; files that need more of it (its mock of a byte
+//! stream) are compiled against the real one.
 
 #![forbid(unsafe_code)]
 
@@ -9,8 +9,7 @@ pub mod task;
 
 /// Waits for a future on this thread, which sleeps meanwhile.
 ///
-/// The real one brings a runtime; the files that come here wait only for what is in
-/// memory.
+/// The real one has a runtime; the files that use this one wait only for events in memory.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     struct Sleeper(std::thread::Thread);
 
@@ -31,7 +30,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// The value of a `Poll::Ready`; panics on `Pending`.
+/// Returns the value of a `Poll::Ready`; panics on `Pending`.
 #[macro_export]
 macro_rules! assert_ready {
     ($poll:expr $(, $($message:tt)*)?) => {
@@ -55,7 +54,7 @@ macro_rules! assert_pending {
     };
 }
 
-/// The value of an `Ok`; panics on `Err`.
+/// Returns the value of an `Ok`; panics on `Err`.
 #[macro_export]
 macro_rules! assert_ok {
     ($result:expr $(, $($message:tt)*)?) => {
@@ -68,7 +67,7 @@ macro_rules! assert_ok {
     };
 }
 
-/// The error of an `Err`; panics on `Ok`.
+/// Returns the error of an `Err`; panics on `Ok`.
 #[macro_export]
 macro_rules! assert_err {
     ($result:expr $(, $($message:tt)*)?) => {
@@ -81,7 +80,7 @@ macro_rules! assert_err {
     };
 }
 
-/// The value of a `Ready(Ok)`.
+/// Returns the value of a `Ready(Ok)`; panics on anything else.
 #[macro_export]
 macro_rules! assert_ready_ok {
     ($poll:expr $(, $($message:tt)*)?) => {
@@ -89,7 +88,7 @@ macro_rules! assert_ready_ok {
     };
 }
 
-/// The error of a `Ready(Err)`.
+/// Returns the error of a `Ready(Err)`; panics on anything else.
 #[macro_export]
 macro_rules! assert_ready_err {
     ($poll:expr $(, $($message:tt)*)?) => {
@@ -119,7 +118,7 @@ macro_rules! assert_elapsed {
     }};
 }
 
-/// Panics with what was found and with the caller's words, if it gave any.
+/// Panics with what was found and with the caller's message, if there is one.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! fail {
@@ -151,7 +150,7 @@ mod tests {
         }));
         assert_pending!(task.poll());
         assert!(!task.is_woken());
-        // Itself and the one that was cloned.
+        // The task itself and the waker that was cloned.
         assert_eq!(task.waker_ref_count(), 2);
         drop(task);
         let mut woken = spawn(poll_fn(|cx| {
@@ -179,7 +178,7 @@ mod tests {
     fn assertions_that_do_not_hold_panic_with_the_callers_words() {
         fn words(panics: impl FnOnce() + std::panic::UnwindSafe) -> String {
             let payload = catch_unwind(panics).expect_err("it does not hold");
-            // The compiler may have formatted what it knew.
+            // The compiler may have formatted a constant message to a `&str`.
             match payload.downcast_ref::<&str>() {
                 Some(words) => (*words).to_owned(),
                 None => *payload.downcast::<String>().expect("a panic has words"),

@@ -1,4 +1,4 @@
-//! A future that is polled by hand and knows whether it was woken.
+//! A future that is polled by hand and records whether it was woken.
 
 use std::{
     fmt,
@@ -12,29 +12,29 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-/// Takes a future (or anything that wants a context) to be polled by hand.
+/// Wraps a future (or another value that is polled with a context) to be polled by hand.
 pub fn spawn<T>(task: T) -> Spawn<T> {
     Spawn { task: Box::pin(task), bell: Arc::new(Bell(AtomicBool::new(false))) }
 }
 
-/// What [`spawn`] gives back.
+/// The task that [`spawn`] returns.
 pub struct Spawn<T> {
     task: Pin<Box<T>>,
     bell: Arc<Bell>,
 }
 
-/// Rung by every wake-up; reset by every poll.
+/// A flag that every wake-up sets and every poll resets.
 struct Bell(AtomicBool);
 
 impl Wake for Bell {
     fn wake(self: Arc<Self>) {
-        // SeqCst: a test harness has no need to be clever.
+        // SeqCst: the simplest ordering for a test harness. Pairs with the load in `is_woken`.
         self.0.store(true, SeqCst);
     }
 }
 
 impl<T> Spawn<T> {
-    /// What was spawned.
+    /// Returns the wrapped value.
     pub fn into_inner(self) -> T
     where
         T: Unpin,
@@ -42,23 +42,23 @@ impl<T> Spawn<T> {
         *Pin::into_inner(self.task)
     }
 
-    /// Whether it was woken since it was polled last.
+    /// Returns true if it was woken since it was polled last.
     pub fn is_woken(&self) -> bool {
-        // SeqCst: see `wake`.
+        // SeqCst: pairs with the store in `wake`.
         self.bell.0.load(SeqCst)
     }
 
-    /// How many hold its bell: itself and every waker of it.
+    /// Returns the number of references to its flag: its own and one for each of its wakers.
     pub fn waker_ref_count(&self) -> usize {
         Arc::strong_count(&self.bell)
     }
 
-    /// Calls `f` with a context whose waker rings for this task.
+    /// Calls `f` with a context that has this task's waker.
     pub fn enter<F, R>(&mut self, f: F) -> R
     where
         F: FnOnce(&mut Context<'_>, Pin<&mut T>) -> R,
     {
-        // SeqCst: see `wake`.
+        // SeqCst: resets the flag before the poll. Pairs with the store in `wake`.
         self.bell.0.store(false, SeqCst);
         let waker = Waker::from(self.bell.clone());
         f(&mut Context::from_waker(&waker), self.task.as_mut())

@@ -1,22 +1,21 @@
 //! blitz-io under rayon-core's name.
 //!
-//! Put in the place of the published package, it is the thread pool under Rayon's parallel
-//! iterators:
+//! Patched in for the published package, it is the thread pool under Rayon's parallel iterators:
 //!
 //! ```toml
 //! [patch.crates-io]
 //! rayon-core = { path = "blitz-io/dropin/rayon-core" }
 //! ```
 //!
-//! Its version is that of the newest published one, so an existing lock file is followed. If
-//! a newer one is published, Cargo may go back to that with no more than a warning; `cargo
-//! tree -i rayon-core` tells which one is used.
+//! Its version is that of the newest published one, so an existing lock file is followed. If a
+//! newer one is published, Cargo may fall back to that with no more than a warning; `cargo tree -i
+//! rayon-core` shows which one is used.
 //!
-//! This package has no code: each line below is a part of `blitz_io::parallel`.
+//! This package has no code: each line below re-exports a part of `blitz_io::parallel`.
 
 #![forbid(unsafe_code)]
 
-/// Proof of which `rayon-core` is linked; the real one has no such constant.
+/// A constant that proves which `rayon-core` is linked; the real one has no such constant.
 #[doc(hidden)]
 pub const BLITZ_IO_DROPIN: &str = env!("CARGO_PKG_VERSION");
 

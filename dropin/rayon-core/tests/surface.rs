@@ -1,5 +1,5 @@
-//! The public surface is that of rayon-core 1.13.0: each item with its signature, and what
-//! may be sent, shared and caught.
+//! Checks that the public surface is that of rayon-core 1.13.0: each item with its signature, and
+//! which types are `Send`, `Sync` and unwind safe.
 #![allow(deprecated, reason = "the deprecated is part of it")]
 #![allow(clippy::type_complexity, reason = "the signatures are what is tested")]
 
@@ -19,7 +19,7 @@ use rayon_core::{
 type Unit = fn();
 type Number = fn() -> u8;
 
-/// A function of exactly this type.
+/// Asserts that a function has exactly this type.
 macro_rules! is {
     ($($type:ty = $function:expr;)+) => { $(let _: $type = $function;)+ };
 }
@@ -114,7 +114,7 @@ fn a_builder_has_rayons_methods() {
     assert!(error.source().is_some() && format!("{error:?}").contains("IOError"));
 }
 
-/// Whether a type has a trait, found by which of two methods is nearer.
+/// Detects whether a type has a trait, by which of two methods is selected.
 struct Has<T: ?Sized>(PhantomData<T>);
 
 macro_rules! traits {

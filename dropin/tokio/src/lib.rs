@@ -1,23 +1,23 @@
 //! blitz-io under Tokio's name.
 //!
-//! Put in the place of the published package, it serves a whole dependency
-//! graph that asks for `tokio`:
+//! Patched in for the published package, it serves a whole dependency graph that depends on
+//! `tokio`:
 //!
 //! ```toml
 //! [patch.crates-io]
 //! tokio = { path = "blitz-io/dropin/tokio" }
 //! ```
 //!
-//! Run `cargo update -p tokio` once after that. Cargo goes back to the real
-//! Tokio with no more than a warning when something does not fit; `cargo tree
-//! -i tokio` tells which one is used.
+//! Run `cargo update -p tokio --precise 1.999.0` once after that: if something does not fit, it
+//! says what. Without `--precise` cargo falls back to the real Tokio with no more than a warning;
+//! `cargo tree -i tokio` shows which one is used.
 //!
-//! This package has no code: each line below is a part of blitz-io at the path
-//! where Tokio has it.
+//! This package has no code: each line below re-exports a part of blitz-io at the path where Tokio
+//! has it.
 
 #![forbid(unsafe_code)]
 
-/// Proof of which `tokio` is linked; the real one has no such constant.
+/// A constant that proves which `tokio` is linked; the real one has no such constant.
 #[doc(hidden)]
 pub const BLITZ_IO_DROPIN: &str = env!("CARGO_PKG_VERSION");
 
@@ -57,7 +57,7 @@ pub use blitz_io::signal;
 #[doc(inline)]
 pub use blitz_io::sync;
 
-/// As empty as Tokio's: streams are in `tokio-stream`.
+/// An empty module, like Tokio's: streams are in `tokio-stream`.
 pub mod stream {}
 
 #[cfg(feature = "time")]
@@ -78,7 +78,7 @@ pub use blitz_io_macros::{no_rt as main, no_rt as test};
 
 #[cfg(test)]
 mod tests {
-    //! The names that Cargo needs, against a list that is not the manifest.
+    //! Checks the feature names that Cargo needs against a list that is not the manifest.
 
     /// Features of Tokio 1.54.1, the implicit ones at the end.
     const FEATURES: &[&str] = &[
@@ -128,6 +128,18 @@ mod tests {
             let passed_on = manifest.contains(&format!("\"blitz-io/{feature}\""));
             assert_eq!(passed_on, has(feature), "{feature}");
         }
+    }
+
+    #[cfg(feature = "rt-multi-thread")]
+    #[test]
+    fn threads_have_the_name_that_tokio_gives_them() {
+        let runtime =
+            crate::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        let name = || std::thread::current().name().map(str::to_owned);
+        let worker = runtime.spawn(async move { name() });
+        let blocking = runtime.spawn_blocking(name);
+        assert_eq!(runtime.block_on(worker).unwrap().as_deref(), Some("tokio-rt-worker"));
+        assert_eq!(runtime.block_on(blocking).unwrap().as_deref(), Some("tokio-rt-worker"));
     }
 
     #[test]

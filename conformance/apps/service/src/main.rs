@@ -1,6 +1,6 @@
-//! A small web service of the usual parts, as one finds them: axum in front, SQLite through
-//! sqlx behind, gRPC by tonic, calls to others by reqwest, a log on disk, and an end that
-//! loses nothing when it is told to stop. It knows nothing of blitz-io.
+//! A small web service of the usual parts: axum in front, SQLite through sqlx behind, gRPC by
+//! tonic, calls to other services by reqwest, a log on disk, and a graceful shutdown that loses
+//! nothing. It is not aware of blitz-io.
 //!
 //! `service FOLDER` keeps its files in the folder, prints the addresses it listens on, and
 //! at its end what it did.
@@ -21,9 +21,9 @@ use tonic::transport::Server;
 
 use crate::{rpc::Notes, store::Store, web::Web};
 
-/// Waits until the program is told to stop.
+/// Waits until shutdown is requested.
 async fn told(mut stop: watch::Receiver<bool>) {
-    // An error means that nobody is left to tell, which is the end as well.
+    // An error means that the sender is gone, which is the end as well.
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
@@ -72,7 +72,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     stop.send_replace(true);
     http.await??;
     grpc.await??;
-    // The last sender was the router's.
+    // The router held the last sender, which is dropped by now.
     let logged = writer.await??;
     let kept = store.count().await?;
     store.close().await;

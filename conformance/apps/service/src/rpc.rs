@@ -1,5 +1,4 @@
-//! The gRPC side, written by hand: two methods, so that nobody needs a compiler for
-//! protocol files.
+//! The gRPC side, written by hand: two methods, so that no compiler for protocol files is needed.
 
 use std::{
     convert::Infallible,
@@ -32,7 +31,7 @@ pub struct CountReply {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct WatchRequest {
-    /// How many notes to wait for before the stream ends.
+    /// The number of notes to wait for before the stream ends.
     #[prost(uint32, tag = "1")]
     pub limit: u32,
 }

@@ -40,9 +40,9 @@ pub struct Web {
     pub log: mpsc::Sender<String>,
     pub client: reqwest::Client,
     pub own: SocketAddr,
-    /// Is `true` once the service was told to stop.
+    /// Becomes `true` when shutdown is requested.
     pub stopped: watch::Receiver<bool>,
-    /// How many wait for that.
+    /// The number of requests that wait for that.
     pub waiting: Arc<AtomicUsize>,
 }
 
@@ -51,7 +51,7 @@ pub struct Add {
     pub texts: Vec<String>,
 }
 
-/// What went wrong, as an answer.
+/// An error, as a response.
 pub struct Failure(String);
 
 impl<E: std::error::Error> From<E> for Failure {
@@ -82,7 +82,7 @@ async fn add(State(web): State<Web>, Json(add): Json<Add>) -> Result<Json<Vec<i6
     let ids = web.store.add(&add.texts).await?;
     for (id, text) in ids.iter().zip(add.texts) {
         web.log.send(format!("{id} {text}\n")).await?;
-        // Nobody may listen.
+        // An error means that there is no receiver, which is fine.
         let _ = web.added.send(Note { id: *id, text });
     }
     Ok(Json(ids))
@@ -95,14 +95,14 @@ async fn one(State(web): State<Web>, Path(id): Path<i64>) -> Result<Response, Fa
     })
 }
 
-/// Asks this service by HTTP, as another one would.
+/// Sends a request to this service by HTTP, as another service would.
 async fn relay(State(web): State<Web>, Path(id): Path<i64>) -> Result<Response, Failure> {
     let address = format!("http://{}/notes/{id}", web.own);
     let answer = time::timeout(Duration::from_secs(10), web.client.get(address).send()).await??;
     Ok((answer.status(), answer.text().await?).into_response())
 }
 
-/// Work that blocks.
+/// Runs blocking work.
 async fn digest(body: String) -> Result<String, Failure> {
     let sum = tokio::task::spawn_blocking(move || {
         body.bytes().fold(5381u64, |sum, byte| sum.wrapping_mul(33) ^ u64::from(byte))
@@ -110,7 +110,7 @@ async fn digest(body: String) -> Result<String, Failure> {
     Ok(sum.await?.to_string())
 }
 
-/// Is answered after the service was told to stop.
+/// Responds only after shutdown was requested.
 async fn last(State(mut web): State<Web>) -> Result<&'static str, Failure> {
     web.waiting.fetch_add(1, Ordering::Relaxed);
     web.stopped.wait_for(|stopped| *stopped).await?;
@@ -128,7 +128,7 @@ async fn events(State(web): State<Web>) -> Sse<impl Stream<Item = Result<Event, 
     Sse::new(notes).keep_alive(KeepAlive::default())
 }
 
-/// Writes what was added to a file, until every sender is gone.
+/// Writes lines to a file, until every sender is gone; returns their number.
 pub async fn write_log(file: PathBuf, mut lines: mpsc::Receiver<String>) -> std::io::Result<u64> {
     let mut file = OpenOptions::new().create(true).append(true).open(file).await?;
     let mut written = 0;

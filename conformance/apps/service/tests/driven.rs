@@ -1,5 +1,5 @@
-//! The service as its users see it: a process that is asked by HTTP and gRPC, all at once,
-//! and told to stop while requests are under way.
+//! The service as its users see it: a process that gets concurrent requests by HTTP and gRPC, and
+//! is stopped while requests are under way.
 
 #[path = "../src/rpc.rs"]
 #[allow(dead_code, reason = "the server's half")]
@@ -19,7 +19,7 @@ use tokio::{
 };
 use tonic::transport::Channel;
 
-/// Long against everything here, so that only a hang meets it.
+/// Long compared with everything here, so that only a hang reaches it.
 const LIMIT: Duration = Duration::from_secs(60);
 
 struct Service {
@@ -52,14 +52,14 @@ impl Service {
         rpc::Client::new(timeout(LIMIT, endpoint.connect()).await.unwrap().unwrap())
     }
 
-    /// Tells it to stop, as a supervisor would.
+    /// Sends a signal that requests shutdown, as a supervisor would.
     async fn tell(&self, signal: &str) {
         let id = self.process.id().unwrap().to_string();
         let status = Command::new("kill").args([signal, &id]).status().await.unwrap();
         assert!(status.success());
     }
 
-    /// Its last line; it has to have ended well.
+    /// Returns its last line of output; it must have exited successfully.
     async fn end(mut self) -> String {
         let line = timeout(LIMIT, self.says.next_line()).await.unwrap().unwrap();
         let status = timeout(LIMIT, self.process.wait()).await.unwrap().unwrap();
@@ -87,14 +87,14 @@ async fn a_service_does_its_work_and_loses_nothing_at_its_end() {
     let (http, client) = (&service.http, reqwest::Client::new());
     let http = http.as_str();
 
-    // Two listen before anything is said: one by gRPC, one by server-sent events.
+    // Two clients subscribe before anything is added: one by gRPC, one by server-sent events.
     let mut rpc = service.rpc().await;
     let mut watched = timeout(LIMIT, rpc.watch(320)).await.unwrap().unwrap();
     let events = client.get(format!("{http}/events")).send().await.unwrap();
     let mut events = EventLines { answer: events, rest: String::new() };
 
-    // Thirty-two clients add ten notes each, in twos, and read them back, half of them by
-    // way of the service's own client.
+    // Thirty-two clients add ten notes each, in pairs, and read them back, half of them through the
+    // service's own client.
     let client = &client;
     let one = |who: usize| async move {
         let mut seen = Vec::new();
@@ -113,7 +113,7 @@ async fn a_service_does_its_work_and_loses_nothing_at_its_end() {
     added.sort();
     assert_eq!(added.iter().map(|(id, _)| *id).collect::<Vec<_>>(), (1..=320).collect::<Vec<_>>());
 
-    // Both heard of every one.
+    // Both subscribers received every note.
     let mut heard = Vec::new();
     while let Some(note) = timeout(LIMIT, watched.next()).await.unwrap() {
         let note = note.unwrap();
@@ -132,7 +132,7 @@ async fn a_service_does_its_work_and_loses_nothing_at_its_end() {
     let digest = client.post(format!("{http}/digest")).body(body).send().await.unwrap();
     assert!(digest.text().await.unwrap().parse::<u64>().is_ok());
 
-    // What is under way when it is told to stop is answered.
+    // Requests that are under way when shutdown is requested get their responses.
     let last = join_all((0..8).map(|_| get(client, format!("{http}/last"))));
     let tell = async {
         let waiting = || get(client, format!("{http}/waiting"));
@@ -170,20 +170,20 @@ async fn what_was_kept_is_there_after_a_restart() {
     }
 }
 
-/// The lines of an answer as they come.
+/// The lines of a response as they arrive.
 struct EventLines {
     answer: reqwest::Response,
     rest: String,
 }
 
 impl EventLines {
-    /// The next line that says something.
+    /// Returns the next line with content.
     async fn next(&mut self) -> String {
         loop {
             while let Some((line, rest)) = self.rest.split_once('\n') {
                 let (line, rest) = (line.to_owned(), rest.to_owned());
                 self.rest = rest;
-                // A comment keeps the connection alive.
+                // A comment line only keeps the connection alive.
                 if !line.is_empty() && !line.starts_with(':') {
                     return line;
                 }
