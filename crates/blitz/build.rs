@@ -1,20 +1,20 @@
-//! Hands the newest record of `bench/fork` to the command, which shows Rayon's figure from it.
+//! Passes the newest record of `bench/fork` to the command, which shows Rayon's figure from it.
 //!
-//! The comparison links Rayon and takes minutes; the command does neither. It has the figure from
-//! the record, as text that is compiled in, so that it is there without a checkout as well. A
-//! package that is built without the records has none, and the tour goes without.
+//! The comparison links Rayon and takes minutes; the command does neither. It takes the figure from
+//! the record, as text that is compiled in, so that it is available without a checkout as well. A
+//! package that is built without the records has none, and the tour omits the figure.
 
 #![forbid(unsafe_code)]
 
 use std::{env, fs, path::Path};
 
-/// Where a checkout has its records, seen from this package.
+/// The folder of a checkout's records, relative to this package.
 const RECORDS: &str = "../../bench/record";
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let records = Path::new(RECORDS);
-    // Only if it is there: cargo takes what is missing for changed, each time.
+    // Only if it exists, because cargo considers a missing path changed, at every build.
     if records.is_dir() {
         println!("cargo::rerun-if-changed={RECORDS}");
     }
@@ -29,13 +29,13 @@ fn main() {
     fs::write(Path::new(&out).join("fork.md"), text).expect("cargo's directory can be written to");
 }
 
-/// The newest record of the whole comparison, by day and then by number.
+/// Returns the newest record of the whole comparison, by day and then by number.
 fn newest(names: impl Iterator<Item = String>) -> Option<String> {
     names.filter_map(|name| Some((place(&name)?, name))).max().map(|(_, name)| name)
 }
 
-/// Day and number of `2026-01-31-fork.md` (1) and `2026-01-31-fork-2.md` (2); `None` for others,
-/// such as those of quick runs.
+/// Returns day and number of `2026-01-31-fork.md` (1) and `2026-01-31-fork-2.md` (2); `None` for
+/// others, such as those of quick runs.
 fn place(name: &str) -> Option<(String, u32)> {
     let (day, rest) = name.strip_suffix(".md")?.split_at_checked("2026-01-31".len())?;
     let number = match rest.strip_prefix("-fork")? {

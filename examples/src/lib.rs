@@ -6,26 +6,28 @@
 //! Tasks:
 //!
 //! - `hello_tasks`: spawn some and join them;
-//! - `abort_and_shield`: stop one, but not in the middle of a write;
-//! - `fan_out_fan_in`: cut a piece of work, spread it, put the answers together;
+//! - `abort_and_shield`: abort one, but not in the middle of a write;
+//! - `fan_out_fan_in`: split work, spread it, combine the results;
 //! - `panic_abort`: how a panic in a task ends, with unwinding and without;
-//! - `structure`: a scope, a set, blocking work, and who is alive;
-//! - `pipeline`: tasks that talk through channels with a bound.
+//! - `structure`: a scope, a set, blocking work, and a dump of live tasks;
+//! - `pipeline`: tasks that communicate through bounded channels.
 //!
-//! Fork-join, for what computes:
+//! Fork-join, for computations:
 //!
 //! - `quicksort [COUNT]`: both sides of a partition at once, by `parallel::join`;
-//! - `mandelbrot [WIDTHxHEIGHT] [FILE]`: a picture, its rows drawn in parallel by `parallel::scope`;
+//! - `mandelbrot [WIDTHxHEIGHT] [FILE]`: a picture whose rows are drawn in parallel by
+//!   `parallel::scope`;
 //! - `word_count [PATH]...`: the words of many files, by Rayon's parallel iterators on our pool.
 //!
-//! Servers; they serve for ever if they are given an address, and check themselves if not:
+//! Servers, which serve forever if they are given an address, and check themselves if not:
 //!
 //! - `echo`: TCP, one task for each connection;
-//! - `chat`: lines from each to all, by a broadcast channel;
-//! - `graceful`: a shutdown under load that loses no request, and names who does not end;
+//! - `chat`: lines from each guest to all, by a broadcast channel;
+//! - `graceful`: a shutdown under load that loses no request, and names connections that do not
+//!   end;
 //! - `http`: HTTP/1.1, by hyper on this runtime;
 //! - `proxy`: bytes both ways, with time-outs on connecting and on silence;
-//! - `render_server`: HTTP whose answers are computed, by `parallel::run`.
+//! - `render_server`: HTTP with responses that are computed by `parallel::run`.
 
 #![forbid(unsafe_code)]
 

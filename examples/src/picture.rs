@@ -1,19 +1,19 @@
-//! The Mandelbrot set, row by row, and PNG: what `mandelbrot` and `render_server` draw.
+//! The Mandelbrot set, row by row, as a PNG file, for `mandelbrot` and `render_server`.
 //!
-//! There is nothing of fork-join in here. A row depends on no other one, so whoever draws a picture
-//! decides which rows are drawn at once.
+//! Nothing here uses fork-join. A row depends on no other one, so the caller decides which rows are
+//! drawn in parallel.
 
 use std::{fmt, str::FromStr};
 
 /// Bytes of a pixel: red, green, blue.
 const PIXEL: usize = 3;
-/// How often a point is iterated before it counts as one of the set. Picked: at the sizes that fit
-/// on a screen, more would not be seen.
+/// The number of iterations after which a point counts as one of the set. Picked: at the sizes that
+/// fit on a screen, more would make no visible difference.
 const ITERATIONS: u32 = 256;
-/// The most pixels of a picture: 192 MiB of them, which a small machine has.
+/// The most pixels of a picture, 192 MiB in bytes, which a small machine has.
 const MOST: u64 = 1 << 26;
 
-/// Width and height in pixels; neither is nought.
+/// Width and height in pixels; neither is zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
     width: u32,
@@ -23,7 +23,7 @@ pub struct Size {
 impl FromStr for Size {
     type Err = String;
 
-    /// Reads `640x480`.
+    /// Parses `640x480`.
     fn from_str(text: &str) -> Result<Self, String> {
         let numbers = text.split_once('x').and_then(|(width, height)| {
             Some((width.parse().ok()?, height.parse().ok()?)).filter(|&(w, h)| w > 0 && h > 0)
@@ -45,17 +45,17 @@ impl fmt::Display for Size {
 }
 
 impl Size {
-    /// A black picture.
+    /// Returns a black picture.
     pub fn blank(self) -> Vec<u8> {
         vec![0; self.pixels() * PIXEL]
     }
 
-    /// How many pixels there are.
+    /// Returns the number of pixels.
     pub fn pixels(self) -> usize {
         self.width as usize * self.height as usize
     }
 
-    /// The bytes of a row.
+    /// Returns the number of bytes in a row.
     pub fn row_bytes(self) -> usize {
         self.width as usize * PIXEL
     }
@@ -73,18 +73,18 @@ impl Size {
         }
     }
 
-    /// Whether the lower half of a picture mirrors the upper one, as that of the set does. A row
-    /// that was left out, or drawn in another's place, is found so.
+    /// Returns true if the lower half of a picture mirrors the upper one, as that of the set does.
+    /// This detects a row that was left out, or drawn in another's place.
     pub fn is_mirrored(self, pixels: &[u8]) -> bool {
         let rows = || pixels.chunks_exact(self.row_bytes());
         rows().len() == self.height as usize && rows().eq(rows().rev())
     }
 
-    /// The picture as a PNG file.
+    /// Encodes the picture as a PNG file.
     ///
     /// # Errors
     ///
-    /// If `pixels` are not as many as the size says.
+    /// Returns an error if the number of `pixels` does not match the size.
     pub fn encode(self, pixels: &[u8]) -> Result<Vec<u8>, png::EncodingError> {
         let mut file = Vec::new();
         let mut encoder = png::Encoder::new(&mut file, self.width, self.height);
@@ -96,7 +96,7 @@ impl Size {
     }
 }
 
-/// After how many steps the point runs away; `None` if it does not.
+/// Returns the number of steps after which the point escapes; `None` if it does not.
 fn iterations(real: f64, imaginary: f64) -> Option<u32> {
     let (mut x, mut y) = (0.0, 0.0);
     (0..ITERATIONS).find(|_| {
@@ -105,11 +105,11 @@ fn iterations(real: f64, imaginary: f64) -> Option<u32> {
     })
 }
 
-/// Black for the set, and around it the brighter the closer.
+/// Returns the colour: black for the set, and around it the brighter the closer.
 fn colour(escaped: Option<u32>) -> [u8; PIXEL] {
     let Some(steps) = escaped else { return [0; PIXEL] };
     let near = f64::from(steps + 1) / f64::from(ITERATIONS);
-    // Most points run away after a few steps; roots spread those.
+    // Most points escape after a few steps; roots spread those.
     [near.sqrt(), near.cbrt(), near.powf(0.25)].map(|part| (part * 255.0) as u8)
 }
 

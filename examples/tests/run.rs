@@ -34,13 +34,13 @@ mod a_run_without_arguments_ends_well {
     }
 }
 
-/// What a program does with arguments, and what it says.
+/// Runs a program with arguments and returns its output.
 #[track_caller]
 fn output(program: &str, arguments: &[&str]) -> Output {
     Command::new(program).args(arguments).output().expect("it was built beside this test")
 }
 
-/// What it says if these arguments are refused, as they should be.
+/// Runs a program with arguments that must be refused, and returns its message.
 #[track_caller]
 fn complaint(program: &str, arguments: &[&str]) -> String {
     let output = output(program, arguments);
@@ -68,7 +68,7 @@ fn quicksort_refuses_what_is_no_number_of_elements() {
     }
 }
 
-/// A directory of a test's own, until it is dropped.
+/// A directory of a test's own, which is removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -89,7 +89,7 @@ impl Drop for Folder {
     }
 }
 
-/// Width, height and pixels of a PNG.
+/// Returns width, height and pixels of a PNG.
 #[track_caller]
 fn decoded(file: &[u8]) -> (u32, u32, Vec<u8>) {
     let mut reader = png::Decoder::new(Cursor::new(file)).read_info().expect("it is a PNG");
@@ -99,7 +99,7 @@ fn decoded(file: &[u8]) -> (u32, u32, Vec<u8>) {
     (frame.width, frame.height, pixels)
 }
 
-/// The colours of a picture.
+/// Returns the colours of a picture.
 fn colours(pixels: &[u8]) -> HashSet<&[u8]> {
     pixels.chunks_exact(3).collect()
 }
@@ -153,14 +153,14 @@ fn mandelbrot_refuses_what_it_cannot_draw_or_write() {
 
 #[test]
 fn rayon_runs_on_our_core() {
-    // At compile time: the published core has no such mark.
+    // At compile time: the published core has no such constant.
     assert_eq!(rayon_core::BLITZ_IO_DROPIN, "1.13.0");
     // And at run time: a thread of Rayon's is one of our pool's.
     let index = rayon::scope(|_| blitz_io::parallel::current_thread_index());
     assert!(index.is_some(), "rayon started threads of its own");
 }
 
-/// The words of texts, counted one after the other.
+/// Counts the words of texts sequentially.
 fn counted(texts: &[&str]) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for word in texts.iter().flat_map(|text| text.split(|c: char| !c.is_alphanumeric())) {
@@ -219,16 +219,16 @@ fn word_count_reports_what_it_cannot_read_and_counts_the_rest() {
     assert!(!complaints.contains(&good.display().to_string()), "{complaints}");
 }
 
-/// A server, until it is dropped.
+/// A server, which is killed when dropped.
 struct Server {
     child: Child,
     address: String,
-    /// Kept open: a server may have more to say.
+    /// Kept open, because a server may print more.
     _output: BufReader<ChildStdout>,
 }
 
 impl Server {
-    /// Starts it at any port of this machine's, and reads from its first line which.
+    /// Starts the server on any local port, and reads the port from its first line.
     fn start(program: &str, more: &[&str]) -> Self {
         let mut child = Command::new(program)
             .arg("127.0.0.1:0")
@@ -258,7 +258,7 @@ impl Drop for Server {
     }
 }
 
-/// Sends all, ends, and hears until the other ends.
+/// Sends everything, shuts down the sending side, and reads until the other side ends.
 fn exchange(mut stream: TcpStream, sent: &str) -> String {
     stream.write_all(sent.as_bytes()).expect("it listens");
     stream.shutdown(Shutdown::Write).expect("it is connected");
@@ -318,7 +318,7 @@ fn proxy_with_two_addresses_carries_both_ways() {
     assert_eq!(exchange(proxy.connect(), "there and back"), "there and back");
 }
 
-/// Asks a web server; returns the line with the status, and the body.
+/// Sends a request to a web server; returns the status line, and the body.
 #[track_caller]
 fn get(server: &Server, path: &str) -> (String, Vec<u8>) {
     let mut stream = server.connect();
@@ -341,7 +341,7 @@ fn render_server_draws_what_is_asked_for() {
         let (width, height, pixels) = decoded(&file);
         assert_eq!((width, height), size);
         assert_eq!(colours(&pixels).len() > 10, size != (1, 1), "{path}");
-        // The set is its own mirror image: no row is in another's place.
+        // The set is its own mirror image, so no row is in another's place.
         let rows = || pixels.chunks_exact(3 * width as usize);
         assert!(rows().eq(rows().rev()), "{path}");
     }
@@ -362,7 +362,7 @@ fn render_server_refuses_what_is_no_size_and_serves_on() {
 #[test]
 fn render_server_outlives_clients_that_hang_up() {
     let server = Server::start(env!("CARGO_BIN_EXE_render_server"), &[]);
-    // More than it draws at once: some are dropped while they wait for their turn.
+    // More than it draws at once, so some are dropped while they wait for their turn.
     for _ in 0..40 {
         let request = b"GET /320x240 HTTP/1.1\r\nhost: here\r\n\r\n";
         server.connect().write_all(request).expect("it listens");
@@ -370,7 +370,7 @@ fn render_server_outlives_clients_that_hang_up() {
     let (status, file) = get(&server, "/96x65");
     assert_eq!(status, "HTTP/1.1 200 OK");
     assert_eq!(decoded(&file).0, 96);
-    // Their places were given back, and nothing goes on for ever.
+    // Their permits were given back, and nothing continues forever.
     while get(&server, "/drawing").1 != b"0\n" {}
 }
 

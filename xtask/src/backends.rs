@@ -1,7 +1,7 @@
-//! The tests of io, net and time with each way to wait for events forced.
+//! Runs the tests of io, net and time with each event backend forced.
 //!
-//! What is chosen by itself is tested by `cargo test`; the others are rarely used, and this
-//! is how they are kept right.
+//! `cargo test` covers only the backend that is chosen by default. The others are rarely used, so
+//! this command keeps them correct.
 
 use std::{process::Command, time::Duration};
 
@@ -9,16 +9,22 @@ use crate::{Outcome, faults::BACKENDS, shell};
 
 /// Text of `cargo xtask backends --help`.
 pub const HELP: &str = "\
-cargo xtask backends [name …]
+cargo xtask backends [--test NAME] [name …]
 
 Runs the integration tests of the runtime crate, and the examples in the docs of io, net
-and time, with BLITZ_IO_BACKEND set to epoll, poll and uring in turn, or only to what is named.";
+and time, with BLITZ_IO_BACKEND set to epoll, poll and uring in turn, or only to what is named.
+What this system refuses is left out.
+  --test NAME  runs this integration test alone";
 
-/// A run of all takes a minute or two; this is against hangs, and the build is in it.
+/// Limit against hangs, build included; a run of all takes a minute or two.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
 
-/// `cargo xtask backends`.
+/// Runs `cargo xtask backends`.
 pub fn main(arguments: &[String]) -> Outcome {
+    let (test, arguments) = match arguments {
+        [flag, name, rest @ ..] if flag == "--test" => (Some(name.as_str()), rest),
+        all => (None, all),
+    };
     if let Some(unknown) = arguments.iter().find(|name| !BACKENDS.contains(&name.as_str())) {
         return Err(format!("`{unknown}` is not forced here: say {}", BACKENDS.join(" or ")));
     }
@@ -27,7 +33,11 @@ pub fn main(arguments: &[String]) -> Outcome {
         if !arguments.is_empty() && !arguments.iter().any(|name| name == backend) {
             continue;
         }
-        for (what, mut command) in runs() {
+        if !is_to_be_had(backend)? {
+            println!("{backend}: skipped, this system refuses it");
+            continue;
+        }
+        for (what, mut command) in runs(test) {
             println!("{backend}: {what}");
             command.env("BLITZ_IO_BACKEND", backend);
             if !shell::run(&mut command, LIMIT)?.success() {
@@ -38,17 +48,29 @@ pub fn main(arguments: &[String]) -> Outcome {
     if failed.is_empty() { Ok(()) } else { Err(format!("these failed: {}", failed.join("; "))) }
 }
 
-/// What is run for each.
-fn runs() -> Vec<(&'static str, Command)> {
+/// Returns true if a runtime with this event backend can be built here; `blitz doctor` fails if
+/// not.
+fn is_to_be_had(backend: &str) -> Result<bool, String> {
+    let mut command = shell::cargo();
+    command.args(["run", "-q", "-p", "blitz", "--", "doctor"]).env("BLITZ_IO_BACKEND", backend);
+    Ok(shell::capture(&mut command, LIMIT)?.end.success())
+}
+
+/// Returns the commands that are run for each backend.
+fn runs(only: Option<&str>) -> Vec<(&'static str, Command)> {
     let test = || {
         let mut command = shell::cargo();
-        // The clock can be stopped only with it.
+        // Only this feature lets tests stop the clock.
         command.args(["test", "-q", "-p", "blitz-io", "--features", "test-util"]);
         command
     };
     let (mut tests, mut examples) = (test(), test());
+    if let Some(only) = only {
+        tests.args(["--test", only]);
+        return vec![("integration tests", tests)];
+    }
     tests.args(["--no-fail-fast", "--test", "io", "--test", "net_time", "--test", "it"]);
-    // Examples are named by their files.
+    // Doc tests are selected by the paths of their files.
     examples.args(["--doc", "--", "src/io/", "src/net/", "src/time/"]);
     vec![("integration tests", tests), ("examples of io, net and time", examples)]
 }

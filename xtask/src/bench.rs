@@ -18,7 +18,7 @@ const WORKSPACES: &[&str] = &["sched", "sync", "net", "fs", "os", "fork", "mixed
 /// A full comparison takes tens of minutes; half a day means that it hangs.
 const LIMIT: Duration = Duration::from_secs(12 * 60 * 60);
 
-/// `cargo xtask bench`.
+/// Runs `cargo xtask bench`.
 pub fn main(arguments: &[String]) -> Outcome {
     let named = arguments.first().filter(|name| WORKSPACES.contains(&name.as_str()));
     let passed = &arguments[usize::from(named.is_some())..];
@@ -29,10 +29,10 @@ pub fn main(arguments: &[String]) -> Outcome {
             continue;
         }
         let mut command = shell::cargo();
-        // From inside: the folder has a configuration of its own.
+        // Started inside the folder, because it has a cargo configuration of its own.
         command.current_dir(folder).args(["run", "--release", "--"]);
         if *workspace != "queues" {
-            // They record by themselves.
+            // These programs write their records themselves.
             command.arg("run");
         } else if !passed.iter().any(|argument| argument == "--out") {
             let record = format!("bench/record/{}-{workspace}.md", today());
@@ -46,14 +46,14 @@ pub fn main(arguments: &[String]) -> Outcome {
     Ok(())
 }
 
-/// The date in UTC, as year-month-day.
+/// Returns the date in UTC, as year-month-day.
 fn today() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     date_of(since.as_secs() / 86_400)
 }
 
-/// The date of a day counted from 1970-01-01, by eras of 400 years that begin in
-/// March, so that the leap day is the last of a year.
+/// Returns the date of a day counted from 1970-01-01, by eras of 400 years that begin in March, so
+/// that the leap day is the last of a year.
 fn date_of(day: u64) -> String {
     let day = day + 719_468;
     let (era, day) = (day / 146_097, day % 146_097);

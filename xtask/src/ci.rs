@@ -1,10 +1,9 @@
-//! What decides whether a change lands.
+//! The steps that decide whether a change lands.
 //!
-//! The steps run in order, each with a time limit, and the first that fails
-//! ends the run with its name. The first is the README's test command, so that
-//! what a newcomer types is what is tested. The limits are there for hangs: the
-//! sum of what the steps take is to stay under 45 minutes on two cores from a
-//! clean clone.
+//! The steps run in order, each with a time limit, and the first that fails ends the run with its
+//! name. The first is the README's test command, so that the command a newcomer types is tested.
+//! The limits are there for hangs: all steps together should take under 45 minutes on two cores
+//! from a clean clone.
 
 use std::{
     fs,
@@ -13,15 +12,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{Outcome, model, platforms, root, shell};
+use crate::{Outcome, conformance, model, platforms, root, shell};
 
 /// Text of `cargo xtask ci --help`.
 pub const HELP: &str = "\
 cargo xtask ci [--full] [--from <step>] [--list]
 
 Runs the steps of CI in order and stops at the first that fails.
-  --full         every negative control, signals in every test, Rayon's tests with every number
-                 of threads, and all who use Tokio, instead of a rotating sample
+  --full         every negative control, signals in every test, Tokio's tests with its unstable
+                 parts and all of them preempted, Rayon's with every number of threads, every
+                 program of conformance/differential, and all packages and programs that use
+                 Tokio, instead of a rotating sample
   --from <step>  begins at the first step whose name contains <step>
   --list         prints the steps and runs none
 
@@ -44,14 +45,14 @@ struct Step {
 enum Work {
     /// Commands in order; the first that fails fails the step.
     Commands(Vec<Command>),
-    /// The same, but what they are is found out when it is their turn; an error is why there
+    /// Commands that are determined when it is the step's turn; an error is the reason why there
     /// are none.
     Found(fn() -> Result<Vec<Command>, String>),
     /// Nothing to run here, and why.
     Missing(String),
 }
 
-/// `cargo xtask ci`.
+/// Runs `cargo xtask ci`.
 pub fn main(arguments: &[String]) -> Outcome {
     let mut full = false;
     let mut list = false;
@@ -113,7 +114,7 @@ fn run(steps: Vec<Step>) -> Outcome {
         println!("step `{name}` failed");
     }
     println!("{passed} passed, {} failed", usize::from(failure.is_some()));
-    // All is said; the sum stays the last line.
+    // Everything has been reported, and the total must stay the last line.
     if failure.is_some() { Err(String::new()) } else { Ok(()) }
 }
 
@@ -144,7 +145,7 @@ impl Work {
     }
 }
 
-/// A command as one would type it.
+/// Returns a command as it would be typed.
 fn shown(command: &Command) -> String {
     let set = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
     let set = set.map(|(name, value)| format!("{}={:?} ", name.display(), value));
@@ -153,8 +154,7 @@ fn shown(command: &Command) -> String {
     format!("{}{program}{}", set.collect::<String>(), arguments.collect::<String>())
 }
 
-/// By how much the tests' own limits are longer here: a machine that others use too may stand
-/// still for a while.
+/// The factor for the tests' own time limits: a shared machine may stall for a while.
 const PATIENCE: (&str, &str) = ("BLITZ_IT_PATIENCE", "4");
 
 fn cargo(arguments: &str) -> Command {
@@ -168,12 +168,12 @@ fn step(name: &str, minutes: u64, commands: impl Into<Vec<Command>>) -> Step {
     Step { name: name.to_owned(), limit: Duration::from_secs(60 * minutes), work }
 }
 
-/// The steps. The minutes are limits against hangs, several times what a step
-/// takes on two idle cores.
+/// Returns the steps. The minutes are limits against hangs, several times what a step takes on two
+/// idle cores.
 fn steps(full: bool) -> Vec<Step> {
     let mut docs = cargo("doc --workspace --no-deps");
     docs.env("RUSTDOCFLAGS", "-D warnings");
-    // Without the examples of the documentation, which the first step has run.
+    // Without the doc tests, which the first step has run.
     let mut overflow = cargo("test --release --workspace --exclude xtask --lib --bins --tests");
     overflow.env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true");
     let mut stacks = cargo("test -p blitz-io --features stall-stacks --test preempt");
@@ -196,31 +196,60 @@ fn steps(full: bool) -> Vec<Step> {
             10,
             [stacks, cargo(if full { "xtask urge" } else { "xtask urge --sample" })],
         ),
+        // The seed is derived from the commit, and printed.
+        step("chaos", 15, [cargo("xtask chaos --minutes 1 --sample --debug")]),
         step("tests in release with overflow checks", 30, [overflow]),
         step("models", 20, [cargo("xtask model")]),
         step("negative controls of the models", 25, [cargo(weaken)]),
-        // They stop the clock, which no default build can.
+        // These tests stop the clock, which no default build can.
         step("with a clock that can be paused", 15, paused()),
-        // The second with workers that change their threads everywhere.
-        step(
-            "conformance",
-            15,
-            [cargo("xtask conformance"), cargo("xtask conformance --slice 1ms")],
-        ),
-        // The second looks whether the lists are those of what they say.
+        step("conformance", if full { 45 } else { 15 }, tokios(full)),
+        // The second command checks that the recorded lists match the real packages.
         step("the drop-ins' surface", 15, [cargo("xtask api"), cargo("xtask api --upstream")]),
+        step("programs on both sides", 25, [cargo(&differential(full))]),
         step("Rayon's own tests", 20, rayons(full)),
         step("who uses Tokio, on the drop-in", if full { 180 } else { 30 }, users(full)),
         panic_abort(),
-        // The build apart, so that the limit is the tour's own: under a minute.
+        // The build is a separate step, so that the limit is the tour's own: under a minute.
         step("build of the tour", 10, [cargo("build --release")]),
         step("cargo run --release", 1, [cargo("run --release")]),
         other_platforms(),
     ]
 }
 
-/// Rayon's tests on a pool of the machine's size, and on one that is smaller or larger: another one
-/// for each commit.
+/// Returns the commands for Tokio's own tests: all files as they are, and one half of them with
+/// workers that change threads everywhere, another half for each commit. With `full`, all of them
+/// and the unstable parts.
+fn tokios(full: bool) -> Vec<Command> {
+    let all = cargo("xtask conformance");
+    if full {
+        let sliced = cargo("xtask conformance --slice 1ms");
+        return vec![all, sliced, cargo(UNSTABLE)];
+    }
+    let half = model::commit_number() % 2;
+    vec![all, cargo(&format!("xtask conformance --slice 1ms --share {half}/2"))]
+}
+
+/// Tokio's own tests with its unstable parts, which recompile everything.
+const UNSTABLE: &str = "xtask conformance --unstable";
+
+/// The number of parts that the cases of `conformance/differential` are split into. All 1,215 took
+/// less than a minute on two busy cores; the two builds take longer.
+const PARTS: usize = 2;
+
+/// Returns the command for the cases of `conformance/differential`, or for one part of them:
+/// another part for each commit.
+fn differential(full: bool) -> String {
+    match full {
+        true => "xtask differential".to_owned(),
+        false => {
+            format!("xtask differential --sample {} --of {PARTS}", model::commit_number() % PARTS)
+        }
+    }
+}
+
+/// Returns the commands for Rayon's tests on a pool of the machine's size, and on a smaller or
+/// larger one: another size for each commit.
 fn rayons(full: bool) -> Vec<Command> {
     const THREADS: [usize; 4] = [1, 2, 8, 64];
     let chosen = &THREADS[model::commit_number() % THREADS.len()];
@@ -230,33 +259,41 @@ fn rayons(full: bool) -> Vec<Command> {
     std::iter::once(usual).chain(others.iter().map(with)).collect()
 }
 
-/// The programs of `conformance/apps`, or one of the packages of `conformance/suites.txt`: another
-/// one for each commit.
+/// Returns the commands for the programs of `conformance/apps`, or one of the packages of
+/// `conformance/suites.txt`, or Tokio's unstable parts: another one for each commit.
 fn users(full: bool) -> Vec<Command> {
-    let list = fs::read_to_string(root().join("conformance/suites.txt"));
-    let list = list.expect("conformance/suites.txt says who uses Tokio");
-    let packages = list.lines().filter_map(|line| line.split(' ').next());
-    let suite = |package: &str| format!("xtask conformance --suites {package}");
-    let all: Vec<_> =
-        std::iter::once("xtask conformance --apps".to_owned()).chain(packages.map(suite)).collect();
-    let chosen = model::commit_number() % all.len();
-    let some = if full { &all[..] } else { &all[chosen..=chosen] };
-    some.iter().map(|command| cargo(command)).collect()
+    let list = conformance::lines(&root().join("conformance/suites.txt"));
+    let rotation = rotation(&list.expect("conformance/suites.txt names packages"));
+    if full {
+        let others = rotation.iter().filter(|command| *command != UNSTABLE);
+        return others.map(|command| cargo(command)).collect();
+    }
+    vec![cargo(&rotation[model::commit_number() % rotation.len()])]
 }
 
-/// Tests that stop the clock, with each way to ask the system for events; and the examples.
+/// Returns the commands of which each commit runs one. Every sixth is the unstable parts, because
+/// they have more tests than any package.
+fn rotation(suites: &[String]) -> Vec<String> {
+    let packages = suites.iter().filter_map(|line| line.split(' ').next());
+    let suite = |package: &str| format!("xtask conformance --suites {package}");
+    let others: Vec<_> =
+        std::iter::once("xtask conformance --apps".to_owned()).chain(packages.map(suite)).collect();
+    let with_unstable = |some: &[String]| [&[UNSTABLE.to_owned()], some].concat();
+    others.chunks(5).flat_map(with_unstable).collect()
+}
+
+/// Returns the commands for tests that stop the clock, with each event backend; and the examples.
 fn paused() -> Vec<Command> {
     let test = |what: &str| cargo(&format!("test -q -p blitz-io --features test-util {what}"));
-    let by = |backend: &str| {
-        let mut command = test("--test net_time");
-        command.env("BLITZ_IO_BACKEND", backend);
-        command
-    };
-    vec![test("--lib --test net_time"), by("poll"), by("uring"), test("--doc -- time:: runtime::")]
+    vec![
+        test("--lib --test net_time"),
+        cargo("xtask backends --test net_time poll uring"),
+        test("--doc -- time:: runtime::"),
+    ]
 }
 
-/// What the compiler says about misuse of the macros; and the macros in a crate that
-/// has only them, under another name.
+/// Returns the commands that check the compiler's messages about misuse of the macros, and the
+/// macros in a crate that depends only on them, under another name.
 fn misuse() -> Vec<Command> {
     let test = |package: &str| {
         let mut command =
@@ -264,17 +301,18 @@ fn misuse() -> Vec<Command> {
         command.env("CARGO_TARGET_DIR", root().join("target/compile-fail"));
         command
     };
-    // Apart, because together they would have the features of both.
+    // Two commands, because in one build features would be unified.
     ["compile-fail", "renamed"].map(test).into()
 }
 
-/// The workspace, and the workspaces beside it.
+/// Returns the format checks of the workspace and of the workspaces beside it.
 fn format() -> Vec<Command> {
     let mut commands = vec![cargo("fmt --all -- --check")];
     let own = [
         "compile-fail",
         "conformance/tokio-test",
         "conformance/apps",
+        "conformance/differential",
         "bench/sched",
         "bench/sync",
         "bench/net",
@@ -297,7 +335,7 @@ fn format() -> Vec<Command> {
     commands
 }
 
-/// `step`, or that it is skipped because cargo lacks a subcommand.
+/// Returns `step`, or a skipped step if cargo lacks a subcommand.
 fn needs(name: &str, subcommand: &str, step: Step) -> Step {
     let mut probe = shell::cargo();
     probe.args([subcommand, "--version"]);
@@ -307,8 +345,8 @@ fn needs(name: &str, subcommand: &str, step: Step) -> Step {
     }
 }
 
-/// The runtime with each feature alone and with none; the drop-in, whose names
-/// map to the runtime's one to one, with none and with all.
+/// Returns the builds of the runtime with each feature alone and with none; and of the drop-in,
+/// whose feature names map to the runtime's one to one, with none and with all.
 fn features() -> Vec<Command> {
     let manifest = fs::read_to_string(root().join("crates/blitz-io/Cargo.toml"));
     let check = |feature: String| {
@@ -325,11 +363,11 @@ fn features() -> Vec<Command> {
     commands
 }
 
-/// The names in a manifest's `[features]`.
+/// Returns the names in a manifest's `[features]`.
 pub fn feature_names(manifest: &str) -> Vec<String> {
     let section = manifest.split("\n[features]\n").nth(1).unwrap_or_default();
     let lines = section.lines().take_while(|line| !line.starts_with('['));
-    // A list may go over several lines; only the first has the name.
+    // A list may span several lines; only the first has the name.
     let name = |line: &str| {
         let (name, _) = line.split_once(" = ")?;
         (!line.starts_with(['#', ' ', '\t', '"', ']'])).then(|| name.trim().to_owned())
@@ -337,14 +375,15 @@ pub fn feature_names(manifest: &str) -> Vec<String> {
     lines.filter_map(name).collect()
 }
 
-/// Windows, macOS, FreeBSD, aarch64 and i686, where a compiler for them can be had.
+/// Returns the step for Windows, macOS, FreeBSD, aarch64 and i686, where a compiler for them is
+/// available.
 fn other_platforms() -> Step {
     let step = step("other platforms", 15, []);
     Step { work: Work::Found(platforms::checks), ..step }
 }
 
-/// A program that is built with `panic = "abort"` and looks after itself: it
-/// exits with 0 if a panic in a task ends the process as it should.
+/// Returns the step for a program that is built with `panic = "abort"` and checks itself: it exits
+/// with 0 if a panic in a task ends the process as it should.
 fn panic_abort() -> Step {
     const PROGRAM: &str = "examples/src/bin/panic_abort.rs";
     let mut command = cargo("run --release --manifest-path examples/Cargo.toml --bin panic_abort");
@@ -361,7 +400,7 @@ fn panic_abort() -> Step {
 mod tests {
     use std::time::Duration;
 
-    use super::{Step, Work, feature_names, run, step, steps};
+    use super::{Step, UNSTABLE, Work, feature_names, rotation, run, step, steps};
 
     #[test]
     fn the_first_step_is_the_readmes_test_command() {
@@ -371,6 +410,16 @@ mod tests {
         if let Ok(readme) = std::fs::read_to_string(crate::root().join("README.md")) {
             assert!(readme.contains("cargo test --workspace"), "the README names another command");
         }
+    }
+
+    #[test]
+    fn each_package_has_a_place_in_the_rotation_and_the_unstable_parts_every_sixth() {
+        let names = ["a", "b", "c", "d", "e", "f"];
+        let places = rotation(&names.map(|name| format!("{name} 1.0.0 1")));
+        let suite = |name: &str| format!("xtask conformance --suites {name}");
+        assert!(names.iter().all(|name| places.contains(&suite(name))));
+        let unstable: Vec<_> = (0..places.len()).filter(|at| places[*at] == UNSTABLE).collect();
+        assert_eq!((unstable, places.len()), (vec![0, 6], 1 + names.len() + 2));
     }
 
     #[test]

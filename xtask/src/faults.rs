@@ -1,8 +1,8 @@
-//! What can go wrong with sockets: the scenarios of `xtask/faults`, each in a process of its
-//! own with a time limit, on each way to wait for events and each flavour of runtime.
+//! Runs the socket fault scenarios of `xtask/faults`, each in a process of its own with a time
+//! limit, on each event backend and each flavour of runtime.
 //!
-//! Two of them are controls. One fails and one hangs, and if that is not noticed, nothing
-//! that passes means anything.
+//! Two of them are controls. One fails and one hangs, and if that is not noticed, no scenario that
+//! passes means anything.
 
 use std::{
     path::PathBuf,
@@ -28,14 +28,14 @@ with a time limit; prints whether it passed, failed or could not be tried, and w
   --flavour   only on this runtime: one-thread or workers
 Scenarios are picked by their names. All this is for Linux.";
 
-/// The ways to wait for events that are tried.
+/// The event backends that are tried.
 pub const BACKENDS: &[&str] = &["epoll", "poll", "uring"];
 /// The runtimes that are tried.
 pub const FLAVOURS: &[&str] = &["one-thread", "workers"];
 
-/// What a scenario exits with that could not be tried.
+/// The exit code of a scenario that could not be tried.
 const SKIPPED: i32 = 77;
-/// Listing takes no time at all.
+/// Time limit for listing the scenarios, which should take no time at all.
 const LISTING: Duration = Duration::from_secs(20);
 
 /// The arguments that this subcommand and the soak have in common.
@@ -49,12 +49,12 @@ pub struct Choice {
     pub backend: Option<String>,
     /// `--flavour`.
     pub flavour: Option<String>,
-    /// All else.
+    /// All other arguments.
     pub names: Vec<String>,
 }
 
 impl Choice {
-    /// Reads the arguments; an error names what is wrong.
+    /// Reads the arguments; an error names the one that is wrong.
     pub fn read(arguments: &[String]) -> Result<Self, String> {
         let mut choice = Self::default();
         let mut arguments = arguments.iter();
@@ -83,7 +83,7 @@ impl Choice {
 struct Scenario {
     name: String,
     limit: Duration,
-    /// The one way to wait for events that it is for.
+    /// The only event backend that the scenario applies to.
     only: Option<String>,
     what: String,
 }
@@ -110,7 +110,7 @@ enum Ended {
     Hung,
 }
 
-/// `cargo xtask faults`.
+/// Runs `cargo xtask faults`.
 pub fn main(arguments: &[String]) -> Outcome {
     let choice = Choice::read(arguments)?;
     if !cfg!(target_os = "linux") {
@@ -132,7 +132,7 @@ pub fn main(arguments: &[String]) -> Outcome {
     run_all(&program, &scenarios, &choice)
 }
 
-/// Builds the program of the scenarios; answers with its path.
+/// Builds the program of the scenarios; returns its path.
 pub fn build(debug: bool) -> Result<PathBuf, String> {
     let mut command = shell::cargo();
     command.args(["build", "-p", "faults", "--message-format=json-render-diagnostics"]);
@@ -152,7 +152,7 @@ pub fn build(debug: bool) -> Result<PathBuf, String> {
     programs.next_back().ok_or_else(|| "cargo named no program".into())
 }
 
-/// Runs one; answers with how it ended, and its last words.
+/// Runs one scenario; returns how it ended, and its last line of output.
 fn run(
     program: &PathBuf,
     scenario: &Scenario,
@@ -167,12 +167,12 @@ fn run(
         End::TimedOut => (Ended::Hung, format!("did not end in {} s", scenario.limit.as_secs())),
         End::Exit(status) if status.success() => (Ended::Passed, words.to_owned()),
         End::Exit(status) if status.code() == Some(SKIPPED) => (Ended::Skipped, words.to_owned()),
-        // A panic has told its story elsewhere.
+        // The panic's message is on standard error.
         End::Exit(status) => (Ended::Failed, format!("{words} ({status}) {}", finished.stderr)),
     })
 }
 
-/// What must fail fails, and what must hang hangs.
+/// Checks that the scenario that must fail fails, and the one that must hang hangs.
 fn controls(program: &PathBuf, scenarios: &[Scenario]) -> Outcome {
     for scenario in scenarios.iter().filter(|scenario| scenario.is_control()) {
         let wanted = if scenario.name == "control-hang" { Ended::Hung } else { Ended::Failed };

@@ -1,7 +1,7 @@
-//! Enough JSON to read what cargo prints.
+//! A JSON reader that is sufficient for cargo's output.
 //!
-//! A value is read once and asked by key. Numbers and the finer points of
-//! escapes do not occur in what we read, and are kept as text.
+//! A value is parsed once and then looked up by key. Numbers and the finer points of escapes do not
+//! occur in what we read, and are kept as text.
 
 /// One JSON value.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,19 +12,19 @@ pub enum Json {
     Text(String),
     /// An array.
     List(Vec<Json>),
-    /// An object, in its order.
+    /// An object, with its keys in order.
     Object(Vec<(String, Json)>),
 }
 
 impl Json {
-    /// Reads one value; `None` if the text is not JSON.
+    /// Parses one value; `None` if the text is not JSON.
     pub fn read(text: &str) -> Option<Json> {
         let mut reader = Reader { rest: text };
         let value = reader.value()?;
         reader.rest.trim().is_empty().then_some(value)
     }
 
-    /// The value of a key of an object.
+    /// Returns the value of a key of an object.
     pub fn get(&self, key: &str) -> Option<&Json> {
         match self {
             Json::Object(pairs) => pairs.iter().find(|(name, _)| name == key).map(|(_, v)| v),
@@ -32,7 +32,7 @@ impl Json {
         }
     }
 
-    /// The text of a key of an object.
+    /// Returns the text of a key of an object.
     pub fn text(&self, key: &str) -> Option<&str> {
         match self.get(key)? {
             Json::Text(text) => Some(text),
@@ -40,7 +40,7 @@ impl Json {
         }
     }
 
-    /// The elements of a key of an object; none if it is not an array.
+    /// Returns the elements of a key of an object; none if it is not an array.
     pub fn list(&self, key: &str) -> &[Json] {
         match self.get(key) {
             Some(Json::List(list)) => list,
@@ -115,7 +115,7 @@ impl Reader<'_> {
                     'u' => {
                         let code = chars.by_ref().take(4).map(|(_, digit)| digit);
                         let code = u32::from_str_radix(&code.collect::<String>(), 16).ok()?;
-                        // Half of a surrogate pair is no character; nobody reads it.
+                        // Half of a surrogate pair is no character; no text that we use has one.
                         text.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
                     }
                     other => text.push(other),

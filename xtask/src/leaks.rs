@@ -1,11 +1,10 @@
-//! The integration tests under a checker of memory: what is lost, and what is touched
-//! after it was freed.
+//! Runs the integration tests under a memory checker: finds leaks and uses after free.
 //!
-//! `tests/leaks` counts the blocks of chosen scenarios; this looks at every block of
-//! the whole suite, and says who allocated what is lost. Valgrind runs one thread at a
-//! time and everything tens of times slower, so some tests cannot take part: each is
-//! named here with the reason. Those that lose something on purpose, to show that
-//! nothing dangles, are the control: one of them runs first, alone, and must be found.
+//! `tests/leaks` counts the blocks of chosen scenarios; this command checks every block of the
+//! whole suite, and reports where lost blocks were allocated. Valgrind runs one thread at a time
+//! and everything tens of times slower, so some tests cannot take part: each is named here with the
+//! reason. Tests that leak on purpose, to show that nothing dangles, are the control: one of them
+//! runs first, alone, and its leak must be found.
 
 use std::{
     fs,
@@ -33,17 +32,17 @@ memcheck; fails if a block is lost or touched wrongly. A filter picks tests by n
 Without valgrind it says so and is content. The whole report stays in
 target/leaks/memcheck.txt.";
 
-/// How often a test's own time limit: valgrind alone makes a test tens of times
-/// slower, and the threads of a test take turns.
+/// The factor for a test's own time limit: valgrind alone makes a test tens of times slower, and
+/// the threads of a test take turns.
 const PATIENCE: &str = "100";
 
-/// Hours mean that a test hangs which is not in the list.
+/// Time limit of the run. Hours mean that a test hangs which is not in the list.
 const LIMIT: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// What memcheck exits with when it has found something: no exit code of libtest.
+/// The exit code of memcheck when it has found something; libtest does not use it.
 const FOUND: i32 = 9;
 
-/// What is left out: a part of the name, and why.
+/// Tests that are left out: a part of the name, and the reason.
 const LEFT_OUT: &[(&str, &str)] = &[
     ("storm::", CHURN),
     ("idle::", "looks at the processor time and the system calls of the process"),
@@ -57,7 +56,7 @@ const CHURN: &str = "makes tasks by the million: hours at this speed";
 const CHILD: &str = "does its work in a process of its own, which is not looked at";
 const RESIDENT: &str = "looks at the memory of the process, and spins while others work";
 
-/// Tests that lose something on purpose. The first is the control.
+/// Tests that leak on purpose. The first is the control.
 const LOSERS: &[(&str, &str)] = &[
     ("shielding::a_forgotten_shield_leaves_its_task_unabortable_until_shutdown", FORGETS),
     ("entering::a_forgotten_guard_keeps_its_runtime_current_and_nothing_dangles", FORGETS),
@@ -73,7 +72,7 @@ const LOSERS: &[(&str, &str)] = &[
 const FORGETS: &str = "forgets a guard, and with it a reference to its runtime";
 const OUT_OF_ORDER: &str = "leaves guards out of order, which costs a reference to their runtime";
 
-/// `cargo xtask leaks`.
+/// Runs `cargo xtask leaks`.
 pub fn main(arguments: &[String]) -> Outcome {
     let flag = |argument: &&String| argument.starts_with('-');
     if arguments.iter().any(|argument| argument == "--list") {
@@ -100,7 +99,7 @@ fn left_out() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
     LEFT_OUT.iter().chain(LOSERS)
 }
 
-/// A name of the list that is no test's.
+/// Returns a name of our lists that is part of no test's name, if there is one.
 fn stale(listed: &str) -> Option<&'static str> {
     let gone = |name: &&str| !listed.lines().any(|line| line.contains(name));
     left_out().map(|(name, _)| *name).find(gone)
@@ -111,7 +110,7 @@ fn is_installed() -> bool {
     shell::capture(probe.arg("--version"), LIMIT).is_ok_and(|finished| finished.end.success())
 }
 
-/// Builds the integration tests; answers with the binary.
+/// Builds the integration tests; returns the binary.
 fn build() -> Result<PathBuf, String> {
     let mut command = shell::cargo();
     command
@@ -130,33 +129,34 @@ fn build() -> Result<PathBuf, String> {
     executables.next_back().ok_or_else(|| "cargo named no test binary".into())
 }
 
-/// The test binary under memcheck, one test at a time.
+/// Returns the command that runs the test binary under memcheck, one test at a time.
 fn memcheck(binary: &Path, report: &Path) -> Command {
     let mut command = Command::new("valgrind");
     command
         .args(["--tool=memcheck", "--leak-check=full", "--num-callers=30"])
         .args(["--show-leak-kinds=definite,indirect", "--errors-for-leak-kinds=definite,indirect"])
-        // Without turns, a thread that waits by looking again keeps the others out.
+        // Without fair scheduling, a thread that busy-waits keeps the others from running.
         .arg("--fair-sched=yes")
         .arg(format!("--error-exitcode={FOUND}"))
         .arg(format!("--log-file={}", report.display()))
         .arg(binary)
         .arg("--test-threads=1")
         .env("BLITZ_IT_PATIENCE", PATIENCE)
-        // Reading the symbols of this program takes minutes there, for each panic.
+        // Under valgrind, reading the symbols of this program takes minutes for each panic.
         .env("RUST_BACKTRACE", "0")
         .current_dir(root().join("crates/blitz-io"));
     command
 }
 
-/// A file of this name for a report.
+/// Returns the path of a report of this name.
 fn report(name: &str) -> Result<PathBuf, String> {
     let folder = root().join("target/leaks");
     fs::create_dir_all(&folder).map_err(|why| format!("cannot make {folder:?}: {why}"))?;
     Ok(folder.join(name))
 }
 
-/// A check that cannot fail shows nothing: what is lost on purpose must be found.
+/// Runs the control, because a check that cannot fail shows nothing: a leak on purpose must be
+/// found.
 fn control(binary: &Path) -> Outcome {
     let (name, _) = LOSERS[0];
     let mut command = memcheck(binary, &report("control.txt")?);
@@ -206,7 +206,7 @@ fn found(status: ExitStatus) -> bool {
     status.code() == Some(FOUND)
 }
 
-/// The lines of a report that say what was lost, and how many errors there were.
+/// Returns the lines of a report that state what was lost, and how many errors there were.
 fn summary(report: &str) -> impl Iterator<Item = &str> {
     let wanted = ["definitely lost:", "indirectly lost:", "no leaks are possible", "ERROR SUMMARY"];
     report.lines().filter_map(move |line| {

@@ -1,7 +1,7 @@
-//! What the project does to itself: `cargo xtask --help` lists it.
+//! Automation of the project's own work: `cargo xtask --help` lists the subcommands.
 //!
-//! Nothing here depends on anything but std, so that a clean clone compiles
-//! this package in seconds. Everything runs from the repository's root.
+//! Nothing here depends on anything but std, so that a clean clone compiles this package in
+//! seconds. Everything runs from the repository's root.
 
 #![forbid(unsafe_code)]
 
@@ -11,6 +11,7 @@ pub mod ci;
 pub mod tidy;
 pub mod model;
 pub mod conformance;
+pub mod differential;
 pub mod api;
 pub mod bench;
 pub mod stress;
@@ -18,6 +19,8 @@ pub mod leaks;
 pub mod sanitize;
 pub mod faults;
 pub mod soak;
+pub mod chaos;
+pub mod hardy;
 pub mod backends;
 pub mod urge;
 pub mod platforms;
@@ -25,11 +28,11 @@ pub mod shell;
 pub mod json;
 pub mod source;
 
-/// What a subcommand answers: an error is one sentence for the user, or nothing
-/// if it has printed what there is to say.
+/// The result of a subcommand: an error is one sentence for the user, or empty if the subcommand
+/// has already printed everything.
 pub type Outcome = Result<(), String>;
 
-/// The repository's root.
+/// Returns the repository's root.
 pub fn root() -> PathBuf {
     let package = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     package.parent().map_or_else(|| package.clone(), PathBuf::from)

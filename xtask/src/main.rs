@@ -1,10 +1,10 @@
-//! `cargo xtask <subcommand>`: picks the subcommand and reports its error.
+//! `cargo xtask <subcommand>`: selects the subcommand and reports its error.
 
 use std::process::ExitCode;
 
 use xtask::{
-    Outcome, api, backends, bench, ci, conformance, faults, leaks, model, platforms, sanitize,
-    soak, stress, tidy, urge,
+    Outcome, api, backends, bench, chaos, ci, conformance, differential, faults, hardy, leaks,
+    model, platforms, sanitize, soak, stress, tidy, urge,
 };
 
 const HELP: &str = "\
@@ -13,7 +13,8 @@ cargo xtask <subcommand> [arguments]
   ci            what decides whether a change lands, step by step
   tidy          the mechanical rules of the code (also a test: xtask/tests/tidy.rs)
   model         the loom models; with --weaken also their negative controls
-  conformance   Tokio's own tests on the drop-in, against the recorded floor
+  conformance   Tokio's own tests on the drop-in, and those of packages that use it
+  differential  small programs on the real Tokio and Rayon and on the drop-ins, compared
   api           the drop-ins' public surface against the real ones'
   bench         the comparison of bench/
   stress        the long tests, which are marked #[ignore]
@@ -21,6 +22,8 @@ cargo xtask <subcommand> [arguments]
   sanitize      tests of fork-join under ThreadSanitizer and AddressSanitizer
   faults        what can go wrong with sockets, each in a process of its own
   soak          an echo for minutes, with everything at random
+  chaos         everything at once at random, and nothing lost or doubled
+  hardy         the tests in awkward folders, as other users, on busy machines
   backends      the tests with each way to wait for events forced
   urge          the tests while signals interrupt their threads
   platforms     other systems: type-checked, and tested under Wine and an emulator
@@ -33,7 +36,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = arguments.collect();
     match dispatch(&name, &arguments) {
         Ok(()) => ExitCode::SUCCESS,
-        // A subcommand that has said it all gives no words.
+        // A subcommand that has already printed everything returns an empty error.
         Err(why) if why.is_empty() => ExitCode::FAILURE,
         Err(why) => {
             eprintln!("xtask {name}: {why}");
@@ -49,6 +52,7 @@ fn dispatch(name: &str, arguments: &[String]) -> Outcome {
         ("tidy", tidy::HELP, tidy::main),
         ("model", model::HELP, model::main),
         ("conformance", conformance::HELP, conformance::main),
+        ("differential", differential::HELP, differential::main),
         ("api", api::HELP, api::main),
         ("bench", bench::HELP, bench::main),
         ("stress", stress::HELP, stress::main),
@@ -56,6 +60,8 @@ fn dispatch(name: &str, arguments: &[String]) -> Outcome {
         ("sanitize", sanitize::HELP, sanitize::main),
         ("faults", faults::HELP, faults::main),
         ("soak", soak::HELP, soak::main),
+        ("chaos", chaos::HELP, chaos::main),
+        ("hardy", hardy::HELP, hardy::main),
         ("backends", backends::HELP, backends::main),
         ("urge", urge::HELP, urge::main),
         ("platforms", platforms::HELP, platforms::main),

@@ -1,14 +1,13 @@
 //! The loom models and their negative controls.
 //!
-//! The models are the tests of the runtime crate in its loom build. A negative
-//! control is the same build told by `BLITZ_WEAKEN` to leave one ordering,
-//! fence or check away; a model has to notice. So the source is compiled once
-//! and the test binary is run once per name, without cargo.
+//! The models are the tests of the runtime crate in its loom build. A negative control is the same
+//! build with `BLITZ_WEAKEN` set, which leaves out one ordering, fence or check; a model must
+//! notice. So the source is compiled once and the test binary is run once per name, without cargo.
 //!
-//! A control counts as caught when a test fails, the process dies, or the run
-//! does not end (a lost wake-up may show as a model that never ends). The last
-//! is honest only because the same models are run healthy before: they must
-//! pass, and the limit is never less than four times what they took.
+//! A control counts as caught when a test fails, the process dies, or the run does not end (a lost
+//! wake-up may show as a model that never ends). The last is sound only because the same models are
+//! run unweakened before: they must pass, and the limit is never less than four times what they
+//! took.
 
 use std::{
     collections::BTreeMap,
@@ -44,16 +43,16 @@ which are the models; `filter` picks some by name.
 
 Loom's own knobs (LOOM_MAX_PREEMPTIONS, LOOM_LOG …) are passed through.";
 
-/// How long a weakened run may take at least before it counts as endless.
+/// The minimum time that a weakened run gets before it counts as endless.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// How long the healthy models may take before something is badly wrong.
+/// The time limit of the unweakened models; more means that something is badly wrong.
 const HEALTHY_LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// How many controls a run without `--full` tries.
+/// The number of controls that a run without `--full` tries.
 const SAMPLE: usize = 20;
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Request {
     weaken: bool,
@@ -78,14 +77,14 @@ impl Request {
     }
 }
 
-/// `cargo xtask model`.
+/// Runs `cargo xtask model`.
 pub fn main(arguments: &[String]) -> Outcome {
     let request = Request::read(arguments)?;
     let binary = build()?;
     if request.weaken { weaken(&binary, &request) } else { explore(&binary, &request) }
 }
 
-/// Runs the models; prints how many there are.
+/// Runs the models; prints their number.
 fn explore(binary: &Path, request: &Request) -> Outcome {
     let start = Instant::now();
     let mut command = Command::new(binary);
@@ -103,7 +102,7 @@ fn explore(binary: &Path, request: &Request) -> Outcome {
     Ok(())
 }
 
-/// Builds the loom tests of the runtime crate; answers with the binary.
+/// Builds the loom tests of the runtime crate; returns the binary.
 fn build() -> Result<PathBuf, String> {
     let mut command = shell::cargo();
     command
@@ -162,7 +161,7 @@ fn weaken(binary: &Path, request: &Request) -> Outcome {
     Err(format!("the models do not notice {}: add one that does", unnoticed.join(", ")))
 }
 
-/// All controls in the source, in the order of their names.
+/// Returns all controls in the source, ordered by name.
 fn controls() -> Vec<Control> {
     let files = tidy::tree();
     let control = |(name, places): (String, Vec<(&tidy::File, usize)>)| Control {
@@ -172,7 +171,8 @@ fn controls() -> Vec<Control> {
     weakened_names(&files).into_iter().map(control).collect()
 }
 
-/// `crates/blitz-io/src/engine/prim/parker.rs` is `engine::prim::parker::`.
+/// Returns the module of a file: `crates/blitz-io/src/engine/prim/parker.rs` is
+/// `engine::prim::parker::`.
 fn module_of(path: &str) -> String {
     let inside = path.trim_start_matches(CRATE).trim_end_matches(".rs").trim_end_matches("/mod");
     format!("{}::", inside.replace('/', "::"))
@@ -192,7 +192,7 @@ fn choose(mut controls: Vec<Control>, request: &Request) -> Vec<Control> {
     controls
 }
 
-/// A number that changes from commit to commit; 0 without git.
+/// Returns a number that changes from commit to commit; 0 without git.
 pub fn commit_number() -> usize {
     let mut git = Command::new("git");
     git.args(["rev-parse", "--short=7", "HEAD"]).current_dir(root());
@@ -200,10 +200,10 @@ pub fn commit_number() -> usize {
     usize::from_str_radix(hash.unwrap_or_default().trim(), 16).unwrap_or(0)
 }
 
-/// The test binary, and how long its models may take.
+/// The test binary, and the time limits of its models.
 struct Trial<'a> {
     binary: &'a Path,
-    /// By module; `None` for all models.
+    /// Limits by module; `None` stands for all models.
     limits: Mutex<BTreeMap<Option<String>, Duration>>,
 }
 
@@ -213,7 +213,7 @@ impl Trial<'_> {
         let next = AtomicUsize::new(0);
         let verdicts = Mutex::new(Ok(BTreeMap::new()));
         let worker = || {
-            // Relaxed: only hands out numbers.
+            // Relaxed: the counter only hands out numbers.
             while let Some(control) = controls.get(next.fetch_add(1, Relaxed)) {
                 let verdict = self.try_one(control);
                 let mut verdicts = verdicts.lock().unwrap();
@@ -233,7 +233,8 @@ impl Trial<'_> {
         verdicts.into_inner().unwrap()
     }
 
-    /// The models of the control's own module first: they are the ones that notice.
+    /// Tries one control; runs the models of its own module first, because they are the ones that
+    /// notice.
     fn try_one(&self, control: &Control) -> Result<Verdict, String> {
         for filter in [Some(control.module.as_str()), None] {
             let limit = self.limit(filter)?;
@@ -245,9 +246,9 @@ impl Trial<'_> {
         Ok(Verdict::Unnoticed)
     }
 
-    /// Runs the models healthy, once; answers with how long they may take.
+    /// Runs the models unweakened, once; returns the time limit that follows for the weakened runs.
     fn limit(&self, filter: Option<&str>) -> Result<Duration, String> {
-        // Held while they run: the second who asks needs the same answer.
+        // Held while they run, because a second caller needs the same result.
         let mut limits = self.limits.lock().unwrap();
         let key = filter.map(str::to_owned);
         if let Some(limit) = limits.get(&key) {
@@ -273,8 +274,8 @@ fn run(
     limit: Duration,
 ) -> Result<Verdict, String> {
     let mut command = Command::new(binary);
-    // One thread: the tests run in the order of `--list`, so we know which one a
-    // dying process was in.
+    // One thread, so that the tests run in the order of `--list` and we know which one a dying
+    // process was in.
     command.arg("--test-threads=1").args(filter);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     command.env_remove("BLITZ_WEAKEN").current_dir(root().join("crates/blitz-io"));
@@ -308,13 +309,13 @@ fn run(
             }
         }
     };
-    // After a verdict the rest of the models has nothing to add.
+    // After a verdict the remaining models have nothing to add.
     let _ = child.kill();
     let _ = child.wait();
     Ok(verdict)
 }
 
-/// What a child prints, as it comes.
+/// Returns a channel of what a child prints, as it is printed.
 fn chunks_of(pipe: Option<impl std::io::Read + Send + 'static>) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
@@ -332,14 +333,14 @@ fn chunks_of(pipe: Option<impl std::io::Read + Send + 'static>) -> mpsc::Receive
     receiver
 }
 
-/// The first test that libtest calls failed.
+/// Returns the first test that libtest reports as failed.
 fn first_failure(output: &str) -> Option<String> {
     let failed = |line: &str| Some(line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?.into());
     output.lines().find_map(failed)
 }
 
-/// The test that a run was in when it died or was ended. A dying process takes
-/// its last, unflushed line along, so this is the first of the list without one.
+/// Returns the test that a run was in when it died or was killed. A dying process loses its last,
+/// unflushed line, so this is the first listed test without a result.
 fn unfinished(binary: &Path, filter: Option<&str>, output: &str) -> Result<String, String> {
     let listed = shell::capture(Command::new(binary).arg("--list").args(filter), LIMIT)?;
     Ok(first_without_result(&listed.stdout, output).unwrap_or("the process").to_owned())
@@ -353,7 +354,7 @@ fn first_without_result<'a>(listed: &'a str, output: &str) -> Option<&'a str> {
     })
 }
 
-/// How many tests libtest says passed, over all its runs.
+/// Returns the number of tests that libtest reports as passed, summed over all its runs.
 pub fn passed(output: &str) -> usize {
     let count = |line: &str| {
         let (_, after) = line.strip_prefix("test result: ")?.split_once(". ")?;

@@ -1,16 +1,15 @@
-//! The systems that we do not work on: type-checked for all, tested where they can be
-//! imitated.
+//! Other platforms than our own: type-checked for all, tested where they can be emulated.
 //!
-//! Rust's own tool for toolchains has a std for each target; where it is there, or can be
-//! fetched, it is used. Where it cannot, Debian's packages of a newer compiler do, which bring
-//! the sources of std: it is built for the target first. They are installed if we may. What
-//! cannot be had is said, with the reason, and skipped: a machine without them is no broken
-//! machine.
+//! Rustup has a std for each target; where that is installed, or can be fetched, it is used.
+//! Otherwise Debian's packages of a newer compiler are used, which bring the sources of std: it is
+//! built for the target first. They are installed if that is permitted. A target for which neither
+//! is available is reported with the reason and skipped, because a machine without them is not a
+//! broken machine.
 //!
-//! Windows programs run under Wine, which is a second implementation of what Windows
-//! promises and not Windows; those for aarch64 run in an emulator, which reorders memory
-//! only as the processor below does. Those with words of 32 bits run as they are, with musl
-//! in them, which brings all that a linker needs. macOS and FreeBSD are only type-checked.
+//! Windows programs run under Wine, which is a second implementation of the Windows API and not
+//! Windows; those for aarch64 run in an emulator, which reorders memory only as the host processor
+//! does. 32-bit programs run natively, linked with musl, which brings all that a linker needs.
+//! macOS and FreeBSD are only type-checked.
 
 use std::{
     ffi::OsStr,
@@ -40,23 +39,22 @@ on aarch64 and i686, or for the targets that are named.
 What is missing is added to the toolchain by rustup, or else installed from Debian's
 packages, by root. What cannot be had is skipped, and said.";
 
-/// Several minutes for std and our crates; more is a hang.
+/// Limit for building std and our crates, which takes several minutes; more is a hang.
 const BUILD_LIMIT: Duration = Duration::from_secs(30 * 60);
 
-/// One test program. Emulated, the slowest takes a few minutes.
+/// Limit for one test program. Emulated, the slowest takes a few minutes.
 const RUN_LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// About 30 MB for each target.
+/// Limit for fetching about 30 MB for each target.
 const FETCH_LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// Asking a tool for its version, or the system for a list.
+/// Limit for querying a tool for its version, or the system for a list.
 const ASK_LIMIT: Duration = Duration::from_secs(60);
 
-/// How often a test's own time limit: an emulator is ten times slower, and shares the
-/// machine.
+/// The factor for a test's own time limit: an emulator is ten times slower, and shares the machine.
 const PATIENCE: &str = "20";
 
-/// A system that is not ours.
+/// A platform other than our own.
 #[derive(Debug)]
 struct Target {
     triple: &'static str,
@@ -68,7 +66,7 @@ struct Target {
 enum Imitation {
     Wine,
     Emulator,
-    /// None is needed: kernel and processor know these programs.
+    /// None: the host's kernel and processor run these programs natively.
     Kin,
 }
 
@@ -81,14 +79,14 @@ const TARGETS: [Target; 6] = [
     Target { triple: "i686-unknown-linux-musl", imitation: Some(Imitation::Kin) },
 ];
 
-/// What is checked. The last is the drop-in, which has Tokio's name.
+/// The packages that are checked. The last is the drop-in, which has Tokio's name.
 const PACKAGES: [&str; 4] = ["blitz-io", "blitz-io-macros", "blitz-io-compat", "tokio@1.999.0"];
 
 /// Debian's packages of a compiler that is new enough, and of the sources of its std.
 const COMPILER: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
 
 impl Imitation {
-    /// Debian's packages that link and run programs.
+    /// Returns Debian's packages that link and run the programs.
     fn packages(self) -> &'static [&'static str] {
         match self {
             Self::Wine => &["gcc-mingw-w64-x86-64", "wine64", "wine"],
@@ -98,8 +96,8 @@ impl Imitation {
     }
 }
 
-/// Tests that are not run: where, a part of the name, and why. What cannot work on a system
-/// is not compiled for it; these are for what the imitation lacks, and what is not
+/// Tests that are not run: on which emulation, a part of the name, and why. What cannot work on a
+/// platform is not compiled for it; these are for what the emulation lacks, and what is not yet
 /// understood.
 const LEFT_OUT: &[(Imitation, &str, &str)] = &[
     (
@@ -115,7 +113,7 @@ const LEFT_OUT: &[(Imitation, &str, &str)] = &[
     ),
 ];
 
-/// What was asked for.
+/// The options of the command line.
 #[derive(Debug)]
 struct Request {
     run: bool,
@@ -140,9 +138,9 @@ impl Request {
     }
 }
 
-/// Those that are meant if none is named.
+/// Returns the default targets, for when none is named.
 fn all(run: bool) -> Vec<&'static Target> {
-    // What is only there to be run is like another that is checked.
+    // A target that is only there to be run type-checks like another one that is checked.
     TARGETS.iter().filter(|target| run || target.imitation != Some(Imitation::Kin)).collect()
 }
 
@@ -154,7 +152,7 @@ fn target(name: &str) -> Result<&'static Target, String> {
     })
 }
 
-/// `cargo xtask platforms`.
+/// Runs `cargo xtask platforms`.
 pub fn main(arguments: &[String]) -> Outcome {
     let request = Request::read(arguments)?;
     match Compiler::get(&request.targets, request.install) {
@@ -169,10 +167,10 @@ pub fn main(arguments: &[String]) -> Outcome {
     Ok(())
 }
 
-/// The commands that type-check for every target, for CI.
+/// Returns the commands that type-check for every target, for CI.
 ///
 /// # Errors
-/// Why this machine cannot.
+/// Returns why this machine cannot.
 pub fn checks() -> Result<Vec<Command>, String> {
     let targets = all(false);
     Ok(vec![check_command(&Compiler::get(&targets, true)?, &targets)])
@@ -197,23 +195,25 @@ fn check_command(compiler: &Compiler, targets: &[&Target]) -> Command {
     for package in PACKAGES {
         command.args(["--package", package]);
     }
-    // Tests too: they are what says how the rest is used there.
+    // Tests are checked too, because they show how the API is used on that platform.
     command.args(["--all-features", "--all-targets", "--keep-going", "--quiet"]);
     command
 }
 
-/// Who compiles for other systems.
+/// The compiler for other platforms.
 #[derive(Debug)]
 pub(crate) enum Compiler {
-    /// The cargo that runs us has a std for each target.
+    /// The cargo that runs us, with a std for each target.
     Ours,
-    /// Debian's, which builds std first: the programs.
+    /// Debian's compiler, which builds std first: the paths of its programs.
     Debian { cargo: PathBuf, rustc: PathBuf },
 }
 
 impl Compiler {
+    /// Selects a compiler for the targets.
+    ///
     /// # Errors
-    /// Why there is none.
+    /// Returns why there is none.
     fn get(targets: &[&Target], install: bool) -> Result<Self, String> {
         let missing: Vec<_> =
             targets.iter().copied().filter(|target| !is_in_our_toolchain(target)).collect();
@@ -223,10 +223,10 @@ impl Compiler {
         Self::debian(install)
     }
 
-    /// Debian's, for what needs a std of its own.
+    /// Returns Debian's compiler, for builds that need a std of their own.
     ///
     /// # Errors
-    /// Why it is not to be had.
+    /// Returns why it is not available.
     pub(crate) fn debian(install: bool) -> Result<Self, String> {
         provide(&COMPILER, install)?;
         let [rustc, cargo] = [("rustc-web", "/bin/rustc"), ("cargo-web", "/bin/cargo")]
@@ -239,29 +239,30 @@ impl Compiler {
         Ok(Self::Debian { cargo, rustc })
     }
 
-    /// Cargo, with what it needs to compile for other systems.
+    /// Returns a cargo command with what it needs to compile for other platforms.
     pub(crate) fn cargo(&self, subcommand: &str) -> Command {
         let mut command = shell::cargo();
         if let Self::Debian { cargo, rustc } = self {
             command = Command::new(cargo);
             command.current_dir(root());
-            // Building std is not stable.
+            // Building std is unstable.
             command.env("RUSTC", rustc).env("RUSTC_BOOTSTRAP", "1");
-            // Ours, by which its own libraries would not be found.
+            // This variable points to our toolchain's libraries, and would keep Debian's compiler
+            // from finding its own.
             command.env_remove("LD_LIBRARY_PATH");
         }
         command.arg(subcommand);
         if let Self::Debian { .. } = self {
             command.arg("-Zbuild-std=std,panic_unwind,test");
         }
-        // std is built only once there. Warnings are errors in our crates alone: cargo caps
-        // the lints of others.
+        // A target folder of its own, so that std is built only once. Warnings are errors only in
+        // our crates, because cargo caps the lints of others.
         command.env("CARGO_TARGET_DIR", folder()).env("RUSTFLAGS", "-D warnings");
         command
     }
 }
 
-/// Where everything of this is kept.
+/// Returns the folder in which all of this is kept.
 fn folder() -> PathBuf {
     root().join("target/platforms")
 }
@@ -273,17 +274,17 @@ fn is_in_our_toolchain(target: &Target) -> bool {
         .is_ok_and(|answer| answer.end.success() && Path::new(answer.stdout.trim()).is_dir())
 }
 
-/// Adds what is missing to our toolchain; whether that worked.
+/// Adds the missing targets to our toolchain; returns true if that worked.
 fn fetch(missing: &[&Target]) -> bool {
     let names: Vec<_> = missing.iter().map(|target| target.triple).collect();
     println!("fetching std for {}", names.join(", "));
     let mut add = Command::new("rustup");
     add.current_dir(root()).args(["target", "add"]).args(&names);
-    // A machine without rustup, or without a way to where it fetches from, has another.
+    // On failure (no rustup, or no network) Debian's compiler is used.
     shell::capture(&mut add, FETCH_LIMIT).is_ok_and(|answer| answer.end.success())
 }
 
-/// The minor version that the workspace asks for.
+/// Returns the minor version of Rust that the workspace requires.
 fn needed_version() -> Result<u32, String> {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).map_err(|why| why.to_string())?;
     minor(&manifest, "rust-version = \"1.").ok_or_else(|| "Cargo.toml has no rust-version".into())
@@ -298,16 +299,16 @@ fn version(rustc: &Path) -> Result<u32, String> {
         .ok_or_else(|| "Debian's rustc does not tell its version".into())
 }
 
-/// The number after `before`.
+/// Returns the number after `before`.
 fn minor(text: &str, before: &str) -> Option<u32> {
     let (_, after) = text.split_once(before)?;
     after.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// Sees that Debian's packages are there.
+/// Ensures that Debian's packages are installed.
 ///
 /// # Errors
-/// Which are missing, and why they cannot be installed.
+/// Returns which are missing, and why they cannot be installed.
 fn provide(packages: &[&str], install: bool) -> Outcome {
     let missing: Vec<_> =
         packages.iter().copied().filter(|package| !is_installed(package)).collect();
@@ -341,10 +342,11 @@ fn is_installed(package: &str) -> bool {
     shell::capture(&mut ask, ASK_LIMIT).is_ok_and(|answer| answer.stdout.ends_with(" installed"))
 }
 
-/// The file of a package whose path ends so: what is first on the path may be another one.
+/// Returns the file of a package whose path ends with `end`, because the first one on the `PATH`
+/// may be another.
 fn file_of(package: &str, end: &str) -> Result<PathBuf, String> {
     let listed = shell::capture(Command::new("dpkg-query").args(["-L", package]), ASK_LIMIT)?;
-    // The shortest: others are parts of the documentation.
+    // The shortest, because longer matches are parts of the documentation.
     let found = listed.stdout.lines().filter(|line| line.ends_with(end)).min_by_key(|l| l.len());
     found.map(PathBuf::from).ok_or_else(|| format!("the package {package} has no {end}"))
 }
@@ -368,11 +370,11 @@ fn run(compiler: &Compiler, request: &Request) -> Outcome {
     if failed.is_empty() { Ok(()) } else { Err(format!("these failed: {}", failed.join(", "))) }
 }
 
-/// How programs of another system are linked and run.
+/// How programs of another platform are linked and run.
 #[derive(Debug)]
 struct Runner {
     linker: &'static str,
-    /// The command before the program, if there is one.
+    /// The command that runs the program, if one is needed.
     words: Vec<String>,
     environment: Vec<(&'static str, String)>,
 }
@@ -395,11 +397,12 @@ impl Runner {
     }
 
     fn emulator() -> Result<Self, String> {
-        // The folder that has `lib` with the loader is what the emulator takes for the root.
+        // The emulator takes the folder that has `lib` with the loader for the root.
         let loader = file_of("libc6-arm64-cross", "/lib/ld-linux-aarch64.so.1")?;
         let libraries = loader.ancestors().nth(2).unwrap_or(Path::new("/")).display().to_string();
         let words = vec!["qemu-aarch64".to_owned(), "-L".to_owned(), libraries];
-        // A test that starts itself anew has to know: the kernel cannot run its program.
+        // A test that starts itself anew must know the runner, because the kernel cannot run its
+        // program.
         let environment = vec![("BLITZ_IT_RUNNER", words.join(" "))];
         Ok(Self { linker: "aarch64-linux-gnu-gcc", words, environment })
     }
@@ -409,7 +412,7 @@ impl Runner {
         let environment = vec![
             ("WINEPREFIX", home.display().to_string()),
             ("WINEDEBUG", "-all".to_owned()),
-            // It would ask for a browser and for .NET.
+            // Otherwise Wine would prompt to install a browser and .NET.
             ("WINEDLLOVERRIDES", "mscoree,mshtml=".to_owned()),
         ];
         let runner =
@@ -441,7 +444,8 @@ impl Runner {
     }
 }
 
-/// A library of Windows that std asks for random numbers, and that Wine before 9 lacks.
+/// The source of a Windows library from which std gets random numbers, and which Wine before 9
+/// lacks.
 const RANDOM_NUMBERS: &str = "\
 #include <windows.h>
 #include <ntsecapi.h>
@@ -468,7 +472,7 @@ fn random_numbers(system: &Path) -> Outcome {
 struct Program {
     name: String,
     file: PathBuf,
-    /// Where its package is.
+    /// The folder of its package.
     folder: PathBuf,
 }
 
@@ -488,18 +492,18 @@ fn build(compiler: &Compiler, target: &Target, runner: &Runner) -> Result<Vec<Pr
     Ok(text.lines().filter_map(Json::read).filter_map(|message| program(&message)).collect())
 }
 
-/// The program that a message of cargo's tells of, if it is one for the target.
+/// Returns the program that a message of cargo describes, if it is one for the target.
 fn program(message: &Json) -> Option<Program> {
     let file = PathBuf::from(message.text("executable")?);
     let folder = Path::new(message.text("manifest_path")?).parent()?.to_owned();
     let package = folder.file_name()?.display().to_string();
     let name = format!("{package}/{}", message.get("target")?.text("name")?);
-    // A macro's own tests are for the machine that compiles.
+    // The tests of a procedural macro are built for the host.
     let is_for_us = file.parent()?.parent()?.parent()? == self::folder();
     (!is_for_us).then_some(Program { name, file, folder })
 }
 
-/// Answers with what failed.
+/// Runs all programs and returns what failed.
 fn run_all(target: &Target, runner: &Runner, programs: &[Program]) -> Result<Vec<String>, String> {
     let mut sum = Counts::default();
     let mut failed = Vec::new();
@@ -534,7 +538,7 @@ fn run_all(target: &Target, runner: &Runner, programs: &[Program]) -> Result<Vec
     Ok(failed)
 }
 
-/// What libtest says of a program, and the one of ours that does without it.
+/// The totals that libtest prints, and those of our one program without a harness.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Counts {
     passed: usize,
@@ -555,7 +559,8 @@ impl Counts {
                 counts.failed += count(" failed").unwrap_or(0);
                 counts.ignored += count(" ignored").unwrap_or(0);
             } else if line.starts_with("leaks: ") {
-                // Without a harness. Counted, because nobody would notice that it runs nothing.
+                // Without a harness. Counted, because otherwise a program that runs nothing would
+                // go unnoticed.
                 let failed = count(" of them failed").unwrap_or(0);
                 counts.passed += count(" scenarios").unwrap_or(0).saturating_sub(failed);
                 counts.failed += failed;

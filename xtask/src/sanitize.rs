@@ -1,35 +1,35 @@
-//! Tests under the compilers' sanitizers: ThreadSanitizer for races, AddressSanitizer for what
-//! is touched after its end. What is lost is `cargo xtask leaks`'s: here many tests leak on
-//! purpose (futures that are forgotten, threads that are lent to a pool for ever).
+//! Runs tests under the compilers' sanitizers: ThreadSanitizer for races, AddressSanitizer for uses
+//! after free. Leaks are left to `cargo xtask leaks`, because here many tests leak on purpose
+//! (futures that are forgotten, threads that are lent to a pool forever).
 //!
-//! Both make the compiler call them at each access, so both need unstable flags, and the runtime
-//! that a nightly toolchain brings.
-//! - *address* takes nightly as it is: that std itself is not instrumented costs reports, and
-//!   makes none up.
-//! - *thread* needs a std that is instrumented too. Without, each lock of std would be one that
-//!   orders nothing, and all that locks guard a race. So std is built first, by nightly if
-//!   it has the sources, and otherwise by Debian's compiler, which is linked with nightly's
+//! Both sanitizers make the compiler insert a call at each access, so both need unstable flags, and
+//! the sanitizer runtime that a nightly toolchain brings.
+//! - *address* uses nightly as it is: that std itself is not instrumented loses reports, and causes
+//!   no false ones.
+//! - *thread* needs a std that is instrumented too. Without it, the sanitizer would see no ordering
+//!   in std's locks, and report a race for all that they guard. So std is built first, by nightly
+//!   if it has the sources, and otherwise by Debian's compiler, which is linked with nightly's
 //!   runtime.
 //!
 //! # Barriers and fences
 //! ThreadSanitizer does not know of barriers that the kernel makes, so the tests run with
-//! `BLITZ_BARRIER=fences`. It executes fences, but they order nothing in its books. Ours are
-//! left as they are all the same. Each stands between a store and a load of one thread, so that of
-//! two threads one sees the other; what is *passed* from thread to thread goes by a Release and
-//! an Acquire of some word, which it knows. A fence that it reports is one that passes
-//! something, and would be the first.
+//! `BLITZ_BARRIER=fences`. It executes fences, but does not model them: for it they order nothing.
+//! Ours stay as they are all the same. Each stands between a store and a load of one thread, so
+//! that of two threads one sees the other; data that is *passed* from thread to thread goes by a
+//! Release and an Acquire of some word, which the sanitizer models. A report at a fence would mean
+//! that the fence passes data, and it would be the first that does.
 //!
 //! # Rejected
-//! - Fences as read-modify-writes of a word, for its sake: every two of them that meet would pass
-//!   on all that was done before, which the language does not promise, and it would be blind for
-//!   what we look for. The canary of this file goes unnoticed then.
+//! - Fences as read-modify-writes of a word, for the sanitizer's sake: every two of them that meet
+//!   would publish all that was done before, which the language does not promise, so the sanitizer
+//!   would miss the bugs that we look for. The canary of this file goes unnoticed then.
 //! - Suppressions: a frame that is named in one hides every race below it.
 //!
 //! # Canaries
-//! A run in which nothing is found means something only if a bug is found. So under each sanitizer
-//! some tests are run first with a bug planted by `BLITZ_WEAKEN`, as models are, and that must be
-//! reported. Where the tests of a program know no bug that the sanitizer could see, those of
-//! another one stand for it: all are built by one command.
+//! A run in which nothing is found means something only if a bug would be found. So under each
+//! sanitizer some tests are run first with a bug planted by `BLITZ_WEAKEN`, as models are, and that
+//! must be reported. A program whose tests have no planted bug that the sanitizer could see is
+//! covered by another program's canary: all are built by one command.
 
 use std::{
     fs,
@@ -41,7 +41,7 @@ use std::{
 use crate::{
     Outcome,
     json::Json,
-    model::passed,
+    model::{commit_number, passed},
     platforms::Compiler,
     root,
     shell::{self, End},
@@ -49,36 +49,38 @@ use crate::{
 
 /// Text of `cargo xtask sanitize --help`.
 pub const HELP: &str = "\
-cargo xtask sanitize [thread|address] [--full] [--list] [filter …]
+cargo xtask sanitize [thread|address] [--full] [--list] [--chaos MINUTES] [filter …]
 
 Builds the tests of the runtime crate for a sanitizer, or for both, and runs those of
 fork-join, of preemption, and of files that are dropped and forgotten; first with a bug
 planted, which must be reported.
   --full   all tests of the library, of tests/it, tests/fs and tests/preempt
   --list   the tests that are left out, and why
+  --chaos  no tests, but the program of `cargo xtask chaos`, for so many minutes
 A filter picks tests by name instead.
 
 It is for Linux on x86-64, and needs a nightly toolchain of rustup's; for threads also
 nightly's component rust-src, or Debian's rustc-web and rust-web-src. What is missing is
 said, and the sanitizer skipped. Reports stay in target/sanitize.";
 
-/// The only target here: the runtimes are there for few others, and models do not depend on one.
+/// The only target: the sanitizer runtimes exist for few others, and the models do not depend on
+/// it.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// Some minutes for std and our crates; more is a hang.
+/// Limit for building std and our crates, which takes some minutes; more is a hang.
 const BUILD_LIMIT: Duration = Duration::from_secs(30 * 60);
 
-/// One program. All of `tests/it` takes minutes.
+/// Limit for one program. All of `tests/it` takes minutes.
 const RUN_LIMIT: Duration = Duration::from_secs(60 * 60);
 
-/// Asking a tool for its version.
+/// Limit for querying a tool for its version.
 const ASK_LIMIT: Duration = Duration::from_secs(60);
 
-/// How often a test's own time limit: both make tests ten to twenty times slower.
+/// The factor for a test's own time limit: both sanitizers make tests ten to twenty times slower.
 const PATIENCE: &str = "20";
 
-/// How often a canary is tried. A race shows only if two threads do meet, and is
-/// nearly always seen at once; a sanitizer that is broken sees it never.
+/// The number of attempts for a canary. A race shows only if two threads do meet, and is nearly
+/// always seen at once; a sanitizer that is broken never sees it.
 const TRIES: usize = 5;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,8 +89,8 @@ enum Sanitizer {
     Address,
 }
 
-/// The tests that are run unless others are asked for: of a program, what their names have in
-/// them. Of files those in which operations are dropped, forgotten and outlived.
+/// The tests that are run by default: programs, and parts of their tests' names. Of the file tests
+/// only those in which operations are dropped, forgotten and outlived.
 const USUAL: &[(&str, &[&str])] = &[
     (
         "blitz_io",
@@ -99,7 +101,7 @@ const USUAL: &[(&str, &[&str])] = &[
     ("preempt", &["preempting::", "bridges::"]),
 ];
 
-/// Tests that are not run: under what, a part of the name, and why.
+/// Tests that are not run: under which sanitizer, a part of the name, and why.
 const LEFT_OUT: &[(Sanitizer, &str, &str)] = &[
     (
         Sanitizer::Thread,
@@ -123,7 +125,7 @@ impl Sanitizer {
         }
     }
 
-    /// What every report of it begins with.
+    /// Returns the text that every report of this sanitizer begins with.
     fn mark(self) -> &'static str {
         match self {
             Self::Thread => "WARNING: ThreadSanitizer: ",
@@ -131,19 +133,20 @@ impl Sanitizer {
         }
     }
 
-    /// The bugs that it must report: in which program, and the test that shows it.
+    /// Returns the bugs that it must report: the program, the bug's name, and the test that shows
+    /// it.
     fn canaries(self) -> &'static [(&'static str, &'static str, &'static str)] {
         match self {
             Self::Thread => &[
-                // What ended is not shown to who waits for it.
+                // What jobs did is not published to the thread that waits for their latch.
                 (
                     "blitz_io",
                     "countdown_release",
                     "engine::fork::latch::models::the_last_of_a_countdown_sets",
                 ),
-                // A thief runs a job that nobody has shown it.
+                // A thief runs a job that was not published to it.
                 ("it", "stack_tail_release", "parallel_join::a_tree_of_joins_has_the_sum"),
-                // A core is taken from a thread that has not shown what it did to it.
+                // A core is taken from a thread that has not published its changes to it.
                 (
                     "preempt",
                     "tenure_seq_publishes",
@@ -155,12 +158,12 @@ impl Sanitizer {
         }
     }
 
-    /// The variables that its programs run with.
+    /// Returns the environment variables that its programs run with.
     fn environment(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::Thread => &[
                 ("BLITZ_BARRIER", "fences"),
-                // The longest memory that it has for where the other access was.
+                // The longest history for the stack of the other access.
                 ("TSAN_OPTIONS", "history_size=7 second_deadlock_stack=1"),
             ],
             Self::Address => &[("ASAN_OPTIONS", "detect_stack_use_after_return=1:detect_leaks=0")],
@@ -168,24 +171,30 @@ impl Sanitizer {
     }
 }
 
-/// What was asked for.
+/// The options of the command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Request {
     sanitizers: Vec<Sanitizer>,
     full: bool,
     list: bool,
+    chaos: Option<u64>,
     filters: Vec<String>,
 }
 
 impl Request {
     fn read(arguments: &[String]) -> Result<Self, String> {
         let mut request = Self::default();
-        for argument in arguments {
+        let mut arguments = arguments.iter();
+        while let Some(argument) = arguments.next() {
             let named = Sanitizer::ALL.into_iter().find(|one| one.name() == argument);
             match (argument.as_str(), named) {
                 (_, Some(sanitizer)) => request.sanitizers.push(sanitizer),
                 ("--full", _) => request.full = true,
                 ("--list", _) => request.list = true,
+                ("--chaos", _) => {
+                    let minutes = arguments.next().and_then(|minutes| minutes.parse().ok());
+                    request.chaos = Some(minutes.ok_or("--chaos wants a number of minutes")?);
+                }
                 (flag, _) if flag.starts_with('-') => {
                     return Err(format!("`{flag}` is no argument of sanitize; see --help"));
                 }
@@ -198,7 +207,7 @@ impl Request {
         Ok(request)
     }
 
-    /// The names that tests of a program have to have in them; `None` if it has none to run.
+    /// Returns the filters for the names of a program's tests; `None` if it has none to run.
     fn filters_of(&self, program: &str) -> Option<Vec<&str>> {
         if !self.filters.is_empty() {
             return Some(self.filters.iter().map(String::as_str).collect());
@@ -210,7 +219,7 @@ impl Request {
     }
 }
 
-/// `cargo xtask sanitize`.
+/// Runs `cargo xtask sanitize`.
 pub fn main(arguments: &[String]) -> Outcome {
     let request = Request::read(arguments)?;
     if request.list {
@@ -221,15 +230,16 @@ pub fn main(arguments: &[String]) -> Outcome {
     }
     let mut failed = Vec::new();
     for &sanitizer in &request.sanitizers {
-        match Tools::find(sanitizer) {
-            Err(why) => println!("{}: skipped: {why}", sanitizer.name()),
-            Ok(tools) => failed.extend(check(sanitizer, &tools, &request)?),
+        match (Tools::find(sanitizer), request.chaos) {
+            (Err(why), _) => println!("{}: skipped: {why}", sanitizer.name()),
+            (Ok(tools), Some(minutes)) => chaos(sanitizer, &tools, minutes)?,
+            (Ok(tools), None) => failed.extend(check(sanitizer, &tools, &request)?),
         }
     }
     if failed.is_empty() { Ok(()) } else { Err(format!("these failed: {}", failed.join(", "))) }
 }
 
-/// Answers with what failed.
+/// Runs the tests under one sanitizer and returns what failed.
 fn check(sanitizer: Sanitizer, tools: &Tools, request: &Request) -> Result<Vec<String>, String> {
     let start = Instant::now();
     let programs = build(sanitizer, tools)?;
@@ -259,12 +269,39 @@ fn check(sanitizer: Sanitizer, tools: &Tools, request: &Request) -> Result<Vec<S
     Ok(failed)
 }
 
-/// Where everything of one is kept: std and all crates are built anew for it.
+/// Runs the program of `cargo xtask chaos` under a sanitizer.
+fn chaos(sanitizer: Sanitizer, tools: &Tools, minutes: u64) -> Outcome {
+    let mut build = tools.cargo("build", sanitizer);
+    // Without fibers, because a sanitizer must be notified of each switch between stacks.
+    build.args(["-p", "chaos", "--bin", "chaos"]);
+    match shell::run(&mut build, BUILD_LIMIT)? {
+        end if end.success() => {}
+        _ => return Err(format!("chaos cannot be built for {}", sanitizer.name())),
+    }
+    let mut program = Command::new(folder(sanitizer).join(TARGET).join("debug/chaos"));
+    let (seconds, seed) = (60 * minutes, commit_number());
+    // A round takes ten to twenty times as long, so the deadlines are scaled too.
+    program.args(["--seconds", &seconds.to_string(), "--seed", &seed.to_string()]);
+    if sanitizer == Sanitizer::Thread {
+        // ThreadSanitizer delays signal handlers until the next call that it intercepts, and our
+        // calls are raw system calls.
+        program.args(["--without", "signal,child"]);
+    }
+    program.args(["--deadline", "600"]).envs(sanitizer.environment().iter().copied());
+    program.env_remove("BLITZ_WEAKEN");
+    println!("chaos under {}: seed {seed}, {minutes} minutes", sanitizer.name());
+    match shell::run(&mut program, Duration::from_secs(seconds) + RUN_LIMIT)? {
+        end if end.success() => Ok(()),
+        _ => Err(format!("chaos failed under {}", sanitizer.name())),
+    }
+}
+
+/// Returns the folder of one sanitizer's build: std and all crates are built anew for it.
 fn folder(sanitizer: Sanitizer) -> PathBuf {
     root().join("target/sanitize").join(sanitizer.name())
 }
 
-/// Who compiles, and with what flags.
+/// The compiler, and its flags.
 #[derive(Debug)]
 struct Tools {
     compiler: Compilers,
@@ -276,13 +313,15 @@ enum Compilers {
     Nightly {
         builds_std: bool,
     },
-    /// With nightly's runtime.
+    /// Debian's compiler, linked with nightly's runtime.
     Debian(Compiler),
 }
 
 impl Tools {
+    /// Finds the tools for a sanitizer.
+    ///
     /// # Errors
-    /// What is missing.
+    /// Returns what is missing.
     fn find(sanitizer: Sanitizer) -> Result<Self, String> {
         if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
             return Err("it is set up for Linux on x86-64 only".into());
@@ -293,7 +332,7 @@ impl Tools {
         let has_sources = sysroot.join("lib/rustlib/src/rust/library/std").is_dir();
         let compiler = match sanitizer {
             Sanitizer::Address => {
-                // std's functions are called by ours, and were compiled without.
+                // Our code calls std's functions, which were compiled without the sanitizer.
                 flags.push("-Cunsafe-allow-abi-mismatch=sanitizer".to_owned());
                 Compilers::Nightly { builds_std: false }
             }
@@ -309,13 +348,13 @@ impl Tools {
         Ok(Self { compiler, flags })
     }
 
-    /// `cargo test`, with all that the sanitizer needs.
-    fn cargo_test(&self, sanitizer: Sanitizer) -> Command {
+    /// Returns a cargo command with all that the sanitizer needs.
+    fn cargo(&self, subcommand: &str, sanitizer: Sanitizer) -> Command {
         let mut command = match &self.compiler {
-            Compilers::Debian(compiler) => compiler.cargo("test"),
+            Compilers::Debian(compiler) => compiler.cargo(subcommand),
             Compilers::Nightly { builds_std } => {
                 let mut command = Command::new("rustup");
-                command.current_dir(root()).args(["run", "nightly", "cargo", "test"]);
+                command.current_dir(root()).args(["run", "nightly", "cargo", subcommand]);
                 command.env_remove("RUSTC");
                 if *builds_std {
                     command.arg("-Zbuild-std=std,panic_unwind,test");
@@ -323,25 +362,25 @@ impl Tools {
                 command
             }
         };
-        // With a target that is named, macros and build scripts are left alone.
+        // With an explicit target, procedural macros and build scripts are not instrumented.
         command.args(["--target", TARGET]);
         command.env("RUSTFLAGS", self.flags.join(" "));
         command.env("CARGO_TARGET_DIR", folder(sanitizer));
-        // Reports name lines, not variables; and what else there is to tell is twice the program.
-        // Optimisation is not worth it: a compiler that optimises what the sanitizer adds
-        // takes a quarter of an hour for `tests/it`, which without runs for less.
+        // Reports name lines, not variables, and full debug information would double the program's
+        // size. Optimisation is not worth it: a compiler that optimises what the sanitizer adds
+        // takes a quarter of an hour for `tests/it`, which runs for less without it.
         command.env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only");
         command
     }
 }
 
-/// What links nightly's runtime into a program of another compiler.
+/// Returns the arguments that link nightly's runtime into a program of another compiler.
 ///
 /// # Errors
-/// What nightly lacks.
+/// Returns what nightly lacks.
 fn link_arguments(nightly: &Path) -> Result<Vec<String>, String> {
     let runtime = nightly.join("lib/librustc-nightly_rt.tsan.a");
-    // GNU's linker fails on names that the runtime and the C library have both.
+    // GNU's linker fails on symbols that both the runtime and the C library define.
     let linker = nightly.join("bin/gcc-ld");
     for needed in [&runtime, &linker] {
         if !needed.exists() {
@@ -349,14 +388,14 @@ fn link_arguments(nightly: &Path) -> Result<Vec<String>, String> {
         }
     }
     let (linker, runtime) = (format!("-B{}", linker.display()), runtime.display().to_string());
-    // All of the runtime: what calls it comes before and after.
+    // The whole archive, because both objects before it and objects after it call the runtime.
     let whole = ["-Wl,--whole-archive", &runtime, "-Wl,--no-whole-archive"];
     let rest = ["-Wl,--export-dynamic", "-lstdc++", "-lm", "-lpthread", "-lrt", "-ldl", "-lc"];
     let arguments = [&linker, "-fuse-ld=lld"].into_iter().chain(whole).chain(rest);
     Ok(arguments.map(|argument| format!("-Clink-arg={argument}")).collect())
 }
 
-/// Where the nightly toolchain is.
+/// Returns the path of the nightly toolchain.
 fn nightly() -> Result<PathBuf, String> {
     let mut ask = Command::new("rustup");
     ask.args(["run", "nightly", "rustc", "--print", "sysroot"]);
@@ -375,7 +414,7 @@ struct Program {
 }
 
 fn build(sanitizer: Sanitizer, tools: &Tools) -> Result<Vec<Program>, String> {
-    let mut command = tools.cargo_test(sanitizer);
+    let mut command = tools.cargo("test", sanitizer);
     command.args(["-p", "blitz-io", "--features", "test-util", "--lib", "--test", "it"]);
     command.args(["--test", "fs", "--test", "preempt"]);
     command.args(["--no-run", "--message-format=json-render-diagnostics"]);
@@ -396,8 +435,10 @@ fn build(sanitizer: Sanitizer, tools: &Tools) -> Result<Vec<Program>, String> {
     if programs.is_empty() { Err("cargo named no test programs".into()) } else { Ok(programs) }
 }
 
+/// Checks that every listed test still exists.
+///
 /// # Errors
-/// If a test that is left out, or is a canary, is not there any more.
+/// Returns the first test that is left out, or is a canary, and no longer exists.
 fn stale(sanitizer: Sanitizer, programs: &[Program]) -> Outcome {
     let mut listed = String::new();
     for program in programs {
@@ -413,7 +454,7 @@ fn stale(sanitizer: Sanitizer, programs: &[Program]) -> Outcome {
     }
 }
 
-/// The program under its sanitizer.
+/// Returns the command that runs a program under its sanitizer.
 fn command(sanitizer: Sanitizer, program: &Program) -> Command {
     let mut command = Command::new(&program.file);
     command.current_dir(root().join("crates/blitz-io")).arg("--test-threads=1");
@@ -422,8 +463,10 @@ fn command(sanitizer: Sanitizer, program: &Program) -> Command {
     command
 }
 
+/// Runs a canary: a test with a planted bug.
+///
 /// # Errors
-/// If the planted bug goes unnoticed.
+/// Returns an error if the planted bug goes unnoticed.
 fn canary(sanitizer: Sanitizer, program: &Program, bug: &str, test: &str) -> Outcome {
     for attempt in 1..=TRIES {
         let mut command = command(sanitizer, program);
@@ -441,7 +484,7 @@ fn canary(sanitizer: Sanitizer, program: &Program, bug: &str, test: &str) -> Out
     ))
 }
 
-/// Answers with how many tests passed, and whether all is well.
+/// Runs a program; returns how many tests passed, and true if nothing failed or was reported.
 fn run(sanitizer: Sanitizer, program: &Program, filters: &[&str]) -> Result<(usize, bool), String> {
     let start = Instant::now();
     let mut command = command(sanitizer, program);

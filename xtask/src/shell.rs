@@ -1,4 +1,4 @@
-//! Starting other programs: with a time limit, and with nothing left behind.
+//! Starts other programs: with a time limit, and with no process left behind.
 
 use std::{
     io::Read,
@@ -10,15 +10,15 @@ use std::{
 
 use crate::root;
 
-/// How long between two looks at a child. Short against every limit we set,
-/// long enough to cost nothing.
+/// The interval between two checks of a child. Short against every limit we set, long enough to
+/// cost nothing.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The cargo that runs us, or the one on the path, started in the root.
+/// Returns a command for the cargo that runs us, or the one on the path, started in the root.
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
-    // Set by `cargo run` for this package; a nested cargo must not take them for its own.
+    // Set by `cargo run` for this package; a nested cargo must not inherit them.
     for name in ["CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH", "CARGO_PKG_NAME"] {
         command.env_remove(name);
     }
@@ -28,20 +28,20 @@ pub fn cargo() -> Command {
 /// How a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// By itself.
+    /// The child exited by itself.
     Exit(ExitStatus),
-    /// By us, after its time was over.
+    /// We killed it, because its time was over.
     TimedOut,
 }
 
 impl End {
-    /// Whether it ended by itself and said that all is well.
+    /// Returns true if the child exited by itself with success.
     pub fn success(self) -> bool {
         matches!(self, End::Exit(status) if status.success())
     }
 }
 
-/// How a child ended and what it said.
+/// How a child ended, and its output.
 #[derive(Debug)]
 pub struct Finished {
     /// How it ended.
@@ -58,7 +58,7 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<End, String> {
     Ok(wait(child, limit))
 }
 
-/// Runs `command` and keeps what it says, for at most `limit`.
+/// Runs `command` and captures its output, for at most `limit`.
 pub fn capture(command: &mut Command, limit: Duration) -> Result<Finished, String> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|why| cannot_start(command, &why))?;
@@ -78,7 +78,7 @@ fn drain(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String>
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            // What was read before an error is still worth showing.
+            // What was read before an error is still worth printing.
             let _ = pipe.read_to_end(&mut bytes);
         }
         String::from_utf8_lossy(&bytes).into_owned()
@@ -99,10 +99,10 @@ fn wait(mut child: Child, limit: Duration) -> End {
     }
 }
 
-/// Ends a child and what it started: cargo alone would leave its tests running.
+/// Kills a child and its descendants, because killing cargo alone would leave its tests running.
 ///
-/// A process group would do the same but would also take the child away from
-/// the terminal's interrupt key.
+/// A process group would do the same but would also take the child away from the terminal's
+/// interrupt key.
 fn end_with_descendants(child: &mut Child) {
     let mut victims = vec![child.id()];
     let mut next = 0;
@@ -117,7 +117,7 @@ fn end_with_descendants(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// The children of a process, where the system tells (Linux).
+/// Returns the children of a process, where the system lists them (Linux).
 fn children_of(pid: u32) -> Vec<u32> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = tasks.map(|task| std::fs::read_to_string(task.path().join("children")));
@@ -149,8 +149,8 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn a_time_out_ends_grandchildren_too() {
-        // The pipe stays open as long as the grandchild lives, so `capture`
-        // returning at all proves that it was ended.
+        // The pipe stays open as long as the grandchild lives, so that `capture` returns at all
+        // proves that it was killed.
         let finished = capture(&mut sh("sleep 600 & wait"), Duration::from_millis(200)).unwrap();
         assert_eq!(finished.end, End::TimedOut);
     }

@@ -1,4 +1,4 @@
-//! The soak: an echo for minutes with everything at random, in a process of its own.
+//! The soak: an echo server and clients for minutes with random faults, in a process of its own.
 
 use std::{process::Command, time::Duration};
 
@@ -18,10 +18,10 @@ stand still for a second, and neither memory nor descriptors may grow. It runs o
 and workers unless another --backend (epoll, poll, uring) or --flavour (one-thread, workers) is
 said. All this is for Linux.";
 
-/// What the soak needs around its own time: it ends in seconds, or hangs.
+/// Extra time beyond the soak's own: it ends in seconds, or hangs.
 const SPARE: Duration = Duration::from_secs(60);
 
-/// `cargo xtask soak`.
+/// Runs `cargo xtask soak`.
 pub fn main(arguments: &[String]) -> Outcome {
     let choice = Choice::read(arguments)?;
     let length = length(&choice.names)?;
@@ -38,12 +38,12 @@ pub fn main(arguments: &[String]) -> Outcome {
     match shell::run(&mut command, length + SPARE)? {
         end if end.success() => Ok(()),
         End::TimedOut => Err("the soak did not end: something hangs".into()),
-        // It has said why.
+        // The program has printed the reason.
         End::Exit(_) => Err("the soak failed".into()),
     }
 }
 
-/// Ten minutes, or what is said; parts of minutes too.
+/// Returns the requested length, ten minutes by default; fractions of minutes are allowed.
 fn length(said: &[String]) -> Result<Duration, String> {
     let wrong = || "say one number of minutes".to_owned();
     match said {

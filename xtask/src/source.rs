@@ -1,9 +1,8 @@
 //! Rust source as tidy sees it: each line split into code and comment.
 //!
-//! This is a scanner, not a parser. It knows strings, raw strings, characters,
-//! lifetimes and nested comments, which is all that is needed to tell code from
-//! prose; on top of that it expands `use` trees into paths and finds the lines
-//! of test modules by their braces.
+//! This is a scanner, not a parser. It knows strings, raw strings, characters, lifetimes and nested
+//! comments, which is all that is needed to distinguish code from prose; on top of that it expands
+//! `use` trees into paths and finds the lines of test modules by their braces.
 
 use std::ops::Range;
 
@@ -12,7 +11,7 @@ use std::ops::Range;
 pub struct Line {
     /// The code, strings included.
     pub code: String,
-    /// The code with what is inside strings and characters taken out.
+    /// The code without the contents of strings and characters.
     pub bare: String,
     /// The comments, with their slashes.
     pub comment: String,
@@ -43,12 +42,12 @@ impl Source {
         Self { lines, tests }
     }
 
-    /// Whether a line (from 0) lies in a module that only tests compile.
+    /// Returns true if a line (from 0) lies in a module that only tests compile.
     pub fn is_test(&self, line: usize) -> bool {
         self.tests.iter().any(|range| range.contains(&line))
     }
 
-    /// The modules in other files that only tests compile.
+    /// Returns the modules in other files that only tests compile.
     pub fn test_modules(&self) -> Vec<&str> {
         let mut names = Vec::new();
         for pair in self.lines.windows(2) {
@@ -61,13 +60,13 @@ impl Source {
         names
     }
 
-    /// The `//!` lines at the top, without their slashes.
+    /// Returns the `//!` lines at the top, without their slashes.
     pub fn story(&self) -> Vec<&str> {
         let comments = self.lines.iter().map(|line| line.comment.trim());
         comments.map_while(|comment| comment.strip_prefix("//!")).map(str::trim).collect()
     }
 
-    /// Every path with `::` that the code names, `use` trees expanded.
+    /// Returns every path with `::` that the code names, `use` trees expanded.
     pub fn paths(&self) -> Vec<Named> {
         let mut tokens = Vec::new();
         for (line, text) in self.lines.iter().enumerate() {
@@ -84,7 +83,7 @@ impl Source {
         paths
     }
 
-    /// Lines that belong to a `use` statement.
+    /// Returns for each line whether it belongs to a `use` statement.
     pub fn use_lines(&self) -> Vec<bool> {
         let mut inside = false;
         let is_use = |code: &str| {
@@ -103,7 +102,7 @@ impl Source {
         self.lines.iter().map(mark).collect()
     }
 
-    /// The names of the test functions.
+    /// Returns the names of the test functions.
     pub fn test_functions(&self) -> Vec<String> {
         let mut pending = false;
         let mut names = Vec::new();
@@ -124,7 +123,7 @@ impl Source {
     }
 }
 
-/// The name of the function that a line of code declares.
+/// Returns the name of the function that a line of code declares.
 pub fn function_name(bare: &str) -> Option<&str> {
     let tokens = split_tokens(bare);
     let at = tokens.iter().position(|token| *token == "fn")?;
@@ -132,12 +131,12 @@ pub fn function_name(bare: &str) -> Option<&str> {
     is_word(name).then_some(name)
 }
 
-/// Whether a token is a name or a keyword.
+/// Returns true if a token is a name or a keyword.
 pub fn is_word(token: &str) -> bool {
     token.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// Words, `::` and single marks.
+/// Splits code into words, `::` and single punctuation marks.
 pub fn split_tokens(bare: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let mut rest = bare.trim_start();
@@ -157,7 +156,7 @@ pub fn split_tokens(bare: &str) -> Vec<&str> {
     tokens
 }
 
-/// Reads a path or a `use` tree from `at`; answers with the token after it.
+/// Reads a path or a `use` tree from `at`; returns the index of the token after it.
 fn tree(
     tokens: &[(usize, &str)],
     mut at: usize,
@@ -180,7 +179,7 @@ fn tree(
         }
         at += 1;
         while !matches!(token(at), "}" | "") {
-            // An alias (`as x`) and the commas are stepped over.
+            // An alias (`as x`) and the commas are skipped.
             at = tree(tokens, at, &path, found).max(at + 1);
             while token(at) != "," && !matches!(token(at), "}" | "") {
                 at += 1;
@@ -194,7 +193,7 @@ fn tree(
     at
 }
 
-/// The line ranges of inline modules under a `#[cfg]` that names `test`.
+/// Returns the line ranges of inline modules under a `#[cfg]` that names `test`.
 fn test_modules(lines: &[Line]) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     for (start, line) in lines.iter().enumerate() {
@@ -217,7 +216,7 @@ fn is_test_cfg(line: &Line) -> bool {
     tokens.first() == Some(&"#") && tokens.contains(&"cfg") && tokens.contains(&"test")
 }
 
-/// The line after the block that opens on line `start`.
+/// Returns the line after the block that opens on line `start`.
 pub fn block_end(lines: &[Line], start: usize) -> usize {
     let mut depth = 0usize;
     for (at, line) in lines.iter().enumerate().skip(start) {
@@ -298,8 +297,8 @@ fn scan(text: &str) -> Vec<Line> {
     lines
 }
 
-/// Takes one character, literal start or comment start of code; answers with
-/// the state after it and its length in bytes.
+/// Consumes one character, literal start or comment start of code; returns the state after it and
+/// its length in bytes.
 fn step_in_code(rest: &str, line: &mut Line) -> (Inside, usize) {
     if rest.starts_with("//") {
         line.comment.push_str("//");
@@ -332,7 +331,7 @@ fn step_in_code(rest: &str, line: &mut Line) -> (Inside, usize) {
     (Inside::Code, take(length, &rest[..length]))
 }
 
-/// The length of a character literal; `None` for a lifetime and all else.
+/// Returns the length of a character literal; `None` for a lifetime and all else.
 fn character(rest: &str) -> Option<usize> {
     let body = rest.strip_prefix('\'')?;
     if let Some(escape) = body.strip_prefix('\\') {

@@ -14,7 +14,7 @@ output; each prints its seed where it has one. A filter picks some by name.";
 /// Long tests are made to take minutes; hours mean that one hangs.
 const LIMIT: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// `cargo xtask stress`.
+/// Runs `cargo xtask stress`.
 pub fn main(arguments: &[String]) -> Outcome {
     let mut command = shell::cargo();
     command.args(["test", "--release", "-p", "blitz-io", "--features", "fiber", "--", "--ignored"]);

@@ -1,9 +1,9 @@
-//! The tests while signals interrupt their threads at random.
+//! Runs the tests while signals interrupt their threads at random.
 //!
-//! A signal that is handled ends some system calls early, and what the runtime makes of that is
-//! right only if nobody notices. The tests' processes have a handler that does nothing
-//! (`BLITZ_IT_URGE`), and a program beside them sends SIGURG to their threads, some hundred
-//! times a second, until they end.
+//! A signal that is handled makes some system calls return early, and the runtime must handle that
+//! so that no test notices. The tests' processes have a handler that does nothing
+//! (`BLITZ_IT_URGE`), and a program beside them sends SIGURG to their threads, some hundred times a
+//! second, until they end.
 
 use std::{
     path::PathBuf,
@@ -29,13 +29,13 @@ threads of theirs. A filter picks tests by name.
 
 All this is for Linux.";
 
-/// Each takes a minute or two at the most; this is against hangs.
+/// Limit against hangs; each takes a minute or two at most.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
 
-/// What the sender exits with if it has sent nothing.
+/// The exit code of the sender if it has sent nothing.
 const SKIPPED: i32 = 77;
 
-/// The tests, and with what features: as other steps of CI have them, so that little is built twice.
+/// The tests and their features: the same as in other steps of CI, so that little is built twice.
 const TESTS: [(&str, &str); 7] = [
     ("it", "stall-stacks"),
     ("preempt", "stall-stacks"),
@@ -46,10 +46,10 @@ const TESTS: [(&str, &str); 7] = [
     ("fiber", "fiber"),
 ];
 
-/// So many of them are in every sample.
+/// The number of them that are in every sample.
 const ALWAYS: usize = 2;
 
-/// `cargo xtask urge`.
+/// Runs `cargo xtask urge`.
 pub fn main(arguments: &[String]) -> Outcome {
     let mut slice = None;
     let mut samples = false;
@@ -85,7 +85,7 @@ pub fn main(arguments: &[String]) -> Outcome {
         }
         match shell::run(&mut command, LIMIT)? {
             end if end.success() => {}
-            // Few tests are soon over; all of them are not.
+            // A few filtered tests may end before the first signal; all of them do not.
             End::Exit(status) if status.code() == Some(SKIPPED) && !filters.is_empty() => {}
             End::TimedOut => failed.push(format!("{name} did not end")),
             End::Exit(_) => failed.push((*name).to_owned()),
@@ -94,7 +94,7 @@ pub fn main(arguments: &[String]) -> Outcome {
     if failed.is_empty() { Ok(()) } else { Err(format!("these failed: {}", failed.join("; "))) }
 }
 
-/// Builds one of the integration tests; answers with the binary.
+/// Builds one of the integration tests; returns the binary.
 fn build(name: &str, features: &str) -> Result<PathBuf, String> {
     let mut command = shell::cargo();
     command

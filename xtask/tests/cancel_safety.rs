@@ -1,14 +1,14 @@
-//! docs/cancel-safety.md has a row for each asynchronous function of the runtime crate.
+//! Checks that docs/cancel-safety.md has a row for each asynchronous function of the runtime crate.
 
 use xtask::tidy::{self, layers::CRATE};
 
-/// The name of a `pub async fn` that a line declares.
+/// Returns the name of a `pub async fn` that a line declares.
 fn declared(line: &str) -> Option<&str> {
     let rest = line.trim_start().strip_prefix("pub async fn ")?;
     rest.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next()
 }
 
-/// Whether a row names it: alone, or behind a type.
+/// Returns true if a row names the function: alone, or behind a type.
 fn is_named(table: &str, name: &str) -> bool {
     let rows = table.lines().filter(|line| line.starts_with("| "));
     let functions = rows.filter_map(|row| row.split('|').nth(1));

@@ -1,4 +1,4 @@
-//! What the run queue's operations cost, one thread, each a thousand times.
+//! Instruction counts of the run queue's operations: one thread, each operation a thousand times.
 
 use std::hint::black_box;
 
@@ -7,7 +7,7 @@ use gungraun::prelude::*;
 
 const OPERATIONS: usize = 1000;
 
-/// A ring that has gone round once, and items for it.
+/// Returns a ring whose indices have wrapped around once, and items for it.
 fn warm() -> (Ring, RingThief, Vec<Item>) {
     let (mut ring, thief) = Ring::pair();
     let mut items = Item::many(128, 1);
@@ -31,7 +31,7 @@ fn push_and_pop((mut ring, thief, mut items): (Ring, RingThief, Vec<Item>)) -> i
     (ring, thief, items, item)
 }
 
-/// A hundred and twenty-eight items in the victim, and a ring for the thief.
+/// Returns a victim's ring with a hundred and twenty-eight items, and a ring for the thief.
 fn full() -> (Ring, RingThief, Ring) {
     let (mut ring, thief, items) = warm();
     items.into_iter().for_each(|item| assert!(ring.push(item).is_none()));

@@ -1,3 +1,3 @@
-//! blitz-io's counts where somebody watches for tasks that do not let go: what preemption costs
-//! where nobody does.
+//! blitz-io's counts with stall reports enabled: the cost of preemption for tasks that yield in
+//! time.
 blitz_bench_counts::count_on!(blitz_io, |builder| builder.on_task_stall(|_| ()));

@@ -1,14 +1,14 @@
 //! The counted operations, written once for every runtime with Tokio's names.
 //!
-//! Each benchmark does one operation a thousand times on a warm current-thread runtime,
-//! so that a count divided by a thousand is the cost of one and the entry into
-//! `block_on` does not show. Making the runtime and dropping it are not counted.
+//! Each benchmark does one operation a thousand times on a warm current-thread runtime, so that a
+//! count divided by a thousand is the cost of one and the entry into `block_on` is negligible.
+//! Creating the runtime and dropping it are not counted.
 //!
-//! Only what the public interface reaches is here.
+//! Only operations of the public interface are here.
 
 pub mod sync;
 
-/// Makes the benchmarks of one runtime crate; the file that calls it is a bench target.
+/// Defines the benchmarks of one runtime crate; the file that calls it is a bench target.
 #[macro_export]
 macro_rules! count_on {
     ($runtime:ident) => {
@@ -26,7 +26,7 @@ macro_rules! count_on {
 
         const OPERATIONS: usize = 1000;
 
-        /// A runtime whose pools and queues have grown to what a benchmark needs.
+        /// Returns a runtime whose pools and queues have grown to what a benchmark needs.
         fn warm() -> Runtime {
             let mut builder = Builder::new_current_thread();
             let $builder = builder.enable_all();
@@ -53,8 +53,8 @@ macro_rules! count_on {
             }
         }
 
-        /// A member of a set may be of another size than a task alone, so that the pools
-        /// of `warm` would not serve it.
+        /// Returns a runtime that is warm for sets too: a member of a set may have another size
+        /// than a task alone, so that the pools of `warm` would not serve it.
         fn warm_with_sets() -> Runtime {
             let runtime = warm();
             for _ in 0..2 {
@@ -63,7 +63,7 @@ macro_rules! count_on {
             runtime
         }
 
-        /// A runtime with parked tasks, and what wakes them.
+        /// Returns a runtime with parked tasks, and their wakers.
         fn with_parked_tasks() -> (Runtime, Vec<Waker>) {
             let runtime = warm();
             let wakers = Arc::new(Mutex::new(Vec::new()));
@@ -87,7 +87,7 @@ macro_rules! count_on {
             (runtime, wakers)
         }
 
-        // Spawn alone: the tasks stay in their queue and go with the runtime.
+        // Spawn alone: the tasks stay in their queue and are dropped with the runtime.
         #[library_benchmark]
         #[bench::thousand(warm())]
         fn spawn_only(runtime: Runtime) -> Runtime {
@@ -111,8 +111,8 @@ macro_rules! count_on {
             runtime
         }
 
-        // The same for a thousand tasks in one set: all are spawned before the first is
-        // taken out.
+        // Spawn, poll, finish and join of a thousand tasks in one set: all are spawned before the
+        // first is joined.
         #[library_benchmark]
         #[bench::thousand(warm_with_sets())]
         fn spawn_and_join_in_a_set(runtime: Runtime) -> Runtime {
@@ -120,7 +120,7 @@ macro_rules! count_on {
             runtime
         }
 
-        // A poll of a task that yields: off the queue, polled, put back.
+        // A poll of a task that yields: dequeued, polled, queued again.
         #[library_benchmark]
         #[bench::thousand(warm())]
         fn poll_of_a_yielder(runtime: Runtime) -> Runtime {
@@ -143,7 +143,7 @@ macro_rules! count_on {
             runtime
         }
 
-        // The same in the poll of a task.
+        // A wake in the poll of a task, by value.
         #[library_benchmark]
         #[bench::thousand(with_parked_tasks())]
         fn wake_from_a_task((runtime, wakers): (Runtime, Vec<Waker>)) -> Runtime {
@@ -154,7 +154,7 @@ macro_rules! count_on {
             runtime
         }
 
-        // The same from a thread that is not in the runtime.
+        // A wake from a thread that is not in the runtime, by value.
         #[library_benchmark]
         #[bench::thousand(with_parked_tasks())]
         fn wake_from_outside((runtime, wakers): (Runtime, Vec<Waker>)) -> Runtime {

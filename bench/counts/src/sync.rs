@@ -1,12 +1,12 @@
 //! The counted operations of locks and channels, as `count_on` has those of tasks.
 //!
-//! Futures are polled by hand on a thread without a runtime, and nobody else uses what
-//! they wait for: each is ready at its first poll.
+//! Futures are polled by hand on a thread without a runtime, and there is no contention, so each is
+//! ready at its first poll.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-/// The output of a future that need not wait.
+/// Returns the output of a future that must be ready at its first poll.
 #[inline]
 pub fn now<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
@@ -15,7 +15,7 @@ pub fn now<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Makes the benchmarks of one runtime crate; the file that calls it is a bench target.
+/// Defines the benchmarks of one runtime crate; the file that calls it is a bench target.
 #[macro_export]
 macro_rules! count_sync_on {
     ($runtime:ident) => {
@@ -27,8 +27,8 @@ macro_rules! count_sync_on {
 
         const OPERATIONS: usize = 1000;
 
-        /// What is counted has been done before: the first use of a thread's state, of a
-        /// lock or of a channel is another.
+        /// Runs an operation once before it is counted, because the first use of a thread's state,
+        /// of a lock or of a channel costs more.
         fn warm<T>(it: T, once: impl Fn(&T)) -> T {
             (0..2 * OPERATIONS).for_each(|_| once(&it));
             it

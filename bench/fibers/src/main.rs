@@ -1,8 +1,8 @@
-//! What fibers take, beside tasks of the same runtime and threads.
+//! Compares the cost of fibers with that of tasks of the same runtime and of threads.
 //!
-//! `fibers [rounds]` starts itself once for each row, contender and round, in the order
-//! A B C C B A, and prints medians over the rounds, and how far the rounds are apart.
-//! `fibers one row contender` is such a child.
+//! `fibers [rounds]` starts itself once for each row, contender and round, in the order A B C C B
+//! A, and prints medians over the rounds, and their spread. `fibers one row contender` is such a
+//! child.
 
 use std::{
     env, fs,
@@ -14,14 +14,14 @@ use std::{
 
 use blitz_io::{
     fiber,
-    runtime::{Builder, Runtime},
+    runtime::{Builder, Handle, Runtime},
     sync::{mpsc as channel, oneshot},
     task,
 };
 
 const ROUNDS: usize = 9;
 
-/// A workload, and what is counted; nanoseconds for each of them on a contender that has it.
+/// A workload, and what is counted; the result is in nanoseconds for each of them.
 struct Row {
     name: &'static str,
     what: &'static str,
@@ -83,7 +83,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// A child: prints its figure, or nothing if that contender does not have this row.
+/// Runs a child: prints its figure, or nothing if that contender does not have this row.
 fn one(row: &str, contender: &str) -> ExitCode {
     let row = ROWS.into_iter().find(|known| known.name == row);
     let contender = CONTENDERS.into_iter().find(|known| known.name() == contender);
@@ -141,7 +141,7 @@ fn median(times: &mut [f64]) -> String {
     times.get(times.len() / 2).map_or("-".to_owned(), |median| format!("{median:.0}"))
 }
 
-/// How far the middle half of the rounds is apart, as a part of their median.
+/// Returns the distance between the quartiles of the rounds, as a fraction of their median.
 fn spread(times: &[f64]) -> f64 {
     let mut times = times.to_vec();
     times.sort_by(f64::total_cmp);
@@ -180,9 +180,18 @@ fn yields(contender: Contender, runtime: &Runtime) -> Option<f64> {
     }
 }
 
+/// Starts a fiber. Private to this file, whose closures all keep the promise below.
+fn start<R: Send + 'static>(
+    f: impl FnOnce() -> R + Send + 'static,
+    handle: &Handle,
+) -> task::JoinHandle<R> {
+    // SAFETY: obligations 1 and 2 are not to wait in an initialiser or in a scope of a
+    // thread-local. No closure of this file does; `start` is private to it.
+    unsafe { fiber::Builder::new().spawn_on(f, handle) }.expect("a stack")
+}
+
 fn on_fibers<R: Send + 'static>(runtime: &Runtime, f: impl FnOnce() -> R + Send + 'static) -> R {
-    let fiber = fiber::Builder::new().spawn_on(f, runtime.handle()).expect("a stack");
-    runtime.block_on(fiber).expect("it ends")
+    runtime.block_on(start(f, runtime.handle())).expect("it ends")
 }
 
 fn hands_over(contender: Contender, runtime: &Runtime) -> Option<f64> {
@@ -190,11 +199,12 @@ fn hands_over(contender: Contender, runtime: &Runtime) -> Option<f64> {
     let ((to, mut there), (back, mut here)) = (channel::channel(1), channel::channel(1));
     match contender {
         Contender::Fiber => on_fibers(runtime, move || {
-            let other = fiber::spawn(move || {
+            let echo = move || {
                 while let Some(n) = fiber::wait(there.recv()) {
-                    fiber::wait(back.send(n)).expect("somebody waits for it");
+                    fiber::wait(back.send(n)).expect("the first fiber receives");
                 }
-            });
+            };
+            let other = start(echo, &Handle::current());
             let began = Instant::now();
             for n in 0..COUNT {
                 fiber::wait(to.send(n)).expect("it is there");
@@ -248,7 +258,8 @@ fn starts(contender: Contender, runtime: &Runtime) -> Option<f64> {
         Contender::Fiber => on_fibers(runtime, || {
             let began = Instant::now();
             for n in 0..COUNT {
-                assert_eq!(fiber::wait(fiber::spawn(move || n)).expect("it ends"), n);
+                let fiber = start(move || n, &Handle::current());
+                assert_eq!(fiber::wait(fiber).expect("it ends"), n);
             }
             each(began, COUNT)
         }),
@@ -272,7 +283,8 @@ fn starts(contender: Contender, runtime: &Runtime) -> Option<f64> {
     }
 }
 
-/// All of them wait; what is done then, and how long all took.
+/// Lets `MANY` tasks or fibers wait, calls `then`, and wakes them. Returns the result of `then`
+/// and the nanoseconds for each of them, from the first spawn to the last end.
 fn waiting<R>(
     contender: Contender,
     runtime: &Runtime,
@@ -292,7 +304,7 @@ fn waiting<R>(
                         tell.send(()).expect("it is counted");
                         fiber::wait(receiver).expect("it is woken");
                     };
-                    fiber::Builder::new().spawn_on(waits, runtime.handle()).expect("a stack")
+                    start(waits, runtime.handle())
                 }
                 _ => runtime.spawn(async move {
                     tell.send(()).expect("it is counted");
@@ -315,7 +327,7 @@ fn crowd(contender: Contender, runtime: &Runtime) -> Option<f64> {
     waiting(contender, runtime, || ()).map(|(_, took)| took)
 }
 
-/// What this process has in memory.
+/// Returns the resident memory of this process.
 fn resident() -> f64 {
     let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -328,7 +340,7 @@ fn bytes(contender: Contender, runtime: &Runtime) -> Option<f64> {
         return None;
     }
     let before = resident();
-    // The last one may be about to wait; that is no matter here.
+    // The last one may be about to wait; that does not matter here.
     let settle = || thread::sleep(Duration::from_millis(20));
     let (after, _) = waiting(contender, runtime, || {
         settle();

@@ -1,10 +1,10 @@
-//! The contenders that have no iterators; none at all, a plain loop; and a bare thread.
+//! The contenders that have no iterators, a plain sequential one, and a bare thread.
 
-/// No pool: what the joins are compared with.
+/// No pool: the baseline of the joins.
 pub(crate) mod sequential {
     use crate::workloads::{First, Pool, Tree};
 
-    /// A join that is none.
+    /// Calls both closures in turn, without a pool.
     #[inline(always)]
     fn join<RA, RB>(a: impl FnOnce() -> RA, b: impl FnOnce() -> RB) -> (RA, RB) {
         (a(), b())
@@ -91,11 +91,11 @@ pub(crate) mod native {
 
     crate::recursion!(passed Worker<'_>, join);
 
-    /// A pool of one thread, which the caller waits for; none if the caller takes part.
+    /// A pool of one thread, for which the caller waits; none if the caller takes part.
     pub(crate) struct Native(Option<ThreadPool>);
 
     impl Native {
-        /// The caller is one of the threads, if there are more.
+        /// Creates the pool; the caller is one of the threads, if there are more.
         pub(crate) fn new(threads: usize) -> Self {
             let builder = ThreadPoolBuilder::new();
             if threads == 1 {
@@ -152,7 +152,7 @@ pub(crate) mod chili {
     pub(crate) struct Chili(ThreadPool);
 
     impl Chili {
-        /// The caller is one of the threads.
+        /// Creates the pool; the caller is one of the threads.
         pub(crate) fn new(threads: usize) -> Self {
             let thread_count = std::num::NonZero::new(threads);
             Self(ThreadPool::with_config(Config { thread_count, ..Config::default() }))
@@ -186,8 +186,8 @@ pub(crate) mod chili {
     }
 }
 
-/// A thread that is parked and unparked: what the system alone takes to come to another thread
-/// and back.
+/// A thread that is parked and unparked: the system's own cost of reaching another thread and
+/// coming back.
 pub(crate) mod futex {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -197,7 +197,7 @@ pub(crate) mod futex {
     use crate::measure::Metric;
     use crate::workloads;
 
-    /// Waits for `asked`, and then wakes who asked.
+    /// A thread that waits for `asked`, and then wakes the caller.
     pub(crate) struct Futex {
         thread: Thread,
         asked: Arc<AtomicBool>,
@@ -207,10 +207,10 @@ pub(crate) mod futex {
         pub(crate) fn new() -> Self {
             let asked = Arc::new(AtomicBool::new(false));
             let (flag, main) = (asked.clone(), thread::current());
-            // It ends with the process.
+            // The thread ends with the process.
             let thread = thread::spawn(move || {
                 loop {
-                    // SeqCst: pairs with the one in `call`.
+                    // SeqCst: pairs with the store in `call`.
                     match flag.swap(false, SeqCst) {
                         true => main.unpark(),
                         false => thread::park(),
@@ -224,13 +224,13 @@ pub(crate) mod futex {
             // SeqCst: pairs with the swap of the thread.
             self.asked.store(true, SeqCst);
             self.thread.unpark();
-            // SeqCst: as above.
+            // SeqCst: pairs with the swap of the thread, which clears the flag.
             while self.asked.load(SeqCst) {
                 thread::park();
             }
         }
 
-        /// The two rows that it has.
+        /// Runs one of the two rows that it has.
         pub(crate) fn run(&self, row: &str, budget: Duration) -> Option<Vec<Metric>> {
             match row {
                 "install_awake" => Some(workloads::latencies(|| self.call(), budget, false)),

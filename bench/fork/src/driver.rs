@@ -11,17 +11,17 @@ use crate::measure::Metric;
 use crate::report::{Run, Sample};
 use crate::{CONTENDERS, ROWS, Row};
 
-/// A child that has not ended by then hangs.
+/// The time limit of a child; one that has not ended by then hangs.
 const TIME_OUT: Duration = Duration::from_secs(60);
 
-/// What to measure, from the command line.
+/// The options of the command line.
 pub(crate) struct Plan {
     quick: bool,
     rows: Vec<&'static Row>,
     contenders: Vec<&'static str>,
     threads: Vec<usize>,
     rounds: Option<usize>,
-    /// None: print only.
+    /// The folder of the record; `None` to print only.
     out: Option<PathBuf>,
 }
 
@@ -58,7 +58,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// As in bench/sched.
+    /// Returns the number of rounds, as in bench/sched.
     fn rounds(&self, slow: bool) -> usize {
         self.rounds.unwrap_or(match (self.quick, slow) {
             (true, true) => 1,
@@ -150,7 +150,7 @@ fn build_dropin() -> Result<PathBuf, String> {
     }
 }
 
-/// Starts a child and reads its figures, or says why there are none.
+/// Starts a child and reads its figures, or returns why there are none.
 fn figures(
     program: &Path,
     contender: &str,
@@ -177,7 +177,7 @@ fn figures(
             None => std::thread::sleep(Duration::from_millis(5)),
         }
     };
-    // A few lines: they fit into the pipe.
+    // A few lines, which fit into the pipe.
     let mut text = String::new();
     let pipe = child.stdout.as_mut().ok_or("it has no output")?;
     pipe.read_to_string(&mut text).map_err(|error| error.to_string())?;

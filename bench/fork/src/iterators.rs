@@ -1,7 +1,7 @@
 //! The rows that only Rayon's iterators have: sums, sorts, searches that end early, adaptors.
 //!
-//! The pool is called from outside for each operation, as a program's main thread does it. Every
-//! answer is checked. Searches that end early are given per call, the rest per element.
+//! The pool is called from outside for each operation, as from a program's main thread. Every
+//! result is checked. Searches that end early are given per call, the rest per element.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -11,13 +11,14 @@ use rayon::prelude::*;
 
 use crate::measure::{Metric, Of, cpu_ns, median, per_op};
 
-/// Elements of all but the rows that say otherwise.
+/// The number of elements, unless a row says otherwise.
 const COUNT: usize = 10_000_000;
-/// Elements of the small sorts.
+/// The number of elements of the small sorts.
 const MILLION: usize = 1_000_000;
-/// Where a search that ends early finds something: within the first leaf of any split.
+/// The position at which a search that ends early finds something: within the first leaf of any
+/// split.
 const EARLY: u64 = 1_000;
-/// The first element of the right half: who begins there has it at once.
+/// The first element of the right half: a thread that begins there finds it at once.
 const MIDDLE: u64 = COUNT as u64 / 2;
 
 /// Measures a row; `None` if there is no such row.
@@ -36,33 +37,33 @@ pub(crate) fn run(pool: &ThreadPool, row: &str, budget: Duration) -> Option<Vec<
     }
 }
 
-/// The numbers from 0, in order.
+/// Returns the numbers from 0, in order.
 fn counted(count: usize) -> Vec<u64> {
     (0..count as u64).collect()
 }
 
-/// The same from behind.
+/// Returns the numbers below `count` in reverse order.
 fn backwards(count: usize) -> Vec<u64> {
     (0..count as u64).rev().collect()
 }
 
-/// A number that says nothing about the one it was made of, and no other's.
+/// Maps a number to another one in a scattered, collision-free order.
 fn scatter(number: u64) -> u64 {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Numbers that differ and do not come in order.
+/// Returns numbers that are distinct and not in order.
 fn scattered(count: usize) -> Vec<u64> {
     (0..count as u64).map(scatter).collect()
 }
 
-/// Sorts a copy; that it is made is not measured.
+/// Sorts a copy; making the copy is not measured.
 fn sort(pool: &ThreadPool, budget: Duration, numbers: &[u64]) -> Vec<Metric> {
     let mut sorted = numbers.to_vec();
     sorted.sort_unstable();
     let (mut walls, mut copies_ns) = (Vec::new(), 0);
     let (start, cpu) = (Instant::now(), cpu_ns(Of::Process));
-    // As in `per_op`: two for nothing, and at least three.
+    // As in `per_op`: two unmeasured, and at least three measured.
     while walls.len() < 5 || start.elapsed() < budget {
         let before = cpu_ns(Of::ThisThread);
         let mut copy = numbers.to_vec();
@@ -78,7 +79,7 @@ fn sort(pool: &ThreadPool, budget: Duration, numbers: &[u64]) -> Vec<Metric> {
     vec![Metric::new("", "ns", median(&mut walls[2..]), Some(cpu))]
 }
 
-/// Searches that need not look at all elements; per call.
+/// Measures searches that need not visit all elements; per call.
 fn search(pool: &ThreadPool, row: &str, budget: Duration, numbers: &[u64]) -> Option<Vec<Metric>> {
     let is = |wanted: u64| {
         let wanted = black_box(wanted);
@@ -103,7 +104,7 @@ fn position(numbers: &[u64], wanted: u64) -> Option<u64> {
     position.map(|position| position as u64)
 }
 
-/// What looks at all elements; per element.
+/// Measures operations that visit all elements; per element.
 fn whole(pool: &ThreadPool, row: &str, budget: Duration, numbers: &[u64]) -> Option<Vec<Metric>> {
     // Their sum, and the sum of their squares modulo 2^64.
     const SUM: u64 = COUNT as u64 * (COUNT as u64 - 1) / 2;
@@ -115,7 +116,7 @@ fn whole(pool: &ThreadPool, row: &str, budget: Duration, numbers: &[u64]) -> Opt
     match row {
         "par_sum" => {
             let numbers: Vec<f64> = numbers.iter().map(|n| *n as f64).collect();
-            // Halves of integers below 2^53: every order of adding them gives the same.
+            // Halves of integers below 2^53, so every order of addition gives the same result.
             let sum = || numbers.par_iter().map(|x| x * 0.5).sum::<f64>() as u64;
             per_element(&sum, SUM / 2)
         }
@@ -157,7 +158,7 @@ fn whole(pool: &ThreadPool, row: &str, budget: Duration, numbers: &[u64]) -> Opt
     }
 }
 
-/// Each element is given its index.
+/// Measures a loop that gives each element its index.
 fn enumerate(pool: &ThreadPool, budget: Duration) -> Vec<Metric> {
     let mut numbers = vec![0_u64; MILLION];
     let mut first = 0;

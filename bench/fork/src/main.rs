@@ -23,10 +23,10 @@ use std::time::Duration;
 
 use measure::Metric;
 
-/// Whose versions a record names.
+/// The packages whose versions a record names.
 pub(crate) const PACKAGES: [&str; 3] = ["rayon", "rayon-core", "chili"];
 
-/// All contenders, and what each is.
+/// All contenders, and a description of each.
 pub(crate) const CONTENDERS: [(&str, &str); 8] = [
     ("sequential", "no pool: calls one after the other"),
     ("rayon", "what ratios are against"),
@@ -41,13 +41,13 @@ pub(crate) const CONTENDERS: [(&str, &str); 8] = [
 /// A row of the table.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
-    /// What one operation is.
+    /// The description of one operation.
     pub(crate) what: &'static str,
-    /// Contenders that have no such thing.
+    /// Contenders that do not support it.
     pub(crate) lacks: &'static [&'static str],
-    /// Takes long whatever the budget: fewer rounds.
+    /// True if it takes long whatever the budget, so that fewer rounds are run.
     pub(crate) slow: bool,
-    /// Does not depend on the number of threads, or makes sense with two alone.
+    /// True if it does not depend on the number of threads, or is meaningful only with two.
     pub(crate) wants_two: bool,
 }
 

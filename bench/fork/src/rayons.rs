@@ -1,4 +1,4 @@
-//! Rayon, whichever core it is linked with.
+//! Rayon, with whichever core it is linked.
 
 use std::time::Duration;
 

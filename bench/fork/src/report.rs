@@ -1,4 +1,4 @@
-//! From samples to a table, a record and raw numbers.
+//! Formats samples as a table, a record and raw numbers.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::measure::{Metric, median};
 use crate::{CONTENDERS, ROWS};
 
-/// What one child said.
+/// The output of one child.
 pub(crate) struct Sample {
     pub(crate) round: usize,
     pub(crate) contender: String,
@@ -24,7 +24,7 @@ pub(crate) struct Run {
     pub(crate) how: String,
 }
 
-/// A ratio of two contenders' medians: the column's head, and the two.
+/// Ratios of two contenders' medians: the column's head, and the two.
 const RATIOS: [(&str, &str, &str); 8] = [
     ("blitz/rayon", "blitz", "rayon"),
     ("blitz/sequential", "blitz", "sequential"),
@@ -36,19 +36,19 @@ const RATIOS: [(&str, &str, &str); 8] = [
     ("noise (again/rayon)", "rayon-again", "rayon"),
 ];
 
-/// The same of processor time, where it was taken.
+/// Ratios of processor time, where it was measured.
 const CPU_RATIOS: [(&str, &str, &str); 2] =
     [("cpu blitz/rayon", "blitz", "rayon"), ("cpu on-blitz/rayon", "on-blitz", "rayon")];
 
 /// Trees that have a row for each order of visit. chili runs the second closure first, so its
-/// figure for one of a pair is comparable with others' figure for the other one.
+/// figure for one of a pair is comparable with the others' figure for the other one.
 const BOTH_ORDERS: [(&str, &str); 2] = [("tree_1m", "tree_1m_right"), ("tree_8m", "tree_8m_right")];
 
-/// Stands below the table.
+/// The note below the table.
 const NOTE: &str = "`*`: chili runs the second closure first, so this is against its figure in the \
 row of the other order, where it visits a tree as the others do here.";
 
-/// The row in which chili visits a tree in the order of this one, if there is one.
+/// Returns the row in which chili visits a tree in the order of this one, if there is one.
 fn crossed(row: &str) -> Option<&'static str> {
     BOTH_ORDERS.iter().find_map(|&(left, right)| match row {
         _ if row == left => Some(right),
@@ -58,7 +58,7 @@ fn crossed(row: &str) -> Option<&'static str> {
 }
 
 impl Run {
-    /// The median over rounds of one figure.
+    /// Returns the median over rounds of one figure.
     fn figure(&self, row: &str, threads: usize, metric: &str, contender: &str) -> Option<f64> {
         self.median(row, threads, metric, contender, |metric| Some(metric.value))
     }
@@ -80,7 +80,7 @@ impl Run {
         (!values.is_empty()).then(|| median(&mut values))
     }
 
-    /// The rows, counts and metrics that were measured, in order.
+    /// Returns the rows, counts and metrics that were measured, in order.
     fn lines(&self) -> Vec<(&'static str, usize, String, String)> {
         let mut lines = Vec::new();
         for Sample { row, threads, outcome, .. } in &self.samples {
@@ -94,7 +94,7 @@ impl Run {
         lines
     }
 
-    /// The table, as Markdown.
+    /// Returns the table, as Markdown.
     pub(crate) fn table(&self) -> String {
         let names: Vec<&str> = CONTENDERS.iter().map(|(name, _)| *name).collect();
         let heads = RATIOS.iter().chain(&CPU_RATIOS).map(|(head, ..)| *head);

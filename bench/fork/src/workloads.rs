@@ -1,22 +1,22 @@
-//! The workloads. A pool is a macro's argument, not a type's: what is compiled is what a user
-//! of that pool would write.
+//! The workloads. A pool is a macro's argument, not a type parameter, so the compiled code is what
+//! a user of that pool would write.
 //!
-//! `recursion!` makes the functions that join, in the form in which a pool has it: `plain`
-//! calls a function, `passed` passes a handle along. The rest is generic over [`Pool`].
+//! `recursion!` defines the functions that join, in the form that a pool has: `plain` calls a
+//! function, `passed` passes a handle along. The rest is generic over [`Pool`].
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use crate::measure::{Metric, Of, cpu_ns, median, per_op, percentile};
 
-/// A tree, or none.
+/// A tree; `None` if empty.
 pub(crate) type Tree = Option<Box<Node>>;
 
-/// Which child of a node is visited first, as far as a pool does as it is told.
+/// The child of a node that is visited first, as far as a pool follows the request.
 #[derive(Clone, Copy)]
 pub(crate) enum First {
     Left,
-    /// The way the memory lies.
+    /// In the order of memory.
     Right,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// A full tree of so many levels.
+    /// Creates a full tree of this many levels.
     pub(crate) fn tree(levels: u32) -> Tree {
         if levels == 0 {
             return None;
@@ -38,23 +38,23 @@ impl Node {
     }
 }
 
-/// What a contender is asked to do. Each runs on a pool with its number of threads, and comes
-/// to it once: what is done many times is done so inside.
+/// The operations that a contender must support. Each runs on a pool with its number of threads,
+/// and enters it once: repetitions are made inside.
 pub(crate) trait Pool: Sync {
     fn fibonacci(&self, n: u32) -> u64;
-    /// The sum of a tree, so many times, added up.
+    /// Computes the sum of a tree `times` times, and returns the total.
     fn sums(&self, tree: &Tree, first: First, times: usize) -> u64;
-    /// Two closures.
+    /// Joins two closures.
     fn both(&self, a: &(impl Fn() + Sync), b: &(impl Fn() + Sync));
-    /// A closure for each number below `count`, as a balanced tree.
+    /// Runs a closure for each number below `count`, as a balanced tree.
     fn leaves(&self, count: usize, leaf: &(impl Fn() + Sync));
-    /// The same as a list.
+    /// Runs a closure for each number below `count`, as a list.
     fn chain(&self, count: usize, leaf: &(impl Fn() + Sync));
-    /// An empty closure on the pool.
+    /// Runs an empty closure on the pool.
     fn install(&self);
 }
 
-/// The functions that join.
+/// Defines the functions that join.
 #[macro_export]
 macro_rules! recursion {
     (plain $join:path) => {
@@ -168,7 +168,7 @@ macro_rules! recursion {
     };
 }
 
-/// The sum of the first `n` Fibonacci calls that join: those of `fibonacci(n)`.
+/// Returns the number of calls that join in `fibonacci(n)`.
 fn joins(n: u32) -> usize {
     let (mut this, mut next) = (0, 0);
     for _ in 1..n {
@@ -177,7 +177,7 @@ fn joins(n: u32) -> usize {
     next
 }
 
-/// Keeps a processor busy.
+/// Keeps a processor busy for this time.
 fn spin(time: Duration) {
     let start = Instant::now();
     while start.elapsed() < time {
@@ -217,10 +217,10 @@ pub(crate) fn run(pool: &impl Pool, row: &str, budget: Duration) -> Option<Vec<M
     })
 }
 
-/// The sum of a tree. Small trees are visited so often for one call of the pool that to come to
-/// it does not show: a batch is a million nodes, some milliseconds. Large ones are visited more
-/// than once, so that it does not matter which thread of a pool begins: a caller that takes
-/// part is always the same, and finds what it left in its caches.
+/// Measures the sum of a tree. Small trees are visited so often for one call of the pool that
+/// entering it is negligible: a batch is a million nodes, some milliseconds. Large ones are visited
+/// more than once, so that it does not matter which thread of a pool begins: a caller that takes
+/// part is always the same, and finds its earlier data in its caches.
 fn tree(
     pool: &impl Pool,
     levels: u32,
@@ -233,12 +233,12 @@ fn tree(
     per_op(budget, nodes, || assert_eq!(pool.sums(&tree, first, times), nodes as u64))
 }
 
-/// All workers sleep within a millisecond, dozing or not.
+/// Waits until all workers sleep: they do within a millisecond, dozing or not.
 fn pause() {
     std::thread::sleep(Duration::from_millis(3));
 }
 
-/// Latencies of a call.
+/// Measures latencies of a call.
 pub(crate) fn latencies(call: impl Fn(), budget: Duration, asleep: bool) -> Vec<Metric> {
     (0..100).for_each(|_| call());
     let mut times = Vec::new();
@@ -255,8 +255,8 @@ pub(crate) fn latencies(call: impl Fn(), budget: Duration, asleep: bool) -> Vec<
     figures.map(|(name, rank)| Metric::new(name, "us", percentile(&mut times, rank), None)).into()
 }
 
-/// After `before`: how long it takes from `measured` on until all workers sleep, and what they
-/// burn meanwhile.
+/// Runs `before`, then measures the time from `measured` until all workers sleep, and the processor
+/// time that they use meanwhile.
 fn until_asleep(budget: Duration, before: impl Fn(), measured: impl Fn()) -> Vec<Metric> {
     let (mut times, mut burnt) = (Vec::new(), Vec::new());
     let start = Instant::now();
@@ -274,8 +274,8 @@ fn until_asleep(budget: Duration, before: impl Fn(), measured: impl Fn()) -> Vec
     ]
 }
 
-/// Whether every thread but the calling main thread sleeps in the kernel. Asked without a
-/// pause: a look takes some tens of microseconds itself.
+/// Returns true if every thread but the calling main thread sleeps in the kernel. Called without a
+/// pause, because a call takes some tens of microseconds itself.
 fn others_sleep() -> bool {
     let main = std::process::id().to_string();
     std::fs::read_dir("/proc/self/task").expect("no /proc: run this on linux").flatten().all(|it| {
@@ -287,7 +287,7 @@ fn others_sleep() -> bool {
     })
 }
 
-/// The numbers that a child is given.
+/// Parses the numbers of a child's command line.
 pub(crate) fn numbers(threads: &str, budget_ms: &str) -> Option<(usize, Duration)> {
     Some((threads.parse().ok()?, Duration::from_millis(budget_ms.parse().ok()?)))
 }

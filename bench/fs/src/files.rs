@@ -1,8 +1,8 @@
 //! Rows of files, written once for every runtime crate with Tokio's names.
 //!
-//! Files are made before the clock starts, and read once by the batches that go unmeasured: all
-//! lie in the page cache. `cold_4k_32` is the exception: there the kernel is asked to forget the
-//! file before each batch, outside of what is timed.
+//! Files are created before the clock starts, and read once by the unmeasured batches, so all are
+//! in the page cache. `cold_4k_32` is the exception: there the kernel is advised to drop the file
+//! from the cache before each batch, outside of the measured time.
 
 use std::fs;
 use std::os::fd::AsRawFd;
@@ -12,24 +12,24 @@ use std::time::{Duration, Instant};
 use crate::material::Folder;
 use crate::measure::{Metric, Of, cpu_ns, median};
 
-/// Files of the rows that read the same ones again.
+/// The number of files of the rows that read the same ones again.
 pub(crate) const FILES: usize = 256;
-/// Operations of a batch.
+/// The number of operations of a batch.
 pub(crate) const OPS: usize = 4096;
-/// Bytes of a read, and of these files.
+/// The number of bytes of a read, and of these files.
 pub(crate) const BLOCK: usize = 4096;
-/// Files of the row that reads many.
+/// The number of files of the row that reads many.
 pub(crate) const MANY: usize = 10_000;
-/// Their size.
+/// The size of those files.
 pub(crate) const SMALL: usize = 1024;
-/// Bytes of the file that is read at random, and in sequence.
+/// The size of the file that is read at random, and in sequence.
 pub(crate) const LARGE: usize = 64 << 20;
-/// Bytes of the file that is copied.
+/// The size of the file that is copied.
 pub(crate) const HUGE: usize = 1 << 30;
-/// Tasks at once.
+/// The number of concurrent tasks.
 pub(crate) const TASKS: usize = 32;
 
-/// A folder of 1000 entries.
+/// Creates a folder of 1000 entries.
 pub(crate) fn entries(folder: &Folder) {
     drop(folder.files(1000, 0));
 }
@@ -40,12 +40,12 @@ pub(crate) fn copies(
     budget: Duration,
     copy: impl Fn(&Path, &Path),
 ) -> Vec<Metric> {
-    // One that is cut as short as it goes shows only that it ends.
+    // A run with an empty budget only shows that the row ends.
     let size = if budget.is_zero() { 1 << 20 } else { HUGE };
     let (from, to) = (folder.large(size), folder.path().join("copy"));
     let (mut walls, mut cpu) = (Vec::new(), 0);
     let start = Instant::now();
-    // The first finds the disk's memory as it was before: it goes unmeasured.
+    // The first copy finds the disk's cache in an unknown state, so it is not measured.
     let mut round = 0;
     while walls.len() < 3 || start.elapsed() < budget {
         let (begun, before) = (Instant::now(), cpu_ns(Of::Process));
@@ -62,18 +62,18 @@ pub(crate) fn copies(
     vec![Metric::new("", "ms", median(&mut walls), Some(cpu))]
 }
 
-/// Blocks of a batch of `cold_4k_32`.
+/// The number of blocks of a batch of `cold_4k_32`.
 pub(crate) const COLD: usize = 2048;
 
-/// Times batches of reads of a file that the kernel was asked to forget before each.
+/// Times batches of reads of a file that the kernel was advised to drop from the cache before each.
 pub(crate) fn cold_batches(path: &Path, budget: Duration, mut batch: impl FnMut()) -> Vec<Metric> {
     let file = fs::File::open(path).expect("a file");
-    // Only what is on the disk can be forgotten.
+    // Only pages that are on the disk can be dropped.
     file.sync_data().expect("a disk that works");
     let (mut walls, mut cpu) = (Vec::new(), 0);
     let start = Instant::now();
     while walls.len() < 3 || start.elapsed() < budget {
-        // SAFETY: no memory is involved.
+        // SAFETY: the call takes a descriptor and numbers, no pointers.
         let told =
             unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
         assert_eq!(told, 0, "the kernel takes advice");
@@ -128,7 +128,7 @@ macro_rules! files {
             builder.worker_threads(workers).enable_all().build().expect("a runtime")
         }
 
-        /// Runs a task to its end: on a worker, as a program's work is.
+        /// Runs a task to its end, on a worker like a program's work.
         fn on(runtime: &Runtime, task: impl Future<Output = ()> + Send + 'static) {
             runtime.block_on(runtime.spawn(task)).expect("a task that does not panic");
         }
@@ -146,7 +146,7 @@ macro_rules! files {
             })
         }
 
-        /// Each of the tasks reads its share of `ops` files.
+        /// Reads `ops` files, shared out among the tasks.
         fn read_at_once(
             runtime: &Runtime,
             paths: Vec<PathBuf>,
@@ -240,7 +240,7 @@ macro_rules! files {
 }
 pub(crate) use files;
 
-/// The row of reads that find nothing in the cache; `read` is how a block at an offset is read.
+/// Defines the row of reads that find nothing in the cache; `read` reads a block at an offset.
 macro_rules! not_cached {
     ($opened:expr, |$file:ident, $at:ident| $read:expr) => {
         fn cold_at_once(runtime: &Runtime, folder: &Folder, budget: Duration) -> Vec<Metric> {

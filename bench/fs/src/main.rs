@@ -31,7 +31,7 @@ use measure::Metric;
 /// The program's name, and its record's.
 pub(crate) const NAME: &str = "fs";
 
-/// All contenders, and what each is.
+/// All contenders, and a description of each.
 pub(crate) const CONTENDERS: [(&str, &str); 6] = [
     ("tokio", "as #[tokio::main] builds it; what the ratios are against"),
     ("tokio-again", "the same once more: how far two equal things differ is the noise floor"),
@@ -41,13 +41,13 @@ pub(crate) const CONTENDERS: [(&str, &str); 6] = [
     ("plain", "std's calls on one thread, without a runtime, and `cp`: the system's part"),
 ];
 
-/// They are no runtimes, or not as they are used.
+/// Contenders that are no runtimes, or are not configured as usual.
 pub(crate) const ONLY_WHEN_NAMED: [&str; 3] = ["blitz-threads", "blitz-ring", "plain"];
 
-/// Whose versions a record names.
+/// The packages whose versions a record names.
 pub(crate) const PACKAGES: [&str; 1] = ["tokio"];
 
-/// Nobody has published the same rows.
+/// No published figures exist for the same rows.
 pub(crate) const CLAIMS: Option<row::Claims> = None;
 
 fn main() -> ExitCode {
@@ -67,7 +67,8 @@ fn child(
         #[cfg(feature = "blitz")]
         "blitz-threads" | "blitz-ring" => {
             let way = if contender == "blitz-ring" { "ring" } else { "never" };
-            // SAFETY: no other thread has been started yet that could read it meanwhile.
+            // SAFETY: the environment must not be read concurrently, and no other thread has been
+            // started yet.
             unsafe { std::env::set_var("BLITZ_FS_INLINE", way) };
             workloads::on_blitz(row, workers, budget)
         }

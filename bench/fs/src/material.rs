@@ -1,11 +1,11 @@
-//! Files to read, in a folder that goes with them.
+//! Files to read, in a folder that is removed with them.
 
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// A folder below the one for temporary files (`TMPDIR`), removed with all that is in it when
-/// this is dropped.
+/// A folder below the temporary directory (`TMPDIR`), removed with all its contents when this is
+/// dropped.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -19,7 +19,7 @@ impl Folder {
         &self.0
     }
 
-    /// So many files of that size, in the page cache.
+    /// Creates this many files of that size, in the page cache.
     pub(crate) fn files(&self, count: usize, size: usize) -> Vec<PathBuf> {
         let file = |number: usize| {
             let path = self.0.join(format!("{number}"));
@@ -29,7 +29,7 @@ impl Folder {
         (0..count).map(file).collect()
     }
 
-    /// One large file, in the page cache.
+    /// Creates one large file, in the page cache.
     pub(crate) fn large(&self, size: usize) -> PathBuf {
         let path = self.0.join("large");
         let mut file = fs::File::create(&path).expect("a file");
@@ -43,12 +43,12 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What is left is in a folder for temporary files.
+        // An error only leaves files in the temporary directory.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// Numbers that look like chance, the same in each run.
+/// Pseudo-random numbers, the same in each run.
 pub(crate) struct Numbers(u64);
 
 impl Numbers {

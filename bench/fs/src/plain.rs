@@ -1,4 +1,4 @@
-//! The rows without a runtime: what the system takes for them. `copy_1g` is `cp`.
+//! The rows without a runtime: the system's own cost. `copy_1g` is `cp`.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -12,7 +12,7 @@ use crate::files::{
 use crate::material::{Folder, Numbers};
 use crate::measure::{Metric, per_op};
 
-/// Runs a row. `None`: there is no such row.
+/// Runs a row; `None` if there is no such row.
 pub(crate) fn run(row: &str, budget: Duration) -> Option<Vec<Metric>> {
     let folder = Folder::new();
     Some(match row {

@@ -1,4 +1,4 @@
-//! The rows, and which workload each is.
+//! The rows, and the workload of each.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(crate) const ROWS: [Row; 9] = [
     Row::new("copy_1g", "fs::copy of 1 GiB").slow().with_own_threads(),
 ];
 
-/// Makes a contender's module of a runtime crate.
+/// Defines a contender's module for a runtime crate.
 macro_rules! contender {
     ($run:ident, $module:ident, $runtime:ident, $opened:expr, |$file:ident, $at:ident| $read:expr) => {
         mod $module {
@@ -28,7 +28,7 @@ macro_rules! contender {
             not_cached!($opened, |$file, $at| $read);
         }
 
-        /// Runs a row. `None`: there is no such row.
+        /// Runs a row; `None` if there is no such row.
         pub(crate) fn $run(row: &str, workers: usize, budget: Duration) -> Option<Vec<Metric>> {
             $module::on_files(row, workers, budget)
         }
@@ -36,7 +36,7 @@ macro_rules! contender {
 }
 
 contender!(on_tokio, tokio_rows, tokio, std::convert::identity, |file, at| {
-    // It has no reads at an offset: this is what its users do.
+    // Tokio has no reads at an offset, so this is what its users do.
     let read = move || {
         let mut block = vec![0; BLOCK];
         std::os::unix::fs::FileExt::read_exact_at(&*file, &mut block, at).map(|()| block)
@@ -54,8 +54,8 @@ contender!(on_blitz, blitz_rows, blitz_io, File::from_std, |file, at| {
 mod tests {
     use super::*;
 
-    /// Every row, cut as short as it goes, ends on its own and gives figures that can be
-    /// true. One after the other: they share the folder of this process.
+    /// Checks that every row, with the smallest budget, ends on its own and gives plausible
+    /// figures. The rows run one after the other, because they share the folder of this process.
     #[test]
     fn every_row_ends_on_every_contender() {
         for row in &ROWS {

@@ -1,12 +1,12 @@
 //! The client: a process of its own with one thread, one epoll and blocking sockets.
 //!
-//! At a *fixed rate* a timer says when the next request is due, connection after connection. How
-//! long an answer took is counted from then, also if the request had to wait because the one
-//! before it had not been answered: a server that stalls is not spared the requests that would
-//! have come meanwhile. In a *closed loop* each connection asks again when it was answered.
+//! At a *fixed rate* a timer determines when the next request is due, connection after connection.
+//! The latency of a reply is counted from then, also if the request had to wait because the one
+//! before it had no reply yet: a server that stalls is not spared the requests that would have come
+//! meanwhile. In a *closed loop* each connection sends its next request when the reply has arrived.
 //!
-//! A client that waits for a processor would count that as the server's time. So it asks
-//! the system for precedence; a record says whether it was granted.
+//! A client that waits for a processor would count that as the server's time. So it requests a
+//! higher priority from the system; a record says whether that was granted.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -17,30 +17,30 @@ use std::time::{Duration, Instant};
 use crate::measure::{Metric, percentile};
 use crate::server::{HEAVY, MESSAGE};
 
-/// One request in so many is heavy, if any.
+/// One of this many requests is heavy, if any are.
 const HEAVY_EACH: usize = 100;
 
-/// A client that hangs is killed by the system after that many seconds.
+/// The number of seconds after which the system kills a client that hangs.
 const TIME_OUT: libc::c_uint = 120;
 
-/// The most precedence that there is.
+/// The nice value of the highest priority.
 const PRECEDENCE: libc::c_int = -20;
 
-/// What a client is to do.
+/// The task of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Load {
     pub(crate) connections: usize,
-    /// Requests in a second on all connections; none: a closed loop.
+    /// Requests per second on all connections; `None` for a closed loop.
     pub(crate) rate: Option<u32>,
-    /// Whether some requests are heavy.
+    /// True if some requests are heavy.
     pub(crate) heavy: bool,
-    /// Not counted.
+    /// The time at the beginning that is not counted.
     pub(crate) warm: Duration,
     pub(crate) span: Duration,
 }
 
 impl Load {
-    /// The words by which the driver hands it to a client.
+    /// Returns the words by which the driver passes it to a client.
     pub(crate) fn words(&self) -> [String; 5] {
         [
             self.connections.to_string(),
@@ -66,7 +66,7 @@ impl Load {
     }
 }
 
-/// A request: when it is due, and what its first byte is.
+/// A request: when it is due, and its first byte.
 #[derive(Clone, Copy)]
 struct Request {
     due: Instant,
@@ -92,10 +92,10 @@ impl Connection {
         self.stream.write_all(&message).expect("the server is there");
     }
 
-    /// Takes the answer to the first request, and sends the next one.
+    /// Reads the reply to the first request, and sends the next one.
     fn answered(&mut self) -> Request {
         let mut answer = [0; MESSAGE];
-        // Blocks if only a part is there: the rest is on its way.
+        // Blocks if only a part has arrived; the rest is on its way.
         self.stream.read_exact(&mut answer).expect("the server answers");
         let request = self.requests.pop_front().expect("an answer has a request");
         assert_eq!(answer, message(request.is_heavy), "the answer is another one's");
@@ -114,24 +114,24 @@ fn message(is_heavy: bool) -> [u8; MESSAGE] {
     message
 }
 
-/// What was counted.
+/// The latencies that were counted.
 #[derive(Default)]
 struct Counted {
     light_us: Vec<f64>,
     heavy_us: Vec<f64>,
 }
 
-/// Descriptors in an epoll; the timer has a number that no connection has.
+/// An epoll instance; the timer has a number that no connection has.
 struct Poll(OwnedFd);
 
 const TIMER: u64 = u64::MAX;
 
 impl Poll {
     fn new() -> Poll {
-        // SAFETY: no pointer is passed.
+        // SAFETY: the call takes no pointers.
         let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
         assert!(epoll >= 0, "no epoll: run this on linux");
-        // SAFETY: it was just opened, and nobody else has it.
+        // SAFETY: the descriptor was just opened, and no other code owns it.
         Poll(unsafe { OwnedFd::from_raw_fd(epoll) })
     }
 
@@ -143,19 +143,19 @@ impl Poll {
         assert_eq!(failed, 0, "epoll refuses a descriptor");
     }
 
-    /// The numbers of what can be read; waits for one.
+    /// Waits for an event; returns the numbers of what can be read.
     fn ready(&self) -> Vec<u64> {
         const AT_ONCE: usize = 256;
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; AT_ONCE];
         let (epoll, room) = (self.0.as_raw_fd(), AT_ONCE as libc::c_int);
         // SAFETY: `events` has room for `AT_ONCE` events and lives through the call.
         let count = unsafe { libc::epoll_wait(epoll, events.as_mut_ptr(), room, -1) };
-        // Negative: a signal came; the next call waits on.
+        // Negative if a signal came; the next call waits again.
         events.iter().take(count.max(0) as usize).map(|event| event.u64).collect()
     }
 }
 
-/// A timer that ticks at a rate, from its making on.
+/// A timer that ticks at a rate, starting when it is created.
 struct Ticks {
     file: std::fs::File,
     start: Instant,
@@ -166,20 +166,20 @@ struct Ticks {
 impl Ticks {
     fn new(rate: u32) -> Ticks {
         let interval = Duration::from_secs(1) / rate;
-        // SAFETY: no pointer is passed.
+        // SAFETY: the call takes no pointers.
         let timer = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) };
         assert!(timer >= 0, "no timer: run this on linux");
         let time = libc::timespec { tv_sec: 0, tv_nsec: interval.as_nanos() as libc::c_long };
         let times = libc::itimerspec { it_interval: time, it_value: time };
-        // SAFETY: `times` lives through the call, and the old times are not asked for.
+        // SAFETY: `times` lives through the call, and the pointer for the old times may be null.
         let failed = unsafe { libc::timerfd_settime(timer, 0, &times, std::ptr::null_mut()) };
         assert_eq!(failed, 0, "the timer cannot tick at that rate: choose a lower one");
-        // SAFETY: it was just opened, and nobody else has it.
+        // SAFETY: the descriptor was just opened, and no other code owns it.
         let file = unsafe { std::fs::File::from_raw_fd(timer) };
         Ticks { file, start: Instant::now(), interval, count: 0 }
     }
 
-    /// The times of the ticks since it was asked last, each with its number.
+    /// Returns the times of the ticks since the last call, each with its number.
     fn due(&mut self) -> impl Iterator<Item = (usize, Instant)> + use<> {
         let mut new = [0; 8];
         self.file.read_exact(&mut new).expect("a timer can be read");
@@ -189,17 +189,17 @@ impl Ticks {
     }
 }
 
-/// Whose turn a tick is, and whether its request is heavy: one in [`HEAVY_EACH`] of each
-/// connection's, and not of all of them at once.
+/// Returns the connection of a tick, and whether its request is heavy: one in [`HEAVY_EACH`] of
+/// each connection's, and not of all of them at once.
 fn turn(tick: usize, connections: usize) -> (usize, bool) {
     let (round, connection) = (tick / connections, tick % connections);
     (connection, (round + connection) % HEAVY_EACH == HEAVY_EACH - 1)
 }
 
-/// Puts the load on the server at the port; says `go` with its precedence when it begins to
-/// count, and its figures in the end.
+/// Puts the load on the server at the port; prints `go` with its priority when it begins to count,
+/// and its figures at the end.
 pub(crate) fn main(port: u16, load: Load) {
-    // SAFETY: no pointers are passed. If it is refused, `go` says so.
+    // SAFETY: the calls take no pointers. If the priority is refused, `go` reports it.
     let precedence = unsafe {
         libc::alarm(TIME_OUT);
         libc::setpriority(libc::PRIO_PROCESS, 0, PRECEDENCE);
@@ -221,7 +221,7 @@ pub(crate) fn main(port: u16, load: Load) {
     metrics.iter().for_each(|metric| println!("{}", metric.line()));
 }
 
-/// What was counted, and from the beginning of that to the last answer.
+/// Returns what was counted, and the time from the beginning of counting to the last reply.
 fn put(port: u16, load: Load, go: impl FnOnce()) -> (Counted, Duration) {
     let poll = Poll::new();
     let connect = |number| {
@@ -269,7 +269,7 @@ fn put(port: u16, load: Load, go: impl FnOnce()) -> (Counted, Duration) {
 }
 
 impl Counted {
-    /// Counts a request that was due in the span and has just been answered.
+    /// Counts a request that was due in the span and whose reply has just arrived.
     fn add(&mut self, request: Request, span: std::ops::Range<Instant>) {
         if span.contains(&request.due) {
             let times = if request.is_heavy { &mut self.heavy_us } else { &mut self.light_us };
@@ -282,7 +282,7 @@ impl Counted {
 mod tests {
     use super::*;
 
-    /// A server of threads that answers with what it was sent; the port.
+    /// Starts a threaded echo server; returns the port.
     fn echo() -> u16 {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();

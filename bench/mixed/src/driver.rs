@@ -12,7 +12,7 @@ use crate::measure::Metric;
 use crate::report::{Run, Sample};
 use crate::{CONTENDERS, Client, Contender, ROWS, Row};
 
-/// What to measure, from the command line.
+/// The options of the command line.
 pub(crate) struct Plan {
     quick: bool,
     rows: Vec<&'static Row>,
@@ -20,7 +20,7 @@ pub(crate) struct Plan {
     connections: usize,
     rate: usize,
     rounds: Option<usize>,
-    /// None: print only.
+    /// The folder of the record; `None` to print only.
     out: Option<PathBuf>,
 }
 
@@ -31,7 +31,7 @@ impl Plan {
             rows: ROWS.iter().collect(),
             contenders: CONTENDERS.iter().filter(|it| !it.is_extra).collect(),
             connections: 50,
-            // A tenth or so of what one core can answer: load, and time for sorts.
+            // About a tenth of what one core can serve: load, and time for sorts.
             rate: 10_000,
             rounds: None,
             out: Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("../record")),
@@ -63,12 +63,13 @@ impl Plan {
         self.rounds.unwrap_or(if self.quick { 2 } else { 11 })
     }
 
-    /// Dozens of sorts, and at the usual rate two hundred requests beyond the 99th percentile.
+    /// Returns the measured time: enough for dozens of sorts, and at the usual rate for two hundred
+    /// requests beyond the 99th percentile.
     fn span(&self) -> Duration {
         Duration::from_millis(if self.quick { 500 } else { 2000 })
     }
 
-    /// The client's part of a row.
+    /// Returns the client's part of a row.
     fn load(&self, row: &Row) -> Option<Load> {
         let rate = match row.client {
             Client::None => return None,
@@ -76,7 +77,7 @@ impl Plan {
             Client::ClosedLoop => None,
         };
         let heavy = row.server[0] == "computing";
-        // Threads start, and the sorter has its pages.
+        // Threads start, and the sorter's pages become resident.
         let warm = Duration::from_millis(300);
         Some(Load { connections: self.connections, rate, heavy, warm, span: self.span() })
     }
@@ -169,11 +170,11 @@ fn build_ours() -> Result<PathBuf, String> {
 
 struct Trial {
     metrics: Vec<Metric>,
-    /// What the client said about its own.
+    /// The priority that the client reported.
     precedence: Option<String>,
 }
 
-/// A child whose lines are read. It is killed if it is left behind, and ends by itself if it
+/// A child whose output is read line by line. It is killed when dropped, and ends by itself if it
 /// hangs.
 struct Talker {
     child: Child,
@@ -189,7 +190,7 @@ impl Talker {
         Ok(Talker { child, lines: BufReader::new(output).lines() })
     }
 
-    /// The rest of the next line, which must begin with `word`.
+    /// Reads the next line, which must begin with `word`, and returns the rest.
     fn hear(&mut self, word: &str) -> Result<String, String> {
         let line = self.lines.next().ok_or("it ended early")?.map_err(|error| error.to_string())?;
         let rest = line.strip_prefix(word).map(|rest| rest.trim().to_owned());
@@ -201,7 +202,7 @@ impl Talker {
         writeln!(input, "{word}").map_err(|error| error.to_string())
     }
 
-    /// The figures that it says before it ends.
+    /// Reads the figures that it prints before it ends.
     fn figures(mut self) -> Result<Vec<Metric>, String> {
         let lines: Result<Vec<String>, _> = self.lines.by_ref().collect();
         let lines = lines.map_err(|error| error.to_string())?;
@@ -216,13 +217,13 @@ impl Talker {
 
 impl Drop for Talker {
     fn drop(&mut self) {
-        // Fails if it has ended, which is as well.
+        // Fails if the child has ended, which is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// One server, and its client if it has one.
+/// Runs one server, and its client if it has one.
 fn trial(
     server: Command,
     client: &Path,
@@ -233,7 +234,7 @@ fn trial(
     let mut server = Talker::start(server).map_err(of("server"))?;
     let port = server.hear("port").map_err(of("server"))?;
     let Some(load) = load else {
-        // Until the threads have started and the pages are there.
+        // Until the threads have started and the pages are resident.
         std::thread::sleep(Duration::from_millis(300));
         server.tell("start").map_err(of("server"))?;
         std::thread::sleep(span);
@@ -252,13 +253,13 @@ fn trial(
     Ok(Trial { metrics, precedence: Some(precedence) })
 }
 
-/// The server's processor time for each sort, or if it makes none for each echo. Echoes beside
-/// sorts are in the sorts': at a fixed rate they are the same for all.
+/// Returns the server's processor time for each sort, or for each echo if it makes no sorts. The
+/// cost of echoes beside sorts is included in the sorts': at a fixed rate it is the same for all.
 fn cpu_per_operation(metrics: &[Metric]) -> Option<Metric> {
     let value = |name: &str| metrics.iter().find(|it| it.name == name).map(|it| it.value);
     let cpu_ms = value("cpu")?;
     match value("sorts") {
-        // A span without an end of a sort.
+        // No sort ended in the span.
         Some(0.0) => None,
         Some(sorts) => Some(Metric::new("cpu_per_sort", "ms", cpu_ms / sorts, None)),
         None => Some(Metric::new("cpu_per_echo", "us", cpu_ms * 1e3 / value("echoes")?, None)),

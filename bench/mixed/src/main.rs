@@ -1,8 +1,8 @@
 //! A server under load beside parallel sorts in its process, on Tokio with Rayon and on ours.
 //!
 //! `mixed run` is the driver. For each figure it starts a server (itself, or `ours/`, which it
-//! builds first) and a client (itself), and tells the server when the client begins and ends
-//! to count. ../README.md says why comparisons are run this way.
+//! builds first) and a client (itself), and notifies the server when the client begins and ends to
+//! count. ../README.md says why comparisons are run this way.
 
 #[allow(dead_code, reason = "bench/sched uses all of it")]
 #[path = "../../sched/src/machine.rs"]
@@ -18,7 +18,7 @@ mod report;
 
 use std::process::ExitCode;
 
-/// Whose versions a record names.
+/// The packages whose versions a record names.
 pub(crate) const PACKAGES: [&str; 3] = ["tokio", "rayon", "rayon-core"];
 
 /// A runtime beside a pool.
@@ -26,13 +26,13 @@ pub(crate) struct Contender {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
     pub(crate) runtime: &'static str,
-    /// Whether Rayon is on our rayon-core.
+    /// True if Rayon runs on our rayon-core.
     pub(crate) on_ours: bool,
-    /// Takes part only if it is named.
+    /// True if it takes part only when named.
     pub(crate) is_extra: bool,
 }
 
-/// All of them.
+/// All contenders.
 pub(crate) const CONTENDERS: [Contender; 5] = [
     Contender {
         name: "stock",
@@ -75,18 +75,18 @@ pub(crate) const CONTENDERS: [Contender; 5] = [
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
-    /// What the server is told.
+    /// The server's arguments.
     pub(crate) server: [&'static str; 2],
     pub(crate) client: Client,
 }
 
-/// What comes to the server.
+/// The load on the server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Client {
     None,
-    /// As many requests in a second as the command line says.
+    /// The rate of requests that the command line sets.
     FixedRate,
-    /// As many as are answered.
+    /// The next request follows each reply.
     ClosedLoop,
 }
 
@@ -154,7 +154,7 @@ mod on_blitz {
     by_spawn!(blitz_io);
 }
 
-/// What runs beside the stock Rayon.
+/// The runtimes that run beside the stock Rayon.
 const RUNTIMES: [(&str, server::Listen); 2] =
     [("tokio", on_tokio::listen), ("blitz", on_blitz::listen)];
 

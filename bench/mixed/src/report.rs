@@ -1,4 +1,4 @@
-//! From samples to a table, a record and raw numbers.
+//! Formats samples as a table, a record and raw numbers.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::measure::{Metric, median};
 use crate::{CONTENDERS, ROWS};
 
-/// What one server and its client said.
+/// The output of one server and its client.
 pub(crate) struct Sample {
     pub(crate) round: usize,
     pub(crate) contender: &'static str,
@@ -23,19 +23,19 @@ pub(crate) struct Run {
     pub(crate) how: String,
 }
 
-/// How to read the table.
+/// The note that explains the table.
 const NOTE: &str = "Medians over rounds. Latencies and processor time are better if they are \
 smaller, rates (/s) if they are larger; a ratio is turned so that above one the contender is better \
 than `stock`, and that of `stock-again` is noise. At a fixed rate `echoes` says only whether the server \
 kept up. Sorts take what processor time there is: look at `cpu_per_sort` there, not at `cpu`.";
 
-/// By what factor a figure is better than another one of the same unit.
+/// Returns the factor by which a figure is better than another one of the same unit.
 fn better(unit: &str, figure: f64, than: f64) -> f64 {
     if unit == "/s" { figure / than } else { than / figure }
 }
 
 impl Run {
-    /// The median over rounds of one figure.
+    /// Returns the median over rounds of one figure.
     fn figure(&self, row: &str, metric: &str, contender: &str) -> Option<f64> {
         let same = |sample: &&Sample| (sample.row, sample.contender) == (row, contender);
         let metrics = self.samples.iter().filter(same).filter_map(|it| it.outcome.as_ref().ok());
@@ -44,7 +44,7 @@ impl Run {
         (!values.is_empty()).then(|| median(&mut values))
     }
 
-    /// The rows and metrics that were measured, rows in their order.
+    /// Returns the rows and metrics that were measured, rows in their order.
     fn lines(&self) -> Vec<(&'static str, String, String)> {
         let mut lines = Vec::new();
         for row in &ROWS {
@@ -60,13 +60,13 @@ impl Run {
         lines
     }
 
-    /// Whether a contender takes part in the table. The usual ones always do.
+    /// Returns true if a contender has a column in the table. The usual ones always do.
     fn has(&self, contender: &str) -> bool {
         let is_extra = CONTENDERS.iter().any(|it| it.name == contender && it.is_extra);
         !is_extra || self.samples.iter().any(|sample| sample.contender == contender)
     }
 
-    /// The table, as Markdown.
+    /// Returns the table, as Markdown.
     pub(crate) fn table(&self) -> String {
         let names: Vec<&str> =
             CONTENDERS.iter().map(|it| it.name).filter(|name| self.has(name)).collect();

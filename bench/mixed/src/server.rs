@@ -1,8 +1,9 @@
 //! The process that is measured: a server, and beside it a thread that sorts.
 //!
-//! The same text for all: `server!` is given a runtime with Tokio's names, and Rayon is the one
-//! that the program is linked with. Runtime and pool have their default numbers of threads, as in a program
-//! that uses the two. The driver tells it by its input when a span begins and ends.
+//! The source is the same for all: `server!` is given a runtime with Tokio's names, and Rayon is
+//! the one that the program is linked with. Runtime and pool have their default numbers of threads,
+//! as in a program that uses the two. The driver announces by the standard input when a span begins
+//! and ends.
 
 use std::io::{BufRead, Write};
 use std::sync::{LazyLock, Mutex};
@@ -12,36 +13,36 @@ use rayon::prelude::*;
 
 use crate::measure::{Metric, Of, cpu_ns};
 
-/// Bytes of a request and of its answer.
+/// The number of bytes of a request and of its reply.
 pub(crate) const MESSAGE: usize = 64;
 
-/// The first byte of a request that a computing server sorts for.
+/// The first byte of a request for which a computing server sorts.
 pub(crate) const HEAVY: u8 = 1;
 
-/// Elements that the thread beside sorts at a time.
+/// The number of elements that the background thread sorts at a time.
 const BESIDE: usize = 1_000_000;
 
-/// Elements that are sorted for a heavy request.
+/// The number of elements that are sorted for a heavy request.
 const FOR_A_REQUEST: usize = 100_000;
 
-/// A server that hangs is killed by the system after that many seconds.
+/// The number of seconds after which the system kills a server that hangs.
 const TIME_OUT: libc::c_uint = 120;
 
-/// What the command line asks for.
+/// The kind of server that the command line requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Handler {
-    /// Answers with what it was sent.
+    /// Replies with what it receives.
     Echo,
-    /// The same, and sorts before it answers a heavy request.
+    /// Replies with what it receives, and sorts before it replies to a heavy request.
     Computing,
 }
 
-/// Numbers that differ and do not come in order.
+/// Returns numbers that are distinct and not in order.
 pub(crate) fn scattered(count: usize) -> Vec<u64> {
     (0..count as u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
 }
 
-/// What a heavy request costs, on whatever thread of the pool; the least of the numbers.
+/// Does the work of a heavy request, on any thread of the pool; returns the smallest number.
 pub(crate) fn sort_for_a_request() -> u64 {
     static NUMBERS: LazyLock<Vec<u64>> = LazyLock::new(|| scattered(FOR_A_REQUEST));
     let mut numbers = NUMBERS.clone();
@@ -49,10 +50,10 @@ pub(crate) fn sort_for_a_request() -> u64 {
     numbers[0]
 }
 
-/// When the thread beside began, and when its sorts ended.
+/// The start of the background thread, and the ends of its sorts.
 static ENDS: Mutex<Vec<Instant>> = Mutex::new(Vec::new());
 
-/// Sorts the same numbers for ever, on the pool of those who name none.
+/// Sorts the same numbers forever, on the global pool.
 fn sort_for_ever() {
     let numbers = scattered(BESIDE);
     let mut copy = numbers.clone();
@@ -65,13 +66,13 @@ fn sort_for_ever() {
     }
 }
 
-/// Sorts in a second, of those that ended between `start` and `stop`, in the time that these took: a
-/// sort is long, and to divide their count by the span would be coarse.
+/// Returns the sorts per second, of those that ended between `start` and `stop`, in the time that
+/// these took: a sort is long, so dividing their count by the span would be imprecise.
 fn sorts_per_second(ends: &[Instant], start: Instant, stop: Instant) -> f64 {
     let ended_by = |time| ends.partition_point(|end| *end <= time);
     let (before, all) = (ended_by(start), ended_by(stop));
     match ends.get(before.saturating_sub(1)..all) {
-        // What ended last before the span is when the first of its sorts began.
+        // The last end before the span is when the first of its sorts began.
         Some(&[first, .., last]) => {
             (all - before.max(1)) as f64 / last.duration_since(first).as_secs_f64()
         }
@@ -79,11 +80,11 @@ fn sorts_per_second(ends: &[Instant], start: Instant, stop: Instant) -> f64 {
     }
 }
 
-/// Starts a runtime and a server on it, and answers with the port.
+/// A function that starts a runtime and a server on it, and returns the port.
 pub(crate) type Listen = fn(Handler) -> u16;
 
-/// Runs a server on one of the runtimes, as the words of the command line and the lines of
-/// the input say. Ends the process.
+/// Runs a server on one of the runtimes, as the words of the command line and the lines of the
+/// input say. Exits the process.
 pub(crate) fn main(words: &[&str], runtimes: &[(&str, Listen)]) -> Result<(), String> {
     let ["--server", runtime, handler, sorts] = words else {
         return Err("this is started by bench/mixed".into());
@@ -96,7 +97,7 @@ pub(crate) fn main(words: &[&str], runtimes: &[(&str, Listen)]) -> Result<(), St
     };
     let (_, listen) =
         runtimes.iter().find(|it| it.0 == *runtime).ok_or(format!("no runtime {runtime}"))?;
-    // SAFETY: no pointer is passed.
+    // SAFETY: the call takes no pointers.
     unsafe { libc::alarm(TIME_OUT) };
     say(&format!("port {}", listen(handler)))?;
     if sorts {
@@ -114,18 +115,19 @@ pub(crate) fn main(words: &[&str], runtimes: &[(&str, Listen)]) -> Result<(), St
     }
     let cpu_ms = cpu as f64 / 1e6 / span.as_secs_f64();
     say(&Metric::new("cpu", "ms/s", cpu_ms, None).line())?;
-    // Connections are still open, and sorts under way: nobody is to wait for them.
+    // Connections are still open, and sorts under way, so the process exits without waiting for
+    // them.
     std::process::exit(0)
 }
 
-/// Prints a line now, whether the output is a pipe or not.
+/// Prints a line and flushes it, because the output may be a pipe.
 fn say(line: &str) -> Result<(), String> {
     let mut output = std::io::stdout().lock();
     writeln!(output, "{line}").and_then(|()| output.flush()).map_err(|error| error.to_string())
 }
 
-/// A [`Listen`] on a runtime crate, by name of `listen`. `computed`, which is the way from a task
-/// to the pool and back, is made beside it, by `by_spawn!` or by hand.
+/// Defines a [`Listen`] function named `listen` for a runtime crate. `computed`, which goes from a
+/// task to the pool and back, is defined beside it, by `by_spawn!` or by hand.
 #[macro_export]
 macro_rules! server {
     ($runtime:ident) => {
@@ -135,7 +137,7 @@ macro_rules! server {
 
             async fn echo(mut stream: TcpStream) {
                 let mut message = [0; $crate::server::MESSAGE];
-                // The client's end, whatever way it is told, is the end.
+                // Any error or end of the client ends the connection.
                 while stream.read_exact(&mut message).await.is_ok() {
                     if stream.write_all(&message).await.is_err() {
                         return;
@@ -156,7 +158,7 @@ macro_rules! server {
             }
 
             let runtime = $runtime::runtime::Builder::new_multi_thread().enable_all().build();
-            // For ever: the process ends without it.
+            // Leaked, because the process exits without dropping it.
             let runtime = Box::leak(Box::new(runtime.expect("a runtime can be started")));
             let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"));
             let listener = listener.expect("there is a free port");
@@ -178,13 +180,13 @@ macro_rules! server {
     };
 }
 
-/// To the pool and back as Rayon alone offers it.
+/// Defines the way from a task to the pool and back that Rayon alone offers.
 #[macro_export]
 macro_rules! by_spawn {
     ($runtime:ident) => {
         async fn computed() -> u64 {
             let (sender, receiver) = $runtime::sync::oneshot::channel();
-            // Nobody waits any more if the connection was closed.
+            // The receiver is gone if the connection was closed.
             rayon::spawn(move || _ = sender.send($crate::server::sort_for_a_request()));
             receiver.await.expect("a sort does not panic")
         }

@@ -1,11 +1,11 @@
-//! The echoes without a runtime: what the system's part of them costs.
+//! The echoes without a runtime: the system's part of their cost.
 //!
-//! A thread has an epoll and both ends of its connections, and each event is a read and a
-//! write. There are no tasks, wakers or queues, and no thread helps another. What a runtime
-//! takes beyond this is its own; what it takes less it saves by fewer calls.
+//! A thread has an epoll and both ends of its connections, and each event is a read and a write.
+//! There are no tasks, wakers or queues, and no thread helps another. What a runtime costs beyond
+//! this is its own; what it costs less it saves by fewer calls.
 //!
-//! `bare-crossed` is the same with the ends of each connection on different threads, if there
-//! are two: what one core sends the other has to fetch.
+//! `bare-crossed` has the ends of each connection on different threads, if there are two: what one
+//! core sends the other must fetch.
 
 use std::{
     io::{self, Read, Write},
@@ -28,13 +28,13 @@ use crate::{
     sockets::TRIPS,
 };
 
-/// As many as the runtimes take at a time.
+/// The number of events fetched at a time, as many as the runtimes do.
 const EVENTS: usize = 1024;
 
-/// The place of the bell among what is watched.
+/// The number of the eventfd among the registered descriptors.
 const BELL: u64 = u64::MAX;
 
-/// Runs a row. `None`: it has no such form.
+/// Runs a row; `None` if it has no such form.
 pub(crate) fn run(
     row: &str,
     workers: usize,
@@ -100,7 +100,7 @@ fn udp_pair() -> (UdpSocket, UdpSocket) {
     (client, server)
 }
 
-/// The server of a connection is on the thread that is `far` places from the client's.
+/// Runs echoes; the server of a connection is on the thread that is `far` places from the client's.
 fn echoes<E: End>(
     workers: usize,
     far: usize,
@@ -120,7 +120,7 @@ fn echoes<E: End>(
     let (begin, end) = (Arc::new(Barrier::new(workers + 1)), Arc::new(Barrier::new(workers + 1)));
     for mut looping in loops {
         let (all, begin, end) = (all.clone(), begin.clone(), end.clone());
-        // It ends with the process.
+        // The thread ends with the process.
         thread::spawn(move || {
             loop {
                 begin.wait();
@@ -136,34 +136,34 @@ fn echoes<E: End>(
     })
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct All {
-    /// Connections that have trips to make.
+    /// The number of connections that have trips to make.
     left: AtomicUsize,
     bells: Vec<Arc<OwnedFd>>,
 }
 
-/// A thread's ends.
+/// The connection ends of one thread.
 struct Loop<E> {
     epoll: OwnedFd,
-    /// Rung when there is nothing left to do.
+    /// An eventfd that is written when there is nothing left to do.
     bell: Arc<OwnedFd>,
-    /// Whether it is a client's, and how many trips it has to make.
+    /// The stream, whether it is a client's, and how many trips it has to make.
     ends: Vec<(E, bool, usize)>,
 }
 
-/// A descriptor that a call has just made.
+/// Takes ownership of a descriptor that a call has just created.
 fn owned(fd: libc::c_int) -> OwnedFd {
     assert!(fd >= 0, "no descriptor: {}", io::Error::last_os_error());
-    // SAFETY: a new descriptor, which nobody else knows.
+    // SAFETY: the descriptor is new, and no other code owns it.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
 impl<E: End> Loop<E> {
     fn new() -> Self {
-        // SAFETY: no pointers.
+        // SAFETY: the call takes no pointers.
         let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) });
-        // SAFETY: no pointers.
+        // SAFETY: the call takes no pointers.
         let bell = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) });
         watch(&epoll, bell.as_fd(), BELL);
         Self { epoll, bell: Arc::new(bell), ends: Vec::new() }
@@ -175,7 +175,7 @@ impl<E: End> Loop<E> {
         self.ends.push((end, is_client, 0));
     }
 
-    /// So many round trips on each, until all threads have made theirs.
+    /// Makes `each` round trips on each connection, until all threads have made theirs.
     fn trips(&mut self, each: usize, all: &All) {
         let Self { epoll, ends, .. } = self;
         let mut message = [3; MESSAGE];
@@ -189,7 +189,7 @@ impl<E: End> Loop<E> {
                 let Some((end, is_client, left)) = ends.get_mut(place) else { continue };
                 match end.read(&mut message) {
                     Ok(count) => assert_eq!(count, MESSAGE, "a message comes whole"),
-                    // The event that told of the connection, before there was anything.
+                    // The first event of a connection comes before there is anything to read.
                     Err(why) => {
                         assert_eq!(why.kind(), io::ErrorKind::WouldBlock, "{why}");
                         continue;
@@ -210,10 +210,10 @@ impl<E: End> Loop<E> {
     }
 }
 
-/// An edge for whoever watches it; nobody reads it.
+/// Causes an event for the threads that watch the eventfd; it is never read.
 fn ring(bell: &OwnedFd) {
     let one = 1_u64.to_ne_bytes();
-    // SAFETY: eight bytes that live during the call.
+    // SAFETY: the eight bytes live during the call.
     let written = unsafe { libc::write(bell.as_raw_fd(), one.as_ptr().cast(), one.len()) };
     assert_eq!(written, 8, "cannot ring: {}", io::Error::last_os_error());
 }
@@ -221,19 +221,19 @@ fn ring(bell: &OwnedFd) {
 fn watch(epoll: &OwnedFd, fd: BorrowedFd<'_>, place: u64) {
     let interest = libc::EPOLLIN | libc::EPOLLET;
     let mut event = libc::epoll_event { events: interest as u32, u64: place };
-    // SAFETY: both are open, and the event is read during the call.
+    // SAFETY: both descriptors are open, and the event lives during the call.
     let failed = unsafe {
         libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &mut event)
     };
     assert_eq!(failed, 0, "cannot watch: {}", io::Error::last_os_error());
 }
 
-/// The places that have something to read.
+/// Waits, and returns the numbers of the descriptors that have something to read.
 fn wait<'a>(
     epoll: &OwnedFd,
     events: &'a mut [libc::epoll_event],
 ) -> impl Iterator<Item = usize> + use<'a> {
-    // SAFETY: so many events have room.
+    // SAFETY: the call writes at most `events.len()` events, for which the buffer has room.
     let found = unsafe {
         libc::epoll_wait(epoll.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, -1)
     };

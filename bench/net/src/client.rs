@@ -1,15 +1,15 @@
-//! A client that is nobody's: blocking sockets and one epoll on one thread.
+//! A client that uses no contender: blocking sockets and one epoll on one thread.
 //!
-//! It keeps every connection busy with one request at a time and notes how long each
-//! answer took. All contenders are measured by the same client on another core, so that
-//! what differs is the server's.
+//! It keeps every connection busy with one request at a time and records the latency of each reply.
+//! All contenders are measured by the same client on another core, so that any difference is the
+//! server's.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-/// Bytes of a request and of its answer.
+/// The number of bytes of a request and of its reply.
 pub(crate) const MESSAGE: usize = 64;
 
 /// One connection, and when its last request was sent.
@@ -25,7 +25,7 @@ impl Connection {
     }
 }
 
-/// Open connections, all known to one epoll.
+/// Open connections, all registered with one epoll.
 pub(crate) struct Client {
     epoll: libc::c_int,
     connections: Vec<Connection>,
@@ -33,7 +33,7 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn connect(server: SocketAddr, count: usize) -> Client {
-        // SAFETY: no pointer is passed.
+        // SAFETY: the call takes no pointers.
         let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
         assert!(epoll >= 0, "no epoll: run this on linux");
         let connect = |number| {
@@ -49,8 +49,8 @@ impl Client {
         Client { epoll, connections: (0..count as u64).map(connect).collect() }
     }
 
-    /// Asks on every connection, and again as soon as it was answered, for `span`. How
-    /// long each answer took, in nanoseconds.
+    /// Sends a request on every connection, and the next as soon as the reply has arrived, for
+    /// `span`. Returns the latencies, in nanoseconds.
     pub(crate) fn load(&mut self, span: Duration) -> Vec<f64> {
         let start = Instant::now();
         let mut took = Vec::new();
@@ -60,7 +60,7 @@ impl Client {
             for number in self.ready() {
                 let connection = &mut self.connections[number];
                 let mut answer = [0; MESSAGE];
-                // Blocks if only a part is there: the rest is on its way.
+                // Blocks if only a part has arrived; the rest is on its way.
                 connection.stream.read_exact(&mut answer).expect("the server answers");
                 assert_eq!(answer, [7; MESSAGE], "the answer is another one's");
                 took.push(connection.sent.elapsed().as_nanos() as f64);
@@ -73,7 +73,7 @@ impl Client {
         took
     }
 
-    /// The connections that have something to read; waits for one.
+    /// Waits for an event; returns the connections that have something to read.
     fn ready(&self) -> Vec<usize> {
         const AT_ONCE: usize = 256;
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; AT_ONCE];
@@ -81,14 +81,14 @@ impl Client {
         let count = unsafe {
             libc::epoll_wait(self.epoll, events.as_mut_ptr(), AT_ONCE as libc::c_int, -1)
         };
-        // Negative: a signal came; the next call waits on.
+        // Negative if a signal came; the next call waits again.
         events.iter().take(count.max(0) as usize).map(|event| event.u64 as usize).collect()
     }
 }
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // SAFETY: it is open, and nobody uses it after this.
+        // SAFETY: the descriptor is open, and no code uses it after this.
         unsafe { libc::close(self.epoll) };
     }
 }

@@ -1,18 +1,18 @@
-//! How late something came, many times over.
+//! Statistics of lateness.
 
 use std::time::{Duration, Instant};
 
 use crate::measure::{Metric, percentile};
 
-/// Nanoseconds past `deadline`; none before it.
+/// Returns the nanoseconds past `deadline`; it must not be called before it.
 pub(crate) fn late_ns(deadline: Instant) -> f64 {
-    // Early is wrong whoever is early: a figure of it would be a good one.
+    // Early is an error for every contender, and would show as a good figure.
     let now = Instant::now();
     assert!(now >= deadline, "a timer was early by {:?}", deadline - now);
     (now - deadline).as_nanos() as f64
 }
 
-/// Middle and tail, in microseconds.
+/// Returns median, 99th percentile and maximum, in microseconds.
 pub(crate) fn figures(mut late: Vec<f64>) -> Vec<Metric> {
     let mut at = |name: &str, percent: usize| {
         Metric::new(name, "ns", percentile(&mut late, percent), None).in_us()
@@ -20,11 +20,11 @@ pub(crate) fn figures(mut late: Vec<f64>) -> Vec<Metric> {
     vec![at("p50", 50), at("p99", 99), at("max", 100)]
 }
 
-/// Samples are taken until there are this many and the budget is used up. A p99 of fewer
-/// is one of the three largest.
+/// The least number of samples; more are taken until the budget is used up. A p99 of fewer is one
+/// of the three largest.
 pub(crate) const LEAST: usize = 300;
 
-/// Whether a loop that takes samples should go on.
+/// Returns true if a loop that takes samples should continue.
 pub(crate) fn wants_more(taken: usize, start: Instant, budget: Duration) -> bool {
     taken < LEAST || start.elapsed() < budget
 }

@@ -34,7 +34,7 @@ use measure::Metric;
 /// The program's name, and its record's.
 pub(crate) const NAME: &str = "net";
 
-/// All contenders, and what each is.
+/// All contenders, and a description of each.
 pub(crate) const CONTENDERS: [(&str, &str); 6] = [
     ("tokio", "as #[tokio::main] builds it; what the ratios are against"),
     ("tokio-again", "the same once more: how far two equal things differ is the noise floor"),
@@ -44,13 +44,14 @@ pub(crate) const CONTENDERS: [(&str, &str); 6] = [
     ("bare-crossed", "the same with the ends of a connection on different threads"),
 ];
 
-/// The last two are no runtimes, and have not all rows.
+/// Contenders that take part only when named. The last two are no runtimes, and do not have all
+/// rows.
 pub(crate) const ONLY_WHEN_NAMED: [&str; 3] = ["blitz-off", "bare", "bare-crossed"];
 
-/// Whose versions a record names.
+/// The packages whose versions a record names.
 pub(crate) const PACKAGES: [&str; 2] = ["tokio", "mio"];
 
-/// Nobody has published the same rows.
+/// No published figures exist for the same rows.
 pub(crate) const CLAIMS: Option<row::Claims> = None;
 
 fn main() -> ExitCode {

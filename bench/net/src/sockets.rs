@@ -1,20 +1,21 @@
 //! Rows of sockets, written once for every runtime crate with Tokio's names.
 //!
-//! Connections are made before the clock starts and kept over all batches. Both ends are
-//! tasks of the same runtime, except where a row says that the client is another's.
+//! Connections are made before the clock starts and kept over all batches. Both ends are tasks of
+//! the same runtime, except where a row says that the client is separate.
 
-/// Round trips of a batch, shared out among its connections: enough that waking the
-/// runtime for the batch does not show.
+/// The number of round trips of a batch, shared out among its connections: enough that waking the
+/// runtime for the batch is negligible.
 pub(crate) const TRIPS: usize = 5000;
-/// Bytes of a large write; the usual size of a pipe and of a large read.
+/// The number of bytes of a large write; the usual size of a pipe and of a large read.
 pub(crate) const CHUNK: usize = 64 * 1024;
-/// Chunks of a batch.
+/// The number of chunks of a batch.
 pub(crate) const CHUNKS: usize = 500;
-/// Connections of the row that asks for the tail.
+/// The number of connections of the row that measures the tail.
 pub(crate) const READY: usize = 500;
-/// Connections that are open and idle.
+/// The number of connections that are open and idle.
 pub(crate) const IDLE: usize = 1000;
-/// Two clocks are read one after the other: what is below this is nothing. As in ../sched.
+/// The uncertainty of reading two clocks one after the other: what is below this counts as nothing.
+/// As in ../sched.
 pub(crate) const READING_NS: i64 = 2000;
 
 macro_rules! sockets {
@@ -61,13 +62,13 @@ macro_rules! sockets {
             (client, server)
         }
 
-        /// Answers until the other end is closed.
+        /// Echoes until the other end is closed.
         async fn echo<S>(mut stream: S)
         where
             S: $runtime::io::AsyncRead + $runtime::io::AsyncWrite + Unpin,
         {
             let mut message = [0; MESSAGE];
-            // The end of the client, whatever way it is told, is the end of the row.
+            // Any error or end of the client ends the row.
             while stream.read_exact(&mut message).await.is_ok() {
                 if stream.write_all(&message).await.is_err() {
                     return;
@@ -75,7 +76,7 @@ macro_rules! sockets {
             }
         }
 
-        /// So many round trips; gives the stream back.
+        /// Makes `count` round trips; returns the stream.
         async fn trips<S>(mut stream: S, count: usize) -> S
         where
             S: $runtime::io::AsyncRead + $runtime::io::AsyncWrite + Unpin,
@@ -148,7 +149,7 @@ macro_rules! sockets {
                 });
                 client
             });
-            // One at a time over the loopback: nothing is lost.
+            // One at a time over the loopback, so nothing is lost.
             let client = std::sync::Arc::new(client);
             per_op(budget, TRIPS, || {
                 let client = client.clone();
@@ -163,7 +164,7 @@ macro_rules! sockets {
             })
         }
 
-        /// 64 KiB at a time in one direction; through a proxy that copies, if asked.
+        /// Sends 64 KiB at a time in one direction; through a copying proxy if requested.
         fn tcp_stream(workers: usize, budget: Duration, proxy: bool) -> Vec<Metric> {
             let runtime = build(workers);
             let mut ends = Some(runtime.block_on(async {
@@ -202,7 +203,7 @@ macro_rules! sockets {
             })
         }
 
-        /// Listens and answers, for a client that is not on this runtime.
+        /// Listens and echoes, for a client that is not on this runtime.
         async fn serve() -> SocketAddr {
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
             let address = listener.local_addr().expect("it is bound");
@@ -215,8 +216,8 @@ macro_rules! sockets {
             address
         }
 
-        /// The server on the first core, however many workers it has, the client on the
-        /// last: how long an answer takes when all connections always have a request.
+        /// Runs the server on the first core, however many workers it has, and the client on the
+        /// last: measures the latency when all connections always have a request.
         fn tcp_ready(workers: usize, budget: Duration) -> Vec<Metric> {
             let cores = allowed_cores();
             let (first, last) = (cores[0], cores[cores.len() - 1]);
@@ -244,7 +245,7 @@ macro_rules! sockets {
             ]
         }
 
-        /// Connections that nobody uses: what each takes, and what all of them cost.
+        /// Measures unused connections: the memory of each, and the processor time of all.
         fn idle_connections(workers: usize) -> Vec<Metric> {
             let runtime = build(workers);
             let address = on_a_worker(&runtime, async {
@@ -254,7 +255,7 @@ macro_rules! sockets {
                     while let Ok((stream, _)) = listener.accept().await {
                         spawn(async move {
                             stream.readable().await.expect("the runtime lives");
-                            // Waits with nothing but the socket in hand.
+                            // Waits with only the socket as its state.
                             let mut byte = [0; 1];
                             let mut stream = stream;
                             while stream.read(&mut byte).await.is_ok_and(|count| count > 0) {
@@ -270,21 +271,21 @@ macro_rules! sockets {
                 for _ in 0..count {
                     let client = std::net::TcpStream::connect(address);
                     let mut client = client.expect("the server listens");
-                    // An answer proves that it was accepted and has waited.
+                    // A reply proves that it was accepted and has waited.
                     std::io::Write::write_all(&mut client, &[1]).expect("it is open");
                     std::io::Read::read_exact(&mut client, &mut [0]).expect("it answers");
                     clients.push(client);
                 }
                 clients
             };
-            // The first few make what is made once.
+            // The first few connections cause one-time allocations.
             let _warm = open(100);
             let before = resident_bytes();
             let clients = open(IDLE);
             let bytes = resident_bytes().saturating_sub(before) as f64 / clients.len() as f64;
             // Picked, not measured: a contender may finish what it does before it sleeps.
             thread::sleep(Duration::from_millis(100));
-            // The main thread's own sleep is no work of the runtime.
+            // The main thread's own sleep is not work of the runtime.
             let others = |reading: fn(Of) -> u64| {
                 let main_thread = reading(Of::ThisThread) as i64;
                 reading(Of::Process) as i64 - main_thread

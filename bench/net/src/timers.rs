@@ -1,13 +1,13 @@
 //! Rows of timers, written once for every runtime crate with Tokio's names.
 
-/// Tasks that arm time-outs at once, and how many each.
+/// The number of tasks that arm time-outs concurrently, and how many each.
 pub(crate) const ARMING: usize = 100;
 pub(crate) const TIMEOUTS: usize = 200;
-/// Time-outs round a future that is ready.
+/// The number of time-outs around a future that is ready.
 pub(crate) const READY_TIMEOUTS: usize = 10_000;
-/// Sleeps that are alive together.
+/// The number of concurrent sleeps.
 pub(crate) const SLEEPS: usize = 100_000;
-/// Tasks that yield beside the ticker.
+/// The number of tasks that yield beside the ticker.
 pub(crate) const YIELDERS: usize = 64;
 
 macro_rules! timers {
@@ -94,13 +94,13 @@ macro_rules! timers {
             late
         }
 
-        /// Deadlines spread over half a second that begins when all tasks are there.
+        /// Sleeps to deadlines spread over half a second that begins when all tasks exist.
         async fn sleep_100k() -> Vec<f64> {
             const SPAN_NS: u64 = 500_000_000;
             // Spawning them takes a tenth of a second or two.
             let begin = Instant::now() + Duration::from_millis(400);
             let sleeper = |number: usize| {
-                // A walk through the span that jumps about: no order to profit from.
+                // Deadlines in scattered order, so that no contender profits from their order.
                 let place = (number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) % SPAN_NS;
                 let deadline = begin + Duration::from_nanos(place);
                 spawn(async move {

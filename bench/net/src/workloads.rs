@@ -1,4 +1,4 @@
-//! The rows, and which workload each is.
+//! The rows, and the workload of each.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub(crate) const ROWS: [Row; 14] = [
     Row::new("ticker_yielders", "how late a sleep of 1 ms is beside 64 tasks that yield; a yield"),
 ];
 
-/// Makes a contender's module of a runtime crate.
+/// Defines a contender's module for a runtime crate.
 macro_rules! contender {
     ($run:ident, $module:ident, $runtime:ident) => {
         mod $module {
@@ -43,7 +43,7 @@ macro_rules! contender {
             sockets!($runtime);
         }
 
-        /// Runs a row. `None`: there is no such row.
+        /// Runs a row; `None` if there is no such row.
         pub(crate) fn $run(row: &str, workers: usize, budget: Duration) -> Option<Vec<Metric>> {
             $module::on_sockets(row, workers, budget)
                 .or_else(|| $module::on_timers(row, workers, budget))
@@ -61,8 +61,8 @@ mod tests {
 
     type Run = fn(&str, usize, Duration) -> Option<Vec<Metric>>;
 
-    /// Every row, cut as short as it goes, ends on its own and gives figures that can be
-    /// true.
+    /// Checks that every row, with the smallest budget, ends on its own and gives plausible
+    /// figures.
     fn every_row_ends(run: Run) {
         crate::limits::raise();
         for row in &ROWS {

@@ -1,4 +1,4 @@
-//! The same without a runtime: what the system takes for it.
+//! The rows without a runtime: the system's own cost.
 
 use std::process::Command;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use crate::measure::{Metric, per_op};
 use crate::sender;
 use crate::workloads::{AT_ONCE, CHILDREN};
 
-/// Runs a row. `None`: there is no such row.
+/// Runs a row; `None` if there is no such row.
 pub(crate) fn run(row: &str, budget: Duration) -> Option<Vec<Metric>> {
     Some(match row {
         "spawn_wait" => per_op(budget, CHILDREN, || {
@@ -33,10 +33,10 @@ pub(crate) fn run(row: &str, budget: Duration) -> Option<Vec<Metric>> {
     })
 }
 
-/// A thread that reads a signalfd.
+/// Measures signals with a thread that reads a signalfd.
 fn signals(budget: Duration) -> Vec<Metric> {
     sender::block();
-    // SAFETY: a set of signals is plain bits, which are filled in before it is used.
+    // SAFETY: a set of signals is plain bits, which are initialised before it is used.
     let fd = unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut set);
@@ -49,7 +49,8 @@ fn signals(budget: Duration) -> Vec<Metric> {
         if !readable(fd) {
             continue;
         }
-        // SAFETY: plain numbers, which the call fills; the size is its own.
+        // SAFETY: the struct is plain integers, which the call fills; the length is that of the
+        // struct.
         let read = unsafe {
             let mut info: libc::signalfd_siginfo = std::mem::zeroed();
             libc::read(fd, (&raw mut info).cast(), size_of_val(&info))
@@ -57,14 +58,14 @@ fn signals(budget: Duration) -> Vec<Metric> {
         assert!(read > 0, "a signalfd is read");
         sends.received();
     }
-    // SAFETY: it is ours.
+    // SAFETY: the descriptor is ours, and not used afterwards.
     unsafe { libc::close(fd) };
     sends.figures()
 }
 
-/// Waits, and for a tenth of a second at most: the sender may be done.
+/// Waits until it is readable, for a tenth of a second at most, because the sender may be done.
 fn readable(fd: i32) -> bool {
     let mut asked = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    // SAFETY: one entry, which is ours.
+    // SAFETY: the pointer is to one entry, a local that outlives the call.
     unsafe { libc::poll(&mut asked, 1, 100) == 1 }
 }

@@ -30,7 +30,7 @@ use measure::Metric;
 /// The program's name, and its record's.
 pub(crate) const NAME: &str = "os";
 
-/// All contenders, and what each is.
+/// All contenders, and a description of each.
 pub(crate) const CONTENDERS: [(&str, &str); 4] = [
     ("tokio", "as #[tokio::main] builds it; what the ratios are against"),
     ("tokio-again", "the same once more: how far two equal things differ is the noise floor"),
@@ -38,13 +38,13 @@ pub(crate) const CONTENDERS: [(&str, &str); 4] = [
     ("bare", "std's processes; a loop that reads a signalfd: the system's part"),
 ];
 
-/// All take part.
+/// No contender is left out by default.
 pub(crate) const ONLY_WHEN_NAMED: [&str; 0] = [];
 
-/// Whose versions a record names.
+/// The packages whose versions a record names.
 pub(crate) const PACKAGES: [&str; 2] = ["tokio", "mio"];
 
-/// Nobody has published the same rows.
+/// No published figures exist for the same rows.
 pub(crate) const CLAIMS: Option<row::Claims> = None;
 
 fn main() -> ExitCode {

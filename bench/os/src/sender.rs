@@ -1,6 +1,6 @@
-//! Who sends signals to this process, one at a time, and how long each took.
+//! Sends signals to this process, one at a time, and measures the latency of each.
 //!
-//! A thread that does not take the signal itself. It sends the next when the last was
+//! The sender is a thread that blocks the signal for itself. It sends the next when the last was
 //! received and the receiver had time to go to sleep.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use crate::measure::{Metric, percentile};
 
-/// What is sent.
+/// The signal that is sent.
 pub(crate) const SIGNAL: i32 = libc::SIGUSR1;
 
-/// Long enough for every contender to sleep; picked, not measured.
+/// The pause between two signals, long enough for every contender to sleep; picked, not measured.
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// A p99 of fewer is one of the three largest.
+/// The least number of samples. A p99 of fewer is one of the three largest.
 const LEAST: usize = 300;
 
 /// The receiver's side.
@@ -24,7 +24,7 @@ pub(crate) struct Sends {
     thread: JoinHandle<Vec<f64>>,
 }
 
-/// Begins to send; the receiver is ready.
+/// Starts to send; the receiver must be ready.
 pub(crate) fn begin(budget: Duration) -> Sends {
     let (received, receive) = channel();
     let thread = thread::spawn(move || {
@@ -39,7 +39,7 @@ fn send_all(received: &Receiver<Instant>, budget: Duration) -> Vec<f64> {
     while took.len() < LEAST || start.elapsed() < budget {
         thread::sleep(PAUSE);
         let sent = Instant::now();
-        // SAFETY: two numbers.
+        // SAFETY: the call takes no pointers.
         assert_eq!(unsafe { libc::kill(libc::getpid(), SIGNAL) }, 0, "a signal to ourselves");
         let Ok(at) = received.recv() else { break };
         took.push(at.duration_since(sent).as_nanos() as f64);
@@ -48,7 +48,7 @@ fn send_all(received: &Receiver<Instant>, budget: Duration) -> Vec<f64> {
 }
 
 impl Sends {
-    /// Says that it was received; `false` when there will be no more.
+    /// Acknowledges a signal; returns `false` when there will be no more.
     pub(crate) fn received(&self) -> bool {
         self.received.send(Instant::now()).is_ok()
     }
@@ -57,7 +57,7 @@ impl Sends {
         self.thread.is_finished()
     }
 
-    /// Middle and tail, in microseconds.
+    /// Returns median and 99th percentile, in microseconds.
     pub(crate) fn figures(self) -> Vec<Metric> {
         drop(self.received);
         let mut took = self.thread.join().expect("the sender ends");
@@ -68,9 +68,9 @@ impl Sends {
     }
 }
 
-/// This thread does not take the signal.
+/// Blocks the signal on this thread.
 pub(crate) fn block() {
-    // SAFETY: a set of signals is plain bits, which are filled in before it is used.
+    // SAFETY: a set of signals is plain bits, which are initialised before it is used.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut set);

@@ -1,13 +1,13 @@
-//! The rows, and which workload each is.
+//! The rows, and the workload of each.
 
 use std::time::Duration;
 
 use crate::measure::Metric;
 use crate::row::Row;
 
-/// Children one after the other in a batch.
+/// The number of sequential children in a batch.
 pub(crate) const CHILDREN: usize = 20;
-/// Children that live together.
+/// The number of concurrent children.
 pub(crate) const AT_ONCE: usize = 32;
 
 pub(crate) const ROWS: [Row; 5] = [
@@ -106,7 +106,7 @@ macro_rules! contender {
             }
         }
 
-        /// Runs a row. `None`: there is no such row.
+        /// Runs a row; `None` if there is no such row.
         pub(crate) fn $run(row: &str, workers: usize, budget: Duration) -> Option<Vec<Metric>> {
             $module::run(row, workers, budget)
         }

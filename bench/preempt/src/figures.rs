@@ -1,8 +1,8 @@
-//! What a child measures and its parent reads.
+//! The figures that a child measures and its parent reads.
 
 use std::time::Duration;
 
-/// Lateness in milliseconds; what the hogs did, in turns of their loop; threads at the most.
+/// Lateness in milliseconds; the hogs' work, in iterations of their loop; the maximum of threads.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     pub(crate) p50: f64,

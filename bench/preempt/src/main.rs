@@ -1,12 +1,12 @@
-//! A clock that ticks every millisecond beside tasks that do not let go.
+//! A clock that ticks every millisecond beside tasks that do not yield.
 //!
 //! `preempt run [--rounds n] [--only row,row]` starts itself once for each row, contender and
 //! round, in the order A B C C B A, and prints the medians over the rounds. `preempt one row
 //! contender` is such a child: it prints its figures, one `name value` a line.
 //!
 //! Every deadline of a fixed schedule counts: a clock that is 50 ms late has missed fifty ticks,
-//! and each of them is a figure. The hogs' own work is counted, too: whoever is in time because
-//! hogs stand still shows it there.
+//! and each of them is a figure. The hogs' own work is counted, too, so that a contender which is
+//! in time because its hogs stand still shows it there.
 
 mod figures;
 mod workload;
@@ -80,7 +80,7 @@ fn run(options: &[&str]) -> ExitCode {
     for row in ROWS.iter().filter(|row| only.as_ref().is_none_or(|only| only.contains(&row.name))) {
         let mut all: BTreeMap<&str, Vec<Figures>> = BTreeMap::new();
         for round in 0..rounds {
-            // Whoever comes first in one round comes last in the next.
+            // The contender that comes first in one round comes last in the next.
             let mut order = CONTENDERS.to_vec();
             if round % 2 == 1 {
                 order.reverse();
@@ -128,7 +128,7 @@ fn complain(text: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Builds the program in `go/` beside this one; with the version that did.
+/// Builds the program in `go/` beside this one; also returns the version of Go.
 fn build_go() -> Result<(PathBuf, String), String> {
     let version = Command::new("go").arg("version").output();
     let version = version.map_err(|_| "there is no `go` on PATH".to_owned())?;

@@ -15,7 +15,7 @@ use std::{
 
 use crate::figures::Figures;
 
-/// For how long the clock ticks, and how often.
+/// The time for which the clock ticks, and below its interval.
 const ALL: Duration = Duration::from_secs(2);
 const TICK: Duration = Duration::from_millis(1);
 
@@ -28,14 +28,14 @@ pub(crate) struct Row {
     load: Load,
 }
 
-/// What happens in a row.
+/// The load of a row.
 enum Load {
-    /// The clock, beside so many hogs that take so long at a time.
+    /// The clock, beside `hogs` tasks that run for `long` without yielding.
     Clock { hogs: usize, long: Duration, sleeps: bool },
-    /// A task on the only worker blocks its thread until another one has run, which it spawned
-    /// just before and which is next in its own queue. Each time counts, up to [`LIMIT`].
+    /// A task on the only worker blocks its thread until another one has run, which it spawned just
+    /// before and which is next in its own queue. Each wait counts, up to [`LIMIT`].
     OwnSlot,
-    /// So many tasks in `thread::sleep`, once: how long it takes until all are through.
+    /// `tasks` tasks in `thread::sleep`, once: measures the time until all are done.
     Sleepers { tasks: usize, long: Duration },
 }
 
@@ -43,9 +43,9 @@ const fn clock(hogs: usize, millis: u64, sleeps: bool) -> Load {
     Load::Clock { hogs, long: Duration::from_millis(millis), sleeps }
 }
 
-/// How long a task waits for what waits for it.
+/// The longest time that a task waits for another task that needs its worker.
 const LIMIT: Duration = Duration::from_secs(1);
-/// How often; fewer where each takes the limit.
+/// The number of repetitions; fewer where each takes the limit.
 const TIMES: usize = 41;
 
 pub(crate) const ROWS: [Row; 7] = [
@@ -86,15 +86,15 @@ pub(crate) const ROWS: [Row; 7] = [
     },
 ];
 
-/// Who takes part.
+/// All contenders.
 pub(crate) const CONTENDERS: [&str; 5] = ["threads", "blitz", "blitz-off", "tokio", GO];
 
-/// The program in `go/`, if there is a `go` on PATH. Its hogs' work is not counted: another
-/// compiler's loop.
+/// The program in `go/`, if there is a `go` on PATH. Its hogs' work is not counted, because its
+/// loop is another compiler's.
 pub(crate) const GO: &str = "go";
 
 impl Row {
-    /// What the program in `go/` is told, if it has this row.
+    /// Returns the arguments for the program in `go/`, if it has this row.
     pub(crate) fn words_for_go(&self) -> Option<[String; 4]> {
         let Load::Clock { hogs, long, sleeps } = self.load else { return None };
         let does = if sleeps { "sleeps" } else { "computes" };
@@ -102,8 +102,8 @@ impl Row {
         Some([hogs.to_string(), long, does.to_owned(), all])
     }
 
-    /// Whether that one takes part here. Without preemption 200 sleeps take 50 s, one after the
-    /// other on two workers: nobody has to wait for that to know it.
+    /// Returns true if the contender takes part here. Without preemption 200 sleeps take 50 s, one
+    /// after the other on two workers, which is known without measuring it.
     pub(crate) fn has(&self, contender: &str) -> bool {
         match self.load {
             Load::Clock { .. } => true,
@@ -113,7 +113,7 @@ impl Row {
     }
 }
 
-/// What the hogs share.
+/// The state that the hogs share.
 #[derive(Clone)]
 struct Work {
     done: Arc<AtomicU64>,
@@ -127,7 +127,7 @@ impl Work {
         Instant::now() >= self.end
     }
 
-    /// One turn of a hog.
+    /// Runs a hog once.
     fn turn(&self) {
         if self.sleeps {
             thread::sleep(self.long);
@@ -178,7 +178,7 @@ fn tokio(workers: usize) -> Result<tokio::runtime::Runtime, String> {
     builder.worker_threads(workers).enable_all().build().map_err(|error| error.to_string())
 }
 
-/// How long the task was blocked, each time.
+/// Returns how long the task was blocked, each time.
 fn own_slot(contender: &str) -> Result<Vec<Duration>, String> {
     macro_rules! once {
         ($runtime:ident, $on:expr) => {{
@@ -188,7 +188,7 @@ fn own_slot(contender: &str) -> Result<Vec<Duration>, String> {
                     let _ = tell.send(());
                 });
                 let began = Instant::now();
-                // Whether it has come or not, that is how long it was waited for.
+                // Whether the message has come or not, this is how long the task waited for it.
                 let _ = told.recv_timeout(LIMIT);
                 began.elapsed()
             });
@@ -200,7 +200,7 @@ fn own_slot(contender: &str) -> Result<Vec<Duration>, String> {
         let runtime = tokio(1)?;
         return (0..times).map(|_| once!(tokio, runtime)).collect();
     }
-    // A runtime for each: a task that was caught is known from then on.
+    // A new runtime for each, because a runtime remembers a task that was caught.
     (0..times).map(|_| blitz(contender, 1).and_then(|runtime| once!(blitz_io, runtime))).collect()
 }
 
@@ -221,7 +221,7 @@ fn sleepers(tasks: usize, long: Duration, contender: &str) -> Result<Duration, S
     Ok(began.elapsed())
 }
 
-/// The most threads that the process has, looked at now and then.
+/// Samples the number of threads of the process, and returns the maximum.
 fn watch_threads(over: Arc<AtomicBool>) -> thread::JoinHandle<usize> {
     thread::spawn(move || {
         let mut most = 0;
@@ -233,7 +233,7 @@ fn watch_threads(over: Arc<AtomicBool>) -> thread::JoinHandle<usize> {
     })
 }
 
-/// Notes each deadline that has passed.
+/// Records each deadline that has passed.
 struct Clock {
     due: Instant,
     end: Instant,

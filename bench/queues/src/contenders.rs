@@ -1,4 +1,4 @@
-//! The rings, behind one face.
+//! The rings, behind one trait.
 
 use blitz_io::variants_for_bench::{Item, Ring, RingThief, Unfenced, UnfencedRobber};
 
@@ -6,13 +6,13 @@ use blitz_io::variants_for_bench::{Item, Ring, RingThief, Unfenced, UnfencedRobb
 pub(crate) trait Contender: Sized + Send + 'static {
     type Thief: Send + 'static;
     fn pair() -> (Self, Self::Thief);
-    /// Pushes to a queue that nobody steals from and that is not full.
+    /// Pushes to a queue that no thief steals from and that is not full.
     fn push(&mut self, item: Item);
-    /// Pushes; what finds no room goes to `spilt`.
+    /// Pushes; items that find no room go to `spilt`.
     fn push_or_spill(&mut self, item: Item, spilt: &mut Vec<Item>);
     fn pop(&mut self) -> Option<Item>;
-    /// Moves half to `target`, except the one that is handed out; answers how
-    /// many went in all.
+    /// Moves half to `target`, except the one that is returned; also returns how many were taken in
+    /// all.
     fn steal_half(thief: &Self::Thief, target: &mut Self) -> Option<(Item, u32)>;
 }
 

@@ -1,4 +1,4 @@
-//! The intake as one list, as eight shards, and as an inbox per worker.
+//! The injector (`Intake`) as one list, as eight shards, and as an inbox per worker.
 
 use std::time::Instant;
 
@@ -6,8 +6,8 @@ use blitz_io::variants_for_bench::{Bundle, Item, OneList, Parts};
 
 use crate::{Case, Gate};
 
-/// An intake as a producer and a worker see it. `who` is the caller's number,
-/// `turn` counts its operations.
+/// An injector as a producer and a worker see it. `who` is the caller's number, `turn` counts its
+/// operations.
 trait Intake: Send + Sync + 'static {
     fn push(&self, who: usize, turn: usize, item: Item);
     fn fetch(&self, who: usize, turn: usize) -> Bundle;
@@ -15,8 +15,8 @@ trait Intake: Send + Sync + 'static {
 
 const WORKERS: usize = 2;
 
-/// What the parts hand out at once: the lower bound of the one list's batch. The
-/// loops keep intakes short, so all three take the same.
+/// The number of items that the shards and inboxes return at once: the lower bound of the one
+/// list's batch. The loops keep injectors short, so all three take the same.
 const BATCH: usize = 4;
 
 struct One(OneList);
@@ -71,14 +71,14 @@ pub(crate) fn cases() -> Vec<Case> {
     cases
 }
 
-/// Each thread pushes four items, one by one, and fetches a batch, and so on.
+/// Measures threads that each push four items, one by one, fetch a batch, and repeat.
 fn in_and_out(intake: impl Intake, threads: usize) -> impl FnMut() -> f64 {
     // Some milliseconds, so that a thread that starts late matters little.
     const TURNS: usize = 50_000;
     let mut pools: Vec<_> = (0..threads).map(|who| Item::many(4096, who as u64)).collect();
     move || {
         let (intake, gate) = (&intake, &Gate::new(threads));
-        // The pushes are counted: who runs out of items pushes fewer.
+        // The pushes are counted, because a thread that runs out of items pushes fewer.
         let sums: Vec<(Instant, Instant, u64)> = std::thread::scope(|scope| {
             let run = |(who, pool): (usize, &mut Vec<Item>)| {
                 gate.pass();
@@ -101,7 +101,7 @@ fn in_and_out(intake: impl Intake, threads: usize) -> impl FnMut() -> f64 {
                 pools.iter_mut().enumerate().map(|one| scope.spawn(move || run(one))).collect();
             handles.into_iter().map(|handle| handle.join().expect("no loop panics")).collect()
         });
-        // What is still inside comes back, for the next round.
+        // The remaining items are taken out, for the next round.
         for turn in 0.. {
             let mut batch = intake.fetch(0, turn);
             if batch.is_empty() {

@@ -1,12 +1,12 @@
-//! The stack of a fork-join worker against deques that others take the oldest job from.
+//! The stack of a fork-join worker against deques from which thieves take the oldest job.
 //!
-//! All on one thread: what a join pays if nobody steals, and what a theft costs by itself. Our
-//! stack is private until somebody asks; so there are two thefts, one of jobs that the owner has
-//! published and one against an owner that says nothing and must be forced.
+//! All on one thread: the cost of a join that is not stolen from, and of a theft by itself. Our
+//! stack is private until a thief requests a job; so there are two thefts, one of jobs that the
+//! owner has published and one against an owner that does not respond and must be forced.
 //!
 //! *With fences* is the stack where the system has no asymmetric barrier. Here it has one, and a
-//! thief that forces calls it all the same; `BLITZ_BARRIER=fences` in the environment shows
-//! what it costs without, and makes the first contender the second.
+//! thief that forces calls it all the same; `BLITZ_BARRIER=fences` in the environment shows what it
+//! costs without, and makes the first contender the second.
 
 use std::hint::black_box;
 
@@ -18,18 +18,18 @@ use crate::{Case, ns_per};
 trait Jobs: Sized + 'static {
     fn new() -> Self;
     fn push(&mut self, job: Job);
-    /// A join that nobody disturbs.
+    /// Pushes and pops a job: a join that no thief disturbs.
     fn push_pop(&mut self, job: Job) -> bool;
     fn pop(&mut self) -> Option<Job>;
     fn steal(&self) -> Option<Job>;
-    /// Makes public what can be: at least half.
+    /// Publishes as many jobs as possible: at least half.
     fn publish(&mut self, _another: Job) {}
 }
 
 struct Asymmetric(JobStack);
 struct Fenced(JobStack);
 
-/// Both of ours differ in how they are made.
+/// Implements our two stacks, which differ in how they are created.
 macro_rules! ours {
     ($contender:ident, $new:path) => {
         impl Jobs for $contender {
@@ -122,7 +122,7 @@ impl Jobs for Crossbeam {
     }
 }
 
-/// Its thieves need a stack to steal into, also for one job.
+/// st3, whose thieves need a stack to steal into, also for one job.
 struct St3 {
     worker: st3::lifo::Worker<Job>,
     stealer: st3::lifo::Stealer<Job>,
@@ -166,7 +166,7 @@ pub(crate) fn cases() -> Vec<Case> {
     cases
 }
 
-/// The contenders of a group: `$loop` is generic over the contender.
+/// Creates the contenders of a group: `$loop` is generic over the contender.
 macro_rules! contenders {
     ($group:expr, $loop:ident, $argument:expr) => {
         [
@@ -210,7 +210,7 @@ fn steal_loop<C: Jobs>(is_public: bool) -> impl FnMut() -> f64 {
     const JOBS: usize = 256;
     let mut stack = C::new();
     let jobs = Job::many(JOBS);
-    // Half of them is public at least.
+    // At least half of them are public.
     let wanted = if is_public { JOBS / 2 } else { JOBS };
     move || {
         let mut time = 0.0;

@@ -1,4 +1,4 @@
-//! One newest-first slot against four, in front of a ring.
+//! One LIFO slot against four, in front of a ring.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -38,7 +38,7 @@ fn push_pop<const N: usize>() -> impl FnMut() -> f64 {
     }
 }
 
-/// A task wakes four others; what the slots evict goes through the ring.
+/// Measures a task that wakes four others; what the slots evict goes through the ring.
 fn bursts<const N: usize>() -> impl FnMut() -> f64 {
     const BURSTS: u64 = 20_000;
     let (mut slots, _slots_thief) = Lifo::<N>::pair();
@@ -65,11 +65,11 @@ fn bursts<const N: usize>() -> impl FnMut() -> f64 {
     }
 }
 
-/// The owner's pairs while another thread tries to take what is in the slots.
+/// Measures the owner's pairs while another thread tries to take what is in the slots.
 fn under_a_thief<const N: usize>() -> f64 {
     const PAIRS: u64 = 500_000;
     let (mut slots, thief) = Lifo::<N>::pair();
-    // Nodes are never freed, so they are made once per thread and not per round.
+    // Nodes are never freed, so they are allocated once per thread and not per round.
     thread_local!(static POOL: std::cell::RefCell<Vec<Item>> = std::cell::RefCell::new(Item::many(64, 6)));
     let mut pool = POOL.take();
     let (done, gate) = (&AtomicBool::new(false), &Gate::new(2));
@@ -82,7 +82,7 @@ fn under_a_thief<const N: usize>() -> f64 {
                 if let Some(item) = thief.steal() {
                     let _ = sender.send(item);
                 }
-                // A thief looks at other places too: it is not here all the time.
+                // A real thief looks at other places too, so it is not here all the time.
                 for _ in 0..50 {
                     std::hint::spin_loop();
                 }

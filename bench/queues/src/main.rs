@@ -1,4 +1,4 @@
-//! How long the queues take: ours, our variants, and other crates'.
+//! Measures the time of queue operations: ours, our variants, and other crates'.
 //!
 //! All cases live in one process. A round runs each case once, rounds alternate
 //! between forward and backward order so that drift hits all alike, and a case's
@@ -20,7 +20,7 @@ use std::{
     time::Instant,
 };
 
-/// One thing to measure: `run` answers with a figure in the case's unit.
+/// One measurement: `run` returns a figure in the case's unit.
 pub(crate) struct Case {
     group: &'static str,
     name: &'static str,
@@ -37,14 +37,15 @@ impl Case {
     }
 }
 
-/// Nanoseconds per operation of a loop that does `operations` of them.
+/// Returns the nanoseconds per operation of a loop that does `operations` of them.
 pub(crate) fn ns_per(operations: u64, work: impl FnOnce()) -> f64 {
     let start = Instant::now();
     work();
     start.elapsed().as_nanos() as f64 / operations as f64
 }
 
-/// Holds threads back until all of them run: woken threads would start one by one.
+/// A gate that holds threads back until all of them run, because woken threads would start one by
+/// one.
 pub(crate) struct Gate {
     missing: AtomicUsize,
 }
@@ -55,8 +56,8 @@ impl Gate {
     }
 
     pub(crate) fn pass(&self) {
-        // Relaxed: it says only that threads run; what they share is ordered by
-        // their spawn and their join.
+        // Relaxed: it only counts running threads; what they share is ordered by their spawn and
+        // their join.
         self.missing.fetch_sub(1, Relaxed);
         while self.missing.load(Relaxed) > 0 {
             std::hint::spin_loop();
@@ -64,8 +65,8 @@ impl Gate {
     }
 }
 
-/// Tells the other thread to stop when it is dropped, also by a panic: a scope
-/// would wait for that thread for ever.
+/// Makes the other thread stop when dropped, also by a panic, because a scope would wait for that
+/// thread forever.
 pub(crate) struct Stop<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for Stop<'_> {

@@ -1,4 +1,4 @@
-//! Medians, and the table they are printed in.
+//! Computes medians, and prints their table.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ pub(crate) struct Row {
 
 impl Row {
     pub(crate) fn new(case: &Case, mut figures: Vec<f64>) -> Self {
-        // A round in which there was nothing to measure answers with no number.
+        // A round in which there was nothing to measure returns NaN.
         figures.retain(|figure| !figure.is_nan());
         if figures.is_empty() {
             figures.push(f64::NAN);
@@ -55,7 +55,7 @@ pub(crate) fn table(rows: &[Row], rounds: usize) -> String {
     text
 }
 
-/// What the figures were taken on, as far as Linux tells.
+/// Describes the machine that the figures were taken on, as far as Linux reports it.
 fn machine() -> String {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     let info = read("/proc/cpuinfo");

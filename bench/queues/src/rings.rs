@@ -1,5 +1,5 @@
-//! Ring against ring: push and pop, steal, and a mixture on one thread; then an
-//! owner and a thief on two.
+//! Compares rings: push and pop, steal, and a mixture on one thread; then an owner and a thief on
+//! two.
 
 use std::{
     hint::black_box,
@@ -29,7 +29,7 @@ pub(crate) fn cases() -> Vec<Case> {
     cases
 }
 
-/// The five contenders of a group: `$loop` is generic over the contender.
+/// Creates the five contenders of a group: `$loop` is generic over the contender.
 macro_rules! contenders {
     ($group:expr, $loop:ident) => {
         [
@@ -49,7 +49,7 @@ fn push_pop(group: &'static str) -> [Case; 5] {
 fn push_pop_loop<C: Contender>() -> impl FnMut() -> f64 {
     const PAIRS: u64 = 100_000;
     let (mut ring, _thief) = C::pair();
-    // Some items stay, so that a pop never finds the one just pushed.
+    // Some items stay, so that a pop never returns the one just pushed.
     Item::many(16, 1).into_iter().for_each(|item| ring.push(item));
     let mut hand = Item::many(1, 1).pop();
     move || {
@@ -148,9 +148,8 @@ fn robbing_loop<C: Contender>() -> impl FnMut() -> f64 {
     move || arena.run().1
 }
 
-/// An owner that pushes 64 items and pops 64, over and over, and a thief that comes
-/// every few microseconds, as a searching worker does. Loot goes back through an
-/// intake.
+/// An owner that pushes 64 items and pops 64, over and over, and a thief that comes every few
+/// microseconds, as a searching worker does. Stolen items go back through an injector.
 struct Arena<C: Contender> {
     pool: Vec<Item>,
     rings: std::marker::PhantomData<C>,
@@ -161,13 +160,13 @@ impl<C: Contender> Arena<C> {
         Self { pool: Item::many(1024, 13), rings: std::marker::PhantomData }
     }
 
-    /// The owner's time per pair, and the thief's time per item.
+    /// Returns the owner's time per pair, and the thief's time per item.
     fn run(&mut self) -> (f64, f64) {
         const BLOCKS: u64 = 20_000;
         let ((mut ring, thief), (mut target, _)) = (C::pair(), C::pair());
         let (done, gate, returned) = (&AtomicBool::new(false), &Gate::new(2), &OneList::new());
-        // A thief that lost its core in the middle of a copy keeps its slots, and
-        // then even 64 items may find no room.
+        // A thief that is descheduled in the middle of a copy keeps its slots, and then even 64
+        // items may find no room.
         let (pool, mut spilt) = (&mut self.pool, Vec::new());
         let times = std::thread::scope(|scope| {
             let thief = scope.spawn(move || {
@@ -178,7 +177,7 @@ impl<C: Contender> Arena<C> {
                     let start = Instant::now();
                     let stolen = C::steal_half(&thief, &mut target);
                     let took = start.elapsed();
-                    // Only steals that bring something count.
+                    // Only steals that take something count.
                     if let Some((item, count)) = stolen {
                         time += took.as_nanos() as f64;
                         items += count;
@@ -189,7 +188,7 @@ impl<C: Contender> Arena<C> {
                         std::hint::spin_loop();
                     }
                 }
-                // No number if the threads never ran at the same time.
+                // NaN if the threads never ran at the same time.
                 time / f64::from(items)
             });
             let stop = Stop(done);

@@ -1,5 +1,5 @@
-//! How much, and which: prefetch on pop, one or half in a steal, the oldest or
-//! the newest half in an overflow.
+//! Measures how much to take, and which: prefetch on pop, one or half in a steal, the oldest or the
+//! newest half in an overflow.
 
 use std::fmt::Write;
 use std::hint::black_box;
@@ -85,7 +85,7 @@ fn steal_and_pop(steal: Steal) -> impl FnMut() -> f64 {
     }
 }
 
-/// Some 100 ns of work that nothing else competes for.
+/// Does some 100 ns of work that does not contend with anything.
 fn run(item: &mut Item) {
     let mut value = item.touch();
     for _ in 0..25 {
@@ -93,7 +93,7 @@ fn run(item: &mut Item) {
     }
 }
 
-/// The owner pushes all items and runs some; a thief runs what it can get.
+/// Measures an owner that pushes all items and runs some, while a thief runs what it can get.
 fn shared_work(steal: Steal) -> impl FnMut() -> f64 {
     const ITEMS: usize = 50_000;
     let mut pool = Item::many(ITEMS, 9);
@@ -145,10 +145,10 @@ fn shared_work(steal: Steal) -> impl FnMut() -> f64 {
     }
 }
 
-/// How many items a burst pushes: more than a ring, twice over.
+/// The number of items that a burst pushes: more than a ring, twice over.
 const BURST: usize = 600;
 
-/// A burst into the ring and, as it overflows, into the intake.
+/// Pushes a burst into the ring and, as it overflows, into the injector.
 fn burst(ring: &mut Ring, intake: &OneList, items: impl Iterator<Item = Item>, push: Push) {
     for mut item in items {
         black_box(item.touch());
@@ -158,7 +158,7 @@ fn burst(ring: &mut Ring, intake: &OneList, items: impl Iterator<Item = Item>, p
     }
 }
 
-/// What a worker does when its ring is empty: fetches a batch into the ring.
+/// Fetches a batch into the ring, as a worker does when its ring is empty.
 fn refill(ring: &mut Ring, intake: &OneList) -> bool {
     let mut batch = intake.fetch(1);
     ring.push_bundle(&mut batch) > 0
@@ -229,8 +229,8 @@ fn helped_overflow(push: Push) -> impl FnMut() -> f64 {
     }
 }
 
-/// How far from its place in the order of arrival an item runs, on average: no
-/// time, so no rounds.
+/// Returns how far from its place in the order of arrival an item runs, on average. This is not a
+/// time, so there are no rounds.
 pub(crate) fn order_after_overflow() -> String {
     let mut text =
         String::from("\n| overflow of 600 | mean distance from its turn, in items |\n|---|--:|\n");
@@ -240,7 +240,7 @@ pub(crate) fn order_after_overflow() -> String {
         let (mut ring, _thief) = Ring::pair();
         let intake = OneList::new();
         let mut distance = 0;
-        // In the order of their numbers, which are then their turns.
+        // In the order of their numbers, so that a number is the item's turn.
         let mut items = Item::many(BURST, 12);
         items.sort_unstable_by_key(Item::number);
         burst(&mut ring, &intake, items.into_iter(), push);

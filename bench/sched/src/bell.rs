@@ -1,32 +1,32 @@
-//! The two things a workload waits on: a bell for one listener, and a latch that
+//! The two things a workload waits on: a `Bell`, which notifies one listener, and a `Latch`, which
 //! rings its bell when the last of many has counted down.
 //!
-//! Every contender uses these same two, so that a row measures its scheduler and
-//! not its channels. They cost two or three atomic operations a use.
+//! Every contender uses these same two, so that a row measures its scheduler and not its channels.
+//! They cost two or three atomic operations a use.
 //!
 //! # Protocol
-//! `state` says who may touch the waker:
+//! `state` says which thread may touch the waker:
 //! ```text
 //!            listener stores its waker              ringer claims the waker
 //!   QUIET ─────────────────────────────▶ WAITING ─────────────────────────▶ RINGING
-//!   (listener's)                         (nobody's)                        (ringer's)
+//!   (listener's)                         (unowned)                         (ringer's)
 //!     ▲  ▲                                  │                                  │
 //!     │  └──── listener takes it back ──────┘      ringer has taken the waker  │
 //!     │                                            and wakes after this        │
-//!     └─────────── listener hears it ─────── RUNG ◀────────────────────────────┘
+//!     └─────────── listener sees it ───────── RUNG ◀────────────────────────────┘
 //!                                             ▲
 //!                     QUIET ── rung early ────┘
 //! ```
 //!
 //! # Invariants
-//! 1. The waker is written in QUIET by the listener only, and taken in RINGING by
-//!    the one ringer whose exchange made it so.
-//! 2. One task listens to a bell. A poll that meets RINGING may return `Pending`
-//!    because the wake-up under way is for the same task.
+//! 1. The waker is written in QUIET by the listener only, and taken in RINGING by the one ringer
+//!    whose exchange set that state.
+//! 2. One task listens to a bell. A poll that finds RINGING may return `Pending` because the
+//!    wake-up under way is for the same task.
 //!
 //! # Rejected
-//! A `Mutex<Option<Waker>>`: more atomic operations for each hand-over, the same for all,
-//! which would pull every ratio towards one. How far was not measured.
+//! A `Mutex<Option<Waker>>`: more atomic operations for each notification, the same for all
+//! contenders, which would pull every ratio towards one. How far was not measured.
 //!
 //! # Checked by
 //! `no_ring_is_lost_between_two_threads`, `a_ring_before_the_first_poll_is_heard`,
@@ -45,15 +45,15 @@ const WAITING: u8 = 1;
 const RINGING: u8 = 2;
 const RUNG: u8 = 3;
 
-/// Wakes one listener. A ring that nobody waits for is kept; two rings before the
-/// listener hears the first are one.
+/// A notifier that wakes one listener. A ring without a listener is kept; two rings before the
+/// listener sees the first are one.
 pub(crate) struct Bell {
     state: AtomicU8,
     waker: UnsafeCell<Option<Waker>>,
 }
 
-// SAFETY: the waker is reached by one thread at a time: `state` gives it to the
-// listener or to one ringer (invariant 1), with Release and Acquire at each change.
+// SAFETY: the waker is accessed by one thread at a time: `state` gives it to the listener or to one
+// ringer (invariant 1), with Release and Acquire at each change.
 unsafe impl Sync for Bell {}
 
 impl Bell {
@@ -67,8 +67,8 @@ impl Bell {
             // Relaxed: only a guess for the exchanges below, which check it.
             match self.state.load(Relaxed) {
                 QUIET => {
-                    // Release: what the ringer did before is seen by the listener.
-                    // Pairs with the Acquire loads of RUNG in `poll`.
+                    // Release: publishes what the ringer did before to the listener. Pairs with the
+                    // Acquire loads of RUNG in `poll`.
                     if self.state.compare_exchange(QUIET, RUNG, Release, Relaxed).is_ok() {
                         return;
                     }
@@ -79,17 +79,18 @@ impl Bell {
                         return self.wake();
                     }
                 }
-                // Another ring is under way or unheard: this one is the same.
+                // Another ring is under way or not yet seen, and this one merges with it.
                 _ => return,
             }
         }
     }
 
-    /// The claimed half of `ring`: `state` is RINGING and we made it so.
+    /// Wakes the listener after `ring` has claimed the waker: this thread set `state` to RINGING.
     fn wake(&self) {
-        // SAFETY: RINGING gives the waker to the ringer that set it: us (invariant 1).
+        // SAFETY: RINGING gives the waker to the ringer that set it (invariant 1), which is this
+        // thread.
         let waker = unsafe { (*self.waker.get()).take() };
-        // Release: gives the cell back. Pairs with the Acquire loads in `poll`.
+        // Release: gives the waker cell back. Pairs with the Acquire loads in `poll`.
         self.state.store(RUNG, Release);
         if let Some(waker) = waker {
             waker.wake();
@@ -97,13 +98,14 @@ impl Bell {
     }
 
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
-        // Acquire: RUNG gives us the cell back. Pairs with the Release in `wake`.
+        // Acquire: RUNG gives us the waker cell back. Pairs with the Release in `wake`.
         match self.state.load(Acquire) {
             RUNG => return self.heard(),
             RINGING => return Poll::Pending,
             WAITING => {
-                // A poll nobody asked for: take the cell back to renew the waker.
-                // Acquire on failure: as for the load above.
+                // A spurious poll: take the waker cell back to renew the waker. Acquire on failure:
+                // RUNG gives us the waker cell back, as for the load above. Pairs with the Release
+                // in `wake`.
                 match self.state.compare_exchange(WAITING, QUIET, Relaxed, Acquire) {
                     Ok(_) => {}
                     Err(RUNG) => return self.heard(),
@@ -112,7 +114,8 @@ impl Bell {
             }
             _ => {}
         }
-        // SAFETY: QUIET gives the waker to the listener: us (invariant 1).
+        // SAFETY: QUIET gives the waker to the listener (invariant 1), which is the task that
+        // polls.
         unsafe { *self.waker.get() = Some(cx.waker().clone()) };
         // Release: publishes the waker. Pairs with the Acquire exchange in `ring`.
         // Acquire on failure: the ring came first; pairs with the Release in `ring`.
@@ -123,7 +126,7 @@ impl Bell {
     }
 
     fn heard(&self) -> Poll<()> {
-        // Relaxed: a ringer that meets QUIET touches nothing but the state.
+        // Relaxed: a ringer that finds QUIET touches nothing but the state.
         self.state.store(QUIET, Relaxed);
         Poll::Ready(())
     }
@@ -139,21 +142,20 @@ impl Bell {
 #[repr(align(128))]
 pub(crate) struct PaddedBell(pub(crate) Bell);
 
-/// A latch that is set to a number, counted down to nothing and waited for, again
-/// and again.
+/// A reusable latch: set to a number, counted down to zero and waited for.
 pub(crate) struct Latch {
     left: AtomicUsize,
     bell: Bell,
 }
 
 impl Latch {
-    /// One that lives as long as the process: a task then captures eight bytes and
+    /// Returns a latch that lives as long as the process: a task then captures eight bytes and
     /// touches no reference count that the row would measure.
     pub(crate) fn leaked() -> &'static Latch {
         Box::leak(Box::new(Latch { left: AtomicUsize::new(0), bell: Bell::new() }))
     }
 
-    /// Sets the number still to come. Nobody may be counting down.
+    /// Sets the number still to come. No thread may be counting down.
     pub(crate) fn set(&self, count: usize) {
         // Relaxed: the spawns and rings that follow publish it.
         self.left.store(count, Relaxed);
@@ -161,14 +163,14 @@ impl Latch {
 
     #[inline]
     pub(crate) fn count_down(&self) {
-        // AcqRel: the last one sees what all others did before they counted down,
-        // and passes it on by the bell. Pairs with itself on the other threads.
+        // AcqRel: the last one sees what all others did before they counted down, and passes it on
+        // by the bell. Pairs with the same operation on the other threads.
         if self.left.fetch_sub(1, AcqRel) == 1 {
             self.bell.ring();
         }
     }
 
-    /// Waits until the count has reached nothing.
+    /// Waits until the count has reached zero.
     pub(crate) fn wait(&self) -> impl Future<Output = ()> + Send + '_ {
         self.bell.wait()
     }
@@ -258,7 +260,7 @@ mod tests {
             thread::scope(|scope| {
                 for _ in 0..4 {
                     scope.spawn(|| {
-                        // Relaxed: the latch carries the order.
+                        // Relaxed: the latch provides the ordering.
                         done.fetch_add(1, Relaxed);
                         latch.count_down();
                     });

@@ -1,4 +1,4 @@
-//! The command line, the same for every comparison.
+//! The command line, which is the same for every comparison.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use crate::measure::Metric;
 use crate::workloads::ROWS;
 use crate::{CONTENDERS, NAME};
 
-/// Measures one row on one contender in this process: contender, row, workers, budget.
-/// `None`: it has no such row.
+/// A function that measures one row on one contender in this process: contender, row, workers,
+/// budget. Returns `None` if it has no such row.
 pub(crate) type Child = fn(&str, &str, usize, Duration) -> Result<Option<Vec<Metric>>, String>;
 
 fn usage() -> String {
@@ -30,7 +30,7 @@ options of run:
     )
 }
 
-/// The program, but for what a child does.
+/// Runs the program; `child` does what is specific to a child process.
 pub(crate) fn main(child: Child) -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -66,7 +66,7 @@ fn measured(
     let budget = Duration::from_millis(number(budget_ms)?);
     let metrics = child(contender, row, workers, budget)?
         .ok_or_else(|| format!("{contender} has no row {row}: see `{NAME} list`"))?;
-    // Printed after the runtime is gone: one that cannot shut down has no figure.
+    // Printed after the runtime is dropped: one that cannot shut down has no figure.
     metrics.iter().map(Metric::line).for_each(|line| println!("{line}"));
     Ok(())
 }

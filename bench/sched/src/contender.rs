@@ -1,17 +1,17 @@
-//! What a workload may ask of a runtime, and each contender's answer.
+//! The operations that a workload requires of a runtime, and each contender's implementation.
 //!
-//! The trait is as small as the rows allow. A contender is always driven the way its
-//! own documentation drives it; there is no tuning on either side.
+//! The trait is as small as the rows allow. A contender is always used the way its own
+//! documentation shows; there is no tuning on either side.
 
 use std::convert::Infallible;
 use std::future::Future;
 
 /// A runtime under test. One is built in each child process.
 pub(crate) trait Contender: Sized + 'static {
-    /// What `spawn` returns.
+    /// The handle that `spawn` returns.
     type Task<T: Send + 'static>: Send + 'static;
 
-    /// A set of tasks that are taken out as they end.
+    /// A set of tasks that are joined as they end.
     type Set;
 
     fn build(workers: usize) -> Self;
@@ -27,7 +27,7 @@ pub(crate) trait Contender: Sized + 'static {
 
     fn join<T: Send + 'static>(task: Self::Task<T>) -> impl Future<Output = T> + Send;
 
-    /// Lets the task run without anybody waiting for it.
+    /// Detaches the task.
     fn detach<T: Send + 'static>(task: Self::Task<T>);
 
     fn yield_now() -> impl Future<Output = ()> + Send;
@@ -37,16 +37,16 @@ pub(crate) trait Contender: Sized + 'static {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Self::Task<T>;
 
-    /// An empty set, from a contender that has such a thing.
+    /// Returns an empty set, or `None` if the contender has no sets.
     fn set() -> Option<Self::Set>;
 
     /// Spawns into the set.
     fn spawn_in(set: &mut Self::Set, future: impl Future<Output = usize> + Send + 'static);
 
-    /// The output of a task of the set that has ended; `None` when the set is empty.
+    /// Returns the output of a task of the set that has ended; `None` when the set is empty.
     fn join_next(set: &mut Self::Set) -> impl Future<Output = Option<usize>> + Send;
 
-    /// Spawns `work` and waits for it, so that all it does is done by a worker.
+    /// Spawns `work` and waits for it, so that a worker does all of it.
     fn on_a_worker<F>(&self, work: F) -> F::Output
     where
         F: Future<Output: Send + 'static> + Send + 'static,
@@ -55,7 +55,7 @@ pub(crate) trait Contender: Sized + 'static {
     }
 }
 
-/// blitz-io has Tokio's names, so one text is both adapters.
+/// Implements the adapter for both: blitz-io has Tokio's names.
 macro_rules! with_tokios_names {
     ($contender:ident, $runtime:ident $(, $drivers:ident)?) => {
         pub(crate) struct $contender(::$runtime::runtime::Runtime);
@@ -118,13 +118,13 @@ macro_rules! with_tokios_names {
 
 // As `#[tokio::main]` builds it: with the I/O and time drivers.
 with_tokios_names!(Tokio, tokio, enable_all);
-// Without drivers: its last worker to sleep then waits on a lock, not in epoll.
+// Without drivers: its last worker to sleep then waits on a condition variable, not in epoll.
 with_tokios_names!(TokioBare, tokio);
 #[cfg(feature = "blitz")]
 with_tokios_names!(Blitz, blitz_io, enable_all);
 
-/// smol's executor is one queue that any thread may run. As in smol's own
-/// `spawn`, the executor is a static and each thread blocks on running it.
+/// smol's executor: one queue that any thread may run. As in smol's own `spawn`, the executor is a
+/// static and each thread blocks on running it.
 pub(crate) struct Smol {
     stop: smol::channel::Sender<()>,
     threads: Vec<std::thread::JoinHandle<()>>,
@@ -134,7 +134,7 @@ static SMOL: smol::Executor<'static> = smol::Executor::new();
 
 impl Contender for Smol {
     type Task<T: Send + 'static> = smol::Task<T>;
-    /// It has none: its users keep a `Vec` of tasks, or take another crate's stream.
+    /// smol has no sets: its users keep a `Vec` of tasks, or use another crate's stream.
     type Set = Infallible;
 
     fn build(workers: usize) -> Self {
@@ -143,7 +143,7 @@ impl Contender for Smol {
             .map(|_| {
                 let stopped = stopped.clone();
                 std::thread::spawn(move || {
-                    // The channel closes when `stop` is dropped: the only message.
+                    // The channel closes when `stop` is dropped, which is its only event.
                     let _ = smol::block_on(SMOL.run(stopped.recv()));
                 })
             })

@@ -18,23 +18,23 @@ use crate::row::Row;
 use crate::workloads::ROWS;
 use crate::{CONTENDERS, NAME, ONLY_WHEN_NAMED};
 
-/// A child that has not ended by then hangs. The longest seen was Go's `idle_1m`, ten
-/// seconds on a busy machine.
+/// The time limit of a child; one that has not ended by then hangs. The longest seen was Go's
+/// `idle_1m`, ten seconds on a busy machine.
 const TIME_OUT: Duration = Duration::from_secs(30);
 
-/// From this share of the machine on, what others use shows in the figures: on two
-/// cores a tenth is a fifth of one worker's. Picked, not measured.
+/// The share of the machine from which on other programs' use shows in the figures: on two cores a
+/// tenth is a fifth of one worker's. Picked, not measured.
 const BUSY: f64 = 0.1;
 
-/// What to measure, from the command line.
+/// The options of the command line.
 pub(crate) struct Plan {
     quick: bool,
     rows: Vec<&'static Row>,
-    /// None: all that are at hand.
+    /// The contenders; `None` for all that are available.
     contenders: Option<Vec<String>>,
     workers: Vec<usize>,
     rounds: Option<usize>,
-    /// None: print only.
+    /// The folder of the record; `None` to print only.
     out: Option<PathBuf>,
     name: Option<String>,
 }
@@ -72,8 +72,8 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Three are the least with a median that can drop an outlier. Ten are picked, not
-    /// measured: as many as twenty minutes allow.
+    /// Returns the number of rounds. Three are the least with a median that can drop an outlier.
+    /// Ten are picked, not measured: as many as twenty minutes allow.
     fn rounds(&self, slow: bool) -> usize {
         self.rounds.unwrap_or(match (self.quick, slow) {
             (true, true) => 1,
@@ -83,8 +83,8 @@ impl Plan {
         })
     }
 
-    /// How long a child measures. Picked so that `--quick` ends within two minutes
-    /// (it took one) and the whole table in about twenty (reckoned).
+    /// Returns how long a child measures. Picked so that `--quick` ends within two minutes (it took
+    /// one) and the whole table in about twenty (calculated).
     fn budget(&self) -> Duration {
         Duration::from_millis(if self.quick { 100 } else { 400 })
     }
@@ -118,8 +118,8 @@ struct Field {
 }
 
 impl Field {
-    /// Who takes part. A contender that was named must be there; one that was not is
-    /// left out with a message.
+    /// Determines the contenders. One that was named must be available; one that was not is left
+    /// out with a message if it is not.
     fn gather(named: Option<&[String]>) -> Result<Field, String> {
         let this =
             std::env::current_exe().map_err(|error| format!("cannot find myself: {error}"))?;
@@ -127,7 +127,7 @@ impl Field {
         let mut field = Field { contenders: Vec::new(), go_version: None };
         for (name, _) in CONTENDERS {
             let wanted = match named {
-                // The noise floor comes with Tokio.
+                // The noise floor is measured together with Tokio.
                 Some(_) => asked(name) || (name == "tokio-again" && asked("tokio")),
                 None => !ONLY_WHEN_NAMED.contains(&name),
             };
@@ -238,7 +238,7 @@ pub(crate) fn run(plan: &Plan) -> Result<(), String> {
     }
 }
 
-/// Each contender once: forwards in even rounds, backwards in odd ones.
+/// Runs each contender once: forwards in even rounds, backwards in odd ones.
 fn one_round(
     field: &Field,
     row: &Row,
@@ -261,7 +261,7 @@ fn one_round(
     order.into_iter().map(measure).collect()
 }
 
-/// Starts a child and reads its figures, or says why there are none.
+/// Starts a child and reads its figures, or returns why there are none.
 fn figures_of(
     program: &Path,
     contender: &str,
@@ -289,27 +289,27 @@ fn figures_of(
     }
 }
 
-/// Waits for a child without polling: the driver must not run beside it. Its output
+/// Waits for a child without polling, because the driver must not run beside it. Returns its output
 /// and its errors, or why it failed.
 fn ended_in_time(mut child: Child, time_out: Duration) -> Result<(String, String), String> {
     let (mut out, mut err) = (child.stdout.take(), child.stderr.take());
     let (ended, end) = mpsc::channel();
     let reader = thread::spawn(move || {
         let (mut out_text, mut err_text) = (String::new(), String::new());
-        // A child writes a few lines at most: neither pipe fills while the other is
-        // read to its end. What cannot be read is missing from the figures.
+        // A child writes a few lines at most, so neither pipe fills while the other is read to its
+        // end. What cannot be read is missing from the figures.
         let _ = out.as_mut().map(|pipe| pipe.read_to_string(&mut out_text));
         let _ = err.as_mut().map(|pipe| pipe.read_to_string(&mut err_text));
-        // Nobody listens after a time-out.
+        // There is no receiver after a time-out.
         let _ = ended.send((out_text, err_text));
     });
     let texts = end.recv_timeout(time_out);
     if texts.is_err() {
-        // Gone already is as good as killed.
+        // Fails if the child has ended already, which is fine.
         let _ = child.kill();
     }
     let status = child.wait().map_err(|error| format!("cannot wait for the child: {error}"))?;
-    // The pipes are closed: the reader has ended or is about to.
+    // The pipes are closed, so the reader has ended or is about to.
     let _ = reader.join();
     let (out, err) = texts.map_err(|_| format!("did not end within {} s", time_out.as_secs()))?;
     match status.success() {
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn a_child_that_hangs_is_ended_and_reported() {
-        // `exec`: the shell itself becomes the sleeper, so that none is left over.
+        // `exec` makes the shell itself the sleeping process, so that none is left over.
         let ended = ended_in_time(shell("exec sleep 60"), Duration::from_millis(50));
         assert!(ended.expect_err("it hangs").contains("did not end"));
     }

@@ -1,11 +1,11 @@
-//! What a recorded figure was measured on.
+//! Describes the machine that a recorded figure was measured on.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The description as lines of `what: value`. What cannot be found out says so: a
-/// record must not look complete when it is not.
+/// Returns the description as lines of `what: value`. A value that cannot be determined says so,
+/// because a record must not look complete when it is not.
 pub(crate) fn describe(go: Option<&str>) -> Vec<(&'static str, String)> {
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_else(|_| "unknown".into());
     vec![
@@ -20,13 +20,13 @@ pub(crate) fn describe(go: Option<&str>) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// A setting of the kernel's.
+/// Returns a setting of the kernel.
 fn setting(name: &str) -> String {
     let value = fs::read_to_string(format!("/proc/sys/{name}"));
     value.map_or_else(|_| "unknown".into(), |value| value.trim().to_owned())
 }
 
-/// Today in UTC, as 2026-01-31.
+/// Returns today's date in UTC, as 2026-01-31.
 pub(crate) fn today() -> String {
     output("date", &["-u", "+%F"])
 }
@@ -80,7 +80,7 @@ fn contenders(go: Option<&str>) -> String {
     versions.join(", ")
 }
 
-/// The version of a package in the text of a lock file.
+/// Returns the version of a package in the text of a lock file.
 fn locked<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
     let name = format!("name = \"{package}\"\nversion = \"");
     lock.split_once(&name)?.1.split('"').next()
@@ -94,8 +94,8 @@ fn commit() -> String {
     }
 }
 
-/// How much of the machine others used while we measured. Timed figures from a busy
-/// machine are no figures, and a load average is too slow to tell.
+/// Processor use of the machine, to determine how much other programs used while we measured. Timed
+/// figures from a busy machine are worthless, and a load average reacts too slowly.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Use {
     total_ticks: f64,
@@ -110,8 +110,8 @@ impl Use {
         Use { total_ticks, busy_ticks, ours_ticks: ticks_of_us_and_our_children() }
     }
 
-    /// The part of the machine's time since `earlier` that went to others, between 0
-    /// and 1; that a hypervisor took away counts.
+    /// Returns the part of the machine's time since `earlier` that went to other programs, between
+    /// 0 and 1; time that a hypervisor took away counts.
     pub(crate) fn others_since(&self, earlier: &Use) -> f64 {
         let busy = self.busy_ticks - earlier.busy_ticks;
         let ours = self.ours_ticks - earlier.ours_ticks;
@@ -120,8 +120,8 @@ impl Use {
     }
 }
 
-/// All and busy ticks in the text of /proc/stat: its first line counts user, nice,
-/// system, idle, iowait, irq, softirq and steal.
+/// Returns all and busy ticks in the text of /proc/stat: its first line counts user, nice, system,
+/// idle, iowait, irq, softirq and steal.
 fn ticks_in(stat: &str) -> (f64, f64) {
     let line = stat.lines().next().unwrap_or_default();
     let ticks: Vec<f64> =

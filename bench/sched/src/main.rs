@@ -3,8 +3,8 @@
 //! `sched run` is the driver; it starts itself as `sched --child` for each figure.
 //! ../README.md says how to run it, how to read it, and why it is done this way.
 //!
-//! `bench/sync` compiles all of this but `bell`, `contender` and `workloads` by its
-//! path: what differs between the two comparisons is in this file.
+//! `bench/sync` compiles all of this but `bell`, `contender` and `workloads` by its path, so what
+//! differs between the two comparisons is in this file.
 
 mod bell;
 mod contender;
@@ -24,7 +24,7 @@ use measure::Metric;
 /// The program's name, and its record's.
 pub(crate) const NAME: &str = "sched";
 
-/// All contenders, and what each is.
+/// All contenders, and a description of each.
 pub(crate) const CONTENDERS: [(&str, &str); 8] = [
     ("tokio", "as #[tokio::main] builds it; what the ratios are against"),
     ("tokio-again", "the same once more: how far two equal things differ is the noise floor"),
@@ -39,10 +39,10 @@ pub(crate) const CONTENDERS: [(&str, &str); 8] = [
 /// References for single questions; each has a column of its own when it runs.
 pub(crate) const ONLY_WHEN_NAMED: [&str; 3] = ["blitz-off", "tokio-bare", "futex"];
 
-/// Whose versions a record names.
+/// The packages whose versions a record names.
 pub(crate) const PACKAGES: [&str; 4] = ["tokio", "smol", "async-executor", "async-task"];
 
-/// Nobody has published the same rows.
+/// No published figures exist for the same rows.
 pub(crate) const CLAIMS: Option<row::Claims> = None;
 
 fn main() -> ExitCode {

@@ -7,11 +7,11 @@ use std::{fs, thread};
 /// One figure of a row. Smaller is better in all of them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Metric {
-    /// Empty for a row with one figure; else the part after the dot.
+    /// The metric's name: empty for a row with one figure, else the part after the dot.
     pub(crate) name: String,
     pub(crate) unit: String,
     pub(crate) value: f64,
-    /// Processor time of the whole process per operation, where it means something.
+    /// Processor time of the whole process per operation, where it is meaningful.
     pub(crate) cpu_ns: Option<f64>,
 }
 
@@ -20,15 +20,14 @@ impl Metric {
         Metric { name: name.into(), unit: unit.into(), value, cpu_ns }
     }
 
-    /// The same, of nanoseconds, in microseconds. Processor time stays in nanoseconds, as
+    /// Converts a figure from nanoseconds to microseconds. Processor time stays in nanoseconds, as
     /// in all rows.
     pub(crate) fn in_us(self) -> Metric {
         assert_eq!(self.unit, "ns", "only nanoseconds are turned into microseconds");
         Metric { unit: "us".into(), value: self.value / 1e3, ..self }
     }
 
-    /// The line by which a child hands a figure to the driver; go/main.go prints the
-    /// same.
+    /// Returns the line by which a child passes a figure to the driver; go/main.go prints the same.
     pub(crate) fn line(&self) -> String {
         let name = if self.name.is_empty() { "-" } else { &self.name };
         let cpu = self.cpu_ns.map_or("-".into(), |cpu| format!("{cpu:.3}"));
@@ -48,12 +47,12 @@ impl Metric {
     }
 }
 
-/// Runs `batch`, which does `ops` operations, until `budget` is used up, and gives
-/// the median wall time and the mean processor time of an operation.
+/// Runs `batch`, which does `ops` operations, until `budget` is used up, and returns the median
+/// wall time and the mean processor time of an operation.
 ///
-/// Two batches go first, unmeasured: they start lazily made threads, fill the
-/// allocator's and the contender's pools and touch the code. Three is the least of
-/// which a median is one.
+/// Two batches go first, unmeasured: they start threads that are created lazily, fill the
+/// allocator's and the contender's pools and touch the code. Three is the least number that has a
+/// meaningful median.
 pub(crate) fn per_op(budget: Duration, ops: usize, mut batch: impl FnMut()) -> Vec<Metric> {
     batch();
     batch();
@@ -68,7 +67,7 @@ pub(crate) fn per_op(budget: Duration, ops: usize, mut batch: impl FnMut()) -> V
     vec![Metric::new("", "ns", median(&mut walls), Some(cpu))]
 }
 
-/// The middle value, or the mean of the two middle ones.
+/// Returns the median: the middle value, or the mean of the two middle ones.
 pub(crate) fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     let half = values.len() / 2;
@@ -79,7 +78,7 @@ pub(crate) fn median(values: &mut [f64]) -> f64 {
     }
 }
 
-/// The smallest value that `percent` of the values do not exceed.
+/// Returns the smallest value that `percent` of the values do not exceed.
 pub(crate) fn percentile(values: &mut [f64], percent: usize) -> f64 {
     values.sort_by(f64::total_cmp);
     let rank = (values.len() * percent).div_ceil(100).max(1);
@@ -92,35 +91,35 @@ pub(crate) enum Of {
     ThisThread,
 }
 
-/// User and system time, all threads of the process or the calling one. The same
-/// account as getrusage's, in nanoseconds where that one rounds to microseconds.
+/// Returns user and system time of all threads of the process or of the calling one. This is the
+/// same account as getrusage's, in nanoseconds where that one rounds to microseconds.
 pub(crate) fn cpu_ns(of: Of) -> u64 {
     let clock = match of {
         Of::Process => libc::CLOCK_PROCESS_CPUTIME_ID,
         Of::ThisThread => libc::CLOCK_THREAD_CPUTIME_ID,
     };
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place for the result.
+    // SAFETY: `time` is a local that the call writes and that outlives it.
     let failed = unsafe { libc::clock_gettime(clock, &mut time) };
     assert_eq!(failed, 0, "no clock for processor time: run this on linux");
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// How often threads went to sleep of their own accord.
+/// Returns the number of voluntary context switches: how often threads went to sleep by themselves.
 pub(crate) fn voluntary_switches(of: Of) -> u64 {
     let who = match of {
         Of::Process => libc::RUSAGE_SELF,
         Of::ThisThread => libc::RUSAGE_THREAD,
     };
-    // SAFETY: `rusage` is plain integers, for which zero is a value.
+    // SAFETY: `rusage` consists of integers, for which zero is a valid value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: `usage` is a valid place for the result.
+    // SAFETY: `usage` is a local that the call writes and that outlives it.
     let failed = unsafe { libc::getrusage(who, &mut usage) };
     assert_eq!(failed, 0, "getrusage failed: run this on linux");
     usage.ru_nvcsw as u64
 }
 
-/// Memory of the process that is in RAM now.
+/// Returns the resident memory of the process.
 pub(crate) fn resident_bytes() -> u64 {
     let statm = fs::read_to_string("/proc/self/statm").expect("no /proc: run this on linux");
     let pages: u64 = statm
@@ -128,15 +127,15 @@ pub(crate) fn resident_bytes() -> u64 {
         .nth(1)
         .and_then(|pages| pages.parse().ok())
         .expect("statm has two numbers");
-    // SAFETY: no pointer is passed.
+    // SAFETY: the call takes no pointers.
     pages * unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64
 }
 
-/// The cores that the calling thread may run on.
+/// Returns the cores that the calling thread may run on.
 pub(crate) fn allowed_cores() -> Vec<usize> {
-    // SAFETY: a set of cores is plain bits, for which zero is a value.
+    // SAFETY: a set of cores is plain bits, for which zero is a valid value.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `set` is a valid place of the size given; 0 is the calling thread.
+    // SAFETY: `set` is a local of the size given; 0 is the calling thread.
     let failed = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &mut set) };
     assert_eq!(failed, 0, "cannot read the allowed cores: run this on linux");
     // SAFETY: the number is below the size of the set.
@@ -145,7 +144,7 @@ pub(crate) fn allowed_cores() -> Vec<usize> {
 
 /// Keeps the calling thread, and the threads it starts from now on, on one core.
 pub(crate) fn stay_on(core: usize) {
-    // SAFETY: as in `allowed_cores`.
+    // SAFETY: a set of cores is plain bits, for which zero is a valid value.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: `core` comes from `allowed_cores`, so it is below the size of the set.
     unsafe { libc::CPU_SET(core, &mut set) };
@@ -157,8 +156,8 @@ pub(crate) fn stay_on(core: usize) {
 /// Waits until every thread but the calling main thread sleeps in the kernel.
 ///
 /// # Panics
-/// After a second: the runtime is not idle, and a row that wakes an idle one would
-/// measure something else.
+/// Panics after a second: the runtime is not idle, and a row that wakes an idle one would measure
+/// something else.
 pub(crate) fn wait_until_others_sleep() {
     let start = Instant::now();
     while !others_sleep() {
@@ -182,7 +181,7 @@ fn others_sleep() -> bool {
     })
 }
 
-/// The state letter follows the name, which is in brackets and may hold anything.
+/// Returns the state letter, which follows the name, which is in brackets and may contain anything.
 fn state_in(stat: &str) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
 }

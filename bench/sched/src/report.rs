@@ -1,4 +1,4 @@
-//! From samples to a table, a record and raw numbers.
+//! Formats samples as a table, a record and raw numbers.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,7 +9,7 @@ use crate::CLAIMS;
 use crate::measure::{Metric, median};
 use crate::workloads::ROWS;
 
-/// What one child said.
+/// The output of one child.
 pub(crate) struct Sample {
     pub(crate) round: usize,
     pub(crate) contender: String,
@@ -52,7 +52,7 @@ impl Run {
         self.samples.iter().filter(|sample| sample.outcome.is_err()).count()
     }
 
-    /// The table, as Markdown.
+    /// Returns the table, as Markdown.
     pub(crate) fn table(&self) -> String {
         let extra: Vec<&String> = self
             .contenders
@@ -71,8 +71,8 @@ impl Run {
         aligned(&rows)
     }
 
-    /// Rows in the order they were measured. A row whose children all failed keeps
-    /// a line: it must be seen.
+    /// Returns the rows in the order they were measured. A row whose children all failed keeps a
+    /// line, because it must be seen.
     fn lines(&self) -> Vec<Line<'_>> {
         static NO_FIGURE: Metric =
             Metric { name: String::new(), unit: String::new(), value: f64::NAN, cpu_ns: None };
@@ -185,7 +185,7 @@ impl Line<'_> {
         ]
     }
 
-    /// This line's metric in each round in which the contender has it.
+    /// Returns this line's metric in each round in which the contender has it.
     fn values(&self, contender: &str, pick: impl Fn(&Metric) -> Option<f64>) -> Vec<f64> {
         let is_mine = |sample: &&Sample| {
             (sample.contender.as_str(), sample.row, sample.workers)
@@ -198,7 +198,7 @@ impl Line<'_> {
         self.run.samples.iter().filter(is_mine).filter_map(metric_of).collect()
     }
 
-    /// The median over rounds.
+    /// Returns the median over rounds.
     fn wall(&self, contender: &str) -> Option<f64> {
         let mut values = self.values(contender, |metric| Some(metric.value));
         (!values.is_empty()).then(|| median(&mut values))
@@ -209,7 +209,7 @@ impl Line<'_> {
         (!values.is_empty()).then(|| median(&mut values))
     }
 
-    /// The figure as printed; failures show even when other rounds succeeded.
+    /// Returns the figure as printed; failures show even when other rounds succeeded.
     fn figure(&self, contender: &str) -> String {
         let is_mine = |sample: &&Sample| {
             (sample.contender.as_str(), sample.row, sample.workers)
@@ -231,7 +231,7 @@ impl Line<'_> {
         }
     }
 
-    /// Tokio's figure over ours, marked where the noise could explain it.
+    /// Returns Tokio's figure divided by ours, marked where noise could explain the difference.
     fn ratio(&self) -> String {
         match (self.wall("tokio"), self.wall("blitz")) {
             (Some(tokio), Some(blitz)) if short(tokio) == "0" && short(blitz) == "0" => "=".into(),
@@ -253,8 +253,8 @@ impl Line<'_> {
         }
     }
 
-    /// How far Tokio differs from itself: between the medians, and in the median
-    /// round. The larger counts, since one of them is sometimes small by luck.
+    /// Returns how far Tokio differs from itself: between the medians, and in the median round. The
+    /// larger counts, because one of them is sometimes small by luck.
     fn noise_floor(&self) -> Option<f64> {
         let distance = |a: f64, b: f64| if a == b { 0.0 } else { (a / b).max(b / a) - 1.0 };
         let (a, b) = ("tokio", "tokio-again");
@@ -270,14 +270,14 @@ impl Line<'_> {
     fn noise(&self) -> String {
         match self.noise_floor() {
             None => "–".into(),
-            // Nothing once and something once: any ratio could be chance.
+            // Zero in one and not in the other: any ratio could be chance.
             Some(noise) if noise.is_infinite() => "±∞".into(),
             Some(noise) => format!("±{:.1} %", noise * 100.0),
         }
     }
 }
 
-/// Three figures are more than the noise allows.
+/// Formats a number with up to three significant digits, which is more than the noise allows.
 fn short(value: f64) -> String {
     match value {
         tiny if tiny < 0.05 => "0".into(),
@@ -287,7 +287,7 @@ fn short(value: f64) -> String {
     }
 }
 
-/// A Markdown table that can also be read as text.
+/// Returns a Markdown table that can also be read as text.
 fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width =
@@ -315,7 +315,7 @@ fn aligned(rows: &[Vec<String>]) -> String {
 mod tests {
     use super::*;
 
-    /// A row of one figure: `values` are a contender's rounds, `None` a failure.
+    /// Returns a row of one figure: `values` are a contender's rounds, `None` a failure.
     fn samples(contender: &str, values: &[Option<f64>]) -> Vec<Sample> {
         let outcome = |value: &Option<f64>| match value {
             Some(value) => Ok(vec![Metric::new("", "ns", *value, Some(value * 2.0))]),

@@ -1,17 +1,17 @@
-//! What a row of a table is, apart from its workload.
+//! The description of a row of a table, apart from its workload.
 
 /// A row of the table.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
-    /// What one operation is.
+    /// The description of one operation.
     pub(crate) what: &'static str,
-    /// The contenders that have no such thing. They are not started for this row, and
-    /// the table has a dash for them.
+    /// The contenders that do not support it. They are not started for this row, and the table has
+    /// a dash for them.
     pub(crate) lacks: &'static [&'static str],
-    /// Takes a second or more whatever the budget: one round of it is enough for a
-    /// quick look.
+    /// True if it takes a second or more whatever the budget: one round of it is enough for a quick
+    /// run.
     pub(crate) slow: bool,
-    /// Says itself how many threads it has: it runs once, under one worker.
+    /// True if the row sets its number of threads itself: it runs once, under one worker.
     own_threads: bool,
 }
 
@@ -34,20 +34,20 @@ impl Row {
         Row { own_threads: true, ..self }
     }
 
-    /// Whether the row is to be measured with so many workers.
+    /// Returns true if the row is measured with this many workers.
     pub(crate) fn runs_with(&self, workers: usize) -> bool {
         workers == 1 || !self.own_threads
     }
 }
 
-/// What somebody else says of the same operations: a column beside ours.
+/// Published figures of another project for the same operations: a column beside ours.
 #[derive(Clone, Copy)]
 pub(crate) struct Claims {
     /// The head of the column.
     pub(crate) whose: &'static str,
     /// A paragraph below the table: where the figures come from.
     pub(crate) note: &'static str,
-    /// Rows and what is said of them.
+    /// Rows and their published figures.
     pub(crate) all: &'static [(&'static str, &'static str)],
 }
 

@@ -1,10 +1,10 @@
 //! The rows: each workload once, for any contender.
 //!
-//! A batch is timed from the main thread, which is never a worker. Where a row says
-//! 'from a worker', the batch is one task that does the work and is waited for; its
-//! own spawn and join are one in thousands of operations.
+//! A batch is timed from the main thread, which is never a worker. Where a row says 'from a
+//! worker', the batch is one task that does the work and is waited for; its own spawn and join are
+//! one in thousands of operations.
 //!
-//! go/main.go has the same rows with the same numbers, but for those that Go lacks.
+//! go/main.go has the same rows with the same numbers, except for those that Go lacks.
 
 use std::future::Future;
 use std::hint::black_box;
@@ -64,14 +64,15 @@ pub(crate) const ROWS: [Row; 16] = [
     Row::new("idle_cpu", "what the runtime's threads use in a second of idleness").slow(),
 ];
 
-/// Runs a row on a runtime of its own. `None`: there is no such row, or the contender
+/// Runs a row on a runtime of its own. Returns `None` if there is no such row, or the contender
 /// lacks what it measures.
 pub(crate) fn run<C: Contender>(
     row: &str,
     workers: usize,
     budget: Duration,
 ) -> Option<Vec<Metric>> {
-    // Before the runtime is built: its threads stay where the thread that starts them does.
+    // Before the runtime is built, because threads inherit the affinity of the thread that starts
+    // them.
     let cores = Cores::of(row);
     let runtime = C::build(workers);
     Some(match row {
@@ -113,10 +114,11 @@ fn spawn_many_local<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> 
     per_op(budget, SPAWNS, || runtime.on_a_worker(spawn_and_wait::<C>(latch)))
 }
 
-/// Large enough that the batch's own spawn does not show, small enough that a slow
-/// contender still does several batches in a budget.
+/// The number of joins: large enough that the batch's own spawn is negligible, small enough that a
+/// slow contender still does several batches in a budget.
 const JOINS_LOCAL: usize = 10_000;
-/// Fewer: with sleeping workers one of these may cost tens of microseconds.
+/// The number of joins from outside. Fewer, because with sleeping workers one of these may cost
+/// tens of microseconds.
 const JOINS_REMOTE: usize = 1_000;
 
 async fn spawn_and_join<C: Contender>(joins: usize) {
@@ -158,7 +160,7 @@ fn chained_spawn<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
 const MEMBERS: usize = 10_000;
 
 fn join_set_10k<C: Contender>(runtime: &C, budget: Duration) -> Option<Vec<Metric>> {
-    // Asked once, outside of the batches: a contender has sets or it has none.
+    // Checked once, outside of the batches: a contender has sets or it has none.
     C::set()?;
     Some(per_op(budget, MEMBERS, || {
         let sum = runtime.block_on(async {
@@ -198,7 +200,7 @@ fn yield_many<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
 }
 
 const PAIRS: usize = 1000;
-/// So many that the pair's two spawns are two in two hundred operations.
+/// The number of round trips: enough that the pair's two spawns are two in two hundred operations.
 const ROUND_TRIPS: usize = 100;
 
 fn padded_bells(count: usize) -> &'static [PaddedBell] {
@@ -234,7 +236,7 @@ fn ping_pong<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
 }
 
 const CROWD: usize = 1000;
-/// Storms in a batch, so that a batch is ten thousand wakes.
+/// The number of storms in a batch, so that a batch is ten thousand wakes.
 const STORMS: usize = 10;
 
 fn wake_storm<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
@@ -247,7 +249,7 @@ fn wake_storm<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
             C::detach(C::spawn(async move {
                 loop {
                     bell.0.wait().await;
-                    // Relaxed: the ring that follows the store carries the order.
+                    // Relaxed: the ring that follows the store provides the ordering.
                     if stop.load(Relaxed) {
                         return;
                     }
@@ -258,21 +260,22 @@ fn wake_storm<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
     });
     let storm = || {
         latch.set(CROWD);
-        // Outside of `block_on`: the thread is no part of the runtime here.
+        // Outside of `block_on`, so that the thread is not part of the runtime here.
         bells.iter().for_each(|bell| bell.0.ring());
         runtime.block_on(latch.wait());
     };
     let metrics = per_op(budget, CROWD * STORMS, || (0..STORMS).for_each(|_| storm()));
-    // Relaxed: as above. Nobody counts this storm: it only ends the tasks.
+    // Relaxed: the ring that follows provides the ordering. This storm is not counted: it only ends
+    // the tasks.
     stop.store(true, Relaxed);
     bells.iter().for_each(|bell| bell.0.ring());
     metrics
 }
 
 const HEAVY_TASKS: usize = 64;
-/// A chain of multiplications and additions, reckoned at 200 us and measured at 200 to
-/// 250 us where the table was made. A fixed count and not a clock, so that a task that shares its core with
-/// another does not come out shorter.
+/// The steps of a chain of multiplications and additions, calculated at 200 us and measured at 200
+/// to 250 us where the table was made. A fixed count and not a clock, so that a task that shares
+/// its core with another does not come out shorter.
 const HEAVY_STEPS: u64 = 150_000;
 
 fn burn() -> u64 {
@@ -298,12 +301,12 @@ fn spawn_heavy<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
     })
 }
 
-/// As many as `JOINS_REMOTE`, and for its reason: each wakes a sleeping thread and may
-/// wake a sleeping worker.
+/// The number of blocking calls, as many as `JOINS_REMOTE`, and for its reason: each wakes a
+/// sleeping thread and may wake a sleeping worker.
 const BLOCKING_TRIPS: usize = 1_000;
 
-/// From a worker, as programs do it: from `block_on` no worker would take part, and one
-/// or two of them would be the same row twice.
+/// Measures `spawn_blocking` from a worker, as programs use it: from `block_on` no worker would
+/// take part, and the rows with one and two workers would be the same.
 fn spawn_blocking<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
     let metrics = per_op(budget, BLOCKING_TRIPS, || {
         runtime.on_a_worker(async {
@@ -315,8 +318,8 @@ fn spawn_blocking<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
     metrics.into_iter().map(Metric::in_us).collect()
 }
 
-/// Between two wakes. Picked, not measured: whether the workers really sleep by then is
-/// checked each time.
+/// The pause between two wakes. Picked, not measured: each time it is checked that the workers
+/// really sleep by then.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// One sleeping task and the times at which it was polled, on a clock that starts
@@ -327,10 +330,10 @@ struct Sleeper {
     stop: AtomicBool,
 }
 
-/// Where the wake rows run. Left to itself, the kernel puts the woken worker now here,
-/// now there, at several times the price; these rows tell the two cases apart.
+/// The cores of the wake rows. By default, the kernel places the woken worker on the same core or
+/// on another, at several times the cost; these rows separate the two cases.
 struct Cores {
-    /// Where the main thread goes once the runtime has started its threads.
+    /// The core of the main thread once the runtime has started its threads.
     waker: Option<usize>,
 }
 
@@ -370,8 +373,8 @@ fn wake_idle<C: Contender>(runtime: &C, cores: Cores, budget: Duration) -> Vec<M
     }));
     runtime.block_on(async {
         C::detach(C::spawn(async move {
-            // Relaxed, all of them: the numbers stand alone, and the main thread
-            // looks again until they change.
+            // Relaxed, all of them: the numbers stand alone, and the main thread reads them again
+            // until they change.
             loop {
                 sleeper.bell.wait().await;
                 sleeper.polled_at_ns.store(now_ns(), Relaxed);
@@ -382,12 +385,12 @@ fn wake_idle<C: Contender>(runtime: &C, cores: Cores, budget: Duration) -> Vec<M
         }));
     });
 
-    // Also starts the threads that a contender starts late.
+    // Also starts the threads that a contender starts lazily.
     runtime.on_a_worker(spawn_and_wait::<C>(Latch::leaked()));
     measure_wakes(cores, budget, sleeper, now_ns, || sleeper.bell.ring())
 }
 
-/// What waking costs without a runtime: a thread that sleeps on a futex.
+/// Measures the cost of waking without a runtime: a thread that sleeps on a futex.
 pub(crate) fn run_bare_thread(row: &str, budget: Duration) -> Option<Vec<Metric>> {
     if !row.starts_with("wake_") || row == "wake_storm" {
         return None;
@@ -401,7 +404,7 @@ pub(crate) fn run_bare_thread(row: &str, budget: Duration) -> Option<Vec<Metric>
         stop: AtomicBool::new(false),
     }));
     let parked = thread::spawn(move || {
-        // Relaxed: as in `wake_idle`.
+        // Relaxed: the flag and the numbers stand alone, as in `wake_idle`.
         while !sleeper.stop.load(Relaxed) {
             thread::park();
             sleeper.polled_at_ns.store(now_ns(), Relaxed);
@@ -441,7 +444,7 @@ fn measure_wakes(
             latencies_us.push((polled_at_ns - rung_at_ns) as f64 / 1e3);
         }
     }
-    // Relaxed: as in `wake_idle`.
+    // Relaxed: the flag stands alone, as in `wake_idle`.
     sleeper.stop.store(true, Relaxed);
     ring();
 
@@ -452,13 +455,13 @@ fn measure_wakes(
     ]
 }
 
-/// Sleeps, and never spins: with as many workers as cores a spinning main thread
-/// would compete with the worker it has woken.
+/// Waits for the poll by sleeping, and never spins, because with as many workers as cores a
+/// spinning main thread would compete with the worker it has woken.
 fn wait_for_the_poll(sleeper: &Sleeper, rung_at_ns: u64) -> u64 {
     // Picked, not measured: a thousand pauses are far below the driver's time-out.
     for _ in 0..1000 {
         thread::sleep(PAUSE);
-        // Relaxed: as in `wake_idle`.
+        // Relaxed: the number stands alone, as in `wake_idle`.
         let polled_at_ns = sleeper.polled_at_ns.load(Relaxed);
         if polled_at_ns >= rung_at_ns {
             return polled_at_ns;
@@ -492,13 +495,13 @@ impl Future for Parked {
     }
 }
 
-/// The spawner yields after so many, as an accept loop does; else a runtime with one
-/// worker would first queue the whole million.
+/// The number of spawns after which the spawner yields, as an accept loop does; otherwise a runtime
+/// with one worker would first queue the whole million.
 const SPAWNS_A_TURN: usize = 64;
 
 fn idle_1m<C: Contender>(runtime: &C, tasks: usize) -> Vec<Metric> {
     let (all_parked, all_done) = (Latch::leaked(), Latch::leaked());
-    // Written, hence resident, before the first reading.
+    // Written, and therefore resident, before the first measurement.
     let bells: &'static [Bell] = Vec::leak((0..tasks).map(|_| Bell::new()).collect());
     runtime.on_a_worker(spawn_and_wait::<C>(Latch::leaked()));
     all_parked.set(tasks);
@@ -534,8 +537,8 @@ fn idle_1m<C: Contender>(runtime: &C, tasks: usize) -> Vec<Metric> {
     ]
 }
 
-/// The two clocks of `idle_cpu` are read one after the other. With nothing running, the
-/// difference came out at about a microsecond; twice that is still nothing.
+/// The uncertainty of reading the two clocks of `idle_cpu` one after the other. With nothing
+/// running, the difference came out at about a microsecond; twice that is still nothing.
 const READING_NS: i64 = 2_000;
 
 fn idle_cpu<C: Contender>(runtime: &C, span: Duration) -> Vec<Metric> {
@@ -543,7 +546,7 @@ fn idle_cpu<C: Contender>(runtime: &C, span: Duration) -> Vec<Metric> {
     runtime.on_a_worker(spawn_and_wait::<C>(Latch::leaked()));
     // Picked, not measured: a contender may finish what it does before it sleeps.
     thread::sleep(Duration::from_millis(100));
-    // The main thread's own sleep is no work of the runtime. Signed: see `READING_NS`.
+    // The main thread's own sleep is not work of the runtime. Signed: see `READING_NS`.
     let others = |reading: fn(Of) -> u64| {
         let main_thread = reading(Of::ThisThread) as i64;
         reading(Of::Process) as i64 - main_thread
@@ -562,11 +565,10 @@ mod tests {
     use super::*;
     use crate::contender::{Smol, Tokio, TokioBare};
 
-    /// Every row that has a budget, cut as short as it goes, ends on its own and
-    /// gives figures that can be true. A row that the contender `name` lacks, and no
-    /// other, has none.
+    /// Checks that every row that has a budget, with the smallest one, ends on its own and gives
+    /// plausible figures. A row that the contender `name` lacks, and no other, has none.
     fn every_short_row_ends<C: Contender>(name: &str) {
-        // The wake rows look at all threads of the process, hence of the other tests.
+        // The wake rows inspect all threads of the process, and so those of the other tests.
         let alone = ["wake_idle", "wake_same_core", "wake_cross_core"];
         for row in ROWS.iter().filter(|row| !row.slow && !alone.contains(&row.name)) {
             for workers in [1, 2] {

@@ -1,7 +1,7 @@
 //! Single operations on one thread: futures polled by hand, no runtime around them.
 //!
-//! Nobody else uses the lock or the channel, so each is ready at its first poll. What a
-//! row needs beforehand is prepared outside of the clock, and what it leaves is dropped
+//! There is no contention for the lock or the channel, so each is ready at its first poll. What a
+//! row needs beforehand is prepared outside of the measured time, and what it leaves is dropped
 //! there.
 
 use std::hint::black_box;
@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 use crate::heap::taken_by;
 use crate::measure::{Metric, median};
 
-/// Operations in a batch: enough that the two readings of the clock, 22 ns each where
-/// the first table was made, do not show.
+/// The number of operations in a batch: enough that the two readings of the clock, 22 ns each where
+/// the first table was made, are negligible.
 pub(crate) const OPS: usize = 10_000;
 
-/// The output of a future that need not wait.
+/// Returns the output of a future that must be ready at its first poll.
 #[inline]
 pub(crate) fn now<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
@@ -25,8 +25,8 @@ pub(crate) fn now<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Time and bytes of an operation; `batch` does `OPS` of them. As `measure::per_op`, with
-/// preparations.
+/// Measures time and bytes of an operation; `batch` does `OPS` of them. Like `measure::per_op`,
+/// with preparations.
 pub(crate) fn figures<P, R>(
     budget: Duration,
     mut prepare: impl FnMut() -> P,
@@ -53,10 +53,10 @@ pub(crate) fn figures<P, R>(
     ]
 }
 
-/// Bytes and blocks that creating something takes.
+/// Measures bytes and blocks that creating something takes.
 pub(crate) fn heap_of<T>(name: &str, create: impl Fn() -> T) -> [Metric; 2] {
-    // The least of a few: what is made once for all, or by another thread meanwhile, is
-    // none of it.
+    // The minimum of a few, because one-time allocations, and those of other threads meanwhile,
+    // must not count.
     let taken = || {
         let (taken, created) = taken_by(|| black_box(create()));
         drop(created);
@@ -170,7 +170,7 @@ macro_rules! by_hand {
             })
         }
 
-        /// `OPS` times the same with what was prepared.
+        /// Runs an operation `OPS` times with what was prepared.
         fn each<P>(
             budget: Duration,
             prepare: impl FnMut() -> P,

@@ -1,4 +1,4 @@
-//! What blitz-io's predecessor, written in Zig, has published of the same operations.
+//! Figures that blitz-io's predecessor, written in Zig, has published for the same operations.
 
 use crate::row::Claims;
 

@@ -1,7 +1,7 @@
-//! What is taken from the heap, counted where a row asks for it.
+//! Counts heap allocations, where a row requests it.
 //!
-//! The allocator is the system's. While nothing is counted it costs every contender the
-//! same one load for each call; times are taken then, counts afterwards.
+//! The allocator is the system's. While nothing is counted it costs every contender the same one
+//! load for each call; times are measured then, counts afterwards.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -24,28 +24,30 @@ fn count(bytes: usize) {
     }
 }
 
-// SAFETY: every call is passed on to the system's allocator as it came.
+// SAFETY: every call is passed on unchanged to the system's allocator, which keeps the contract.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: the caller's obligations are the system's.
+        // SAFETY: the caller keeps the obligations, which are those of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the obligations, which are those of the system's allocator.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size);
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the obligations; `place` came from the system's allocator with
+        // `layout`.
         unsafe { System.realloc(place, layout, size) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the obligations; `place` came from the system's allocator with
+        // `layout`.
         unsafe { System.dealloc(place, layout) }
     }
 }
@@ -57,8 +59,8 @@ pub(crate) struct Taken {
     pub(crate) blocks: usize,
 }
 
-/// What the whole process takes from the heap while `work` runs. What is given back
-/// meanwhile is not subtracted.
+/// Counts what the whole process allocates while `work` runs. What is freed meanwhile is not
+/// subtracted.
 pub(crate) fn taken_by<T>(work: impl FnOnce() -> T) -> (Taken, T) {
     let now = || Taken { bytes: BYTES.load(Relaxed), blocks: BLOCKS.load(Relaxed) };
     let before = now();
@@ -70,7 +72,8 @@ pub(crate) fn taken_by<T>(work: impl FnOnce() -> T) -> (Taken, T) {
     (taken, result)
 }
 
-/// Counting is one for the process, and tests run in threads of it.
+/// Held by tests that count, because counting is global to the process, and tests run in threads of
+/// it.
 #[cfg(test)]
 pub(crate) static ONE_COUNTS: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
@@ -82,7 +85,7 @@ mod tests {
     fn what_is_taken_is_counted_while_it_is_asked_for() {
         let _one = ONE_COUNTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let (taken, kept) = taken_by(|| std::hint::black_box(vec![1_u8; 1 << 20]));
-        // At least: other tests run beside.
+        // At least, because other tests run concurrently.
         assert!(taken.bytes >= kept.len() && taken.blocks >= 1, "{taken:?}");
         let bytes = BYTES.load(Relaxed);
         drop(std::hint::black_box(vec![1_u8; 1 << 20]));

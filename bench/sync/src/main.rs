@@ -35,7 +35,7 @@ use measure::Metric;
 /// The program's name, and its record's.
 pub(crate) const NAME: &str = "sync";
 
-/// All contenders, and what each is.
+/// All contenders, and a description of each.
 pub(crate) const CONTENDERS: [(&str, &str); 5] = [
     ("tokio", "as #[tokio::main] builds it; what the ratios are against"),
     ("tokio-again", "the same once more: how far two equal things differ is the noise floor"),
@@ -44,13 +44,13 @@ pub(crate) const CONTENDERS: [(&str, &str); 5] = [
     ("go", "../sched/go (only with `go` on PATH)"),
 ];
 
-/// What preemption costs is asked apart.
+/// Contenders that take part only when named. The cost of preemption is measured separately.
 pub(crate) const ONLY_WHEN_NAMED: [&str; 1] = ["blitz-off"];
 
-/// Whose versions a record names.
+/// The packages whose versions a record names.
 pub(crate) const PACKAGES: [&str; 2] = ["tokio", "async-channel"];
 
-/// What the project whose design ours began from has published.
+/// Figures published by the project from whose design ours began.
 pub(crate) const CLAIMS: Option<row::Claims> = Some(claims::CLAIMS);
 
 fn main() -> ExitCode {

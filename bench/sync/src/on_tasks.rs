@@ -1,24 +1,24 @@
 //! Rows on a runtime, written once for every runtime crate with Tokio's names.
 //!
-//! A batch is one task that spawns the others and waits for all, timed from the main
-//! thread. What a row waits on besides is the latch of ../sched, the same for all.
+//! A batch is one task that spawns the others and waits for all, timed from the main thread. Rows
+//! also wait on the latch of ../sched, which is the same for all.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// All messages of a batch, shared out among its producers.
+/// The number of messages of a batch, shared out among its producers.
 pub(crate) const MESSAGES: usize = 100_000;
-/// What most programs have is between 16 and 1000; picked, not measured.
+/// The capacity of channels. Most programs use between 16 and 1000; picked, not measured.
 pub(crate) const ROOM: usize = 128;
 pub(crate) const PAIRS: usize = 1000;
 pub(crate) const RING: usize = 1000;
-/// So many that the ring's creation is little beside them.
+/// The number of rounds: enough that creating the ring is little beside them.
 pub(crate) const TOKEN_ROUNDS: usize = 50;
 pub(crate) const LOCKERS: usize = 100;
 pub(crate) const TURNS: usize = 200;
 pub(crate) const PERMITS: usize = 10;
-/// A lock is held over a yield each so many turns, so that a line forms behind it. In
-/// every turn, one task could run at a time, and the row would measure how a runtime
-/// looks for I/O when a lone task yields.
+/// A lock is held over a yield every `HELD` turns, so that a wait queue forms behind it. If it were
+/// held so in every turn, one task could run at a time, and the row would measure how a runtime
+/// polls for I/O when a lone task yields.
 pub(crate) const HELD: usize = 10;
 pub(crate) const NOTIFY_PAIRS: usize = 100;
 pub(crate) const ROUND_TRIPS: usize = 100;
@@ -27,7 +27,7 @@ pub(crate) const CHANGES: usize = 200;
 pub(crate) const LISTENERS: usize = 10;
 pub(crate) const BROADCASTS: usize = 100;
 pub(crate) const BROADCAST_ROUNDS: usize = 20;
-/// Of each task of the rows with many workers.
+/// The number of turns of each task in the rows with many workers.
 pub(crate) const THREAD_TURNS: usize = 10_000;
 
 /// Threads inside at once, and the most there ever were.
@@ -110,7 +110,7 @@ macro_rules! on_tasks {
             per_op(budget, ops, || on_a_worker(&runtime, batch()))
         }
 
-        /// The same with bytes, by one more batch.
+        /// Measures a batch, and counts its bytes by one more.
         fn counted<F: Future<Output = ()> + Send + 'static>(
             workers: usize,
             budget: Duration,
@@ -190,7 +190,7 @@ macro_rules! on_tasks {
             let (first, mut receiver) = mpsc::channel::<usize>(1);
             let mut tasks = Vec::with_capacity(RING);
             for place in 0..RING {
-                // The last one passes on to the first.
+                // The last one passes the token on to the first.
                 let (next, following) = mpsc::channel(1);
                 let next = if place + 1 == RING { first.clone() } else { next };
                 let mut mine = std::mem::replace(&mut receiver, following);
@@ -231,7 +231,7 @@ macro_rules! on_tasks {
                 spawn(async move {
                     for turn in 0..TURNS {
                         let permit = shared.0.acquire().await.expect("nobody closes it");
-                        // Counted now and then: the count is a shared word itself.
+                        // Counted now and then, because the count is a shared word itself.
                         if turn % HELD == 0 {
                             shared.1.enter();
                             yield_now().await;
@@ -394,7 +394,7 @@ macro_rules! on_tasks {
     };
 }
 
-/// Four producers and four consumers of a channel.
+/// Measures four producers and four consumers of a channel.
 macro_rules! mpmc_row {
     ($name:ident, $($channel:ident)::+) => {
         async fn $name() {

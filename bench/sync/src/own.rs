@@ -1,9 +1,9 @@
-//! What the contenders have under different names, or only one of them has.
+//! Primitives that the contenders have under different names, or that only one of them has.
 //!
 //! Each module has the same functions; the rows call them as `own::…`.
 
-/// Tokio has no channel with many receivers. What its users write is a receiver behind a
-/// lock; the crate they take instead has a row of its own, as `mpmc_of_others`.
+/// Tokio's side. Tokio has no channel with many receivers: its users write a receiver behind a
+/// lock; the crate that they use instead has a row of its own, as `mpmc_of_others`.
 pub(crate) mod tokio {
     use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(crate) mod tokio {
 
     pub(crate) use super::others as mpmc_of_others;
 
-    /// Tokio's only one, which allocates.
+    /// Uses Tokio's only oneshot channel, which allocates.
     pub(crate) fn oneshot_without_allocation(value: u64) -> u64 {
         let (sender, receiver) = oneshot::channel();
         sender.send(value).expect("the receiver is there");
@@ -56,7 +56,7 @@ pub(crate) mod blitz {
         receiver.recv().await
     }
 
-    /// The same channel in both rows: there it is Tokio's side that differs.
+    /// Our channel, the same in both rows: there it is Tokio's side that differs.
     pub(crate) mod mpmc_of_others {
         pub(crate) use super::{mpmc, recv, send};
     }

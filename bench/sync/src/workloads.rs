@@ -1,4 +1,4 @@
-//! The rows, and which workload each is.
+//! The rows, and the workload of each.
 
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ pub(crate) const ROWS: [Row; 34] = [
     Row::new("heap", "what creating one takes: bytes, and blocks").lacked_by(&["go"]).with_own_threads(),
 ];
 
-/// Makes a contender's module of a runtime crate and of what is its own.
+/// Defines a contender's module for a runtime crate and what is its own.
 macro_rules! contender {
     ($run:ident, $module:ident, $runtime:ident, $own:ident) => {
         mod $module {
@@ -93,7 +93,7 @@ macro_rules! contender {
             by_hand!($runtime);
         }
 
-        /// Runs a row. `None`: there is no such row.
+        /// Runs a row; `None` if there is no such row.
         pub(crate) fn $run(row: &str, workers: usize, budget: Duration) -> Option<Vec<Metric>> {
             $module::on_tasks(row, workers, budget).or_else(|| $module::by_hand(row, budget))
         }
@@ -111,8 +111,8 @@ mod tests {
 
     type Run = fn(&str, usize, Duration) -> Option<Vec<Metric>>;
 
-    /// Every row, cut as short as it goes, ends on its own and gives figures that can be
-    /// true.
+    /// Checks that every row, with the smallest budget, ends on its own and gives plausible
+    /// figures.
     fn every_row_ends(run: Run) {
         let _one = ONE_COUNTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         for row in &ROWS {

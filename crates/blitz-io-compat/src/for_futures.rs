@@ -1,7 +1,7 @@
-//! Between our traits and those of futures-io.
+//! Bridges between our I/O traits and those of futures-io.
 //!
-//! Theirs read into initialised bytes and answer with a count, close where ours shut down,
-//! and seek in one step where ours take two. The step between two polls is kept here.
+//! Theirs read into initialised bytes and return a count, close where ours shut down, and seek in
+//! one call where ours take two. The state between two polls of a seek is kept here.
 
 #![forbid(unsafe_code)]
 
@@ -15,22 +15,22 @@ use blitz_io::io as ours;
 use futures_io as theirs;
 
 wrapper! {
-    /// Carries a value between our traits and those of futures-io.
+    /// Adapts a value between our I/O traits and those of futures-io.
     ///
-    /// What is [`AsyncRead`](ours::AsyncRead), [`AsyncBufRead`](ours::AsyncBufRead),
-    /// [`AsyncWrite`](ours::AsyncWrite) or [`AsyncSeek`](ours::AsyncSeek) by our traits is
-    /// so by futures-io's in this wrapper, and the other way round. To close is to shut
-    /// down.
+    /// A value that implements our [`AsyncRead`](ours::AsyncRead),
+    /// [`AsyncBufRead`](ours::AsyncBufRead), [`AsyncWrite`](ours::AsyncWrite) or
+    /// [`AsyncSeek`](ours::AsyncSeek) implements futures-io's trait of that name in this wrapper,
+    /// and the other way round. Closing by futures-io's traits is a shutdown by ours.
     ///
     /// # Cancel safety
     ///
-    /// A seek of futures-io that is given up half-way goes on underneath. If the next one
-    /// asks for the same position it takes over that one, which matters for
-    /// `SeekFrom::Current`: both together move once. Any other waits for it to end first.
+    /// A seek by futures-io's trait that is dropped half-way continues underneath. If the next one
+    /// requests the same position it takes over that seek, which matters for `SeekFrom::Current`:
+    /// both together move once. Any other seek waits for it to end first.
     ///
     /// # Examples
     ///
-    /// A file of ours, for code that asks for the traits of futures-io:
+    /// A file of ours, for code that requires the traits of futures-io:
     ///
     /// ```
     /// use std::io::{Cursor, SeekFrom};
@@ -38,7 +38,7 @@ wrapper! {
     /// use futures_util::{AsyncReadExt, AsyncSeekExt};
     ///
     /// # blitz_io::run(async {
-    /// // A type that has our traits alone.
+    /// // A type that implements only our traits.
     /// let file = blitz_io::io::BufReader::new(Cursor::new("0123456789"));
     /// let mut file = FuturesIo::new(file);
     /// assert_eq!(file.seek(SeekFrom::End(-3)).await?, 7);
@@ -49,7 +49,7 @@ wrapper! {
     /// # }).unwrap();
     /// ```
     ///
-    /// A reader of theirs, for code that asks for our traits:
+    /// A reader of theirs, for code that requires our traits:
     ///
     /// ```
     /// use blitz_io::io::AsyncBufReadExt;
@@ -65,9 +65,9 @@ wrapper! {
     /// # }).unwrap();
     /// ```
     FuturesIo {
-        // The move that was begun, and whose end has not been seen.
+        // The seek that was started and has not been seen to end.
         seek: Option<SeekFrom>,
-        // Where the last move ended.
+        // The position after the last seek.
         position: u64,
     }
 }
@@ -94,13 +94,13 @@ impl<T: theirs::AsyncRead> ours::AsyncRead for FuturesIo<T> {
     ) -> Poll<io::Result<()>> {
         let lent = buf.initialize_unfilled();
         let count = ready!(self.project().inner.poll_read(cx, lent))?;
-        // A reader that claims more than it was lent is found out here.
+        // Panics if a reader claims to have read more than fits into the buffer.
         buf.advance(count);
         Poll::Ready(Ok(()))
     }
 }
 
-/// What both sides call by the same names.
+/// Implements the methods that have the same names on both sides.
 macro_rules! bridge {
     ($from:ident, $end:ident => $to:ident, $to_end:ident) => {
         impl<T: $from::AsyncBufRead> $to::AsyncBufRead for FuturesIo<T> {
@@ -150,8 +150,8 @@ macro_rules! bridge {
     };
 }
 
-// Whether a writer gathers, futures-io cannot say, so `is_write_vectored` stays at no: a
-// writer that does is then handed the pieces one by one, which is right if not the best.
+// futures-io has no method that reports whether a writer is vectored, so `is_write_vectored` stays
+// false: a vectored writer then gets the buffers one by one, which is correct if not optimal.
 bridge!(ours, poll_shutdown => theirs, poll_close);
 bridge!(theirs, poll_close => ours, poll_shutdown);
 
@@ -163,8 +163,8 @@ impl<T: ours::AsyncSeek> theirs::AsyncSeek for FuturesIo<T> {
     ) -> Poll<io::Result<u64>> {
         let mut this = self.project();
         if *this.seek != Some(pos) {
-            // One that was given up may still be under way, and ours may refuse a second.
-            // How it ends is nobody's concern any more.
+            // A cancelled seek may still be under way, and ours may refuse a second one. Its result
+            // is discarded, because its caller is gone.
             let _ = ready!(this.inner.as_mut().poll_complete(cx));
             *this.seek = None;
             this.inner.as_mut().start_seek(pos)?;

@@ -1,8 +1,8 @@
-//! Between our traits and the real Tokio's, which have the same shapes.
+//! Bridges between our I/O traits and the real Tokio's, which have the same methods.
 //!
-//! Only the buffers are different types. One is lent to the other side as initialised
-//! bytes, so that no unsafe code is needed: bytes that nobody has written yet are zeroed
-//! once, and a buffer remembers that they are.
+//! Only the buffers are different types. A buffer is passed to the other side as initialised bytes,
+//! so that no unsafe code is needed: bytes that have not been written yet are zeroed once, and a
+//! buffer records that they are.
 
 #![forbid(unsafe_code)]
 
@@ -16,18 +16,19 @@ use blitz_io::io as ours;
 use tokio::io as theirs;
 
 wrapper! {
-    /// Carries a value between our traits and those of the real Tokio.
+    /// Adapts a value between our I/O traits and those of the real Tokio.
     ///
-    /// What is [`AsyncRead`](ours::AsyncRead), [`AsyncBufRead`](ours::AsyncBufRead),
-    /// [`AsyncWrite`](ours::AsyncWrite) or [`AsyncSeek`](ours::AsyncSeek) by our traits is
-    /// so by Tokio's in this wrapper, and the other way round.
+    /// A value that implements our [`AsyncRead`](ours::AsyncRead),
+    /// [`AsyncBufRead`](ours::AsyncBufRead), [`AsyncWrite`](ours::AsyncWrite) or
+    /// [`AsyncSeek`](ours::AsyncSeek) implements Tokio's trait of that name in this wrapper, and
+    /// the other way round.
     ///
-    /// A socket of Tokio's needs Tokio's runtime, wrapped or not. What only has the traits,
-    /// as protocols and codecs do, needs none.
+    /// A socket of Tokio's needs Tokio's runtime, wrapped or not. A type that is only built on the
+    /// traits, such as a protocol or a codec, needs none.
     ///
     /// # Examples
     ///
-    /// A pipe of ours, for code that asks for Tokio's traits:
+    /// A pipe of ours, for code that requires Tokio's traits:
     ///
     /// ```
     /// use blitz_io_compat::TokioIo;
@@ -45,7 +46,7 @@ wrapper! {
     /// # }).unwrap();
     /// ```
     ///
-    /// A pipe of Tokio's, for code that asks for our traits:
+    /// A pipe of Tokio's, for code that requires our traits:
     ///
     /// ```
     /// use blitz_io::io::{AsyncReadExt, AsyncWriteExt};
@@ -65,7 +66,7 @@ wrapper! {
     TokioIo {}
 }
 
-/// One way: a value that has the traits of `$from` gets those of `$to`.
+/// Implements one direction: a value that has the traits of `$from` gets those of `$to`.
 macro_rules! bridge {
     ($from:ident => $to:ident) => {
         impl<T: $from::AsyncRead> $to::AsyncRead for TokioIo<T> {

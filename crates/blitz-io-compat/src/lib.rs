@@ -1,9 +1,8 @@
-//! Bridges between blitz-io and what was written for other traits.
+//! Bridges between blitz-io and libraries that use other I/O traits.
 //!
-//! A library that asks for hyper's, futures-io's or Tokio's traits takes a socket of
-//! blitz-io in a wrapper, and the other way round. A wrapper holds the value and nothing
-//! else that costs: each call is handed on as one call, nothing is buffered, and nothing
-//! waits that would not have waited without it.
+//! A library that requires hyper's, futures-io's or Tokio's traits accepts a socket of blitz-io in
+//! a wrapper, and the other way round. A wrapper adds no cost to the value: each call is forwarded
+//! as one call, nothing is buffered, and no operation waits that would not have waited without it.
 //!
 //! | feature | for | wrapper |
 //! |---|---|---|
@@ -13,13 +12,13 @@
 //! | `futures-io` | `AsyncRead`, `AsyncBufRead`, `AsyncWrite`, `AsyncSeek`, both ways | `FuturesIo` |
 //! | `tokio` | the same four traits of the real Tokio, both ways | `TokioIo` |
 //!
-//! None is on by default. `tokio` builds the real Tokio for its traits alone. It has no
-//! place in a program where blitz-io stands in for Tokio by a patch: there, the traits are
-//! the same ones already.
+//! No feature is enabled by default. `tokio` builds the real Tokio for its traits alone. It is of
+//! no use in a program where a patch replaces Tokio by blitz-io: there, both have the same traits
+//! already.
 //!
 //! # Unsafe code
 //!
-//! There is one place, which lends a buffer of hyper's without zeroing it first; see
+//! There is one place, which passes a buffer of hyper's without zeroing it first; see
 //! `for_hyper/io.rs`.
 //!
 //! # Examples
@@ -29,7 +28,7 @@
 //! use blitz_io_compat::FuturesIo;
 //!
 //! # blitz_io::run(async {
-//! // What only knows futures-io's traits writes into a pipe of ours.
+//! // Code that knows only futures-io's traits writes into a pipe of ours.
 //! let (near, mut far) = blitz_io::io::duplex(64);
 //! let mut near = FuturesIo::new(near);
 //! futures_util::AsyncWriteExt::write_all(&mut near, b"hello").await?;

@@ -1,4 +1,4 @@
-//! What all wrappers have in common: a value goes in, and comes out again.
+//! The part that all wrappers have in common: construction and access to the inner value.
 
 /// Declares a wrapper around a value of type `T`, which is pinned with it.
 macro_rules! wrapper {
@@ -29,7 +29,7 @@ macro_rules! wrapper {
                 Self { inner, $($field: <$type>::default(),)* }
             }
 
-            /// The value inside.
+            /// Returns a reference to the inner value.
             ///
             /// # Examples
             ///
@@ -43,7 +43,7 @@ macro_rules! wrapper {
                 &self.inner
             }
 
-            /// The value inside, to change it.
+            /// Returns a mutable reference to the inner value.
             ///
             /// # Examples
             ///
@@ -59,7 +59,7 @@ macro_rules! wrapper {
                 &mut self.inner
             }
 
-            /// The value inside, pinned as the wrapper is.
+            /// Returns a pinned mutable reference to the inner value.
             ///
             /// # Examples
             ///
@@ -76,7 +76,7 @@ macro_rules! wrapper {
                 self.project().inner
             }
 
-            /// Takes the value out again.
+            /// Unwraps the inner value.
             ///
             /// # Examples
             ///

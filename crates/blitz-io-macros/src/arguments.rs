@@ -1,8 +1,8 @@
-//! What stands in the parentheses of the attribute.
+//! The arguments in the parentheses of the attribute.
 
 use crate::token::{Fence, Token, View, unwrapped};
 
-/// Which attribute.
+/// The kind of attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Main,
@@ -15,19 +15,19 @@ pub(crate) struct Attribute {
     pub(crate) kind: Kind,
     /// The runtime crate's usual name.
     pub(crate) krate: &'static str,
-    /// Whether the runtime crate has its feature `rt-multi-thread`.
+    /// True if the runtime crate has its feature `rt-multi-thread`.
     pub(crate) threads: bool,
 }
 
 impl Attribute {
-    /// As the user writes it.
+    /// Returns the attribute's name as the user writes it.
     pub(crate) fn name(self) -> String {
         let kind = if self.kind == Kind::Main { "main" } else { "test" };
         format!("{}::{kind}", self.krate)
     }
 }
 
-/// Something the user has to change, and where.
+/// An error that the user must fix, and its place.
 #[derive(Debug)]
 pub(crate) struct Fault<S> {
     pub(crate) span: S,
@@ -45,7 +45,7 @@ pub(crate) enum Flavor {
     Local,
 }
 
-/// A value and where the user wrote it.
+/// A value and its place in the user's code.
 #[derive(Debug, Clone)]
 pub(crate) struct Given<V, S> {
     pub(crate) value: V,
@@ -67,7 +67,7 @@ const KNOWN: &str =
     "`flavor`, `worker_threads`, `start_paused`, `crate`, `unhandled_panic` and `name`";
 
 impl<T: Token> Arguments<T> {
-    /// What an attribute without arguments means.
+    /// Returns the meaning of an attribute without arguments.
     pub(crate) fn default(attribute: Attribute) -> Self {
         let flavor = match attribute.kind {
             Kind::Main if attribute.threads => Flavor::MultiThread,
@@ -88,7 +88,7 @@ impl<T: Token> Arguments<T> {
         let mut flavor = None;
         let mut seen = Vec::new();
         let mut parts: Vec<&[T]> = tokens.split(|token| token.is_mark(',')).collect();
-        // A comma after the last argument is fine; so are no arguments.
+        // A comma after the last argument is allowed; so is an empty list.
         parts.pop_if(|last| last.is_empty());
         for part in parts {
             let Argument { name, span, value } = split(part, attribute)?;
@@ -113,7 +113,7 @@ impl<T: Token> Arguments<T> {
         Ok(arguments)
     }
 
-    /// Whether the arguments go together.
+    /// Returns an error if the arguments contradict each other.
     fn agree(&self, flavor: Option<T::Span>, attribute: Attribute) -> Result<(), Fault<T::Span>> {
         let macro_name = attribute.name();
         if self.flavor == Flavor::MultiThread {
@@ -178,7 +178,7 @@ fn split<T: Token>(part: &[T], attribute: Attribute) -> Result<Argument<'_, T>, 
     }
 }
 
-/// The one token of a value, without the fences of `macro_rules`.
+/// Returns the only token of a value, without the invisible groups of `macro_rules`.
 fn single<T: Token>(value: &[T]) -> Option<View<T>> {
     match value {
         [token] => Some(unwrapped(token).view()),
@@ -186,11 +186,11 @@ fn single<T: Token>(value: &[T]) -> Option<View<T>> {
     }
 }
 
-/// What stands between the quotes of a string literal.
+/// Returns the text between the quotes of a string literal.
 fn string_of(literal: &str) -> Option<&str> {
     let plain = literal.strip_prefix('r').unwrap_or(literal).trim_matches('#');
     let inside = plain.strip_prefix('"')?.strip_suffix('"')?;
-    // No argument's value needs an escape; one that has it is no value of ours.
+    // No valid value needs an escape, so a literal with one is refused.
     (literal.starts_with('r') || !inside.contains('\\')).then_some(inside)
 }
 
@@ -265,7 +265,7 @@ fn read_bool<T: Token>(value: &[T], span: T::Span) -> Result<Given<bool, T::Span
     }
 }
 
-/// Answers with the variant of `UnhandledPanic`.
+/// Returns the variant of `UnhandledPanic`.
 fn read_policy<T: Token>(
     value: &[T],
     span: T::Span,
@@ -283,7 +283,7 @@ fn read_policy<T: Token>(
     Ok(Given { value: variant, span })
 }
 
-/// A path, in quotes (as with Tokio) or without.
+/// Reads a path, in quotes (as with Tokio) or without.
 fn read_path<T: Token>(value: &[T], span: T::Span) -> Result<Vec<T>, Fault<T::Span>> {
     let span = value.first().map_or(span, Token::span);
     let wrong = "`crate` is a path: write `crate = \"my::runtime\"`";

@@ -1,4 +1,4 @@
-//! The new function.
+//! Builds the new function.
 //!
 //! ```text
 //! fn main() -> Output {
@@ -12,14 +12,13 @@
 //! }
 //! ```
 //!
-//! An async block cannot name its type, so without help a wrong tail expression
-//! would be reported at the call of `block_on`, which is at the attribute, and
-//! a `Box<closure>` would not become a `Box<dyn Fn>`. The return that is never
-//! reached names the type first; the compiler throws it away. It is left out
-//! where the type cannot be written down: `!` and `impl Trait`.
+//! An async block cannot name its type, so without help a wrong tail expression would be reported
+//! at the call of `block_on`, which is at the attribute, and a `Box<closure>` would not become a
+//! `Box<dyn Fn>`. The return that is never reached names the type first; the compiler removes it.
+//! It is left out where the type cannot be written down: `!` and `impl Trait`.
 //!
-//! The future is made where it stays: `pin!` puts it into the frame of the new
-//! function, and `block_on` gets a pointer to it.
+//! The future is created in its final place: `pin!` puts it into the frame of the new function, and
+//! `block_on` gets a pointer to it.
 //!
 //! # Rejected
 //! An inner `async fn` would need to repeat generics, parameters and `Self`. An
@@ -31,8 +30,8 @@ use crate::{
     token::{Fence, Token, View, error, fill},
 };
 
-/// The whole work. A fault becomes an error at its place, followed by a function
-/// of the same signature, so that one mistake gives one message.
+/// Expands the attribute. A fault becomes an error at its place, followed by a function of the same
+/// signature, so that one mistake gives one message.
 pub(crate) fn expand<T: Token>(arguments: &[T], item: &[T], attribute: Attribute) -> Vec<T> {
     let function = match Function::read(item) {
         Ok(function) => function,
@@ -54,7 +53,7 @@ pub(crate) fn expand<T: Token>(arguments: &[T], item: &[T], attribute: Attribute
     }
 }
 
-/// Whether the attribute may stand on this function.
+/// Returns an error if the attribute may not stand on this function.
 fn acceptable<T: Token>(
     function: &Function<T>,
     attribute: Attribute,
@@ -76,7 +75,7 @@ fn acceptable<T: Token>(
     Ok(())
 }
 
-/// `test`, or the path of std's attribute.
+/// Returns true for `test`, or the path of std's attribute.
 fn is_test<T: Token>(attribute: &[T]) -> bool {
     let words: Vec<_> = attribute
         .iter()
@@ -106,7 +105,7 @@ fn write<T: Token>(
             "let body: ::core::pin::Pin<&mut dyn ::core::future::Future<Output = $0>> = body;";
         statements.extend(fill(template, ours, &[output]));
     }
-    // What is still wrong with the type now is wrong at the body's end.
+    // Any remaining type error is reported at the body's end.
     let end = T::located_at(ours, last_span(&function.body));
     let failed = T::text("the runtime cannot be built", ours);
     let parts = [builder(arguments, attribute), vec![failed]];
@@ -122,7 +121,7 @@ fn write<T: Token>(
     tokens
 }
 
-/// What an item may begin with.
+/// The tokens that an item may begin with.
 const ITEMS: &[&str] = &[
     "const",
     "enum",
@@ -139,15 +138,15 @@ const ITEMS: &[&str] = &[
     "use",
 ];
 
-/// The body with a return in front that names its type and never happens.
+/// Returns the body with a return in front that names its type and is never executed.
 fn typed<T: Token>(body: &T, output: &[T]) -> T {
     let View::Group(_, mut inside) = body.view() else { return body.clone() };
     let begins_with_item =
         |first: &T| first.is_mark('#') || ITEMS.iter().any(|word| first.is_word(word));
     if inside.first().is_some_and(begins_with_item) {
-        // Inner attributes must stay at the beginning of their braces, and
-        // clippy wants items there. Other bodies lose their braces, because
-        // rustc finds them unused round a single expression.
+        // Inner attributes must stay at the beginning of their braces, and clippy requires items
+        // there. Other bodies lose their braces, because rustc warns that they are unused around a
+        // single expression.
         inside = vec![body.clone()];
     }
     let template = "
@@ -159,7 +158,7 @@ fn typed<T: Token>(body: &T, output: &[T]) -> T {
     T::group(Fence::Brace, inside, body.span())
 }
 
-/// The calls that build the runtime, each value at the place where it was given.
+/// Returns the calls that build the runtime, each value with the span where it was given.
 fn builder<T: Token>(arguments: &Arguments<T>, attribute: Attribute) -> Vec<T> {
     let ours = T::call_site();
     let usual = || fill(attribute.krate, ours, &[]);
@@ -195,7 +194,7 @@ fn builder<T: Token>(arguments: &Arguments<T>, attribute: Attribute) -> Vec<T> {
     calls
 }
 
-/// Whether a word occurs anywhere in the tokens.
+/// Returns true if a word occurs anywhere in the tokens.
 fn names<T: Token>(tokens: &[T], word: &str) -> bool {
     tokens.iter().any(|token| match token.view() {
         View::Word(text) => text == word,
@@ -322,7 +321,7 @@ mod tests {
         });
         let pinned = groups.into_iter().next().unwrap();
         assert_eq!(pinned[1].span(), item.find("{ y").unwrap());
-        // The call whose type may be wrong stands where the body ends.
+        // The call whose type may be wrong has the span of the body's end.
         assert_eq!(body.last().unwrap().span(), item.find("y }").unwrap());
     }
 
@@ -341,7 +340,7 @@ mod tests {
             assert!(found.contains(words), "{found}");
             assert!(found.contains("fn main (") || found.contains("fn t ("), "{found}");
         }
-        // An attribute of another kind is no second test.
+        // An attribute of another kind does not count as a second test.
         assert!(!shown("", "#[my::test] async fn t() {}", TEST).contains("compile_error"));
     }
 }

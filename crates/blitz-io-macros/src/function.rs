@@ -1,9 +1,8 @@
 //! The item under the attribute: where its parts begin and end.
 //!
-//! A function is `attributes visibility qualifiers fn name generics (parameters)
-//! -> output where … { body }`. Of these only the brackets of the generics need
-//! counting; everything else is a token or a group. What is not asked about is
-//! passed on as it came.
+//! A function is `attributes visibility qualifiers fn name generics (parameters) -> output where …
+//! { body }`. Of these only the brackets of the generics need counting; everything else is a token
+//! or a group. Parts that the attribute does not need are passed on unchanged.
 
 use crate::{
     arguments::Fault,
@@ -17,13 +16,13 @@ pub(crate) struct Function<T> {
     pub(crate) signature: Vec<T>,
     /// The type after `->`; none for a function that returns nothing.
     pub(crate) output: Option<Vec<T>>,
-    /// The parameter list is empty.
+    /// True if the parameter list is empty.
     pub(crate) is_plain: bool,
     pub(crate) body: T,
     /// The attributes' contents: `should_panic`, `core::prelude::v1::test` …
     pub(crate) attributes: Vec<Vec<T>>,
     pub(crate) name: String,
-    /// Where the parameters stand.
+    /// The token of the parameter list.
     pub(crate) parameters: T,
 }
 
@@ -62,13 +61,13 @@ impl<T: Token> Function<T> {
     }
 }
 
-/// The item without the fences in which `macro_rules` hands on a fragment,
-/// as far as its outermost tokens go.
+/// Returns the item without the invisible groups that `macro_rules` puts around a fragment, as far
+/// as its outermost tokens go.
 fn flat<T: Token>(item: &[T]) -> Vec<T> {
     let mut tokens = Vec::new();
     for token in item {
         match token.view() {
-            // A type or an expression keeps its fence: it binds what is inside.
+            // A type or an expression keeps its group, because it binds what is inside.
             View::Group(Fence::Nothing, inner) if is_function(&inner) => {
                 tokens.extend(flat(&inner));
             }
@@ -83,7 +82,7 @@ fn is_function<T: Token>(tokens: &[T]) -> bool {
         && tokens.last().is_some_and(|last| brace_of(last).is_some())
 }
 
-/// The braces of a body, taken out of the fence of a `$block`.
+/// Returns the braces of a body, taken out of the invisible group of a `$block`.
 fn brace_of<T: Token>(token: &T) -> Option<T> {
     match token.view() {
         View::Group(Fence::Brace, _) => Some(token.clone()),
@@ -92,7 +91,7 @@ fn brace_of<T: Token>(token: &T) -> Option<T> {
     }
 }
 
-/// The parameter list, after the generics if there are any.
+/// Returns the parameter list, which follows the generics if there are any.
 fn parameters<T: Token>(head: &[T], from: usize) -> Option<(usize, T)> {
     let mut depth = 0;
     let mut before = None;
@@ -112,7 +111,7 @@ fn parameters<T: Token>(head: &[T], from: usize) -> Option<(usize, T)> {
     None
 }
 
-/// The type between `->` and `where`.
+/// Returns the type between `->` and `where`.
 fn output<T: Token>(rest: &[T]) -> Option<Vec<T>> {
     if rest.len() < 3 || !rest[0].is_mark('-') || !rest[1].is_mark('>') {
         return None;
@@ -120,7 +119,7 @@ fn output<T: Token>(rest: &[T]) -> Option<Vec<T>> {
     Some(rest[2..].iter().take_while(|token| !token.is_word("where")).cloned().collect())
 }
 
-/// The contents of the attributes at the head of the item.
+/// Returns the contents of the attributes at the head of the item.
 fn attributes<T: Token>(head: &[T]) -> Vec<Vec<T>> {
     let mut attributes = Vec::new();
     for pair in head.windows(2) {
@@ -167,7 +166,7 @@ mod tests {
     fn fragments_of_macro_rules_are_seen_through() {
         assert_eq!(show(&[read("⟦pub⟧ async fn f() ⟦{ 1 }⟧").body]), "{ 1 }");
         assert_eq!(read("⟦async fn g() { 1 }⟧").name, "g");
-        // A type in its fence stays in it.
+        // A type in an invisible group stays in it.
         assert_eq!(read("async fn f() -> ⟦u8⟧ {}").output.unwrap().len(), 1);
     }
 

@@ -2,7 +2,7 @@
 
 use proc_macro::{Delimiter, Group, Ident, Literal, Punct, Spacing, Span, TokenTree};
 
-/// What encloses a group. `Nothing` is what a `macro_rules` fragment comes in.
+/// The delimiter of a group. `Nothing` is the invisible group around a `macro_rules` fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fence {
     Paren,
@@ -11,7 +11,7 @@ pub(crate) enum Fence {
     Nothing,
 }
 
-/// A token looked at.
+/// The contents of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum View<T> {
     Word(String),
@@ -36,14 +36,14 @@ pub(crate) trait Token: Clone {
         matches!(self.view(), View::Mark(mark) if mark == wanted)
     }
 
-    /// Where the attribute stands. Names resolve there, except locals, which
-    /// the user's code cannot see.
+    /// Returns the span of the attribute. Names resolve there, except locals, which the user's code
+    /// cannot see.
     fn call_site() -> Self::Span;
-    /// `span` with its place in the file taken from `place`.
+    /// Returns `span` with its place in the file taken from `place`.
     fn located_at(span: Self::Span, place: Self::Span) -> Self::Span;
 
     fn word(text: &str, span: Self::Span) -> Self;
-    /// `joint`: the next mark belongs to the same operator.
+    /// Creates a punctuation token; `joint` if the next one belongs to the same operator.
     fn mark(mark: char, joint: bool, span: Self::Span) -> Self;
     fn text(text: &str, span: Self::Span) -> Self;
     fn number(number: usize, span: Self::Span) -> Self;
@@ -117,7 +117,7 @@ impl Token for TokenTree {
     }
 }
 
-/// Takes away fences that only a `macro_rules` fragment has left.
+/// Removes the invisible groups that `macro_rules` fragments leave.
 pub(crate) fn unwrapped<T: Token>(token: &T) -> T {
     match token.view() {
         View::Group(Fence::Nothing, inner) if inner.len() == 1 => unwrapped(&inner[0]),
@@ -142,7 +142,7 @@ struct Reader<'a, T: Token> {
 }
 
 impl<T: Token> Reader<'_, T> {
-    /// Reads up to the end or to a closing fence, which it leaves.
+    /// Reads up to the end or to a closing delimiter, which is not consumed.
     fn tokens(&mut self) -> Vec<T> {
         let mut tokens = Vec::new();
         loop {
@@ -184,18 +184,18 @@ impl<T: Token> Reader<'_, T> {
     }
 }
 
-/// An error that the compiler prints at `span`.
+/// Returns an error that the compiler prints at `span`.
 pub(crate) fn error<T: Token>(span: T::Span, message: &str) -> Vec<T> {
     fill("::core::compile_error! { $0 }", span, &[vec![T::text(message, span)]])
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
-    //! A second kind of token: its span is where it starts in the test's text.
+    //! A second kind of token, for tests: its span is its offset in the test's text.
 
     use super::{Fence, Token, View, fill};
 
-    /// The span of what the attributes wrote themselves.
+    /// The span of tokens that the attributes wrote themselves.
     pub(crate) const OURS: usize = usize::MAX;
 
     #[derive(Debug, Clone)]
@@ -257,7 +257,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Reads Rust, as far as the tests need it; `⟦…⟧` is a fence of nothing.
+    /// Reads Rust, as far as the tests need it; `⟦…⟧` is an invisible group.
     pub(crate) fn lex(text: &str) -> Vec<Plain> {
         let mut at = 0;
         let tokens = lex_from(text, &mut at);
@@ -301,7 +301,7 @@ pub(crate) mod tests {
         tokens
     }
 
-    /// The tokens as text, one blank between two.
+    /// Returns the tokens as text, separated by blanks.
     pub(crate) fn show(tokens: &[Plain]) -> String {
         let show_one = |token: &Plain| match &token.view {
             View::Word(text) | View::Literal(text) => text.clone(),
@@ -324,7 +324,7 @@ pub(crate) mod tests {
         let part = lex("a + 1");
         let tokens = fill("::core::f!($0); [x] -> {}", OURS, &[part]);
         assert_eq!(show(&tokens), ": : core : : f ! ( a + 1 ) ; [ x ] - > { }");
-        // Operators of two marks hold together: `::` and `->`.
+        // Operators of two characters stay together: `::` and `->`.
         assert!(tokens[0].joint && !tokens[1].joint);
         assert_eq!(tokens[2].span, OURS);
     }

@@ -20,7 +20,7 @@ fn main_builds_what_was_asked_for() {
 
 #[blitz_io::main(flavor = "current_thread")]
 async fn here() -> bool {
-    // Held across an await: the body may be tied to its thread.
+    // Held across an await, because the body need not be `Send`.
     let caller = Rc::new(thread::current().id());
     yield_now().await;
     *caller == thread::current().id()

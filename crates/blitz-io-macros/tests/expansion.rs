@@ -1,7 +1,7 @@
-//! The attributes in the compiler's hands, on a runtime that only pretends.
+//! The attributes expanded by the compiler, on a mock runtime.
 //!
-//! The expansion names `blitz_io::runtime::Builder`; here that is the module
-//! below, which records what is asked of it and polls a future until it is done.
+//! The expansion names `blitz_io::runtime::Builder`; here that is the module below, which records
+//! the calls made to it and polls a future until it is done.
 
 use std::{cell::RefCell, io};
 
@@ -128,7 +128,7 @@ fn without_threads_main_runs_on_the_current_one() {
 struct Names(Vec<String>);
 
 impl Names {
-    /// Borrows, owns, is generic and has a bound: all of it survives.
+    /// Borrowed and owned parameters, generics and a bound all survive the expansion.
     #[blitz_io_macros::main]
     async fn add<T>(&mut self, name: T, mut times: u8) -> &mut String
     where
@@ -149,7 +149,7 @@ fn parameters_and_generics_survive() {
 
 #[blitz_io_macros::main]
 async fn boxed() -> Box<dyn Fn() -> u8> {
-    // The tail is coerced to the output, as in any function.
+    // The tail expression is coerced to the output type, as in any function.
     Box::new(|| 7)
 }
 
@@ -165,7 +165,7 @@ async fn opaque() -> impl Fn() -> u8 {
 }
 
 /// # Safety
-/// Asks for nothing.
+/// Has no obligations.
 #[blitz_io_macros::main]
 #[allow(unsafe_code, reason = "the qualifier has to survive")]
 async unsafe fn dangerous() -> u8 {
@@ -183,7 +183,7 @@ fn outputs_of_every_kind_survive() {
     assert_eq!(inner_attribute(), 6);
     assert_eq!(boxed()(), 7);
     assert_eq!(opaque()(), 8);
-    // SAFETY: the function asks for nothing.
+    // SAFETY: the function has no obligations.
     assert_eq!(unsafe { dangerous() }, 9);
     assert!(std::panic::catch_unwind(|| never()).is_err());
 }

@@ -1,11 +1,11 @@
-//! Buffers that are given away and come back.
+//! Owned buffers, which an operation takes by value and returns with its result.
 //!
-//! An operation that the kernel does by itself works on memory while nobody waits for it,
-//! and perhaps after whoever asked for it has gone. So it takes its buffer by value, and
-//! answers with the result and the buffer. [`OwnedBuf`] is what can be written from and
-//! [`OwnedBufMut`] what can be read into; [`Slice`] is a part of either.
+//! An operation that the kernel carries out by itself works on memory while no task waits
+//! for it, and perhaps after the task that requested it has ended. So the operation takes
+//! its buffer by value, and returns the result and the buffer. Operations write from an
+//! [`OwnedBuf`] and read into an [`OwnedBufMut`]; a [`Slice`] is a part of either.
 //!
-//! The methods that take them end in `_owned`: [`TcpStream::read_owned`] and its like.
+//! The methods that take owned buffers end in `_owned`, such as [`TcpStream::read_owned`].
 //!
 //! [`TcpStream::read_owned`]: crate::net::TcpStream::read_owned
 //!
@@ -35,17 +35,18 @@ use std::ops::{Bound, RangeBounds};
 
 /// A buffer that can be written from.
 ///
-/// Implemented for vectors, boxed slices, strings and what lives for ever, and with the
-/// feature `io-util` for `Bytes` and `BytesMut`.
+/// The trait is implemented for vectors, boxed slices, strings and `'static` slices, and
+/// with the feature `io-util` for `Bytes` and `BytesMut`.
 ///
 /// # Safety
 ///
 /// 1. As long as the buffer is not changed through a mutable reference,
-///    [`stable_ptr`](Self::stable_ptr) answers with the same address, also after the buffer
-///    was moved; [`bytes_total`](Self::bytes_total) bytes there are the buffer's.
-/// 2. The first [`bytes_init`](Self::bytes_init) of them are initialised; that is no more
-///    than there are in total.
-/// 3. Nobody else writes to them.
+///    [`stable_ptr`](Self::stable_ptr) must return the same address, also after the buffer
+///    was moved; the [`bytes_total`](Self::bytes_total) bytes there must belong to the
+///    buffer.
+/// 2. The first [`bytes_init`](Self::bytes_init) of them must be initialised; that must not
+///    be more than the total.
+/// 3. No other code may write to them.
 ///
 /// # Examples
 ///
@@ -57,18 +58,18 @@ use std::ops::{Bound, RangeBounds};
 /// assert_eq!(buf.slice(1..4).as_slice(), b"ell");
 /// ```
 pub unsafe trait OwnedBuf: Send + 'static {
-    /// Where its memory begins.
+    /// Returns the address at which the buffer's memory begins.
     fn stable_ptr(&self) -> *const u8;
 
-    /// How many bytes are initialised, from the beginning.
+    /// Returns the number of initialised bytes, counted from the beginning.
     fn bytes_init(&self) -> usize;
 
-    /// How many bytes it has, initialised or not.
+    /// Returns the number of bytes in the buffer, initialised or not.
     fn bytes_total(&self) -> usize {
         self.bytes_init()
     }
 
-    /// The part that is initialised.
+    /// Returns the initialised part of the buffer.
     ///
     /// # Examples
     ///
@@ -78,17 +79,17 @@ pub unsafe trait OwnedBuf: Send + 'static {
     /// assert_eq!(OwnedBuf::as_slice(&"hello"), b"hello");
     /// ```
     fn as_slice(&self) -> &[u8] {
-        // SAFETY: so many are there and initialised, and nobody writes to them while we are
-        // borrowed: the trait's 1. to 3.
+        // SAFETY: by the trait's obligations 1. and 2. this many bytes are there and
+        // initialised, and by 3. no other code writes to them while `self` is borrowed.
         unsafe { std::slice::from_raw_parts(self.stable_ptr(), self.bytes_init()) }
     }
 
-    /// A part of it, by its place among all bytes, initialised or not.
+    /// Restricts the buffer to a part of it, by position among all bytes, initialised or not.
     ///
     /// # Panics
     ///
-    /// If the range is not within the buffer, or begins behind what is initialised: what is
-    /// read there could not be reached.
+    /// Panics if the range is not within the buffer. Panics if the range begins after the
+    /// initialised bytes, because the bytes read there could not be reached.
     ///
     /// # Examples
     ///
@@ -131,15 +132,15 @@ pub unsafe trait OwnedBuf: Send + 'static {
 
 /// A buffer that can be read into.
 ///
-/// What is read goes to its beginning, and to as much of it as there is, initialised or not:
-/// a `Vec` of no length offers what it has reserved.
+/// A read fills the buffer from its beginning, and may use all of its memory, initialised
+/// or not: an empty `Vec` offers its whole capacity.
 ///
 /// # Safety
 ///
-/// 1. [`stable_mut_ptr`](Self::stable_mut_ptr) is the address of
-///    [`stable_ptr`](OwnedBuf::stable_ptr), for writing. The bytes there may be written
-///    through it until the buffer is next borrowed or used.
-/// 2. Nobody else reads them.
+/// 1. [`stable_mut_ptr`](Self::stable_mut_ptr) must be the address of
+///    [`stable_ptr`](OwnedBuf::stable_ptr), for writing. Writing to the bytes there through
+///    it must be allowed until the buffer is next borrowed or used.
+/// 2. No other code may read them.
 ///
 /// # Examples
 ///
@@ -155,19 +156,22 @@ pub unsafe trait OwnedBuf: Send + 'static {
 /// assert_eq!(buf, b"x");
 /// ```
 pub unsafe trait OwnedBufMut: OwnedBuf {
-    /// Where its memory begins, to be written.
+    /// Returns the address at which the buffer's memory begins, for writing.
     fn stable_mut_ptr(&mut self) -> *mut u8;
 
-    /// So many bytes were read into it. A buffer that has a length of its own has this one
-    /// then: a `Vec` that was longer is cut off there.
+    /// Records that the first `count` bytes were read into the buffer.
+    ///
+    /// A buffer that has a length of its own gets this length: a `Vec` that was longer is
+    /// truncated.
     ///
     /// # Safety
     ///
-    /// 1. So many are initialised, from the beginning.
+    /// 1. The first `count` bytes must be initialised.
     unsafe fn set_init(&mut self, count: usize);
 }
 
-// SAFETY: 1. to 3. the memory is on the heap and the vector's own.
+// SAFETY: 1. to 3. the memory is on the heap, is owned by the vector alone, and holds `len`
+// initialised bytes.
 unsafe impl OwnedBuf for Vec<u8> {
     fn stable_ptr(&self) -> *const u8 {
         self.as_ptr()
@@ -182,19 +186,21 @@ unsafe impl OwnedBuf for Vec<u8> {
     }
 }
 
-// SAFETY: 1. and 2. as above.
+// SAFETY: 1. and 2. both pointers are to the heap memory that the vector alone owns.
 unsafe impl OwnedBufMut for Vec<u8> {
     fn stable_mut_ptr(&mut self) -> *mut u8 {
         self.as_mut_ptr()
     }
 
     unsafe fn set_init(&mut self, count: usize) {
-        // SAFETY: 1., and no more than there are.
+        // SAFETY: by our obligation 1. the first `count` bytes are initialised, and they
+        // are within the capacity.
         unsafe { self.set_len(count) };
     }
 }
 
-// SAFETY: 1. to 3. the memory is on the heap and the box's own.
+// SAFETY: 1. to 3. the memory is on the heap, is owned by the box alone, and is all
+// initialised.
 unsafe impl OwnedBuf for Box<[u8]> {
     fn stable_ptr(&self) -> *const u8 {
         self.as_ptr()
@@ -205,7 +211,7 @@ unsafe impl OwnedBuf for Box<[u8]> {
     }
 }
 
-// SAFETY: 1. and 2. as above.
+// SAFETY: 1. and 2. both pointers are to the heap memory that the box alone owns.
 unsafe impl OwnedBufMut for Box<[u8]> {
     fn stable_mut_ptr(&mut self) -> *mut u8 {
         self.as_mut_ptr()
@@ -214,7 +220,7 @@ unsafe impl OwnedBufMut for Box<[u8]> {
     unsafe fn set_init(&mut self, _count: usize) {}
 }
 
-// SAFETY: 1. to 3. it lives for ever, and is only read.
+// SAFETY: 1. to 3. the slice lives for ever, and is only read.
 unsafe impl OwnedBuf for &'static [u8] {
     fn stable_ptr(&self) -> *const u8 {
         self.as_ptr()
@@ -225,7 +231,7 @@ unsafe impl OwnedBuf for &'static [u8] {
     }
 }
 
-// SAFETY: 1. to 3. as above.
+// SAFETY: 1. to 3. the array lives for ever, and is only read.
 unsafe impl<const N: usize> OwnedBuf for &'static [u8; N] {
     fn stable_ptr(&self) -> *const u8 {
         self.as_ptr()
@@ -236,7 +242,7 @@ unsafe impl<const N: usize> OwnedBuf for &'static [u8; N] {
     }
 }
 
-// SAFETY: 1. to 3. as above.
+// SAFETY: 1. to 3. the text lives for ever, and is only read.
 unsafe impl OwnedBuf for &'static str {
     fn stable_ptr(&self) -> *const u8 {
         self.as_ptr()
@@ -247,8 +253,8 @@ unsafe impl OwnedBuf for &'static str {
     }
 }
 
-// SAFETY: 1. to 3. as the vector that it is. It is no `OwnedBufMut`: what is read may be no
-// text.
+// SAFETY: 1. to 3. a string is a vector, with its memory on the heap and owned by it alone.
+// It is no `OwnedBufMut`, because the bytes that are read may be no text.
 unsafe impl OwnedBuf for String {
     fn stable_ptr(&self) -> *const u8 {
         self.as_ptr()
@@ -259,8 +265,8 @@ unsafe impl OwnedBuf for String {
     }
 }
 
-// SAFETY: 1. to 3. the memory is shared and counted, does not move with the handle, and is
-// only read.
+// SAFETY: 1. to 3. the memory is shared and reference-counted, does not move with the
+// handle, and is only read.
 #[cfg(feature = "io-util")]
 unsafe impl OwnedBuf for bytes::Bytes {
     fn stable_ptr(&self) -> *const u8 {
@@ -272,7 +278,7 @@ unsafe impl OwnedBuf for bytes::Bytes {
     }
 }
 
-// SAFETY: 1. to 3. the part of the memory that this handle has is its alone, and does not
+// SAFETY: 1. to 3. this handle is the only one for its part of the memory, which does not
 // move with it.
 #[cfg(feature = "io-util")]
 unsafe impl OwnedBuf for bytes::BytesMut {
@@ -289,7 +295,7 @@ unsafe impl OwnedBuf for bytes::BytesMut {
     }
 }
 
-// SAFETY: 1. and 2. as above.
+// SAFETY: 1. and 2. both pointers are to the part of the memory that this handle alone has.
 #[cfg(feature = "io-util")]
 unsafe impl OwnedBufMut for bytes::BytesMut {
     fn stable_mut_ptr(&mut self) -> *mut u8 {
@@ -297,15 +303,16 @@ unsafe impl OwnedBufMut for bytes::BytesMut {
     }
 
     unsafe fn set_init(&mut self, count: usize) {
-        // SAFETY: 1., and no more than there are.
+        // SAFETY: by our obligation 1. the first `count` bytes are initialised, and they
+        // are within the capacity.
         unsafe { self.set_len(count) };
     }
 }
 
-/// A part of a buffer, by [`OwnedBuf::slice`].
+/// A part of a buffer; created by [`OwnedBuf::slice`].
 ///
-/// Reading into a part makes its buffer longer if it must be, and never shorter: what is
-/// behind the part stays.
+/// Reading into a part makes its buffer longer if necessary, and never shorter: the bytes
+/// after the part stay.
 ///
 /// # Examples
 ///
@@ -317,7 +324,7 @@ unsafe impl OwnedBufMut for bytes::BytesMut {
 /// assert_eq!(slice.as_slice(), b"lo");
 /// assert_eq!(slice.get_ref(), b"hello");
 /// ```
-// Not `Clone`: a clone of a vector may have less memory than the part needs.
+// Not `Clone`, because a clone of a vector may have less capacity than the part needs.
 #[derive(Debug)]
 pub struct Slice<B> {
     buf: B,
@@ -326,7 +333,7 @@ pub struct Slice<B> {
 }
 
 impl<B> Slice<B> {
-    /// Where it begins in its buffer.
+    /// Returns the position in the buffer at which the part begins.
     ///
     /// # Examples
     ///
@@ -339,7 +346,7 @@ impl<B> Slice<B> {
         self.begin
     }
 
-    /// Where it ends in its buffer.
+    /// Returns the position in the buffer at which the part ends.
     ///
     /// # Examples
     ///
@@ -352,7 +359,7 @@ impl<B> Slice<B> {
         self.end
     }
 
-    /// The buffer that it is a part of.
+    /// Returns a reference to the whole buffer.
     ///
     /// # Examples
     ///
@@ -365,7 +372,7 @@ impl<B> Slice<B> {
         &self.buf
     }
 
-    /// The buffer that it is a part of, back.
+    /// Consumes the part and returns the whole buffer.
     ///
     /// # Examples
     ///
@@ -379,8 +386,9 @@ impl<B> Slice<B> {
     }
 }
 
-// SAFETY: 1. to 3. as its buffer, of which it has the bytes from `begin` to `end`: `slice`
-// has looked at how many there are, and nobody but us can change the buffer since.
+// SAFETY: 1. to 3. hold for the underlying buffer, and the part is its bytes from `begin`
+// to `end`: `slice` has checked that the buffer has them, and only this type can have
+// changed the buffer since.
 unsafe impl<B: OwnedBuf> OwnedBuf for Slice<B> {
     fn stable_ptr(&self) -> *const u8 {
         self.buf.stable_ptr().wrapping_add(self.begin)
@@ -395,7 +403,7 @@ unsafe impl<B: OwnedBuf> OwnedBuf for Slice<B> {
     }
 }
 
-// SAFETY: 1. and 2. as above.
+// SAFETY: 1. and 2. hold for the underlying buffer, and the part is a range of its bytes.
 unsafe impl<B: OwnedBufMut> OwnedBufMut for Slice<B> {
     fn stable_mut_ptr(&mut self) -> *mut u8 {
         self.buf.stable_mut_ptr().wrapping_add(self.begin)
@@ -403,8 +411,9 @@ unsafe impl<B: OwnedBufMut> OwnedBufMut for Slice<B> {
 
     unsafe fn set_init(&mut self, count: usize) {
         if self.begin + count > self.buf.bytes_init() {
-            // SAFETY: 1.: what is before the part is initialised (`slice` has looked), and so
-            // many of it are.
+            // SAFETY: 1. the bytes before the part are initialised (`slice` has checked
+            // that), and by our own obligation 1. so are the first `count` bytes of the
+            // part.
             unsafe { self.buf.set_init(self.begin + count) };
         }
     }

@@ -1,6 +1,6 @@
 //! A member of a set costs no allocation besides its cell, and cells are recycled.
 //!
-//! A binary of its own: it counts what the global allocator is asked for.
+//! A program of its own, because it counts the calls of the global allocator.
 #![cfg(all(feature = "rt", not(blitz_loom)))]
 
 use std::{
@@ -16,20 +16,20 @@ thread_local! {
     static COUNT: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: all is passed on to the system's allocator; the count needs no memory.
+// SAFETY: every call is forwarded to the system's allocator, and counting does not allocate.
 unsafe impl GlobalAlloc for Counting {
     /// # Safety
-    /// As the trait says.
+    /// The contract is that of the trait method.
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     /// # Safety
-    /// As the trait says.
+    /// The contract is that of the trait method.
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract of `dealloc`, and the block came from `System`.
         unsafe { System.dealloc(memory, layout) }
     }
 }

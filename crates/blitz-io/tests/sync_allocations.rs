@@ -1,6 +1,6 @@
-//! To wait allocates nothing, and a small channel is one small allocation.
+//! Waiting allocates nothing, and a small channel is one small allocation.
 //!
-//! A binary of its own: it counts what the global allocator is asked for.
+//! A program of its own, because it counts the calls of the global allocator.
 #![cfg(all(feature = "sync", not(blitz_loom)))]
 
 use std::{
@@ -26,22 +26,22 @@ thread_local! {
     static FREED: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: all is passed on to the system's allocator; the counts need no memory.
+// SAFETY: every call is forwarded to the system's allocator, and counting does not allocate.
 unsafe impl GlobalAlloc for Counting {
     /// # Safety
-    /// As the trait says.
+    /// The contract is that of the trait method.
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.with(|count| count.set(count.get() + 1));
         BYTES.with(|bytes| bytes.set(bytes.get() + layout.size()));
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     /// # Safety
-    /// As the trait says.
+    /// The contract is that of the trait method.
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         FREED.with(|bytes| bytes.set(bytes.get() + layout.size()));
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract of `dealloc`, and the block came from `System`.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -49,14 +49,14 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// How many allocations `f` asks for, and how many bytes they are.
+/// Returns the number of allocations of `f`, their bytes, and the result of `f`.
 fn allocations<R>(f: impl FnOnce() -> R) -> (usize, usize, R) {
     let before = (COUNT.get(), BYTES.get());
     let result = f();
     (COUNT.get() - before.0, BYTES.get() - before.1, result)
 }
 
-/// `f` asks for nothing.
+/// Asserts that `f` allocates nothing.
 #[track_caller]
 fn nothing<R>(f: impl FnOnce() -> R) -> R {
     let (count, bytes, result) = allocations(f);
@@ -68,8 +68,8 @@ fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Two wait in line, are polled again, `end` ends that, and both are ready; none of it
-/// allocates.
+/// Starts two waits, polls them again, runs `end`, which completes both, and asserts that none of
+/// it allocates.
 macro_rules! waits_for_nothing {
     ($one:expr, $two:expr, $end:expr) => {
         nothing(|| {
@@ -84,15 +84,15 @@ macro_rules! waits_for_nothing {
     };
 }
 
-/// Waits and is dropped.
+/// Starts a wait and drops it, and asserts that this allocates nothing.
 macro_rules! gives_up {
     ($one:expr) => {
         nothing(|| assert!(poll(pin!($one)).is_pending()))
     };
 }
 
-/// In debug builds who holds a lock is written down, and that takes memory; so this is
-/// for release builds, in which CI runs it.
+/// Debug builds record the holder of each lock, which takes memory, so this test is for release
+/// builds, in which CI runs it.
 #[cfg(not(debug_assertions))]
 #[test]
 fn locks_allocate_nothing() {
@@ -242,6 +242,26 @@ fn a_channel_for_one_small_message_is_one_small_allocation() {
             assert_eq!(rx.try_recv(), Ok(n));
         }
     });
+}
+
+/// A channel's capacity is a bound, not a reservation, because most channels hold few messages.
+#[test]
+fn a_channel_with_room_for_many_messages_begins_small() {
+    for capacity in [100, 1_000, 1_024, 100_000] {
+        let (_, bytes, (sender, mut receiver)) =
+            allocations(|| mpsc::channel::<[u64; 7]>(capacity));
+        assert!(bytes <= 4 * 1024, "{bytes} bytes for an empty channel({capacity})");
+        // The channel does not grow with the messages that have passed through it.
+        let freed = FREED.get();
+        let (_, more, ()) = allocations(|| {
+            for n in 0..3_000 {
+                sender.try_send([n; 7]).unwrap();
+                assert_eq!(receiver.try_recv(), Ok([n; 7]));
+            }
+        });
+        let kept = bytes + more - (FREED.get() - freed);
+        assert!(kept <= 8 * 1024, "{kept} bytes for a used channel({capacity})");
+    }
 }
 
 #[test]

@@ -9,8 +9,25 @@ use std::{
     process::{Command, ExitCode},
 };
 
-/// The comparison's manifest, seen from the root of a checkout.
+/// The comparison's manifest, relative to the root of a checkout.
 const MANIFEST: &str = "bench/sched/Cargo.toml";
+
+/// Text of `blitz bench --help`: the arguments of `bench/sched`.
+pub(crate) const HELP: &str = "\
+usage: blitz bench [option]...
+
+Builds the comparison in bench/sched of a checkout of blitz-io, which takes minutes the first
+time, and runs it: the same work on blitz-io, Tokio, smol and Go.
+
+  --quick             fewer rounds, for a first look
+  --only ROW,...      these rows alone (bench/README.md lists them)
+  --contenders A,...  these contenders alone
+  --workers N         so many workers
+  --rounds N          so many rounds
+  --out DIR           where the record goes
+  --name NAME         the record's name
+  --no-record         shows the figures and writes no record
+";
 
 pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
     let Ok(here) = std::env::current_dir() else {
@@ -24,12 +41,12 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
         );
         return ExitCode::FAILURE;
     };
-    // Cargo names itself to what it runs; otherwise the path decides.
+    // Cargo sets this for the programs that it runs; otherwise the one on the path is used.
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut child = command(&cargo, &manifest, arguments);
     match child.status() {
         Ok(status) if status.success() => ExitCode::SUCCESS,
-        // Cargo and the benchmark have already said what went wrong.
+        // Cargo and the benchmark have already printed what went wrong.
         Ok(status) => {
             let code = status.code().and_then(|code| u8::try_from(code).ok());
             code.map_or(ExitCode::FAILURE, ExitCode::from)
@@ -44,7 +61,7 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
     }
 }
 
-/// The manifest in this directory or the nearest one above that has it.
+/// Returns the manifest in this directory or the nearest one above that has it.
 fn find(from: &Path) -> Option<PathBuf> {
     from.ancestors().map(|folder| folder.join(MANIFEST)).find(|manifest| manifest.is_file())
 }
@@ -60,7 +77,22 @@ fn command(cargo: &OsStr, manifest: &Path, arguments: &[OsString]) -> Command {
 mod tests {
     use std::{ffi::OsStr, fs, path::Path};
 
-    use super::{MANIFEST, command, find};
+    use super::{HELP, MANIFEST, command, find};
+
+    /// The comparison is another workspace, so its source is read instead of called.
+    #[test]
+    fn every_option_of_the_comparison_is_explained() {
+        let driver = include_str!("../../../bench/sched/src/driver.rs");
+        let options = driver.lines().filter_map(|line| {
+            let (option, _) = line.trim().strip_prefix("\"--")?.split_once("\" => ")?;
+            Some(format!("  --{option} "))
+        });
+        let options: Vec<_> = options.collect();
+        assert!(options.len() >= 8, "the options are written another way: {options:?}");
+        for option in options {
+            assert!(HELP.contains(&option), "{option} is not explained");
+        }
+    }
 
     #[test]
     fn the_manifest_is_found_from_below_and_not_from_outside() {

@@ -1,9 +1,8 @@
-//! `blitz doctor`: what this machine offers and what the runtime will choose. What it says
-//! of a project is in `project`.
+//! `blitz doctor`: prints what this machine offers and what the runtime will choose. Its report
+//! about a project is in `project`.
 //!
-//! Probing is the runtime's ([`blitz_io::runtime::machine`]); this file only
-//! puts the answers on a page, so that the page can be tested with machines
-//! that nobody has.
+//! Probing is the runtime's ([`blitz_io::runtime::machine`]); this file only formats the results as
+//! a page, so that the page can be tested with machines that do not exist.
 
 use std::{io::IsTerminal, process::ExitCode};
 
@@ -11,23 +10,23 @@ use blitz_io::runtime::machine::{Barrier, Because, IoUring, Limit, Machine};
 
 use crate::numbers;
 
-/// Fewer descriptors than this run out in a server of ordinary size; 1,024 is
-/// the soft limit of most systems. Picked, not measured.
+/// The limit of descriptors below which a server of ordinary size may run out; 1,024 is the soft
+/// limit of most systems. Picked, not measured.
 const FEW_FILES: u64 = 4096;
 
-/// Threads that a program has beside its workers: main, blocking calls, others.
+/// The number of threads that a program has beside its workers: main, blocking calls, others.
 /// Picked, not measured.
 const OTHER_THREADS: u64 = 16;
 
 pub(crate) fn run() -> ExitCode {
     let machine = Machine::probe();
     let shown = crate::show(&render(&machine, colour()));
-    // A runtime cannot be built here, so scripts that ask us should notice.
+    // A runtime cannot be built here, so the exit code must report that to scripts.
     let refused = machine.workers.is_err() || machine.io_backend.is_err();
     if refused { ExitCode::FAILURE } else { shown }
 }
 
-/// Whether the reader is a terminal that wants colours.
+/// Returns true if standard output is a terminal that wants colours.
 pub(crate) fn colour() -> bool {
     std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
@@ -140,13 +139,27 @@ fn choices(machine: &Machine, page: &mut Page) {
     page.row(
         "input, output",
         &match &machine.io_backend {
-            Ok(backend) => format!("{backend}; BLITZ_IO_BACKEND chooses another"),
+            Ok(backend) => {
+                format!("{backend}; BLITZ_IO_BACKEND chooses another (auto, epoll, poll, uring)")
+            }
             Err(_) => "none: the runtime will refuse to start, see below".to_owned(),
+        },
+    );
+    page.row(
+        "io_uring",
+        match (&machine.io_uring, &machine.io_backend) {
+            (IoUring::Works, Ok(backend)) if backend == "io_uring" => {
+                "to wait for events, and for operations that own their buffers"
+            }
+            (IoUring::Works, _) => {
+                "for operations that own their buffers (`read_owned`), not to wait for events"
+            }
+            _ => "not used",
         },
     );
 }
 
-/// What the user could change, each with the next step.
+/// Returns what the user could change, each with the next step.
 fn advice(machine: &Machine) -> Vec<String> {
     let mut advice = Vec::new();
     match &machine.workers {
@@ -214,7 +227,9 @@ fn no_ring(machine: &Machine) -> Option<String> {
         (IoUring::Failed(error), _) => format!("look up why a ring cannot be set up ({error})"),
         (IoUring::Works | IoUring::Unknown, _) => return None,
     };
-    Some(format!("io_uring is not to be had, and epoll takes its place; if it is wanted: {next}"))
+    Some(format!(
+        "io_uring is not to be had, so operations that own their buffers do without it; if it is wanted: {next}"
+    ))
 }
 
 #[cfg(test)]
@@ -227,7 +242,7 @@ mod tests {
 
     use super::{advice, render};
 
-    /// A machine with nothing to warn about.
+    /// Returns a machine with nothing to warn about.
     fn healthy() -> Machine {
         let cores = Some(Cores { count: 2, by: CoresBy::Affinity });
         Machine {
@@ -248,7 +263,7 @@ mod tests {
         }
     }
 
-    /// A machine of which nothing is known.
+    /// Returns a machine of which nothing is known.
     fn unknown() -> Machine {
         Machine {
             system: "plan9 mips".into(),
@@ -298,7 +313,8 @@ this machine
 the runtime will choose
   workers        2: 2 cores by affinity, no quota
   barriers       membarrier: free for the busy side, the rare side pays
-  input, output  epoll; BLITZ_IO_BACKEND chooses another
+  input, output  epoll; BLITZ_IO_BACKEND chooses another (auto, epoll, poll, uring)
+  io_uring       for operations that own their buffers (`read_owned`), not to wait for events
 
 nothing to warn about
 ";
@@ -341,11 +357,11 @@ nothing to warn about
         assert!(render(&machine, false).contains("input, output  none"));
     }
 
-    /// The errno is in the words of the runtime, which are shown as they are.
+    /// The errno is in the runtime's message, which is shown unchanged.
     #[test]
-    fn a_ring_that_was_asked_for_and_refused_is_told_with_the_error() {
+    fn an_epoll_that_is_refused_is_told_with_the_error() {
         let mut machine = healthy();
-        let words = "epoll, because io_uring is refused: Operation not permitted (os error 1)";
+        let words = "poll, because epoll is refused: Operation not permitted (os error 1)";
         machine.io_backend = Ok(words.into());
         let page = render(&machine, false);
         assert!(page.contains(&format!("  input, output  {words};")), "{page}");

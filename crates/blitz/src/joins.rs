@@ -1,7 +1,7 @@
-//! A tree of joins, and the same tree by plain calls.
+//! Measures a tree of joins, and the same tree by plain calls.
 //!
-//! Fibonacci numbers without a cut-off: a node does next to nothing but join, so what is measured
-//! is the price of joins. No real program is so; it shows what a program with small pieces pays.
+//! Fibonacci numbers without a cut-off: a node does next to nothing but join, so this measures the
+//! cost of joins. No real program is like that; it shows what a program with small pieces pays.
 
 use std::{
     hint::black_box,
@@ -11,32 +11,32 @@ use std::{
 
 use blitz_io::parallel::{self, ThreadPoolBuilder};
 
-/// The number, as in the row `fib` of `bench/fork`.
+/// The number to compute, as in the row `fib` of `bench/fork`.
 pub(crate) const N: u32 = 27;
-/// How often each tree is measured. Picked: the middle one of five has neither a warm-up nor
-/// a hiccup in it.
+/// The number of measurements of each tree. Picked: the median of five contains neither a warm-up
+/// nor a hiccup.
 const ROUNDS: usize = 5;
 
-/// What came of it.
+/// The result of the measurement.
 #[derive(Debug)]
 pub(crate) struct Joins {
     pub(crate) threads: usize,
-    /// What the trees returned: joined, and by plain calls.
+    /// The values that the trees returned: joined, and by plain calls.
     pub(crate) results: (u64, u64),
     pub(crate) joined: Duration,
     pub(crate) called: Duration,
-    /// Whether the second half of a join ran while the first one waited for it; `None` with one
-    /// thread, where it cannot.
+    /// True if the second half of a join ran while the first one waited for it; `None` with one
+    /// thread, where that is impossible.
     pub(crate) shared: Option<bool>,
 }
 
-/// How many joins the tree has.
+/// Returns the number of joins in the tree.
 pub(crate) fn count() -> u64 {
-    // One less than leaves, and of those there are as many as the next number says.
+    // One less than there are leaves, and the number of leaves is the next Fibonacci number.
     called(N + 1) - 1
 }
 
-/// Measures both, on the global pool, which it starts.
+/// Measures both, on the global pool, which this starts.
 pub(crate) fn run(patience: Duration) -> Result<Joins, String> {
     ThreadPoolBuilder::new().build_global().map_err(|error| error.to_string())?;
     let threads = parallel::current_num_threads();
@@ -74,13 +74,13 @@ fn called(n: u32) -> u64 {
     a + b
 }
 
-/// A join without a pool.
+/// Runs both closures in turn: a join without a pool.
 fn both<A, B>(a: impl FnOnce() -> A, b: impl FnOnce() -> B) -> (A, B) {
     (a(), b())
 }
 
-/// The first half waits for the second one, and never comes back to the pool meanwhile: another
-/// thread has to take it.
+/// Returns true if another thread takes the second half of a join. The first half waits for it and
+/// does not return to the pool meanwhile, so another thread must take it.
 fn second_half_is_taken(patience: Duration) -> bool {
     let (done, wait) = mpsc::channel();
     let (heard, _) =

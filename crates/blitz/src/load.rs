@@ -1,8 +1,8 @@
 //! A TCP echo server and its clients, in one runtime, for a while.
 //!
-//! Each client asks, waits for the answer, checks it and asks again, so there are as
-//! many requests under way as there are connections. Both ends are tasks of the same
-//! runtime: what is measured is the cost of a request on both sides together.
+//! Each client sends a request, waits for the reply, checks it and repeats, so there are as many
+//! requests under way as there are connections. Both ends are tasks of the same runtime, so this
+//! measures the cost of a request on both sides together.
 
 use std::{
     io,
@@ -16,26 +16,26 @@ use blitz_io::{
     task::JoinSet,
 };
 
-/// A request: small, as most are. Picked.
+/// The size of a request: small, as most are. Picked.
 const BYTES: usize = 64;
-/// Room to read into: more than a request, as programs have it. A read that fills less
-/// than its buffer has emptied the socket, and none is tried after it in vain.
+/// The size of a read buffer: more than a request, as in real programs. A read that fills less than
+/// its buffer has emptied the socket, so no further read is tried in vain.
 const ROOM: usize = 1024;
 
-/// What came of it.
+/// The result of the load.
 #[derive(Debug, Default)]
 pub(crate) struct Load {
     pub(crate) took: Duration,
-    /// Answers that were not what was asked.
+    /// The number of replies that did not match their request.
     pub(crate) wrong: u64,
-    /// Reads and writes that moved something, or saw the end, on both sides.
+    /// The number of reads and writes that moved bytes, or saw the end, on both sides.
     pub(crate) moves: u64,
-    /// How long each request took, in order of size.
+    /// The time of each request, sorted.
     times: Vec<Duration>,
 }
 
 impl Load {
-    /// What another client has seen.
+    /// Adds another client's result.
     fn add(&mut self, mut other: Self) {
         self.wrong += other.wrong;
         self.moves += other.moves;
@@ -46,14 +46,14 @@ impl Load {
         self.times.len() as u64
     }
 
-    /// The time within which so many of a hundred requests were answered.
+    /// Returns the time within which this percentage of the requests had a reply.
     pub(crate) fn percentile(&self, of_hundred: usize) -> Duration {
         let rank = (self.times.len() * of_hundred).div_ceil(100).max(1);
         self.times.get(rank - 1).copied().unwrap_or_default()
     }
 }
 
-/// Serves and loads for so long. All sockets are closed when it is over.
+/// Serves and loads for this time. All sockets are closed when it returns.
 pub(crate) async fn run(connections: usize, time: Duration) -> io::Result<Load> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let server = listener.local_addr()?;
@@ -73,8 +73,8 @@ pub(crate) async fn run(connections: usize, time: Duration) -> io::Result<Load> 
     Ok(load)
 }
 
-/// Takes so many clients, and stays until the last has gone. Answers how often it read
-/// and wrote.
+/// Accepts this many clients, and serves until the last has disconnected. Returns the number of
+/// reads and writes.
 async fn serve(listener: TcpListener, connections: usize) -> io::Result<u64> {
     let mut answering = JoinSet::new();
     for _ in 0..connections {
@@ -102,7 +102,7 @@ async fn answer(mut stream: TcpStream) -> io::Result<u64> {
     }
 }
 
-/// Writes all, and answers in how many calls.
+/// Writes all bytes, and returns the number of calls.
 async fn write(stream: &mut TcpStream, mut bytes: &[u8]) -> io::Result<u64> {
     let mut moves = 0;
     while !bytes.is_empty() {
@@ -113,7 +113,7 @@ async fn write(stream: &mut TcpStream, mut bytes: &[u8]) -> io::Result<u64> {
     Ok(moves)
 }
 
-/// Asks until the deadline, and once at the least.
+/// Sends requests until the deadline, at least one.
 async fn client(server: SocketAddr, number: u64, deadline: Instant) -> io::Result<Load> {
     let mut stream = TcpStream::connect(server).await?;
     stream.set_nodelay(true)?;
@@ -121,7 +121,7 @@ async fn client(server: SocketAddr, number: u64, deadline: Instant) -> io::Resul
     let mut sent = Instant::now();
     while sent < deadline || load.times.is_empty() {
         let mut question = [number as u8; BYTES];
-        // No two requests are the same, so that no answer passes for another.
+        // No two requests are equal, so a reply cannot pass for another.
         question[..8].copy_from_slice(&number.to_le_bytes());
         question[8..16].copy_from_slice(&load.requests().to_le_bytes());
         load.moves += write(&mut stream, &question).await?;
@@ -162,7 +162,7 @@ mod tests {
         let load = blitz_io::run(run(3, Duration::from_millis(50))).unwrap();
         assert!(load.requests() >= 3, "each client had time for one: {load:?}");
         assert_eq!(load.wrong, 0);
-        // A question and an answer, each written and read, and three that saw the end.
+        // A request and a reply, each written and read, and three reads that saw the end.
         assert!(load.moves >= 4 * load.requests() + 3, "{load:?}");
         assert!(load.times.is_sorted());
         assert!(load.took >= Duration::from_millis(50));

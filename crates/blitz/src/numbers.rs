@@ -1,8 +1,8 @@
-//! Numbers as people read them: grouped digits, and units that fit the size.
+//! Formats numbers for people: grouped digits, and units that fit the size.
 
 use std::time::Duration;
 
-/// `1234567` as `1,234,567`.
+/// Formats `1234567` as `1,234,567`.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -15,19 +15,19 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
-/// A time with its unit and three digits: `512 ns`, `1.53 µs`, `2.04 s`.
+/// Formats a time with its unit and three digits: `512 ns`, `1.53 µs`, `2.04 s`.
 pub(crate) fn time(time: Duration) -> String {
     time_ns(time.as_nanos() as f64)
 }
 
-/// The share of one of `number` in `total`.
+/// Formats the time per item, for `number` items in `total`.
 pub(crate) fn time_each(total: Duration, number: u64) -> String {
     time_ns(total.as_nanos() as f64 / number.max(1) as f64)
 }
 
-/// As [`time`], of so many nanoseconds.
+/// Formats a time given in nanoseconds as [`time`] does.
 pub(crate) fn time_ns(ns: f64) -> String {
-    // 999.5 and up would show as 1000 of the smaller unit.
+    // 999.5 and above would be shown as 1000 of the smaller unit.
     let (value, unit) = match ns {
         ns if ns < 999.5 => (ns, "ns"),
         ns if ns < 999.5e3 => (ns / 1e3, "µs"),
@@ -37,7 +37,7 @@ pub(crate) fn time_ns(ns: f64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
-/// A size with its unit and three digits: `8.00 MiB`.
+/// Formats a size with its unit and three digits: `8.00 MiB`.
 pub(crate) fn bytes(bytes: u64) -> String {
     let mut value = bytes as f64;
     let mut unit = "B";

@@ -1,13 +1,13 @@
-//! `blitz doctor --project DIR`: whether a project runs on the drop-ins.
+//! `blitz doctor --project DIR`: reports whether a project runs on the drop-ins.
 //!
-//! Cargo goes back to a real package with no more than a warning, so a project may believe
-//! that it is patched and not be. The lock file knows. It is only read: nothing here makes
-//! cargo resolve, because that would write it.
+//! Cargo falls back to a real package with no more than a warning, so a project may seem to be
+//! patched and not be. The lock file shows it. It is only read: nothing here makes cargo resolve,
+//! because that would write it.
 //!
-//! What is looked at, in this order: the manifest (does cargo take it, where is its
-//! workspace's root), the patches (of the root, of cargo's configuration, and those of
-//! members, which cargo ignores), the lock file. The verdict of a package follows from these
-//! alone ([`judge`]), so that it can be tested with projects that nobody has.
+//! Inputs, in this order: the manifest (does cargo accept it, where is its workspace's root), the
+//! patches (of the root, of cargo's configuration, and those of members, which cargo ignores), the
+//! lock file. The verdict about a package follows from these alone ([`judge`]), so that it can be
+//! tested with projects that do not exist.
 
 use std::{
     fmt, fs,
@@ -20,13 +20,13 @@ use crate::{
     toml::{self, Table, Value},
 };
 
-/// A package that we stand in for.
+/// A package that a drop-in replaces.
 #[derive(Debug, Clone, Copy)]
 struct Package {
     name: &'static str,
     /// The version of the drop-in.
     ours: &'static str,
-    /// Whether that is above all that are published, so that cargo prefers it to any.
+    /// True if that is above all published versions, so that cargo prefers it to any.
     above_all: bool,
 }
 
@@ -35,10 +35,10 @@ const PACKAGES: [Package; 2] = [
     Package { name: "rayon-core", ours: "1.13.0", above_all: false },
 ];
 
-/// What users write who have no checkout.
+/// The source that users without a checkout write into the patch.
 const REPOSITORY: &str = env!("CARGO_PKG_REPOSITORY");
 
-/// Prints the page; exits with 0 if each package that is there is the drop-in.
+/// Prints the page; exits with 0 if each package in use is the drop-in.
 pub(crate) fn run(folder: &Path, colour: bool) -> ExitCode {
     let mut page = Page::new(colour);
     let good = match Project::open(folder) {
@@ -54,14 +54,14 @@ pub(crate) fn run(folder: &Path, colour: bool) -> ExitCode {
     if good { shown } else { ExitCode::FAILURE }
 }
 
-/// A patch that somebody wrote.
+/// A patch that was found.
 #[derive(Debug, Clone, PartialEq)]
 struct Patch {
     /// The file in which it stands.
     file: PathBuf,
-    /// What it points to, in words.
+    /// A description of what it points to.
     points_to: String,
-    /// Why it cannot work, if it cannot.
+    /// The reason why it cannot work, if there is one.
     fault: Option<String>,
 }
 
@@ -69,9 +69,9 @@ struct Patch {
 #[derive(Debug, Clone, PartialEq)]
 struct Locked {
     version: String,
-    /// `None` for a folder.
+    /// The registry or repository; `None` for a folder.
     source: Option<String>,
-    /// Who asks for it.
+    /// The packages that depend on it.
     users: Vec<String>,
 }
 
@@ -94,32 +94,32 @@ impl fmt::Display for Locked {
     }
 }
 
-/// What the files say of one package.
+/// The findings about one package.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Findings {
-    /// `None` if there is no lock file.
+    /// The package's entries in the lock file; `None` if there is no lock file.
     locked: Option<Vec<Locked>>,
     /// The version of a patch that the lock file calls unused.
     unused: Option<String>,
-    /// In the root's manifest or in cargo's configuration.
+    /// The patch in the root's manifest or in cargo's configuration.
     patch: Option<Patch>,
-    /// In manifests of members, where cargo ignores them.
+    /// Manifests of members with a patch, where cargo ignores it.
     ignored: Vec<PathBuf>,
     /// The root's manifest.
     root: PathBuf,
 }
 
-/// Whether a project runs on a drop-in.
+/// The verdict about one package: whether the project runs on its drop-in.
 #[derive(Debug, Clone, PartialEq)]
 enum Verdict {
     InForce,
-    /// Nobody asks for the package.
+    /// No package depends on it.
     NotUsed,
-    /// With what to do.
+    /// The real package is used; the texts say what to do.
     No(Vec<String>),
 }
 
-/// The verdict, from what the files say.
+/// Returns the verdict that follows from the files.
 fn judge(package: Package, found: &Findings) -> Verdict {
     let name = package.name;
     let mut steps: Vec<String> = Vec::new();
@@ -164,20 +164,20 @@ fn judge(package: Package, found: &Findings) -> Verdict {
     }
 }
 
-/// What to do before there is a lock file.
+/// Returns what to do before there is a lock file.
 fn without_lock(package: Package, found: &Findings) -> Option<String> {
     let name = package.name;
     match found.patch {
         Some(_) => Some(format!(
             "there is no lock file yet, and only that shows which {name} is taken: run `cargo generate-lockfile`, then this again"
         )),
-        // Said above.
+        // The ignored patch is reported above.
         None if !found.ignored.is_empty() => None,
         None => Some(add(package, found, "then `cargo generate-lockfile`")),
     }
 }
 
-/// The lines to add.
+/// Returns the advice to add the patch: the lines to write.
 fn add(package: Package, found: &Findings, then: &str) -> String {
     format!(
         "there is no patch for {name}: write `[patch.crates-io]` and below it `{name} = {{ git = \"{REPOSITORY}\" }}` (or `path = \"…/blitz-io/dropin/{name}\"`) into {root}, {then}",
@@ -186,7 +186,7 @@ fn add(package: Package, found: &Findings, then: &str) -> String {
     )
 }
 
-/// Some have ours and some the real one.
+/// Returns the advice for a project where some packages use ours and some the real one.
 fn beside(package: Package, found: &Findings, real: &Locked) -> String {
     let (name, version) = (package.name, &real.version);
     let users = match &real.users[..] {
@@ -204,13 +204,13 @@ fn beside(package: Package, found: &Findings, real: &Locked) -> String {
     )
 }
 
-/// The real one is there alone.
+/// Returns the advice for a project that uses only the real one.
 fn not_taken(package: Package, found: &Findings, real: &[&Locked]) -> Vec<String> {
     let name = package.name;
     let versions: Vec<_> = real.iter().map(|one| one.version.as_str()).collect();
     let has = versions.join(" and ");
     if found.patch.is_none() {
-        // A misplaced one is named above; it has to be moved, not written.
+        // A misplaced patch is named above; it must be moved, not written.
         let update = update(package, &versions);
         let then = format!("then {update}");
         return match &found.ignored[..] {
@@ -228,7 +228,7 @@ fn not_taken(package: Package, found: &Findings, real: &[&Locked]) -> Vec<String
     if found.unused.is_some() {
         steps.push(if package.above_all {
             format!(
-                "if that changes nothing, somebody asks for a feature of {name} that blitz-io's lacks, or for at most some version: `cargo tree -i {name} -e features` shows who asks for what"
+                "if that fails, cargo names the package that stands in the way: one that the lock file holds at an older version than blitz-io needs (run `cargo update -p` for it first), or one that asks for at most some version of {name}; if it changes nothing, some package asks for a feature of {name} that blitz-io's lacks (`cargo tree -i {name} -e features`)"
             )
         } else {
             format!(
@@ -240,23 +240,23 @@ fn not_taken(package: Package, found: &Findings, real: &[&Locked]) -> Vec<String
     steps
 }
 
-/// The command that makes cargo take ours.
+/// Returns the command that makes cargo select ours.
 fn update(package: Package, versions: &[&str]) -> String {
     let name = package.name;
     let one = |version: &&str| {
-        // A name alone is ambiguous where there are several.
+        // A name alone is ambiguous if there are several versions.
         let which = if versions.len() > 1 { format!("{name}@{version}") } else { name.to_owned() };
-        let to = if package.above_all || *version == package.ours {
-            String::new()
-        } else {
-            format!(" --precise {}", package.ours)
-        };
+        // Without a version cargo keeps the published one if anything prevents the change, and does
+        // not report what.
+        let major = |version: &str| version.split('.').next().map(str::to_owned);
+        let fits = major(version) == major(package.ours) && *version != package.ours;
+        let to = if fits { format!(" --precise {}", package.ours) } else { String::new() };
         format!("`cargo update -p {which}{to}`")
     };
     format!("run {}", versions.iter().map(one).collect::<Vec<_>>().join(" and "))
 }
 
-/// What was read of a project.
+/// The files of a project.
 #[derive(Debug)]
 struct Project {
     root: PathBuf,
@@ -294,9 +294,10 @@ impl Project {
             let mut found = Findings { root: root.clone(), ..Default::default() };
             found.patch = patch_in(&text, &root, &home, package);
             for file in &configurations {
-                // Cargo does not start with a broken one, and says so better than we can.
+                // Cargo refuses to start with a broken configuration, and its message is better
+                // than ours.
                 let Ok(text) = table(file) else { continue };
-                // Paths in it are from the folder that has `.cargo`.
+                // Paths in it are relative to the folder that has `.cargo`.
                 let from = file.parent().and_then(Path::parent).unwrap_or(&home);
                 found.patch = found.patch.or_else(|| patch_in(&text, file, from, package));
             }
@@ -314,7 +315,7 @@ impl Project {
         Ok(Self { root, lock, has_lock: locked.is_some(), findings, notes })
     }
 
-    /// Whether all is well.
+    /// Adds the findings to the page; returns true if nothing is wrong.
     fn report(&self, page: &mut Page) -> bool {
         page.title("the project");
         page.row("manifest", &self.root.display().to_string());
@@ -324,7 +325,7 @@ impl Project {
         let mut good = true;
         for (package, found) in &self.findings {
             let verdict = judge(*package, found);
-            // Who uses neither Rayon nor its patch has nothing to read about it.
+            // A project that uses neither Rayon nor its patch needs no report about it.
             if verdict == Verdict::NotUsed && found.patch.is_none() && found.ignored.is_empty() {
                 continue;
             }
@@ -354,7 +355,7 @@ impl Project {
     }
 }
 
-/// The manifest that a folder, or the name of a manifest itself, stands for.
+/// Returns the manifest for a folder, or the path itself if it is that of a manifest.
 fn manifest_in(folder: &Path) -> Result<PathBuf, String> {
     let manifest = match folder.file_name() {
         Some(name) if name == "Cargo.toml" => folder.to_owned(),
@@ -376,12 +377,12 @@ fn manifest_in(folder: &Path) -> Result<PathBuf, String> {
     })
 }
 
-/// The manifest of the workspace's root as cargo sees it; `None` if there is no cargo.
+/// Returns the manifest of the workspace's root as cargo reports it; `None` if there is no cargo.
 fn root_by_cargo(manifest: &Path) -> Option<Result<PathBuf, String>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(["locate-project", "--workspace", "--message-format=plain", "--manifest-path"]);
-    // Set by `cargo run`; they are not about this project.
+    // Set by `cargo run`, and not about this project.
     command.env_remove("CARGO_MANIFEST_DIR").env_remove("CARGO_MANIFEST_PATH");
     let output = command.arg(manifest).output().ok()?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
@@ -391,22 +392,22 @@ fn root_by_cargo(manifest: &Path) -> Option<Result<PathBuf, String>> {
     Some(Err(format!("cargo does not take the manifest; mend it first:\n{}", text(&output.stderr))))
 }
 
-/// The nearest manifest upwards that has a `[workspace]`, else the manifest itself.
+/// Returns the nearest manifest upwards that has a `[workspace]`, else the manifest itself.
 fn root_by_hand(manifest: &Path) -> PathBuf {
     let above = manifest.ancestors().skip(1).map(|folder| folder.join("Cargo.toml"));
     let is_root = |file: &PathBuf| table(file).is_ok_and(|it| it.contains_key("workspace"));
     above.into_iter().find(is_root).unwrap_or_else(|| manifest.to_owned())
 }
 
-/// A file as a table.
+/// Parses a file as a table.
 fn table(file: &Path) -> Result<Table, String> {
     let text =
         fs::read_to_string(file).map_err(|why| format!("cannot read {}: {why}", file.display()))?;
     toml::read(&text).map_err(|why| format!("{} is broken, {why}: mend it first", file.display()))
 }
 
-/// The manifests of members, the root's left out: those that the root lists, and the one
-/// that was asked about.
+/// Returns the manifests of members, without the root's: those that the root lists, and the one
+/// that was named on the command line.
 fn members(root: &Path, asked: &Path) -> Vec<PathBuf> {
     let home = root.parent().unwrap_or(Path::new("."));
     let root_table = table(root).unwrap_or_default();
@@ -427,7 +428,7 @@ fn members(root: &Path, asked: &Path) -> Vec<PathBuf> {
     members
 }
 
-/// The folders that a pattern of `members` names; a `*` stands for any part of a name.
+/// Returns the folders that a pattern of `members` names; a `*` stands for any part of a name.
 fn matching(home: &Path, pattern: &str) -> Vec<PathBuf> {
     let mut folders = vec![home.to_owned()];
     for part in pattern.split('/').filter(|part| !part.is_empty()) {
@@ -448,14 +449,14 @@ fn matching(home: &Path, pattern: &str) -> Vec<PathBuf> {
     folders
 }
 
-/// Cargo's configuration files, nearest first.
+/// Returns cargo's configuration files, nearest first.
 fn configurations(home: &Path) -> Vec<PathBuf> {
     let names =
         |folder: &Path| ["config.toml", "config"].map(|name| folder.join(".cargo").join(name));
     home.ancestors().flat_map(names).filter(|file| file.is_file()).collect()
 }
 
-/// The patch for a package in a manifest or a configuration.
+/// Returns the patch for a package in a manifest or a configuration.
 fn patch_in(text: &Table, file: &Path, from: &Path, package: Package) -> Option<Patch> {
     let sources = toml::at(text, &["patch"])?;
     let is_this = |(key, value): &(&String, &Value)| {
@@ -480,7 +481,7 @@ fn patch_in(text: &Table, file: &Path, from: &Path, package: Package) -> Option<
     Some(Patch { file: file.to_owned(), points_to, fault })
 }
 
-/// What a patch points to, and why that cannot work.
+/// Returns a description of what a patch points to, and the reason why that cannot work, if any.
 fn target(value: &Value, from: &Path, package: Package) -> (String, Option<String>) {
     let key = |key| value.table().and_then(|table| table.get(key)).and_then(Value::text);
     if let Some(git) = key("git") {
@@ -514,7 +515,7 @@ fn target(value: &Value, from: &Path, package: Package) -> (String, Option<Strin
     (format!("path {path}"), fault)
 }
 
-/// The packages of a name in a lock file, with those who ask for them.
+/// Returns the packages of a name in a lock file, with the packages that depend on them.
 fn in_lock(lock: &Table, name: &str) -> Vec<Locked> {
     let packages = lock.get("package").map(Value::list).unwrap_or_default();
     let packages: Vec<&Table> = packages.iter().filter_map(Value::table).collect();
@@ -527,7 +528,7 @@ fn in_lock(lock: &Table, name: &str) -> Vec<Locked> {
         let asks = |it: &&&Table| {
             let wanted = it.get("dependencies").map(Value::list).unwrap_or_default();
             wanted.iter().filter_map(Value::text).any(|entry| {
-                // `tokio`, or `tokio 1.2.3` where there are several, or with the source.
+                // `tokio`, or `tokio 1.2.3` if there are several, or with the source.
                 let mut words = entry.split(' ');
                 words.next() == Some(name)
                     && words.next().is_none_or(|it| it == version)
@@ -542,7 +543,7 @@ fn in_lock(lock: &Table, name: &str) -> Vec<Locked> {
     named.iter().map(locked).collect()
 }
 
-/// The version of a patch that a lock file calls unused.
+/// Returns the version of a patch that a lock file lists as unused.
 fn unused_in(lock: &Table, name: &str) -> Option<String> {
     let unused = toml::at(lock, &["patch"])?.get("unused")?.list();
     let unused = unused.iter().filter_map(Value::table);

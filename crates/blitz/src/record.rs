@@ -1,9 +1,10 @@
-//! What Rayon took, from the newest run of `bench/fork` that is recorded.
+//! Rayon's figures, from the newest recorded run of `bench/fork`.
 //!
 //! The build puts the record's text in here (`build.rs`); this file finds the row in its table. A
-//! figure that was recorded is another day's, and may be another machine's: whoever shows it says so.
+//! recorded figure is from another day, and may be from another machine, so callers that show it
+//! must say so.
 
-// Its tests are run with ours: nobody runs those of a build script.
+// Its tests are run with ours, because cargo does not run those of a build script.
 #[cfg(test)]
 #[allow(dead_code, reason = "only cargo calls its `main`")]
 #[path = "../build.rs"]
@@ -12,15 +13,15 @@ mod build;
 /// The newest record; empty if the build found none.
 const NEWEST: &str = include_str!(concat!(env!("OUT_DIR"), "/fork.md"));
 
-/// The row: a join of a tree of Fibonacci numbers, without a cut-off.
+/// The name of the row: a join of a tree of Fibonacci numbers, without a cut-off.
 const ROW: &str = "fib (ns)";
 
 /// The figures of the row, in nanoseconds a join.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Recorded {
-    /// As 2026-01-31.
+    /// The date, as 2026-01-31.
     pub(crate) day: String,
-    /// What it was measured on.
+    /// The processor that it was measured on.
     pub(crate) processor: String,
     pub(crate) threads: usize,
     pub(crate) rayon: f64,
@@ -28,7 +29,8 @@ pub(crate) struct Recorded {
     pub(crate) sequential: f64,
 }
 
-/// The newest record's figures for as many threads, or for the next number below that was measured.
+/// Returns the newest record's figures for this many threads, or for the next lower number that was
+/// measured.
 pub(crate) fn newest(threads: usize) -> Option<Recorded> {
     read(NEWEST, threads)
 }
@@ -61,7 +63,7 @@ fn read(record: &str, threads: usize) -> Option<Recorded> {
     rows.into_iter().nth(below.unwrap_or(0))
 }
 
-/// The cells of a line of a table; there is at least one.
+/// Returns the cells of a line of a table; there is at least one.
 fn cells(line: &str) -> Option<Vec<&str>> {
     let line = line.trim().strip_prefix('|')?.strip_suffix('|')?;
     Some(line.split('|').map(str::trim).collect())
@@ -98,7 +100,7 @@ Medians over rounds.
         assert_eq!((two.threads, two.rayon, two.blitz, two.sequential), (1, 20.0, 4.0, 2.0));
         let many = read(RECORD, 64).unwrap();
         assert_eq!((many.threads, many.rayon), (4, 6.0));
-        // Nothing below was measured, so the least is taken.
+        // Nothing below was measured, so the lowest is taken.
         assert_eq!(read(&RECORD.replace("| 1 |", "| 2 |"), 1).unwrap().threads, 2);
     }
 

@@ -1,9 +1,9 @@
-//! Enough TOML to read manifests, lock files and cargo's configuration.
+//! A TOML reader that is sufficient for manifests, lock files and cargo's configuration.
 //!
-//! Tables, arrays of tables, dotted keys, inline tables, arrays and all four kinds of
-//! strings. Numbers, dates and booleans are kept as they are written. What a stricter
-//! reader refuses (a key that is defined twice) is taken here, the last one wins: cargo has
-//! its own say on that.
+//! It reads tables, arrays of tables, dotted keys, inline tables, arrays and all four kinds of
+//! strings. Numbers, dates and booleans are kept as they are written. Some errors that a stricter
+//! reader refuses (a key that is defined twice) are accepted, and the last definition wins, because
+//! cargo reports them itself.
 
 use std::collections::BTreeMap;
 
@@ -43,12 +43,12 @@ impl Value {
     }
 }
 
-/// The table below a path of keys; `None` if there is none.
+/// Returns the table below a path of keys; `None` if there is none.
 pub(crate) fn at<'a>(table: &'a Table, path: &[&str]) -> Option<&'a Table> {
     path.iter().try_fold(table, |table, key| table.get(*key)?.table())
 }
 
-/// Reads a file's text. An error names the line.
+/// Parses a file's text. An error names the line.
 pub(crate) fn read(text: &str) -> Result<Table, String> {
     let mut reader = Reader { text, at: 0 };
     reader.file().map_err(|what| {
@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
         self.skip(&[' ', '\t']);
     }
 
-    /// Spaces, line ends and comments.
+    /// Skips spaces, line ends and comments.
     fn gap(&mut self) {
         loop {
             self.skip(&[' ', '\t', '\r', '\n']);
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `a.b = value`.
+    /// Parses `a.b = value`.
     fn pair(&mut self, table: &mut Table) -> Result<(), String> {
         let mut keys = self.keys()?;
         self.expect("=")?;
@@ -252,7 +252,7 @@ impl<'a> Reader<'a> {
             't' => text.push('\t'),
             'r' => text.push('\r'),
             '"' | '\\' => text.push(c),
-            // The line goes on below.
+            // The string continues on the next line.
             '\n' | '\r' | ' ' => self.skip(&[' ', '\t', '\r', '\n']),
             'u' | 'U' => {
                 let length = if c == 'u' { 4 } else { 8 };
@@ -267,7 +267,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The table below these keys, made if need be; in an array of tables, its last one.
+/// Returns the table below these keys, created if need be; in an array of tables, its last one.
 fn enter<'a>(table: &'a mut Table, keys: &[String]) -> Result<&'a mut Table, String> {
     let mut here = table;
     for key in keys {
@@ -284,7 +284,7 @@ fn enter<'a>(table: &'a mut Table, keys: &[String]) -> Result<&'a mut Table, Str
     Ok(here)
 }
 
-/// A new table at the end of the array below these keys.
+/// Appends a new table to the array below these keys.
 fn append(root: &mut Table, keys: &[String]) -> Result<(), String> {
     let Some((last, path)) = keys.split_last() else { return Ok(()) };
     let table = enter(root, path)?;

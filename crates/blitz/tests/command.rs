@@ -1,4 +1,4 @@
-//! The command as a user runs it: exit codes, and what goes where.
+//! The command as a user runs it: exit codes, and what goes to which output.
 
 use std::{
     process::{Command, Output},
@@ -59,10 +59,10 @@ fn doctor_says_which_backend_is_in_force_and_fails_where_there_is_none() {
     }
     if cfg!(target_os = "linux") {
         let output = doctor("uring");
-        assert_eq!(output.status.code(), Some(0), "{output:?}");
         let page = text(&output.stdout);
-        let refused = "  input, output  epoll, because io_uring is refused: ";
-        assert!(page.contains("  input, output  io_uring;") || page.contains(refused), "{page}");
+        let refused = "waiting for events by uring is refused here";
+        let expected = if output.status.success() { "  input, output  io_uring;" } else { refused };
+        assert!(page.contains(expected), "{output:?}");
     }
 }
 
@@ -94,7 +94,7 @@ fn bench_outside_of_a_checkout_says_where_to_go() {
     assert!(text(&output.stderr).contains("inside a checkout"), "{output:?}");
 }
 
-/// Tours measure, and would take processors from each other.
+/// Held during a tour, because tours measure, and would take processors from each other.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 #[test]
@@ -110,7 +110,7 @@ fn every_claim_of_the_tour_holds_with_one_worker_and_with_several() {
         assert!(page.contains(" claims held"), "{page}");
         assert!(page.contains(" requests a second"), "{page}");
         assert!(page.contains(" a join\n"), "{page}");
-        // Rayon is not linked: its figure is a recorded one, and says so.
+        // Rayon is not linked: its figure is a recorded one, and the page must say so.
         let rayon = page.lines().find(|line| line.contains("Rayon")).expect("Rayon is named");
         assert!(rayon.contains("recorded"), "{rayon}");
     }
@@ -128,7 +128,7 @@ fn the_tour_joins_on_a_pool_of_one_thread_too() {
         let page = text(&output.stdout);
         assert_eq!(output.status.code(), Some(0), "{threads} threads: {page}");
         assert!(page.contains(&format!("cut-off, threads {threads};")), "{page}");
-        // One thread alone has nobody who could take a half.
+        // With one thread, no other thread can take a half.
         assert_eq!(page.contains("taken by another thread"), threads != "1", "{page}");
     }
 }

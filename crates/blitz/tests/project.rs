@@ -1,5 +1,5 @@
-//! `blitz doctor --project` on small projects that are written here. No test needs a
-//! registry: what cargo would have resolved is in the lock files.
+//! `blitz doctor --project` on small projects that are written here. No test needs a registry,
+//! because the lock files contain what cargo would have resolved.
 
 use std::{
     fs,
@@ -13,10 +13,10 @@ struct Project(PathBuf);
 impl Project {
     fn new(name: &str) -> Self {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("project").join(name);
-        // Of an earlier run.
+        // Removes the folder of an earlier run.
         let _ = fs::remove_dir_all(&folder);
         let project = Self(folder);
-        // What the patches of these tests point to.
+        // The packages that the patches of these tests point to.
         for (name, version) in [("tokio", "1.999.0"), ("rayon-core", "1.13.0")] {
             project.package(&format!("blitz-io/dropin/{name}"), name, version, "");
         }
@@ -38,7 +38,7 @@ impl Project {
         self.file(&format!("{folder}/src/lib.rs"), "")
     }
 
-    /// A package in `app` that is a workspace of its own.
+    /// Writes a package in `app` that is a workspace of its own.
     fn app(&self, more: &str) -> &Self {
         self.package("app", "app", "0.1.0", &format!("\n[workspace]\n{more}"))
     }
@@ -58,12 +58,20 @@ impl Project {
             .expect("the command was built beside this test")
     }
 
-    /// What it says, which has to be that something is to be done, with these parts.
+    /// Returns the command's output, with `…` in place of this project's folder, because the path
+    /// of a checkout may contain any word that a test searches for.
+    fn page(&self, output: Output) -> String {
+        let page = String::from_utf8(output.stdout).unwrap();
+        page.replace(&self.0.display().to_string(), "…")
+    }
+
+    /// Returns the output, which must report a problem and contain these parts.
     #[track_caller]
     fn complains(&self, parts: &[&str]) -> String {
         let output = self.doctor("app");
-        let page = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{page}");
+        let status = output.status;
+        let page = self.page(output);
+        assert_eq!(status.code(), Some(1), "{page}");
         for part in parts {
             assert!(page.contains(part), "{part:?} is not in\n{page}");
         }
@@ -87,8 +95,9 @@ fn a_patch_in_force_is_said_to_be() {
     let project = Project::new("in-force");
     project.app(PATCH).lock(&[OURS]);
     let output = project.doctor("app");
-    let page = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{page}");
+    let status = output.status;
+    let page = project.page(output);
+    assert_eq!(status.code(), Some(0), "{page}");
     assert!(page.contains("locked         1.999.0 from a folder"), "{page}");
     assert!(page.contains("drop-in        in force"), "{page}");
     assert!(!page.contains("rayon-core"), "{page}");
@@ -103,8 +112,9 @@ fn a_patch_from_git_is_in_force_as_well() {
         .app("\n[patch.crates-io.tokio]\ngit = \"https://example.org/blitz-io\"\n")
         .lock(&[&ours]);
     let output = project.doctor("app/Cargo.toml");
-    let page = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{page}");
+    let status = output.status;
+    let page = project.page(output);
+    assert_eq!(status.code(), Some(0), "{page}");
     assert!(page.contains("git https://example.org/blitz-io in "), "{page}");
 }
 
@@ -118,7 +128,7 @@ fn without_a_patch_the_two_lines_are_told() {
         "[patch.crates-io]",
         "tokio = { git = \"https://github.com/blitz-io/blitz-io\" }",
         "app/Cargo.toml",
-        "run `cargo update -p tokio`",
+        "run `cargo update -p tokio --precise 1.999.0`",
     ]);
 }
 
@@ -129,7 +139,8 @@ fn a_patch_that_the_lock_file_keeps_out_is_told_with_the_command() {
     project.complains(&[
         "cargo left the patch (version 1.999.0) unused",
         "the lock file has tokio 1.54.1",
-        "run `cargo update -p tokio`",
+        "run `cargo update -p tokio --precise 1.999.0`",
+        "at an older version than blitz-io needs",
         "a feature of tokio that blitz-io's lacks",
     ]);
 }
@@ -138,7 +149,7 @@ fn a_patch_that_the_lock_file_keeps_out_is_told_with_the_command() {
 fn a_lock_file_older_than_the_patch_is_told() {
     let project = Project::new("older-lock");
     project.app(PATCH).lock(&[REAL]);
-    project.complains(&["older than the patch", "run `cargo update -p tokio`"]);
+    project.complains(&["older than the patch", "run `cargo update -p tokio --precise 1.999.0`"]);
 }
 
 #[test]
@@ -154,11 +165,11 @@ fn a_patch_in_a_member_is_told_to_be_ignored() {
         "crates/two/Cargo.toml",
         "move it to",
         "app/Cargo.toml",
-        "then run `cargo update -p tokio`",
+        "then run `cargo update -p tokio --precise 1.999.0`",
     ];
     let page = project.complains(&parts);
     assert_eq!(page.matches("cargo ignores").count(), 1, "{page}");
-    let page = String::from_utf8(project.doctor("app/crates/two").stdout).unwrap();
+    let page = project.page(project.doctor("app/crates/two"));
     parts.iter().for_each(|part| assert!(page.contains(part), "{part:?} is not in\n{page}"));
 }
 
@@ -207,7 +218,10 @@ fn several_versions_are_updated_one_by_one() {
     let project = Project::new("several");
     let older = REAL.replace("1.54.1", "0.2.25");
     project.app(PATCH).lock(&[REAL, &older, UNUSED]);
-    project.complains(&["`cargo update -p tokio@1.54.1`", "`cargo update -p tokio@0.2.25`"]);
+    project.complains(&[
+        "`cargo update -p tokio@1.54.1 --precise 1.999.0`",
+        "`cargo update -p tokio@0.2.25`",
+    ]);
 }
 
 #[test]
@@ -270,7 +284,7 @@ fn broken_files_are_told_with_the_line() {
     project.complains(&["cargo does not take the manifest; mend it first", "app/Cargo.toml:1"]);
 }
 
-/// Without cargo the files are read all the same.
+/// Without cargo the files must be read all the same.
 #[test]
 fn a_machine_without_cargo_gets_an_answer_too() {
     let project = Project::new("no-cargo");

@@ -1,8 +1,7 @@
-//! Stops a task, but not in the middle of a write.
+//! Aborts a task, but not in the middle of a write.
 //!
-//! An aborted task is dropped at its next await. That is right for waiting and
-//! wrong for a change in two parts: `task::shield` makes the abort wait until
-//! the change is whole.
+//! An aborted task is dropped at its next await. That is right for waiting and wrong for a change
+//! in two parts: `task::shield` makes the abort wait until the change is complete.
 
 #![forbid(unsafe_code)]
 
@@ -18,7 +17,7 @@ async fn main() {
     let accounts: Accounts = Arc::new(Mutex::new((1_000_000, 0)));
     let worker = task::spawn(transfer_for_ever(accounts.clone()));
 
-    // Lets some transfers happen, then stops the task wherever it is.
+    // Waits for some transfers, then aborts the task wherever it is.
     while accounts.lock().unwrap().1 < 100 {
         task::yield_now().await;
     }
@@ -38,8 +37,8 @@ async fn transfer_for_ever(accounts: Accounts) {
     }
 }
 
-/// Takes from one account and then gives to the other, with a pause between
-/// in which an abort would lose the money.
+/// Withdraws from one account and then deposits to the other, with a pause between in which an
+/// abort would lose the money.
 async fn transfer(accounts: &Accounts, coins: i64) {
     accounts.lock().unwrap().0 -= coins;
     task::yield_now().await;

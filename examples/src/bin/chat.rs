@@ -1,11 +1,11 @@
-//! A chat: each line that one sends, all the others get.
+//! A chat server: each line that one guest sends goes to all the others.
 //!
-//! One broadcast channel, and two tasks' worth of work for each guest: lines from the
-//! socket go into the channel, and what others said comes out of it. A guest who reads
-//! too slowly is told how much was missed; nobody waits for it.
+//! One broadcast channel, and two loops for each guest: lines from the socket go into the channel,
+//! and lines of other guests come out of it. A guest who reads too slowly gets a note of how many
+//! lines were missed; the other guests do not wait for it.
 //!
-//! With an address (`chat 127.0.0.1:7001`) it serves for ever: talk to it with `nc`.
-//! Without one, three guests talk to each other and check what they hear.
+//! With an address (`chat 127.0.0.1:7001`) it serves forever: talk to it with `nc`. Without one,
+//! three guests talk to each other and check what they receive.
 
 #![forbid(unsafe_code)]
 
@@ -21,12 +21,12 @@ use blitz_io::{
     time::sleep,
 };
 
-/// What is kept for a guest who is behind.
+/// The number of messages that are kept for a guest that lags behind.
 const KEPT: usize = 256;
-/// A longer line is not read to its end: nobody fills our memory.
+/// The longest line that is read, so that a client cannot fill our memory.
 const LONGEST: u64 = 4096;
 
-/// What somebody said.
+/// A line that a guest sent.
 #[derive(Clone, Debug)]
 struct Said {
     by: SocketAddr,
@@ -69,7 +69,7 @@ async fn serve(listener: TcpListener) -> io::Result<()> {
     }
 }
 
-/// One guest, from the greeting to the end.
+/// Serves one guest, from the greeting to the end.
 async fn attend(
     stream: TcpStream,
     guest: SocketAddr,
@@ -77,9 +77,9 @@ async fn attend(
 ) -> io::Result<()> {
     let (reader, mut writer) = stream.into_split();
     let heard = room.subscribe();
-    // Who has this line misses nothing that is said from now on.
+    // A guest that has received this line misses nothing that is sent from now on.
     writer.write_all(b"welcome\n").await?;
-    // Whichever ends first ends the other: a guest who is gone neither speaks nor hears.
+    // Whichever loop ends first ends the other: a guest who is gone neither sends nor receives.
     blitz_io::select! {
         ended = speak(reader, guest, &room) => ended,
         ended = hear(heard, guest, writer) => ended,
@@ -101,7 +101,7 @@ async fn speak(
             return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is too long"));
         }
         let line = line.trim_end().to_owned();
-        // An error means that nobody listens, and that is no failure.
+        // An error means that there is no receiver, which is not a failure.
         let _ = room.send(Said { by, line });
     }
 }
@@ -122,7 +122,7 @@ async fn hear(
     }
 }
 
-/// A guest of the check.
+/// A guest for the check.
 struct Guest {
     lines: Lines<BufReader<OwnedReadHalf>>,
     writer: OwnedWriteHalf,
@@ -154,11 +154,11 @@ async fn check(room: SocketAddr) -> io::Result<()> {
         assert_eq!(guest.heard().await?, "good evening");
     }
     bob.say("hello, Ann").await?;
-    // Ann did not hear herself in between.
+    // Ann did not receive her own line in between.
     for guest in [&mut ann, &mut eve] {
         assert_eq!(guest.heard().await?, "hello, Ann");
     }
-    // One goes; the others go on.
+    // One guest leaves; the others continue.
     drop(eve);
     ann.say("has Eve gone?").await?;
     assert_eq!(bob.heard().await?, "has Eve gone?");

@@ -1,8 +1,7 @@
-//! A TCP server that sends back what it is sent, one task for each connection.
+//! A TCP server that sends back what it receives, one task for each connection.
 //!
-//! With an address (`echo 127.0.0.1:7000`) it serves for ever. Without one it serves
-//! itself: some clients at once send it more than a socket holds, and check what comes
-//! back.
+//! With an address (`echo 127.0.0.1:7000`) it serves forever. Without one it serves itself: several
+//! concurrent clients send it more than a socket holds, and check what comes back.
 
 #![forbid(unsafe_code)]
 
@@ -16,7 +15,7 @@ use blitz_io::{
 };
 
 const CLIENTS: u8 = 8;
-/// More than the buffers of both sockets take, so that both directions have to flow.
+/// More than the buffers of both sockets hold, so that both directions must flow.
 const BYTES: usize = 16 << 20;
 
 #[blitz_io::main]
@@ -39,7 +38,8 @@ async fn serve(listener: TcpListener) -> io::Result<()> {
     loop {
         let (stream, client) = match listener.accept().await {
             Ok(accepted) => accepted,
-            // A client that gave up, or no descriptor left for now: others are served on.
+            // A client that gave up, or no descriptor left for now: the server continues with
+            // others.
             Err(error) => {
                 eprintln!("cannot accept: {error}");
                 sleep(Duration::from_millis(10)).await;
@@ -57,7 +57,7 @@ async fn serve(listener: TcpListener) -> io::Result<()> {
 async fn echo(mut stream: TcpStream) -> io::Result<()> {
     let (mut reader, mut writer) = stream.split();
     copy(&mut reader, &mut writer).await?;
-    // The client has said all, and now so have we.
+    // The client has sent everything, and so have we now.
     writer.shutdown().await
 }
 
@@ -72,7 +72,8 @@ async fn check(server: SocketAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends and receives at once: who only sends first waits for ever, as the server does.
+/// Sends and receives concurrently, because a client that sends everything first would wait
+/// forever, as would the server.
 async fn client(server: SocketAddr, number: u8) -> io::Result<()> {
     let sent: Vec<u8> = (0..BYTES).map(|i| (i % 251) as u8 ^ number).collect();
     let (mut reader, mut writer) = TcpStream::connect(server).await?.into_split();

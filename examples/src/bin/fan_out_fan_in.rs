@@ -1,14 +1,13 @@
-//! Cuts a piece of work, spreads it over the workers, puts the answers together.
+//! Splits work into pieces, spreads them over the workers, and combines the results.
 //!
-//! Counts the primes below a million. Tasks are cheap, so there are many more
-//! of them than workers: a worker that is done early takes another one, and
-//! nobody has to guess how long a piece takes.
+//! Counts the primes below a million. Tasks are cheap, so there are many more of them than workers:
+//! a worker that finishes early takes another one, so the duration of a piece need not be guessed.
 
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
 
-/// The pieces: enough to even out, few enough that each is real work.
+/// The number of pieces: enough to even out, few enough that each is real work.
 const PIECES: u64 = 200;
 const BELOW: u64 = 1_000_000;
 

@@ -1,15 +1,15 @@
 //! A server that ends without losing a request: `shutdown` in practice.
 //!
-//! A request is a line with a number, its answer a line with the square of it. When the server
-//! is told to stop it accepts no more connections, and says `bye` on those it has. It goes on
-//! answering what comes until the client has closed its side, which it does when it reads the
-//! `bye`: so whatever was sent is answered. Those who do not close in time are cut off, and
-//! named.
+//! A request is a line with a number, its reply a line with the square of it. When shutdown begins
+//! the server accepts no more connections, and sends `bye` on those it has. It continues to reply
+//! to requests until the client has closed its side, which a client does when it reads the `bye`:
+//! so every request that was sent gets a reply. Connections that are not closed in time are cut
+//! off, and named.
 //!
-//! With an address (`graceful 127.0.0.1:7005`) it serves until Ctrl-C or `SIGTERM`, drains for
-//! ten seconds, and reports; a second signal ends it at once. Without one it does so under load of
-//! its own: clients count what they sent and what was answered, and it must be the same; one
-//! that keeps its connection open must be named.
+//! With an address (`graceful 127.0.0.1:7005`) it serves until Ctrl-C or `SIGTERM`, drains for ten
+//! seconds, and reports; a second signal ends it at once. Without one it does so under load of its
+//! own: clients count requests and replies, which must be equal; one that keeps its connection open
+//! must be named.
 
 #![forbid(unsafe_code)]
 
@@ -32,7 +32,7 @@ async fn main() -> io::Result<()> {
     println!("graceful listens at {}", listener.local_addr()?);
     let shutdown = Shutdown::new();
     serve(&shutdown, listener);
-    // The first Ctrl-C or `kill` begins, the second ends at once.
+    // The first Ctrl-C or `kill` begins the shutdown, the second ends the process at once.
     shutdown.on_signal()?;
     shutdown.begun().await;
     let report = drain(&shutdown, Duration::from_secs(10)).await;
@@ -40,7 +40,7 @@ async fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Accepts until it is told to stop.
+/// Accepts connections until shutdown begins.
 fn serve(shutdown: &Shutdown, listener: TcpListener) {
     let connections = shutdown.clone();
     shutdown.spawn_with(async move |token| {
@@ -64,14 +64,15 @@ fn serve(shutdown: &Shutdown, listener: TcpListener) {
     });
 }
 
-/// One connection, until the client has closed it.
+/// Serves one connection, until the client has closed it.
 async fn answer(stream: TcpStream, token: CancellationToken) -> io::Result<()> {
     let (reader, writer) = stream.into_split();
     let mut requests = LinesStream::new(BufReader::new(reader).lines());
     let mut answers = BufWriter::new(writer);
     let mut told = false;
     loop {
-        // To be told and to be asked are both cancel safe: nothing is lost by waiting for both.
+        // Waiting for the token and for a request are both cancel safe, so the `select!` loses
+        // nothing.
         let request = blitz_io::select! {
             () = token.cancelled(), if !told => {
                 told = true;
@@ -88,7 +89,7 @@ async fn answer(stream: TcpStream, token: CancellationToken) -> io::Result<()> {
     }
 }
 
-/// Drains, and says how far it is.
+/// Drains, and prints the progress.
 async fn drain(shutdown: &Shutdown, limit: Duration) -> Report {
     let mut progress = shutdown.progress();
     let shows = blitz_io::spawn(async move {
@@ -105,15 +106,15 @@ async fn drain(shutdown: &Shutdown, limit: Duration) -> Report {
     report
 }
 
-/// Clients that ask without a pause: enough to have requests under way at any time.
+/// The number of clients that send without a pause: enough to have requests under way at any time.
 const CLIENTS: u64 = 20;
 
-/// So many answers are there before the server is told to stop.
+/// The number of replies after which shutdown begins.
 const WARM: u64 = 5_000;
 
-/// Asks until the server says `bye`, and then reads what is left. Requests go ahead of answers
-/// by as many as the window. `answered` is told of each answer how many there are by then. Answers
-/// how many were sent; each was answered, in order.
+/// Sends requests until the server sends `bye`, and then reads the remaining replies. Requests may
+/// be ahead of replies by the size of the window. `answered` is called for each reply with the
+/// number so far. Returns the number of requests sent; each had its reply, in order.
 async fn ask(address: SocketAddr, client: u64, answered: impl Fn(u64)) -> io::Result<u64> {
     const WINDOW: u64 = 8;
     let (reader, mut writer) = TcpStream::connect(address).await?.into_split();
@@ -146,7 +147,8 @@ async fn check() -> io::Result<()> {
     let shutdown = Shutdown::new();
     serve(&shutdown, listener);
 
-    // All answers, and clients that have one: who is not accepted yet is refused, as it should be.
+    // The number of replies, and of clients that have one: a client that is not accepted yet is
+    // refused, as it should be.
     let (answered, mut count) = blitz_io::channel::watch::channel((0, 0));
     let answered = std::sync::Arc::new(answered);
     let mut clients = JoinSet::new();
@@ -174,7 +176,7 @@ async fn check() -> io::Result<()> {
     let refused = TcpStream::connect(address).await.expect_err("nobody listens any more");
     println!("a client that came later heard: {refused}");
 
-    // One that says nothing and does not go either.
+    // A client that neither sends anything nor closes its connection.
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     let shutdown = Shutdown::new();

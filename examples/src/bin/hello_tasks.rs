@@ -1,7 +1,7 @@
 //! Spawns some tasks and joins them.
 //!
-//! `spawn` starts a task at once, on any worker; the handle is a future of what
-//! the task returns. Dropping a handle lets the task run on by itself.
+//! `spawn` starts a task at once, on any worker; the handle is a future of the task's output.
+//! Dropping a handle detaches the task, which continues to run.
 
 #![forbid(unsafe_code)]
 
@@ -14,7 +14,7 @@ async fn main() {
         .map(|name| blitz_io::spawn(async move { greet(name).await }))
         .collect();
 
-    // The tasks run in any order; the handles keep ours.
+    // The tasks run in any order; awaiting the handles in order restores ours.
     let mut said = Vec::new();
     for greeting in greetings {
         said.push(greeting.await.expect("greeting does not panic and nobody aborts it"));
@@ -26,7 +26,7 @@ async fn main() {
 }
 
 async fn greet(name: &str) -> String {
-    // A task that has much to do lets others run now and then.
+    // A task that has much to do should let others run now and then.
     blitz_io::task::yield_now().await;
     format!("hello, {name}")
 }

@@ -1,10 +1,10 @@
-//! A clock that ticks beside tasks that never let go.
+//! A clock that ticks beside tasks that do not yield.
 //!
-//! Two workers, four tasks that compute without an `await`, one that sleeps with its thread,
-//! and a task that wants to run every millisecond. With preemption the workers go on with other
-//! threads, and the clock ticks; the runtime says which tasks those were. Without, the clock
-//! waits for them, as it does on Tokio, where the same lines run last. `bench/preempt` measures it
-//! properly.
+//! Two workers, four tasks that compute without an `await`, one that blocks its thread in a sleep,
+//! and a task that wants to run every millisecond. With preemption the cores are handed off to
+//! other threads, and the clock ticks; the runtime reports which tasks those were. Without, the
+//! clock waits for them, as it does on Tokio, where the same code runs last. `bench/preempt`
+//! measures it properly.
 
 #![forbid(unsafe_code)]
 
@@ -18,11 +18,11 @@ use std::{
 
 use blitz_io::runtime::{Preemption, StallReport};
 
-/// How long the hogs take.
+/// How long the hogs run.
 const LONG: Duration = Duration::from_secs(1);
 
-/// The longest that a task waited which sleeps for a millisecond at a time, beside hogs, on the
-/// runtime with that name and builder. `spawn` names a task, if that can be had.
+/// Returns the longest wait of a task that sleeps for a millisecond at a time, beside hogs, on the
+/// runtime with that name and builder. `spawn` names a task, where that is supported.
 macro_rules! tick_beside_hogs {
     ($runtime:ident, $builder:expr, $spawn:path) => {{
         use $runtime::{task, time};
@@ -35,7 +35,7 @@ macro_rules! tick_beside_hogs {
             }
             let spawned = Instant::now();
             let clock = task::spawn(async move {
-                // It may have to wait for its first turn already.
+                // The first poll may be late already.
                 let mut latest = spawned.elapsed();
                 while hogs.iter().any(|hog| !hog.is_finished()) {
                     let due = Instant::now() + Duration::from_millis(1);
@@ -72,7 +72,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// With what was told.
+/// Measures on blitz-io; also returns the stall reports.
 fn on_blitz(preemption: Preemption) -> io::Result<(Duration, Vec<StallReport>)> {
     #[track_caller]
     fn spawn(
@@ -99,7 +99,7 @@ fn on_tokio() -> io::Result<Duration> {
     Ok(late)
 }
 
-/// Keeps a processor busy for a while, and asks nobody.
+/// Keeps a processor busy for a while without yielding.
 fn compute() {
     let began = Instant::now();
     while began.elapsed() < LONG {

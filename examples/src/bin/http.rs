@@ -1,8 +1,8 @@
 //! HTTP/1.1: hyper on this runtime, through `blitz-io-compat`.
 //!
-//! hyper brings the protocol; the sockets, the tasks and the time are ours. With an
-//! address (`http 127.0.0.1:7002`) it serves for ever: try `curl` on it. Without one, a
-//! client of hyper's asks it, over one connection, and checks the answers.
+//! hyper implements the protocol; the sockets, the tasks and the timers are ours. With an address
+//! (`http 127.0.0.1:7002`) it serves forever: try `curl` on it. Without one, a client of hyper's
+//! sends it requests, over one connection, and checks the responses.
 
 #![forbid(unsafe_code)]
 
@@ -23,9 +23,9 @@ use hyper::{
     service::service_fn,
 };
 
-/// Who does not say what it wants for so long is cut off.
+/// The time limit for a request head; a slower client is disconnected.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A larger body is refused: nobody fills our memory.
+/// The largest body that is accepted, so that a client cannot fill our memory.
 const LARGEST: usize = 1 << 20;
 
 #[blitz_io::main]
@@ -54,7 +54,7 @@ async fn serve(listener: TcpListener) -> io::Result<()> {
                 continue;
             }
         };
-        // An answer that is ready need not wait for more to go with it.
+        // A response that is ready must not wait to be coalesced with more data.
         stream.set_nodelay(true)?;
         blitz_io::spawn(async move {
             let mut http = http1::Builder::new();

@@ -1,11 +1,11 @@
 //! A picture, its rows drawn in parallel.
 //!
-//! A scope may be given any number of jobs, and its jobs may borrow what lives longer than
-//! it: here each gets a row of one buffer. Rows through the middle take many times as long as those
-//! at the edge, so a row is a job: whoever is done early takes the next one.
+//! A scope may be given any number of jobs, and its jobs may borrow what lives longer than it: here
+//! each gets a row of one buffer. Rows through the middle take many times as long as those at the
+//! edge, so a row is a job: a thread that finishes early takes the next one.
 //!
-//! `mandelbrot [WIDTHxHEIGHT] [FILE]` writes a PNG; without a file into the directory for
-//! temporary ones. It says where.
+//! `mandelbrot [WIDTHxHEIGHT] [FILE]` writes a PNG; without a file name into the temporary
+//! directory. It prints the path.
 
 #![forbid(unsafe_code)]
 
@@ -14,9 +14,9 @@ use std::{error::Error, fs, path::PathBuf, time::Instant};
 use blitz_io::parallel;
 use blitz_io_examples::picture::Size;
 
-/// If no argument says so.
+/// The size by default.
 const SIZE: &str = "640x480";
-/// The file's name, if no argument says so. A second run writes over the first one's.
+/// The file's name by default. A second run overwrites the first one's file.
 const NAME: &str = "blitz-mandelbrot.png";
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -1,9 +1,9 @@
-//! Tasks that talk: a pipeline with a bound at each step, and an end that loses nothing.
+//! Tasks that communicate: a pipeline with a bound at each step, and an end that loses nothing.
 //!
-//! Producers send numbers into a channel that several workers take from. A worker
-//! holds a permit while it computes, writes its sum into a shared account, and tells
-//! the progress. When enough is known a token stops the producers; what is under way
-//! is still worked off, because a channel ends only when its senders have.
+//! Producers send numbers into a channel from which several workers receive. A worker holds a
+//! permit while it computes, adds its sum to a shared total, and publishes the progress. When
+//! enough is done a token stops the producers; the queued numbers are still processed, because a
+//! channel is closed only when its senders are gone.
 
 #![forbid(unsafe_code)]
 
@@ -17,9 +17,9 @@ use blitz_io::{
 
 const PRODUCERS: u64 = 3;
 const WORKERS: usize = 4;
-/// Of these workers so many compute at a time.
+/// The number of workers that may compute at a time.
 const AT_A_TIME: usize = 2;
-/// So many numbers are enough.
+/// The number of results after which the producers are stopped.
 const ENOUGH: u64 = 1_000;
 
 #[derive(Default)]
@@ -33,7 +33,8 @@ async fn main() {
     let account = Arc::new(Mutex::new(Account::default()));
     let permits = Arc::new(Semaphore::new(AT_A_TIME));
     let stop = CancellationToken::new();
-    // Eight numbers wait at the most: producers wait for the workers, not memory.
+    // At most eight numbers are queued: producers wait for the workers instead of using more
+    // memory.
     let (numbers, jobs) = mpmc::channel(8);
     let (progress, mut watched) = watch::channel(0);
 
@@ -61,7 +62,7 @@ async fn main() {
     }
     drop((jobs, progress));
 
-    // One look at whatever is newest; nobody is kept waiting for us to look.
+    // Only the newest value is read; no worker waits for us to read it.
     watched.wait_for(|done| *done >= ENOUGH).await.expect("the workers are at it");
     stop.cancel();
 
@@ -72,13 +73,13 @@ async fn main() {
     assert_eq!(account.sum, sent.iter().map(|(_, sum)| sum).sum::<u64>(), "nor counted twice");
     println!("{} numbers, squares that sum to {}", account.numbers, account.sum);
 
-    // One answer to one question.
+    // One reply to one request.
     let (answer, question) = oneshot::channel();
     blitz_io::spawn(async move { answer.send(6 * 7) });
     assert_eq!(question.await, Ok(42));
 }
 
-/// Sends 1, 2, 3, … until it is told to stop. How many, and the sum of their squares.
+/// Sends 1, 2, 3, … until it is cancelled. Returns how many, and the sum of their squares.
 async fn produce(numbers: mpmc::Sender<u64>, stop: CancellationToken) -> (u64, u64) {
     let (mut count, mut sum) = (0, 0);
     while !stop.is_cancelled() {

@@ -1,12 +1,12 @@
-//! A TCP proxy: what comes in goes to another server, and what that says goes back.
+//! A TCP proxy: forwards what a client sends to another server, and the replies back.
 //!
-//! Two time-outs keep it from being held up: one on connecting to the server, one on
-//! connections over which nothing goes in either direction.
+//! Two time-outs keep it from being held up: one on connecting to the server, one on connections
+//! that are idle in both directions.
 //!
-//! With two addresses (`proxy 127.0.0.1:7003 example.org:80`: where to listen, and where
-//! to send) it serves for ever. Without any it stands between clients and servers of its
-//! own, and checks that bytes pass, that an idle connection is cut, and that a server
-//! which is not there is reported by closing.
+//! With two addresses (`proxy 127.0.0.1:7003 example.org:80`: where to listen, and where to
+//! connect) it serves forever. Without any it stands between clients and servers of its own, and
+//! checks that bytes pass, that an idle connection is closed, and that an unreachable server is
+//! reported by closing.
 
 #![forbid(unsafe_code)]
 
@@ -24,14 +24,14 @@ use blitz_io::{
     time::{sleep, timeout},
 };
 
-/// How patient a proxy is.
+/// The time-outs of a proxy.
 #[derive(Clone, Copy)]
 struct Patience {
     connect: Duration,
     idle: Duration,
 }
 
-/// For ordinary use. Picked.
+/// Time-outs for ordinary use. Picked.
 const ORDINARY: Patience =
     Patience { connect: Duration::from_secs(5), idle: Duration::from_secs(300) };
 
@@ -72,7 +72,7 @@ async fn serve(listener: TcpListener, server: String, patience: Patience) -> io:
     }
 }
 
-/// One connection, until both sides have ended it, or nothing moves for too long.
+/// Forwards one connection, until both sides have ended it, or it is idle for too long.
 async fn carry(client: TcpStream, server: &str, patience: Patience) -> io::Result<(u64, u64)> {
     let late = |what: &str| io::Error::new(io::ErrorKind::TimedOut, what.to_owned());
     let mut server = timeout(patience.connect, TcpStream::connect(server))
@@ -81,7 +81,7 @@ async fn carry(client: TcpStream, server: &str, patience: Patience) -> io::Resul
     let (moved, mut watched) = watch::channel(());
     let mut client = Watched { stream: client, moved };
     let idle = async {
-        // Each byte that moves starts the wait again.
+        // Each byte that moves restarts the time-out.
         while let Ok(Ok(())) = timeout(patience.idle, watched.changed()).await {}
     };
     blitz_io::select! {
@@ -90,7 +90,7 @@ async fn carry(client: TcpStream, server: &str, patience: Patience) -> io::Resul
     }
 }
 
-/// A stream that tells when bytes move, in either direction.
+/// A stream that notifies a channel when bytes move, in either direction.
 struct Watched {
     stream: TcpStream,
     moved: watch::Sender<()>,
@@ -132,7 +132,7 @@ impl AsyncWrite for Watched {
     }
 }
 
-/// A proxy in front of a server; answers where it listens.
+/// Starts a proxy in front of a server; returns the address where it listens.
 async fn proxy(server: String, patience: Patience) -> io::Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?.to_string();
@@ -159,7 +159,7 @@ async fn check() -> io::Result<()> {
     let mut heard = Vec::new();
     let send = async {
         writer.write_all(&sent).await?;
-        // Half-closed: the server sees the end, and what it still says comes back.
+        // Half-closed: the server sees the end, and what it still sends comes back.
         writer.shutdown().await
     };
     blitz_io::try_join!(send, reader.read_to_end(&mut heard))?;
@@ -173,7 +173,7 @@ async fn check() -> io::Result<()> {
     assert_eq!(idle.read(&mut [0; 8]).await?, 0, "a connection that is idle is closed");
     println!("an idle connection was cut");
 
-    // Bound and never listening: nobody takes this port, and nobody is there.
+    // Bound and never listening: no other program takes this port, and connections are refused.
     let nobody = blitz_io::net::TcpSocket::new_v4()?;
     nobody.bind("127.0.0.1:0".parse().expect("it is an address"))?;
     let missing = proxy(nobody.local_addr()?.to_string(), ORDINARY).await?;

@@ -1,12 +1,12 @@
 //! Sorts in parallel: partition, then join the two sides.
 //!
 //! This is what `join` is for. Both sides are borrowed from one slice, both may run at once, and
-//! neither has to: who is alone sorts one side after the other, for the price of a function
-//! call. The partition itself is sequential, so two threads never halve the time; the first pass
-//! over the slice is one thread's.
+//! neither has to: if no other thread is free, the caller sorts one side after the other, for the
+//! price of a function call. The partition itself is sequential, so two threads never halve the
+//! time; the first pass over the slice is made by one thread.
 //!
 //! Each input is sorted by std as well, the results are compared, and both times are shown.
-//! `quicksort 5000000` takes that many elements; try `--release` for times that mean something.
+//! `quicksort 5000000` sorts that many elements; use `--release` for meaningful times.
 
 #![forbid(unsafe_code)]
 
@@ -17,17 +17,18 @@ use std::{
 
 use blitz_io::parallel;
 
-/// How many elements are sorted if no argument says so.
+/// The number of elements by default.
 const ELEMENTS: usize = 400_000;
-/// More would not fit into the memory of a small machine: there are three copies, of 8 bytes each.
+/// The largest number of elements that fits into the memory of a small machine: there are three
+/// copies, of 8 bytes each.
 const MOST: usize = 100_000_000;
 
-/// Shorter pieces are sorted by std, on the thread that has them.
+/// The length up to which pieces are sorted by std, on the current thread.
 ///
-/// A join costs next to nothing if nobody steals from it. A theft costs some microseconds, so a
+/// A join costs next to nothing if it is not stolen from. A theft costs some microseconds, so a
 /// piece that is worth stealing takes some tens of them, and a few thousand numbers do. There are
-/// still hundreds of pieces in a million, enough to keep many threads equally busy. Picked so,
-/// not measured.
+/// still hundreds of pieces in a million, enough to keep many threads equally busy. Picked so, not
+/// measured.
 const CUT_OFF: usize = 4_096;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -46,20 +47,20 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn quicksort<T: Ord + Copy + Send>(items: &mut [T]) {
-    // Good pivots leave half, so this many levels are twice what is to be expected.
+    // Good pivots leave half, so this many levels are twice the expected number.
     sort(items, 2 * items.len().max(1).ilog2());
 }
 
 fn sort<T: Ord + Copy + Send>(items: &mut [T], levels: u32) {
-    // Whoever runs out of levels has met an input that is made against our choice of pivots.
+    // Running out of levels means that the input was constructed against our choice of pivots.
     if items.len() <= CUT_OFF || levels == 0 {
         return items.sort_unstable();
     }
     let pivot = pivot(items);
     let less = partition(items, |item| item < pivot);
     if less == 0 {
-        // The pivot is the least, and what equals it is in its place then: many equal elements
-        // make the work less, not more.
+        // The pivot is the minimum, and the elements that equal it are in place afterwards: many
+        // equal elements make the work less, not more.
         let equal = partition(items, |item| item <= pivot);
         return sort(&mut items[equal..], levels - 1);
     }
@@ -67,8 +68,9 @@ fn sort<T: Ord + Copy + Send>(items: &mut [T], levels: u32) {
     parallel::join(|| sort(less, levels - 1), || sort(rest, levels - 1));
 }
 
-/// The middle one of three that are far apart: sorted inputs are then split in halves. None is at
-/// an end, because partitions leave what they met first and last there.
+/// Returns the median of three elements that are far apart, so that sorted inputs are split in
+/// halves. None is at an end, because partitions leave the first and the last element they met
+/// there.
 fn pivot<T: Ord + Copy>(items: &[T]) -> T {
     let quarter = items.len() / 4;
     let mut three = [items[quarter], items[2 * quarter], items[3 * quarter]];
@@ -76,19 +78,20 @@ fn pivot<T: Ord + Copy>(items: &[T]) -> T {
     three[1]
 }
 
-/// Moves what belongs to the front there; returns how much that is.
+/// Moves the elements that belong to the front there; returns their number.
 fn partition<T: Copy>(items: &mut [T], belongs: impl Fn(T) -> bool) -> usize {
     let mut front = 0;
     for at in 0..items.len() {
         let is_one = belongs(items[at]);
-        // Always, and so without a branch: a processor guesses half of such branches wrong.
+        // Unconditional, and so without a branch, because a processor mispredicts half of such
+        // branches.
         items.swap(front, at);
         front += usize::from(is_one);
     }
     front
 }
 
-/// The inputs on which quicksorts differ.
+/// Returns the inputs on which quicksorts differ.
 fn inputs(count: usize) -> [(&'static str, Vec<u64>); 5] {
     let random: Vec<u64> = numbers().take(count).collect();
     let few = random.iter().map(|number| number % 10).collect();
@@ -102,7 +105,7 @@ fn inputs(count: usize) -> [(&'static str, Vec<u64>); 5] {
     ]
 }
 
-/// The same numbers in each run, without an order (xorshift, with Marsaglia's constants).
+/// Returns the same numbers in each run, in no order (xorshift, with Marsaglia's constants).
 fn numbers() -> impl Iterator<Item = u64> {
     std::iter::successors(Some(88_172_645_463_325_252), |&last: &u64| {
         let next = last ^ (last << 13);

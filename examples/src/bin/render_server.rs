@@ -1,16 +1,16 @@
-//! A web server that computes: pictures on the pool for fork-join, connections on the runtime.
+//! A web server that computes: pictures on the fork-join pool, connections on the runtime.
 //!
-//! A handler that computes keeps its thread from everybody else's connections. Here it hands a
-//! closure to `parallel::run` and awaits what that returns: the thread goes on to the next
-//! connection, and the closure joins on the threads that are there for it. So this runtime has
-//! no thread but the main one, where a `join` of the handler's own would hold up everybody.
+//! A handler that computes keeps its thread from serving other connections. Here it passes a
+//! closure to `parallel::run` and awaits its result: the thread continues with the next connection,
+//! and the closure joins on the threads of the fork-join pool. So this runtime needs no thread but
+//! the main one, where a `join` in the handler itself would block all connections.
 //!
-//! A client that hangs up drops its handler, and a picture that was not begun by then is not drawn
-//! at all. One that was begun is drawn to its end, for nobody.
+//! A client that disconnects drops its handler, and a picture that was not begun by then is not
+//! drawn at all. One that was begun is drawn to its end, and discarded.
 //!
-//! With an address (`render_server 127.0.0.1:7004`) it serves for ever: look at
-//! `http://127.0.0.1:7004/640x480`. Without one it asks itself for a picture, and meanwhile how
-//! many are being drawn.
+//! With an address (`render_server 127.0.0.1:7004`) it serves forever: look at
+//! `http://127.0.0.1:7004/640x480`. Without one it requests a picture from itself, and meanwhile
+//! the number of pictures that are being drawn.
 
 #![forbid(unsafe_code)]
 
@@ -45,20 +45,21 @@ use hyper::{
     service::service_fn,
 };
 
-/// Who does not say what it wants for so long is cut off.
+/// The time limit for a request head; a slower client is disconnected.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The most pixels of a picture: some tenths of a second for a few threads. Picked.
 const LARGEST: usize = 1 << 22;
-/// Pictures that are drawn or wait for a thread; who asks for one more waits in its handler, where
-/// it takes no memory to speak of. Picked.
+/// The number of pictures that are drawn or wait for a thread; a further request waits in its
+/// handler, where it takes hardly any memory. Picked.
 const AT_ONCE: usize = 16;
-/// How often the check asks for a picture, if it always comes before we could ask how it goes.
+/// The number of attempts of the check, if a picture is always complete before its progress could
+/// be queried.
 const TRIES: usize = 20;
 
-/// What the handlers share.
+/// The state that the handlers share.
 struct Studio {
     places: Arc<Semaphore>,
-    /// Pictures that are being drawn right now.
+    /// The number of pictures that are being drawn right now.
     drawing: AtomicUsize,
 }
 
@@ -96,7 +97,7 @@ async fn serve(listener: TcpListener) -> io::Result<()> {
             let service = service_fn(|request| answer(request, studio.clone()));
             let served = http.serve_connection(HyperIo::new(stream), service).await;
             match served {
-                // Who hangs up has changed its mind, which is no trouble of ours.
+                // A client that disconnects early is not an error of ours.
                 Err(error) if !error.is_incomplete_message() => eprintln!("{client}: {error}"),
                 _ => {}
             }
@@ -134,10 +135,10 @@ fn asked_for(path: &str) -> Result<Size, String> {
 async fn render(size: Size, studio: Arc<Studio>) -> Response<Full<Bytes>> {
     let place = studio.places.clone().acquire_owned().await.expect("nobody closes it");
     let drawn = parallel::run(move || {
-        // The closure has the place, not the handler: whoever hangs up gives back only one that
-        // is not worked for.
+        // The closure owns the permit, not the handler: a disconnect gives the permit back only if
+        // the picture was not begun.
         let _place = place;
-        // Relaxed: see where it is read.
+        // Relaxed: a number to be shown, which orders nothing.
         studio.drawing.fetch_add(1, Relaxed);
         let mut pixels = size.blank();
         draw(size, 0, &mut pixels);
@@ -172,8 +173,8 @@ fn respond(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Full
     response
 }
 
-/// Asks over one connection for pictures, and over another one how many are being drawn, until
-/// that is one: it was answered while the picture was drawn.
+/// Requests pictures over one connection, and over another one the number that are being drawn,
+/// until that is one: then the server replied while it drew the picture.
 async fn check(server: SocketAddr) -> Result<(), Box<dyn Error>> {
     let mut asker = connect(server).await?;
     for _ in 0..TRIES {
@@ -201,7 +202,7 @@ async fn check(server: SocketAddr) -> Result<(), Box<dyn Error>> {
 async fn connect(server: SocketAddr) -> Result<SendRequest<Empty<Bytes>>, Box<dyn Error>> {
     let stream = TcpStream::connect(server).await?;
     let (client, connection) = handshake(HyperIo::new(stream)).await?;
-    // It ends with its client.
+    // The connection ends with its client.
     blitz_io::spawn(connection);
     Ok(client)
 }

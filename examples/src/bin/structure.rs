@@ -1,8 +1,7 @@
-//! Tasks that belong together: a scope, a set, blocking work, and who is alive.
+//! Tasks that belong together: a scope, a set, blocking work, and a dump of live tasks.
 //!
-//! A scope ends after everything that was started in it, so nothing is left behind
-//! to run by itself. Blocking work gets threads of its own, and its queue has a bound
-//! that can be awaited.
+//! A scope ends after everything that was started in it, so no task is left behind to run by
+//! itself. Blocking work runs on threads of its own, and its queue has a bound that can be awaited.
 
 #![forbid(unsafe_code)]
 
@@ -15,7 +14,7 @@ fn main() -> std::io::Result<()> {
     let runtime = Builder::new_multi_thread().max_blocking_queue(4).build()?;
     let (lines, squares) = runtime.block_on(async {
         task::scope(|scope| async move {
-            // Both run at once; the scope waits for both, whatever happens.
+            // Both run concurrently; the scope waits for both, whatever happens.
             let lines = scope.spawn(count_lines());
             let squares = scope.spawn(sum_of_squares(100));
             (lines.await.expect("it does not panic"), squares.await.expect("nor does this"))
@@ -29,7 +28,8 @@ fn main() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Reading blocks; no more than four readers wait for a thread at a time.
+/// Counts lines. Reading blocks, so it runs on blocking threads; no more than four readers wait for
+/// one at a time.
 async fn count_lines() -> usize {
     let mut readers = Vec::new();
     for text in [include_str!("structure.rs"), include_str!("hello_tasks.rs")] {
@@ -43,13 +43,13 @@ async fn count_lines() -> usize {
     lines
 }
 
-/// A set answers in the order in which its tasks end.
+/// Sums squares with a set, which yields results in the order in which its tasks end.
 async fn sum_of_squares(up_to: u64) -> u64 {
     let mut set = JoinSet::new();
     for n in 1..=up_to {
         set.build_task().name("square").spawn(async move { n * n }).expect("it always works");
     }
-    // A dump names whoever is alive, and says what it does.
+    // A dump lists all live tasks, and what they do.
     let alive = Handle::current().dump().await.tasks().iter().count();
     assert!(alive >= 1, "this task, at least");
     let mut sum = 0;

@@ -1,12 +1,12 @@
 //! Counts the words of many files, by Rayon's parallel iterators on our pool.
 //!
-//! The iterators are those of the published `rayon`. The workspace puts `dropin/rayon-core` in the
-//! place of `rayon-core` (see `[patch.crates-io]` in its Cargo.toml), and that is all that a
-//! program has to change.
+//! The iterators are those of the published `rayon`. The workspace replaces `rayon-core` by
+//! `dropin/rayon-core` (see `[patch.crates-io]` in its Cargo.toml), and that is all that a program
+//! has to change.
 //!
 //! `word_count [PATH]...` counts these files, and all files below these directories; without one,
-//! this project's own documents. All texts are in memory at once. What cannot be read is reported
-//! and left out, and then the exit code is 1, as with `wc`.
+//! this project's own documents. All texts are in memory at once. Files that cannot be read are
+//! reported and left out, and then the exit code is 1, as with `wc`.
 
 #![forbid(unsafe_code)]
 
@@ -20,12 +20,12 @@ use std::{
 
 use rayon::prelude::*;
 
-/// What is counted if no argument says so, seen from the root of the project.
+/// The paths that are counted by default, relative to the root of the project.
 const DOCUMENTS: [&str; 4] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs"];
-/// So many lines at least are counted into one table. Tables have to be merged, word by word, so a
-/// piece should have most words several times. Picked.
+/// The least number of lines that are counted into one table. Tables have to be merged, word by
+/// word, so a piece should have most words several times. Picked.
 const PIECE: usize = 500;
-/// How many of the most frequent words are shown. Picked: they fit on a screen.
+/// The number of the most frequent words that are shown. Picked: they fit on a screen.
 const SHOWN: usize = 10;
 
 type Counts = HashMap<String, u64>;
@@ -64,7 +64,7 @@ fn named_or_documents() -> Vec<PathBuf> {
     DOCUMENTS.map(|name| root.join(name)).into()
 }
 
-/// The paths that are files, and the files below those that are directories.
+/// Returns the paths that are files, and the files below those that are directories.
 fn files(paths: Vec<PathBuf>, failures: &mut Vec<(PathBuf, io::Error)>) -> Vec<PathBuf> {
     let (mut files, mut left) = (Vec::new(), paths);
     while let Some(path) = left.pop() {
@@ -86,7 +86,8 @@ fn files(paths: Vec<PathBuf>, failures: &mut Vec<(PathBuf, io::Error)>) -> Vec<P
     files
 }
 
-/// The files and directories in a directory. Links are left out: they may lead back.
+/// Returns the files and directories in a directory. Links are left out, because they may lead
+/// back.
 fn entries(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(directory)? {
@@ -99,7 +100,8 @@ fn entries(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Reads apart from counting: who reads may have to wait, and then a thread of the pool waits.
+/// Reads the files, separately from counting, because a read may block, and then a thread of the
+/// pool is blocked.
 fn read(files: &[PathBuf], failures: &mut Vec<(PathBuf, io::Error)>) -> Vec<String> {
     let (texts, failed): (Vec<String>, Vec<_>) =
         files.par_iter().partition_map(|path| match fs::read_to_string(path) {
@@ -110,8 +112,8 @@ fn read(files: &[PathBuf], failures: &mut Vec<(PathBuf, io::Error)>) -> Vec<Stri
     texts
 }
 
-/// All lines in one list, whichever text they are from: it is cut evenly, also if one text is
-/// longer than all others.
+/// Counts words in parallel. All lines are put into one list, whichever text they are from, so that
+/// it is split evenly, also if one text is longer than all others.
 fn count_in_parallel(texts: &[String]) -> Counts {
     let lines: Vec<&str> = texts.iter().flat_map(|text| text.lines()).collect();
     let counts = lines.into_par_iter().with_min_len(PIECE).fold(Counts::new, count);
@@ -122,7 +124,8 @@ fn count_in_order(texts: &[String]) -> Counts {
     texts.iter().flat_map(|text| text.lines()).fold(Counts::new(), count)
 }
 
-/// A word is what has letters and digits alone; large letters count as small ones.
+/// Adds the words of a line. A word consists of letters and digits; upper case counts as lower
+/// case.
 fn count(mut counts: Counts, line: &str) -> Counts {
     let words = line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     for word in words {
@@ -144,7 +147,7 @@ fn show(counts: &Counts, files: usize) {
     let words: u64 = counts.values().sum();
     println!("{words} words in {files} files, {} of them different", counts.len());
     let mut frequent: Vec<(&String, &u64)> = counts.iter().collect();
-    // Of equal counts the first in the alphabet: each run shows the same.
+    // Equal counts are sorted alphabetically, so that each run shows the same.
     frequent.par_sort_unstable_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
     for (word, count) in frequent.into_iter().take(SHOWN) {
         println!("{count:>9} {word}");

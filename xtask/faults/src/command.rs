@@ -1,6 +1,8 @@
-//! The arguments of this program, and its answer.
+//! The arguments of this program, and its output.
 
 use std::{process::ExitCode, time::Duration};
+
+use blitz_io::runtime::machine::Machine;
 
 use crate::{
     flavour::Flavour,
@@ -10,7 +12,7 @@ use crate::{
     urge,
 };
 
-/// What a test says that could not run; automake's number, which others know too.
+/// The exit code of a scenario that could not run; automake's number, which other tools know too.
 const SKIPPED: u8 = 77;
 
 pub(crate) fn main() -> ExitCode {
@@ -45,7 +47,8 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// One line for each: name, limit in seconds, `any` or the only backend, what it does.
+/// Prints one line for each scenario: name, limit in seconds, `any` or the only backend, what it
+/// does.
 fn list() -> ExitCode {
     for scenario in ALL {
         let backend = scenario.only.unwrap_or("any");
@@ -58,7 +61,12 @@ fn run(name: &str, flavour: &str) -> Verdict {
     let Some(scenario) = ALL.iter().find(|scenario| scenario.name == name) else {
         return Err(format!("no scenario is called `{name}`: `list` names them"));
     };
-    (scenario.run)(flavour.parse()?)
+    // A backend that is forced by the environment may be refused here; the scenario `no_ring` tests
+    // that.
+    match Machine::probe().io_backend {
+        Err(why) if scenario.only.is_none() => Ok(Told::Skipped(why)),
+        _ => (scenario.run)(flavour.parse()?),
+    }
 }
 
 fn soak(seconds: &str, flavour: &str) -> Verdict {

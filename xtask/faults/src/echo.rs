@@ -1,7 +1,7 @@
-//! A server that says everything back, and clients that know what they said.
+//! An echo server, and clients that verify its replies.
 //!
-//! A message carries who sent it and its number, so an answer that belongs to somebody
-//! else, or to another time, is seen.
+//! A message carries the ID of its sender and a sequence number, so a reply that belongs to another
+//! client, or to another time, is detected.
 
 use std::{io, net::SocketAddr, time::Duration};
 
@@ -14,11 +14,11 @@ use blitz_io::{
 
 use crate::told::While;
 
-/// How long a client waits for what must come. Far above what a loaded machine needs, below
-/// every limit of a scenario, so that a hang is told with its place.
+/// The time that a client waits for a reply that must come. Far above what a loaded machine needs,
+/// below every limit of a scenario, so that a hang is reported with its place.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Any port of this machine.
+/// Any port on the loopback interface.
 pub(crate) const HERE: (&str, u16) = ("127.0.0.1", 0);
 
 pub(crate) fn message(id: u64, number: u64) -> [u8; 16] {
@@ -28,7 +28,7 @@ pub(crate) fn message(id: u64, number: u64) -> [u8; 16] {
     message
 }
 
-/// Says everything back until the other side ends.
+/// Echoes everything until the other side ends.
 pub(crate) async fn serve(mut stream: TcpStream) -> io::Result<()> {
     let mut buffer = [0; 4096];
     loop {
@@ -40,7 +40,7 @@ pub(crate) async fn serve(mut stream: TcpStream) -> io::Result<()> {
     }
 }
 
-/// A server of the current runtime; it ends with its task.
+/// Starts a server on the current runtime; it ends with its task.
 pub(crate) async fn server() -> Result<(SocketAddr, JoinHandle<String>), String> {
     let listener = TcpListener::bind(HERE).await.during("bind")?;
     let address = listener.local_addr().during("local_addr")?;
@@ -62,7 +62,7 @@ pub(crate) async fn connect(address: SocketAddr) -> Result<TcpStream, String> {
         .during("connect")
 }
 
-/// One message there and back.
+/// Sends one message and verifies its echo.
 pub(crate) async fn exchange(stream: &mut TcpStream, id: u64, number: u64) -> Result<(), String> {
     let sent = message(id, number);
     let mut answer = [0; 16];
@@ -80,7 +80,7 @@ pub(crate) async fn exchange(stream: &mut TcpStream, id: u64, number: u64) -> Re
     Ok(())
 }
 
-/// What tasks answer, or the first failure.
+/// Awaits all tasks; returns the first failure.
 pub(crate) async fn all(tasks: Vec<JoinHandle<Result<(), String>>>) -> Result<(), String> {
     for task in tasks {
         task.await.during("a task")??;

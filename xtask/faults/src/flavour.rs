@@ -7,13 +7,13 @@ use blitz_io::runtime::{Builder, Runtime};
 /// A kind of runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flavour {
-    /// The thread of `block_on`, and no other.
+    /// Only the thread of `block_on`.
     OneThread,
     /// Workers: more than small machines have cores, so that they are interrupted.
     Workers,
 }
 
-/// Picked: enough for a driver that changes hands.
+/// The number of workers. Picked: enough for a driver that moves between threads.
 const WORKERS: usize = 4;
 
 impl Flavour {

@@ -1,8 +1,8 @@
-//! What is asked of Linux to make things go wrong, and to see what they cost.
+//! Linux interfaces that provoke faults, and measure what they cost.
 //!
-//! All of it is for this process alone. A number of the whole machine, like
-//! `/proc/sys/fs/epoll/max_user_watches`, is left as it is: filters of system calls make the
-//! same errors here and nowhere else.
+//! All of it affects this process alone. A setting of the whole machine, like
+//! `/proc/sys/fs/epoll/max_user_watches`, is left as it is: system call filters cause the same
+//! errors in this process and nowhere else.
 
 use std::{
     fs, io, mem,
@@ -15,10 +15,10 @@ fn answered(answer: libc::c_int) -> io::Result<()> {
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// The limit of descriptors, and how far it may be raised.
+/// Returns the soft and the hard limit of descriptors.
 pub(crate) fn descriptor_limits() -> io::Result<(u64, u64)> {
     let mut limits = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the call writes into a local.
+    // SAFETY: the pointer is to a local, which the call writes and which outlives it.
     answered(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limits) })?;
     Ok((limits.rlim_cur, limits.rlim_max))
 }
@@ -26,28 +26,29 @@ pub(crate) fn descriptor_limits() -> io::Result<(u64, u64)> {
 pub(crate) fn limit_descriptors(count: u64) -> io::Result<()> {
     let (_, most) = descriptor_limits()?;
     let limits = libc::rlimit { rlim_cur: count, rlim_max: most };
-    // SAFETY: the call reads a local.
+    // SAFETY: the pointer is to a local, which the call only reads and which outlives it.
     answered(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limits) })
 }
 
-/// How many descriptors are open; the one that looks is not counted.
+/// Returns the number of open descriptors, without the one used for counting.
 pub(crate) fn open_descriptors() -> usize {
     fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count().saturating_sub(1))
 }
 
-/// The memory of this process that is in use, in bytes.
+/// Returns the resident memory of this process, in bytes.
 pub(crate) fn resident_bytes() -> u64 {
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = text.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
-    // SAFETY: no pointers.
+    // SAFETY: the call takes no pointers.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     pages.unwrap_or(0) * u64::try_from(page).unwrap_or(4096)
 }
 
-/// The processor's time that this process has had.
+/// Returns the processor time that this process has used.
 pub(crate) fn processor_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes into a local. It knows this clock, so it does not fail.
+    // SAFETY: the pointer is to a local that outlives the call. The clock exists, so the call does
+    // not fail.
     unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
     Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec as u32)
 }
@@ -61,18 +62,18 @@ fn set_option<T>(socket: &impl AsFd, level: i32, name: i32, value: &T) -> io::Re
     })
 }
 
-/// Its end will be a reset.
+/// Makes the socket's close send a reset (`SO_LINGER` of zero).
 pub(crate) fn end_with_reset(socket: &impl AsFd) -> io::Result<()> {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
     set_option(socket, libc::SOL_SOCKET, libc::SO_LINGER, &linger)
 }
 
-/// How many segments a connection has sent again.
+/// Returns the number of segments that a connection has retransmitted.
 pub(crate) fn sent_again(socket: &impl AsFd) -> io::Result<u32> {
-    // SAFETY: numbers, all of which may be zero.
+    // SAFETY: the struct consists of integers, for which all zeros is a valid value.
     let mut info: libc::tcp_info = unsafe { mem::zeroed() };
     let mut length = mem::size_of_val(&info) as libc::socklen_t;
-    // SAFETY: the call writes at most `length` bytes into a local.
+    // SAFETY: the call writes at most `length` bytes, the size of the local that the pointer is to.
     answered(unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),
@@ -85,12 +86,12 @@ pub(crate) fn sent_again(socket: &impl AsFd) -> io::Result<u32> {
     Ok(info.tcpi_total_retrans)
 }
 
-/// An instruction of the kernel's filters.
+/// Returns an instruction of a BPF filter.
 const fn step(code: u32, value: u32) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt: 0, jf: 0, k: value }
 }
 
-/// A comparison: goes on if it holds, else leaves out so many steps.
+/// Returns a comparison: continues if it holds, else skips `else_skip` instructions.
 const fn check(code: u32, value: u32, else_skip: u8) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt: 0, jf: else_skip, k: value }
 }
@@ -100,8 +101,8 @@ const IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
 const IF_AT_LEAST: u32 = libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K;
 const ANSWER: u32 = libc::BPF_RET | libc::BPF_K;
 
-/// Lets only some of the packets through that come to a socket, by chance. The sockets that
-/// a listener accepts inherit it.
+/// Drops a random share of the packets that arrive at a socket. The sockets that a listener accepts
+/// inherit the filter.
 pub(crate) fn lose_packets(socket: &impl AsFd, percent: u32) -> io::Result<()> {
     let random = (libc::SKF_AD_OFF + libc::SKF_AD_RANDOM).cast_unsigned();
     let lost_below = (u64::from(u32::MAX) * u64::from(percent) / 100) as u32;
@@ -115,33 +116,33 @@ pub(crate) fn lose_packets(socket: &impl AsFd, percent: u32) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
 
-/// Lets no packet through.
+/// Drops all packets that arrive at a socket.
 pub(crate) fn lose_all_packets(socket: &impl AsFd) -> io::Result<()> {
     let mut steps = [step(ANSWER, 0)];
     let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
     set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
 
-/// Which calls a filter refuses.
+/// The system calls that a filter refuses.
 pub(crate) struct Refusal {
     pub(crate) call: libc::c_long,
-    /// Only with this second argument.
+    /// If set, only calls with this second argument are refused.
     pub(crate) second: Option<u32>,
     pub(crate) errno: i32,
 }
 
-/// Whom a filter is for.
+/// The threads that a filter applies to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whom {
     /// This thread and those that it will start.
     Thread,
-    /// Every thread there is.
+    /// Every thread of the process.
     Process,
 }
 
-/// Refuses a system call from now on, for good.
+/// Refuses a system call from now on; this cannot be undone.
 pub(crate) fn refuse(refusal: &Refusal, whom: Whom) -> io::Result<()> {
-    // Where `struct seccomp_data` has the number, and the lower half of the second argument.
+    // Offsets in `struct seccomp_data` of the number, and of the lower half of the second argument.
     const NUMBER: u32 = 0;
     const SECOND: u32 = if cfg!(target_endian = "little") { 24 } else { 28 };
     let refused = step(ANSWER, libc::SECCOMP_RET_ERRNO | refusal.errno.cast_unsigned());
@@ -157,7 +158,7 @@ pub(crate) fn refuse(refusal: &Refusal, whom: Whom) -> io::Result<()> {
     }
     steps.extend([refused, allowed]);
     let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
-    // SAFETY: no pointers.
+    // SAFETY: the call takes no pointers.
     answered(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })?;
     let flags = if whom == Whom::Process { libc::SECCOMP_FILTER_FLAG_TSYNC } else { 0 };
     // SAFETY: the program and its steps live during the call, which copies them.
@@ -167,59 +168,60 @@ pub(crate) fn refuse(refusal: &Refusal, whom: Whom) -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Asks for `epoll_pwait2` with a descriptor that is none; answers with the error.
+/// Calls `epoll_pwait2` with an invalid descriptor; returns the error.
 pub(crate) fn probe_exact_wait() -> io::Error {
     let nothing = std::ptr::null::<u8>();
-    // SAFETY: the call is refused before it looks at pointers, which are null anyway.
+    // SAFETY: the call is refused before it reads pointers, which are null anyway.
     unsafe { libc::syscall(libc::SYS_epoll_pwait2, -1, nothing, 1, nothing, nothing, 0usize) };
     io::Error::last_os_error()
 }
 
-/// Makes a system call with arguments that are none; answers with the error.
+/// Makes a system call with invalid arguments; returns the error.
 pub(crate) fn probe_call(call: libc::c_long) -> io::Error {
     let nothing = std::ptr::null::<u8>();
-    // SAFETY: the call is refused before it looks at pointers, which are null anyway.
+    // SAFETY: the call is refused before it reads pointers, which are null anyway.
     unsafe { libc::syscall(call, -1, nothing, 0, 0, nothing, 0usize) };
     io::Error::last_os_error()
 }
 
-/// How many signals were handled.
+/// The number of signals that were handled.
 static HANDLED: AtomicU64 = AtomicU64::new(0);
 
 extern "C" fn handle(_: libc::c_int) {
-    // Relaxed: a figure.
+    // Relaxed: a statistic that orders nothing.
     HANDLED.fetch_add(1, Relaxed);
 }
 
 pub(crate) fn signals_handled() -> u64 {
-    // Relaxed: a figure.
+    // Relaxed: a statistic that orders nothing.
     HANDLED.load(Relaxed)
 }
 
-/// Counts these signals from now on; a call that waits is interrupted by them.
+/// Counts these signals from now on; blocking system calls are interrupted by them.
 pub(crate) fn count_signal(signal: libc::c_int) -> io::Result<()> {
     let handler: extern "C" fn(libc::c_int) = handle;
-    // SAFETY: numbers, and a set that is empty if zero. No flag: calls do not begin again.
+    // SAFETY: integers, a null handler and an empty set, for all of which zeros are valid. No
+    // `SA_RESTART`, so interrupted calls fail with EINTR.
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
     action.sa_sigaction = handler as libc::sighandler_t;
-    // SAFETY: the handler does nothing but count, which it may at any moment.
+    // SAFETY: the handler only increments an atomic, which is async-signal-safe.
     answered(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) })
 }
 
-/// A SIGALRM every so often; never if zero.
+/// Starts a timer that sends SIGALRM at this interval; stops it if zero.
 pub(crate) fn alarm_every(interval: Duration) -> io::Result<()> {
     let time = libc::timeval {
         tv_sec: interval.as_secs().cast_signed(),
         tv_usec: libc::suseconds_t::from(interval.subsec_micros()),
     };
     let timer = libc::itimerval { it_interval: time, it_value: time };
-    // SAFETY: the call reads a local.
+    // SAFETY: the pointer is to a local, which the call only reads; the old value may be null.
     answered(unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut()) })
 }
 
 /// Sends a signal to each thread of this process but the caller's own.
 pub(crate) fn signal_other_threads(signal: libc::c_int) {
-    // SAFETY: no pointers.
+    // SAFETY: the call takes no pointers.
     let own = unsafe { libc::gettid() };
     for entry in fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
         let Some(thread) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok())
@@ -227,8 +229,8 @@ pub(crate) fn signal_other_threads(signal: libc::c_int) {
             continue;
         };
         if thread != own {
-            // SAFETY: no pointers. A thread that has ended is an error that is of no interest;
-            // the process named is our own.
+            // SAFETY: the call takes no pointers, and the process is our own. The error for a
+            // thread that has ended is ignored.
             unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, signal) };
         }
     }

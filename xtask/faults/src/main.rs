@@ -1,14 +1,14 @@
-//! What `cargo xtask faults`, `cargo xtask soak` and `cargo xtask urge` run: one scenario in
-//! one process.
+//! The program behind `cargo xtask faults`, `cargo xtask soak` and `cargo xtask urge`: one scenario
+//! in one process.
 //!
-//! `faults list` names the scenarios; `faults run NAME FLAVOUR` runs one,
-//! `faults soak SECONDS FLAVOUR` the soak, and `faults urge PROGRAM …` a program to whose
-//! threads it sends signals. The mechanism that waits for events is chosen as
-//! everywhere, by `BLITZ_IO_BACKEND`. The last line that is printed says what was found. The
-//! exit code is 0 if it passed, 77 if it could not be tried here, and 1 if it failed.
+//! `faults list` names the scenarios; `faults run NAME FLAVOUR` runs one, `faults soak SECONDS
+//! FLAVOUR` the soak, and `faults urge PROGRAM …` a program to whose threads it sends signals. The
+//! event backend is chosen as everywhere, by `BLITZ_IO_BACKEND`. The last line that is printed says
+//! what was found. The exit code is 0 if it passed, 77 if it could not be tried here, and 1 if it
+//! failed.
 //!
-//! A scenario may spoil its process for good: limits, filters of system calls, signals. So
-//! each has one to itself, and whoever starts it sees to its time limit.
+//! A scenario may change its process irrevocably: limits, system call filters, signals. So each has
+//! a process to itself, and the program that starts it enforces its time limit.
 
 #[cfg(target_os = "linux")]
 mod kernel;

@@ -1,13 +1,13 @@
-//! The soak: an echo for minutes, with connections, ends, time-outs and cancellations at
-//! random. Every frame arrives exactly once, no connection stands still for a second, and
-//! neither memory nor descriptors grow.
+//! The soak: echo traffic for minutes, with connections, ends, time-outs and cancellations at
+//! random. Every frame must arrive exactly once, no connection may stall for a second, and neither
+//! memory nor descriptors may grow.
 //!
-//! A frame has a length, the number of its connection, its own number, and bytes that follow
-//! from both. The server looks at the numbers as well as the client: a frame that is lost,
-//! doubled or somebody else's is seen by whoever gets the next one.
+//! A frame has a length, the number of its connection, its own number, and bytes that follow from
+//! both. The server checks the numbers as well as the client: a frame that is lost, duplicated or
+//! another connection's is detected by the receiver of the next one.
 //!
-//! Who stands still is told by a thread outside of the runtime, which would stand still with
-//! it.
+//! Stalled clients are reported by a thread outside of the runtime, because a thread of the runtime
+//! would stall with them.
 //!
 //! # Checked by
 //! `who_stands_still_is_told`, `a_frame_that_comes_twice_is_seen`
@@ -37,18 +37,18 @@ use crate::{
     told::{Told, Verdict, While, ensure},
 };
 
-/// How many connect at the same time. Picked: more than workers, few enough for two cores.
+/// The number of concurrent clients. Picked: more than workers, few enough for two cores.
 const CLIENTS: usize = 48;
-/// Longer is a stall.
+/// The time without progress that counts as a stall.
 const STALL: Duration = Duration::from_secs(1);
-/// How often the watch looks.
+/// The interval at which the watch thread checks.
 const LOOK: Duration = Duration::from_millis(100);
-/// If the watch itself is so late, the machine was held up and a stall proves nothing.
+/// If the watch thread itself is this late, the machine was held up and a stall proves nothing.
 const HELD_UP: Duration = Duration::from_millis(400);
-/// What memory may grow by in the last third: allocators keep a little more now and
+/// The growth of memory that is allowed in the last third: allocators keep a little more now and
 /// then. A leak of 100 bytes a frame would be many times this.
 const MORE_MEMORY: u64 = 8 << 20;
-/// The frame that asks the server to leave.
+/// The frame that requests the server to close the connection.
 const LEAVE: u64 = u64::MAX;
 const HEAD: usize = 18;
 const LONGEST: usize = 6000;
@@ -76,10 +76,10 @@ pub(crate) fn soak(length: Duration, flavour: Flavour) -> Verdict {
     Ok(Told::Passed(format!("{}; {watched}", shared.figures)))
 }
 
-/// What everybody sees.
+/// The state that all tasks and the watch thread share.
 struct Shared {
     over: AtomicBool,
-    /// For each client, how many steps it has made.
+    /// The number of steps that each client has made.
     steps: Vec<AtomicU64>,
     figures: Figures,
     /// The first thing that went wrong.
@@ -113,7 +113,7 @@ impl Shared {
     }
 }
 
-/// How often what happened. Relaxed throughout: figures, which order nothing.
+/// Statistics of events. Relaxed throughout: figures, which order nothing.
 #[derive(Default)]
 struct Figures {
     frames: AtomicU64,
@@ -149,11 +149,11 @@ impl fmt::Display for Figures {
 }
 
 fn bump(figure: &AtomicU64) {
-    // Relaxed: a figure.
+    // Relaxed: a statistic that orders nothing.
     figure.fetch_add(1, Relaxed);
 }
 
-/// Marsaglia's xorshift: chance that a seed repeats.
+/// Marsaglia's xorshift: a random generator whose numbers follow from its seed.
 struct Chance(u64);
 
 impl Chance {
@@ -188,7 +188,7 @@ async fn clients(shared: Arc<Shared>, until: Instant) -> Result<(), String> {
                     shared.complain(format!("client {slot}: {why}"));
                 }
             }
-            // It stands still now, and may.
+            // A finished client makes no progress, and must not count as stalled.
             shared.steps[slot].store(u64::MAX, Relaxed);
             Ok(())
         })
@@ -210,8 +210,8 @@ fn frame(id: u64, number: u64, length: usize) -> Vec<u8> {
     frame
 }
 
-/// Reads a frame that somebody else may cut off between any two bytes: `filled` says how far
-/// it is. Nothing if the stream ends before the first byte.
+/// Reads a frame; the future may be dropped between any two bytes, because `filled` records the
+/// progress. Returns nothing if the stream ends before the first byte.
 async fn read_into(
     stream: &mut TcpStream,
     buffer: &mut [u8],
@@ -227,7 +227,7 @@ async fn read_into(
     Ok(true)
 }
 
-/// Says frames back, and looks at their numbers. Clients may leave at any point.
+/// Echoes frames, and checks their numbers. Clients may leave at any point.
 async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
     let mut expected = 0;
     let mut known = None;
@@ -264,7 +264,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
     }
 }
 
-/// One connection from its begin to its end, of a random kind.
+/// Runs one connection of a random kind from beginning to end.
 async fn connection(
     address: SocketAddr,
     slot: usize,
@@ -297,7 +297,7 @@ async fn connection(
     }
 }
 
-/// A frame there and back, by reads that are cut off at random.
+/// Exchanges a frame, by reads that are cancelled at random.
 async fn exchange(
     stream: &mut TcpStream,
     id: u64,
@@ -324,7 +324,7 @@ async fn exchange(
     Ok(())
 }
 
-/// The server is asked to go, and its end is seen.
+/// Requests the server to close, and checks that the connection ends.
 async fn leave(mut stream: TcpStream, id: u64, shared: &Shared) -> Result<(), String> {
     stream.write_all(&frame(id, LEAVE, 0)).await.during("write")?;
     let read = stream.read(&mut [0; 1]).await.during("the server's end")?;
@@ -333,7 +333,7 @@ async fn leave(mut stream: TcpStream, id: u64, shared: &Shared) -> Result<(), St
     Ok(())
 }
 
-/// Our side ends first; the server's follows.
+/// Shuts down our side first; the server's end must follow.
 async fn finish(mut stream: TcpStream) -> Result<(), String> {
     stream.shutdown().await.during("shutdown")?;
     let read = stream.read(&mut [0; 1]).await.during("the server's end")?;
@@ -341,7 +341,7 @@ async fn finish(mut stream: TcpStream) -> Result<(), String> {
     Ok(())
 }
 
-/// A task that exchanges for ever is aborted at some point, with its connection.
+/// Aborts a task that exchanges frames forever at some point, with its connection.
 async fn cancel(
     mut stream: TcpStream,
     id: u64,
@@ -370,14 +370,14 @@ async fn cancel(
     }
 }
 
-/// What the watch has seen of memory and descriptors.
+/// The most memory and descriptors that the watch thread has seen.
 #[derive(Default, Clone, Copy)]
 struct Most {
     memory: u64,
     descriptors: usize,
 }
 
-/// Looks after the clients until all is over; answers with what it has seen.
+/// Watches the clients until the end; returns a summary.
 fn watch(shared: &Shared, length: Duration) -> Result<String, String> {
     let begun = Instant::now();
     let mut moved: Vec<(u64, Instant)> = vec![(0, begun); CLIENTS];
@@ -388,7 +388,7 @@ fn watch(shared: &Shared, length: Duration) -> Result<String, String> {
         let held_up = looked.elapsed() > HELD_UP;
         looked = Instant::now();
         for (slot, (steps, at)) in moved.iter_mut().enumerate() {
-            // Relaxed: a figure.
+            // Relaxed: a statistic that orders nothing.
             let now = shared.steps[slot].load(Relaxed);
             if now != *steps || now == u64::MAX || held_up {
                 (*steps, *at) = (now, looked);
@@ -402,7 +402,7 @@ fn watch(shared: &Shared, length: Duration) -> Result<String, String> {
                 return Err(why);
             }
         }
-        // The most of the first two thirds, which warm up, against the most of the last.
+        // The maximum of the first two thirds, which warm up, is compared with that of the last.
         let most = if begun.elapsed() < length * 2 / 3 { &mut early } else { &mut late };
         most.memory = most.memory.max(kernel::resident_bytes());
         most.descriptors = most.descriptors.max(kernel::open_descriptors());
@@ -419,7 +419,7 @@ fn watch(shared: &Shared, length: Duration) -> Result<String, String> {
     ))
 }
 
-/// Everything that was opened is closed, and every task has ended.
+/// Checks that everything that was opened is closed, and every task has ended.
 fn settled(runtime: &Runtime, before: usize) -> Result<(), String> {
     let start = Instant::now();
     loop {
@@ -431,7 +431,7 @@ fn settled(runtime: &Runtime, before: usize) -> Result<(), String> {
             start.elapsed() < PATIENCE,
             "at the end there are {tasks} tasks, and {open} descriptors where {before} were"
         );
-        // One thread works only in here.
+        // A `current_thread` runtime works only in here.
         runtime.block_on(time::sleep(Duration::from_millis(5)));
     }
 }

@@ -1,17 +1,17 @@
-//! What a scenario answers.
+//! The result of a scenario.
 
-/// How a scenario ended that did not fail.
+/// The result of a scenario that did not fail.
 pub(crate) enum Told {
-    /// And what was seen.
+    /// Passed; the text says what was observed.
     Passed(String),
-    /// And why it cannot be tried here.
+    /// Skipped; the text says why it cannot be tried here.
     Skipped(String),
 }
 
-/// An error says what was found instead.
+/// A result, or an error that says what was found instead.
 pub(crate) type Verdict = Result<Told, String>;
 
-/// Fails the scenario with these words unless the condition holds.
+/// Fails the scenario with this message unless the condition holds.
 macro_rules! ensure {
     ($condition:expr, $($words:tt)+) => {
         if !$condition {
@@ -21,7 +21,7 @@ macro_rules! ensure {
 }
 pub(crate) use ensure;
 
-/// Says what was being done when an error came.
+/// Adds what was being done to an error.
 pub(crate) trait While<T> {
     fn during(self, what: &str) -> Result<T, String>;
 }

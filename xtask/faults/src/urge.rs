@@ -1,8 +1,8 @@
 //! Runs a program while signals are sent to its threads at random.
 //!
-//! SIGURG is ignored unless somebody handles it; then it interrupts that thread, wherever it
-//! is. The program must not notice. Its children get them too: tests that need a process of
-//! their own are such. What is counted is what was sent to a process that handles it: with
+//! SIGURG is ignored unless a process handles it; then it interrupts the thread that it is sent to,
+//! wherever that is. The program must not notice. Its children get signals too, because some tests
+//! run in a process of their own. Only signals to a process that handles them are counted: with
 //! `BLITZ_IT_URGE` the tests do.
 
 use std::{
@@ -12,17 +12,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Between two signals: some hundred in a second, on a machine that has something to do as
+/// The pause between two signals: some hundred a second, on a machine that has something to do as
 /// well.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// The program was through before anything was sent, or handles nothing.
+/// The exit code if the program ended before anything was sent, or handles nothing.
 const SKIPPED: u8 = 77;
 
-/// How often the processes are looked for.
+/// The interval at which the processes are listed.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// `faults urge PROGRAM …`: ends as the program does.
+/// Runs `faults urge PROGRAM …`: exits with the program's exit code.
 pub(crate) fn main(arguments: &[String]) -> ExitCode {
     let [program, arguments @ ..] = arguments else {
         println!("say which program");
@@ -75,7 +75,7 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// A process and those that it has started, and they.
+/// Returns a process and its descendants.
 fn with_descendants(process: u32) -> Vec<u32> {
     let mut all = vec![process];
     let mut next = 0;
@@ -91,7 +91,7 @@ fn with_descendants(process: u32) -> Vec<u32> {
     all
 }
 
-/// Whether a process has a handler for it, by the mask that the system tells.
+/// Returns true if a process has a handler for the signal, by the mask that the system reports.
 fn handles_it(process: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
@@ -99,22 +99,22 @@ fn handles_it(process: u32) -> bool {
     mask.is_some_and(|mask| mask & 1 << (libc::SIGURG - 1) != 0)
 }
 
-/// The names in a folder that are numbers.
+/// Returns the names in a folder that are numbers.
 fn numbers(folder: &str) -> Vec<u32> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// `false` if there is no such thread any more.
+/// Sends the signal; returns `false` if the thread no longer exists.
 fn send(process: u32, thread: u32) -> bool {
-    // SAFETY: a plain system call.
+    // SAFETY: the system call takes no pointers.
     unsafe {
         libc::syscall(libc::SYS_tgkill, process as libc::pid_t, thread as libc::pid_t, libc::SIGURG)
             == 0
     }
 }
 
-/// A number below `bound`, by xorshift.
+/// Returns a number below `bound`, by xorshift.
 fn below(random: &mut u64, bound: usize) -> usize {
     *random ^= *random << 13;
     *random ^= *random >> 7;

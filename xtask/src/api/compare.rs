@@ -1,4 +1,4 @@
-//! Two surfaces side by side: what one promises and the other does not keep.
+//! Compares two public surfaces: finds what one promises and the other does not keep.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,15 +8,15 @@ use std::{
 use super::types::NO_NAME;
 use crate::root;
 
-/// Traits whose absence is no promise: who has them as well breaks nobody. That is not so
-/// of Send and Sync, where it would be a hole.
+/// Traits whose absence is no promise, so a type that implements them in addition breaks no user.
+/// Send and Sync are not among them: if they were, a difference in them would go unnoticed.
 const HARMLESS: &[&str] = &[
     "core::marker::Unpin",
     "core::panic::unwind_safe::UnwindSafe",
     "core::panic::unwind_safe::RefUnwindSafe",
 ];
 
-/// The path that a line defines; `None` for implementations and other names.
+/// Returns the path that a line defines; `None` for implementations and other names.
 pub(super) fn subject(line: &str) -> Option<&str> {
     const KINDS: &[&str] = &[
         "fn",
@@ -42,7 +42,7 @@ pub(super) fn subject(line: &str) -> Option<&str> {
     Some(rest[..end.unwrap_or(rest.len())].trim_end_matches(':'))
 }
 
-/// What two lines have in common if they speak of the same thing: kind and names, without
+/// Returns what two lines have in common if they describe the same item: kind and names, without
 /// parameters, signatures and bounds.
 fn key(line: &str) -> String {
     let line = line.split(" where ").next().unwrap_or(line);
@@ -52,7 +52,7 @@ fn key(line: &str) -> String {
     for c in line.chars() {
         match c {
             '<' => depth += 1,
-            // Not that of an arrow.
+            // The `>` of an arrow closes nothing.
             '>' if !bare.ends_with('-') => depth = depth.saturating_sub(1),
             _ if depth == 0 => bare.push(c),
             _ => {}
@@ -64,9 +64,9 @@ fn key(line: &str) -> String {
     qualifiers.iter().fold(bare.to_owned(), |text, word| text.replace(word, ""))
 }
 
-/// Whether `ours` promises all that `theirs` does: the same, with the same bounds or fewer,
-/// and perhaps with a name for what has none. Implementors of a trait have to repeat its
-/// bounds, so a trait has to have just the same.
+/// Returns true if `ours` promises all that `theirs` does: the same signature, with the same bounds
+/// or fewer, and perhaps with a public name for a type that has none in theirs. Implementors of a
+/// trait have to repeat its bounds, so the bounds of a trait must be equal.
 fn keeps(ours: &str, theirs: &str) -> bool {
     let (our_head, our_bounds) = ours.split_once(" where ").unwrap_or((ours, ""));
     let (their_head, their_bounds) = theirs.split_once(" where ").unwrap_or((theirs, ""));
@@ -84,14 +84,14 @@ fn keeps(ours: &str, theirs: &str) -> bool {
     ours.iter().all(asks) && theirs.iter().all(allows)
 }
 
-/// Whether the texts are the same where theirs has names.
+/// Returns true if the texts are equal wherever theirs has public names.
 fn same_but_named(ours: &str, theirs: &str) -> bool {
     let mut rest = ours;
     let mut parts = theirs.split(NO_NAME);
     let Some(after) = rest.strip_prefix(parts.next().unwrap_or_default()) else { return false };
     rest = after;
     for part in parts {
-        // Up to where their text goes on, which must be the end of a name.
+        // Skips to where their text continues, which must be the end of a name.
         let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
         let Some(after) = rest[end.unwrap_or(rest.len())..].strip_prefix(part) else {
             return false;
@@ -101,7 +101,7 @@ fn same_but_named(ours: &str, theirs: &str) -> bool {
     rest.is_empty()
 }
 
-/// `A: X + Y, B: Z` as pairs.
+/// Splits `A: X + Y, B: Z` into pairs.
 fn bounds(clause: &str) -> BTreeSet<(&str, &str)> {
     let mut pairs = BTreeSet::new();
     for part in split(clause, ", ") {
@@ -111,7 +111,7 @@ fn bounds(clause: &str) -> BTreeSet<(&str, &str)> {
     pairs
 }
 
-/// Splits a text where it is not in brackets.
+/// Splits a text at separators that are not in brackets.
 fn split<'a>(text: &'a str, by: &str) -> Vec<&'a str> {
     let mut parts = Vec::new();
     let (mut depth, mut start) = (0usize, 0);
@@ -135,7 +135,7 @@ fn split<'a>(text: &'a str, by: &str) -> Vec<&'a str> {
     parts
 }
 
-/// What `conformance/api/missing.txt` excuses.
+/// The names that `conformance/api/missing.txt` excuses.
 #[derive(Debug, Default)]
 pub(super) struct Excuses(Vec<String>);
 
@@ -144,7 +144,7 @@ impl Excuses {
         Ok(Self(crate::conformance::lines(&root().join("conformance/api/missing.txt"))?))
     }
 
-    /// Whether a line speaks of something below one of the names.
+    /// Returns true if a line describes something below one of the names.
     fn cover(&self, line: &str) -> bool {
         let mentions = |name: &String| {
             line.match_indices(name.as_str()).any(|(at, _)| {
@@ -155,17 +155,17 @@ impl Excuses {
         self.0.iter().any(mentions)
     }
 
-    /// The names that are there by now.
+    /// Returns the listed names that are no longer missing.
     pub(super) fn stale(&self, ours: &BTreeSet<String>) -> Vec<&str> {
         let there = |name: &&String| ours.iter().any(|line| subject(line) == Some(name));
         self.0.iter().filter(there).map(String::as_str).collect()
     }
 }
 
-/// What came of a comparison.
+/// The result of a comparison.
 #[derive(Debug, Default)]
 pub(super) struct Report {
-    /// Lines that are not kept, each with what there is instead.
+    /// Lines that are not kept, each with the lines that we have instead.
     pub(super) wrong: BTreeMap<String, Vec<String>>,
     pub(super) excused: usize,
     /// Lines that only we have.

@@ -1,9 +1,9 @@
-//! What rustdoc knows of a crate.
+//! A crate as rustdoc's JSON output describes it.
 //!
-//! Rustdoc prints it as JSON if it is allowed what is not stable yet, which
-//! `RUSTC_BOOTSTRAP` does. Both sides of the comparison are printed by the same compiler, so
-//! the form may change from version to version as long as we still understand it; a form
-//! that we do not is an error, never an empty list.
+//! Rustdoc prints JSON only if unstable options are allowed, which `RUSTC_BOOTSTRAP` does. Both
+//! sides of the comparison are printed by the same compiler, so the format may change from version
+//! to version as long as we still understand it; a format that we do not understand is an error,
+//! never an empty list.
 
 use std::{collections::HashMap, fs, process::Command, time::Duration};
 
@@ -16,13 +16,13 @@ const LIMIT: Duration = Duration::from_secs(10 * 60);
 #[derive(Debug)]
 pub(super) struct Docs {
     root: String,
-    /// Those of the crate itself.
+    /// Items of the crate itself.
     items: HashMap<String, Json>,
-    /// Where others are defined.
+    /// Where items of other crates are defined.
     paths: HashMap<String, (Vec<String>, String)>,
 }
 
-/// Rustdoc's number of an item.
+/// Returns rustdoc's number of an item.
 pub(super) fn number(json: &Json) -> Option<&str> {
     match json {
         Json::Word(word) if word != "null" => Some(word),
@@ -30,7 +30,7 @@ pub(super) fn number(json: &Json) -> Option<&str> {
     }
 }
 
-/// The one key of an object that is one of several kinds, and its value.
+/// Returns the only key of an object that stands for one of several kinds, and its value.
 pub(super) fn only(json: &Json) -> Option<(&str, &Json)> {
     match json {
         Json::Object(pairs) => pairs.first().map(|(key, value)| (key.as_str(), value)),
@@ -38,13 +38,13 @@ pub(super) fn only(json: &Json) -> Option<(&str, &Json)> {
     }
 }
 
-/// Whether a key holds `true`.
+/// Returns true if a key holds `true`.
 pub(super) fn is(json: &Json, key: &str) -> bool {
     matches!(json.get(key), Some(Json::Word(word)) if word == "true")
 }
 
 impl Docs {
-    /// Understands what rustdoc printed.
+    /// Parses rustdoc's JSON.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let Some(Json::Object(pairs)) = Json::read(text) else {
             return Err("rustdoc printed no JSON".into());
@@ -74,17 +74,27 @@ impl Docs {
         Ok(docs)
     }
 
-    /// Has rustdoc print a crate. `command` is `cargo rustdoc` with the package, which the
-    /// compiler calls `library`; `folder` keeps those of the same name apart.
-    pub(super) fn of(mut command: Command, folder: &str, library: &str) -> Result<Self, String> {
+    /// Runs rustdoc on a crate and parses its output. `command` is `cargo rustdoc` with the
+    /// package, which the compiler calls `library`; `folder` keeps crates of the same name apart;
+    /// `cfg` is set if there is one.
+    pub(super) fn of(
+        mut command: Command,
+        folder: &str,
+        library: &str,
+        cfg: Option<&str>,
+    ) -> Result<Self, String> {
         let target = root().join("target/api").join(folder);
         command.env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", &target);
-        // Warnings of documentation are another step's business.
+        // Warnings about documentation are checked by another step.
         command.env_remove("RUSTDOCFLAGS");
         command.args(["--", "-Zunstable-options", "--output-format=json", "--cap-lints=allow"]);
-        // What is hidden can be named all the same, and something that is not hidden may be
-        // defined in a module that is.
+        // A hidden item can be named all the same, and an item that is not hidden may be defined in
+        // a module that is.
         command.arg("--document-hidden-items");
+        if let Some(cfg) = cfg {
+            // Also in RUSTFLAGS, because cargo selects dependencies by them.
+            command.args(["--cfg", cfg]).env("RUSTFLAGS", format!("--cfg {cfg}"));
+        }
         let finished = shell::capture(&mut command, LIMIT)?;
         if !finished.end.success() {
             return Err(format!("rustdoc failed:\n{}", finished.stderr));
@@ -98,28 +108,28 @@ impl Docs {
         &self.root
     }
 
-    /// An item of the crate itself.
+    /// Returns an item of the crate itself.
     pub(super) fn item(&self, number: &str) -> Option<&Json> {
         self.items.get(number)
     }
 
-    /// Whether an item is marked as none of the public's business.
+    /// Returns true if an item is marked `#[doc(hidden)]`.
     pub(super) fn is_hidden(&self, number: &str) -> bool {
         let attributes = self.item(number).map(|item| item.list("attrs")).unwrap_or_default();
         attributes.iter().any(|one| one.text("other") == Some("#[doc(hidden)]"))
     }
 
-    /// What an item of the crate itself is: its kind and what belongs to it.
+    /// Returns the kind of an item of the crate itself, and the contents of that kind.
     pub(super) fn inner(&self, number: &str) -> Option<(&str, &Json)> {
         self.item(number)?.get("inner").and_then(only)
     }
 
-    /// Where an item is defined, and its kind; for those of other crates too.
+    /// Returns where an item is defined, and its kind; for items of other crates too.
     pub(super) fn defined(&self, number: &str) -> Option<(&[String], &str)> {
         self.paths.get(number).map(|(path, kind)| (path.as_slice(), kind.as_str()))
     }
 
-    /// What the root takes from elsewhere: names, and the paths as they are written.
+    /// Returns what the root module re-exports: names, and the paths as they are written.
     pub(super) fn imports(&self) -> Vec<(&str, &str)> {
         let members = self.inner(&self.root).map(|(_, root)| root.list("items"));
         let members = members.unwrap_or_default().iter().filter_map(number);
@@ -131,7 +141,7 @@ impl Docs {
         members.filter_map(pair).collect()
     }
 
-    /// The number of what lies at a path of public names.
+    /// Returns the number of the item at a path of public names.
     pub(super) fn find(&self, path: &[&str]) -> Option<&str> {
         let mut here = self.root();
         for name in path {
@@ -140,8 +150,8 @@ impl Docs {
         Some(here)
     }
 
-    /// The public names in a module and what they stand for: the number may be that of an
-    /// item of another crate. Globs are opened.
+    /// Returns the public names in a module and the numbers of their items, which may belong to
+    /// another crate. Globs are expanded.
     pub(super) fn children(&self, module: &str) -> Vec<(&str, &str)> {
         let Some((_, module)) = self.inner(module) else { return Vec::new() };
         let members = ["items", "variants"].iter().flat_map(|key| module.list(key));

@@ -10,9 +10,8 @@
 //!   does not;
 //! - `use` for another name of something, in this crate or elsewhere.
 //!
-//! A method of an implementation has no line: the trait has its signature. What is hidden
-//! from the documentation has lines too, because it can be named; only hidden fields have
-//! none.
+//! A method of an implementation has no line, because the trait has its signature. Items hidden
+//! from the documentation have lines too, because they can be named; only hidden fields have none.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -22,19 +21,20 @@ use super::{
 };
 use crate::json::Json;
 
-/// Traits that nobody can name on a stable compiler; and `Drop`, which nobody can ask for.
+/// Traits that cannot be named on a stable compiler, and `Drop`, which no bound can usefully
+/// require.
 const UNNAMED: &[&str] = &["Freeze", "UnsafeUnpin", "StructuralPartialEq", "UseCloned", "Drop"];
 
 /// Where the names of a surface come from.
 pub(super) enum Root<'a> {
-    /// The crate is its own.
+    /// The crate's own root module.
     Itself,
     /// Names, and the paths in the crate that they stand for.
     Names(&'a [(String, Vec<String>)]),
 }
 
-/// The lines of a crate. `name` is that under which it is used; of several names of one
-/// thing, the first that `preferred` accepts is the one that the others refer to.
+/// Returns the lines of a crate. `name` is the name under which it is used. If an item has several
+/// names, the first that `preferred` accepts is the one that the others refer to.
 pub(super) fn surface(
     docs: &Docs,
     name: &str,
@@ -69,7 +69,7 @@ pub(super) fn surface(
     Ok(lines.into_iter().map(|line| settle(&line)).collect())
 }
 
-/// Collects the public paths of everything.
+/// Collects the public paths of all items.
 struct Walk<'a> {
     docs: &'a Docs,
     found: BTreeMap<String, Vec<String>>,
@@ -86,7 +86,7 @@ impl Walk<'_> {
     fn visit(&mut self, name: &str, id: &str, parent: &str, depth: usize) {
         let path = format!("{parent}::{name}");
         match self.docs.inner(id) {
-            // Nobody nests that deep; a module that contains itself would.
+            // No crate nests that deep; a module that contains itself would.
             Some(("module", _)) if depth < 16 => {
                 self.foreign.insert(format!("mod {path}"));
                 self.module(id, &path, depth + 1);
@@ -141,7 +141,7 @@ fn item(writer: &Writer<'_>, id: &str, path: &str, lines: &mut BTreeSet<String>)
     }
 }
 
-/// `<A, B = u8>`, with lifetimes, of a definition.
+/// Returns the parameters of a definition as `<A, B = u8>`, with lifetimes.
 fn parameters(writer: &Writer<'_>, inner: &Json, scope: &mut Scope, bounds: &mut Bounds) -> String {
     let Some(generics) = inner.get("generics") else { return String::new() };
     writer.generics(generics, scope, bounds);
@@ -167,7 +167,7 @@ fn parameters(writer: &Writer<'_>, inner: &Json, scope: &mut Scope, bounds: &mut
     if all.is_empty() { String::new() } else { format!("<{}>", all.join(", ")) }
 }
 
-/// The line of a struct or an enum.
+/// Returns the line of a struct or an enum.
 fn data(writer: &Writer<'_>, id: &str, kind: &str, inner: &Json, path: &str) -> String {
     let (mut scope, mut bounds) = Default::default();
     let parameters = parameters(writer, inner, &mut scope, &mut bounds);
@@ -191,7 +191,7 @@ fn data(writer: &Writer<'_>, id: &str, kind: &str, inner: &Json, path: &str) -> 
     format!("{open}{kind} {path}{parameters}{body}{}", clause(&bounds))
 }
 
-/// Public fields; `..` where there are others, which nobody can name.
+/// Returns the public fields; `..` stands for the others, which users cannot name.
 fn fields(writer: &Writer<'_>, shape: &Json, scope: &Scope) -> String {
     let field = |id: &str| {
         let item = writer.docs.item(id).filter(|_| !writer.docs.is_hidden(id))?;
@@ -214,7 +214,7 @@ fn fields(writer: &Writer<'_>, shape: &Json, scope: &Scope) -> String {
         }
         Some(("tuple", Json::List(members))) => {
             let named: Vec<_> = members.iter().map(|id| Some(field(number(id)?)?.1)).collect();
-            // A struct of which no field is public is closed, whatever its form.
+            // A struct without a public field is closed, whatever its form.
             if !named.is_empty() && named.iter().all(Option::is_none) {
                 return " { .. }".into();
             }
@@ -282,7 +282,7 @@ fn interface(writer: &Writer<'_>, inner: &Json, path: &str, lines: &mut BTreeSet
 /// Adds the lines of an `impl` block.
 fn implementation(writer: &Writer<'_>, id: &str, lines: &mut BTreeSet<String>) {
     let Some((_, inner)) = writer.docs.inner(id) else { return };
-    // One of those that hold for everything, which nobody has to promise.
+    // A blanket implementation that holds for every type is no promise of this crate.
     if matches!(inner.get("blanket_impl"), Some(Json::Object(_))) {
         return;
     }
@@ -320,7 +320,7 @@ fn implementation(writer: &Writer<'_>, id: &str, lines: &mut BTreeSet<String>) {
     lines.insert(format!("impl {not}{name} for {of}{bound}{}", clause(&bounds)));
 }
 
-/// Adds the lines of what a type has by itself.
+/// Adds the lines of a type's inherent items.
 fn methods(
     writer: &Writer<'_>,
     inner: &Json,

@@ -1,11 +1,10 @@
 //! Types, bounds and signatures as text that does not depend on how they were written.
 //!
-//! Two crates that promise the same may write it differently. So names of type parameters
-//! become letters in order of declaration, and those of lifetimes numbers in order of
-//! appearance, left out or not; bounds stand in one sorted list wherever they were
-//! written; `io::Result<T>` is what it abbreviates; `Self` is the type; an `async fn`
-//! returns `impl Future`, as does a function whose return type has no public name and is a
-//! future.
+//! Two crates that promise the same may write it differently. So names of type parameters become
+//! letters in order of declaration, and lifetimes, elided or not, become numbers in order of
+//! appearance; bounds are put into one sorted list wherever they were written; `io::Result<T>` is
+//! expanded to what it abbreviates; `Self` is the type; an `async fn` returns `impl Future`, as
+//! does a function whose return type has no public name and is a future.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -17,16 +16,16 @@ pub(super) const NO_NAME: &str = "(no public name)";
 
 const FUTURE: &str = "core::future::future::Future";
 
-/// What a name stands for while a type is written.
+/// The meaning of names while a type is written.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scope {
     /// Type parameters, and `Self`.
     names: HashMap<String, String>,
-    /// How many parameters have a letter.
+    /// The number of parameters that have a letter.
     letters: u8,
-    /// How many lifetimes that were left out have a name.
+    /// The number of elided lifetimes that have a name.
     fresh: usize,
-    /// What a lifetime that is left out stands for, if not for a fresh one.
+    /// The lifetime that an elided one stands for, if not a fresh one.
     elided: Option<String>,
 }
 
@@ -52,14 +51,14 @@ impl Scope {
     }
 }
 
-/// Bounds by what they are of.
+/// Bounds by the type that they constrain.
 pub(super) type Bounds = BTreeMap<String, BTreeSet<String>>;
 
-/// ` where A: X + Y, …`, or nothing.
+/// Returns ` where A: X + Y, …`, or nothing.
 pub(super) fn clause(bounds: &Bounds) -> String {
     const SIZED: [&str; 2] = ["core::marker::Sized", "?core::marker::Sized"];
     let one = |(subject, bounds): (&String, &BTreeSet<String>)| {
-        // Without a word everything is `Sized`, and one `Sized` undoes a `?Sized`.
+        // By default every parameter is `Sized`, and one `Sized` undoes a `?Sized`.
         let sized = bounds.contains(SIZED[0]);
         let said = |bound: &&str| !(sized && SIZED.contains(bound));
         let bounds: Vec<_> = bounds.iter().map(String::as_str).filter(said).collect();
@@ -93,7 +92,7 @@ pub(super) fn settle(text: &str) -> String {
     settled + rest
 }
 
-/// Writes types of one crate.
+/// Writes the types of one crate as text.
 #[derive(Debug)]
 pub(super) struct Writer<'a> {
     pub(super) docs: &'a Docs,
@@ -102,8 +101,8 @@ pub(super) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// The name of an item: its public path, where it is defined if it is another crate's,
-    /// `None` if it has no public name.
+    /// Returns the name of an item: its public path, or where it is defined if it belongs to
+    /// another crate, or `None` if it has no public name.
     pub(super) fn name(&self, id: &str) -> Option<String> {
         if let Some(name) = self.names.get(id) {
             return Some(name.clone());
@@ -112,7 +111,7 @@ impl Writer<'_> {
             return None;
         }
         let (path, _) = self.docs.defined(id)?;
-        // An item that is not public is not in the list of items, only its path is.
+        // An item that is not public is missing from the list of items; only its path is listed.
         let foreign = self.docs.defined(self.docs.root()).is_none_or(|(own, _)| own[0] != path[0]);
         foreign.then(|| path.join("::"))
     }
@@ -187,7 +186,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A path with its arguments.
+    /// Returns a path with its arguments.
     fn path(&self, path: &Json, scope: &mut Scope) -> String {
         let id = path.get("id").and_then(number).unwrap_or_default();
         let arguments = path.get("args").map(|args| self.arguments(args, scope));
@@ -209,8 +208,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What is known of a type that has no public name: what it resolves to, if it is a
-    /// future.
+    /// Returns what is known of a type without a public name: its output, if it is a future.
     fn unnamed(&self, id: &str, arguments: &[String]) -> String {
         let impls = self.docs.inner(id).map(|(_, item)| item.list("impls")).unwrap_or_default();
         for one in impls.iter().filter_map(number) {
@@ -219,7 +217,7 @@ impl Writer<'_> {
             if of.and_then(|of| self.name(of)).as_deref() != Some(FUTURE) {
                 continue;
             }
-            // The names that the implementation gives to the arguments.
+            // The names that the implementation uses for the arguments.
             let own = one.get("for").and_then(|of| of.get("resolved_path"));
             let own = own.and_then(|path| path.get("args")).map(plain_names);
             let names = own.unwrap_or_default().into_iter().zip(arguments.to_vec()).collect();
@@ -232,7 +230,7 @@ impl Writer<'_> {
         NO_NAME.into()
     }
 
-    /// Arguments of a path: plain ones, and what is bound by name or in parentheses.
+    /// Returns the arguments of a path: plain ones, and those bound by name or in parentheses.
     fn arguments(&self, json: &Json, scope: &mut Scope) -> (Vec<String>, String) {
         match only(json) {
             Some(("angle_bracketed", inner)) => {
@@ -255,7 +253,7 @@ impl Writer<'_> {
                 (plain, constraints.join(", "))
             }
             Some(("parenthesized", inner)) => {
-                // What is left out here belongs to the call, not to the function around.
+                // An elided lifetime here belongs to the call, not to the enclosing function.
                 let mut inside = Scope { elided: Some("'_".into()), ..scope.clone() };
                 let inputs: Vec<_> = inner
                     .list("inputs")
@@ -291,7 +289,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A bound; `None` for a list of what is captured, which only restricts.
+    /// Returns a bound; `None` for a list of captures (`use<…>`), which only restricts.
     fn bound(&self, json: &Json, scope: &mut Scope) -> Option<String> {
         match only(json)? {
             ("trait_bound", bound) => {
@@ -304,7 +302,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Takes the parameters of an item into the scope and collects their bounds.
+    /// Adds the parameters of an item to the scope and collects their bounds.
     pub(super) fn generics(&self, json: &Json, scope: &mut Scope, bounds: &mut Bounds) {
         let parameters = json.list("params");
         for parameter in parameters {
@@ -358,7 +356,7 @@ impl Writer<'_> {
         bounds.entry(subject).or_default().extend(list.iter().filter_map(bound));
     }
 
-    /// Inputs and output.
+    /// Returns inputs and output.
     fn signature(&self, json: &Json, scope: &mut Scope) -> (String, String) {
         let mut inputs = Vec::new();
         let mut receiver = None;
@@ -367,7 +365,7 @@ impl Writer<'_> {
             let [Json::Text(name), of] = &pair[..] else { continue };
             let of = self.kind(of, scope);
             if name == "self" {
-                // What is left out in the output is the receiver's, `Pin<&mut Self>`'s too.
+                // An elided lifetime in the output is the receiver's, also for `Pin<&mut Self>`.
                 receiver = lifetimes(&of).into_iter().next().filter(|_| of.contains('&'));
                 inputs.push(format!("self: {of}"));
             } else {
@@ -386,7 +384,7 @@ impl Writer<'_> {
         (inputs, output)
     }
 
-    /// A function without its name: qualifiers, signature, and its bounds added to `bounds`.
+    /// Returns a function without its name: qualifiers and signature; adds its bounds to `bounds`.
     pub(super) fn function(&self, json: &Json, scope: &mut Scope, bounds: &mut Bounds) -> Function {
         if let Some(generics) = json.get("generics") {
             self.generics(generics, scope, bounds);
@@ -413,7 +411,7 @@ pub(super) struct Function {
     pub(super) signature: String,
 }
 
-/// The parameters among the arguments of a path, by name.
+/// Returns the names of the type parameters among the arguments of a path.
 fn plain_names(arguments: &Json) -> Vec<String> {
     let Some(("angle_bracketed", inner)) = only(arguments) else { return Vec::new() };
     let name = |argument: &Json| match only(argument) {
@@ -423,7 +421,7 @@ fn plain_names(arguments: &Json) -> Vec<String> {
     inner.list("args").iter().map(name).collect()
 }
 
-/// The lifetimes in a text, each once.
+/// Returns the lifetimes in a text, each once.
 fn lifetimes(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for part in text.split('\'').skip(1) {

@@ -1,8 +1,8 @@
-//! Whole programs on the drop-in: those of `conformance/apps`, which know nothing of it.
+//! Whole programs on the drop-in: those of `conformance/apps`, which are not aware of it.
 //!
-//! They are copied to `target/conformance/apps`, where the lines of the patch are written
-//! with this checkout's path, or left out for the real Tokio, and a test is added that
-//! proves which one is linked. The programs' own tests start them and drive them.
+//! They are copied to `target/conformance/apps`. There the patch lines are written with this
+//! checkout's path, or left out for the real Tokio, and a test is added that proves which one is
+//! linked. The programs' own tests start them and drive them.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ use crate::{Outcome, model::passed, root, shell};
 /// Limit for compiling and running; SQLite alone is a minute of C.
 const LIMIT: Duration = Duration::from_secs(40 * 60);
 
-/// `cargo xtask conformance --apps`.
+/// Runs `cargo xtask conformance --apps`.
 pub(super) fn main(arguments: &[String]) -> Outcome {
     let start = Instant::now();
     let tokio = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
@@ -47,7 +47,7 @@ pub(super) fn main(arguments: &[String]) -> Outcome {
         return Err("another `tokio` is linked: the marker's test did not run".into());
     }
     let count = passed(&finished.stdout) - usize::from(tokio == Tokio::DropIn);
-    // A run in which nothing was driven proves nothing.
+    // A run in which no test ran proves nothing.
     if count == 0 {
         return Err("no test of a program ran".into());
     }
@@ -74,8 +74,8 @@ fn prepare(tokio: Tokio) -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-/// The root's manifest with this checkout's path, or without a patch. The patch is the last
-/// thing in it.
+/// Returns the root's manifest with this checkout's path, or without a patch. The patch must be the
+/// last section of the manifest.
 fn patched(manifest: &str, tokio: Tokio) -> Result<String, String> {
     let (rest, patch) = manifest
         .split_once("[patch.crates-io]\n")
@@ -92,7 +92,7 @@ fn patched(manifest: &str, tokio: Tokio) -> Result<String, String> {
     })
 }
 
-/// The folders of a workspace's members, which are written in one line.
+/// Returns the folders of a workspace's members, which must be written in one line.
 fn members(manifest: &str) -> Vec<String> {
     let line = manifest.lines().find_map(|line| line.strip_prefix("members = "));
     line.unwrap_or_default().split('"').skip(1).step_by(2).map(str::to_owned).collect()
@@ -114,7 +114,7 @@ mod tests {
         assert!(patched("[patch.crates-io]\ntokio = 1\nother = 1\n", Tokio::DropIn).is_err());
     }
 
-    /// The two lines are what the README tells users to add.
+    /// The two lines are the ones that the README gives to users.
     #[test]
     fn the_readme_shows_the_same_lines() {
         let readme = std::fs::read_to_string(root().join("README.md")).unwrap();

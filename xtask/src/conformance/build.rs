@@ -1,4 +1,4 @@
-//! Compiling a suite: which files compile, and what the others miss.
+//! Compiles a suite: which files compile, and what the others miss.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -8,7 +8,7 @@ use crate::{json::Json, root, shell};
 /// Limit for compiling a suite; two minutes on two idle cores.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// What became of one file.
+/// The result for one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Built {
     Binary(PathBuf),
@@ -16,7 +16,7 @@ pub(super) enum Built {
     Missing(String),
 }
 
-/// What became of a suite.
+/// The result for a suite.
 #[derive(Debug)]
 pub(super) struct Build {
     pub(super) files: BTreeMap<String, Built>,
@@ -24,23 +24,26 @@ pub(super) struct Build {
 }
 
 impl Build {
-    /// Whether no file compiled.
+    /// Returns true if no file compiled.
     pub(super) fn is_empty(&self) -> bool {
         self.files.values().all(|built| matches!(built, Built::Missing(_)))
     }
 }
 
-/// Whether what all files depend on compiles: the marker's test needs nothing else.
+/// Returns true if the dependencies of all files compile: the marker's test needs nothing else.
 pub(super) fn marker_compiles(suite: &Suite) -> Result<bool, String> {
     let finished = compile(suite, &[MARKER])?;
     Ok(finished.end.success())
 }
 
-/// Compiles these files, whatever becomes of one of them.
+/// Compiles these files; a failure of one does not stop the others.
 fn compile(suite: &Suite, files: &[&str]) -> Result<shell::Finished, String> {
     let mut command = shell::cargo();
     command.args(["build", "--quiet", "--keep-going", "--message-format=json"]);
     command.arg("--manifest-path").arg(suite.folder.join("Cargo.toml"));
+    if suite.kind.unstable {
+        command.env("RUSTFLAGS", "--cfg tokio_unstable");
+    }
     command.env("CARGO_TARGET_DIR", root().join("target/conformance/build"));
     for file in files {
         command.args(["--test", file]);
@@ -48,7 +51,7 @@ fn compile(suite: &Suite, files: &[&str]) -> Result<shell::Finished, String> {
     shell::capture(&mut command, LIMIT)
 }
 
-/// Compiles every file, whatever becomes of the others.
+/// Compiles every file; a failure of one does not stop the others.
 pub(super) fn build(suite: &Suite) -> Result<Build, String> {
     let files: Vec<&str> = suite.files.iter().map(String::as_str).chain([MARKER]).collect();
     let finished = compile(suite, &files)?;
@@ -88,7 +91,7 @@ fn sort(messages: &[Json], files: &[String]) -> Build {
     Build { files: files.iter().map(|file| (file.clone(), take(file))).collect(), marker }
 }
 
-/// What a compiler error says is missing; `None` for warnings.
+/// Returns what a compiler error reports as missing; `None` for warnings.
 fn first_missing(message: &Json) -> Option<String> {
     let text = message.text("message")?;
     if message.text("level") != Some("error") {
@@ -98,7 +101,7 @@ fn first_missing(message: &Json) -> Option<String> {
     quoted.dedup();
     let what = match quoted[..] {
         [..] if text.starts_with("unresolved import") => quoted.join(", "),
-        // "cannot find `sync` in `tokio`", and its elder forms.
+        // "cannot find `sync` in `tokio`", and its older forms.
         [item, place] if text.contains("` in ") => format!("{place}::{item}"),
         // "no method named `x` found for struct `Y` in the current scope".
         [item, place, ..] if text.starts_with("no ") && text.contains(" found for ") => {

@@ -1,15 +1,15 @@
-//! The tests of packages that depend on Tokio, on the drop-in.
+//! Runs the tests of packages that depend on Tokio, on the drop-in.
 //!
-//! A package is taken from where cargo puts what it fetches and copied to
-//! `target/conformance/suites`, where it gets the patch and a test that proves that the
-//! patch is in force. Nothing of it is in the repository but its line in
-//! `conformance/suites.txt`: name, version, how many of its tests pass on the real Tokio,
-//! and the arguments of `cargo test`. Fewer than that is a failure. A word `+name=version`,
-//! with `/feature` if need be, is a package that its tests use and its manifest does not
-//! name: what is published sometimes lacks those of the author's own workspace. A word
-//! `~tokio::name` is a part without which it does not compile: as long as
-//! `conformance/api/missing.txt` has that name, which `cargo xtask api` keeps exact, the
-//! package waits.
+//! A package is copied from cargo's registry cache to `target/conformance/suites`, where it gets
+//! the patch and a test that proves that the patch is in force. The repository has nothing of it
+//! but its line in `conformance/suites.txt`: name, version, how many of its tests pass on the real
+//! Tokio, and the arguments of `cargo test`. Fewer passing tests than that are a failure. A word
+//! `+name=version`, with `/feature` if needed, is a package that its tests use and its manifest
+//! does not name, because published manifests sometimes lack packages of the author's own
+//! workspace. A word `~tokio::name` is an item without which it does not compile: as long as
+//! `conformance/api/missing.txt` has that name, which `cargo xtask api` keeps exact, the package is
+//! skipped. The word `@self` means that packages which its tests use depend on it in turn: they get
+//! the copy too, because its tests pass values from one to the other.
 
 use std::{
     fs,
@@ -32,14 +32,16 @@ const LIMIT: Duration = Duration::from_secs(30 * 60);
 struct Dependent {
     name: String,
     version: String,
-    /// How many of its tests pass on the real Tokio.
+    /// The number of its tests that pass on the real Tokio.
     floor: usize,
-    /// For `cargo test`.
+    /// Arguments for `cargo test`.
     arguments: Vec<String>,
-    /// What its tests use besides, as tables of a manifest.
+    /// Additional packages that its tests use, as tables of a manifest.
     besides: String,
-    /// What it does not compile without.
+    /// Items without which it does not compile.
     needs: Vec<String>,
+    /// True if packages that its tests use depend on it.
+    cyclic: bool,
 }
 
 impl Dependent {
@@ -51,6 +53,7 @@ impl Dependent {
         for word in words {
             match word.strip_prefix('~') {
                 Some(part) => dependent.needs.push(part.to_owned()),
+                None if word == "@self" => dependent.cyclic = true,
                 None if word.starts_with('+') => dependent.besides += &besides_of(&word)?,
                 None => dependent.arguments.push(word),
             }
@@ -58,7 +61,7 @@ impl Dependent {
         Some(dependent)
     }
 
-    /// The arguments that choose features; resolving knows no others.
+    /// Returns the arguments that select features; dependency resolution accepts no others.
     fn features(&self) -> Vec<String> {
         let mut chosen = Vec::new();
         let mut arguments = self.arguments.iter();
@@ -74,7 +77,7 @@ impl Dependent {
         chosen
     }
 
-    /// Copies the package and puts the patch and the marker's test into it.
+    /// Copies the package and adds the patch and the marker's test to it.
     fn prepare(&self, tokio: Tokio) -> Result<PathBuf, String> {
         let source = fetched(&self.name, &self.version)?;
         let kind = if tokio == Tokio::DropIn { "dropin" } else { "upstream" };
@@ -82,20 +85,43 @@ impl Dependent {
         copy(&source, &folder).map_err(|why| format!("cannot copy {}: {why}", self.name))?;
         let manifest = fs::read_to_string(source.join("Cargo.toml"));
         let manifest = manifest.map_err(|why| format!("{} has no manifest: {why}", self.name))?;
-        write(&folder.join("Cargo.toml"), &patch(&manifest, &self.besides, tokio))?;
+        write(&folder.join("Cargo.toml"), &self.patch(&manifest, tokio))?;
         write(&folder.join(format!("tests/{MARKER}.rs")), &marker(tokio)?)?;
         resolve(&folder, &self.features(), tokio)?;
         Ok(folder)
     }
 
-    /// Compiles and runs its tests; what is wrong, if anything is.
+    /// Returns the manifest as that of a workspace of its own, with the patch and the marker's
+    /// test.
+    fn patch(&self, manifest: &str, tokio: Tokio) -> String {
+        let test = format!("\n[[test]]\nname = {MARKER:?}\npath = \"tests/{MARKER}.rs\"\n");
+        let mut text = format!("{manifest}{}{test}", self.besides);
+        if !manifest.lines().any(|line| line.trim() == "[workspace]") {
+            text += "\n[workspace]\n";
+        }
+        let mut patches = String::new();
+        if tokio == Tokio::DropIn {
+            let dropin = root().join("dropin/tokio").display().to_string();
+            patches += &format!("tokio.path = {dropin:?}\n");
+        }
+        if self.cyclic {
+            patches += &format!("{}.path = \".\"\n", self.name);
+        }
+        if !patches.is_empty() {
+            text += &format!("\n[patch.crates-io]\n{patches}");
+        }
+        text
+    }
+
+    /// Compiles and runs its tests; returns what is wrong, if anything is.
     fn run(&self, tokio: Tokio) -> Result<Option<String>, String> {
         let folder = self.prepare(tokio)?;
         let mut command = shell::cargo();
         command.args(["test", "--no-fail-fast", "--test", MARKER, "--manifest-path"]);
         command.arg(folder.join("Cargo.toml")).args(&self.arguments);
         command.env("CARGO_TARGET_DIR", root().join("target/conformance/build"));
-        // A package that is fetched may have warnings; one that lies here may not deny them.
+        // Fetched packages have their lints capped by cargo; a local copy that denies warnings must
+        // have them capped too.
         command.env("RUSTFLAGS", "--cap-lints=warn");
         let finished = shell::capture(&mut command, LIMIT)?;
         let found = passed(&finished.stdout);
@@ -103,7 +129,7 @@ impl Dependent {
             let why = first_error(&finished.stderr);
             return Ok(Some(format!("the marker's test did not pass: {why}")));
         }
-        // The marker's test is ours.
+        // The marker's test is ours, so it does not count.
         let found = found - usize::from(tokio == Tokio::DropIn);
         println!("{:12} {:8} {found} of {}", self.name, self.version, self.floor);
         let failed = failures(&finished.stdout);
@@ -118,7 +144,7 @@ impl Dependent {
     }
 }
 
-/// `+name=version/feature` as a table of a manifest.
+/// Returns `+name=version/feature` as a table of a manifest.
 fn besides_of(word: &str) -> Option<String> {
     let (name, rest) = word.strip_prefix('+')?.split_once('=')?;
     let (version, feature) = rest.split_once('/').unwrap_or((rest, ""));
@@ -126,26 +152,12 @@ fn besides_of(word: &str) -> Option<String> {
     Some(format!("\n[dev-dependencies.{name}]\nversion = {version:?}\nfeatures = {features:?}\n"))
 }
 
-/// The first thing a compiler or a program complained about.
+/// Returns the first error that a compiler or a program printed.
 fn first_error(stderr: &str) -> &str {
     stderr.lines().find(|line| line.starts_with("error")).unwrap_or("no message")
 }
 
-/// The manifest as that of a workspace of its own, with the patch and the marker's test.
-fn patch(manifest: &str, besides: &str, tokio: Tokio) -> String {
-    let mut text =
-        format!("{manifest}{besides}\n[[test]]\nname = {MARKER:?}\npath = \"tests/{MARKER}.rs\"\n");
-    if !manifest.lines().any(|line| line.trim() == "[workspace]") {
-        text += "\n[workspace]\n";
-    }
-    if tokio == Tokio::DropIn {
-        let dropin = root().join("dropin/tokio").display().to_string();
-        text += &format!("\n[patch.crates-io]\ntokio.path = {dropin:?}\n");
-    }
-    text
-}
-
-/// Copies a folder, writing only what differs, so that cargo does not build anew.
+/// Copies a folder, writing only what differs, so that cargo does not rebuild.
 pub(super) fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -167,7 +179,7 @@ pub(super) fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Every line of `conformance/suites.txt`.
+/// Reads every line of `conformance/suites.txt`.
 fn known() -> Result<Vec<Dependent>, String> {
     let lines = super::lines(&root().join("conformance/suites.txt"))?;
     let read = |line: &String| {
@@ -176,7 +188,7 @@ fn known() -> Result<Vec<Dependent>, String> {
     lines.iter().map(read).collect()
 }
 
-/// `cargo xtask conformance --suites`.
+/// Runs `cargo xtask conformance --suites`.
 pub(super) fn main(arguments: &[String]) -> Outcome {
     let start = Instant::now();
     let mut tokio = Tokio::DropIn;
@@ -213,7 +225,7 @@ pub(super) fn main(arguments: &[String]) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use super::{Dependent, Tokio, known, patch};
+    use super::{Dependent, Tokio, known};
 
     #[test]
     fn a_line_is_understood() {
@@ -245,11 +257,16 @@ mod tests {
 
     #[test]
     fn a_manifest_gets_one_workspace_and_only_the_drop_in_a_patch() {
-        let plain = patch("[package]\nname = \"a\"\n", "", Tokio::DropIn);
+        let dependent = Dependent::read("a 1.0.0 1").unwrap();
+        let plain = dependent.patch("[package]\nname = \"a\"\n", Tokio::DropIn);
         assert!(plain.contains("[patch.crates-io]\ntokio.path"));
         assert_eq!(plain.matches("[workspace]").count(), 1);
-        let own = patch("[package]\n[workspace]\n", "", Tokio::Upstream);
+        let own = dependent.patch("[package]\n[workspace]\n", Tokio::Upstream);
         assert_eq!(own.matches("[workspace]").count(), 1);
         assert!(!own.contains("[patch"));
+        let cyclic = Dependent::read("a 1.0.0 1 @self --lib").unwrap();
+        assert_eq!(cyclic.arguments, ["--lib"]);
+        let own = cyclic.patch("[package]\n", Tokio::Upstream);
+        assert!(own.ends_with("[patch.crates-io]\na.path = \".\"\n"), "{own}");
     }
 }

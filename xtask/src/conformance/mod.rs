@@ -1,26 +1,20 @@
 //! Tokio's own integration tests on the drop-in.
 //!
-//! The tests are taken from the package that cargo fetches, and compiled where
-//! they lie; nothing of them is in the repository. Each file of
-//! `conformance/files.txt` is a test binary of its own and runs in its own
-//! process, because panic hooks, signals and limits belong to a process. A file
-//! that names something we do not have fails to compile, alone.
+//! The tests are taken from the package that cargo fetches, all of them, and compiled in place; the
+//! repository has none of them. Each file is a test binary of its own and runs in its own process,
+//! because panic hooks, signals and limits belong to a process. A file that names an item we do not
+//! have fails to compile, and only that file.
 //!
-//! `conformance/floor.txt` records how many tests of each file pass. It only
-//! rises: a run that falls below it fails.
+//! The tests that do not pass are listed with their reasons; see `expected.rs`.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::Path,
-    process::Command,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, fs, path::Path, time::Instant};
 
-use crate::{Outcome, model::passed, root, shell};
+use crate::Outcome;
 
 mod suite;
 mod build;
+mod run;
+mod expected;
 mod dependents;
 mod apps;
 mod rayon;
@@ -28,68 +22,85 @@ mod rayon;
 pub(crate) use self::suite::write;
 use self::{
     build::{Built, build},
-    suite::{Suite, Tokio},
+    expected::{Counts, Exceptions, Expected, Wrong, is_root},
+    run::{Conduct, Row, run_file},
+    suite::{Kind, Suite, Tokio, VERSION},
 };
 
 /// Text of `cargo xtask conformance --help`.
 pub const HELP: &str = "\
-cargo xtask conformance [--record] [--upstream] [--slice <time>] [file …]
+cargo xtask conformance [--unstable] [--slice <time>] [--share <n>/<of>] [file …]
+cargo xtask conformance --upstream [--unstable] [--record] [file …]
 cargo xtask conformance --suites [--upstream] [package …]
 cargo xtask conformance --apps [--upstream]
 cargo xtask conformance --rayon [--threads <n>]
 
-Compiles Tokio's own tests (fetched by cargo, see conformance/files.txt) against
-dropin/tokio and runs them, one process per file; checks that the patch is in
-force; prints a line per file: pass, fail, or the first thing that is missing.
-Fails if a file passes fewer tests than conformance/floor.txt says.
-  --record    raises conformance/floor.txt to what passed; never lowers it
-  --upstream  runs the files on the real Tokio instead: what this machine can
-              reach at most. Looks at no floor.
+Compiles all of Tokio's own integration tests (fetched by cargo) against dropin/tokio and
+runs them, one process per file; checks that the patch is in force; prints a line per file:
+pass, fail, or the first thing that is missing. Fails if a test fails that is not in
+conformance/exceptions.txt, if one passes that is, or if a file has fewer tests than
+conformance/counts.txt says.
+  --unstable  the same with `--cfg tokio_unstable` and the features that need it; its list
+              is conformance/exceptions-unstable.txt
   --slice     how long a poll may last before its worker goes on with another thread, as in
-              `1ms` (see Builder::preemption), so that it happens everywhere. The tests of
-              conformance/cooperative.txt are never preempted, here as in an ordinary run
+              `1ms` (see Builder::preemption), so that it happens everywhere. Listed tests may
+              pass. The tests of conformance/cooperative.txt are never preempted, here as in
+              an ordinary run
+  --share     every <of>-th file, from the <n>-th on, counted from 0
+  --upstream  runs the files on the real Tokio instead: what this machine can
+              reach at most. Looks at no list.
+  --record    writes how many tests ran to conformance/counts.txt
   --suites    the tests of packages that depend on Tokio, instead of Tokio's own: see
               conformance/suites.txt, whose counts are the real Tokio's and the floor
   --apps      the programs of conformance/apps, each driven by its test, instead
   --rayon     Rayon's own tests on dropin/rayon-core, instead; --threads is for its global pool
   file …      only these";
 
-/// How long one file's tests may take. On the real Tokio 92 of them took less than
-/// half of this together, so a file that needs it hangs.
-const LIMIT: Duration = Duration::from_secs(120);
-
 #[derive(Debug, Default)]
 struct Request {
     record: bool,
+    unstable: bool,
     upstream: bool,
     slice: Option<String>,
     files: Vec<String>,
 }
 
 impl Request {
+    /// Returns which kind of packages is generated for the run.
+    fn kind(&self) -> Kind {
+        let tokio = if self.upstream { Tokio::Upstream } else { Tokio::DropIn };
+        Kind { tokio, unstable: self.unstable }
+    }
+
     fn read(arguments: &[String], known: &[String]) -> Result<Self, String> {
         let mut request = Self::default();
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--record" => request.record = true,
+                "--unstable" => request.unstable = true,
                 "--slice" => {
                     let slice = arguments.next().ok_or("--slice wants a time, as in `1ms`")?;
                     request.slice = Some(slice.clone());
+                }
+                "--share" => {
+                    let share = arguments.next().and_then(|share| share_of(share, known));
+                    request.files =
+                        share.ok_or("--share wants a part of all files, as in `0/3`")?;
                 }
                 "--upstream" => request.upstream = true,
                 unknown if unknown.starts_with('-') => {
                     return Err(format!("`{unknown}` is no argument of conformance; see --help"));
                 }
                 file if known.iter().any(|name| name == file) => request.files.push(file.into()),
-                file => return Err(format!("`{file}` is not in conformance/files.txt")),
+                file => return Err(format!("tokio {VERSION} has no file of tests `{file}`")),
             }
         }
-        if request.record && request.upstream {
-            return Err("the floor is the drop-in's: --record does not go with --upstream".into());
+        if request.record && !request.upstream {
+            return Err("the counts are the real Tokio's: --record goes with --upstream".into());
         }
-        if request.slice.is_some() && (request.record || request.upstream) {
-            return Err("--slice goes with neither --record nor --upstream".into());
+        if request.slice.is_some() && request.upstream {
+            return Err("--slice does not go with --upstream".into());
         }
         if request.files.is_empty() {
             request.files = known.to_vec();
@@ -98,20 +109,19 @@ impl Request {
     }
 }
 
-/// How often a file must fail. Some tests give threads a millisecond to start, which a busy
-/// machine may not keep (`worker_park_count` of rt_metrics); it is said if one fails at first.
-const TRIES: usize = 3;
-
-/// How a file's tests went.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Row {
-    /// Did not compile: what is missing.
-    Missing(String),
-    /// Ran: how many passed, and what failed.
-    Ran { passed: usize, failed: Vec<String> },
+/// Returns the files of a share such as `0/3`: every third one, starting with the first.
+fn share_of(share: &str, files: &[String]) -> Option<Vec<String>> {
+    let (number, of) = share.split_once('/')?;
+    let (number, of): (usize, usize) = (number.parse().ok()?, of.parse().ok()?);
+    (number < of).then(|| files.iter().skip(number).step_by(of).cloned().collect())
 }
 
-/// `cargo xtask conformance`.
+/// The number of attempts that must fail before a test counts as failed. Some tests give threads a
+/// millisecond to start, which is too little on a busy machine (`worker_park_count` of rt_metrics);
+/// a retry is printed.
+const TRIES: usize = 3;
+
+/// Runs `cargo xtask conformance`.
 pub fn main(arguments: &[String]) -> Outcome {
     if let Some(("--suites", rest)) = arguments.split_first().map(|(a, b)| (a.as_str(), b)) {
         return dependents::main(rest);
@@ -123,86 +133,83 @@ pub fn main(arguments: &[String]) -> Outcome {
         return rayon::main(rest);
     }
     let start = Instant::now();
-    let known = lines(&root().join("conformance/files.txt"))?;
+    let known = suite::test_files()?;
     let request = Request::read(arguments, &known)?;
-    let floor = read_floor(&root().join("conformance/floor.txt"), &known)?;
-    let tokio = if request.upstream { Tokio::Upstream } else { Tokio::DropIn };
-    let conduct = Conduct::read(&known, request.slice.clone())?;
-    let rows = run(&request.files, tokio, &conduct)?;
+    let kind = request.kind();
+    let exceptions = Exceptions::read(request.unstable, &known)?;
+    let hanging = if request.upstream { Vec::new() } else { exceptions.hanging() };
+    let conduct = Conduct::read(&known, request.slice.clone(), hanging)?;
+    let rows = run(&request.files, kind, &conduct)?;
     print(&rows);
     println!("{} in {:.0} s", summary(&rows), start.elapsed().as_secs_f64());
+    let counts = Counts::read()?;
+    if request.record {
+        return counts.record(&known, &rows, request.unstable);
+    }
     if request.upstream {
         return Ok(());
     }
-    if request.record {
-        let text = write_floor(&raised(&floor, &rows));
-        return fs::write(root().join("conformance/floor.txt"), text)
-            .map_err(|why| why.to_string());
-    }
-    let mut below = fallen(&floor, &rows);
-    for _ in 1..TRIES {
-        if below.is_empty() {
-            break;
-        }
-        println!("below the floor: {}; once more:", below.join(", "));
-        let is_below = |file: &&String| below.iter().any(|it| it.split(' ').next() == Some(file));
-        let files: Vec<_> = request.files.iter().filter(is_below).cloned().collect();
-        let rows = run(&files, tokio, &conduct)?;
+    counts.cover(&known)?;
+    let expected = Expected {
+        counts,
+        exceptions,
+        unstable: request.unstable,
+        lenient: request.slice.is_some(),
+        root: is_root(),
+    };
+    let wrong = settle(expected.wrong(&rows), |files| {
+        let rows = run(files, kind, &conduct)?;
         print(&rows);
-        below = fallen(&floor, &rows);
-    }
-    if below.is_empty() { Ok(()) } else { Err(format!("below the floor: {}", below.join(", "))) }
+        Ok(expected.wrong(&rows))
+    })?;
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
 }
 
-/// The lines of a file, without empty ones and comments.
+/// Retries files with failures; returns what stays wrong.
+fn settle(
+    mut wrong: Vec<(String, Wrong)>,
+    mut again: impl FnMut(&[String]) -> Result<Vec<(String, Wrong)>, String>,
+) -> Result<Vec<String>, String> {
+    let mut settled = Vec::new();
+    for attempt in 1..=TRIES {
+        let (failed, listed): (Vec<_>, Vec<_>) =
+            wrong.into_iter().partition(|(_, wrong)| matches!(wrong, Wrong::Failed(_)));
+        // Only once: a file that is retried would be reported again.
+        if attempt == 1 {
+            settled.extend(listed);
+        }
+        wrong = failed;
+        if wrong.is_empty() || attempt == TRIES {
+            break;
+        }
+        let mut files: Vec<String> = wrong.iter().map(|(file, _)| file.clone()).collect();
+        files.dedup();
+        println!("not as expected: {}; once more:", files.join(", "));
+        wrong = again(&files)?;
+    }
+    let text = |(_, wrong)| match wrong {
+        Wrong::Failed(text) | Wrong::Listed(text) => text,
+    };
+    Ok(settled.into_iter().chain(wrong).map(text).collect())
+}
+
+/// Reads the lines of a file, without empty ones and comments.
 pub(crate) fn lines(path: &Path) -> Result<Vec<String>, String> {
     let text = fs::read_to_string(path).map_err(|why| format!("{}: {why}", path.display()))?;
     let line = |line: &&str| !line.is_empty() && !line.starts_with("# ");
     Ok(text.lines().filter(line).map(str::to_owned).collect())
 }
 
-/// What decides about preemption, for runtimes whose builder was not told.
-const VARIABLE: &str = "BLITZ_PREEMPTION";
-
-/// How the tests are preempted.
-#[derive(Debug)]
-struct Conduct {
-    slice: Option<String>,
-    /// Tests that assert that a blocked worker stays blocked, with their file.
-    cooperative: Vec<(String, String)>,
-}
-
-impl Conduct {
-    fn read(known: &[String], slice: Option<String>) -> Result<Self, String> {
-        let mut cooperative = Vec::new();
-        for line in lines(&root().join("conformance/cooperative.txt"))? {
-            let entry = line.split_once(' ').filter(|(file, _)| known.iter().any(|it| it == file));
-            let (file, test) =
-                entry.ok_or_else(|| format!("cooperative.txt: `{line}` is no entry"))?;
-            cooperative.push((file.to_owned(), test.to_owned()));
-        }
-        Ok(Self { slice, cooperative })
-    }
-
-    /// The tests of that file that are not to be preempted.
-    fn cooperative(&self, file: &str) -> Vec<&str> {
-        let of_file = self.cooperative.iter().filter(|(of, _)| of == file);
-        of_file.map(|(_, test)| test.as_str()).collect()
-    }
-}
-
 /// Compiles and runs the files.
-fn run(files: &[String], tokio: Tokio, conduct: &Conduct) -> Result<BTreeMap<String, Row>, String> {
+fn run(files: &[String], kind: Kind, conduct: &Conduct) -> Result<BTreeMap<String, Row>, String> {
     let mut rows = BTreeMap::new();
-    for suite in Suite::of(files, tokio)? {
+    for suite in Suite::of(files, kind)? {
         let built = build(&suite)?;
         suite.verify(&built)?;
         for (file, built) in built.files {
             let row = match built {
                 Built::Missing(what) => Row::Missing(what),
-                Built::Binary(binary) => {
-                    run_file(&binary, &suite.folder, &conduct.cooperative(&file), conduct)?
-                }
+                Built::Binary(binary) => run_file(&file, &binary, &suite.folder, conduct)?,
             };
             rows.insert(file, row);
         }
@@ -210,54 +217,7 @@ fn run(files: &[String], tokio: Tokio, conduct: &Conduct) -> Result<BTreeMap<Str
     Ok(rows)
 }
 
-fn run_file(
-    binary: &Path,
-    folder: &Path,
-    cooperative: &[&str],
-    conduct: &Conduct,
-) -> Result<Row, String> {
-    let mut command = Command::new(binary);
-    if let Some(slice) = &conduct.slice {
-        command.env(VARIABLE, slice);
-    }
-    command.args(["--exact"]).args(cooperative.iter().flat_map(|test| ["--skip", test]));
-    let rest = run_one(&mut command, folder)?;
-    if cooperative.is_empty() {
-        return Ok(rest);
-    }
-    let mut command = Command::new(binary);
-    command.env(VARIABLE, "off").arg("--exact").args(cooperative);
-    Ok(rest.with(run_one(&mut command, folder)?))
-}
-
-fn run_one(command: &mut Command, folder: &Path) -> Result<Row, String> {
-    command.current_dir(folder).env_remove("RUST_BACKTRACE");
-    let finished = shell::capture(command, LIMIT)?;
-    let mut failed = failures(&finished.stdout);
-    if failed.is_empty() && !finished.end.success() {
-        failed.push(match finished.end {
-            shell::End::TimedOut => format!("no end in {} s", LIMIT.as_secs()),
-            shell::End::Exit(status) => status.to_string(),
-        });
-    }
-    let passed = passed(&finished.stdout).max(ok_lines(&finished.stdout));
-    Ok(Row::Ran { passed, failed })
-}
-
-impl Row {
-    /// Both parts of a file.
-    fn with(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Ran { passed, mut failed }, Self::Ran { passed: more, failed: others }) => {
-                failed.extend(others);
-                Self::Ran { passed: passed + more, failed }
-            }
-            (missing @ Self::Missing(_), _) | (_, missing) => missing,
-        }
-    }
-}
-
-/// Tests that libtest calls failed.
+/// Returns the tests that libtest reports as failed.
 fn failures(output: &str) -> Vec<String> {
     let name = |line: &str| {
         let (name, result) = line.strip_prefix("test ")?.split_once(" ... ")?;
@@ -266,7 +226,7 @@ fn failures(output: &str) -> Vec<String> {
     output.lines().filter_map(name).collect()
 }
 
-/// Tests that passed in a run that has no end, and so no sum.
+/// Counts the tests that passed in a run that was cut off, and so printed no total.
 fn ok_lines(output: &str) -> usize {
     output.lines().filter(|line| line.starts_with("test ") && line.ends_with(" ... ok")).count()
 }
@@ -274,13 +234,14 @@ fn ok_lines(output: &str) -> usize {
 fn print(rows: &BTreeMap<String, Row>) {
     let width = rows.keys().map(String::len).max().unwrap_or(0);
     for (file, row) in rows {
+        let failed = row.failed();
         match row {
             Row::Missing(what) => println!("{file:width$}  missing  {what}"),
-            Row::Ran { passed, failed } if failed.is_empty() => {
-                println!("{file:width$}  pass     {passed}");
+            Row::Ran(tests) if failed.is_empty() => {
+                println!("{file:width$}  pass     {}", tests.len());
             }
-            Row::Ran { passed, failed } => {
-                let of = passed + failed.len();
+            Row::Ran(tests) => {
+                let (passed, of) = (tests.len() - failed.len(), tests.len());
                 println!("{file:width$}  FAIL     {passed} of {of}: {}", failed.join(", "));
             }
         }
@@ -288,91 +249,26 @@ fn print(rows: &BTreeMap<String, Row>) {
 }
 
 fn summary(rows: &BTreeMap<String, Row>) -> String {
-    let (mut whole, mut broken, mut missing, mut tests) = (0, 0, 0, 0);
+    let (mut whole, mut broken, mut missing, mut tests, mut failures) = (0, 0, 0, 0, 0);
     for row in rows.values() {
+        let failed = row.failed().len();
         match row {
             Row::Missing(_) => missing += 1,
-            Row::Ran { passed, failed } => {
-                tests += passed;
-                *if failed.is_empty() { &mut whole } else { &mut broken } += 1;
-            }
+            Row::Ran(_) if failed == 0 => whole += 1,
+            Row::Ran(_) => broken += 1,
         }
+        tests += row.count() - failed;
+        failures += failed;
     }
-    format!("{whole} files pass, {broken} fail, {missing} lack something; {tests} tests pass")
-}
-
-/// How many tests of a file pass at least.
-type Floor = BTreeMap<String, usize>;
-
-fn read_floor(path: &Path, known: &[String]) -> Result<Floor, String> {
-    let mut floor = Floor::new();
-    for line in lines(path)? {
-        let entry = line.split_once(' ').and_then(|(file, count)| {
-            Some((known.iter().find(|name| *name == file)?, count.trim().parse().ok()?))
-        });
-        let (file, count) = entry.ok_or_else(|| format!("floor.txt: `{line}` is no entry"))?;
-        floor.insert(file.clone(), count);
-    }
-    Ok(floor)
-}
-
-fn write_floor(floor: &Floor) -> String {
-    floor.iter().map(|(file, count)| format!("{file} {count}\n")).collect()
-}
-
-/// The floor after a run: never lower than before.
-fn raised(floor: &Floor, rows: &BTreeMap<String, Row>) -> Floor {
-    let mut raised = floor.clone();
-    for (file, row) in rows {
-        if let Row::Ran { passed, .. } = row
-            && *passed > 0
-        {
-            let entry = raised.entry(file.clone()).or_default();
-            *entry = (*entry).max(*passed);
-        }
-    }
-    raised
-}
-
-/// Files that pass fewer tests than recorded.
-fn fallen(floor: &Floor, rows: &BTreeMap<String, Row>) -> Vec<String> {
-    let fallen = |(file, row): (&String, &Row)| {
-        let found = match row {
-            Row::Missing(_) => 0,
-            Row::Ran { passed, .. } => *passed,
-        };
-        let wanted = *floor.get(file)?;
-        (found < wanted).then(|| format!("{file} ({found} instead of {wanted})"))
-    };
-    rows.iter().filter_map(fallen).collect()
+    format!(
+        "{whole} files pass, {broken} fail, {missing} lack something; \
+         {tests} tests pass, {failures} fail"
+    )
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use super::{Floor, Request, Row, failures, fallen, ok_lines, raised, read_floor};
-    use crate::root;
-
-    fn row(passed: usize) -> Row {
-        Row::Ran { passed, failed: Vec::new() }
-    }
-
-    #[test]
-    fn the_floor_only_rises_and_a_fall_is_named() {
-        let floor = Floor::from([("a".into(), 3), ("b".into(), 3), ("c".into(), 3)]);
-        let rows = BTreeMap::from([
-            ("a".into(), row(2)),
-            ("b".into(), row(4)),
-            ("c".into(), Row::Missing("x".into())),
-            ("d".into(), row(1)),
-            ("e".into(), row(0)),
-        ]);
-        assert_eq!(fallen(&floor, &rows), ["a (2 instead of 3)", "c (0 instead of 3)"]);
-        let raised = raised(&floor, &rows);
-        let wanted = [("a", 3), ("b", 4), ("c", 3), ("d", 1)];
-        assert_eq!(raised, Floor::from(wanted.map(|(file, count)| (file.into(), count))));
-    }
+    use super::{Request, TRIES, Wrong, failures, ok_lines, settle, share_of};
 
     #[test]
     fn libtest_output_is_understood() {
@@ -388,13 +284,34 @@ mod tests {
         assert_eq!(read("rt_panic").unwrap().files, known);
         assert!(read("rt_pancake").is_err());
         assert!(read("--recrod").is_err());
+        assert!(read("--record").is_err(), "the counts are the real Tokio's");
     }
 
     #[test]
-    fn the_recorded_floor_names_listed_files() {
-        let known = super::lines(&root().join("conformance/files.txt")).unwrap();
-        assert!(known.is_sorted());
-        assert_eq!(known.len(), 107);
-        read_floor(&root().join("conformance/floor.txt"), &known).unwrap();
+    fn the_shares_together_are_all_files() {
+        let files = ["a", "b", "c", "d", "e"].map(str::to_owned);
+        let mut all: Vec<String> =
+            ["0/3", "1/3", "2/3"].iter().flat_map(|it| share_of(it, &files).unwrap()).collect();
+        assert_eq!(share_of("1/3", &files).unwrap(), ["b", "e"]);
+        all.sort();
+        assert_eq!(all, files);
+        for wrong in ["3/3", "1", "x/3", "0/0"] {
+            assert_eq!(share_of(wrong, &files), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_failure_is_tried_again_and_a_listed_test_that_passes_is_not() {
+        let failed = |test: &str| ("a".to_owned(), Wrong::Failed(test.to_owned()));
+        let listed = ("b".to_owned(), Wrong::Listed("y passes".to_owned()));
+        let mut attempts = 1;
+        let wrong = settle(vec![failed("x"), failed("z"), listed], |files| {
+            attempts += 1;
+            assert_eq!(files, ["a"]);
+            Ok(vec![failed("x")])
+        });
+        assert_eq!((wrong.unwrap(), attempts), (vec!["y passes".into(), "x".into()], TRIES));
+        let wrong = settle(vec![failed("x")], |_| Ok(Vec::new()));
+        assert_eq!(wrong.unwrap(), Vec::<String>::new());
     }
 }

@@ -1,17 +1,16 @@
-//! Who may name whom: the storeys of the runtime crate.
+//! The layer rule of the runtime crate: which folder may name which.
 //!
-//! The engine's folders are layers; a folder names only itself and folders of
-//! the layers before its own. The engine names nothing of the library above
-//! it. Only `prim` names std's (or loom's) atomics, threads and cells, because
-//! one forgotten `std::thread` is a step that no model explores.
+//! The engine's folders are layers; a folder names only itself and folders of the layers before its
+//! own. The engine names nothing of the library above it. Only `prim` names std's (or loom's)
+//! atomics, threads and cells, because one forgotten `std::thread` is a step that no model
+//! explores.
 
 use super::{File, Finding, is_test_file};
 
 /// The runtime crate's source.
 pub const CRATE: &str = "crates/blitz-io/src/";
 
-/// The engine's layers from the ground up. Folders of one layer do not know
-/// each other.
+/// The engine's layers from the bottom up. Folders of one layer must not name each other.
 pub const LAYERS: &[&[&str]] = &[
     &["prim"],
     &["queue"],
@@ -24,9 +23,9 @@ pub const LAYERS: &[&[&str]] = &[
     &["fiber"],
 ];
 
-/// What only `prim` names, and whether tests may too: a test may start plain
-/// threads around the thing it tests, and what a model counts over all its runs
-/// must be outside of the model.
+/// Paths that only `prim` may name, and whether tests may too: a test may start plain threads
+/// around the thing it tests, and a count over all runs of a model must be kept outside of the
+/// model.
 const GROUND: &[(&str, bool)] = &[
     ("std::sync::atomic", true),
     ("core::sync::atomic", true),
@@ -36,21 +35,21 @@ const GROUND: &[(&str, bool)] = &[
     ("std::thread", true),
 ];
 
-/// Starts, blocks and orders nothing, so a model has nothing to explore in it.
+/// Items that start, block and order nothing, so a model has nothing to explore in them.
 const HARMLESS: &[&str] = &["std::thread::panicking"];
 
 fn layer(folder: &str) -> Option<usize> {
     LAYERS.iter().position(|layer| layer.contains(&folder))
 }
 
-/// The engine folder a file lies in; `engine/mod.rs` lies in none.
+/// Returns the engine folder that a file lies in; `engine/mod.rs` lies in none.
 fn engine_folder(path: &str) -> Option<&str> {
     let inside = path.strip_prefix(CRATE)?.strip_prefix("engine/")?;
     let (folder, _) = inside.split_once('/').unwrap_or((inside.trim_end_matches(".rs"), ""));
     (folder != "mod").then_some(folder)
 }
 
-/// The layer rule.
+/// Checks the layer rule.
 pub fn layers(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files {
@@ -86,7 +85,7 @@ enum Target {
     Elsewhere,
 }
 
-/// Where a path named in an engine file leads.
+/// Returns where a path named in an engine file leads.
 fn target(file: &str, path: &str) -> Target {
     let mut segments = path.split("::").peekable();
     if segments.peek() == Some(&"crate") {
@@ -114,7 +113,7 @@ fn target(file: &str, path: &str) -> Target {
     }
 }
 
-/// Atomics, threads and cells come from `prim`.
+/// Checks that atomics, threads and cells come from `prim`.
 pub fn ground(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files {

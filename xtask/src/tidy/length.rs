@@ -3,14 +3,14 @@
 use super::{File, Finding};
 use crate::source::{block_end, function_name};
 
-/// Past 35 lines one should ask what the second idea of a function is; this is
-/// where tidy asks.
+/// The length from which functions are reported. The style guide suggests a second look past 35
+/// lines.
 const FUNCTION: usize = 60;
 
-/// Where a reader loses the thread of a file. Picked, not measured.
+/// The length from which files are reported: where a reader loses the thread. Picked, not measured.
 const FILE: usize = 700;
 
-/// The long ones.
+/// Returns long functions and long files.
 pub fn long(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files {

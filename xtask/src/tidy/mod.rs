@@ -1,8 +1,8 @@
 //! The mechanical rules of the code, as an ordinary test.
 //!
-//! A check reads the whole tree and answers with findings; each has a test that
-//! feeds it a bad snippet. The rules are simple on purpose: one that cries wolf
-//! is one that gets switched off. What a check cannot see is left to readers.
+//! A check reads the whole tree and returns findings; each has a test that feeds it a bad snippet.
+//! The rules are simple on purpose, because a rule with false alarms gets switched off. What a
+//! check cannot see is left to reviewers.
 
 use std::{fmt, fs, path::Path};
 
@@ -13,6 +13,7 @@ pub mod story;
 pub mod near;
 pub mod text;
 pub mod length;
+pub mod voice;
 
 /// Text of `cargo xtask tidy --help`.
 pub const HELP: &str = "\
@@ -20,10 +21,10 @@ cargo xtask tidy
 
 Looks at every file of the repository: the layer rule of the engine, stories,
 comments beside orderings and unsafe code, names after 'Checked by', words that
-must not be committed, lints of the manifests. Prints what breaks a rule and
+must not be committed, lints of the manifests, how comments speak. Prints what breaks a rule and
 fails; long functions and files are printed too but break nothing.";
 
-/// What holds nothing of ours. In a work tree `.git` is a file.
+/// Files and folders that hold nothing of ours. In a work tree `.git` is a file.
 const SKIPPED: &[&str] = &["target", ".git", "Cargo.lock"];
 
 /// One file of the repository.
@@ -38,19 +39,19 @@ pub struct File {
 }
 
 impl File {
-    /// A file that may exist only in a test.
+    /// Creates a file, which in a test need not exist on disk.
     pub fn new(path: &str, text: &str) -> Self {
         let source = path.ends_with(".rs").then(|| Source::new(text));
         Self { path: path.to_owned(), text: text.to_owned(), source }
     }
 
-    /// A finding in this file; `line` counts from 0.
+    /// Returns a finding in this file; `line` counts from 0.
     pub fn finding(&self, line: usize, what: impl Into<String>) -> Finding {
         Finding { path: self.path.clone(), line: line + 1, what: what.into() }
     }
 }
 
-/// Whether only tests compile a file: its parent says so, or its name does.
+/// Returns true if only tests compile a file, by its parent module or by its name.
 pub fn is_test_file(files: &[File], path: &str) -> bool {
     if path.contains("/tests/") || path.ends_with("/tests.rs") || path.ends_with("/models.rs") {
         return true;
@@ -62,14 +63,14 @@ pub fn is_test_file(files: &[File], path: &str) -> bool {
     modules.any(|module| name.strip_suffix(".rs") == Some(module))
 }
 
-/// A broken rule, or a thing worth knowing.
+/// A broken rule, or something worth reporting.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The file, from the root.
     pub path: String,
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong, and the next step.
+    /// The description of the problem, and the next step.
     pub what: String,
 }
 
@@ -97,9 +98,10 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("whitespace", text::whitespace),
     ("mentions", text::mentions),
     ("lints", text::lints),
+    ("voice", voice::voice),
 ];
 
-/// Every text file of the repository.
+/// Returns every text file of the repository.
 pub fn tree() -> Vec<File> {
     let mut files = Vec::new();
     walk(&root(), &root(), &mut files);
@@ -124,7 +126,7 @@ fn walk(root: &Path, folder: &Path, files: &mut Vec<File>) {
     }
 }
 
-/// What breaks a rule in `files`, each with the rule's name.
+/// Returns what breaks a rule in `files`, each with the rule's name.
 pub fn check(files: &[File]) -> Vec<String> {
     let findings = |(name, check): &(&str, Check)| {
         check(files).into_iter().map(|finding| format!("{finding} [{name}]")).collect::<Vec<_>>()
@@ -132,7 +134,7 @@ pub fn check(files: &[File]) -> Vec<String> {
     CHECKS.iter().flat_map(findings).collect()
 }
 
-/// `cargo xtask tidy`.
+/// Runs `cargo xtask tidy`.
 pub fn main(arguments: &[String]) -> Outcome {
     if let Some(unknown) = arguments.first() {
         return Err(format!("`{unknown}` is no argument of tidy"));

@@ -1,18 +1,19 @@
-//! Comments that must stand near a thing: beside orderings, above unsafe code.
+//! Comments that must stand near the code they explain: beside orderings, above unsafe code.
 
 use super::{File, Finding, is_test_file, layers::CRATE};
 use crate::source::{Line, Source, is_word, split_tokens};
 
-/// How far above an ordering its comment may stand: one comment may serve a
-/// group of lines, a screenful of code may not hide behind one.
+/// The number of lines above an ordering within which its comment must stand: one comment may serve
+/// a group of lines, but not a screenful of code.
 const ABOVE: usize = 12;
 
-/// How far below: the comment may stand in the other arm of a choice.
+/// The number of lines below: the comment may stand in the other arm of a choice.
 const BELOW: usize = 3;
 
 const ORDERINGS: &[&str] = &["Acquire", "Release", "AcqRel", "SeqCst"];
 
-/// Every ordering stronger than Relaxed says near it why, or with whom it pairs.
+/// Checks that every ordering stronger than Relaxed has a comment near it that says why, or what it
+/// pairs with.
 pub fn orderings(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files.iter().filter(|file| file.path.starts_with(CRATE)) {
@@ -23,7 +24,7 @@ pub fn orderings(files: &[File]) -> Vec<Finding> {
             let test = test_file || source.is_test(at);
             let tokens = split_tokens(&line.bare);
             for (position, token) in tokens.iter().enumerate() {
-                // A test counts with SeqCst so as not to think; that needs no words.
+                // A test may count with SeqCst for simplicity; that needs no comment.
                 if test && *token == "SeqCst" {
                     continue;
                 }
@@ -39,14 +40,14 @@ pub fn orderings(files: &[File]) -> Vec<Finding> {
     findings
 }
 
-/// Whether a token is an ordering, and not another type's variant of that name.
+/// Returns true if a token is an ordering, and not another type's variant of that name.
 fn is_ordering(tokens: &[&str], position: usize) -> bool {
     let qualified = position > 1 && tokens[position - 1] == "::";
     ORDERINGS.contains(&tokens[position]) && (!qualified || tokens[position - 2] == "Ordering")
 }
 
 fn explained(source: &Source, at: usize, ordering: &str) -> bool {
-    // A comment on one half of AcqRel is a comment on it.
+    // A comment on one half of AcqRel counts as a comment on it.
     let halves: &[&str] = if ordering == "AcqRel" { &["Acquire", "Release"] } else { &[] };
     // Where a negative control chooses the ordering, its use and its comment follow.
     let chosen = source.lines[at].bare.contains("weakened!");
@@ -58,12 +59,12 @@ fn explained(source: &Source, at: usize, ordering: &str) -> bool {
     })
 }
 
-/// How far above unsafe code its note may begin; notes that number four or
-/// five obligations are that long.
+/// The number of lines above unsafe code within which its note must begin; notes that number four
+/// or five obligations are that long.
 const NOTE: usize = 12;
 
-/// Every unsafe block and impl has a SAFETY note, every unsafe function says
-/// what its caller owes. Clippy knows only the first half of this.
+/// Checks that every unsafe block and impl has a SAFETY note, and that every unsafe function
+/// documents its caller's obligations. Clippy checks only the first half of this.
 pub fn safety(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files {
@@ -74,7 +75,7 @@ pub fn safety(files: &[File]) -> Vec<Finding> {
             {
                 let wanted = match (tokens.get(position + 1), tokens.get(position + 2)) {
                     (Some(&"impl" | &"{") | None, _) => "SAFETY",
-                    // What a trait's function owes is said in the trait.
+                    // The obligations of a trait's function are documented in the trait.
                     (Some(&"fn"), _) if implements_trait(source, at) => continue,
                     (Some(&"fn"), Some(name)) if is_word(name) => "Safety",
                     (Some(&"extern"), _) if tokens.contains(&"fn") => "Safety",
@@ -102,8 +103,8 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("signal/", &[]),
 ];
 
-/// Unsafe code of the library stands where `CONFINED` says, so that a reader who
-/// checks it has read all of it.
+/// Checks that unsafe code of the library stands where `CONFINED` says, so that reviewing those
+/// files covers all of it.
 pub fn confined(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files {
@@ -124,7 +125,7 @@ pub fn confined(files: &[File]) -> Vec<Finding> {
     findings
 }
 
-/// Whether a line lies directly in an `impl Trait for Type`, by indentation.
+/// Returns true if a line lies directly in an `impl Trait for Type`, by indentation.
 fn implements_trait(source: &Source, at: usize) -> bool {
     let indent = |line: &Line| line.code.len() - line.code.trim_start().len();
     let own = indent(&source.lines[at]);

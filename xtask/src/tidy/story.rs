@@ -1,14 +1,14 @@
-//! Stories: every file has one, and what it says about its checks is true.
+//! File headers ("stories"): every file has one, and the checks that it names exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{File, Finding, layers::CRATE};
 
-/// Safe modules of the runtime crate. The file of each begins (after its story)
-/// with `#![forbid(unsafe_code)]`, which its children inherit.
+/// Safe modules of the runtime crate. The file of each begins (after its header) with
+/// `#![forbid(unsafe_code)]`, which its children inherit.
 pub const SAFE: &[&str] = &[];
 
-/// Every Rust file starts with a `//!` story.
+/// Checks that every Rust file starts with a `//!` header.
 pub fn story(files: &[File]) -> Vec<Finding> {
     let told = |file: &File| match &file.source {
         Some(source) => source.story().first().is_some_and(|line| !line.is_empty()),
@@ -23,16 +23,17 @@ pub fn story(files: &[File]) -> Vec<Finding> {
 struct Claim {
     line: usize,
     name: String,
-    /// Said to be a negative control.
+    /// True if the text calls it a negative control.
     weakened: bool,
 }
 
-/// What ends the clause 'weakened as …'.
+/// Characters that end the clause 'weakened as …'.
 const ENDS: [char; 3] = [';', '.', ')'];
 
 impl Claim {
-    /// A fact has several words, a path has a slash, a control may be one word.
-    /// All else in backticks is prose: a command, a field, a step of the protocol.
+    /// Returns true if the text names a check. The name of a fact has several words, a path has a
+    /// slash, a control may be one word. All else in backticks is prose: a command, a field, a step
+    /// of the protocol.
     fn is_name(&self) -> bool {
         let plain = !self.name.contains([' ', '!', '(', '#']);
         plain && (self.weakened || self.name.contains(['_', '/']) || self.name.ends_with(".rs"))
@@ -43,7 +44,7 @@ impl Claim {
     }
 }
 
-/// The names that a file's story gives after 'Checked by'.
+/// Returns the names that a file's header gives after 'Checked by'.
 fn claims(file: &File) -> Vec<Claim> {
     let Some(source) = &file.source else { return Vec::new() };
     let mut claims = Vec::new();
@@ -62,8 +63,8 @@ fn claims(file: &File) -> Vec<Claim> {
                 claims.push(Claim { line, name: part.to_owned(), weakened });
                 continue;
             }
-            // 'weakened as `a`, `b`' lasts to the end of its clause; what ends
-            // one may stand before the word that begins the next.
+            // 'weakened as `a`, `b`' lasts to the end of its clause; the character that ends one
+            // may stand before the word that begins the next.
             match part.to_lowercase().rfind("weakened") {
                 Some(at) => weakened = !part[at..].contains(ENDS),
                 None => weakened &= !part.contains(ENDS),
@@ -74,7 +75,7 @@ fn claims(file: &File) -> Vec<Claim> {
     claims
 }
 
-/// Every `weakened!("name")` of the runtime crate, with the files that have it.
+/// Returns every `weakened!("name")` of the runtime crate, with the files that have it.
 pub fn weakened_names(files: &[File]) -> BTreeMap<String, Vec<(&File, usize)>> {
     let mut names: BTreeMap<String, Vec<(&File, usize)>> = BTreeMap::new();
     for file in files.iter().filter(|file| file.path.starts_with(CRATE)) {
@@ -88,7 +89,7 @@ pub fn weakened_names(files: &[File]) -> BTreeMap<String, Vec<(&File, usize)>> {
     names
 }
 
-/// Names after 'Checked by' exist.
+/// Checks that names after 'Checked by' exist.
 pub fn checked_by(files: &[File]) -> Vec<Finding> {
     let sources = || files.iter().filter_map(|file| file.source.as_ref());
     let tests: BTreeSet<String> = sources().flat_map(|source| source.test_functions()).collect();
@@ -115,7 +116,7 @@ pub fn checked_by(files: &[File]) -> Vec<Finding> {
     findings
 }
 
-/// Every negative control belongs to one file and is named in a story.
+/// Checks that every negative control belongs to one file and is named in a header.
 pub fn weakened(files: &[File]) -> Vec<Finding> {
     let claimed: BTreeSet<String> = files
         .iter()
@@ -143,7 +144,7 @@ pub fn weakened(files: &[File]) -> Vec<Finding> {
     findings
 }
 
-/// The modules of [`SAFE`] forbid unsafe code.
+/// Checks that the modules of [`SAFE`] forbid unsafe code.
 pub fn forbid(files: &[File]) -> Vec<Finding> {
     forbid_in(files, SAFE)
 }
@@ -203,7 +204,7 @@ mod tests {
             ("fn a_fact", "fn b_fact"),
             ("weakened!(\"a_bug\")", "weakened!(\"a_bag\")"),
             ("prim/a.rs", "prim/b.rs"),
-            // A control's name does not do for a test's, nor the reverse.
+            // The name of a control does not count as that of a test, nor the reverse.
             ("`a_fact`", "`a_bug`"),
             ("and `other`", "and `a_fact`"),
         ] {

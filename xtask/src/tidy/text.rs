@@ -1,17 +1,17 @@
-//! Words and marks that are not committed, and what a manifest must have.
+//! Words and marks that must not be committed, and what a manifest must have.
 
 use super::{File, Finding};
 
 /// Macros of unfinished code.
 const UNFINISHED: &[&str] = &["dbg!", "todo!", "unimplemented!"];
 
-// Put together here so that this file may be looked at too.
+// Concatenated here so that this file passes its own check.
 const NOTE_TO_SELF: &str = concat!("FIX", "ME");
 
-/// Absolute folders of somebody's machine, when a path begins with them.
+/// Absolute folders of one particular machine, when a path begins with them.
 const FOLDERS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/")];
 
-/// What is never said, wherever it stands.
+/// Texts that are never allowed, wherever they stand.
 const NEVER: &[&str] = &[
     concat!("../sh", "ared"),
     concat!("index.", "crates.io"),
@@ -21,7 +21,7 @@ const NEVER: &[&str] = &[
     concat!("pypi.", "org"),
 ];
 
-/// No unfinished code.
+/// Checks that there is no unfinished code.
 pub fn words(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files {
@@ -44,7 +44,7 @@ fn has_macro(bare: &str, name: &str) -> bool {
     })
 }
 
-/// No blanks at a line's end. Markdown is left alone: two blanks mean a break.
+/// Checks that no line ends with blanks. Markdown is exempt, because there two blanks mean a break.
 pub fn whitespace(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files.iter().filter(|file| !file.path.ends_with(".md")) {
@@ -57,7 +57,7 @@ pub fn whitespace(files: &[File]) -> Vec<Finding> {
     findings
 }
 
-/// No path of one machine, and no host of a package registry.
+/// Checks that there is no path of one machine, and no host of a package registry.
 pub fn mentions(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files {
@@ -73,17 +73,17 @@ pub fn mentions(files: &[File]) -> Vec<Finding> {
     findings
 }
 
-/// Whether `folder` stands where a path begins, not inside a longer one.
+/// Returns true if `folder` stands where a path begins, not inside a longer one.
 fn begins_path(line: &str, folder: &str) -> bool {
     line.match_indices(folder).any(|(at, _)| {
         !line[..at].ends_with(|c: char| c.is_alphanumeric() || "_-./~>*}".contains(c))
     })
 }
 
-/// Workspaces of their own cannot inherit the root's lints.
+/// Workspaces of their own, which cannot inherit the root's lints.
 const OWN_WORKSPACES: &[&str] = &["bench/", "conformance/"];
 
-/// Every package of the workspace inherits the workspace's lints.
+/// Checks that every package of the workspace inherits the workspace's lints.
 pub fn lints(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files.iter().filter(|file| file.path.ends_with("Cargo.toml")) {

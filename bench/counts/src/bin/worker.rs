@@ -1,7 +1,7 @@
 //! Operations inside of a worker, for `workers` to count: `worker <operation> <times>`.
 //!
-//! On a runtime with one worker, as it is by default. What is counted is the difference between
-//! two runs with different `times`, so how the runtime begins and ends does not show.
+//! Runs on a runtime with one worker, otherwise the default. The count is the difference between
+//! two runs with different `times`, so the runtime's start and end cancel out.
 
 use std::{
     future::poll_fn,
@@ -37,14 +37,14 @@ fn main() {
     });
 }
 
-/// A poll that yields.
+/// Polls a task that yields.
 async fn poll(times: usize) {
     for _ in 0..times {
         yield_now().await;
     }
 }
 
-/// A task that ends at once, and is waited for.
+/// Spawns a task that ends at once, and joins it.
 async fn spawn_and_join(times: usize) {
     for _ in 0..times {
         spawn(async {}).await.expect("it ends");
@@ -72,7 +72,7 @@ async fn wake(times: usize) {
     }
 }
 
-/// A message of a byte there and back, between two tasks.
+/// Sends a message of a byte back and forth between two tasks.
 async fn echo(times: usize) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("it is bound");

@@ -1,7 +1,7 @@
 //! Rayon on our rayon-core: measures one row and prints its figures.
 //!
-//! `fork` builds and starts it. The workloads are its parent's, by their path; so that the
-//! comparison is of pools alone, this one is compiled like that one.
+//! `fork` builds and starts it. The workloads are its parent's sources, included by path, and it is
+//! compiled with the same settings, so that only the pools differ.
 
 #[allow(dead_code, reason = "the driver's part is not used here")]
 #[path = "../../../sched/src/measure.rs"]
@@ -17,7 +17,7 @@ mod workloads;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Only the drop-in has it: the patch is in force, or this does not compile.
+    // Only the drop-in has this constant, so this compiles only if the patch is in force.
     let _proof = rayon_core::BLITZ_IO_DROPIN;
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();

@@ -1,6 +1,6 @@
 //! The server beside Rayon on our rayon-core.
 //!
-//! `mixed` builds and starts it. The server is its parent's, by its path.
+//! `mixed` builds and starts it. The server is its parent's source, included by path.
 
 #[allow(dead_code, reason = "the driver's part is not used here")]
 #[path = "../../../sched/src/measure.rs"]
@@ -28,7 +28,7 @@ const RUNTIMES: [(&str, server::Listen); 2] =
     [("tokio", on_tokio::listen), ("blitz", on_blitz::listen)];
 
 fn main() -> ExitCode {
-    // Only the drop-in has it: the patch is in force, or this does not compile.
+    // Only the drop-in has this constant, so this compiles only if the patch is in force.
     let _proof = rayon_core::BLITZ_IO_DROPIN;
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();

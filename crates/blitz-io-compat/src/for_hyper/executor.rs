@@ -1,17 +1,16 @@
-//! Where hyper's tasks run.
+//! The executor for hyper's tasks.
 
 #![forbid(unsafe_code)]
 
 use hyper::rt::Executor;
 
-/// Spawns hyper's tasks on the runtime that is current when it is asked.
+/// Spawns hyper's tasks on the runtime that is current at the call.
 ///
-/// HTTP/2 asks for one. HTTP/1 does not.
+/// HTTP/2 needs an executor. HTTP/1 does not.
 ///
 /// # Panics
 ///
-/// To [`execute`](Executor::execute) outside of a runtime panics, as
-/// [`blitz_io::spawn`] does.
+/// [`execute`](Executor::execute) panics outside of a runtime, as [`blitz_io::spawn`] does.
 ///
 /// # Examples
 ///
@@ -31,7 +30,7 @@ use hyper::rt::Executor;
 pub struct HyperExecutor;
 
 impl HyperExecutor {
-    /// The executor; it has no state.
+    /// Creates the executor, which has no state.
     ///
     /// # Examples
     ///

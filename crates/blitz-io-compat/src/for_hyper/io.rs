@@ -1,8 +1,8 @@
 //! Streams, between our traits and hyper's.
 //!
-//! hyper lends its buffers uninitialised and has them advanced by unsafe code. Ours could
-//! be lent zeroed instead, but hyper takes a new buffer again and again, and would pay for
-//! the zeroes each time. So it is lent as it is: the one place of this crate with unsafe
+//! hyper passes uninitialised buffers, which unsafe code must advance. They could be zeroed before
+//! they are passed to our reader, but hyper creates a new buffer again and again, and would pay for
+//! the zeroes each time. So they are passed uninitialised: the only place of this crate with unsafe
 //! code.
 
 use std::{
@@ -15,11 +15,12 @@ use blitz_io::io as ours;
 use hyper::rt as theirs;
 
 wrapper! {
-    /// Carries a stream between our traits and hyper's.
+    /// Adapts a stream between our I/O traits and hyper's.
     ///
-    /// What is [`AsyncRead`](ours::AsyncRead) or [`AsyncWrite`](ours::AsyncWrite) is
-    /// hyper's [`Read`](theirs::Read) or [`Write`](theirs::Write) in this wrapper. The
-    /// other way round is for what hyper hands out: an upgraded connection.
+    /// A stream that implements our [`AsyncRead`](ours::AsyncRead) or
+    /// [`AsyncWrite`](ours::AsyncWrite) implements hyper's [`Read`](theirs::Read) or
+    /// [`Write`](theirs::Write) in this wrapper. The other direction is for streams that hyper
+    /// returns, such as an upgraded connection.
     ///
     /// # Examples
     ///
@@ -65,20 +66,20 @@ impl<T: ours::AsyncRead> theirs::Read for HyperIo<T> {
         mut buf: theirs::ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
         let count = {
-            // SAFETY: a `ReadBuf` makes no byte uninitialised that was initialised.
+            // SAFETY: the caller must not make initialised bytes uninitialised, and the bytes go
+            // only into a `ReadBuf`, which never does that.
             let bytes = unsafe { buf.as_mut() };
             let (start, len) = (bytes.as_ptr().cast::<u8>(), bytes.len());
             let mut lent = ours::ReadBuf::uninit(bytes);
             ready!(self.project().inner.poll_read(cx, &mut lent))?;
-            // A `ReadBuf` can be swapped for any other, by safe code: the marks of another
-            // say nothing of hyper's bytes. Two buffers that are not empty never begin at
-            // the same place.
+            // Safe code can replace a `ReadBuf` by any other one, whose filled length says nothing
+            // about hyper's bytes. Two buffers that are not empty never begin at the same address.
             let same = lent.filled().as_ptr() == start && lent.capacity() == len;
             assert!(same, "a reader swapped its buffer: it must fill the one that it was given");
             lent.filled().len()
         };
-        // SAFETY: so many bytes at the start of this very buffer are filled, and so
-        // initialised.
+        // SAFETY: the reader filled `count` bytes at the start of this very buffer, as asserted
+        // above, so they are initialised.
         unsafe { buf.advance(count) };
         Poll::Ready(Ok(()))
     }
@@ -98,7 +99,7 @@ impl<T: theirs::Read> ours::AsyncRead for HyperIo<T> {
     }
 }
 
-/// To write is called the same on both sides.
+/// Implements `Write`, whose methods have the same names on both sides.
 macro_rules! bridge {
     ($from:path => $to:path) => {
         impl<T: $from> $to for HyperIo<T> {

@@ -1,4 +1,4 @@
-//! What hyper asks of a runtime: streams, time, and a place for tasks.
+//! The parts that hyper requires of a runtime: streams, timers, and an executor.
 
 mod io;
 mod timer;

@@ -11,14 +11,13 @@ use std::{
 use blitz_io::time::{self, Instant};
 use hyper::rt::{Sleep, Timer};
 
-/// Tells hyper the time, by the clock of the runtime.
+/// A timer for hyper that uses the clock of the runtime.
 ///
-/// Without a timer hyper has no time-outs: give one to the builder of a connection.
+/// Without a timer hyper has no time-outs: pass one to the builder of a connection.
 ///
 /// # Panics
 ///
-/// To sleep outside of a runtime, or in one without time, panics as
-/// [`blitz_io::time::sleep`] does.
+/// Sleeping outside of a runtime, or in one without time, panics as [`blitz_io::time::sleep`] does.
 ///
 /// # Examples
 ///
@@ -33,7 +32,7 @@ use hyper::rt::{Sleep, Timer};
 /// timer.sleep(Duration::from_millis(5)).await;
 /// assert!(timer.now() - start >= Duration::from_millis(5));
 ///
-/// // As a server has it:
+/// // In a server:
 /// let mut http = hyper::server::conn::http1::Builder::new();
 /// http.timer(timer).header_read_timeout(Duration::from_secs(30));
 /// # });
@@ -43,7 +42,7 @@ use hyper::rt::{Sleep, Timer};
 pub struct HyperTimer;
 
 impl HyperTimer {
-    /// The timer; it has no state.
+    /// Creates the timer, which has no state.
     ///
     /// # Examples
     ///
@@ -68,13 +67,14 @@ impl Timer for HyperTimer {
     }
 
     fn now(&self) -> std::time::Instant {
-        // Not std's: the clock of the runtime may be paused.
+        // Not std's clock, because the clock of the runtime may be paused.
         Instant::now().into_std()
     }
 
     fn reset(&self, sleep: &mut Pin<Box<dyn Sleep>>, new_deadline: std::time::Instant) {
         match sleep.as_mut().downcast_mut_pin::<HyperSleep>() {
-            // No allocation: hyper does this for each request of a connection.
+            // Reset without an allocation, because hyper does this for each request of a
+            // connection.
             Some(ours) => ours.project().inner.reset(Instant::from_std(new_deadline)),
             None => *sleep = self.sleep_until(new_deadline),
         }
@@ -82,7 +82,7 @@ impl Timer for HyperTimer {
 }
 
 pin_project_lite::pin_project! {
-    /// A sleep of [`HyperTimer`]'s.
+    /// The sleep future of [`HyperTimer`].
     ///
     /// # Examples
     ///

@@ -1,8 +1,8 @@
-//! Readers with a buffer of their own, through the bridges that have such.
+//! Buffered readers, through the bridges that support them.
 
 use blitz_io_compat::{FuturesIo, TokioIo};
 
-/// Small, so that lines go over several fills.
+/// A small buffer, so that a line takes several fills.
 const SMALL: usize = 3;
 const TEXT: &str = "one\ntwo, which is longer\n\nlast";
 const LINES: [&str; 4] = ["one", "two, which is longer", "", "last"];

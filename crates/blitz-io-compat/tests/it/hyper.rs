@@ -32,7 +32,7 @@ async fn echo(request: Request<Incoming>) -> Answer {
     Ok(response.body(Full::new(body.unwrap_or_default())).expect("it is well-formed"))
 }
 
-/// Serves one connection, which has so long for each head of a request.
+/// Serves one connection, with this time limit for each request head.
 async fn server(patience: Duration) -> (SocketAddr, JoinHandle<hyper::Result<()>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port of this machine");
     let address = listener.local_addr().expect("it is bound");
@@ -62,7 +62,7 @@ async fn requests_of_all_sizes_come_back_over_one_connection() {
         assert_eq!(response.headers()["path-length"], "5");
         assert!(response.into_body().collect().await.unwrap().to_bytes() == sent, "{size} bytes");
     }
-    // The client goes, and with it the connection, on both sides.
+    // The client is dropped, and with it the connection, on both sides.
     drop(client);
     connection.await.unwrap().unwrap();
     serving.await.unwrap().unwrap();
@@ -78,7 +78,7 @@ async fn a_client_that_sends_no_headers_is_cut_off_in_time() {
     assert!(error.is_timeout(), "{error:?}");
     assert!(start.elapsed() >= Duration::from_millis(50), "{:?}", start.elapsed());
     let mut rest = Vec::new();
-    // An answer or a reset: at any rate it ends.
+    // A response or a reset: in either case it ends.
     let _ = silent.read_to_end(&mut rest).await;
 }
 
@@ -139,7 +139,7 @@ async fn a_sleep_is_reset_where_it_lies() {
     sleep.await;
 }
 
-/// A sleep of somebody else's timer.
+/// A sleep of a timer other than ours.
 struct Never;
 
 impl Future for Never {

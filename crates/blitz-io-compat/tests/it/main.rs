@@ -1,4 +1,4 @@
-//! Each bridge in each direction, against a stream that does as it is told.
+//! Each bridge in each direction, against a scripted stream.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! A bridge as its user sees it, whichever traits that is by.
+//! A bridge as its user sees it, through the traits of any side.
 
 use std::{
     io::{self, IoSlice},
@@ -8,23 +8,23 @@ use std::{
 
 use crate::script::Script;
 
-/// The calls of a stream, by the traits of one side.
+/// The methods of a stream, through the traits of one side.
 pub(crate) trait Outside {
-    /// The bridge, built on a script.
+    /// Creates the bridge on top of a script.
     fn on(script: Script) -> Self;
     fn script(&self) -> &Script;
-    /// Reads into a buffer of so many bytes, of which the first two are filled already
-    /// where the side has such buffers; answers what was added.
+    /// Reads into a buffer of `room` bytes, of which the first two are filled already if the side
+    /// has such buffers; returns what was added.
     fn read(&mut self, cx: &mut Context<'_>, room: usize) -> Poll<io::Result<Vec<u8>>>;
     fn write(&mut self, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>>;
     fn gather(&mut self, cx: &mut Context<'_>, bufs: &[IoSlice<'_>]) -> Poll<io::Result<usize>>;
-    /// `None`: the traits cannot say.
+    /// Returns whether writes are vectored; `None` if the traits have no such method.
     fn gathers(&self) -> Option<bool>;
     fn flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
     fn end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 }
 
-/// A side that has a buffer with marks, which is lent by reference.
+/// Implements a side whose buffer records its filled part, and is passed by reference.
 macro_rules! marked {
     ($buf:ty, $stream:expr, $cx:expr, $room:expr) => {{
         let mut memory = vec![std::mem::MaybeUninit::uninit(); 2 + $room];
@@ -39,7 +39,7 @@ macro_rules! marked {
     }};
 }
 
-/// One that is lent by a cursor.
+/// Implements a side whose buffer is passed as a cursor.
 macro_rules! cursor {
     ($buf:ty, $stream:expr, $cx:expr, $room:expr) => {{
         let mut memory = vec![std::mem::MaybeUninit::uninit(); 2 + $room];
@@ -54,7 +54,7 @@ macro_rules! cursor {
     }};
 }
 
-/// Plain bytes.
+/// Implements a side that reads into plain bytes.
 macro_rules! plain {
     ($buf:ty, $stream:expr, $cx:expr, $room:expr) => {{
         let mut bytes: $buf = vec![0; $room];
@@ -126,6 +126,6 @@ outside!(HyperInside: HyperIo by blitz_io::io::AsyncRead, blitz_io::io::AsyncWri
     marked blitz_io::io::ReadBuf<'_>, |it| Some(blitz_io::io::AsyncWrite::is_write_vectored(it)));
 outside!(FuturesOutside: FuturesIo by futures_util::io::AsyncRead, futures_util::io::AsyncWrite,
     poll_close, plain Vec<u8>, |_| None);
-// What is inside cannot say, so the answer is none either.
+// The inner traits have no such method, so the bridge returns `None` too.
 outside!(FuturesInside: FuturesIo by blitz_io::io::AsyncRead, blitz_io::io::AsyncWrite,
     poll_shutdown, marked blitz_io::io::ReadBuf<'_>, |_| None);

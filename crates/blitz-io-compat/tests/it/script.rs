@@ -1,6 +1,6 @@
-//! A stream that does as it is told, and notes what it was asked.
+//! A scripted stream that records the calls made to it.
 //!
-//! It has the traits of all sides, so that each bridge can be built on it.
+//! It implements the traits of all sides, so that each bridge can be built on it.
 
 use std::{
     collections::VecDeque,
@@ -9,26 +9,26 @@ use std::{
     task::{Context, Poll},
 };
 
-/// What the next call meets.
+/// The result of the next call.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// So much is there to read.
+    /// These bytes are available to read.
     Bytes(&'static [u8]),
-    /// So many bytes are taken.
+    /// A write accepts this many bytes.
     Takes(usize),
-    /// It would block; the waker is woken at once.
+    /// The call returns `Pending`; the waker is woken at once.
     Pending,
-    /// It fails.
+    /// The call fails.
     Fails(io::ErrorKind),
 }
 
-/// See the module. Without a step left it is at its end, and takes everything.
+/// A stream that follows a script. Without a step left it is at its end, and accepts every write.
 #[derive(Debug, Default)]
 pub(crate) struct Script {
     steps: VecDeque<Step>,
-    /// Whether it says that it gathers.
+    /// The value that `is_write_vectored` returns.
     pub(crate) gathers: bool,
-    /// What was written.
+    /// The bytes that were written.
     pub(crate) written: Vec<u8>,
     /// The calls, in order.
     pub(crate) calls: Vec<&'static str>,
@@ -51,7 +51,7 @@ impl Script {
         }
     }
 
-    /// What there is to read, at most so much; the rest is there next time.
+    /// Returns the bytes available to read, at most `room`; the rest is available at the next call.
     fn read(&mut self, cx: &mut Context<'_>, room: usize) -> Poll<io::Result<&'static [u8]>> {
         self.step("read", cx).map_ok(|step| match step {
             Some(Step::Bytes(bytes)) => {

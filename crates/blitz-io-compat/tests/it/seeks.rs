@@ -1,4 +1,4 @@
-//! Positions that move, through the bridges that have such.
+//! Seeks, through the bridges that support them.
 
 use std::{
     io::{self, Cursor, ErrorKind, SeekFrom},
@@ -12,8 +12,8 @@ use futures_util::io as futures;
 
 const DIGITS: &str = "0123456789";
 
-/// A file in which every move takes a second poll, by all traits. A second move that
-/// begins before the first has ended is refused.
+/// A file in which every seek takes a second poll, with all traits. A second seek that begins
+/// before the first has ended is refused.
 #[derive(Debug, Default)]
 struct Slow {
     under_way: Option<(SeekFrom, bool)>,
@@ -98,7 +98,7 @@ fn one_move_by_futures_io_is_one_move_of_ours() {
 fn a_move_that_was_given_up_ends_before_another_begins() {
     let mut file = FuturesIo::new(Slow::default());
     assert!(seek(&mut file, SeekFrom::Start(4)).is_pending());
-    // The first is over at this poll, and the second has begun.
+    // The first seek ends at this poll, and the second has begun.
     assert!(seek(&mut file, SeekFrom::Current(1)).is_pending());
     assert!(matches!(seek(&mut file, SeekFrom::Current(1)), Poll::Ready(Ok(5))));
     assert_eq!(file.get_ref().moves, 2);

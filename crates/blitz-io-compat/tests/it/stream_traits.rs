@@ -1,4 +1,4 @@
-//! One trait of streams for all: `blitz_io::stream` beside futures-util and tokio-stream.
+//! One `Stream` trait for all: `blitz_io::stream` beside futures-util and tokio-stream.
 
 use std::{pin::pin, time::Duration};
 
@@ -12,7 +12,7 @@ use blitz_io::{
 use futures_util::stream::{self as theirs, StreamExt as Theirs, TryStreamExt as _};
 use tokio_stream::StreamExt as Tokios;
 
-/// Takes what futures-util calls a stream.
+/// Sums a stream of futures-util's trait.
 async fn summed(stream: impl futures_util::Stream<Item = u32>) -> u32 {
     Theirs::fold(stream, 0, async |sum, n| sum + n).await
 }
@@ -81,7 +81,7 @@ fn methods_of_tokio_stream_work_on_ours_and_ours_on_its() {
     });
 }
 
-/// The same pipeline by both, item for item.
+/// Both libraries' pipelines must yield the same items.
 #[test]
 fn pipelines_give_the_same_as_those_of_tokio_stream() {
     macro_rules! pipeline {

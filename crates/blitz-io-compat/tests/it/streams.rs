@@ -1,4 +1,4 @@
-//! What holds for a stream through every bridge, in both directions.
+//! Properties of a stream that hold through every bridge, in both directions.
 
 use std::{
     io::{ErrorKind, IoSlice},
@@ -23,7 +23,7 @@ struct Woken(AtomicU32);
 
 impl Wake for Woken {
     fn wake(self: Arc<Self>) {
-        // Relaxed: one thread.
+        // Relaxed: only one thread uses it.
         self.0.fetch_add(1, Relaxed);
     }
 }
@@ -71,7 +71,7 @@ fn what_would_block_waits_for_the_callers_waker<S: Outside>() {
     assert!(matches!(stream.flush(&mut cx), Poll::Ready(Ok(()))));
     assert!(stream.end(&mut cx).is_pending());
     assert!(matches!(stream.end(&mut cx), Poll::Ready(Ok(()))));
-    // Relaxed: one thread.
+    // Relaxed: only one thread uses it.
     assert_eq!(woken.0.load(Relaxed), 4, "once for each that was pending");
     assert_eq!(stream.script().written, b"x", "what was pending wrote nothing");
 }
@@ -172,7 +172,7 @@ each_way! {
     futures_to_ours: FuturesInside,
 }
 
-/// A reader that puts another buffer in the place of the one it was given.
+/// A reader that replaces the buffer that it was given by another one.
 struct Swaps;
 
 impl blitz_io::io::AsyncRead for Swaps {
@@ -188,7 +188,7 @@ impl blitz_io::io::AsyncRead for Swaps {
     }
 }
 
-/// Without the check hyper would take its own uninitialised bytes for read ones.
+/// Without the check hyper would treat its own uninitialised bytes as read.
 #[test]
 #[should_panic(expected = "a reader swapped its buffer")]
 fn hypers_buffer_is_not_swapped() {

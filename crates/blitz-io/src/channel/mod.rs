@@ -1,4 +1,4 @@
-//! Channels: values that go from task to task.
+//! Channels, which pass values between tasks.
 
 pub mod mpsc;
 pub mod mpmc;

@@ -1,21 +1,21 @@
-//! To stand in line with the right waker: what every future of a channel does under
-//! its lock.
+//! Joining a wait queue under its lock with the current waker, as futures of channels do.
 
 use std::{pin::Pin, task::Waker};
 
 use crate::engine::wait::line::{Line, Place, Waiter};
 
-/// Sees that the waiter stands in the line and wakes `waker`. `false` if a clone of
-/// it is needed first: that runs a user's code, so the caller lets the lock go, makes
-/// `spare`, and comes back.
+/// Makes sure that the waiter is in the wait queue and that `waker` is woken.
 ///
-/// What is left in `spare` afterwards is not needed any more, and is dropped after
-/// the lock was let go.
+/// Returns `false` if a clone of the waker is needed first. Cloning runs user code, so the
+/// caller must release the lock, put the clone into `spare`, and call this again.
+///
+/// A waker that is left in `spare` afterwards is no longer needed, and must be dropped after the
+/// lock is released.
 ///
 /// # Safety
-/// 1. The caller owns the waiter, and calls `remove` before it ends, unless it has
+/// 1. The caller owns the waiter, and calls `remove` before the waiter is dropped, unless it has
 ///    LEFT.
-/// 2. If the waiter is in a line, then in this one.
+/// 2. If the waiter is in a wait queue, it is in this one.
 #[must_use]
 pub(super) unsafe fn stand<D>(
     line: &mut Line<D>,
@@ -24,28 +24,30 @@ pub(super) unsafe fn stand<D>(
     waker: &Waker,
     spare: &mut Option<Waker>,
 ) -> bool {
-    // SAFETY: 1. of `would_wake`: by 2.
+    // SAFETY: 1. of `would_wake`: by our obligation 2 the waiter is in no other wait queue.
     let same = unsafe { line.would_wake(waiter, waker) };
     if same == Some(true) {
         return true;
     }
     let Some(new) = spare.take() else { return false };
     if same == Some(false) {
-        // SAFETY: 1. of `renew`: by 2.
+        // SAFETY: 1. of `renew`: by our obligation 2 the waiter is in no other wait queue.
         *spare = Some(unsafe { line.renew(waiter, new) });
         return true;
     }
     if waiter.place() == Place::Left {
         waiter.settle();
     }
-    // SAFETY: 1. of `with_data`: we own it, and it is OUT. 2. It does not come back.
+    // SAFETY: 1. of `with_data`: by our obligation 1 the caller owns the waiter, and it is OUT.
+    // 2. The closure does not call `with_data`.
     unsafe { waiter.with_data(|old| *old = data) };
-    // SAFETY: 1. of `join`: as above. 2. The caller does, by 1.
+    // SAFETY: 1. of `join`: the caller owns the waiter, and it is OUT. 2. By our obligation 1
+    // the caller removes it.
     unsafe { line.join(waiter, new) };
     true
 }
 
-/// A clone of `waker` for one that is not in line, to be made before the lock is taken.
+/// Clones `waker` if the waiter is not in a wait queue; called before the lock is taken.
 #[inline]
 pub(super) fn spare_for<D>(waiter: &Waiter<D>, waker: &Waker) -> Option<Waker> {
     (waiter.place() != Place::In).then(|| waker.clone())

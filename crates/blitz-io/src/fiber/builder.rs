@@ -1,4 +1,4 @@
-//! Fibers with names, and with stacks of another size.
+//! The builder of fibers with a name or a stack of another size.
 
 use std::{io, panic::Location};
 
@@ -11,7 +11,7 @@ use crate::{
     task::JoinHandle,
 };
 
-/// Factory which is used to configure the properties of a new fiber.
+/// A builder that sets the name and the stack size of a fiber before it is spawned.
 ///
 /// # Examples
 ///
@@ -19,7 +19,9 @@ use crate::{
 /// use blitz_io::fiber;
 ///
 /// # blitz_io::run(async {
-/// let fiber = fiber::Builder::new().name("parser").stack_size(1 << 20).spawn(|| 1 + 1)?;
+/// let builder = fiber::Builder::new().name("parser").stack_size(1 << 20);
+/// // SAFETY: 1. and 2. the closure does not wait.
+/// let fiber = unsafe { builder.spawn(|| 1 + 1)? };
 /// assert_eq!(fiber.await.unwrap(), 2);
 /// # std::io::Result::Ok(())
 /// # }).unwrap();
@@ -32,13 +34,15 @@ pub struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// Creates a new builder.
+    /// Creates a builder with default settings: no name, and the runtime's stack size.
     ///
     /// # Examples
     ///
     /// ```
     /// # blitz_io::run(async {
-    /// assert_eq!(blitz_io::fiber::Builder::new().spawn(|| 6 * 7)?.await.unwrap(), 42);
+    /// // SAFETY: 1. and 2. the closure does not wait.
+    /// let fiber = unsafe { blitz_io::fiber::Builder::new().spawn(|| 6 * 7)? };
+    /// assert_eq!(fiber.await.unwrap(), 42);
     /// # std::io::Result::Ok(())
     /// # }).unwrap();
     /// ```
@@ -46,15 +50,17 @@ impl<'a> Builder<'a> {
         Self::default()
     }
 
-    /// Assigns a name to the fiber: an overflow of its stack is reported with it, and
-    /// [task hooks](crate::runtime::TaskMeta::name) see it.
+    /// Sets the name of the fiber, which appears in the report of a stack overflow and in [task
+    /// hooks](crate::runtime::TaskMeta::name).
     ///
     /// # Examples
     ///
     /// ```
     /// # blitz_io::run(async {
     /// let named = blitz_io::fiber::Builder::new().name("parser");
-    /// assert_eq!(named.spawn(|| "parsed")?.await.unwrap(), "parsed");
+    /// // SAFETY: 1. and 2. the closure does not wait.
+    /// let fiber = unsafe { named.spawn(|| "parsed")? };
+    /// assert_eq!(fiber.await.unwrap(), "parsed");
     /// # std::io::Result::Ok(())
     /// # }).unwrap();
     /// ```
@@ -62,8 +68,11 @@ impl<'a> Builder<'a> {
         Self { name: Some(name), ..self }
     }
 
-    /// Sets how many bytes the fiber's stack has: rounded up to whole pages, and to 64 KiB at
-    /// least. Stacks of the runtime's usual size are kept for the next fiber, others are not.
+    /// Sets the size of the fiber's stack in bytes, rounded up to whole pages and to at least 64
+    /// KiB.
+    ///
+    /// Stacks of the runtime's default size are kept for reuse by later fibers; stacks of other
+    /// sizes are not.
     ///
     /// # Examples
     ///
@@ -75,7 +84,9 @@ impl<'a> Builder<'a> {
     /// }
     ///
     /// # blitz_io::run(async {
-    /// let deep = fiber::Builder::new().stack_size(64 << 20).spawn(|| depth(100_000))?;
+    /// let builder = fiber::Builder::new().stack_size(64 << 20);
+    /// // SAFETY: 1. and 2. the closure does not wait.
+    /// let deep = unsafe { builder.spawn(|| depth(100_000))? };
     /// assert_eq!(deep.await.unwrap(), 100_000);
     /// # std::io::Result::Ok(())
     /// # }).unwrap();
@@ -86,10 +97,16 @@ impl<'a> Builder<'a> {
 
     /// Spawns a fiber with this builder's settings on the current runtime.
     ///
+    /// # Safety
+    ///
+    /// The closure must keep the two rules of [`fiber::spawn`](crate::fiber::spawn#safety): it does
+    /// not wait 1. in the initialiser of a thread-local, 2. in a scope of a thread-local.
+    ///
     /// # Errors
     ///
-    /// If there is no memory for its stack, or the kernel allows no further mapping; if the
-    /// size cannot be; if there is no thread that runs fibers yet and the system gives none.
+    /// If there is no memory for the fiber's stack, or the kernel allows no further mapping; if the
+    /// stack size is invalid; or if no thread runs fibers yet and the operating system refuses to
+    /// start one.
     ///
     /// # Panics
     ///
@@ -101,25 +118,35 @@ impl<'a> Builder<'a> {
     /// use blitz_io::fiber;
     ///
     /// # blitz_io::run(async {
-    /// let error = fiber::Builder::new().stack_size(usize::MAX).spawn(|| {}).unwrap_err();
+    /// let builder = fiber::Builder::new().stack_size(usize::MAX);
+    /// // SAFETY: 1. and 2. the closure does not wait.
+    /// let error = unsafe { builder.spawn(|| {}) }.unwrap_err();
     /// assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
     /// # });
     /// ```
     #[track_caller]
-    pub fn spawn<F, R>(self, f: F) -> io::Result<JoinHandle<R>>
+    pub unsafe fn spawn<F, R>(self, f: F) -> io::Result<JoinHandle<R>>
     where
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        self.spawn_on(f, &Handle::current())
+        // SAFETY: our caller guarantees obligations 1 and 2 for this closure.
+        unsafe { self.spawn_on(f, &Handle::current()) }
     }
 
-    /// Spawns a fiber with this builder's settings on the runtime of `handle`. After that has
-    /// ended the closure is dropped at once, and the handle says that it was cancelled.
+    /// Spawns a fiber with this builder's settings on the runtime of `handle`.
+    ///
+    /// If that runtime has shut down, the closure is dropped at once, and awaiting the handle
+    /// returns a cancelled error.
+    ///
+    /// # Safety
+    ///
+    /// The closure must keep the two rules of [`fiber::spawn`](crate::fiber::spawn#safety): it does
+    /// not wait 1. in the initialiser of a thread-local, 2. in a scope of a thread-local.
     ///
     /// # Errors
     ///
-    /// As [`spawn`](Self::spawn).
+    /// Returns the errors of [`spawn`](Self::spawn).
     ///
     /// # Examples
     ///
@@ -127,12 +154,13 @@ impl<'a> Builder<'a> {
     /// use blitz_io::{fiber, runtime::Runtime};
     ///
     /// let rt = Runtime::new()?;
-    /// let fiber = fiber::Builder::new().spawn_on(|| 1 + 1, rt.handle())?;
+    /// // SAFETY: 1. and 2. the closure does not wait.
+    /// let fiber = unsafe { fiber::Builder::new().spawn_on(|| 1 + 1, rt.handle())? };
     /// assert_eq!(rt.block_on(fiber).unwrap(), 2);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[track_caller]
-    pub fn spawn_on<F, R>(self, f: F, handle: &Handle) -> io::Result<JoinHandle<R>>
+    pub unsafe fn spawn_on<F, R>(self, f: F, handle: &Handle) -> io::Result<JoinHandle<R>>
     where
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
@@ -148,11 +176,12 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Closures beyond so many bytes are boxed. corosensei takes up to 1,024 onto a stack, ours
-/// and a pointer among them; picked with room below that.
+/// The size in bytes above which closures are boxed. corosensei accepts up to 1,024 bytes on a
+/// stack, which must hold our closure and a pointer; this limit leaves room below that.
 const LARGE: usize = 512;
 
-/// Spawns; a large closure is boxed first: it would otherwise lie on the fiber's stack.
+/// Spawns a fiber; boxes a large closure first, because it would otherwise lie on the fiber's
+/// stack.
 pub(super) fn spawn_sized<F, R, X>(
     f: F,
     stack_size: Option<usize>,

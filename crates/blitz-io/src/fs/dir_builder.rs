@@ -1,4 +1,4 @@
-//! How a directory is created.
+//! Options for creating directories.
 
 #![forbid(unsafe_code)]
 
@@ -6,7 +6,7 @@ use std::{io, path::Path};
 
 use super::offload::on_path;
 
-/// Creates directories in various ways.
+/// Builder that creates directories with various options.
 ///
 /// # Examples
 ///
@@ -27,7 +27,8 @@ pub struct DirBuilder {
 }
 
 impl DirBuilder {
-    /// Creates one directory, and everybody may do what the process does not mask.
+    /// Creates a builder for a single directory that has all permissions the process's umask
+    /// leaves.
     ///
     /// # Examples
     ///
@@ -38,7 +39,8 @@ impl DirBuilder {
         Self::default()
     }
 
-    /// Whether directories above it are created too; then it is no error if it exists.
+    /// Sets whether missing parent directories are created too. If they are, a directory that
+    /// exists already is not an error.
     ///
     /// # Examples
     ///
@@ -51,7 +53,7 @@ impl DirBuilder {
         self
     }
 
-    /// Who may do what with it, less what the process masks.
+    /// Sets the permission bits of created directories, from which the process's umask is removed.
     ///
     /// # Examples
     ///
@@ -69,13 +71,13 @@ impl DirBuilder {
     ///
     /// # Errors
     ///
-    /// `AlreadyExists` if there is something and it is not recursive, `NotFound` if there is
-    /// nothing to create it in, and others; they name the path.
+    /// Returns `AlreadyExists` if the path exists and the builder is not recursive, `NotFound` if
+    /// the parent directory is missing, and other errors of the system.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, the directory, or some of those above it, may have been created, or
-    /// may be in a moment.
+    /// If the future is dropped, the directory, or some of its parents, may have been created
+    /// already, or may be created shortly after.
     ///
     /// # Examples
     ///
@@ -94,6 +96,6 @@ impl DirBuilder {
         if let Some(mode) = self.mode {
             std::os::unix::fs::DirBuilderExt::mode(&mut builder, mode);
         }
-        on_path("create the directory", path, move |path| builder.create(path)).await
+        on_path(path, move |path| builder.create(path)).await
     }
 }

@@ -1,17 +1,20 @@
 //! An open file.
 //!
-//! What the kernel can answer from its memory is done where it is asked for (`inline.rs`),
-//! straight into the caller's buffer. The rest are jobs on threads for blocking work, one at
-//! a time for each file (`state.rs`).
+//! Operations that the kernel can complete from memory run inline, on the calling thread
+//! (`inline.rs`), and read straight into the caller's buffer. All others are jobs on the blocking
+//! pool, one at a time for each file (`state.rs`).
 //!
 //! # Shared cursors
-//! `try_clone` makes a second file with the same cursor, and the kernel locks the cursor of
-//! a file during a read or a write. So a read that is tried at once could sleep behind a
-//! job of the clone. Both therefore share a gate: a job holds it during its system call, and
-//! who may not wait only tries it, and becomes a job if it is shut.
+//! `try_clone` makes a second file with the same cursor, and the kernel locks the cursor of a file
+//! during a read or a write. So an inline read could block behind a job of the clone. Both files
+//! therefore share a [`Gate`]: a job holds it during its system call, and code that must not block
+//! only tries to take it, and becomes a job itself if the gate is held. Only regular files and
+//! directories have such a cursor. Files without one (terminals, pipes, sockets, devices) have no
+//! gate, so a read that waits for bytes does not keep a clone from writing.
 //!
 //! # Checked by
-//! `clones_have_one_cursor`, `clones_that_write_at_once_lose_no_byte`,
+//! `clones_have_one_cursor`, `a_clone_writes_while_another_waits_in_a_read`,
+//! `clones_that_write_at_once_lose_no_byte`,
 //! `a_clone_whose_cursor_is_in_use_waits_without_its_worker`,
 //! `a_read_that_was_given_up_loses_nothing`, `every_future_can_be_dropped_after_any_poll`; and
 //! Tokio's own tests of files.
@@ -32,7 +35,7 @@ use std::{
 
 use super::{
     FileTimes, OpenOptions,
-    inline::{self, Nature},
+    inline::{self, Filled, Nature},
     offload::{need_runtime, offload},
     state::{Gate, Inner, Outcome},
 };
@@ -42,29 +45,31 @@ use crate::{
     sync::Mutex,
 };
 
-/// Bytes per job at most: Tokio's figure. It bounds what a file holds, and how long one job
-/// takes.
+/// Maximum number of bytes per job, the same as Tokio's. Bounds how much memory a file holds and
+/// how long one job takes.
 const MOST: usize = 2 * 1024 * 1024;
 
-/// A reference to an open file on the file system.
+/// Handle to an open file on the file system.
 ///
-/// Reading, writing and seeking are by the traits [`AsyncRead`], [`AsyncWrite`] and
-/// [`AsyncSeek`], and mostly through their extensions in [`io`](crate::io). Reads and writes
-/// at an offset, with buffers that are given away, are the methods that end in `_at_owned`.
+/// Files are read, written and sought through the traits [`AsyncRead`], [`AsyncWrite`] and
+/// [`AsyncSeek`], mostly by the methods of their extension traits in [`io`](crate::io). The methods
+/// that end in `_at_owned` read and write at an offset, with buffers that are passed by value.
 ///
-/// A read takes what lies in the page cache at once (Linux), at most 128 KiB of it; what has
-/// to be fetched is read by a thread for blocking work. A write hands its bytes to such a
-/// thread and answers: they are written in their order, whether or not the file is dropped,
-/// and also if the runtime ends. **An error of a write is told to the next write or flush**, so
-/// call [`flush`](crate::io::AsyncWriteExt::flush) after the last: dropping a file says
-/// nothing, and does not wait. Neither writes to the disk: that is
-/// [`sync_all`](Self::sync_all).
+/// A read of a regular file fills its buffer, up to [`max_buf_size`](Self::max_buf_size), unless it
+/// reaches the end of the file. Bytes in the page cache are read inline (Linux, up to 1 MiB); bytes
+/// that must be fetched are read by a blocking thread. A write hands its bytes to a blocking thread
+/// and returns: the bytes are written in order, whether or not the file is dropped, and even if the
+/// runtime shuts down. **The error of a write is returned by the next write or flush**, so call
+/// [`flush`](crate::io::AsyncWriteExt::flush) after the last write: dropping a file reports
+/// nothing, and does not wait. Neither a flush nor a drop forces the bytes to the disk:
+/// [`sync_all`](Self::sync_all) does.
 ///
 /// # Cancel safety
 ///
-/// A read whose future is dropped loses nothing: what it brings is given to the next read. A
-/// `write` whose future is dropped before it was ready has written nothing; one that was ready
-/// goes on. A `seek` that is dropped may have been made.
+/// If the future of a read is dropped, nothing is lost: the bytes that it reads are returned by the
+/// next read. If the future of a `write` is dropped before it completed, nothing is written; a
+/// `write` that has completed is carried out. If the future of a `seek` is dropped, the cursor may
+/// have moved.
 ///
 /// # Examples
 ///
@@ -88,9 +93,9 @@ pub struct File {
     std: Arc<StdFile>,
     inner: Mutex<Inner>,
     max_buf_size: usize,
-    /// `Unknown` until somebody reads or seeks.
+    /// `Unknown` until the first read or seek.
     nature: Nature,
-    /// What it is then for those who have it only by reference.
+    /// The nature found by methods that have only a shared reference, while `nature` is `Unknown`.
     looked: OnceLock<Nature>,
 }
 
@@ -99,8 +104,8 @@ impl File {
     ///
     /// # Errors
     ///
-    /// If it does not exist, may not be read, and so on; the error names the path. A directory
-    /// can be opened, and fails to be read, on Unix.
+    /// Returns an error if the file does not exist, may not be read, and so on. On Unix a directory
+    /// can be opened, but reading it fails.
     ///
     /// # Examples
     ///
@@ -108,22 +113,24 @@ impl File {
     /// # blitz_io::run(async {
     /// let missing = blitz_io::fs::File::open("/no/such/file").await.unwrap_err();
     /// assert_eq!(missing.kind(), std::io::ErrorKind::NotFound);
-    /// assert!(missing.to_string().contains("/no/such/file"));
+    /// # #[cfg(unix)]
+    /// assert_eq!(missing.raw_os_error(), Some(libc::ENOENT));
     /// # });
     /// ```
     pub async fn open(path: impl AsRef<Path>) -> io::Result<File> {
         Self::options().read(true).open(path).await
     }
 
-    /// Opens a file for writing: a new one, or one whose content is cut off.
+    /// Opens a file for writing: creates it, or truncates it if it exists.
     ///
     /// # Errors
     ///
-    /// If that is not possible; the error names the path.
+    /// Returns the system's error if the file cannot be created or opened.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, the file may have been created and cut off, or may be in a moment.
+    /// If the future is dropped, the file may have been created and truncated already, or may be
+    /// shortly after.
     ///
     /// # Examples
     ///
@@ -139,15 +146,15 @@ impl File {
         Self::options().write(true).create(true).truncate(true).open(path).await
     }
 
-    /// Opens a new file for reading and writing.
+    /// Creates a new file and opens it for reading and writing.
     ///
     /// # Errors
     ///
-    /// `AlreadyExists` if there is one; and others. The error names the path.
+    /// Returns `AlreadyExists` if the file exists, and other errors of the system.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, the file may have been created, or may be in a moment.
+    /// If the future is dropped, the file may have been created already, or may be shortly after.
     ///
     /// # Examples
     ///
@@ -165,7 +172,7 @@ impl File {
         Self::options().read(true).write(true).create_new(true).open(path).await
     }
 
-    /// Options for opening a file; none is set.
+    /// Returns options for opening a file, none of them set.
     ///
     /// # Examples
     ///
@@ -182,10 +189,10 @@ impl File {
         OpenOptions::new()
     }
 
-    /// Takes over a file of std's.
+    /// Converts a [`std::fs::File`] into a file of this runtime.
     ///
-    /// A file in non-blocking mode answers `WouldBlock` as it would to std: this does not wait
-    /// for readiness.
+    /// Operations on a file in non-blocking mode return `WouldBlock`, as they do in std, because
+    /// files do not wait for readiness.
     ///
     /// # Examples
     ///
@@ -219,7 +226,7 @@ impl File {
         &self.std
     }
 
-    /// What it is; somebody looks if nobody has.
+    /// Returns the file's nature, and determines it first if it is not known yet.
     pub(super) fn settled_nature(&self) -> Nature {
         match self.nature {
             Nature::Unknown => *self.looked.get_or_init(|| inline::look_at(&self.std)),
@@ -227,24 +234,25 @@ impl File {
         }
     }
 
-    /// Waits until no operation of this file is under way. An error of a write is kept.
+    /// Waits until no operation of this file is in progress. The error of a write is kept for
+    /// later.
     async fn settle(&self) {
         let mut inner = self.inner.lock().await;
         poll_fn(|cx| inner.poll_idle(cx)).await;
     }
 
-    /// Waits until all writes so far are done, and has the system write content and metadata
-    /// to the disk.
+    /// Waits for all writes so far, then has the system write content and metadata to the disk.
     ///
-    /// An error of a write is not told here but by the next write or flush: flush first.
+    /// The error of an earlier write is not returned here but by the next write or flush, so flush
+    /// first.
     ///
     /// # Errors
     ///
-    /// What the disk says.
+    /// Returns the error that the system reports for the disk.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped once begun, the system goes on with it.
+    /// If the future is dropped after the sync has started, the system still completes it.
     ///
     /// # Examples
     ///
@@ -266,12 +274,13 @@ impl File {
         offload(move || std.sync_all()).await
     }
 
-    /// As [`sync_all`](Self::sync_all), but of the metadata only what is needed to read the
-    /// content again.
+    /// Waits for all writes so far, then has the system write the content to the disk. Unlike
+    /// [`sync_all`](Self::sync_all), it writes only the metadata that is needed to read the content
+    /// back.
     ///
     /// # Errors
     ///
-    /// What the disk says.
+    /// Returns the error that the system reports for the disk.
     ///
     /// # Examples
     ///
@@ -293,16 +302,16 @@ impl File {
         offload(move || std.sync_data()).await
     }
 
-    /// Cuts the file off at `size`, or makes it as long, with zeros. Waits for writes that are
-    /// under way first. The cursor stays where it is.
+    /// Truncates the file to `size`, or extends it with zeros. Waits first for writes that are in
+    /// progress. The cursor does not move.
     ///
     /// # Errors
     ///
-    /// If the file was not opened for writing, or the size is refused.
+    /// Returns an error if the file was not opened for writing, or the system refuses the size.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped once begun, the file is still cut.
+    /// If the future is dropped after the operation has started, the size is still changed.
     ///
     /// # Examples
     ///
@@ -325,11 +334,11 @@ impl File {
         }
     }
 
-    /// What the system knows about the file. Writes that are under way are not waited for.
+    /// Returns the file's metadata. Does not wait for writes that are in progress.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// # Examples
     ///
@@ -343,20 +352,25 @@ impl File {
     /// ```
     pub async fn metadata(&self) -> io::Result<Metadata> {
         if self.nature == Nature::Local {
-            need_runtime();
+            need_runtime()?;
             poll_fn(budget::proceed).await.spend();
-            return self.std.metadata();
+            let known = self.std.metadata();
+            // With an accepted write still pending, the query must go behind it: see
+            // `unwritten.rs`.
+            if !known.as_ref().is_ok_and(inline::is_awaited) {
+                return known;
+            }
         }
         let std = self.std.clone();
         offload(move || std.metadata()).await
     }
 
-    /// A second file with the same descriptor underneath: both have one cursor. Waits for what
-    /// is under way here first.
+    /// Creates a second handle to the same open file, which shares its cursor. Waits first for the
+    /// operation of this handle that is in progress.
     ///
     /// # Errors
     ///
-    /// If the process has no descriptor left.
+    /// Returns an error if the process has no free descriptor.
     ///
     /// # Examples
     ///
@@ -377,27 +391,33 @@ impl File {
     pub async fn try_clone(&self) -> io::Result<File> {
         let mut inner = self.inner.lock().await;
         poll_fn(|cx| inner.poll_idle(cx)).await;
-        // A number for the same file: nobody is waited for.
-        let std = self.std.try_clone()?;
+        need_runtime()?;
+        let (std, has_cursor) = if self.nature == Nature::Local || inner.gate.is_shared() {
+            (self.std.try_clone()?, true)
+        } else {
+            let std = self.std.clone();
+            offload(move || Ok((std.try_clone()?, inline::has_cursor(&std)))).await?
+        };
+        let gate = if has_cursor { inner.gate.share() } else { Gate::default() };
         Ok(Self {
             std: Arc::new(std),
-            inner: Mutex::new(Inner::new(inner.gate.share())),
+            inner: Mutex::new(Inner::new(gate)),
             max_buf_size: self.max_buf_size,
             nature: self.nature,
             looked: OnceLock::new(),
         })
     }
 
-    /// Gives the file to std, when nothing is under way any more. Its cursor is where this
-    /// file's reader was.
+    /// Converts this file into a [`std::fs::File`], once no operation is in progress. The cursor is
+    /// set to where this file's reader was.
     ///
-    /// An error of a write that was not told is lost: flush first.
+    /// An error of a write that was not returned yet is lost, so flush first.
     ///
     /// # Panics
     ///
-    /// If a future of another operation (`sync_all`, a read at an offset) was dropped, its
-    /// thread is still at it, and the process has no descriptor left for a second number of
-    /// the file.
+    /// If the future of another operation (`sync_all`, a read at an offset) was dropped while its
+    /// thread is still using the file, and the process has no free descriptor for the duplicate
+    /// that is needed then.
     ///
     /// # Examples
     ///
@@ -419,12 +439,12 @@ impl File {
         })
     }
 
-    /// Gives the file to std, if nothing is under way.
+    /// Converts this file into a [`std::fs::File`], if no operation is in progress.
     ///
     /// # Errors
     ///
-    /// The file itself, if an operation is under way: await [`into_std`](Self::into_std), or
-    /// flush.
+    /// Returns the file itself if an operation is in progress: await [`into_std`](Self::into_std),
+    /// or flush.
     ///
     /// # Examples
     ///
@@ -451,11 +471,11 @@ impl File {
         }
     }
 
-    /// Changes who may do what with the file.
+    /// Changes the permissions of the file.
     ///
     /// # Errors
     ///
-    /// If it is not ours to change.
+    /// Returns an error if the process may not change them.
     ///
     /// # Examples
     ///
@@ -475,12 +495,12 @@ impl File {
         offload(move || std.set_permissions(perm)).await
     }
 
-    /// Changes when the file was last read and written. Waits for what is under way, so that
-    /// it does not change them again.
+    /// Changes the timestamps of the file. Waits first for the operation that is in progress,
+    /// because that operation would change them again.
     ///
     /// # Errors
     ///
-    /// If they are not ours to change.
+    /// Returns an error if the process may not change them.
     ///
     /// # Examples
     ///
@@ -502,11 +522,11 @@ impl File {
         offload(move || std.set_times(times.into_std())).await
     }
 
-    /// Changes when the file was last written.
+    /// Changes the time of the file's last modification.
     ///
     /// # Errors
     ///
-    /// If it is not ours to change.
+    /// Returns an error if the process may not change it.
     ///
     /// # Examples
     ///
@@ -523,11 +543,11 @@ impl File {
         self.set_times(FileTimes::new().set_modified(time)).await
     }
 
-    /// Sets how many bytes a read or a write moves at the most; 2 MiB unless set.
+    /// Sets the maximum number of bytes that one read or write moves; the default is 2 MiB.
     ///
     /// # Panics
     ///
-    /// If it is zero.
+    /// If `max_buf_size` is zero.
     ///
     /// # Examples
     ///
@@ -548,7 +568,7 @@ impl File {
         self.max_buf_size = max_buf_size;
     }
 
-    /// How many bytes a read or a write moves at the most.
+    /// Returns the maximum number of bytes that one read or write moves.
     ///
     /// # Examples
     ///
@@ -564,14 +584,21 @@ impl File {
         self.max_buf_size
     }
 
-    /// Takes what lies in the cache.
+    /// Reads inline what lies in the page cache, and returns how far that went.
     #[inline]
-    fn read_at_once(&mut self, into: &mut ReadBuf<'_>) -> Option<usize> {
-        let (std, nature, most) = (&self.std, &mut self.nature, self.max_buf_size);
+    fn read_at_once(&mut self, into: &mut ReadBuf<'_>, most: usize) -> Filled {
+        let (std, nature) = (&self.std, &mut self.nature);
         if *nature == Nature::Slow {
-            return None;
+            return Filled::Nothing;
         }
-        self.inner.get_mut().gate.if_free(|| inline::read(std, nature, into, most))
+        let gate = &self.inner.get_mut().gate;
+        let start = into.filled().len();
+        let read = || match inline::read(std, nature, into, most) {
+            // A clone could read between this part and the rest, so the job must start over.
+            Filled::Part if gate.is_shared() => give_back(std, into, start),
+            filled => filled,
+        };
+        gate.if_free(read).unwrap_or(Filled::Nothing)
     }
 
     fn poll_write_pieces<'a>(
@@ -593,6 +620,19 @@ impl File {
     }
 }
 
+/// Removes the bytes that were read from `into` and moves the cursor back to before them.
+#[cold]
+fn give_back(mut std: &StdFile, into: &mut ReadBuf<'_>, start: usize) -> Filled {
+    // A buffer has less than `i64::MAX` bytes.
+    let count = (into.filled().len() - start) as i64;
+    if io::Seek::seek(&mut std, SeekFrom::Current(-count)).is_err() {
+        // The cursor stays behind these bytes, so they must be kept.
+        return Filled::Part;
+    }
+    into.set_filled(start);
+    Filled::Nothing
+}
+
 impl AsyncRead for File {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -604,11 +644,12 @@ impl AsyncRead for File {
             match ready!(this.inner.get_mut().poll_outcome(cx))? {
                 Some(Outcome::Read(Err(error))) => return Poll::Ready(Err(error)),
                 Some(Outcome::Read(Ok(()))) => {
-                    // Nothing is the end, also if it was another who asked.
+                    // Zero bytes mean the end of the file, even if an earlier, dropped future
+                    // started the read.
                     this.inner.get_mut().hand_out(buf);
                     return Poll::Ready(Ok(()));
                 }
-                // Whoever writes or flushes next is told.
+                // The next write or flush returns it.
                 Some(Outcome::Wrote(Err(error))) => this.inner.get_mut().keep_error(error),
                 _ => {}
             }
@@ -616,16 +657,20 @@ impl AsyncRead for File {
                 return Poll::Ready(Ok(()));
             }
             let unit = ready!(budget::proceed(cx));
-            need_runtime();
-            if let Some(count) = this.read_at_once(buf) {
-                // What a seek said before it is past.
+            need_runtime()?;
+            let most = buf.remaining().min(this.max_buf_size);
+            let start = buf.filled().len();
+            if this.read_at_once(buf, most) == Filled::Whole {
+                // The result of an earlier seek is outdated by this read.
                 drop(this.inner.get_mut().take_sought());
                 unit.spend();
-                budget::charge(count);
+                budget::charge(buf.filled().len() - start);
                 return Poll::Ready(Ok(()));
             }
-            let most = buf.remaining().min(this.max_buf_size);
-            this.inner.get_mut().begin_read(&this.std, most);
+            // A part must not be in the caller's buffer when this returns `Pending`, because the
+            // caller may drop its future: the file keeps the part, in front of what the job reads.
+            this.inner.get_mut().begin_read(&this.std, &buf.filled()[start..], most);
+            buf.set_filled(start);
         }
     }
 }
@@ -640,7 +685,7 @@ impl AsyncSeek for File {
                  ready, then `start_seek`",
             ));
         }
-        need_runtime();
+        need_runtime()?;
         let at_once = inline::can_seek(&this.std, &mut this.nature, position)
             && inner.seek_at_once(&this.std, position);
         if !at_once {
@@ -687,12 +732,13 @@ impl AsyncWrite for File {
         true
     }
 
-    /// Waits until the last write is done, and tells of its error.
+    /// Waits until the last write is done, and returns the error of a write that was not returned
+    /// yet.
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), io::Error>> {
         self.get_mut().inner.get_mut().poll_flush(cx)
     }
 
-    /// Flushes: a file is closed by dropping it.
+    /// Flushes the file, which is closed by dropping it.
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), io::Error>> {
         self.poll_flush(cx)
     }
@@ -706,7 +752,7 @@ impl From<StdFile> for File {
 
 impl fmt::Debug for File {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Tokio's name: its tests read it.
+        // Tokio's type name, because Tokio's tests compare this output.
         f.debug_struct("tokio::fs::File").field("std", &self.std).finish()
     }
 }

@@ -1,11 +1,11 @@
-//! When a file was read, written and made, to be set.
+//! Timestamps to be set on a file.
 
 #![forbid(unsafe_code)]
 
 use std::time::SystemTime;
 
-/// Times of a file that are to be set, by [`File::set_times`](super::File::set_times). What is
-/// not set here stays as it is.
+/// Timestamps to be set on a file by [`File::set_times`](super::File::set_times). Timestamps that
+/// are not set here are left unchanged on the file.
 ///
 /// # Examples
 ///
@@ -21,7 +21,7 @@ pub struct FileTimes {
 }
 
 impl FileTimes {
-    /// No times.
+    /// Creates a set of timestamps in which none is set.
     ///
     /// # Examples
     ///
@@ -32,7 +32,7 @@ impl FileTimes {
         Self::default()
     }
 
-    /// Sets when it was last read.
+    /// Sets the time of the last access.
     ///
     /// # Examples
     ///
@@ -44,7 +44,7 @@ impl FileTimes {
         self
     }
 
-    /// Sets when it was last written.
+    /// Sets the time of the last modification.
     ///
     /// # Examples
     ///
@@ -56,7 +56,7 @@ impl FileTimes {
         self
     }
 
-    /// Sets when it was created.
+    /// Sets the time of creation.
     #[cfg(any(windows, target_vendor = "apple"))]
     pub fn set_created(mut self, t: SystemTime) -> Self {
         #[cfg(target_vendor = "apple")]

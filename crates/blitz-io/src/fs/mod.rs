@@ -1,39 +1,38 @@
 //! Files and directories, with Tokio's interface.
 //!
-//! Systems offer little to wait for a file with: a disk is never 'ready'. So operations on
-//! files are made by threads for blocking work, as many as
-//! [`max_blocking_threads`](crate::runtime::Builder::max_blocking_threads) allows, but for what
-//! the system can answer from its memory without waiting (Linux): reads from the page cache,
-//! opening a local file for reading, and reading a small file whole. That is tried where it is
-//! asked for, and a thread is asked only if it fails.
+//! Operating systems offer no readiness for files: a disk is never 'ready'. So file operations run
+//! on the blocking pool, on at most
+//! [`max_blocking_threads`](crate::runtime::Builder::max_blocking_threads) threads. The exceptions
+//! (Linux) are operations that the kernel can complete from memory without blocking: reads from the
+//! page cache, opening a local file for reading, and reading a small file whole. These are tried
+//! inline, on the calling thread, and go to the blocking pool only if the attempt fails.
 //!
 //! - [`File`] and [`OpenOptions`]: an open file, and how it is opened;
 //! - [`read`], [`read_to_string`], [`write()`], [`copy`]: whole files;
 //! - [`read_dir`], [`DirBuilder`]: directories;
-//! - [`metadata`], [`rename`], [`remove_file`] and so on: what is done by a path.
+//! - [`metadata`], [`rename`], [`remove_file`] and so on: operations on a path.
 //!
 //! # Errors
 //!
-//! What takes a path has errors that name the operation and the path. Their
-//! [`kind`](std::io::Error::kind) is that of the system's error, which is their
-//! [`source`](std::error::Error::source); one that is known only by its number is passed on as it
-//! is. Errors of an open file are the system's own.
+//! Errors are the operating system's own, with [`kind`](std::io::Error::kind) and
+//! [`raw_os_error`](std::io::Error::raw_os_error), as on Tokio. Their text does not name the path,
+//! because an `io::Error` holds either an error number or a text: add the path where you know it.
 //!
 //! # Dropped futures and shutdown
 //!
-//! A thread that has begun an operation ends it: to drop the future only means that nobody
-//! hears of the result. What may be left behind is said under *Cancel safety*. A runtime that
-//! is dropped waits for such threads; operations that did not get their turn fail, but writes
-//! that a [`File`] has taken are made. After the end of the runtime operations fail with an
-//! error that says so.
+//! Once a blocking thread has started an operation, the operation runs to its end; dropping the
+//! future only discards the result. The *Cancel safety* sections say what may be left behind.
+//! Dropping a runtime waits for the threads that are running operations. Operations still in the
+//! queue fail, except for writes that a [`File`] has already accepted: these are made. After the
+//! runtime has shut down, operations fail with `background task failed`, as on Tokio.
 //!
-//! Without a runtime on the thread all of them panic.
+//! All operations panic on a thread that has no runtime.
 //!
 //! # Finding out
 //!
-//! `BLITZ_FS_INLINE=never` has all done by threads, `ring` leaves reads at an offset to io_uring;
-//! `BLITZ_FS_COPY` (`clone`, `range`, `plain`) says how [`copy`] begins. Both are for tests and
-//! for finding out.
+//! `BLITZ_FS_INLINE=never` runs every operation on the blocking pool, and `ring` leaves reads at an
+//! offset to io_uring; `BLITZ_FS_COPY` (`clone`, `range`, `plain`) selects the first method that
+//! [`copy`] tries. Both variables are meant for tests and for investigation.
 //!
 //! # Examples
 //!
@@ -48,19 +47,21 @@
 //!
 //! let error = fs::read(dir.path().join("missing")).await.unwrap_err();
 //! assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
-//! assert!(error.to_string().starts_with("cannot read "));
+//! #[cfg(unix)]
+//! assert_eq!(error.raw_os_error(), Some(2), "the system's number, as on Tokio");
 //! # std::io::Result::Ok(())
 //! # }).unwrap();
 //! ```
 //!
 //! # Unsafe code
 //!
-//! It is in `raw.rs`. A test refuses it anywhere else in this folder.
+//! All unsafe code is in `raw.rs`. A test rejects it anywhere else in this folder.
 
 mod error;
 mod raw;
 mod inline;
 mod offload;
+mod unwritten;
 mod state;
 mod file;
 mod positional;

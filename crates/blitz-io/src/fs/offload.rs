@@ -1,4 +1,4 @@
-//! How a file operation gets onto a thread for blocking work.
+//! Runs file operations on the blocking pool.
 
 #![forbid(unsafe_code)]
 
@@ -10,49 +10,46 @@ use std::{
 use super::error;
 use crate::{runtime::context, task::spawn_blocking};
 
-/// Runs `f` on a thread where it may block.
+/// Runs `f` on a blocking thread, and returns its result.
 ///
 /// # Panics
-/// Without a runtime on this thread.
+/// If there is no runtime on this thread.
 pub(super) async fn offload<T: Send + 'static>(
     f: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
-    spawn_blocking(f).await.map_err(|why| error::lost(&why))?
+    spawn_blocking(f).await.map_err(|_| error::ended())?
 }
 
-/// The same for an operation on a path, which its error names.
+/// Runs `f` on a blocking thread with a copy of the path. Errors are returned unchanged: see
+/// `error.rs`.
 pub(super) async fn on_path<T: Send + 'static>(
-    operation: &'static str,
     path: impl AsRef<Path>,
     f: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     let path: PathBuf = path.as_ref().to_owned();
-    offload(move || f(&path).map_err(|why| error::at(operation, &path, why))).await
+    offload(move || f(&path)).await
 }
 
-/// The same for an operation on two.
+/// Runs `f` on a blocking thread with copies of two paths.
 pub(super) async fn on_paths<T: Send + 'static>(
-    operation: &'static str,
     (from, to): (impl AsRef<Path>, impl AsRef<Path>),
     f: impl FnOnce(&Path, &Path) -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     let (from, to): (PathBuf, PathBuf) = (from.as_ref().to_owned(), to.as_ref().to_owned());
-    offload(move || f(&from, &to).map_err(|why| error::between(operation, &from, &to, why))).await
+    offload(move || f(&from, &to)).await
 }
 
-/// What can be done without a thread panics without a runtime too, so that it does not depend
-/// on what lies in the cache.
+/// Returns an error if the runtime is shutting down and accepts no more blocking work. Inline
+/// operations call this too, so that their result does not depend on what is cached.
 ///
 /// # Panics
-/// Without a runtime on this thread.
+/// If there is no runtime on this thread.
+#[inline]
 #[track_caller]
-pub(super) fn need_runtime() {
-    if let Err(error) = context::with_current(|_| ()) {
-        panic!("{error}");
+pub(super) fn need_runtime() -> io::Result<()> {
+    match context::with_current(|inner| inner.blocking.is_stopping()) {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(error::ended()),
+        Err(error) => panic!("{error}"),
     }
-}
-
-/// Whether the runtime of this thread has begun to end, and takes no more work that blocks.
-pub(super) fn is_runtime_ending() -> bool {
-    context::with_current(|inner| inner.blocking.is_stopping()).unwrap_or(false)
 }

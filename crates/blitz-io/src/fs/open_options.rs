@@ -1,4 +1,4 @@
-//! How a file is opened.
+//! Options for opening a file.
 
 #![forbid(unsafe_code)]
 
@@ -11,9 +11,9 @@ use super::{
 };
 use crate::engine::work::task::budget;
 
-/// Options and flags that say how a file is opened.
+/// Options and flags that determine how a file is opened.
 ///
-/// Made by [`OpenOptions::new`] or [`File::options`]; what is not set is off.
+/// Created by [`OpenOptions::new`] or [`File::options`]; every option is off unless set.
 ///
 /// # Examples
 ///
@@ -35,14 +35,14 @@ use crate::engine::work::task::budget;
 #[derive(Clone)]
 pub struct OpenOptions {
     std: StdOpenOptions,
-    /// Reading was asked for.
+    /// `read` was set.
     reads: bool,
-    /// And something else, or perhaps.
+    /// Some option besides `read` was set, or may have been.
     more: bool,
 }
 
 impl OpenOptions {
-    /// Options of which none is set.
+    /// Creates options of which none is set.
     ///
     /// # Examples
     ///
@@ -53,7 +53,7 @@ impl OpenOptions {
         Self { std: StdOpenOptions::new(), reads: false, more: false }
     }
 
-    /// Whether the file can be read.
+    /// Sets whether the file can be read.
     ///
     /// # Examples
     ///
@@ -66,7 +66,7 @@ impl OpenOptions {
         self
     }
 
-    /// Whether the file can be written, over what is there.
+    /// Sets whether the file can be written. Writes overwrite existing content.
     ///
     /// # Examples
     ///
@@ -78,7 +78,7 @@ impl OpenOptions {
         self.and_more(write)
     }
 
-    /// Whether each write goes to the end of the file, wherever that is then.
+    /// Sets whether each write goes to the end of the file, wherever the end is at that time.
     ///
     /// # Examples
     ///
@@ -90,7 +90,7 @@ impl OpenOptions {
         self.and_more(append)
     }
 
-    /// Whether what is in the file is cut off. Needs [`write`](Self::write).
+    /// Sets whether the file is truncated when it is opened. Requires [`write`](Self::write).
     ///
     /// # Examples
     ///
@@ -102,7 +102,7 @@ impl OpenOptions {
         self.and_more(truncate)
     }
 
-    /// Whether the file is created if it does not exist. Needs [`write`](Self::write) or
+    /// Sets whether the file is created if it does not exist. Requires [`write`](Self::write) or
     /// [`append`](Self::append).
     ///
     /// # Examples
@@ -115,7 +115,7 @@ impl OpenOptions {
         self.and_more(create)
     }
 
-    /// Whether the file must be a new one: it is an error if it exists.
+    /// Sets whether the file must be created by this call, so that an existing file is an error.
     ///
     /// # Examples
     ///
@@ -132,24 +132,23 @@ impl OpenOptions {
         self
     }
 
-    /// Opens a file.
+    /// Opens the file at `path` with these options.
     ///
-    /// A file that is only read is opened at once if it is local and the kernel has its name
-    /// in memory (Linux); all else is done by a thread for blocking work.
+    /// A file that is opened only for reading is opened inline if it is local and the kernel has
+    /// its path in memory (Linux); every other file is opened by a blocking thread.
     ///
     /// # Errors
     ///
-    /// - `NotFound` if it does not exist and is not to be created, or its folder does not;
-    /// - `AlreadyExists` if it was to be a new one;
+    /// - `NotFound` if the file does not exist and is not to be created, or its directory does not
+    ///   exist;
+    /// - `AlreadyExists` if `create_new` is set and the file exists;
     /// - `PermissionDenied`, `ReadOnlyFilesystem`, `IsADirectory` and others of the system;
-    /// - `InvalidInput` if the options contradict each other, or the path has a zero in it.
-    ///
-    /// They name the path.
+    /// - `InvalidInput` if the options contradict each other, or the path contains a zero byte.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, a file that was to be created or cut off may have been, or may be in
-    /// a moment.
+    /// If the future is dropped, a file that was to be created or truncated may have been already,
+    /// or may be shortly after.
     ///
     /// # Examples
     ///
@@ -164,7 +163,7 @@ impl OpenOptions {
     /// ```
     pub async fn open(&self, path: impl AsRef<Path>) -> io::Result<File> {
         if self.reads && !self.more {
-            need_runtime();
+            need_runtime()?;
             std::future::poll_fn(budget::proceed).await.spend();
             if let Opened::File(std, _) = inline::open(path.as_ref())
                 && inline::make_plain(&std).is_ok()
@@ -173,7 +172,7 @@ impl OpenOptions {
             }
         }
         let options = self.std.clone();
-        let (std, nature) = on_path("open", path, move |path| {
+        let (std, nature) = on_path(path, move |path| {
             let std = options.open(path)?;
             let nature = inline::learn(&std);
             Ok((std, nature))
@@ -191,7 +190,7 @@ impl Default for OpenOptions {
 
 impl From<StdOpenOptions> for OpenOptions {
     fn from(std: StdOpenOptions) -> OpenOptions {
-        // It does not say what is set.
+        // Std's options do not reveal which of them are set.
         Self { std, reads: false, more: true }
     }
 }
@@ -209,7 +208,7 @@ mod unix {
     use super::OpenOptions;
 
     impl OpenOptions {
-        /// Who may do what with a file that is created, less what the process masks.
+        /// Sets the permission bits of a created file, from which the process's umask is removed.
         ///
         /// # Examples
         ///
@@ -221,8 +220,7 @@ mod unix {
             self
         }
 
-        /// Flags of the system's `open` besides those of the options, such as `O_NOFOLLOW` or
-        /// `O_DIRECT`.
+        /// Sets additional flags for the system's `open`, such as `O_NOFOLLOW` or `O_DIRECT`.
         ///
         /// # Examples
         ///
@@ -244,32 +242,32 @@ mod windows {
     use super::OpenOptions;
 
     impl OpenOptions {
-        /// What may be done with the file, in place of `read`, `write` and `append`:
-        /// `dwDesiredAccess`.
+        /// Sets the access rights to the file (`dwDesiredAccess`), in place of those that follow
+        /// from `read`, `write` and `append`.
         pub fn access_mode(&mut self, access: u32) -> &mut OpenOptions {
             self.std.access_mode(access);
             self.and_more(true)
         }
 
-        /// What others may do with it meanwhile: `dwShareMode`.
+        /// Sets how other opens may share the file while it is open: `dwShareMode`.
         pub fn share_mode(&mut self, share: u32) -> &mut OpenOptions {
             self.std.share_mode(share);
             self.and_more(true)
         }
 
-        /// Flags besides those of the options: a part of `dwFlagsAndAttributes`.
+        /// Sets additional flags, which become a part of `dwFlagsAndAttributes`.
         pub fn custom_flags(&mut self, flags: u32) -> &mut OpenOptions {
             self.std.custom_flags(flags);
             self.and_more(true)
         }
 
-        /// What a file has that is created: a part of `dwFlagsAndAttributes`.
+        /// Sets the attributes of a created file, which become a part of `dwFlagsAndAttributes`.
         pub fn attributes(&mut self, attributes: u32) -> &mut OpenOptions {
             self.std.attributes(attributes);
             self.and_more(true)
         }
 
-        /// Whom the other end of a named pipe may take us for: a part of
+        /// Sets how far the server of a named pipe may impersonate this process, a part of
         /// `dwFlagsAndAttributes`.
         pub fn security_qos_flags(&mut self, flags: u32) -> &mut OpenOptions {
             self.std.security_qos_flags(flags);

@@ -1,8 +1,7 @@
-//! What is done to a file by its path: each is one call of std's, on a thread for blocking
-//! work.
+//! Operations on a path: each is one call into std, on a blocking thread.
 //!
-//! Not at once, since no call of these says 'not without waiting': a path whose names are not
-//! in memory is read from the disk.
+//! None of them runs inline, because none of these system calls can refuse to block: a path
+//! component that is not cached in memory is read from the disk.
 
 #![forbid(unsafe_code)]
 
@@ -14,12 +13,12 @@ use std::{
 
 use super::offload::{on_path, on_paths};
 
-/// The absolute path without links, `.` and `..`.
+/// Returns the absolute path with all symbolic links, `.` and `..` resolved.
 ///
 /// # Errors
 ///
-/// If something on the way does not exist, or what should be a directory is none; the error
-/// names the path.
+/// Returns an error if a component of the path does not exist, or one that must be a directory is
+/// not.
 ///
 /// # Examples
 ///
@@ -33,19 +32,19 @@ use super::offload::{on_path, on_paths};
 /// # }).unwrap();
 /// ```
 pub async fn canonicalize(path: impl AsRef<Path>) -> io::Result<PathBuf> {
-    on_path("resolve", path, |path| std::fs::canonicalize(path)).await
+    on_path(path, |path| std::fs::canonicalize(path)).await
 }
 
 /// Creates a directory.
 ///
 /// # Errors
 ///
-/// `AlreadyExists` if there is something, `NotFound` if there is nothing to create it in, and
-/// others; they name the path.
+/// Returns `AlreadyExists` if the path exists, `NotFound` if the parent directory is missing, and
+/// other errors of the system.
 ///
 /// # Cancel safety
 ///
-/// If it is dropped once begun, it is still done.
+/// If the future is dropped after the operation has started, the operation still completes.
 ///
 /// # Examples
 ///
@@ -58,19 +57,19 @@ pub async fn canonicalize(path: impl AsRef<Path>) -> io::Result<PathBuf> {
 /// # }).unwrap();
 /// ```
 pub async fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
-    on_path("create the directory", path, |path| std::fs::create_dir(path)).await
+    on_path(path, |path| std::fs::create_dir(path)).await
 }
 
-/// Creates a directory and those above it that are missing. It is no error if it exists.
+/// Creates a directory and all missing parents. A directory that exists already is not an error.
 ///
 /// # Errors
 ///
-/// `NotADirectory` or `AlreadyExists` if something else is in the way, and others; they name
-/// the path. Some of the directories may have been created then.
+/// Returns `NotADirectory` or `AlreadyExists` if something else is in the way, and other errors of
+/// the system. Some of the directories may have been created then.
 ///
 /// # Cancel safety
 ///
-/// If it is dropped once begun, it is still done.
+/// If the future is dropped after the operation has started, the operation still completes.
 ///
 /// # Examples
 ///
@@ -83,14 +82,14 @@ pub async fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
 /// # }).unwrap();
 /// ```
 pub async fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
-    on_path("create the directory", path, |path| std::fs::create_dir_all(path)).await
+    on_path(path, |path| std::fs::create_dir_all(path)).await
 }
 
-/// What the system knows about a file; of a symbolic link, about what it points to.
+/// Returns the metadata of a file or directory. Symbolic links are followed.
 ///
 /// # Errors
 ///
-/// `NotFound`, `PermissionDenied` and others; they name the path.
+/// Returns `NotFound`, `PermissionDenied` and other errors of the system.
 ///
 /// # Examples
 ///
@@ -102,14 +101,15 @@ pub async fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
 /// # }).unwrap();
 /// ```
 pub async fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
-    on_path("look at", path, |path| std::fs::metadata(path)).await
+    on_path(path, |path| std::fs::metadata(path)).await
 }
 
-/// What the system knows about a file; of a symbolic link, about the link.
+/// Returns the metadata of a file or directory. Symbolic links are not followed: the metadata of
+/// the link itself is returned.
 ///
 /// # Errors
 ///
-/// `NotFound`, `PermissionDenied` and others; they name the path.
+/// Returns `NotFound`, `PermissionDenied` and other errors of the system.
 ///
 /// # Examples
 ///
@@ -125,14 +125,15 @@ pub async fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
 /// # }).unwrap();
 /// ```
 pub async fn symlink_metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
-    on_path("look at", path, |path| std::fs::symlink_metadata(path)).await
+    on_path(path, |path| std::fs::symlink_metadata(path)).await
 }
 
-/// What a symbolic link points to.
+/// Returns the path that a symbolic link points to.
 ///
 /// # Errors
 ///
-/// `InvalidInput` if it is no link, `NotFound` and others; they name the path.
+/// Returns `InvalidInput` if the path is not a symbolic link, `NotFound` and other errors of the
+/// system.
 ///
 /// # Examples
 ///
@@ -148,18 +149,18 @@ pub async fn symlink_metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
 /// # }).unwrap();
 /// ```
 pub async fn read_link(path: impl AsRef<Path>) -> io::Result<PathBuf> {
-    on_path("read the link", path, |path| std::fs::read_link(path)).await
+    on_path(path, |path| std::fs::read_link(path)).await
 }
 
-/// Removes a directory that is empty.
+/// Removes an empty directory.
 ///
 /// # Errors
 ///
-/// `DirectoryNotEmpty`, `NotADirectory`, `NotFound` and others; they name the path.
+/// Returns `DirectoryNotEmpty`, `NotADirectory`, `NotFound` and other errors of the system.
 ///
 /// # Cancel safety
 ///
-/// If it is dropped once begun, it is still done.
+/// If the future is dropped after the operation has started, the operation still completes.
 ///
 /// # Examples
 ///
@@ -173,19 +174,19 @@ pub async fn read_link(path: impl AsRef<Path>) -> io::Result<PathBuf> {
 /// # }).unwrap();
 /// ```
 pub async fn remove_dir(path: impl AsRef<Path>) -> io::Result<()> {
-    on_path("remove the directory", path, |path| std::fs::remove_dir(path)).await
+    on_path(path, |path| std::fs::remove_dir(path)).await
 }
 
-/// Removes a directory with all that is in it. Links are removed, not followed.
+/// Removes a directory and everything in it. Symbolic links are removed, not followed.
 ///
 /// # Errors
 ///
-/// `NotFound`, `PermissionDenied` and others; they name the path. A part may have been removed
-/// then.
+/// Returns `NotFound`, `PermissionDenied` and other errors of the system. Some of the content may
+/// have been removed then.
 ///
 /// # Cancel safety
 ///
-/// If it is dropped once begun, it is still done.
+/// If the future is dropped after the operation has started, the operation still completes.
 ///
 /// # Examples
 ///
@@ -199,19 +200,19 @@ pub async fn remove_dir(path: impl AsRef<Path>) -> io::Result<()> {
 /// # }).unwrap();
 /// ```
 pub async fn remove_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
-    on_path("remove the directory", path, |path| std::fs::remove_dir_all(path)).await
+    on_path(path, |path| std::fs::remove_dir_all(path)).await
 }
 
-/// Removes a file. Whoever has it open can use it until it is closed, on Unix.
+/// Removes a file. On Unix, handles that are open can still use the file until they are closed.
 ///
 /// # Errors
 ///
-/// `NotFound`, `IsADirectory` (or `PermissionDenied`, by the system), and others; they name the
-/// path.
+/// Returns `NotFound`, `IsADirectory` (or `PermissionDenied`, depending on the system), and other
+/// errors.
 ///
 /// # Cancel safety
 ///
-/// If it is dropped once begun, it is still done.
+/// If the future is dropped after the operation has started, the operation still completes.
 ///
 /// # Examples
 ///
@@ -225,18 +226,18 @@ pub async fn remove_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
 /// # }).unwrap();
 /// ```
 pub async fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
-    on_path("remove", path, |path| std::fs::remove_file(path)).await
+    on_path(path, |path| std::fs::remove_file(path)).await
 }
 
-/// Changes who may do what with a file.
+/// Changes the permissions of a file or directory.
 ///
 /// # Errors
 ///
-/// If it is not ours to change, `NotFound` and others; they name the path.
+/// Returns an error if the process may not change them, `NotFound` and other errors of the system.
 ///
 /// # Cancel safety
 ///
-/// If it is dropped once begun, it is still done.
+/// If the future is dropped after the operation has started, the operation still completes.
 ///
 /// # Examples
 ///
@@ -252,18 +253,17 @@ pub async fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
 /// # }).unwrap();
 /// ```
 pub async fn set_permissions(path: impl AsRef<Path>, perm: Permissions) -> io::Result<()> {
-    on_path("change the permissions of", path, move |path| std::fs::set_permissions(path, perm))
-        .await
+    on_path(path, move |path| std::fs::set_permissions(path, perm)).await
 }
 
-/// Whether there is something at a path. A link that points nowhere is nothing.
+/// Returns true if the path exists. Symbolic links are followed, so a broken link does not exist.
 ///
-/// By the time it is known it may have changed: who wants to open the file does better to try
-/// that.
+/// The result may be outdated by the time it is used. To open a file, it is better to open it and
+/// handle the error.
 ///
 /// # Errors
 ///
-/// If it cannot be told: `PermissionDenied` and others; they name the path.
+/// Returns `PermissionDenied` and other errors if the system cannot determine it.
 ///
 /// # Examples
 ///
@@ -276,22 +276,22 @@ pub async fn set_permissions(path: impl AsRef<Path>, perm: Permissions) -> io::R
 /// # }).unwrap();
 /// ```
 pub async fn try_exists(path: impl AsRef<Path>) -> io::Result<bool> {
-    on_path("look at", path, |path| std::fs::exists(path)).await
+    on_path(path, |path| std::fs::exists(path)).await
 }
 
-/// Gives a file or directory another name, in place of a file that has it. Both must be on one
-/// file system.
+/// Renames a file or directory, replacing the destination file. Both paths must be on the same file
+/// system.
 ///
-/// Nobody sees a moment in between: who opens the new name gets the old file or the new one,
-/// whole.
+/// The replacement is atomic: a process that opens the new name gets either the old file or the new
+/// one, each complete.
 ///
 /// # Errors
 ///
-/// `NotFound`, `CrossesDevices`, `DirectoryNotEmpty` and others; they name both paths.
+/// Returns `NotFound`, `CrossesDevices`, `DirectoryNotEmpty` and other errors of the system.
 ///
 /// # Cancel safety
 ///
-/// If it is dropped once begun, it is still done.
+/// If the future is dropped after the operation has started, the operation still completes.
 ///
 /// # Examples
 ///
@@ -306,18 +306,18 @@ pub async fn try_exists(path: impl AsRef<Path>) -> io::Result<bool> {
 /// # }).unwrap();
 /// ```
 pub async fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
-    on_paths("rename", (from, to), |from, to| std::fs::rename(from, to)).await
+    on_paths((from, to), |from, to| std::fs::rename(from, to)).await
 }
 
-/// Gives a file a second name.
+/// Creates a hard link: a second name for an existing file.
 ///
 /// # Errors
 ///
-/// `AlreadyExists`, `CrossesDevices`, `NotFound` and others; they name both paths.
+/// Returns `AlreadyExists`, `CrossesDevices`, `NotFound` and other errors of the system.
 ///
 /// # Cancel safety
 ///
-/// If it is dropped once begun, it is still done.
+/// If the future is dropped after the operation has started, the operation still completes.
 ///
 /// # Examples
 ///
@@ -332,18 +332,18 @@ pub async fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<
 /// # }).unwrap();
 /// ```
 pub async fn hard_link(original: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Result<()> {
-    on_paths("link", (original, link), |original, link| std::fs::hard_link(original, link)).await
+    on_paths((original, link), |original, link| std::fs::hard_link(original, link)).await
 }
 
 /// Creates a symbolic link that points to `original`, which need not exist.
 ///
 /// # Errors
 ///
-/// `AlreadyExists`, `NotFound` and others; they name both paths.
+/// Returns `AlreadyExists`, `NotFound` and other errors of the system.
 ///
 /// # Cancel safety
 ///
-/// If it is dropped once begun, it is still done.
+/// If the future is dropped after the operation has started, the operation still completes.
 ///
 /// # Examples
 ///
@@ -357,40 +357,35 @@ pub async fn hard_link(original: impl AsRef<Path>, link: impl AsRef<Path>) -> io
 /// ```
 #[cfg(unix)]
 pub async fn symlink(original: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Result<()> {
-    on_paths("link", (original, link), |original, link| std::os::unix::fs::symlink(original, link))
-        .await
+    on_paths((original, link), |original, link| std::os::unix::fs::symlink(original, link)).await
 }
 
 /// Creates a symbolic link that points to a directory.
 ///
 /// # Errors
 ///
-/// `AlreadyExists`, `PermissionDenied` and others; they name both paths.
+/// Returns `AlreadyExists`, `PermissionDenied` and other errors of the system.
 ///
 /// # Cancel safety
 ///
-/// If it is dropped once begun, it is still done.
+/// If the future is dropped after the operation has started, the operation still completes.
 #[cfg(windows)]
 pub async fn symlink_dir(original: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Result<()> {
-    on_paths("link", (original, link), |original, link| {
-        std::os::windows::fs::symlink_dir(original, link)
-    })
-    .await
+    on_paths((original, link), |original, link| std::os::windows::fs::symlink_dir(original, link))
+        .await
 }
 
 /// Creates a symbolic link that points to a file.
 ///
 /// # Errors
 ///
-/// `AlreadyExists`, `PermissionDenied` and others; they name both paths.
+/// Returns `AlreadyExists`, `PermissionDenied` and other errors of the system.
 ///
 /// # Cancel safety
 ///
-/// If it is dropped once begun, it is still done.
+/// If the future is dropped after the operation has started, the operation still completes.
 #[cfg(windows)]
 pub async fn symlink_file(original: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Result<()> {
-    on_paths("link", (original, link), |original, link| {
-        std::os::windows::fs::symlink_file(original, link)
-    })
-    .await
+    on_paths((original, link), |original, link| std::os::windows::fs::symlink_file(original, link))
+        .await
 }

@@ -1,12 +1,12 @@
-//! Reads and writes at an offset, with buffers that are given away.
+//! Reads and writes at an offset, with buffers that are passed by value.
 //!
-//! They leave the file's cursor alone, so any number of them may be under way at once, by
-//! reference. What lies in the cache is read at once; else the buffer goes to a thread and
-//! comes back.
+//! These operations do not use the file's cursor, so any number of them may be in progress at once,
+//! through a shared reference. Cached bytes are read inline; otherwise the buffer goes to a
+//! blocking thread and comes back.
 //!
-//! `BLITZ_FS_INLINE=ring` leaves them to io_uring, which was not better than threads where it
-//! was measured (docs/design/files.md). Whatever a ring says that is no count, a thread is
-//! asked again, and its answer is the one that counts.
+//! `BLITZ_FS_INLINE=ring` leaves the reads to io_uring, which was not better than threads where it
+//! was measured (docs/design/files.md). If io_uring reports anything but a count, a blocking thread
+//! repeats the read, and the thread's result is the one that is returned.
 
 #![forbid(unsafe_code)]
 
@@ -29,11 +29,12 @@ use crate::{
     task::spawn_blocking,
 };
 
-/// A result, and the buffer back.
+/// Result of an operation, together with its buffer.
 type Answer<T, B> = (io::Result<T>, B);
 
-/// Runs `f` on a thread with the buffer, which comes back also if the runtime ends before its
-/// turn: it lies in between, where both reach it.
+/// Runs `f` on a blocking thread with the buffer, and returns the buffer with the result. The
+/// buffer lies in an `Arc` that the caller and the job share, so it is returned even if the runtime
+/// shuts down before the job ran.
 async fn hand_over<B: Send + 'static, T: Send + 'static>(
     buf: B,
     f: impl FnOnce(&mut B) -> io::Result<T> + Send + 'static,
@@ -50,7 +51,7 @@ async fn hand_over<B: Send + 'static, T: Send + 'static>(
     };
     match job.await {
         Ok(answer) => answer,
-        // A buffer of the user's own kind has panicked.
+        // A user-defined buffer type has panicked.
         Err(why) if why.is_panic() => std::panic::resume_unwind(why.into_panic()),
         Err(why) => {
             let buf = take(&between).expect("the job did not get its turn");
@@ -79,7 +80,8 @@ fn write_at(file: &StdFile, bytes: &[u8], offset: u64) -> io::Result<usize> {
     return std::os::windows::fs::FileExt::seek_write(file, bytes, offset);
 }
 
-/// Reads into several buffers: what is cached, if `now`, and else waits for it.
+/// Reads into several buffers at an offset. With `now`, only what is cached is read; otherwise the
+/// call blocks.
 #[cfg(target_os = "linux")]
 fn readv_at<B: OwnedBufMut>(
     file: &StdFile,
@@ -90,7 +92,7 @@ fn readv_at<B: OwnedBufMut>(
     super::raw::readv_at(file, bufs, offset, now)
 }
 
-/// Reads into one buffer after the other, until one is not filled.
+/// Reads into one buffer after the other at an offset, until one is not filled.
 #[cfg(not(target_os = "linux"))]
 fn readv_at<B: OwnedBufMut>(
     file: &StdFile,
@@ -107,7 +109,7 @@ fn readv_at<B: OwnedBufMut>(
         if !over && filling.room() > 0 {
             match filling.read_at(file, offset + read as u64) {
                 Ok(count) => read += count,
-                // Told only if nothing was read before.
+                // Returned only if nothing was read before.
                 Err(why) => error = Some(why),
             }
             over = filling.room() > 0;
@@ -120,7 +122,7 @@ fn readv_at<B: OwnedBufMut>(
     }
 }
 
-/// Writes from several buffers.
+/// Writes from several buffers at an offset, and returns the number of bytes written.
 fn writev_at<B: OwnedBuf>(file: &StdFile, bufs: &[B], offset: u64) -> io::Result<usize> {
     let pieces: Vec<_> = bufs.iter().map(|buf| IoSlice::new(buf.as_slice())).collect();
     #[cfg(target_os = "linux")]
@@ -146,18 +148,18 @@ fn writev_at<B: OwnedBuf>(file: &StdFile, bufs: &[B], offset: u64) -> io::Result
 
 /// Reads and writes at an offset.
 ///
-/// They take their buffers by value and give them back with the result ([`buf`](crate::buf)),
-/// leave the cursor alone (on Windows they move it), and wait neither for each other nor for
-/// writes by the cursor that are under way: flush these first. A file that was opened with
-/// `append` has its writes at the end, whatever the offset (Linux).
+/// These methods take their buffers by value and return them with the result ([`buf`](crate::buf)),
+/// do not use the cursor (on Windows they move it), and wait neither for each other nor for writes
+/// at the cursor that are in progress: flush those first. If the file was opened with `append`,
+/// Linux writes to the end of the file, whatever the offset.
 impl File {
-    /// What of a read at an offset can be done at once.
+    /// Tries a read at an offset inline. Returns `None` if a blocking thread must do it.
     async fn read_now<T>(
         &self,
         read: impl FnOnce(&StdFile) -> io::Result<T>,
         amount: impl FnOnce(&T) -> usize,
     ) -> Option<T> {
-        need_runtime();
+        need_runtime().ok()?;
         let unit = poll_fn(budget::proceed).await;
         let nature = self.settled_nature();
         if !matches!(nature, Nature::Local | Nature::Cached) {
@@ -182,7 +184,7 @@ impl File {
                 inline::Wish::Ring => Err(io::ErrorKind::WouldBlock.into()),
                 _ => filling.read_cached_at(file, offset, inline::MOST),
             };
-            // Nothing may be an end that is none: a thread says so.
+            // A count of zero may not be the end of the file: a blocking thread must find out.
             if let Some(count) = self.read_now(read, |count| *count).await
                 && count > 0
             {
@@ -201,20 +203,20 @@ impl File {
         hand_over(filling, move |filling| again(|| filling.read_at(&std, offset))).await
     }
 
-    /// Reads once at an offset into a buffer that is given away, and answers how much it was,
-    /// with the buffer. Zero is the end, unless the buffer has no room.
+    /// Reads once at an offset into a buffer passed by value, and returns the number of bytes read
+    /// together with the buffer. Zero means the end of the file, unless the buffer has no room.
     ///
-    /// What is read goes to the beginning of the buffer, over what is there: a `Vec` offers all
-    /// that it has reserved, and is as long as what was read afterwards. At most 128 KiB are
-    /// read if they lie in the page cache.
+    /// The bytes go to the beginning of the buffer, over what is there: a `Vec` offers its whole
+    /// capacity, and its length afterwards is the number of bytes read. At most 128 KiB are read if
+    /// they lie in the page cache.
     ///
     /// # Errors
     ///
-    /// What the system says; the buffer is as it was.
+    /// Returns the system's error; the buffer is unchanged then.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, nothing but the buffer is lost.
+    /// If the future is dropped, only the buffer is lost.
     ///
     /// # Examples
     ///
@@ -245,19 +247,20 @@ impl File {
         (result, filling.finish(failed))
     }
 
-    /// Reads at an offset until the buffer is full, and answers how much that was, with the
-    /// buffer.
+    /// Reads at an offset until the buffer is full, and returns the number of bytes read together
+    /// with the buffer.
     ///
-    /// A `Vec` is full when all that it has reserved is; to read a certain number of bytes,
-    /// give a [`slice`](OwnedBuf::slice).
+    /// A `Vec` is full when its whole capacity is filled; to read a certain number of bytes, pass a
+    /// [`slice`](OwnedBuf::slice).
     ///
     /// # Errors
     ///
-    /// `UnexpectedEof` if the end comes first. What was read before an error is in the buffer.
+    /// Returns `UnexpectedEof` if the file ends first, and other errors of the system. Bytes that
+    /// were read before an error are in the buffer.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, nothing but the buffer is lost.
+    /// If the future is dropped, only the buffer is lost.
     ///
     /// # Examples
     ///
@@ -298,18 +301,18 @@ impl File {
         (result, filling.finish(failed))
     }
 
-    /// Reads once at an offset into several buffers, one behind the other, and answers how
-    /// much it was, with the buffers.
+    /// Reads once at an offset into several buffers, one after the other, and returns the number of
+    /// bytes read together with the buffers.
     ///
-    /// Linux takes 1024 buffers at a time.
+    /// Linux uses at most 1024 buffers per call.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, nothing but the buffers is lost.
+    /// If the future is dropped, only the buffers are lost.
     ///
     /// # Examples
     ///
@@ -331,11 +334,11 @@ impl File {
         mut bufs: Vec<B>,
         offset: u64,
     ) -> (io::Result<usize>, Vec<B>) {
-        // As much as one step may take; what would be more is a thread's.
+        // At most what one step may read; more than that is left to a blocking thread.
         let wanted = bufs.iter().fold(0, |sum: usize, buf| sum.saturating_add(buf.bytes_total()));
         if wanted <= inline::MOST {
             let read = |file: &StdFile| match readv_at(file, &mut bufs, offset, true) {
-                // As in `read_step`.
+                // Zero may not be the end of the file: a blocking thread must find out.
                 Ok(0) => Err(io::ErrorKind::WouldBlock.into()),
                 result => result,
             };
@@ -347,16 +350,17 @@ impl File {
         hand_over(bufs, move |bufs| again(|| readv_at(&std, bufs, offset, false))).await
     }
 
-    /// Writes a buffer that is given away at an offset, or a part of it, and answers how much
-    /// it was, with the buffer. It is written when this answers.
+    /// Writes a buffer passed by value at an offset, or a part of it, and returns the number of
+    /// bytes written together with the buffer. The bytes are written by the time the future
+    /// completes.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped once begun, the buffer is still written.
+    /// If the future is dropped after the write has started, the buffer is still written.
     ///
     /// # Examples
     ///
@@ -376,16 +380,16 @@ impl File {
         hand_over(buf, move |buf| again(|| write_at(&std, buf.as_slice(), offset))).await
     }
 
-    /// Writes all of a buffer that is given away at an offset, and answers with the buffer. It
-    /// is written when this answers.
+    /// Writes all of a buffer passed by value at an offset, and returns the buffer. The bytes are
+    /// written by the time the future completes.
     ///
     /// # Errors
     ///
-    /// What the system says; a part may have been written then.
+    /// Returns the system's error; a part may have been written then.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped once begun, the buffer is still written.
+    /// If the future is dropped after the write has started, the buffer is still written.
     ///
     /// # Examples
     ///
@@ -424,18 +428,18 @@ impl File {
         .await
     }
 
-    /// Writes once at an offset from several buffers, one behind the other, and answers how
-    /// much it was, with the buffers.
+    /// Writes once at an offset from several buffers, one after the other, and returns the number
+    /// of bytes written together with the buffers.
     ///
-    /// Linux takes 1024 buffers at a time.
+    /// Linux uses at most 1024 buffers per call.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped once begun, the buffers are still written.
+    /// If the future is dropped after the write has started, the buffers are still written.
     ///
     /// # Examples
     ///

@@ -1,9 +1,9 @@
-//! The entries of a directory, in batches.
+//! Reads the entries of a directory in batches.
 //!
-//! One job on a thread for blocking work opens the directory and takes the first entries; each
-//! further job takes as many again. So a directory of a few files is one hop, not one for
-//! each entry. The kind of an entry comes with its name where the system tells it, and is
-//! asked for in the same job where it does not.
+//! One job on the blocking pool opens the directory and reads the first batch of entries; each
+//! further job reads another batch. So a directory with few files costs one hop to another thread,
+//! not one for each entry. The type of an entry comes with its name where the system supplies it,
+//! and is queried in the same job where it does not.
 
 #![forbid(unsafe_code)]
 
@@ -28,15 +28,14 @@ use crate::{
     task::{JoinHandle, spawn_blocking},
 };
 
-/// Entries that one job takes: a few pages of names. Picked, not measured.
+/// Number of entries that one job reads: a few pages of names. Picked, not measured.
 const BATCH: usize = 256;
 
-/// Reads the entries of a directory, in an order that is the system's; `.` and `..` are not
-/// among them.
+/// Returns a stream of the entries of a directory, in the system's order, without `.` and `..`.
 ///
 /// # Errors
 ///
-/// `NotFound`, `NotADirectory`, `PermissionDenied` and others; they name the path.
+/// Returns `NotFound`, `NotADirectory`, `PermissionDenied` and other errors of the system.
 ///
 /// # Examples
 ///
@@ -52,18 +51,18 @@ const BATCH: usize = 256;
 /// # }).unwrap();
 /// ```
 pub async fn read_dir(path: impl AsRef<Path>) -> io::Result<ReadDir> {
-    on_path("read the directory", path, |path| {
+    on_path(path, |path| {
         let batch = Batch::new(std::fs::read_dir(path)?);
         Ok(ReadDir { state: State::Idle(batch) })
     })
     .await
 }
 
-/// Entries that were taken, and where the others come from.
+/// Entries that were read but not returned yet, and the source of further ones.
 #[derive(Debug)]
 struct Batch {
     entries: VecDeque<io::Result<DirEntry>>,
-    /// `None` at the end.
+    /// `None` once the end was reached.
     source: Option<StdReadDir>,
 }
 
@@ -74,8 +73,8 @@ impl Batch {
         batch
     }
 
-    /// Takes more entries, if there are more. An error is an entry too: after it others may
-    /// come.
+    /// Reads the next batch of entries, if there are more. An error counts as an entry, because
+    /// others may follow it.
     fn fill(&mut self) {
         let Some(source) = &mut self.source else { return };
         for _ in 0..BATCH {
@@ -94,14 +93,14 @@ impl Batch {
 enum State {
     Idle(Batch),
     Busy(JoinHandle<Batch>),
-    /// The job was lost.
+    /// The job was cancelled or panicked, and the batch was lost with it.
     Over,
 }
 
-/// The entries of a directory; made by [`read_dir`].
+/// Stream of the entries of a directory, created by [`read_dir`].
 ///
-/// It reads 256 at a time ahead of who asks: what is created or removed meanwhile may be
-/// among them or not.
+/// Entries are read ahead, 256 at a time, so entries that are created or removed meanwhile may or
+/// may not be included.
 ///
 /// # Examples
 ///
@@ -120,15 +119,15 @@ pub struct ReadDir {
 }
 
 impl ReadDir {
-    /// The next entry, or `None` at the end.
+    /// Returns the next entry, or `None` at the end.
     ///
     /// # Errors
     ///
-    /// What the system says; the entries after it may be asked for.
+    /// Returns the system's error; the entries after it can still be read.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, no entry is lost.
+    /// If the future is dropped, no entry is lost.
     ///
     /// # Examples
     ///
@@ -146,11 +145,11 @@ impl ReadDir {
         poll_fn(|cx| self.poll_next_entry(cx)).await
     }
 
-    /// The next entry, for code that polls by hand.
+    /// Polls for the next entry, or `None` at the end.
     ///
     /// # Errors
     ///
-    /// As [`next_entry`](Self::next_entry).
+    /// Returns the errors of [`next_entry`](Self::next_entry).
     ///
     /// # Examples
     ///
@@ -181,7 +180,7 @@ impl ReadDir {
                     if batch.source.is_none() {
                         return Poll::Ready(Ok(None));
                     }
-                    super::offload::need_runtime();
+                    super::offload::need_runtime()?;
                     let mut batch =
                         std::mem::replace(batch, Batch { entries: VecDeque::new(), source: None });
                     self.state = State::Busy(spawn_blocking(move || {
@@ -222,18 +221,19 @@ impl ReadDir {
 #[derive(Debug)]
 pub struct DirEntry {
     std: Arc<std::fs::DirEntry>,
-    /// If it could be told with the entry.
+    /// The entry's type, if it was available along with the entry.
     file_type: Option<FileType>,
 }
 
 impl DirEntry {
     fn new(std: std::fs::DirEntry) -> Self {
-        // It may have vanished meanwhile: whoever asks is told then.
+        // The file may have been removed meanwhile: `file_type` then returns the error.
         let file_type = std.file_type().ok();
         Self { std: Arc::new(std), file_type }
     }
 
-    /// The path of the directory as it was given, and the name in it.
+    /// Returns the full path: the directory's path as it was passed to [`read_dir`], joined with
+    /// the entry's name.
     ///
     /// # Examples
     ///
@@ -250,7 +250,7 @@ impl DirEntry {
         self.std.path()
     }
 
-    /// The name in the directory.
+    /// Returns the entry's name in its directory.
     ///
     /// # Examples
     ///
@@ -267,11 +267,11 @@ impl DirEntry {
         self.std.file_name()
     }
 
-    /// What the system knows about it; of a symbolic link, about the link.
+    /// Returns the entry's metadata. Symbolic links are not followed.
     ///
     /// # Errors
     ///
-    /// `NotFound` if it was removed, and others; they name the path.
+    /// Returns `NotFound` if the entry was removed, and other errors of the system.
     ///
     /// # Examples
     ///
@@ -286,15 +286,15 @@ impl DirEntry {
     /// ```
     pub async fn metadata(&self) -> io::Result<Metadata> {
         let std = self.std.clone();
-        offload(move || std.metadata().map_err(|why| error::at("look at", &std.path(), why))).await
+        offload(move || std.metadata()).await
     }
 
-    /// Whether it is a file, a directory, a link or something else. Mostly known with the
-    /// entry; else it is asked for.
+    /// Returns the entry's type: file, directory, symbolic link or something else. The type mostly
+    /// came with the entry; otherwise a blocking thread queries it.
     ///
     /// # Errors
     ///
-    /// `NotFound` if it was removed before anybody could tell; the error names the path.
+    /// Returns `NotFound` if the entry was removed before its type was queried.
     ///
     /// # Examples
     ///
@@ -312,10 +312,10 @@ impl DirEntry {
             return Ok(known);
         }
         let std = self.std.clone();
-        offload(move || std.file_type().map_err(|why| error::at("look at", &std.path(), why))).await
+        offload(move || std.file_type()).await
     }
 
-    /// The number of its inode.
+    /// Returns the entry's inode number.
     ///
     /// # Examples
     ///

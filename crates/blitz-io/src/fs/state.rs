@@ -1,31 +1,34 @@
-//! What is under way for a file: one job at the most, and what it leaves.
+//! State of an open file: at most one job in progress, and the results that jobs leave behind.
 //!
-//! A job reads, writes, seeks or cuts on a thread for blocking work, with a buffer of its
-//! own: its future may be dropped at any moment, and the caller's memory with it. The next
-//! operation waits for the job that is under way, whoever began it, and takes up what it
-//! leaves: bytes that were read for somebody who has gone are handed out next, a write that
-//! failed is told of once.
+//! A job reads, writes, seeks or truncates on a blocking thread, with a buffer of its own, because
+//! the future may be dropped at any time and the caller's memory with it. The next operation waits
+//! for the job in progress, whichever operation started it, and takes over what the job leaves:
+//! bytes that were read for a dropped future are returned next, and the error of a write is
+//! returned once.
 //!
 //! # Protocol
-//! There are no atomics of our own here. The state belongs to whoever has the file mutably
-//! (`poll_read` and its like) or holds its lock (`set_len` and other methods by reference);
-//! the job owns its buffer and a share of the file, and gives the buffer back through its
-//! join handle. That one exchange, task against thread, is the one of every task
-//! (`engine/work/task/state.rs`), and its models are the models of this.
+//! There are no atomics of our own here. The state may be accessed only with the file by mutable
+//! reference (`poll_read` and similar) or with its lock held (`set_len` and other methods that take
+//! a shared reference); the job owns its buffer and an `Arc` of the file, and returns the buffer
+//! through its join handle. That one exchange between a task and a thread is the one that every
+//! task makes (`engine/work/task/state.rs`), and the models there cover it.
 //!
-//! - **Dropped file**: the handle is detached. A read's bytes are lost, a write is made.
-//! - **Runtime that ends**: a job that did not get its turn is dropped. A read's share of the
-//!   file goes with it; a write is made by whoever drops it ([`Chunk`]): its caller was told
-//!   that the bytes are taken. The next operation gets an error that says so.
+//! - **Dropped file**: the join handle is detached. The bytes of a read are lost, a write is made.
+//! - **Runtime that shuts down**: a job that no thread can be had for is dropped. For a read, its `Arc` of
+//!   the file goes with it, and the next operation gets an error that says so. A write that was
+//!   already reported as accepted to its caller is made by the thread that drops the job
+//!   ([`Chunk`]), and the next operation gets its result. If the job is dropped before
+//!   its bytes were reported as accepted, because no thread can be started or the runtime shuts
+//!   down, the write is not made: the caller gets an error instead.
 //!
 //! # Invariants
-//! 1. While a job is under way nothing else uses the file's cursor through this file.
-//! 2. `held` bytes were read past what was handed out, so the cursor is that much ahead; a
-//!    write or a seek goes back first.
+//! 1. While a job is in progress nothing else uses the file's cursor through this file.
+//! 2. `held` bytes were read beyond what was returned to callers, so the cursor is that many bytes
+//!    ahead; a write or a seek must go back first.
 //!
 //! # Rejected
 //! - Writing from several jobs at once: the bytes would have no order.
-//! - Keeping only the kind of a write's error, as Tokio does: the number is what tells a full
+//! - Keeping only the kind of a write's error, as Tokio does: only the number distinguishes a full
 //!   disk from a full quota.
 
 #![forbid(unsafe_code)]
@@ -38,43 +41,51 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use super::{error, offload};
+use super::{error, inline, offload, unwritten::Unwritten};
 use crate::{
     io::ReadBuf,
-    task::{JoinHandle, spawn_blocking},
+    task::{JoinHandle, blocking::try_spawn_blocking, spawn_blocking},
 };
 
-/// Who may use a cursor that several files share. Held for one system call, by threads that
-/// may wait for it; who may not wait only tries.
+/// Lock that lets one operation at a time use a cursor that several files share. Threads that may
+/// block hold it for one system call; a poll only tries to take it.
+///
+/// Used only for files with a cursor that the kernel locks, too (`inline::has_cursor`). A pipe, a
+/// socket or a terminal has no such cursor, and a read that waits there must not keep a clone from
+/// writing.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Gate(Option<Arc<Mutex<()>>>);
 
 impl Gate {
-    /// The cursor is shared from now on.
+    pub(super) fn is_shared(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Marks the cursor as shared, and returns the gate for the clone.
     pub(super) fn share(&mut self) -> Self {
         self.0.get_or_insert_default();
         self.clone()
     }
 
     fn wait(&self) -> Option<MutexGuard<'_, ()>> {
-        // There is nothing behind it that a panic could have left undone.
+        // The lock guards no data, so a panic cannot have left any inconsistent.
         self.0.as_ref().map(|gate| gate.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Calls `f` if nobody else is at the cursor.
+    /// Calls `f` if no other operation is using the cursor; returns `None` otherwise.
     #[inline]
-    pub(super) fn if_free<T>(&self, f: impl FnOnce() -> Option<T>) -> Option<T> {
-        let Some(gate) = &self.0 else { return f() };
+    pub(super) fn if_free<T>(&self, f: impl FnOnce() -> T) -> Option<T> {
+        let Some(gate) = &self.0 else { return Some(f()) };
         let _held = match gate.try_lock() {
             Ok(held) => held,
             Err(TryLockError::Poisoned(held)) => held.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
-        f()
+        Some(f())
     }
 }
 
-/// A buffer of the file's own: bytes that were read and not handed out, or are to be written.
+/// Buffer owned by the file: bytes that were read and not returned yet, or that are to be written.
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
     bytes: Vec<u8>,
@@ -83,7 +94,7 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// How many bytes were read and not handed out.
+    /// Returns the number of bytes that were read and not returned yet.
     fn held(&self) -> usize {
         self.end - self.start
     }
@@ -94,30 +105,40 @@ impl Buffer {
         self.start += amount;
     }
 
-    /// Forgets what is held. The answer is how to go back to where the caller is.
+    /// Discards the held bytes, and returns the seek that moves the cursor back to the caller's
+    /// position.
     fn rewind(&mut self) -> Option<SeekFrom> {
         let held = self.held();
         (self.start, self.end) = (0, 0);
-        // A buffer has less than `i64` counts.
+        // A buffer has less than `i64::MAX` bytes.
         (held > 0).then(|| SeekFrom::Current(-(held as i64)))
     }
 
-    /// Reads once, `most` bytes.
+    /// Replaces the content with these bytes, all of them held.
+    fn hold(&mut self, bytes: &[u8]) {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(bytes);
+        (self.start, self.end) = (0, bytes.len());
+    }
+
+    /// Reads once, appending to the held bytes; at most `most` bytes are held afterwards.
     fn read(&mut self, mut file: &File, most: usize) -> io::Result<()> {
-        (self.start, self.end) = (0, 0);
         if self.bytes.len() < most {
             self.bytes.resize(most, 0);
         }
         loop {
-            match file.read(&mut self.bytes[..most]) {
+            match file.read(&mut self.bytes[self.end..most]) {
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
-                result => return result.map(|count| self.end = count),
+                // Like the kernel, return what was read before an error; the next read meets the
+                // error again.
+                Err(_) if self.held() > 0 => return Ok(()),
+                result => return result.map(|count| self.end += count),
             }
         }
     }
 }
 
-/// What came of a job.
+/// The result of a job, by the kind of operation.
 #[derive(Debug)]
 pub(super) enum Outcome {
     Read(io::Result<()>),
@@ -132,7 +153,7 @@ enum State {
     Busy(JoinHandle<(Outcome, Buffer)>),
 }
 
-/// What a job works with besides its buffer.
+/// The file that a job works on, and the gate of its cursor.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     pub(super) file: Arc<File>,
@@ -140,14 +161,14 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Calls `f` with the file, when nobody else is at its cursor.
+    /// Waits until no other operation is using the cursor, then calls `f` with the file.
     fn at_cursor<T>(&self, f: impl FnOnce(&File) -> T) -> T {
         let _held = self.gate.wait();
         f(&self.file)
     }
 }
 
-/// Goes where the caller is, if the cursor is ahead of it.
+/// Moves the cursor back to the caller's position, if it is ahead.
 fn go_back(mut file: &File, back: Option<SeekFrom>) -> io::Result<()> {
     back.map_or(Ok(()), |back| file.seek(back).map(drop))
 }
@@ -156,25 +177,37 @@ fn go_back(mut file: &File, back: Option<SeekFrom>) -> io::Result<()> {
 #[derive(Debug)]
 pub(super) struct Inner {
     state: State,
-    /// Of a write, to be told to whoever writes or flushes next.
+    /// Error of a write, to be returned by the next write or flush.
     error: Option<io::Error>,
-    /// Where the last seek led to.
+    /// Position after the last seek.
     pub(super) position: u64,
-    /// A seek that was made at once, to be told of.
+    /// Result of an inline seek, to be returned by `poll_complete`.
     sought: Option<io::Result<u64>>,
+    /// Fate of the current write; created by the first write.
+    late: Option<Late>,
+    /// The file's inode number, determined by the first write.
+    inode: Option<u64>,
     pub(super) gate: Gate,
 }
 
 impl Inner {
     pub(super) fn new(gate: Gate) -> Self {
-        Self { state: State::Idle(Buffer::default()), error: None, position: 0, sought: None, gate }
+        Self {
+            state: State::Idle(Buffer::default()),
+            error: None,
+            position: 0,
+            sought: None,
+            late: None,
+            inode: None,
+            gate,
+        }
     }
 
     pub(super) fn is_busy(&self) -> bool {
         matches!(self.state, State::Busy(_))
     }
 
-    /// Bytes that were read before are handed out, if there are any.
+    /// Copies held bytes into `into`, and returns true if there were any.
     pub(super) fn hand_out(&mut self, into: &mut ReadBuf<'_>) -> bool {
         match &mut self.state {
             State::Idle(buffer) if buffer.held() > 0 => {
@@ -185,7 +218,7 @@ impl Inner {
         }
     }
 
-    /// Waits for the job that is under way. `None` if none is.
+    /// Waits for the job in progress and returns its outcome; `None` if there is no job.
     pub(super) fn poll_outcome(
         &mut self,
         cx: &mut Context<'_>,
@@ -193,7 +226,14 @@ impl Inner {
         let State::Busy(job) = &mut self.state else { return Poll::Ready(Ok(None)) };
         let ended = ready!(Pin::new(job).poll(cx));
         self.state = State::Idle(Buffer::default());
-        let (outcome, buffer) = ended.map_err(|why| error::lost(&why))?;
+        let (outcome, buffer) = match ended {
+            Ok(done) => done,
+            Err(why) => {
+                let late = self.late.as_ref().and_then(Fate::take_result);
+                let result = late.ok_or_else(|| error::lost(&why))?;
+                (Outcome::Wrote(result), Buffer::default())
+            }
+        };
         self.state = State::Idle(buffer);
         if let Outcome::Sought(Ok(position)) = outcome {
             self.position = position;
@@ -201,7 +241,7 @@ impl Inner {
         Poll::Ready(Ok(Some(outcome)))
     }
 
-    /// Waits until no write is under way; answers with its error, or that of an earlier one.
+    /// Waits until no write is in progress; returns its error, or that of an earlier write.
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.sought = None;
         if let Some(error) = self.error.take() {
@@ -213,7 +253,7 @@ impl Inner {
         }
     }
 
-    /// Waits until nothing is under way. An error is kept for the next write or flush.
+    /// Waits until no job is in progress. An error is kept for the next write or flush.
     pub(super) fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.is_busy()
             && let Err(error) = ready!(self.poll_wrote(cx))
@@ -230,7 +270,7 @@ impl Inner {
         })
     }
 
-    /// The error of an earlier write, if it was not told.
+    /// Takes the error of an earlier write that was not returned yet.
     pub(super) fn take_error(&mut self) -> Option<io::Error> {
         self.error.take()
     }
@@ -239,17 +279,17 @@ impl Inner {
         self.error.get_or_insert(error);
     }
 
-    /// The answer of a seek that was made at once.
+    /// Takes the result of an inline seek that was not returned yet.
     pub(super) fn take_sought(&mut self) -> Option<io::Result<u64>> {
         self.sought.take()
     }
 
-    /// Whether a seek was made at once that was not told of.
+    /// Returns true if there is the result of an inline seek that was not returned yet.
     pub(super) fn has_sought(&self) -> bool {
         self.sought.is_some()
     }
 
-    /// The buffer, which is there: nothing is under way.
+    /// Returns the buffer, which must be here: the caller has made sure that no job is in progress.
     fn idle(&mut self) -> &mut Buffer {
         let State::Idle(buffer) = &mut self.state else {
             unreachable!("a job is waited for before the next")
@@ -257,59 +297,75 @@ impl Inner {
         buffer
     }
 
-    /// Begins a job, when nothing is under way.
+    /// Starts a job. No job may be in progress.
     ///
     /// # Panics
-    /// Without a runtime on this thread, and then nothing has changed.
+    /// If there is no runtime on this thread; nothing has changed then.
     #[track_caller]
     fn begin(
         &mut self,
         file: &Arc<File>,
         job: impl FnOnce(Target, Buffer) -> JoinHandle<(Outcome, Buffer)>,
     ) {
-        offload::need_runtime();
+        // Only for the panic: a runtime that shuts down drops the job, which becomes an error
+        // later.
+        let _ = offload::need_runtime();
         self.sought = None;
         let target = Target { file: file.clone(), gate: self.gate.clone() };
         let buffer = std::mem::take(self.idle());
         self.state = State::Busy(job(target, buffer));
     }
 
-    pub(super) fn begin_read(&mut self, file: &Arc<File>, most: usize) {
+    /// Starts a job that reads up to `most` bytes in all, of which `first` were already read from
+    /// the page cache.
+    pub(super) fn begin_read(&mut self, file: &Arc<File>, first: &[u8], most: usize) {
         self.begin(file, |target, mut buffer| {
-            spawn_blocking(move || {
-                let result = target.at_cursor(|file| buffer.read(file, most));
-                (Outcome::Read(result), buffer)
-            })
+            buffer.hold(first);
+            let fetch = Fetch(Some((target, buffer)));
+            spawn_blocking(move || fetch.read(most))
         });
     }
 
-    /// Begins to write the beginning of `pieces`, `most` bytes; answers how many.
+    /// Starts a job that writes the first `most` bytes of `pieces`, and returns the number of bytes
+    /// accepted.
     ///
     /// # Errors
-    /// If the runtime has shut down: nothing is written then.
+    /// If the runtime has shut down, or no thread can be started: nothing is written then.
     pub(super) fn begin_write<'a>(
         &mut self,
         file: &Arc<File>,
         pieces: impl IntoIterator<Item = &'a [u8]>,
         most: usize,
     ) -> io::Result<usize> {
-        offload::need_runtime();
-        if offload::is_runtime_ending() {
-            return Err(error::ended());
+        offload::need_runtime()?;
+        self.sought = None;
+        let late = self.late.get_or_insert_default().clone();
+        *lock(&late) = Fate::Offered;
+        if self.inode.is_none() {
+            self.inode = inline::inode(file);
         }
-        let mut amount = 0;
-        self.begin(file, |target, mut buffer| {
-            let back = buffer.rewind();
-            buffer.bytes.clear();
-            for piece in pieces {
-                let piece = &piece[..piece.len().min(most - buffer.bytes.len())];
-                buffer.bytes.extend_from_slice(piece);
+        let unwritten = self.inode.map(Unwritten::new);
+        let target = Target { file: file.clone(), gate: self.gate.clone() };
+        let mut buffer = std::mem::take(self.idle());
+        let back = buffer.rewind();
+        buffer.bytes.clear();
+        for piece in pieces {
+            let piece = &piece[..piece.len().min(most - buffer.bytes.len())];
+            buffer.bytes.extend_from_slice(piece);
+        }
+        let amount = buffer.bytes.len();
+        let chunk = Chunk {
+            parts: Some((target, buffer, back)),
+            late: late.clone(),
+            _unwritten: unwritten,
+        };
+        match try_spawn_blocking(move || chunk.write()) {
+            Some(job) if Fate::accept(&late) => {
+                self.state = State::Busy(job);
+                Ok(amount)
             }
-            amount = buffer.bytes.len();
-            let chunk = Chunk(Some((target, buffer, back)));
-            spawn_blocking(move || chunk.write())
-        });
-        Ok(amount)
+            _ => Err(error::ended()),
+        }
     }
 
     pub(super) fn begin_seek(&mut self, file: &Arc<File>, to: SeekFrom) {
@@ -323,14 +379,14 @@ impl Inner {
         });
     }
 
-    /// Seeks here and now; the answer is told by the next `poll_complete`. `false` if somebody
-    /// else is at the cursor, and then nothing has changed.
+    /// Seeks inline; the next `poll_complete` returns the result. Returns false, with nothing
+    /// changed, if another operation is using the cursor.
     pub(super) fn seek_at_once(&mut self, file: &File, to: SeekFrom) -> bool {
         let gate = self.gate.clone();
         let result = gate.if_free(|| {
             let back = back_before(self.idle().rewind(), to);
             let mut cursor = file;
-            Some(go_back(file, back).and_then(|()| cursor.seek(to)))
+            go_back(file, back).and_then(|()| cursor.seek(to))
         });
         if let Some(Ok(position)) = result {
             self.position = position;
@@ -344,34 +400,107 @@ impl Inner {
         self.begin(file, |target, mut buffer| {
             let back = buffer.rewind();
             spawn_blocking(move || {
-                let result =
-                    target.at_cursor(|file| go_back(file, back).and_then(|()| file.set_len(size)));
+                let returned =
+                    back.map_or(Ok(()), |back| target.at_cursor(|file| go_back(file, Some(back))));
+                // Truncation does not use the cursor.
+                let result = returned.and_then(|()| target.file.set_len(size));
                 (Outcome::Cut(result), buffer)
             })
         });
     }
 
-    /// Sets the cursor to where the caller is. A pipe's bytes cannot be given back.
+    /// Moves the cursor back to the caller's position. Bytes read from a pipe cannot be given back.
     pub(super) fn settle_cursor(&mut self, file: &File) {
         if let State::Idle(buffer) = &mut self.state {
-            // What cannot seek has no cursor to be set.
+            // A file that cannot seek has no cursor to set.
             let _ = go_back(file, buffer.rewind());
         }
     }
 }
 
-/// How to go back before a seek: only one that begins here cares.
+/// Returns the seek that must precede a seek to `to`: only a relative seek depends on the current
+/// position.
 fn back_before(back: Option<SeekFrom>, to: SeekFrom) -> Option<SeekFrom> {
     back.filter(|_| matches!(to, SeekFrom::Current(_)))
 }
 
-/// Bytes that the caller was told are taken. They are written, also if the runtime ends
-/// before their job had its turn: whoever drops the job writes them.
-struct Chunk(Option<(Target, Buffer, Option<SeekFrom>)>);
+/// Read to be made by a blocking thread. If its job is dropped before it ran, the cursor goes back
+/// to before the bytes that were read from the cache, because no caller has got them.
+struct Fetch(Option<(Target, Buffer)>);
+
+impl Fetch {
+    fn read(mut self, most: usize) -> (Outcome, Buffer) {
+        let (target, mut buffer) = self.0.take().expect("a fetch reads once");
+        let result = target.at_cursor(|file| buffer.read(file, most));
+        (Outcome::Read(result), buffer)
+    }
+}
+
+impl Drop for Fetch {
+    fn drop(&mut self) {
+        if let Some((target, mut buffer)) = self.0.take() {
+            // A regular file that was read can seek; the operation fails in any case.
+            let _ = go_back(&target.file, buffer.rewind());
+        }
+    }
+}
+
+/// State of a write, which decides what happens if its job is dropped before it ran. The lock
+/// orders the caller, which is about to report the bytes as accepted, and the thread that drops the
+/// job.
+#[derive(Debug, Default)]
+enum Fate {
+    /// Nothing was reported to the caller yet: a job that is dropped writes nothing.
+    #[default]
+    Offered,
+    /// The job was dropped while `Offered`: the caller gets an error.
+    Refused,
+    /// The bytes were reported as accepted: a job that is dropped writes them.
+    Accepted,
+    /// A job that was dropped has written the bytes, with this result.
+    Done(io::Result<()>),
+}
+
+type Late = Arc<Mutex<Fate>>;
+
+fn lock(late: &Late) -> MutexGuard<'_, Fate> {
+    // A panic leaves a fate as it was before or after one step, so it is consistent.
+    late.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Fate {
+    /// Accepts the write, so that its bytes are written in any case from now on. Returns false if
+    /// the job was already dropped.
+    #[must_use]
+    fn accept(late: &Late) -> bool {
+        let mut fate = lock(late);
+        let accepted = !matches!(*fate, Self::Refused);
+        if accepted {
+            *fate = Self::Accepted;
+        }
+        accepted
+    }
+
+    fn take_result(late: &Late) -> Option<io::Result<()>> {
+        match std::mem::take(&mut *lock(late)) {
+            Self::Done(result) => Some(result),
+            _ => None,
+        }
+    }
+}
+
+/// Bytes to be written by a job. Once they were reported as accepted they are written, even if the
+/// runtime shuts down before the job ran: the thread that drops the job writes them.
+struct Chunk {
+    parts: Option<(Target, Buffer, Option<SeekFrom>)>,
+    late: Late,
+    /// Counts the write as pending until its bytes are written.
+    _unwritten: Option<Unwritten>,
+}
 
 impl Chunk {
     fn write(mut self) -> (Outcome, Buffer) {
-        let (target, mut buffer, back) = self.0.take().expect("a chunk is written once");
+        let (target, mut buffer, back) = self.parts.take().expect("a chunk is written once");
         let result = write(&target, &buffer, back);
         (buffer.start, buffer.end) = (0, 0);
         (Outcome::Wrote(result), buffer)
@@ -380,10 +509,20 @@ impl Chunk {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        if let Some((target, buffer, back)) = self.0.take() {
-            // Nobody is left to be told; the next operation says that its end is not known.
-            let _ = write(&target, &buffer, back);
+        let Some((target, buffer, back)) = self.parts.take() else { return };
+        {
+            let mut fate = lock(&self.late);
+            if matches!(*fate, Fate::Offered) {
+                *fate = Fate::Refused;
+                // Bytes that were read ahead are no longer held, so the cursor goes back to before
+                // them. A file that cannot seek has no cursor to set.
+                let _ = go_back(&target.file, back);
+                return;
+            }
         }
+        let result = write(&target, &buffer, back);
+        // The job ends after this, so the next operation finds the result.
+        *lock(&self.late) = Fate::Done(result);
     }
 }
 

@@ -1,23 +1,23 @@
 //! Files that are read or written whole.
 //!
-//! A small file that lies in the page cache is opened, read and closed where it is asked for;
-//! of a larger one, or one of which something is missing, a thread reads the rest.
+//! A small file in the page cache is opened, read and closed inline, on the calling thread. If the
+//! file is larger, or a part of it is not cached, a blocking thread reads the rest.
 
 #![forbid(unsafe_code)]
 
 use std::{fs::File, future::poll_fn, io, io::Read, path::Path};
 
 use super::{
-    error,
     inline::{self, Opened},
     offload::{need_runtime, on_path},
+    raw,
 };
 use crate::engine::work::task::budget;
 
-/// What was done at once of a file that is to be read.
+/// The result of the inline attempt to read a whole file.
 enum Begun {
     All(Vec<u8>),
-    /// It is open, and begins like this.
+    /// The open file, and the first bytes of its content.
     Part(File, Vec<u8>),
     Nothing,
 }
@@ -31,7 +31,7 @@ fn begin(path: &Path) -> Begun {
     let mut bytes = Vec::with_capacity(size);
     while bytes.len() < size {
         match inline::read_to_vec(&file, &mut bytes) {
-            // It was cut off since it was opened.
+            // The file was truncated after it was opened.
             Ok(0) => break,
             Ok(_) => {}
             Err(_) => return Begun::Part(file, bytes),
@@ -42,14 +42,13 @@ fn begin(path: &Path) -> Begun {
 
 /// Reads the whole file into a vector of bytes.
 ///
-/// A local file of at most 128 KiB whose content lies in the page cache is read at once
-/// (Linux); else a thread for blocking work does it. It is the file as it was at one moment
-/// only if nobody writes to it meanwhile.
+/// A local file of at most 128 KiB that lies in the page cache is read inline (Linux); any other
+/// file is read by a blocking thread. The result is a consistent snapshot only if no other thread
+/// or process writes to the file meanwhile.
 ///
 /// # Errors
 ///
-/// If it does not exist, is a directory, may not be read, and so on; the error names the
-/// path.
+/// Returns an error if the file does not exist, is a directory, may not be read, and so on.
 ///
 /// # Examples
 ///
@@ -67,7 +66,7 @@ fn begin(path: &Path) -> Begun {
 /// # }).unwrap();
 /// ```
 pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
-    need_runtime();
+    need_runtime()?;
     let unit = poll_fn(budget::proceed).await;
     let begun = begin(path.as_ref());
     if let Begun::All(bytes) = begun {
@@ -76,7 +75,7 @@ pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
         return Ok(bytes);
     }
     drop(unit);
-    on_path("read", path, move |path| {
+    on_path(path, move |path| {
         let (mut file, mut bytes) = match begun {
             Begun::Part(file, bytes) => (file, bytes),
             _ => {
@@ -95,7 +94,7 @@ pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// Those of [`read`], and `InvalidData` if the content is not UTF-8.
+/// Returns the errors of [`read`], and `InvalidData` if the content is not UTF-8.
 ///
 /// # Examples
 ///
@@ -109,26 +108,26 @@ pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
 /// # }).unwrap();
 /// ```
 pub async fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
-    let bytes = read(path.as_ref()).await?;
-    String::from_utf8(bytes).map_err(|why| {
-        let why = io::Error::new(io::ErrorKind::InvalidData, why.utf8_error());
-        error::at("read as text", path.as_ref(), why)
-    })
+    let bytes = read(path).await?;
+    String::from_utf8(bytes)
+        .map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why.utf8_error()))
 }
 
-/// Creates a file with this content, in place of what is there.
+/// Writes `contents` to a file, which is created, or replaced if it exists.
 ///
-/// A thread for blocking work does it, with a copy of the content.
+/// A blocking thread does the work. A `Vec<u8>`, a `String` or a `Bytes` is moved there; other
+/// contents are copied.
 ///
 /// # Errors
 ///
-/// If the file cannot be created or not be written whole (`StorageFull` and others); the error
-/// names the path. After an error the file may be there with a part of the content.
+/// Returns an error if the file cannot be created or not be written completely (`StorageFull` and
+/// others). After an error the file may exist with a part of the content.
 ///
 /// # Cancel safety
 ///
-/// If it is dropped once begun, the file is still written. Whoever reads it meanwhile may see
-/// a part: write to another name and [`rename`](super::rename) for all or nothing.
+/// If the future is dropped after the write has started, the file is still written. A reader may
+/// see a part of the content meanwhile: for all or nothing, write to another name and
+/// [`rename`](super::rename) it.
 ///
 /// # Examples
 ///
@@ -142,6 +141,6 @@ pub async fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
 /// # }).unwrap();
 /// ```
 pub async fn write(path: impl AsRef<Path>, contents: impl AsRef<[u8]>) -> io::Result<()> {
-    let contents = contents.as_ref().to_owned();
-    on_path("write", path, move |path| std::fs::write(path, contents)).await
+    let contents = raw::into_owned(contents);
+    on_path(path, move |path| std::fs::write(path, contents)).await
 }

@@ -1,4 +1,4 @@
-//! All of many.
+//! Waiting for all of many futures.
 
 use std::{
     fmt,
@@ -8,20 +8,20 @@ use std::{
 
 use crate::engine::wait::many::Many;
 
-/// Waits for all of many futures; their outputs come in the order of the futures.
+/// Waits for all of many futures and returns their outputs in the order of the futures.
 ///
-/// Nothing is spawned: they are polled by the task that awaits this, each only when it
-/// was woken. A future is dropped as soon as it has ended.
+/// Nothing is spawned: the futures are polled by the task that awaits this, each only when it
+/// was woken. A future is dropped as soon as it has completed.
 ///
 /// # Cancel safety
 ///
-/// If this is dropped, so are the futures that have not ended, and the outputs of those
-/// that have.
+/// Dropping this drops the futures that have not completed, and the outputs of those that
+/// have.
 ///
 /// # Panics
 ///
 /// The future panics if one of the futures does, and if it is polled after that, or
-/// after it is done.
+/// after it completed.
 ///
 /// # Examples
 ///
@@ -40,22 +40,25 @@ where
     JoinAll(Gathered::new(futures))
 }
 
-/// Waits for all of many futures, or for the first that fails.
+/// Waits for all of many futures to succeed, or for the first one that fails.
 ///
-/// As [`join_all`]; but an error ends it at once, and the futures that have not ended are
-/// dropped, and so are the values of those that have, before the error is handed out.
+/// Behaves like [`join_all`], except that an error ends it at once: the futures that have not
+/// completed are dropped, and so are the values of those that have, before the error is
+/// returned.
 ///
 /// # Errors
 ///
-/// The first error that comes.
+/// Returns the first error that occurs.
 ///
 /// # Cancel safety
 ///
-/// As of [`join_all`]. With an error the others are cancelled too.
+/// Dropping this drops the futures that have not completed, and the values of those that
+/// have. An error cancels the other futures too.
 ///
 /// # Panics
 ///
-/// As [`join_all`].
+/// The future panics if one of the futures does, and if it is polled after that, or
+/// after it completed.
 ///
 /// # Examples
 ///
@@ -75,7 +78,7 @@ where
     TryJoinAll(Gathered::new(futures))
 }
 
-/// Futures, and what of them has come so far.
+/// Futures, and the outputs of those that have completed.
 struct Gathered<F, T> {
     many: Many<F>,
     outputs: Vec<Option<T>>,
@@ -87,7 +90,7 @@ impl<F: Future, T> Gathered<F, T> {
     where
         I: IntoIterator<Item: IntoFuture<IntoFuture = F>>,
     {
-        // In order: all must end, so who begins does not matter.
+        // In order: all must complete, so it does not matter which one begins.
         let many = Many::new(futures.into_iter().map(IntoFuture::into_future), |_| 0);
         let outputs = (0..many.running()).map(|_| None).collect();
         Self { many, outputs, done: false }
@@ -95,13 +98,13 @@ impl<F: Future, T> Gathered<F, T> {
 
     fn finish(&mut self) -> Vec<T> {
         self.done = true;
-        // By value: the outputs stay in the memory that they were gathered in.
+        // By value, so that `collect` reuses the memory of the vector.
         let outputs = std::mem::take(&mut self.outputs).into_iter();
         outputs.map(|output| output.expect("all have ended")).collect()
     }
 }
 
-/// What [`join_all`] gives.
+/// Future returned by [`join_all`].
 ///
 /// # Examples
 ///
@@ -114,7 +117,7 @@ impl<F: Future, T> Gathered<F, T> {
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct JoinAll<F: Future>(Gathered<F, F::Output>);
 
-/// Nothing in it is pinned: the futures lie in a box, and outputs are only moved.
+/// Nothing in this type is pinned: the futures are in a box, and outputs are only moved.
 impl<F: Future> Unpin for JoinAll<F> {}
 
 impl<F: Future> Future for JoinAll<F> {
@@ -136,7 +139,7 @@ impl<F: Future> fmt::Debug for JoinAll<F> {
     }
 }
 
-/// What [`try_join_all`] gives.
+/// Future returned by [`try_join_all`].
 ///
 /// # Examples
 ///
@@ -149,7 +152,7 @@ impl<F: Future> fmt::Debug for JoinAll<F> {
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct TryJoinAll<F, T>(Gathered<F, T>);
 
-/// As for [`JoinAll`].
+/// Nothing in this type is pinned: the futures are in a box, and values are only moved.
 impl<F, T> Unpin for TryJoinAll<F, T> {}
 
 impl<T, E, F: Future<Output = Result<T, E>>> Future for TryJoinAll<F, T> {

@@ -1,7 +1,7 @@
-//! The first of a few.
+//! Waiting for the first of a few futures.
 //!
-//! A few are polled all, whenever one was woken: for so many that is cheaper than a
-//! waker for each, and it allocates nothing.
+//! All of the few are polled whenever one was woken: for such a small number that is cheaper
+//! than a waker for each, and it allocates nothing.
 
 use std::{
     pin::Pin,
@@ -10,25 +10,25 @@ use std::{
 
 use pin_project_lite::pin_project;
 
-/// Waits for the first of a few futures, and drops the others.
+/// Waits for the first of a few futures to complete, and drops the others.
 ///
 /// The futures are the members of a tuple, from two to eight, all with the same output.
 /// They may be of different types. Where outputs differ, make them variants of an
-/// `enum`, or use [`select!`](crate::select). For many of one type there is
+/// `enum`, or use [`select!`](crate::select). For many futures of one type there is
 /// [`race_all`](super::race_all).
 ///
-/// Whenever the race is polled, each future is, beginning with a random one: if several
-/// are ready, any of them may win. The losers are dropped before the winner's output is
-/// handed out, in the order they were given.
+/// Each poll of the race polls every future, beginning with a random one: if several are
+/// ready, any of them may win. The losers are dropped in the order in which they were given,
+/// before the winner's output is returned.
 ///
 /// # Cancel safety
 ///
-/// The losers are cancelled: what they do must be safe to cancel. If the race itself is
-/// dropped, so are all futures; none has ended then.
+/// The losers are cancelled, so they must be cancel safe. If the race itself is dropped, so
+/// are all futures, and none of them has completed.
 ///
 /// # Panics
 ///
-/// The future panics if one of the futures does, and if it is polled after it is done.
+/// The future panics if one of the futures does, and if it is polled after it completed.
 ///
 /// # Examples
 ///
@@ -48,7 +48,7 @@ pub fn race<R: Race>(futures: R) -> R::Future {
     futures.into_race()
 }
 
-/// Futures that [`race`] takes: tuples of two to eight with one output.
+/// Futures that [`race`] accepts: tuples of two to eight futures with the same output.
 ///
 /// # Examples
 ///
@@ -64,22 +64,22 @@ pub fn race<R: Race>(futures: R) -> R::Future {
 /// # });
 /// ```
 pub trait Race {
-    /// What each of them gives.
+    /// The output of each future.
     type Output;
 
-    /// What [`race`] gives.
+    /// The future that [`race`] returns.
     type Future: Future<Output = Self::Output>;
 
-    /// See [`race`].
+    /// Creates the future; called by [`race`].
     #[doc(hidden)]
     fn into_race(self) -> Self::Future;
 }
 
 pin_project! {
-    /// A future until it ends, or loses.
-    // In C's layout the tag has memory of its own. In an `Option` it may lie in a niche of
-    // the future, and looking at it would read the future's memory from outside while the
-    // future keeps pointers into itself.
+    /// One future of a race, until it completes or loses.
+    // With C's layout the tag has memory of its own. In an `Option` it could be in a niche of
+    // the future, and reading it would read the future's memory from outside while the future
+    // keeps pointers into itself.
     #[repr(C)]
     #[project = Projected]
     enum Runner<F> {
@@ -89,7 +89,7 @@ pin_project! {
 }
 
 impl<F: Future> Runner<F> {
-    /// Polls it; one that is gone never ends.
+    /// Polls the future; one that is gone is always pending.
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         match self.project() {

@@ -1,4 +1,4 @@
-//! The first of many.
+//! Waiting for the first of many futures.
 
 use std::{
     fmt,
@@ -8,21 +8,21 @@ use std::{
 
 use crate::engine::wait::many::Many;
 
-/// Waits for the first of many futures, and drops the others.
+/// Waits for the first of many futures to complete, and drops the others.
 ///
-/// They are polled by the task that awaits this, at first each, from a random one on,
-/// then each only when it was woken. The losers are dropped before the winner's output
-/// is handed out, in the order they were given.
+/// The futures are polled by the task that awaits the race: at first all of them, beginning
+/// with a random one, then each only when it was woken. The losers are dropped in the order
+/// in which they were given, before the winner's output is returned.
 ///
 /// # Cancel safety
 ///
-/// The losers are cancelled: what they do must be safe to cancel. If the race itself is
-/// dropped, so are all futures; none has ended then.
+/// The losers are cancelled, so they must be cancel safe. If the race itself is dropped, so
+/// are all futures, and none of them has completed.
 ///
 /// # Panics
 ///
-/// If there are no futures: nothing could ever win. The future panics if one of the
-/// futures does, and if it is polled after that, or after it is done.
+/// Panics if there are no futures, because none could ever win. The future panics if one of
+/// the futures does, and if it is polled after that, or after it completed.
 ///
 /// # Examples
 ///
@@ -45,21 +45,23 @@ where
     RaceAll { many: starters(futures), done: false }
 }
 
-/// Waits for the first of many futures that succeeds, and drops the others.
+/// Waits for the first of many futures to succeed, and drops the others.
 ///
-/// As [`race_all`]; but a future that fails only leaves the race.
+/// Behaves like [`race_all`], except that a future that fails only leaves the race.
 ///
 /// # Errors
 ///
-/// If all fail, their errors in the order of the futures.
+/// If all futures fail, returns their errors in the order of the futures.
 ///
 /// # Cancel safety
 ///
-/// As of [`race_all`]. If the race is dropped, errors that have come are lost.
+/// The losers are cancelled, so they must be cancel safe. If the race itself is dropped, so
+/// are the futures that are left and the errors of those that failed; none has succeeded.
 ///
 /// # Panics
 ///
-/// As [`race_all`].
+/// Panics if there are no futures. The future panics if one of the futures does, and if it is
+/// polled after that, or after it completed.
 ///
 /// # Examples
 ///
@@ -93,7 +95,7 @@ where
     many
 }
 
-/// What [`race_all`] gives.
+/// Future returned by [`race_all`].
 ///
 /// # Examples
 ///
@@ -128,7 +130,7 @@ impl<F> fmt::Debug for RaceAll<F> {
     }
 }
 
-/// What [`race_ok`] gives.
+/// Future returned by [`race_ok`].
 ///
 /// # Examples
 ///
@@ -145,7 +147,7 @@ pub struct RaceOk<F, E> {
     done: bool,
 }
 
-/// Nothing in it is pinned: the futures lie in a box, and errors are only moved.
+/// Nothing in this type is pinned: the futures are in a box, and errors are only moved.
 impl<F, E> Unpin for RaceOk<F, E> {}
 
 impl<T, E, F: Future<Output = Result<T, E>>> Future for RaceOk<F, E> {
@@ -166,7 +168,7 @@ impl<T, E, F: Future<Output = Result<T, E>>> Future for RaceOk<F, E> {
             }
         }
         this.done = true;
-        // By value, and without leaving any out: they stay in the memory they came to.
+        // By value and without filtering, so that `collect` reuses the memory of the vector.
         let errors = std::mem::take(&mut this.errors).into_iter();
         Poll::Ready(Err(errors.map(|error| error.expect("all have failed")).collect()))
     }

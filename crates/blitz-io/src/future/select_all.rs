@@ -1,4 +1,4 @@
-//! Many, one after the other, as they end.
+//! Waiting for many futures one by one, as they complete.
 
 use std::{
     fmt,
@@ -8,11 +8,12 @@ use std::{
 
 use crate::engine::wait::many::Many;
 
-/// Takes many futures, to be waited for one by one, in the order in which they end.
+/// Creates a set of many futures that can be awaited one by one, in the order in which they
+/// complete.
 ///
-/// They are polled by the task that awaits [`next`](SelectAll::next), and only then: at
-/// first each, from a random one on, then each when it was woken, those that were woken
-/// first before others. Dropping the set drops those that have not ended.
+/// The futures are polled by the task that awaits [`next`](SelectAll::next), and only then:
+/// at first all of them, beginning with a random one, then each when it was woken, in the
+/// order of the wake-ups. Dropping the set drops the futures that have not completed.
 ///
 /// # Examples
 ///
@@ -40,7 +41,7 @@ where
     SelectAll { many: Many::new(futures.into_iter().map(IntoFuture::into_future), super::anyone) }
 }
 
-/// What [`select_all`] gives: futures that have not ended.
+/// Set of futures that have not completed yet, created by [`select_all`].
 ///
 /// # Examples
 ///
@@ -60,18 +61,17 @@ pub struct SelectAll<F> {
 }
 
 impl<F: Future> SelectAll<F> {
-    /// Waits until a future ends, and gives its place among those that
-    /// [`select_all`] took, from 0, and its output; `None` if all have ended.
+    /// Waits until a future completes and returns its index among those that [`select_all`] was
+    /// given, from 0, and its output; returns `None` if all have completed.
     ///
     /// # Cancel safety
     ///
-    /// If this is dropped before it is done, no future has ended by it, and the set is
-    /// as it was: the next call goes on. So it may stand in a branch of
-    /// [`select!`](crate::select).
+    /// If this is dropped before it completes, no output is lost and the set is as it was: the
+    /// next call goes on. So it can be used in a branch of [`select!`](crate::select).
     ///
     /// # Panics
     ///
-    /// The future panics if one of the futures does, and from then on.
+    /// The future panics if one of the futures does, and at every poll after that.
     ///
     /// # Examples
     ///
@@ -92,11 +92,11 @@ impl<F: Future> SelectAll<F> {
         Next { all: self }
     }
 
-    /// [`next`](Self::next) for those who poll by hand.
+    /// Polls for the next future that completes, like [`next`](Self::next).
     ///
     /// # Panics
     ///
-    /// If one of the futures does, and from then on.
+    /// Panics if one of the futures does, and at every call after that.
     ///
     /// # Examples
     ///
@@ -112,7 +112,7 @@ impl<F: Future> SelectAll<F> {
         self.many.poll_next(cx)
     }
 
-    /// How many have not ended.
+    /// Returns the number of futures that have not completed.
     ///
     /// # Examples
     ///
@@ -125,7 +125,7 @@ impl<F: Future> SelectAll<F> {
         self.many.running()
     }
 
-    /// Whether all have ended.
+    /// Returns `true` if all futures have completed.
     ///
     /// # Examples
     ///
@@ -145,7 +145,7 @@ impl<F> fmt::Debug for SelectAll<F> {
     }
 }
 
-/// What [`SelectAll::next`] gives.
+/// Future returned by [`SelectAll::next`].
 ///
 /// # Examples
 ///

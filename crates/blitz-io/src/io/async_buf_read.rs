@@ -1,4 +1,4 @@
-//! `AsyncBufRead`: a source that shows what it has read ahead.
+//! `AsyncBufRead`: a source with a buffer of its own that callers can look at.
 
 use std::{
     io,
@@ -11,9 +11,9 @@ use super::AsyncRead;
 
 /// Reads bytes through a buffer of the source's own.
 ///
-/// The counterpart of [`std::io::BufRead`] for tasks. Because what is buffered can be
-/// looked at before it is taken, such a source can be read up to a delimiter, line by
-/// line. Callers use the methods of `AsyncBufReadExt`.
+/// This trait is the asynchronous counterpart of [`std::io::BufRead`]. Callers can look at
+/// the buffered bytes before they take them, so such a source can be read up to a
+/// delimiter, or line by line. Callers use the methods of `AsyncBufReadExt`.
 ///
 /// # Examples
 ///
@@ -33,12 +33,13 @@ use super::AsyncRead;
 /// assert_eq!(first_byte(&b""[..]), None);
 /// ```
 pub trait AsyncBufRead: AsyncRead {
-    /// Shows what is buffered; if nothing is, tries to read more first.
+    /// Returns the buffered bytes; if there are none, tries to read more first.
     ///
-    /// - `Poll::Ready(Ok(bytes))`: what is there now, and will be there again until it is
-    ///   [consumed](Self::consume). Empty at the end of the source.
-    /// - `Poll::Pending`: nothing is there; the task is woken when it is worth trying
-    ///   again.
+    /// - `Poll::Ready(Ok(bytes))`: the bytes that are buffered now. Later calls return them
+    ///   again until they are [consumed](Self::consume). An empty slice is the end of the
+    ///   source.
+    /// - `Poll::Pending`: nothing is buffered; the task is woken when another attempt may
+    ///   succeed.
     ///
     /// # Examples
     ///
@@ -49,19 +50,19 @@ pub trait AsyncBufRead: AsyncRead {
     /// let mut cx = Context::from_waker(Waker::noop());
     /// let mut source = &b"abc"[..];
     /// for _ in 0..2 {
-    ///     // Nobody has taken it yet.
+    ///     // Nothing has consumed it yet.
     ///     let shown = Pin::new(&mut source).poll_fill_buf(&mut cx);
     ///     assert!(matches!(shown, Poll::Ready(Ok(b"abc"))));
     /// }
     /// ```
     fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>>;
 
-    /// Takes `amt` bytes of what the last [`poll_fill_buf`](Self::poll_fill_buf) showed
-    /// out of the buffer.
+    /// Removes `amt` bytes, which the last [`poll_fill_buf`](Self::poll_fill_buf) returned,
+    /// from the start of the buffer.
     ///
     /// # Panics
     ///
-    /// An implementation may panic if that is more than was shown.
+    /// An implementation may panic if `amt` is more than `poll_fill_buf` returned.
     ///
     /// # Examples
     ///
@@ -76,7 +77,7 @@ pub trait AsyncBufRead: AsyncRead {
     fn consume(self: Pin<&mut Self>, amt: usize);
 }
 
-/// What is read through a pointer; `$inner` pins its target.
+/// Forwards the trait's methods through a pointer; `$inner` pins the pointer's target.
 macro_rules! through_pointer {
     ($self:ident => $inner:expr) => {
         #[inline]
@@ -107,7 +108,8 @@ where
     through_pointer!(self => self.as_deref_mut());
 }
 
-/// A type of std that is its own buffer: what std's trait does is already not blocking.
+/// Implements the methods for a type of std that is its own buffer, through std's own
+/// trait, which does not block for it.
 macro_rules! as_std_does {
     () => {
         #[inline]

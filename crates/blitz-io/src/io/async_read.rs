@@ -11,9 +11,9 @@ use super::ReadBuf;
 
 /// Reads bytes from a source.
 ///
-/// The counterpart of [`std::io::Read`] for tasks. It is implemented by sockets, pipes
-/// and files, and by what is in memory: `&[u8]` and [`Cursor`](std::io::Cursor).
-/// Callers use the methods of `AsyncReadExt`.
+/// This trait is the asynchronous counterpart of [`std::io::Read`]. Sockets, pipes and
+/// files implement it, and so do two types in memory: `&[u8]` and
+/// [`Cursor`](std::io::Cursor). Callers use the methods of `AsyncReadExt`.
 ///
 /// # Examples
 ///
@@ -48,14 +48,14 @@ use super::ReadBuf;
 pub trait AsyncRead {
     /// Tries to read bytes into the unfilled part of `buf`.
     ///
-    /// - `Poll::Ready(Ok(()))`: what was read has been added to the filled part. If
-    ///   nothing was added, the source is at its end, or `buf` had no room.
-    /// - `Poll::Pending`: nothing was added; the task is woken when it is worth trying
-    ///   again. Only the waker of the last call need be woken.
-    /// - `Poll::Ready(Err(error))`: nothing was added. `WouldBlock` and `Interrupted` are
-    ///   not for callers: an implementation waits or tries again.
+    /// - `Poll::Ready(Ok(()))`: the bytes that were read have been added to the filled
+    ///   part. If none were added, the source is at its end, or `buf` had no room.
+    /// - `Poll::Pending`: nothing was added; the task is woken when another attempt may
+    ///   succeed. Only the waker of the last call has to be woken.
+    /// - `Poll::Ready(Err(error))`: nothing was added. An implementation must not return
+    ///   `WouldBlock` or `Interrupted`: it waits or tries again instead.
     ///
-    /// The filled part never shrinks.
+    /// An implementation must never shrink the filled part.
     ///
     /// # Examples
     ///
@@ -78,7 +78,7 @@ pub trait AsyncRead {
     ) -> Poll<io::Result<()>>;
 }
 
-/// What is read through a pointer; `$inner` pins its target.
+/// Forwards the trait's methods through a pointer; `$inner` pins the pointer's target.
 macro_rules! through_pointer {
     ($self:ident => $inner:expr) => {
         #[inline]
@@ -131,7 +131,7 @@ impl<T: AsRef<[u8]> + Unpin> AsyncRead for io::Cursor<T> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let cursor = self.get_mut();
-        // The position may be anywhere, also behind the end: nothing is there.
+        // The position may be past the end; there is nothing to read there.
         let rest = usize::try_from(cursor.position()).ok();
         let rest =
             rest.and_then(|start| cursor.get_ref().as_ref().get(start..)).unwrap_or_default();

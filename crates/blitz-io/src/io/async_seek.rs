@@ -9,8 +9,8 @@ use std::{
 
 /// Moves the position in a source or sink.
 ///
-/// The counterpart of [`std::io::Seek`] for tasks, in two steps: one that starts, and one
-/// that waits. Callers use the methods of `AsyncSeekExt`.
+/// This trait is the asynchronous counterpart of [`std::io::Seek`], in two steps: one that
+/// starts the seek, and one that waits for it. Callers use the methods of `AsyncSeekExt`.
 ///
 /// # Examples
 ///
@@ -26,14 +26,15 @@ use std::{
 /// # std::io::Result::Ok(())
 /// ```
 pub trait AsyncSeek {
-    /// Begins to move the position.
+    /// Starts to move the position.
     ///
-    /// The move is done when [`poll_complete`](Self::poll_complete) has said so; it says
-    /// where to, or why not. Behind the end is a valid position, before the start is not.
+    /// The seek is complete when [`poll_complete`](Self::poll_complete) is ready: it
+    /// returns the new position, or the error. A position past the end is valid, one before
+    /// the start is not.
     ///
     /// # Errors
     ///
-    /// An implementation may refuse while an earlier move is under way: call
+    /// An implementation may return an error while an earlier seek is in progress: call
     /// `poll_complete` first.
     ///
     /// # Examples
@@ -47,8 +48,9 @@ pub trait AsyncSeek {
     /// ```
     fn start_seek(self: Pin<&mut Self>, position: SeekFrom) -> io::Result<()>;
 
-    /// Waits for the move under way and answers with the new position, counted from the
-    /// start. Without one it answers at once.
+    /// Waits for the seek in progress and returns the new position, counted from the start.
+    ///
+    /// If no seek is in progress, it is ready at once.
     ///
     /// # Examples
     ///
@@ -63,7 +65,7 @@ pub trait AsyncSeek {
     fn poll_complete(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<u64>>;
 }
 
-/// What is moved through a pointer; `$inner` pins its target.
+/// Forwards the trait's methods through a pointer; `$inner` pins the pointer's target.
 macro_rules! through_pointer {
     ($self:ident => $inner:expr) => {
         #[inline]

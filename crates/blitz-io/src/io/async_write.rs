@@ -9,13 +9,13 @@ use std::{
 
 /// Writes bytes to a sink.
 ///
-/// The counterpart of [`std::io::Write`] for tasks. It is implemented by sockets, pipes
-/// and files, and by what is in memory: `Vec<u8>` and [`Cursor`](std::io::Cursor).
-/// Callers use the methods of `AsyncWriteExt`.
+/// This trait is the asynchronous counterpart of [`std::io::Write`]. Sockets, pipes and
+/// files implement it, and so do two types in memory: `Vec<u8>` and
+/// [`Cursor`](std::io::Cursor). Callers use the methods of `AsyncWriteExt`.
 ///
 /// # Examples
 ///
-/// A sink that counts:
+/// A sink that counts the bytes written to it:
 ///
 /// ```
 /// use std::{io, pin::Pin, task::{Context, Poll, Waker}};
@@ -48,14 +48,14 @@ use std::{
 /// assert_eq!(tally.0, 5);
 /// ```
 pub trait AsyncWrite {
-    /// Tries to write bytes of `buf`.
+    /// Tries to write bytes from `buf`.
     ///
-    /// - `Poll::Ready(Ok(n))`: the first `n` bytes were taken, and no more. Zero means
-    ///   that `buf` is empty, or that the sink takes nothing any more.
-    /// - `Poll::Pending`: nothing was taken; the task is woken when it is worth trying
-    ///   again. Only the waker of the last call need be woken.
-    /// - `Poll::Ready(Err(error))`: nothing was taken. `WouldBlock` and `Interrupted` are
-    ///   not for callers: an implementation waits or tries again.
+    /// - `Poll::Ready(Ok(n))`: the first `n` bytes were written, and no more. Zero means
+    ///   that `buf` is empty, or that the sink accepts no more bytes.
+    /// - `Poll::Pending`: nothing was written; the task is woken when another attempt may
+    ///   succeed. Only the waker of the last call has to be woken.
+    /// - `Poll::Ready(Err(error))`: nothing was written. An implementation must not return
+    ///   `WouldBlock` or `Interrupted`: it waits or tries again instead.
     ///
     /// # Examples
     ///
@@ -74,7 +74,7 @@ pub trait AsyncWrite {
         buf: &[u8],
     ) -> Poll<io::Result<usize>>;
 
-    /// Tries to pass on whatever the sink still holds back.
+    /// Tries to flush the bytes that the sink still buffers.
     ///
     /// `Poll::Ready(Ok(()))` means that everything written before has reached its
     /// destination.
@@ -90,11 +90,11 @@ pub trait AsyncWrite {
     /// ```
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Tries to end the sink in good order: it flushes, says its farewell if its protocol
-    /// has one, and tells the other side that nothing more comes.
+    /// Tries to shut the sink down cleanly.
     ///
-    /// After it, writing is an error. A sink that is dropped without it may lose what it
-    /// held back.
+    /// The sink flushes, sends its protocol's closing message if there is one, and informs
+    /// the other side that no more bytes will come. Writing after a shutdown is an error. A
+    /// sink that is dropped without a shutdown may lose the bytes that it buffers.
     ///
     /// # Examples
     ///
@@ -107,10 +107,10 @@ pub trait AsyncWrite {
     /// ```
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Like [`poll_write`](Self::poll_write), from several buffers in a row, as if they
-    /// were one.
+    /// Tries to write bytes from several buffers in order, as if they were one.
     ///
-    /// The default writes from the first that is not empty; see
+    /// The results are those of [`poll_write`](Self::poll_write). The default
+    /// implementation writes from the first buffer that is not empty; see
     /// [`is_write_vectored`](Self::is_write_vectored).
     ///
     /// # Examples
@@ -136,10 +136,11 @@ pub trait AsyncWrite {
         }
     }
 
-    /// Whether [`poll_write_vectored`](Self::poll_write_vectored) is worth calling: it
-    /// takes from more than one buffer at a time.
+    /// Returns true if [`poll_write_vectored`](Self::poll_write_vectored) writes from more
+    /// than one buffer at a time.
     ///
-    /// If not, a caller with many small pieces does better to join them.
+    /// If it does not, a caller with many small pieces should join them into one buffer
+    /// instead.
     ///
     /// # Examples
     ///
@@ -153,7 +154,7 @@ pub trait AsyncWrite {
     }
 }
 
-/// What is written through a pointer; `$inner` pins its target.
+/// Forwards the trait's methods through a pointer; `$inner` pins the pointer's target.
 macro_rules! through_pointer {
     ($self:ident => $inner:expr) => {
         #[inline]
@@ -207,7 +208,8 @@ where
     through_pointer!(self => self.as_deref_mut());
 }
 
-/// A type of std that is in memory: what std's trait does is already not blocking.
+/// Implements the trait for types of std that are in memory, through std's own trait, which
+/// does not block for them.
 macro_rules! as_std_does {
     ($($sink:ty),*) => {$(
         impl AsyncWrite for $sink {

@@ -1,4 +1,4 @@
-//! A reader that asks its source for much at a time and hands it out in pieces.
+//! `BufReader`: reads large pieces from its source and serves small reads from memory.
 
 use std::{
     fmt,
@@ -16,12 +16,13 @@ use super::{
 };
 
 pin_project! {
-    /// Adds buffering to any reader.
+    /// Buffers the reads from any reader.
     ///
-    /// Reads of a few bytes at a time cost a call of the source each; a `BufReader`
-    /// reads its source in large pieces and serves small reads from memory. A read at
-    /// least as large as an empty buffer goes to the source directly. What lies in the
-    /// buffer is lost when the `BufReader` is dropped or taken apart.
+    /// Without a buffer, every read of a few bytes costs a call of the source. A
+    /// `BufReader` reads its source in large pieces and serves small reads from memory. If
+    /// the buffer is empty, a read at least as large as the buffer goes to the source
+    /// directly. Buffered bytes are lost when the `BufReader` is dropped or consumed by
+    /// [`into_inner`](Self::into_inner).
     ///
     /// # Examples
     ///
@@ -45,17 +46,18 @@ pin_project! {
     }
 }
 
-/// Where a seek is. The source stands behind what was handed out, by as much as the
-/// window holds.
+/// The state of a seek. The position of the source is ahead of the position that callers
+/// see by the number of bytes in the window.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Seek {
-    /// None is asked for.
+    /// No seek was requested.
     Idle,
-    /// Asked for, and not begun.
+    /// A seek was requested and has not begun.
     Asked(SeekFrom),
-    /// The source goes back over what the window holds; then comes the seek itself.
+    /// The source seeks back over the bytes in the window; then comes the requested seek,
+    /// by this relative distance.
     GoingBack(i64),
-    /// The source is on its way.
+    /// The source is seeking to the requested position.
     Moving,
 }
 
@@ -72,11 +74,11 @@ impl<R: AsyncRead> BufReader<R> {
         Self::with_capacity(DEFAULT_SIZE, inner)
     }
 
-    /// Creates a new `BufReader` with a buffer of so many bytes.
+    /// Creates a new `BufReader` with a buffer of `capacity` bytes.
     ///
     /// # Panics
     ///
-    /// If `capacity` is zero.
+    /// Panics if `capacity` is zero.
     ///
     /// # Examples
     ///
@@ -95,7 +97,7 @@ impl<R: AsyncRead> BufReader<R> {
         Self { source: inner, window: Window::new(capacity), seek: Seek::Idle }
     }
 
-    /// Gets a reference to the underlying reader.
+    /// Returns a reference to the underlying reader.
     ///
     /// # Examples
     ///
@@ -107,9 +109,9 @@ impl<R: AsyncRead> BufReader<R> {
         &self.source
     }
 
-    /// Gets a mutable reference to the underlying reader.
+    /// Returns a mutable reference to the underlying reader.
     ///
-    /// Whatever is read through it does not pass the buffer.
+    /// Reads through it bypass the buffer.
     ///
     /// # Examples
     ///
@@ -122,7 +124,7 @@ impl<R: AsyncRead> BufReader<R> {
         &mut self.source
     }
 
-    /// Gets a pinned mutable reference to the underlying reader.
+    /// Returns a pinned mutable reference to the underlying reader.
     ///
     /// # Examples
     ///
@@ -136,9 +138,9 @@ impl<R: AsyncRead> BufReader<R> {
         self.project().source
     }
 
-    /// Consumes this `BufReader`, returning the underlying reader.
+    /// Consumes this `BufReader` and returns the underlying reader.
     ///
-    /// What is left in the buffer is lost.
+    /// Bytes left in the buffer are lost.
     ///
     /// # Examples
     ///
@@ -150,7 +152,7 @@ impl<R: AsyncRead> BufReader<R> {
         self.source
     }
 
-    /// Returns what is buffered and not yet consumed, without reading.
+    /// Returns the buffered bytes that are not yet consumed, without reading.
     ///
     /// # Examples
     ///
@@ -176,7 +178,8 @@ impl<R: AsyncRead> AsyncRead for BufReader<R> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.window.is_empty() && buf.remaining() >= self.window.size() {
-            // Through the window it would be copied once more, and in more pieces.
+            // Going through the window would copy the bytes once more, and in smaller
+            // pieces.
             return self.project().source.poll_read(cx, buf);
         }
         let held = ready!(self.as_mut().poll_fill_buf(cx))?;
@@ -201,11 +204,12 @@ impl<R: AsyncRead> AsyncBufRead for BufReader<R> {
     }
 }
 
-/// A seek forgets what is buffered, also one that stays inside of it. One relative to
-/// the current position counts from what was handed out.
+/// A seek discards the buffered bytes, even if it stays within them. A seek relative to the
+/// current position counts from the position that callers see.
 impl<R: AsyncRead + AsyncSeek> AsyncSeek for BufReader<R> {
     fn start_seek(self: Pin<&mut Self>, position: SeekFrom) -> io::Result<()> {
-        // It begins when it is polled: going back may have to come first.
+        // The seek begins in `poll_complete`, because the source may have to seek back
+        // first.
         *self.project().seek = Seek::Asked(position);
         Ok(())
     }
@@ -213,7 +217,7 @@ impl<R: AsyncRead + AsyncSeek> AsyncSeek for BufReader<R> {
     fn poll_complete(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<u64>> {
         let mut this = self.project();
         loop {
-            // An error leaves no seek behind.
+            // After an error no seek is in progress.
             let now = mem::replace(this.seek, Seek::Idle);
             let source = this.source.as_mut();
             *this.seek = match now {
@@ -246,7 +250,7 @@ impl<R: AsyncRead + AsyncSeek> AsyncSeek for BufReader<R> {
     }
 }
 
-/// Writes pass the buffer by.
+/// Writes bypass the buffer.
 impl<R: AsyncRead + AsyncWrite> AsyncWrite for BufReader<R> {
     fn poll_write(
         self: Pin<&mut Self>,

@@ -1,4 +1,4 @@
-//! A stream whose reads and writes are both buffered.
+//! `BufStream`: a stream with buffered reads and writes.
 
 use std::{
     io::{self, IoSlice, SeekFrom},
@@ -14,10 +14,11 @@ use super::{
 };
 
 pin_project! {
-    /// Wraps a stream that is read and written, and buffers both ways.
+    /// Buffers both the reads from and the writes to a stream.
     ///
-    /// See [`BufReader`] and [`BufWriter`] for what that means. Dropped, it forgets what
-    /// it has read and not handed out, and what was written and not flushed.
+    /// See [`BufReader`] and [`BufWriter`] for the effect on each direction. A `BufStream`
+    /// that is dropped loses the bytes that it has read ahead, and those that were written
+    /// and not flushed.
     ///
     /// # Examples
     ///
@@ -44,7 +45,7 @@ pin_project! {
 }
 
 impl<RW: AsyncRead + AsyncWrite> BufStream<RW> {
-    /// Wraps a stream, with the default buffers of 8 KiB.
+    /// Wraps a stream, with two buffers of the default size of 8 KiB.
     ///
     /// # Examples
     ///
@@ -57,11 +58,11 @@ impl<RW: AsyncRead + AsyncWrite> BufStream<RW> {
         Self::with_capacity(DEFAULT_SIZE, DEFAULT_SIZE, stream)
     }
 
-    /// Wraps a stream, with buffers of so many bytes.
+    /// Wraps a stream, with buffers of the given sizes.
     ///
     /// # Panics
     ///
-    /// If `reader_capacity` is zero.
+    /// Panics if `reader_capacity` is zero.
     ///
     /// # Examples
     ///
@@ -80,7 +81,7 @@ impl<RW: AsyncRead + AsyncWrite> BufStream<RW> {
         Self { inner: BufReader::with_capacity(reader_capacity, writer) }
     }
 
-    /// Gets a reference to the underlying stream.
+    /// Returns a reference to the underlying stream.
     ///
     /// # Examples
     ///
@@ -92,7 +93,8 @@ impl<RW: AsyncRead + AsyncWrite> BufStream<RW> {
         self.inner.get_ref().get_ref()
     }
 
-    /// Gets a mutable reference to the underlying stream, past both buffers.
+    /// Returns a mutable reference to the underlying stream; its reads and writes bypass
+    /// both buffers.
     ///
     /// # Examples
     ///
@@ -105,7 +107,8 @@ impl<RW: AsyncRead + AsyncWrite> BufStream<RW> {
         self.inner.get_mut().get_mut()
     }
 
-    /// Gets a pinned mutable reference to the underlying stream, past both buffers.
+    /// Returns a pinned mutable reference to the underlying stream; its reads and writes
+    /// bypass both buffers.
     ///
     /// # Examples
     ///
@@ -120,9 +123,9 @@ impl<RW: AsyncRead + AsyncWrite> BufStream<RW> {
         self.project().inner.get_pin_mut().get_pin_mut()
     }
 
-    /// Consumes this `BufStream`, returning the underlying stream.
+    /// Consumes this `BufStream` and returns the underlying stream.
     ///
-    /// What either buffer holds is lost.
+    /// The bytes in both buffers are lost.
     ///
     /// # Examples
     ///
@@ -142,16 +145,16 @@ impl<RW> From<BufReader<BufWriter<RW>>> for BufStream<RW> {
 }
 
 impl<RW> From<BufWriter<BufReader<RW>>> for BufStream<RW> {
-    /// Turns the two inside out; both keep what they hold, and a seek that was asked
-    /// for and is not complete.
+    /// Swaps the two layers. Both keep their buffered bytes, and a seek that was requested
+    /// and is not complete stays in progress.
     fn from(outer: BufWriter<BufReader<RW>>) -> Self {
         let BufWriter { target: reader, bytes, written, seek: writing } = outer;
         let BufReader { source, window, seek: reading } = reader;
-        // The one that was outside is asked first.
+        // The writer was the outer layer, so its seek came first and takes precedence.
         let seek = match writing {
             buf_writer::Seek::Idle => reading,
             buf_writer::Seek::Asked(position) => buf_reader::Seek::Asked(position),
-            // It had handed the seek on.
+            // The writer had already passed the seek on to the reader.
             buf_writer::Seek::Moving => match reading {
                 buf_reader::Seek::Idle => buf_reader::Seek::Moving,
                 begun => begun,
@@ -202,8 +205,7 @@ impl<RW: AsyncRead + AsyncWrite> AsyncRead for BufStream<RW> {
     }
 }
 
-/// What is buffered for writing is written first, what is buffered of reading is
-/// forgotten.
+/// A seek writes the bytes buffered for writing first, and discards the bytes read ahead.
 impl<RW: AsyncRead + AsyncWrite + AsyncSeek> AsyncSeek for BufStream<RW> {
     fn start_seek(self: Pin<&mut Self>, position: SeekFrom) -> io::Result<()> {
         self.project().inner.start_seek(position)

@@ -1,4 +1,4 @@
-//! A writer that gathers small writes and gives its target much at a time.
+//! `BufWriter`: collects small writes and passes them to its target in large pieces.
 
 use std::{
     fmt,
@@ -12,13 +12,13 @@ use pin_project_lite::pin_project;
 use super::{AsyncBufRead, AsyncRead, AsyncSeek, AsyncWrite, ReadBuf, window::DEFAULT_SIZE};
 
 pin_project! {
-    /// Wraps a writer and buffers its output.
+    /// Buffers the writes to any writer.
     ///
-    /// Writes of a few bytes at a time cost a call of the target each; a `BufWriter`
-    /// gathers them. A write at least as large as the buffer goes to the target
-    /// directly, behind what was gathered.
+    /// Without a buffer, every write of a few bytes costs a call of the target. A
+    /// `BufWriter` collects small writes. A write at least as large as the buffer goes to
+    /// the target directly, after the bytes collected before it.
     ///
-    /// A `BufWriter` that is dropped forgets what it holds: call
+    /// A `BufWriter` that is dropped loses the bytes that it holds: call
     /// [`flush`](crate::io::AsyncWriteExt::flush) or
     /// [`shutdown`](crate::io::AsyncWriteExt::shutdown) first.
     ///
@@ -39,23 +39,23 @@ pin_project! {
     pub struct BufWriter<W> {
         #[pin]
         pub(super) target: W,
-        // Never grows past its first capacity.
+        // Never grows past its initial capacity.
         pub(super) bytes: Vec<u8>,
-        // So many of them the target has already: a flush that has to wait, or that
-        // was given up, goes on from there.
+        // The number of these bytes that the target already has. A flush that has to wait,
+        // or that was cancelled, continues from there.
         pub(super) written: usize,
         pub(super) seek: Seek,
     }
 }
 
-/// Where a seek is.
+/// The state of a seek.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Seek {
-    /// None is asked for.
+    /// No seek was requested.
     Idle,
-    /// Asked for; what is gathered goes first.
+    /// A seek was requested; the collected bytes are written first.
     Asked(SeekFrom),
-    /// The target is on its way.
+    /// The target is seeking to the requested position.
     Moving,
 }
 
@@ -72,8 +72,9 @@ impl<W: AsyncWrite> BufWriter<W> {
         Self::with_capacity(DEFAULT_SIZE, inner)
     }
 
-    /// Creates a new `BufWriter` with a buffer of so many bytes. With none, every
-    /// write goes to the target.
+    /// Creates a new `BufWriter` with a buffer of `cap` bytes.
+    ///
+    /// With a capacity of zero, every write goes to the target directly.
     ///
     /// # Examples
     ///
@@ -92,7 +93,7 @@ impl<W: AsyncWrite> BufWriter<W> {
         Self { target: inner, bytes: Vec::with_capacity(cap), written: 0, seek: Seek::Idle }
     }
 
-    /// Gets a reference to the underlying writer.
+    /// Returns a reference to the underlying writer.
     ///
     /// # Examples
     ///
@@ -104,9 +105,9 @@ impl<W: AsyncWrite> BufWriter<W> {
         &self.target
     }
 
-    /// Gets a mutable reference to the underlying writer.
+    /// Returns a mutable reference to the underlying writer.
     ///
-    /// Whatever is written through it overtakes what is buffered.
+    /// Bytes written through it overtake the buffered ones.
     ///
     /// # Examples
     ///
@@ -119,7 +120,7 @@ impl<W: AsyncWrite> BufWriter<W> {
         &mut self.target
     }
 
-    /// Gets a pinned mutable reference to the underlying writer.
+    /// Returns a pinned mutable reference to the underlying writer.
     ///
     /// # Examples
     ///
@@ -133,9 +134,9 @@ impl<W: AsyncWrite> BufWriter<W> {
         self.project().target
     }
 
-    /// Consumes this `BufWriter`, returning the underlying writer.
+    /// Consumes this `BufWriter` and returns the underlying writer.
     ///
-    /// What is left in the buffer is lost: flush first.
+    /// Bytes left in the buffer are lost, so flush first.
     ///
     /// # Examples
     ///
@@ -154,7 +155,7 @@ impl<W: AsyncWrite> BufWriter<W> {
         self.target
     }
 
-    /// Returns what is buffered and has not reached the underlying writer.
+    /// Returns the buffered bytes that the underlying writer does not have yet.
     ///
     /// # Examples
     ///
@@ -176,7 +177,7 @@ impl<W: AsyncWrite> BufWriter<W> {
         self.bytes.capacity() - self.bytes.len()
     }
 
-    /// Gives everything that is gathered to the target.
+    /// Writes all collected bytes to the target.
     fn poll_empty(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut this = self.project();
         while *this.written < this.bytes.len() {
@@ -193,7 +194,8 @@ impl<W: AsyncWrite> BufWriter<W> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => error,
             };
-            // What is left stays, with its room.
+            // The remaining bytes stay buffered, and the capacity of the written ones is
+            // free again.
             this.bytes.drain(..*this.written);
             *this.written = 0;
             return Poll::Ready(Err(error));
@@ -257,8 +259,8 @@ impl<W: AsyncWrite> AsyncWrite for BufWriter<W> {
 }
 
 impl<W: AsyncWrite> BufWriter<W> {
-    /// A vectored write for a target that has none of its own: the first slice that
-    /// holds something, and as many behind it as there is room for.
+    /// Writes from several slices to a target without vectored writes: takes the first
+    /// slice that is not empty, and as many of the following ones as there is room for.
     fn poll_gather(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -269,7 +271,7 @@ impl<W: AsyncWrite> BufWriter<W> {
         let mut total = ready!(self.as_mut().poll_write(cx, first))?;
         let this = self.project();
         if first.len() >= this.bytes.capacity() {
-            // It went to the target, and perhaps not all of it.
+            // The first slice went to the target, which may have taken only a part of it.
             return Poll::Ready(Ok(total));
         }
         for buf in bufs {
@@ -283,19 +285,24 @@ impl<W: AsyncWrite> BufWriter<W> {
     }
 }
 
-/// What is buffered is written before the target seeks.
+/// The buffered bytes are written before the target seeks.
 impl<W: AsyncWrite + AsyncSeek> AsyncSeek for BufWriter<W> {
     fn start_seek(self: Pin<&mut Self>, position: SeekFrom) -> io::Result<()> {
-        // It begins when it is polled: writing what is gathered may have to wait.
+        // The seek begins in `poll_complete`, because writing the collected bytes may have
+        // to wait.
         *self.project().seek = Seek::Asked(position);
         Ok(())
     }
 
     fn poll_complete(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<u64>> {
-        if let Seek::Asked(position) = self.seek {
+        if !matches!(self.seek, Seek::Idle) {
+            // This includes bytes collected after a seek that was begun and cancelled,
+            // because Tokio writes them before it completes that seek.
             ready!(self.as_mut().poll_empty(cx))?;
+        }
+        if let Seek::Asked(position) = self.seek {
             let mut this = self.as_mut().project();
-            // An earlier seek of the target itself comes to its end first.
+            // An earlier seek of the target itself has to complete first.
             ready!(this.target.as_mut().poll_complete(cx))?;
             *this.seek = Seek::Idle;
             this.target.start_seek(position)?;
@@ -308,7 +315,7 @@ impl<W: AsyncWrite + AsyncSeek> AsyncSeek for BufWriter<W> {
     }
 }
 
-/// Reads pass the buffer by.
+/// Reads bypass the buffer.
 impl<W: AsyncWrite + AsyncRead> AsyncRead for BufWriter<W> {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -319,7 +326,7 @@ impl<W: AsyncWrite + AsyncRead> AsyncRead for BufWriter<W> {
     }
 }
 
-/// Reads pass the buffer by.
+/// Reads bypass the buffer.
 impl<W: AsyncWrite + AsyncBufRead> AsyncBufRead for BufWriter<W> {
     fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
         self.get_pin_mut().poll_fill_buf(cx)

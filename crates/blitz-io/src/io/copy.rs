@@ -1,16 +1,20 @@
-//! From a reader to a writer, until the reader ends.
+//! `copy`: moves bytes from a reader to a writer until the reader ends.
 //!
-//! The buffer begins small and becomes large when reads fill it: what streams is moved
-//! with an eighth of the calls, and what sends a few lines, or has sent its last and
-//! waits, holds no more memory than it needs.
+//! The buffer begins small. It becomes large when reads fill it and the writer's peer has
+//! evidently read. So a long stream needs an eighth of the calls, while a connection uses
+//! no more memory than it needs if it sends a few lines, or is idle after its last bytes,
+//! or has a peer that reads nothing.
 //!
-//! A round reads once and writes all it has. Each round takes a unit of the budget, so
-//! that a copy between two that are always ready lets others run, whatever they are.
+//! A round reads once and writes everything it has. Each round takes a unit of the budget,
+//! so a copy between a reader and a writer that are always ready yields to other tasks,
+//! whatever their types are.
 //!
 //! # Rejected
-//! Growing by doubling: three buffers are made and freed on the way, for streams that
-//! reach the last of them anyway. Growing at the first full read: then every answer of
-//! nine kilobytes would make the large one.
+//! Growing by doubling: three buffers are allocated and freed on the way, for streams that
+//! reach the last of them anyway. Growing at the first full read: then every response of
+//! nine kilobytes would allocate the large buffer. Growing regardless of how much was
+//! copied: a peer that reads nothing would get the large buffer too, because its socket
+//! accepts the first megabytes, and many such peers are how a server runs out of memory.
 
 use std::{
     io,
@@ -24,29 +28,36 @@ use super::{
 };
 use crate::engine::work::task::budget;
 
-/// What a stream gets: on loopback the largest segment is 64 KiB, so one read takes what
-/// one wake-up brought.
+/// The buffer size for a long stream: on loopback the largest segment is 64 KiB, so one
+/// read takes everything that one wake-up brought.
 const LARGE: usize = 64 * 1024;
 
-/// Full reads in a row after which it is a stream: picked, not measured.
+/// Full reads in a row after which a copy counts as a long stream: chosen, not measured.
 const FULL_READS: u8 = 2;
 
-/// Copies the entire contents of a reader into a writer.
+/// Bytes written after which the peer must have read some: twice what a TCP connection
+/// accepts on loopback while nothing reads from it (4.1 MiB with Linux's defaults). With
+/// the small buffer these bytes cost about a millisecond more than with the large one.
+const MORE_THAN_SOCKETS_HOLD: u64 = 8 * 1024 * 1024;
+
+/// Copies everything from a reader to a writer.
 ///
-/// Reads until the reader ends, writes everything, flushes the writer, and answers with
-/// the number of bytes. Whenever the reader has nothing, what was written is flushed, so
-/// that whoever the reader waits for gets to see it. `Interrupted` is tried again.
+/// Reads until the reader ends, writes all bytes, flushes the writer, and returns the
+/// number of bytes. Whenever the reader has nothing to read, the writer is flushed, because
+/// the peer that the reader waits for may need those bytes first. Operations that return
+/// `Interrupted` are tried again.
 ///
-/// The buffer begins with 8 KiB and grows to 64 KiB while reads fill it.
+/// The buffer has 8 KiB. Once 8 MiB were copied it has 64 KiB while reads fill it.
 ///
 /// # Errors
 ///
-/// The first that the reader or the writer answers with; `WriteZero` if the writer takes
-/// nothing. Bytes that were read by then and not written are lost.
+/// Returns the first error of the reader or the writer; `WriteZero` if the writer accepts
+/// no more bytes. Bytes that were read by then and not written are lost.
 ///
 /// # Cancel safety
 ///
-/// Not cancel safe: what was read and not written is lost with the future.
+/// This function is not cancel safe: bytes that were read and not written are lost with the
+/// future.
 ///
 /// # Examples
 ///
@@ -71,31 +82,31 @@ where
         .await
 }
 
-/// A copy under way.
+/// The state of a copy.
 #[derive(Debug)]
 pub(super) struct Transfer {
     window: Window,
-    /// The window may change its size.
+    /// True if the window may change its size.
     adapts: bool,
-    /// Reads in a row that filled the window.
+    /// The number of reads in a row that filled the window.
     full_reads: u8,
-    /// Bytes of the last read into an empty window.
+    /// The size in bytes of the last read into an empty window.
     last_read: usize,
-    /// The reader has ended.
+    /// True once the reader has ended.
     ended: bool,
-    /// Something was written since the last flush.
+    /// True if bytes were written since the last flush.
     unflushed: bool,
-    /// Bytes written.
+    /// The number of bytes written.
     total: u64,
 }
 
 impl Transfer {
-    /// With the buffer that grows.
+    /// Creates a copy with a buffer that adapts its size.
     pub(super) fn adaptive() -> Self {
         Self { adapts: true, ..Self::with_size(DEFAULT_SIZE) }
     }
 
-    /// With a buffer of a size that the caller asked for.
+    /// Creates a copy with a buffer of the size that the caller requested.
     pub(super) fn with_size(size: usize) -> Self {
         Self {
             window: Window::new(size),
@@ -108,7 +119,8 @@ impl Transfer {
         }
     }
 
-    /// Moves what can be moved; answers with the number of bytes at the end.
+    /// Copies as much as possible, and returns the number of bytes once the reader has
+    /// ended.
     pub(super) fn poll<R, W>(
         &mut self,
         cx: &mut Context<'_>,
@@ -145,8 +157,9 @@ impl Transfer {
         }
     }
 
-    /// The reader has nothing and all is written: whoever it waits for may wait for
-    /// what the writer holds back.
+    /// Flushes the writer and shrinks the window when the reader has nothing and everything
+    /// is written. The flush is needed because the peer that the reader waits for may
+    /// itself wait for bytes that the writer buffers.
     fn poll_idle<W: AsyncWrite + ?Sized>(
         &mut self,
         cx: &mut Context<'_>,
@@ -166,7 +179,7 @@ impl Transfer {
         !self.ended && self.window.has_room()
     }
 
-    /// Reads once; only while it wants more.
+    /// Reads once. The caller must have checked `wants_more`.
     fn poll_read<R: AsyncRead + ?Sized>(
         &mut self,
         cx: &mut Context<'_>,
@@ -190,17 +203,19 @@ impl Transfer {
         Poll::Ready(Ok(()))
     }
 
-    /// After reads that filled the small window: the large one. A window that holds
-    /// something stays.
+    /// Replaces the small window by the large one after reads that filled it, if the
+    /// writer's peer reads. A window that holds bytes stays.
     fn grow(&mut self) {
-        let is_stream = self.full_reads == FULL_READS && self.window.is_empty();
+        let is_read = self.total >= MORE_THAN_SOCKETS_HOLD;
+        let is_stream = is_read && self.full_reads == FULL_READS && self.window.is_empty();
         if self.adapts && is_stream && self.window.size() < LARGE {
             self.window = Window::new(LARGE);
         }
     }
 
-    /// While the reader has nothing: the small window again, if that would have held
-    /// the last read. Idle connections are many.
+    /// Replaces the large window by the small one while the reader has nothing, if the
+    /// small one would have held the last read. This matters because idle connections are
+    /// many.
     fn shrink(&mut self) {
         if self.adapts && self.window.size() > DEFAULT_SIZE && self.last_read <= DEFAULT_SIZE {
             self.window = Window::new(DEFAULT_SIZE);
@@ -208,7 +223,7 @@ impl Transfer {
         }
     }
 
-    /// Writes once; while that has to wait, reads on.
+    /// Writes once; while the write has to wait, reads more.
     fn poll_write<R, W>(
         &mut self,
         cx: &mut Context<'_>,
@@ -237,7 +252,7 @@ impl Transfer {
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => {
-                // The next write is larger for it.
+                // Reading more now makes the next write larger.
                 if self.wants_more()
                     && let Poll::Ready(Err(error)) = self.poll_read(cx, reader)
                 {

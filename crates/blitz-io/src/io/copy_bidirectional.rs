@@ -1,4 +1,4 @@
-//! Both ways at once between two streams: what a proxy does.
+//! `copy_bidirectional`: copies both ways at once between two streams, as a proxy does.
 
 use std::{
     io,
@@ -9,22 +9,25 @@ use std::{
 use super::{AsyncRead, AsyncWrite, copy::Transfer};
 use crate::engine::work::task::budget;
 
-/// Copies data in both directions between `a` and `b`.
+/// Copies bytes in both directions between `a` and `b`.
 ///
-/// When one of them ends, everything of it is written and flushed to the other, which is
-/// then shut down for writing; the other way goes on until that ends as well. The answer
-/// is how many bytes went from `a` to `b` and from `b` to `a`. `Interrupted` is tried
-/// again.
+/// When one stream ends, all its bytes are written and flushed to the other, which is then
+/// shut down for writing; the other direction goes on until it ends as well. Returns the
+/// number of bytes copied from `a` to `b` and from `b` to `a`. Operations that return
+/// `Interrupted` are tried again.
 ///
-/// Each way has a buffer of 8 KiB, which grows to 64 KiB while reads fill it.
+/// Each direction has a buffer of 8 KiB. Once 8 MiB were copied it has 64 KiB while reads
+/// fill it.
 ///
 /// # Errors
 ///
-/// The first of any of the four, which ends both ways; how much was copied is not told.
+/// Returns the first error of any read or write of either stream, which ends both
+/// directions; the number of bytes copied is not available then.
 ///
 /// # Cancel safety
 ///
-/// Not cancel safe: what was read and not written is lost with the future.
+/// This function is not cancel safe: bytes that were read and not written are lost with the
+/// future.
 ///
 /// # Examples
 ///
@@ -54,13 +57,14 @@ where
     both(a, b, Transfer::adaptive(), Transfer::adaptive()).await
 }
 
-/// Copies data in both directions between `a` and `b`, with buffers of the given sizes.
+/// Copies bytes in both directions between `a` and `b`, with buffers of the given sizes.
 ///
-/// As [`copy_bidirectional`], with buffers that stay as large as they are.
+/// This function works like [`copy_bidirectional`], with buffers that do not change their
+/// size.
 ///
 /// # Panics
 ///
-/// When awaited, if either size is zero.
+/// Panics when awaited, if either size is zero.
 ///
 /// # Examples
 ///
@@ -101,8 +105,8 @@ where
     B: AsyncRead + AsyncWrite + Unpin + ?Sized,
 {
     let (mut a_to_b, mut b_to_a) = (Way::Copying(a_to_b), Way::Copying(b_to_a));
-    // Whichever way comes first may use up the budget, poll after poll, and the other
-    // would never move. So the other comes first the next time.
+    // The direction that is polled first may use up the budget in every poll, and the other
+    // one would never move. So the other one is polled first the next time.
     let mut b_first = false;
     std::future::poll_fn(|cx| {
         let (there, back);
@@ -120,12 +124,12 @@ where
     .await
 }
 
-/// One of the two ways.
+/// The state of one of the two directions.
 enum Way {
     Copying(Transfer),
-    /// The reader has ended and all is flushed; so many bytes.
+    /// The reader has ended, after this many bytes, and all of them are flushed.
     Closing(u64),
-    /// The writer is shut down.
+    /// The writer is shut down, after this many bytes.
     Closed(u64),
 }
 

@@ -1,4 +1,4 @@
-//! From a buffered reader to a writer, without a buffer in between.
+//! `copy_buf`: copies from a buffered reader to a writer, without a buffer in between.
 
 use std::{
     io,
@@ -9,20 +9,20 @@ use std::{
 use super::{AsyncBufRead, AsyncWrite};
 use crate::engine::work::task::budget;
 
-/// Copies the entire contents of a buffered reader into a writer.
+/// Copies everything from a buffered reader to a writer.
 ///
-/// As [`copy`](super::copy()), but what the reader has buffered is written directly: the
-/// size of the reader's buffer is the size of the writes.
+/// This function works like [`copy`](super::copy()), but writes directly from the reader's
+/// buffer, so the size of that buffer is the size of the writes.
 ///
 /// # Errors
 ///
-/// The first that the reader or the writer answers with; `WriteZero` if the writer takes
-/// nothing. What was not written by then is still in the reader.
+/// Returns the first error of the reader or the writer; `WriteZero` if the writer accepts
+/// no more bytes. Bytes that were not written by then are still in the reader.
 ///
 /// # Cancel safety
 ///
-/// Nothing is lost if the future is dropped: what was not written is still in the reader.
-/// How many bytes were written is not told, though.
+/// No bytes are lost if the future is dropped: those that were not written are still in the
+/// reader. The number of bytes written is not available, though.
 ///
 /// # Examples
 ///
@@ -48,9 +48,9 @@ where
 
 #[derive(Default)]
 struct Done {
-    /// Bytes written.
+    /// The number of bytes written.
     total: u64,
-    /// Some of them since the last flush.
+    /// True if bytes were written since the last flush.
     unflushed: bool,
 }
 
@@ -74,7 +74,8 @@ impl Done {
                     held?
                 }
                 Poll::Pending => {
-                    // Whoever the reader waits for may wait for what the writer holds.
+                    // The peer that the reader waits for may wait for bytes that the writer
+                    // buffers.
                     if self.unflushed {
                         ready!(Pin::new(&mut *writer).poll_flush(cx))?;
                         unit.spend();

@@ -1,4 +1,4 @@
-//! Two streams in memory, each of which reads what the other writes.
+//! `duplex`: two streams in memory, each of which reads the bytes that the other writes.
 
 use std::{
     io::{self, IoSlice},
@@ -9,16 +9,16 @@ use std::{
 use super::{AsyncRead, AsyncWrite, ReadBuf, pipe::Pipe};
 use crate::engine::prim::Arc;
 
-/// A bidirectional pipe to read and write bytes in memory.
+/// One of two connected streams in memory.
 ///
-/// Made in pairs by [`duplex`]: what is written to one is read from the other, as if they
-/// were connected sockets.
+/// Streams are created in pairs by [`duplex`]: bytes written to one are read from the
+/// other, as if they were connected sockets.
 ///
 /// # Closing
 ///
-/// When one of a pair is dropped, the other reads what was already written, then the
-/// end; whatever it writes from then on, or is about to write, fails with `BrokenPipe`.
-/// [`shutdown`](crate::io::AsyncWriteExt::shutdown) ends one way only.
+/// When one stream of a pair is dropped, the other one reads the bytes that were already
+/// written, then the end; its writes, including one that waits, fail with `BrokenPipe`.
+/// [`shutdown`](crate::io::AsyncWriteExt::shutdown) ends one direction only.
 ///
 /// # Examples
 ///
@@ -44,14 +44,14 @@ pub struct DuplexStream {
     write: Arc<Pipe>,
 }
 
-/// Create a new pair of `DuplexStream`s that act like a pair of connected sockets.
+/// Creates a pair of streams in memory that behave like two connected sockets.
 ///
-/// Each way holds up to `max_buf_size` bytes; a write that finds no room waits. Memory is
-/// taken as it is needed.
+/// Each direction buffers up to `max_buf_size` bytes; a write that finds no room waits.
+/// Memory is allocated as it is needed.
 ///
 /// # Panics
 ///
-/// If `max_buf_size` is zero.
+/// Panics if `max_buf_size` is zero.
 ///
 /// # Examples
 ///
@@ -76,7 +76,8 @@ pub fn duplex(max_buf_size: usize) -> (DuplexStream, DuplexStream) {
 
 impl Drop for DuplexStream {
     fn drop(&mut self) {
-        // Who is woken because of one finds the other closed as well.
+        // Both pipes are closed before any task is woken, so a task woken by one close
+        // finds the other pipe closed as well.
         let _due = (self.write.close(), self.read.close());
     }
 }

@@ -1,4 +1,4 @@
-//! Nothing to read, and writes that go nowhere.
+//! `empty`: a stream with nothing to read that discards everything written to it.
 
 use std::{
     fmt,
@@ -10,8 +10,8 @@ use std::{
 use super::{AsyncBufRead, AsyncRead, AsyncSeek, AsyncWrite, ReadBuf, sink::taken};
 use crate::engine::work::task::budget;
 
-/// `Empty` ignores any data written via `AsyncWrite`, and is always at its end when it is
-/// read; made by [`empty`](empty()).
+/// A stream that is always at its end for reads, and discards all bytes written to it;
+/// created by [`empty`](empty()).
 ///
 /// # Examples
 ///
@@ -22,7 +22,8 @@ pub struct Empty {
     _private: (),
 }
 
-/// Creates a value that is always at EOF for reads, and ignores all data written.
+/// Creates a stream that is always at its end for reads, and discards all bytes written to
+/// it.
 ///
 /// # Examples
 ///

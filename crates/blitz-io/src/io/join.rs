@@ -1,4 +1,4 @@
-//! A reader and a writer as one stream.
+//! `join`: a reader and a writer as one stream.
 
 use std::{
     io::{self, IoSlice},
@@ -10,7 +10,7 @@ use pin_project_lite::pin_project;
 
 use super::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 
-/// Join two values implementing `AsyncRead` and `AsyncWrite` into a single handle.
+/// Joins a reader and a writer into one stream.
 ///
 /// # Examples
 ///
@@ -35,8 +35,7 @@ where
 }
 
 pin_project! {
-    /// Joins two values implementing `AsyncRead` and `AsyncWrite` into one handle; made
-    /// by [`join`](join()).
+    /// A reader and a writer as one stream; created by [`join`](join()).
     ///
     /// # Examples
     ///
@@ -58,7 +57,7 @@ where
     R: AsyncRead,
     W: AsyncWrite,
 {
-    /// Splits this `Join` back into its reader and its writer.
+    /// Consumes this `Join` and returns its reader and its writer.
     ///
     /// # Examples
     ///

@@ -1,21 +1,21 @@
 //! Traits and types for asynchronous I/O.
 //!
-//! The traits have the shapes of `std::io`'s, with one difference: what cannot go on
-//! answers [`Poll::Pending`](std::task::Poll::Pending) and wakes the task later, where
-//! std's would block the thread or say `WouldBlock`.
+//! The traits have the shapes of those in `std::io`, with one difference: where a method of
+//! std would block the thread or return `WouldBlock`, a method here returns
+//! [`Poll::Pending`](std::task::Poll::Pending) and wakes the task later.
 //!
-//! - [`AsyncRead`] takes bytes from a source, into a [`ReadBuf`];
-//! - [`AsyncBufRead`] is a source that shows what it has read ahead;
-//! - [`AsyncWrite`] gives bytes to a sink;
-//! - [`AsyncSeek`] moves the position in one that has a position.
+//! - [`AsyncRead`] reads bytes from a source into a [`ReadBuf`];
+//! - [`AsyncBufRead`] is a source with a buffer of its own that callers can look at;
+//! - [`AsyncWrite`] writes bytes to a sink;
+//! - [`AsyncSeek`] moves the position in a source or sink that has one.
 //!
-//! Programs call them through the extension traits (feature `io-util`), whose methods
-//! are futures.
+//! Programs call them through the extension traits (feature `io-util`). The methods of the
+//! extension traits return futures.
 //!
 //! # Unsafe code
 //!
-//! It is in `read_buf.rs`, which knows how much of a buffer is initialised, and in
-//! `raw.rs`. A test refuses it anywhere else in this folder.
+//! Unsafe code is in `read_buf.rs`, which tracks how much of a buffer is initialised, and
+//! in `raw.rs` and `unix/raw.rs`. A test refuses it anywhere else in this folder.
 
 mod async_read;
 mod async_buf_read;
@@ -95,6 +95,6 @@ pub use self::{
 #[cfg(feature = "io-std")]
 pub use self::stdio::{Stderr, Stdin, Stdout, stderr, stdin, stdout};
 
-// So that a program that names this module need not name std's too.
+// Re-exported so that a program that imports this module need not import `std::io` too.
 #[doc(no_inline)]
 pub use std::io::{Error, ErrorKind, Result, SeekFrom};

@@ -1,23 +1,25 @@
-//! Bytes from one end to the other in memory: what duplex and simplex streams are made of.
+//! `Pipe`: a buffer from one end to the other in memory, on which duplex and simplex
+//! streams are built.
 //!
 //! # Protocol
 //! One lock guards the bytes, whether the pipe is closed, and one waker for each end. An
-//! end that cannot go on leaves its waker under the lock that showed it so; whoever
-//! changes what it waits for (bytes for the reader, room for the writer, the close for
-//! both) does so under the same lock, takes the waker out, lets the lock go, and wakes.
-//! So there is nothing between looking and leaving the waker that could be missed.
+//! end that has to wait stores its waker under the same acquisition of the lock under which
+//! it found nothing to do. A thread that changes what an end waits for (bytes for the
+//! reader, room for the writer, the close for both) does so under the lock too, takes the
+//! waker out, releases the lock, and wakes. So no change can be missed between the check
+//! and the storing of the waker.
 //!
 //! # Invariants
-//! No user code under the lock: a waker is cloned before it is taken (the first look
-//! finds that one is needed, the second leaves it), and called or dropped after it was
-//! let go.
+//! No user code runs under the lock: a waker is cloned before the lock is acquired (the
+//! first check finds that a waker is needed, the second stores it), and called or dropped
+//! after the lock is released.
 //!
 //! # Checked by
 //! `what_is_written_arrives_whole_and_in_order`, `a_full_pipe_wakes_its_writer`,
 //! `the_end_of_a_writer_wakes_its_reader`, `the_end_of_a_reader_wakes_its_writer`,
 //! `both_ends_end_at_once`, `an_end_that_moves_is_woken_where_it_is`; weakened as
 //! `pipe_read_wakes`, `pipe_write_wakes`, `pipe_close_wakes`, `pipe_keeps_new_waker`.
-//! Wakers that come back: `tests/it/io_pipes.rs`.
+//! Wakers that call back into the pipe: `tests/it/io_pipes.rs`.
 
 use std::{
     collections::VecDeque,
@@ -31,19 +33,19 @@ use crate::engine::{
     work::task::budget,
 };
 
-/// See the module.
+/// A pipe in memory with one direction, shared by its two ends.
 pub(super) struct Pipe {
     state: Mutex<State>,
 }
 
 struct State {
     bytes: VecDeque<u8>,
-    /// As many bytes as it holds at most.
+    /// The most bytes that the pipe holds.
     capacity: usize,
     closed: bool,
-    /// Who waits for bytes.
+    /// The waker of the reader that waits for bytes.
     reader: Option<Waker>,
-    /// Who waits for room.
+    /// The waker of the writer that waits for room.
     writer: Option<Waker>,
 }
 
@@ -61,7 +63,7 @@ impl State {
         }
     }
 
-    /// Moves bytes into `buf`; `None` if there are none yet.
+    /// Moves bytes into `buf`; returns `None` if there are none yet.
     fn read(&mut self, buf: &mut ReadBuf<'_>) -> Option<Done<()>> {
         let amount = self.bytes.len().min(buf.remaining());
         if amount > 0 {
@@ -76,7 +78,8 @@ impl State {
         ends.then_some(Done { moved: false, answer: Ok(()) })
     }
 
-    /// Moves what there is room for out of `slices`; `None` if there is no room.
+    /// Moves as many bytes out of `slices` as there is room for; returns `None` if there is
+    /// no room.
     fn write<'a>(&mut self, slices: impl Iterator<Item = &'a [u8]> + Clone) -> Option<Done<usize>> {
         if self.closed {
             return Some(Done { moved: false, answer: Err(io::ErrorKind::BrokenPipe.into()) });
@@ -95,16 +98,18 @@ impl State {
     }
 }
 
-/// What an end has achieved.
+/// The result of an attempt to read or write.
 struct Done<T> {
-    /// The other end has something to see.
+    /// True if the other end has to be woken.
     moved: bool,
     answer: io::Result<T>,
 }
 
 impl Pipe {
+    /// Creates a pipe that holds at most `capacity` bytes.
+    ///
     /// # Panics
-    /// If `capacity` is zero: nothing could ever be written.
+    /// Panics if `capacity` is zero, because nothing could ever be written.
     #[track_caller]
     pub(super) fn new(capacity: usize) -> Arc<Self> {
         assert!(capacity > 0, "`max_buf_size` must be greater than 0: give at least one byte");
@@ -113,7 +118,8 @@ impl Pipe {
         Arc::new(Self { state: Mutex::new(state) })
     }
 
-    /// Tries; where it cannot go on, the waker of `cx` is left for the other end.
+    /// Makes an attempt; if it cannot proceed, stores the waker of `cx` for the other end
+    /// to wake.
     fn poll<T>(
         &self,
         cx: &mut Context<'_>,
@@ -173,8 +179,8 @@ impl Pipe {
         self.poll(cx, (End::Writer, End::Reader), |state| state.write(slices.clone()))
     }
 
-    /// Nothing is written any more. The reader gets what is there, then the end. Who
-    /// waits is woken when the answer is dropped.
+    /// Closes the pipe: writes fail from now on, and the reader gets the bytes that are
+    /// left, then the end. The waiting ends are woken when the returned [`Due`] is dropped.
     pub(super) fn close(&self) -> Due {
         let mut state = lock(&self.state);
         state.closed = true;
@@ -186,18 +192,18 @@ impl Pipe {
         Due { _reader: Wakes(reader), _writer: Wakes(writer) }
     }
 
-    /// How many bytes lie in it, of how many, and whether it is closed.
+    /// Returns the number of bytes in the pipe, its capacity, and true if it is closed.
     pub(super) fn figures(&self) -> (usize, usize, bool) {
         let state = lock(&self.state);
         (state.bytes.len(), state.capacity, state.closed)
     }
 }
 
-/// Who is to be woken because of a close, by dropping this: after all that the close
-/// belongs to.
+/// Wakes the ends that waited on a closed pipe when it is dropped, so that the caller can
+/// complete everything that belongs to the close first.
 #[must_use = "who waits is woken when this is dropped"]
 pub(super) struct Due {
-    // Each for itself, so that the second is woken also if the first panics.
+    // Two separate fields, so that the second waker is called even if the first one panics.
     _reader: Wakes,
     _writer: Wakes,
 }
@@ -222,7 +228,7 @@ impl std::fmt::Debug for Pipe {
     }
 }
 
-/// An end of a pipe, which closes it when it goes.
+/// An end of a pipe, which closes the pipe when it is dropped.
 #[derive(Debug)]
 pub(super) struct Closes(Option<Arc<Pipe>>);
 
@@ -235,7 +241,7 @@ impl Closes {
         self.0.as_ref().expect("an end has its pipe until it is forgotten")
     }
 
-    /// The pipe stays open.
+    /// Drops this end without closing the pipe.
     pub(super) fn forget(mut self) {
         self.0 = None;
     }
@@ -355,7 +361,7 @@ mod models {
         });
     }
 
-    /// The task of an end may have moved to another thread, with another waker.
+    /// Covers a task of an end that has moved to another thread, with another waker.
     #[test]
     fn an_end_that_moves_is_woken_where_it_is() {
         model(|| {

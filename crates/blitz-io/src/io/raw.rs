@@ -1,7 +1,8 @@
-//! Unsafe code of the extension methods: memory that a reader fills before it has a value.
+//! The unsafe code of the extension methods: memory that a reader fills before it is
+//! initialised.
 //!
-//! Everything here is safe to call. A reader is code of somebody else: it gets a
-//! [`ReadBuf`], and `ReadBuf::lend` counts only what it did to that one.
+//! Everything here is safe to call. A reader is foreign code: it gets a [`ReadBuf`], and
+//! `ReadBuf::lend` counts only the bytes filled in that one.
 //!
 //! # Checked by
 //! The tests below: `what_a_reader_initialised_is_known_to_the_next_read`,
@@ -18,18 +19,18 @@ use bytes::BufMut;
 
 use super::{AsyncBufRead, ReadBuf};
 
-/// A vector that is read into behind its end, where it has room.
+/// A vector that is read into after its end, where it has spare capacity.
 ///
-/// It remembers how much of the room is initialised, so that a reader that wants zeroed
-/// memory does not zero it again for each read.
+/// The type records how much of the spare capacity is initialised, so that a reader that
+/// needs zeroed memory does not zero it again for each read.
 #[derive(Debug)]
 pub(super) struct Filling<'a> {
     vec: Whose<'a>,
-    /// So many bytes from the start of the vector's allocation are initialised.
+    /// The number of bytes from the start of the vector's allocation that are initialised.
     known: usize,
 }
 
-/// A vector of the caller's, or the future's own.
+/// A vector that is borrowed from the caller, or owned by the future.
 #[derive(Debug)]
 enum Whose<'a> {
     Lent(&'a mut Vec<u8>),
@@ -52,8 +53,8 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// Whoever gets the vector may move it to another allocation, so nothing is known of
-    /// its room afterwards.
+    /// Returns the vector for modification. The caller may move it to another allocation,
+    /// so none of its spare capacity counts as initialised afterwards.
     pub(super) fn get_mut(&mut self) -> &mut Vec<u8> {
         self.known = 0;
         self.vec_mut()
@@ -66,64 +67,67 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// Calls `reader` with all the room there is; what it fills is appended. Answers how
-    /// many bytes that were.
+    /// Calls `reader` with all the spare capacity, and appends the bytes that it fills.
+    /// Returns the result of `reader` and the number of bytes.
     pub(super) fn append<R>(&mut self, reader: impl FnOnce(&mut ReadBuf<'_>) -> R) -> (R, usize) {
         let known = self.known;
         let vec = self.vec_mut();
         let len = vec.len();
         let mut room = ReadBuf::uninit(vec.spare_capacity_mut());
-        // SAFETY: 1. The vector and its allocation are the same as when `known` was set
-        // below: `get_mut`, the only way to change them, sets it to 0. Bytes of room do
-        // not become uninitialised.
+        // SAFETY: 1. the first `known` bytes of the allocation are initialised: the vector
+        // and its allocation are the same as when `known` was set below, because `get_mut`,
+        // the only way to change them, sets it to 0. Bytes of spare capacity do not become
+        // uninitialised.
         unsafe { room.assume_init(known.saturating_sub(len)) };
         let (answer, n) = room.lend(usize::MAX, reader);
         let known = len + room.initialized().len();
-        // SAFETY: `lend` has counted `n` bytes behind the length that are filled, so they
-        // are initialised and within the capacity.
+        // SAFETY: `lend` has counted `n` filled bytes after the length, so they are
+        // initialised and within the capacity.
         unsafe { vec.set_len(len + n) };
         self.known = known;
         (answer, n)
     }
 }
 
-/// Calls `reader` with the next chunk of `buf`; what it fills is appended. Answers how many
-/// bytes that were.
+/// Calls `reader` with the next chunk of `buf`, and appends the bytes that it fills.
+/// Returns the result of `reader` and the number of bytes.
 pub(super) fn fill<B: BufMut + ?Sized, R>(
     buf: &mut B,
     reader: impl FnOnce(&mut ReadBuf<'_>) -> R,
 ) -> (R, usize) {
-    // SAFETY: a `ReadBuf` makes no byte uninitialised, unless by unsafe code that promises
-    // not to.
+    // SAFETY: a `ReadBuf` makes no byte uninitialised, except through unsafe code, which
+    // must promise not to.
     let chunk = unsafe { buf.chunk_mut().as_uninit_slice_mut() };
     let (answer, n) = ReadBuf::uninit(chunk).lend(usize::MAX, reader);
-    // SAFETY: `lend` has counted `n` bytes of the chunk that are filled, so they are
-    // initialised and not more than the chunk has.
+    // SAFETY: `lend` has counted `n` filled bytes in the chunk, so they are initialised and
+    // not more than the chunk has.
     unsafe { buf.advance_mut(n) };
     (answer, n)
 }
 
-/// Asks a source for what is buffered, for as long as the source itself is borrowed. It is
-/// taken out of `source`, and put back if there is nothing yet.
+/// Returns the buffered bytes of a source, for as long as the source itself is borrowed.
+///
+/// The reference is taken out of `source`, and put back if nothing is buffered yet.
 ///
 /// # Panics
 ///
-/// If `source` is empty.
+/// Panics if `source` is `None`.
 pub(super) fn show<'a, R: AsyncBufRead + Unpin + ?Sized>(
     source: &mut Option<&'a mut R>,
     cx: &mut Context<'_>,
 ) -> Poll<io::Result<&'a [u8]>> {
     let Some(taken) = source.take() else {
-        panic!("polled after completion: a future that has answered is not polled again");
+        panic!("Polled after completion. Drop a future that has returned its output.");
     };
     let taken: *mut R = taken;
-    // SAFETY: it was a `&'a mut R` that nobody else has now. This borrow of it lasts as
-    // long as the bytes that it answers with.
+    // SAFETY: `taken` was a `&'a mut R`, and no other reference to the source is in use
+    // now. This borrow lasts as long as the bytes that `poll_fill_buf` returns.
     match Pin::new(unsafe { &mut *taken }).poll_fill_buf(cx) {
         Poll::Ready(shown) => Poll::Ready(shown),
         Poll::Pending => {
-            // SAFETY: as above; `Pending` has no borrow in it, so the first one is over.
-            // (The compiler thinks that it lasts for all of `'a` in both arms.)
+            // SAFETY: `taken` was a `&'a mut R`, and `Pending` contains no borrow, so the
+            // first reborrow has ended. (The compiler assumes that it lasts for all of `'a`
+            // in both arms.)
             *source = Some(unsafe { &mut *taken });
             Poll::Pending
         }
@@ -186,7 +190,7 @@ mod tests {
         assert!(vec.is_empty());
     }
 
-    /// Has nothing at first, then three bytes.
+    /// A source that has nothing at first, then three bytes.
     struct Late(bool, Vec<u8>);
 
     impl AsyncRead for Late {

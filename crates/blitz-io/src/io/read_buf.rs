@@ -1,4 +1,5 @@
-//! `ReadBuf`: a buffer that knows how much of it is filled, and initialised.
+//! `ReadBuf`: a buffer that tracks how many of its bytes are filled and how many
+//! initialised.
 //!
 //! # Invariants
 //!
@@ -10,8 +11,8 @@
 //!
 //! I1. `filled <= initialized <= bytes.len()`.
 //! I2. The first `initialized` bytes are initialised.
-//! I3. No byte is ever made uninitialised, not even behind `initialized`: the memory may
-//!     belong to somebody who lent it as `&mut [u8]`.
+//! I3. No byte is ever made uninitialised, not even past `initialized`, because the memory
+//!     may have been borrowed from its owner as `&mut [u8]`.
 //!
 //! # Checked by
 //! The tests below: `what_is_lent_and_filled_is_counted`,
@@ -21,9 +22,10 @@ use std::{fmt, mem::MaybeUninit};
 
 /// A buffer to read into, which may be uninitialised, and is filled from its start.
 ///
-/// It has two marks. Up to the first one it is *filled*: that is what was read. Up to the
-/// second one it is *initialised*: something was written there once, so that it can be
-/// passed on as `&mut [u8]` without being zeroed again. The first never passes the second.
+/// The buffer has two marks. The bytes before the first mark are *filled*: they were read.
+/// The bytes before the second mark are *initialised*: they were written at least once, so
+/// they can be passed on as `&mut [u8]` without being zeroed again. The first mark never
+/// passes the second.
 ///
 /// # Examples
 ///
@@ -44,7 +46,7 @@ pub struct ReadBuf<'a> {
 }
 
 impl<'a> ReadBuf<'a> {
-    /// A buffer on bytes that are all initialised; nothing is filled.
+    /// Creates a buffer over bytes that are all initialised; none of them are filled.
     ///
     /// # Examples
     ///
@@ -59,13 +61,14 @@ impl<'a> ReadBuf<'a> {
     #[inline]
     pub fn new(buf: &'a mut [u8]) -> Self {
         let (start, len) = (buf.as_mut_ptr().cast(), buf.len());
-        // SAFETY: `MaybeUninit<u8>` is laid out as `u8`; the borrow is taken over for all
-        // of `'a`; nothing in here makes a byte uninitialised again (I3).
+        // SAFETY: `MaybeUninit<u8>` has the layout of `u8`; the borrow is moved into the
+        // new slice for all of `'a`; nothing in this file makes a byte uninitialised again
+        // (I3).
         let bytes = unsafe { std::slice::from_raw_parts_mut(start, len) };
         Self { bytes, filled: 0, initialized: len }
     }
 
-    /// A buffer on bytes of which nothing is known; nothing is filled.
+    /// Creates a buffer over bytes that may be uninitialised; none of them are filled.
     ///
     /// # Examples
     ///
@@ -82,7 +85,7 @@ impl<'a> ReadBuf<'a> {
         Self { bytes: buf, filled: 0, initialized: 0 }
     }
 
-    /// How many bytes the buffer has, filled or not.
+    /// Returns the length of the whole buffer, filled or not.
     ///
     /// # Examples
     ///
@@ -95,7 +98,7 @@ impl<'a> ReadBuf<'a> {
         self.bytes.len()
     }
 
-    /// The filled bytes.
+    /// Returns the filled bytes.
     ///
     /// # Examples
     ///
@@ -108,11 +111,12 @@ impl<'a> ReadBuf<'a> {
     /// ```
     #[inline]
     pub fn filled(&self) -> &[u8] {
-        // SAFETY: I1 and I2.
+        // SAFETY: the filled bytes lie within the initialised ones (I1), which are
+        // initialised (I2).
         unsafe { self.bytes[..self.filled].assume_init_ref() }
     }
 
-    /// The filled bytes, to change them.
+    /// Returns the filled bytes for modification.
     ///
     /// # Examples
     ///
@@ -126,15 +130,18 @@ impl<'a> ReadBuf<'a> {
     /// ```
     #[inline]
     pub fn filled_mut(&mut self) -> &mut [u8] {
-        // SAFETY: I1 and I2. What is written through a `&mut [u8]` is initialised (I3).
+        // SAFETY: the filled bytes lie within the initialised ones (I1), which are
+        // initialised (I2). Anything written through a `&mut [u8]` is initialised, so I3
+        // holds.
         unsafe { self.bytes[..self.filled].assume_init_mut() }
     }
 
-    /// A new buffer on the first `n` unfilled bytes, or on all if there are fewer. It
-    /// takes them for uninitialised.
+    /// Creates a new buffer over the first `n` unfilled bytes, or over all of them if there
+    /// are fewer.
     ///
-    /// What is filled in it is not filled in this one: the caller says so afterwards,
-    /// with [`assume_init`](Self::assume_init) and [`advance`](Self::advance).
+    /// The new buffer treats its bytes as uninitialised. Bytes that are filled in it do not
+    /// become filled in this one: the caller has to mark them afterwards, with
+    /// [`assume_init`](Self::assume_init) and [`advance`](Self::advance).
     ///
     /// # Examples
     ///
@@ -153,7 +160,7 @@ impl<'a> ReadBuf<'a> {
         ReadBuf::uninit(&mut self.bytes[self.filled..][..n])
     }
 
-    /// The initialised bytes, of which the filled ones are the first.
+    /// Returns the initialised bytes, which begin with the filled ones.
     ///
     /// # Examples
     ///
@@ -166,11 +173,11 @@ impl<'a> ReadBuf<'a> {
     /// ```
     #[inline]
     pub fn initialized(&self) -> &[u8] {
-        // SAFETY: I2.
+        // SAFETY: the first `initialized` bytes are initialised (I2).
         unsafe { self.bytes[..self.initialized].assume_init_ref() }
     }
 
-    /// The initialised bytes, to change them.
+    /// Returns the initialised bytes for modification.
     ///
     /// # Examples
     ///
@@ -184,16 +191,17 @@ impl<'a> ReadBuf<'a> {
     /// ```
     #[inline]
     pub fn initialized_mut(&mut self) -> &mut [u8] {
-        // SAFETY: I2. What is written through a `&mut [u8]` is initialised (I3).
+        // SAFETY: the first `initialized` bytes are initialised (I2). Anything written
+        // through a `&mut [u8]` is initialised, so I3 holds.
         unsafe { self.bytes[..self.initialized].assume_init_mut() }
     }
 
-    /// The whole buffer, initialised or not.
+    /// Returns the whole buffer, initialised or not.
     ///
     /// # Safety
     ///
-    /// 1. The caller makes no byte uninitialised, not even one that this buffer takes for
-    ///    uninitialised.
+    /// 1. The caller must not make any byte uninitialised, not even one that this buffer
+    ///    treats as uninitialised.
     ///
     /// # Examples
     ///
@@ -201,7 +209,7 @@ impl<'a> ReadBuf<'a> {
     /// # use blitz_io::io::ReadBuf;
     /// # let mut bytes = [5; 3];
     /// let mut buf = ReadBuf::new(&mut bytes);
-    /// // SAFETY: 1. A byte is written.
+    /// // SAFETY: 1. Writing a byte does not make it uninitialised.
     /// unsafe { buf.inner_mut()[2].write(6) };
     /// assert_eq!(buf.initialized(), [5, 5, 6]);
     /// ```
@@ -210,12 +218,12 @@ impl<'a> ReadBuf<'a> {
         self.bytes
     }
 
-    /// The unfilled bytes, initialised or not.
+    /// Returns the unfilled bytes, initialised or not.
     ///
     /// # Safety
     ///
-    /// 1. The caller makes no byte uninitialised, not even one that this buffer takes for
-    ///    uninitialised.
+    /// 1. The caller must not make any byte uninitialised, not even one that this buffer
+    ///    treats as uninitialised.
     ///
     /// # Examples
     ///
@@ -223,9 +231,9 @@ impl<'a> ReadBuf<'a> {
     /// # use blitz_io::io::ReadBuf;
     /// let mut vec = Vec::with_capacity(8);
     /// let mut buf = ReadBuf::uninit(vec.spare_capacity_mut());
-    /// // SAFETY: 1. Bytes are written.
+    /// // SAFETY: 1. Writing bytes does not make them uninitialised.
     /// unsafe { buf.unfilled_mut()[..2].write_copy_of_slice(b"ok") };
-    /// // SAFETY: 1. The two bytes above.
+    /// // SAFETY: 1. The two bytes were written above.
     /// unsafe { buf.assume_init(2) };
     /// buf.advance(2);
     /// assert_eq!(buf.filled(), b"ok");
@@ -235,7 +243,7 @@ impl<'a> ReadBuf<'a> {
         &mut self.bytes[self.filled..]
     }
 
-    /// The unfilled bytes; those not yet initialised are zeroed, once.
+    /// Returns the unfilled bytes; those not yet initialised are zeroed, once.
     ///
     /// # Examples
     ///
@@ -253,11 +261,11 @@ impl<'a> ReadBuf<'a> {
         self.initialize_unfilled_to(self.remaining())
     }
 
-    /// The first `n` unfilled bytes; those not yet initialised are zeroed, once.
+    /// Returns the first `n` unfilled bytes; those not yet initialised are zeroed, once.
     ///
     /// # Panics
     ///
-    /// If there are fewer than `n`.
+    /// Panics if fewer than `n` bytes are unfilled.
     ///
     /// # Examples
     ///
@@ -278,11 +286,12 @@ impl<'a> ReadBuf<'a> {
             self.bytes[self.initialized..end].fill(MaybeUninit::new(0));
             self.initialized = end;
         }
-        // SAFETY: I2; `end` is not behind `initialized` any more.
+        // SAFETY: the first `initialized` bytes are initialised (I2), and `end` is no
+        // longer past `initialized`.
         unsafe { self.bytes[self.filled..end].assume_init_mut() }
     }
 
-    /// How many bytes are not filled.
+    /// Returns the number of bytes that are not filled.
     ///
     /// # Examples
     ///
@@ -298,7 +307,8 @@ impl<'a> ReadBuf<'a> {
         self.bytes.len() - self.filled
     }
 
-    /// Nothing is filled any more. What is initialised stays so, and keeps its contents.
+    /// Marks all bytes as unfilled. Initialised bytes stay initialised and keep their
+    /// contents.
     ///
     /// # Examples
     ///
@@ -316,11 +326,11 @@ impl<'a> ReadBuf<'a> {
         self.filled = 0;
     }
 
-    /// The next `n` bytes, which are initialised, are filled.
+    /// Marks the next `n` bytes, which must be initialised, as filled.
     ///
     /// # Panics
     ///
-    /// If they are not all initialised.
+    /// Panics if they are not all initialised.
     ///
     /// # Examples
     ///
@@ -341,11 +351,11 @@ impl<'a> ReadBuf<'a> {
         self.set_filled(filled);
     }
 
-    /// The first `n` bytes are filled, which may be fewer than before.
+    /// Sets the number of filled bytes to `n`, which may be fewer than before.
     ///
     /// # Panics
     ///
-    /// If they are not all initialised.
+    /// Panics if the first `n` bytes are not all initialised.
     ///
     /// # Examples
     ///
@@ -368,11 +378,12 @@ impl<'a> ReadBuf<'a> {
         self.filled = n;
     }
 
-    /// Says that the first `n` unfilled bytes are initialised.
+    /// Marks the first `n` unfilled bytes as initialised.
     ///
     /// # Safety
     ///
-    /// 1. They are; in particular, the buffer has so many.
+    /// 1. These bytes must be initialised; in particular, the buffer must have at least `n`
+    ///    unfilled bytes.
     ///
     /// # Examples
     ///
@@ -381,7 +392,7 @@ impl<'a> ReadBuf<'a> {
     /// let mut vec = Vec::with_capacity(8);
     /// let mut buf = ReadBuf::uninit(vec.spare_capacity_mut());
     /// buf.take(8).put_slice(b"abc");
-    /// // SAFETY: 1. They were put there.
+    /// // SAFETY: 1. `put_slice` wrote these three bytes.
     /// unsafe { buf.assume_init(3) };
     /// assert_eq!(buf.initialized(), b"abc");
     /// ```
@@ -394,7 +405,7 @@ impl<'a> ReadBuf<'a> {
     ///
     /// # Panics
     ///
-    /// If there is no room for them.
+    /// Panics if there is no room for them.
     ///
     /// # Examples
     ///
@@ -421,11 +432,13 @@ impl<'a> ReadBuf<'a> {
     }
 
     /// Lends at most `limit` of the unfilled bytes to `reader`, as a buffer of their own.
-    /// What it fills is filled here too; answers how many bytes that were.
+    ///
+    /// Bytes that `reader` fills become filled in this buffer too. Returns the result of
+    /// `reader` and the number of bytes that it filled.
     ///
     /// # Panics
     ///
-    /// If `reader` put another buffer in the place of the one it was given.
+    /// Panics if `reader` replaced the buffer that it was given by another.
     #[cfg(feature = "io-util")]
     #[track_caller]
     pub(crate) fn lend<R>(
@@ -440,9 +453,9 @@ impl<'a> ReadBuf<'a> {
         let mut part = ReadBuf { bytes, filled: 0, initialized: known };
         let answer = reader(&mut part);
         let (filled, initialized) = (part.filled, part.initialized);
-        // A `ReadBuf` can be swapped for any other: only the marks of our own mean
-        // anything. Two buffers that are not empty do not begin at the same place; an
-        // empty one may begin where another ends.
+        // A `ReadBuf` can be swapped for any other, so the marks are meaningful only if the
+        // buffer is still ours. Two buffers that are not empty never begin at the same
+        // address; an empty one may begin where another ends.
         let same = part.bytes.as_ptr() == start && part.bytes.len() == lent;
         assert!(same, "a reader swapped its buffer: it must fill the one that it was given");
         self.initialized = self.initialized.max(self.filled + initialized);
@@ -461,8 +474,8 @@ impl fmt::Debug for ReadBuf<'_> {
     }
 }
 
-// SAFETY: `chunk_mut` shows the unfilled bytes, `remaining_mut` says how many there are,
-// and `advance_mut` moves on by what was written to them.
+// SAFETY: `chunk_mut` returns the unfilled bytes, `remaining_mut` their number, and
+// `advance_mut` advances by the bytes that were written to them.
 #[cfg(feature = "io-util")]
 unsafe impl bytes::BufMut for ReadBuf<'_> {
     #[inline]
@@ -472,15 +485,16 @@ unsafe impl bytes::BufMut for ReadBuf<'_> {
 
     #[inline]
     unsafe fn advance_mut(&mut self, cnt: usize) {
-        // SAFETY: 1. The caller has written them: that is the contract of this function.
+        // SAFETY: 1. The contract of this function requires that the caller has written
+        // these bytes.
         unsafe { self.assume_init(cnt) };
         self.advance(cnt);
     }
 
     #[inline]
     fn chunk_mut(&mut self) -> &mut bytes::buf::UninitSlice {
-        // An `UninitSlice` makes nothing uninitialised (I3), unless by unsafe code that
-        // promises not to.
+        // An `UninitSlice` cannot make a byte uninitialised (I3), except through unsafe
+        // code, which must promise not to.
         bytes::buf::UninitSlice::uninit(&mut self.bytes[self.filled..])
     }
 }
@@ -502,7 +516,7 @@ mod tests {
             part.put_slice(b"bc");
         });
         assert_eq!((n, buf.filled(), buf.initialized()), (2, &b"abc"[..], &b"abc\0"[..]));
-        // What is known to be initialised is not forgotten.
+        // The bytes that are known to be initialised stay known.
         let (known, n) = buf.lend(usize::MAX, |part| part.initialized().len());
         assert_eq!((known, n, buf.remaining()), (1, 0, 5));
     }

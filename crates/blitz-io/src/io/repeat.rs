@@ -1,4 +1,4 @@
-//! One byte without end.
+//! `repeat`: a reader that repeats one byte without end.
 
 use std::{
     io,
@@ -9,11 +9,11 @@ use std::{
 use super::{AsyncRead, ReadBuf};
 use crate::engine::work::task::budget;
 
-/// Bytes that are copied at a time: a few cache lines on the stack, picked, not measured.
+/// The number of bytes copied at a time: a few cache lines on the stack; chosen, not
+/// measured.
 const AT_ONCE: usize = 512;
 
-/// An async reader which yields one byte over and over and over; made by
-/// [`repeat`](repeat()).
+/// A reader that repeats one byte without end; created by [`repeat`](repeat()).
 ///
 /// # Examples
 ///
@@ -26,7 +26,7 @@ pub struct Repeat {
     byte: u8,
 }
 
-/// Creates an instance of an async reader that infinitely repeats one byte.
+/// Creates a reader that repeats `byte` without end.
 ///
 /// # Examples
 ///

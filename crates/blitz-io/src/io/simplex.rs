@@ -1,4 +1,4 @@
-//! One way in memory, whole or in halves.
+//! `simplex`: a pipe in memory with one direction, in one piece or in two halves.
 
 use std::{
     io::{self, IoSlice},
@@ -9,10 +9,10 @@ use std::{
 use super::{AsyncRead, AsyncWrite, ReadBuf, ReadHalf, WriteHalf, pipe::Pipe, split};
 use crate::engine::prim::Arc;
 
-/// A unidirectional pipe to read and write bytes in memory.
+/// A pipe in memory with one direction.
 ///
-/// [`simplex`] makes one in two halves; [`new_unsplit`](Self::new_unsplit) one in one
-/// piece, which reads what was written to it.
+/// [`simplex`] creates a pipe in two halves; [`new_unsplit`](Self::new_unsplit) creates one
+/// in one piece, which reads the bytes written to it.
 ///
 /// # Examples
 ///
@@ -33,18 +33,17 @@ pub struct SimplexStream {
     pipe: Arc<Pipe>,
 }
 
-/// Creates a unidirectional buffer that acts like an in-memory pipe.
+/// Creates a pipe in memory with one direction, and returns its two halves.
 ///
-/// It holds up to `max_buf_size` bytes; a write that finds no room waits. The halves are
-/// put together again with [`ReadHalf::unsplit`].
+/// The pipe buffers up to `max_buf_size` bytes; a write that finds no room waits. The
+/// halves are put together again with [`ReadHalf::unsplit`].
 ///
-/// When the writing half is shut down or dropped, the reading half gets what was
-/// written, then the end. When the reading half is dropped, writes fail with
-/// `BrokenPipe`.
+/// When the writing half is shut down or dropped, the reading half reads the bytes written
+/// before, then the end. When the reading half is dropped, writes fail with `BrokenPipe`.
 ///
 /// # Panics
 ///
-/// If `max_buf_size` is zero.
+/// Panics if `max_buf_size` is zero.
 ///
 /// # Examples
 ///
@@ -69,11 +68,11 @@ pub fn simplex(max_buf_size: usize) -> (ReadHalf<SimplexStream>, WriteHalf<Simpl
 }
 
 impl SimplexStream {
-    /// Creates a unidirectional buffer in one piece; see [`simplex`] for halves.
+    /// Creates a pipe in one piece; see [`simplex`] for halves.
     ///
     /// # Panics
     ///
-    /// If `max_buf_size` is zero.
+    /// Panics if `max_buf_size` is zero.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! Where bytes go that nobody wants.
+//! `sink`: a writer that discards everything.
 
 use std::{
     fmt,
@@ -10,7 +10,7 @@ use std::{
 use super::AsyncWrite;
 use crate::engine::work::task::budget;
 
-/// An async writer which will move data into the void; made by [`sink`](sink()).
+/// A writer that discards all bytes written to it; created by [`sink`](sink()).
 ///
 /// # Examples
 ///
@@ -21,7 +21,7 @@ pub struct Sink {
     _private: (),
 }
 
-/// Creates an instance of an async writer which will successfully consume all data.
+/// Creates a writer that accepts all bytes and discards them.
 ///
 /// # Examples
 ///
@@ -37,7 +37,7 @@ pub fn sink() -> Sink {
     Sink { _private: () }
 }
 
-/// The methods of an `AsyncWrite` that takes everything and keeps nothing.
+/// Defines the methods of an `AsyncWrite` that accepts all bytes and discards them.
 macro_rules! taken {
     () => {
         fn poll_write(

@@ -1,9 +1,9 @@
-//! One stream in two halves, for two tasks.
+//! `split`: one stream in two halves, for two tasks.
 //!
-//! The halves share the stream behind a lock, which is held while the stream is polled:
-//! by one task at a time, and never while one waits. The halves of a
-//! [`simplex`](super::simplex()) know the pipe in it and pass the lock by, so no waker of
-//! ours is called under it.
+//! The halves share the stream behind a lock, which is held while the stream is polled: by
+//! one task at a time, and never while a task waits. The halves of a
+//! [`simplex`](super::simplex()) use its pipe directly and bypass the lock, so none of our
+//! wakers is called under it.
 
 use std::{
     fmt,
@@ -21,7 +21,7 @@ use crate::engine::{
     work::current::Holding,
 };
 
-/// The readable half of a value returned from [`split`](split()).
+/// The readable half of a stream; created by [`split`](split()).
 ///
 /// # Examples
 ///
@@ -38,13 +38,15 @@ use crate::engine::{
 /// ```
 pub struct ReadHalf<T> {
     shared: Share<T>,
-    /// Of a simplex stream: its pipe, which ends with the half.
+    /// The pipe, if the stream is a simplex stream. Dropping the half closes it.
     pipe: Option<Closes>,
 }
 
-/// The writable half of a value returned from [`split`](split()).
+/// The writable half of a stream; created by [`split`](split()).
 ///
-/// Dropping it does not shut the stream down: the stream lives until both halves are gone.
+/// Dropping this half does not shut the stream down: the stream lives until both halves are
+/// dropped. The half of a [`simplex`](super::simplex()) is an exception: dropping it ends the
+/// pipe.
 ///
 /// # Examples
 ///
@@ -62,20 +64,20 @@ pub struct ReadHalf<T> {
 pub struct WriteHalf<T> {
     shared: Share<T>,
     is_write_vectored: bool,
-    /// As in [`ReadHalf`].
+    /// The pipe, if the stream is a simplex stream. Dropping the half closes it.
     pipe: Option<Closes>,
 }
 
-/// Splits a single value implementing `AsyncRead + AsyncWrite` into separate
-/// `AsyncRead` and `AsyncWrite` handles.
+/// Splits a stream into a half that reads and a half that writes.
 ///
-/// Two tasks may use the halves at the same time; the stream is polled by one at a time.
-/// Streams that can be shared without that (sockets) have halves of their own. The
+/// Two tasks may use the halves at the same time; only one of them polls the stream at a
+/// time. Streams that can be shared without a lock (sockets) have halves of their own. The
 /// halves are put together again with [`ReadHalf::unsplit`].
 ///
 /// # Panics
 ///
-/// A half panics when it is used after a poll of the stream has panicked in the other.
+/// A half panics when it is used after a poll of the stream through the other half
+/// panicked.
 ///
 /// # Examples
 ///
@@ -103,7 +105,7 @@ where
     halves(stream, || None)
 }
 
-/// The halves of a stream that is this pipe and nothing else.
+/// Creates the halves of a stream that consists of this pipe and nothing else.
 pub(super) fn of_pipe<T>(stream: T, pipe: prim::Arc<Pipe>) -> (ReadHalf<T>, WriteHalf<T>)
 where
     T: AsyncRead + AsyncWrite,
@@ -122,7 +124,7 @@ fn halves<T: AsyncWrite>(
 }
 
 impl<T> ReadHalf<T> {
-    /// Checks if this `ReadHalf` and some `WriteHalf` were split from the same stream.
+    /// Returns true if this half and `other` were split from the same stream.
     ///
     /// # Examples
     ///
@@ -138,12 +140,12 @@ impl<T> ReadHalf<T> {
         other.is_pair_of(self)
     }
 
-    /// Reunites with a previously split `WriteHalf`.
+    /// Puts this half and its `WriteHalf` together again, and returns the stream.
     ///
     /// # Panics
     ///
-    /// If the two were not split from the same stream: ask
-    /// [`is_pair_of`](Self::is_pair_of) where that is not known.
+    /// Panics if the two halves were not split from the same stream: call
+    /// [`is_pair_of`](Self::is_pair_of) first where that is not known.
     ///
     /// # Examples
     ///
@@ -162,7 +164,7 @@ impl<T> ReadHalf<T> {
             self.is_pair_of(&wr),
             "Unrelated `split::Write` passed to `split::Read::unsplit`. Ask `is_pair_of` first"
         );
-        // The pipe of a simplex goes on.
+        // The pipe of a simplex stream must stay open.
         [self.pipe, wr.pipe].into_iter().flatten().for_each(Closes::forget);
         let stream = self.shared.reunite(wr.shared);
         stream.expect("there are two halves, and both are here")
@@ -170,7 +172,7 @@ impl<T> ReadHalf<T> {
 }
 
 impl<T> WriteHalf<T> {
-    /// Checks if this `WriteHalf` and some `ReadHalf` were split from the same stream.
+    /// Returns true if this half and `other` were split from the same stream.
     ///
     /// # Examples
     ///

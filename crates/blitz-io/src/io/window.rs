@@ -1,5 +1,5 @@
-//! A buffer of fixed size that is filled at one end and taken from at the other: what
-//! readers and copies stand on.
+//! `Window`: a buffer of fixed size that is filled at its end and consumed from its start.
+//! Buffered readers and copies are built on it.
 
 use std::{
     io,
@@ -9,10 +9,10 @@ use std::{
 
 use super::{AsyncRead, ReadBuf};
 
-/// Bytes per buffer where a caller names no size: Tokio's figure and std's.
+/// The size of a buffer in bytes if the caller gives none: the value of Tokio and of std.
 pub(super) const DEFAULT_SIZE: usize = 8 * 1024;
 
-/// The bytes from `start` to `end` were read and are not taken yet.
+/// A buffer of which the bytes from `start` to `end` were read and are not taken yet.
 #[derive(Debug)]
 pub(super) struct Window {
     bytes: Box<[u8]>,
@@ -29,7 +29,7 @@ impl Window {
         self.bytes.len()
     }
 
-    /// What was read and not taken.
+    /// Returns the bytes that were read and not taken.
     pub(super) fn held(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
@@ -38,23 +38,25 @@ impl Window {
         self.start == self.end
     }
 
-    /// Whether a read could add something.
+    /// Returns true if a read could add bytes.
     pub(super) fn has_room(&self) -> bool {
         self.is_empty() || self.end < self.bytes.len()
     }
 
-    /// Takes so many bytes; all of them, if that is more than there are.
+    /// Takes `amount` bytes, or all of them if there are fewer.
     pub(super) fn take(&mut self, amount: usize) {
         self.start += amount.min(self.end - self.start);
     }
 
-    /// Forgets what was read.
+    /// Discards the bytes that were read.
     pub(super) fn clear(&mut self) {
         (self.start, self.end) = (0, 0);
     }
 
-    /// Reads once with a reader that blocks, up to so many bytes, into a window that
-    /// holds nothing and becomes as large as it must. An interrupted read is tried again.
+    /// Reads at most `wanted` bytes, once, with a reader that blocks.
+    ///
+    /// The window must hold nothing; it grows if it is smaller than `wanted`. An
+    /// interrupted read is tried again.
     #[cfg(feature = "io-std")]
     pub(super) fn read(&mut self, reader: &mut impl io::Read, wanted: usize) -> io::Result<()> {
         if self.bytes.len() < wanted {
@@ -72,11 +74,11 @@ impl Window {
         Ok(())
     }
 
-    /// Reads once, behind what is held; answers with how many bytes came.
+    /// Reads once, appends to the bytes held, and returns how many bytes were read.
     ///
     /// # Panics
-    /// If the reader claims more than there was room for: it has put another buffer in
-    /// the place of ours.
+    /// Panics if the reader reports more bytes than there was room for, because then it
+    /// replaced the buffer that it was given by another.
     pub(super) fn poll_fill<R: AsyncRead + ?Sized>(
         &mut self,
         cx: &mut Context<'_>,

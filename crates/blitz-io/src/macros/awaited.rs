@@ -1,14 +1,14 @@
-//! What the user gave to be awaited, in a wrapping that says what it must be.
+//! Wrappers for the user's expressions that state what the expressions must be.
 //!
-//! The expansions wrap the user's expressions before they do anything else with
-//! them, so that the compiler finds fault with the expression, at its place in the
-//! user's file, and not with the macro. They are constructors and not functions,
-//! because a temporary in the arguments of a constructor lives as long as the
-//! variable: `select! { _ = &mut future() => … }`.
+//! The expansions wrap the user's expressions before they do anything else with them, so
+//! that the compiler reports an error in the expression, at its place in the user's file,
+//! and not in the macro. The wrappers are used as constructors and not as functions,
+//! because a temporary in the arguments of a constructor lives as long as the variable:
+//! `select! { _ = &mut future() => … }`.
 
 use std::{fmt, future::IntoFuture, marker::PhantomData};
 
-/// Something that becomes a future.
+/// A value that can be converted into a future.
 pub struct Awaited<F: IntoFuture>(pub F);
 
 impl<F: IntoFuture> IntoFuture for Awaited<F> {
@@ -27,8 +27,8 @@ impl<F: IntoFuture> fmt::Debug for Awaited<F> {
     }
 }
 
-/// Something that becomes a future of a `Result`.
-// The type of error comes first, so that the future is held against it.
+/// A value that can be converted into a future of a `Result`.
+// The error type comes first, so that the compiler checks the future against it.
 pub struct Fallible<F, T, E>(pub PhantomData<E>, pub F, pub PhantomData<T>)
 where
     F: IntoFuture<Output = Result<T, E>>;

@@ -1,8 +1,8 @@
-//! What `select!` holds: which branch has won, and which take no part any more.
+//! The state of `select!`: the branch that has won, and the branches that are disabled.
 
 use std::convert::Infallible;
 
-/// Stands for a branch that there is not.
+/// The output type of a branch that does not exist.
 pub type Off = Infallible;
 
 macro_rules! finished {
@@ -14,13 +14,13 @@ macro_rules! finished {
         #[derive(Debug)]
         pub enum Finished<$($output = Off),*> {
             $($branch($output),)*
-            /// No branch is left.
+            /// All branches are disabled.
             Disabled,
         }
     };
 }
 
-// 64 branches, as in Tokio.
+// Tokio's `select!` supports 64 branches too.
 finished! {
     _0 T0 _1 T1 _2 T2 _3 T3 _4 T4 _5 T5 _6 T6 _7 T7 _8 T8 _9 T9 _10 T10 _11 T11 _12 T12
     _13 T13 _14 T14 _15 T15 _16 T16 _17 T17 _18 T18 _19 T19 _20 T20 _21 T21 _22 T22 _23 T23
@@ -30,12 +30,12 @@ finished! {
     _57 T57 _58 T58 _59 T59 _60 T60 _61 T61 _62 T62 _63 T63
 }
 
-/// How many bytes have a bit for each branch.
+/// Returns the number of bytes needed for one bit per branch.
 pub const fn bytes(branches: usize) -> usize {
     branches.div_ceil(8)
 }
 
-/// The branches that are not polled (any more), a bit for each.
+/// The set of branches that are not polled, or no longer polled, with one bit for each.
 #[derive(Debug)]
 pub struct Disabled<const BYTES: usize>([u8; BYTES]);
 
@@ -55,8 +55,8 @@ impl<const BYTES: usize> Disabled<BYTES> {
         self.0[branch as usize / 8] & (1 << (branch % 8)) != 0
     }
 
-    /// Whether it is the branch's turn in this lap: from `first` to the end, then
-    /// from the beginning to `first`.
+    /// Returns true if the branch is to be polled in this lap. The first lap goes from
+    /// `first` to the end, the second from the beginning to `first`.
     #[inline]
     pub fn is_next(&self, branch: u32, first: u32, wrapped: bool) -> bool {
         (branch < first) == wrapped && !self.has(branch)

@@ -1,37 +1,36 @@
 //! `join!`: several futures in one task, until all are done.
 //!
 //! # Names without end
-//! The expansion needs a variable per future, and a pattern macro cannot count.
-//! But it can call itself once per future, and a name that an expansion writes
-//! is not the same name as in the expansion before. So `future` below is as many
-//! variables as there are futures.
+//! The expansion needs a variable per future, and a declarative macro cannot count. But the
+//! macro can call itself once per future, and by hygiene a name that one expansion
+//! introduces differs from the same name in the expansion before. So `future` below is as
+//! many variables as there are futures.
 //!
 //! # Rejected
-//! A list of pairs in pairs would need no names, but pads each future for itself:
-//! a byte, a word and a byte would take three words instead of two.
+//! A nested list of pairs would need no names, but it pads each future separately: a byte,
+//! a word and a byte would take three words instead of two.
 
-/// Waits for several futures at once, and gives all their outputs in a tuple.
+/// Waits for several futures at once, and returns all their outputs in a tuple.
 ///
-/// The futures run in turns within the current task: concurrently, but never in
-/// parallel. To use several cores, [spawn](crate::task::spawn) them and join the
-/// handles. All outputs are waited for, errors too; [`try_join!`](crate::try_join)
-/// ends with the first error.
+/// The futures are polled in turn within the current task: they run concurrently, but never
+/// in parallel. To use several cores, [spawn](crate::task::spawn) them and join the
+/// handles. The macro waits for all outputs, even after an error;
+/// [`try_join!`](crate::try_join) ends with the first error.
 ///
-/// Any number of futures may be given, and everything that can be made into a
-/// future.
+/// The macro takes any number of futures, and anything that implements `IntoFuture`.
 ///
 /// # Whose turn it is
 ///
-/// Every time the task is polled another future is polled first, so that one
-/// which uses up the whole budget of the task does not keep the others waiting
-/// for ever. Written first, `biased;` always polls from the left to the right
-/// instead. That spares the counter, and then it is up to the caller that a busy
-/// future at the left does not starve those at its right.
+/// Each poll of the task begins with another future, so that a future that uses up the
+/// whole budget of the task does not block the others for ever. If the list begins with
+/// `biased;`, the futures are always polled from left to right instead. That saves the
+/// counter, but then the caller has to make sure that a busy future on the left does not
+/// starve those on its right.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future that contains it drops all futures that are not done, and
-/// the outputs of those that are.
+/// Dropping the enclosing future drops all futures that have not completed, and the outputs
+/// of those that have.
 ///
 /// # Examples
 ///
@@ -45,7 +44,7 @@
 /// # });
 /// ```
 ///
-/// On several threads, and polled in this order:
+/// With tasks on several threads, and a fixed order of polls:
 ///
 /// ```
 /// # blitz_io::run(async {
@@ -77,7 +76,8 @@ macro_rules! __join {
     ($order:ident [$(($name:ident $future:expr))+]) => {{
         $( let $name = $crate::macros::support::Awaited($future); )+
         let mut futures = ($( $crate::macros::support::Joined::new($name), )+);
-        // The closure has a reference, not the futures: it may be moved, they not.
+        // The closure has only a reference to the futures, so it may be moved although they
+        // may not.
         let futures = &mut futures;
         let mut order = <$crate::macros::support::$order as ::core::default::Default>::default();
         $crate::macros::support::poll_fn(move |cx| {
@@ -85,13 +85,13 @@ macro_rules! __join {
             let first = order.first();
             let mut waiting = false;
             let mut count = 0u32;
-            // From the first to the end, then from the beginning to the first.
+            // Polls from the first future to the end, then from the beginning to the first.
             for wrapped in [false, true] {
                 count = 0u32;
                 $(
                     if (count < first) == wrapped {
-                        // SAFETY: the futures lie in a variable that nothing else
-                        // can name, and stay there until they are dropped.
+                        // SAFETY: the futures are in a variable that nothing else can name,
+                        // and stay there until they are dropped.
                         let future = unsafe { $crate::macros::support::Pin::new_unchecked(&mut *$name) };
                         waiting |= future.poll(cx).is_pending();
                     }
@@ -102,7 +102,8 @@ macro_rules! __join {
             if waiting {
                 return $crate::macros::support::Poll::Pending;
             }
-            // SAFETY: as above.
+            // SAFETY: the futures stay in a variable that nothing else can name until they are
+            // dropped.
             match ($( unsafe { $crate::macros::support::Pin::new_unchecked(&mut *$name) }.take(), )+) {
                 ($( ::core::option::Option::Some($name), )+) => {
                     $crate::macros::support::Poll::Ready(($( $name, )+))

@@ -1,5 +1,5 @@
-//! What `join!` and `try_join!` hold: each future until it completes, then its
-//! output; and which of them has the first turn.
+//! The state of `join!` and `try_join!`: each future until it completes, then its output;
+//! and which future is polled first.
 
 use std::{
     fmt,
@@ -12,9 +12,9 @@ use pin_project_lite::pin_project;
 
 pin_project! {
     /// A future, then its output, then nothing.
-    // In C's layout the tag has memory of its own. Else it may lie in a niche of
-    // the future, and looking at it would read the future's memory from outside
-    // while the future keeps pointers into itself.
+    // With C's layout the tag has memory of its own. Otherwise it could be in a niche of
+    // the future, and reading it would access the future's memory from outside while the
+    // future keeps pointers into itself.
     #[repr(C)]
     #[project = Projected]
     #[project_replace = Replaced]
@@ -41,7 +41,7 @@ impl<F: Future> Joined<F> {
         Poll::Ready(())
     }
 
-    /// The output, once.
+    /// Takes the output, once.
     #[inline]
     pub fn take(self: Pin<&mut Self>) -> Option<F::Output> {
         match self.project_replace(Self::Taken) {
@@ -52,7 +52,7 @@ impl<F: Future> Joined<F> {
 }
 
 impl<T, E, F: Future<Output = Result<T, E>>> Joined<F> {
-    /// As `poll`, but an error comes out at once.
+    /// Polls the future unless it is done, like `poll`, but returns an error at once.
     #[inline]
     pub fn poll_ok(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), E>> {
         if let Projected::Waiting { future } = self.as_mut().project() {
@@ -67,7 +67,7 @@ impl<T, E, F: Future<Output = Result<T, E>>> Joined<F> {
         Poll::Ready(Ok(()))
     }
 
-    /// The value, once.
+    /// Takes the value, once.
     #[inline]
     pub fn take_ok(self: Pin<&mut Self>) -> Option<T> {
         self.take().and_then(Result::ok)
@@ -84,8 +84,8 @@ impl<F: Future> fmt::Debug for Joined<F> {
     }
 }
 
-/// Each poll begins one future further on than the one before, so that a future
-/// which always uses up the task's budget does not starve the others.
+/// An order in which each poll begins one future further on than the one before, so that a
+/// future that always uses up the task's budget does not starve the others.
 #[derive(Debug, Default)]
 pub struct Rotating {
     first: u32,
@@ -103,7 +103,7 @@ impl Rotating {
     }
 }
 
-/// Each poll begins with the first future: `biased;`.
+/// An order in which each poll begins with the first future: `biased;`.
 #[derive(Debug, Default)]
 pub struct Declared;
 

@@ -1,7 +1,7 @@
-//! Macros that are plain patterns; the attributes are in a crate of their own.
+//! Declarative macros; the attribute macros are in a crate of their own.
 //!
-//! What they expand to names only [`support`], through `$crate`: a program may
-//! call this crate what it likes, and needs no other feature than `macros`.
+//! The expansions refer only to [`support`], through `$crate`. So a program may rename this
+//! crate, and needs no other feature than `macros`.
 
 mod pin;
 #[cfg(feature = "macros")]

@@ -1,8 +1,8 @@
-//! `pin!`: pinning on the stack, by name.
+//! `pin!`: pins variables on the stack, by name.
 
-/// Pins a value on the stack.
+/// Pins variables to the stack, each under its own name.
 ///
-/// Takes names of variables, or `let` statements that make them.
+/// The macro takes names of variables, or `let` statements that declare them.
 ///
 /// # Examples
 ///

@@ -1,86 +1,86 @@
 //! `select!`: several futures in one task, until the first is done.
 //!
 //! # How it is put together
-//! `__select!` takes one branch per call and gives it the next entry of a list:
-//! its number, its name and a `_`. The name is that of the variable that holds
-//! its future, and of its variant of `Finished`; the `_` stands for the type of
-//! its output. When no branch is left, the head of the list is their number.
+//! `__select!` takes one branch per call and assigns it the next entry of a list: its
+//! number, its name and a `_`. The name is that of the variable that holds its future, and
+//! of its variant of `Finished`; the `_` stands for the type of its output. When no branch
+//! is left, the head of the list is the number of branches.
 //!
 //! # Whether an output matches
-//! A pattern may move out of what it matches, and so may be tried once only: in
-//! the last `match`, after all futures are dropped. But whether it matches must be
-//! known before. A guard that notes that it was asked, and then declines, finds
-//! that out: it runs only after its pattern has matched, and bindings are moved
-//! only after it has agreed.
+//! A pattern may move out of the value that it matches, so it can be applied only once: in
+//! the last `match`, after all futures are dropped. But the macro must know before whether
+//! it matches. A guard that sets a flag and then returns false finds that out: a guard runs
+//! only after its pattern has matched, and bindings are moved only after the guard has
+//! returned true.
 //!
 //! # Rejected
-//! Matching on a reference to the output. It needs a pattern without `mut`, `ref`
-//! and `&`, thus a procedural macro that rewrites it; and a pattern that was right
-//! for a value may be wrong for a reference to it.
+//! Matching on a reference to the output. This needs a pattern without `mut`, `ref` and
+//! `&`, and so a procedural macro that rewrites it; and a pattern that was right for a
+//! value may be wrong for a reference to it.
 
-/// Waits for several futures at once, runs the handler of the first that completes
-/// with an output that fits, and drops the others.
+/// Waits for several futures at once, runs the handler of the first one to complete with an
+/// output that matches its pattern, and drops the others.
 ///
-/// It is used in async code, with branches like these:
+/// The macro is used in async code, with branches of this form:
 ///
 /// ```text
 /// <pattern> = <future> (, if <precondition>)? => <handler>,
 /// ```
 ///
-/// and at the end, if it is wanted, `else => <expression>`. There may be 64
-/// branches. A comma may be left out after a handler that is a block, and after
-/// the last one. Handlers are ordinary code of the function around: they may
-/// `.await`, `return`, `break` and use `?`, and they all have the same type, which
-/// is that of the whole.
+/// and optionally `else => <expression>` at the end. There may be up to 64 branches. The
+/// comma may be omitted after a handler that is a block, and after the last handler.
+/// Handlers are ordinary code of the enclosing function: they may `.await`, `return`,
+/// `break` and use `?`. All handlers have the same type, which is the type of the whole
+/// expression.
 ///
 /// # What happens
 ///
-/// 1. The preconditions are evaluated. A branch whose precondition is false is
-///    disabled.
-/// 2. The expressions of all futures are evaluated, those of disabled branches
-///    too; but their futures are never polled.
-/// 3. The futures are polled in turns, beginning with one that is drawn by lot
-///    each time.
-/// 4. When one completes, its output is compared to the pattern. If it does not
+/// 1. The preconditions are evaluated. If the precondition of a branch is false, the branch
+///    is disabled.
+/// 2. The expressions of all futures are evaluated, including those of disabled branches;
+///    but the futures of disabled branches are never polled.
+/// 3. The futures are polled in turn, beginning with one that is chosen at random each
+///    time.
+/// 4. When a future completes, its output is matched against the pattern. If it does not
 ///    match, the branch is disabled, and the others go on.
 /// 5. If it matches, all futures are dropped, and the handler runs.
 /// 6. When all branches are disabled, `else` is evaluated.
 ///
-/// The futures run within the current task: concurrently, but never in parallel.
-/// To use several cores, [spawn](crate::task::spawn) them and select among the
-/// handles.
+/// The futures run within the current task: concurrently, but never in parallel. To use
+/// several cores, [spawn](crate::task::spawn) them and select among the handles.
 ///
 /// # Fairness
 ///
-/// The lot makes it fair: a branch that is always ready does not keep another from
-/// winning. Written first, `biased;` polls from the top to the bottom instead. That
-/// spares the draw and makes the order certain, and then it is up to the caller
-/// that those below are not starved: put what ends the loop above what feeds it.
+/// The random choice makes the macro fair: a branch that is always ready does not keep
+/// another from winning. If the list begins with `biased;`, the branches are polled from
+/// top to bottom instead. That saves the random number and makes the order deterministic,
+/// but then the caller has to make sure that the lower branches are not starved: place the
+/// branch that ends a loop above the one that gives it work.
 ///
-/// A task that has used up its budget goes to the end of its queue before any
-/// branch is polled, so a loop around `select!` lets other tasks run.
+/// A task that has used up its budget goes to the end of its run queue before any branch is
+/// polled, so a loop around `select!` lets other tasks run.
 ///
 /// # Panics
 ///
-/// If all branches are disabled and there is no `else`.
+/// Panics if all branches are disabled and there is no `else`.
 ///
 /// # Cancel safety
 ///
-/// The futures that have not won are dropped at whatever `.await` they were. In a
-/// loop this happens all the time, so each of them should be *cancel safe*: when it
-/// is dropped before it completes, nothing is lost, and starting it anew goes on
-/// where it was. The documentation of a function says whether it is.
+/// The futures that have not won are dropped at the `.await` that they have reached. In a
+/// loop this happens all the time, so each of them should be *cancel safe*: if it is
+/// dropped before it completes, nothing is lost, and a new one continues where it was. The
+/// documentation of a function states whether it is cancel safe.
 ///
-/// - An `async` block or function is as safe as its weakest `.await` that has
-///   something done before it and something to do after it: what was read, taken or
-///   counted, and lies in its variables, is lost.
-/// - What must not be lost can be made once, outside of the loop, and given to the
-///   branch by reference (`&mut future`): it then goes on with the next round.
-///   [`pin!`](crate::pin) serves for futures that are not `Unpin`. A
-///   [`JoinHandle`](crate::task::JoinHandle) is `Unpin`, and its task goes on
-///   whatever becomes of the handle.
-/// - A future that has completed must not be polled again. Use a precondition for
-///   that: `&mut future, if !done`.
+/// - An `async` block or function is as safe as its weakest `.await` with work done before
+///   it and work left after it: anything that was read, taken or counted and is held in its
+///   local variables is lost.
+/// - A future that must not be lost can be created once, outside the loop, and passed to
+///   the branch by reference (`&mut future`): it then continues in the next round. Use
+///   [`pin!`](crate::pin) for futures that are not `Unpin`. A
+///   [`JoinHandle`](crate::task::JoinHandle) is `Unpin`, and its task goes on even if the
+///   handle is dropped.
+/// - A future that has completed must not be polled again. Use a precondition for that:
+///   `&mut future, if !done`.
 ///
 /// # Examples
 ///
@@ -99,7 +99,7 @@
 /// # });
 /// ```
 ///
-/// A future that lives longer than a round, and a branch that is disabled when its
+/// A future that lives longer than one round, and a branch that is disabled when its
 /// pattern does not match:
 ///
 /// ```
@@ -125,11 +125,11 @@
 /// # });
 /// ```
 ///
-/// A precondition is evaluated once, before anything is polled; it cannot know
-/// what the futures find out. What a handler needs to know is better part of the
-/// output.
+/// A precondition is evaluated once, before any future is polled, so it does not see
+/// changes that the futures make. Anything that a handler needs to know should be part of
+/// the output.
 ///
-/// In a fixed order, so that the end is seen even if there is always work:
+/// A fixed order, so that the loop ends even if there is always work:
 ///
 /// ```
 /// use blitz_io::task::yield_now;
@@ -188,7 +188,7 @@ macro_rules! __select {
         ] $($branches)+)
     };
 
-    // The end, with and without `else`.
+    // The end of the list, with and without `else`.
     ($start:ident [$($taken:tt)*] [($count:tt $($entry:tt)*) $($free:tt)*]) => {
         $crate::__select!(@finish $start $count [$($taken)*]
             ::core::panic!("all branches are disabled and there is no else branch"))
@@ -204,8 +204,8 @@ macro_rules! __select {
         ::core::compile_error!("up to 64 branches supported")
     };
 
-    // A branch: its handler is a block, or an expression with a comma behind it, or
-    // the last.
+    // A branch with a handler that is a block, or an expression followed by a comma, or the
+    // last expression.
     ($start:ident [$($taken:tt)*] [($($entry:tt)*) $($free:tt)*]
         $pattern:pat = $future:expr $(, if $precondition:expr)? => $handler:block, $($rest:tt)*) => {
         $crate::__select!($start
@@ -231,7 +231,7 @@ macro_rules! __select {
             [$($free)*] $($rest)*)
     };
 
-    // Nothing but `else`.
+    // A `select!` with nothing but `else`.
     (@finish $start:ident $count:tt [] $else:expr) => {
         $else
     };
@@ -239,8 +239,12 @@ macro_rules! __select {
         $number:tt $name:ident $any:tt; $pattern:pat = $future:expr,
         [$($precondition:expr)?] => $handler:expr
     ))+] $else:expr) => {{
-        // In a block of their own, so that the futures are dropped before a handler
-        // runs: it may use what they have borrowed.
+        // In scope for the user's futures and handlers, because Tokio's macro has it there
+        // and programs rely on that.
+        #[allow(unused_imports)]
+        use $crate::macros::support::Pin;
+        // A block of its own, so that the futures are dropped before a handler runs,
+        // because the handler may use what they have borrowed.
         let finished = {
             let mut disabled =
                 $crate::macros::support::Disabled::<{ $crate::macros::support::bytes($count) }>::none();
@@ -254,17 +258,17 @@ macro_rules! __select {
             let mut futures = ($( $crate::macros::support::IntoFuture::into_future($name), )+);
             $crate::macros::support::poll_fn(|cx| {
                 $crate::macros::support::ready!($crate::macros::support::poll_budget_available(cx));
-                // This borrows the whole variable, so the closure has a reference to
-                // the futures: it may be moved, they not.
+                // This borrows the whole variable, so the closure has only a reference to
+                // the futures: it may be moved although they may not.
                 let futures = &mut futures;
                 let first = $crate::macros::support::$start($count);
                 let mut waiting = false;
                 for wrapped in [false, true] {$(
                     if disabled.is_next($number, first, wrapped) {
-                        // No code of the user's is in here, except for patterns.
+                        // No user code is in here, except for patterns.
                         #[allow(unused_variables, unused_mut, unreachable_code, unreachable_patterns)]
                         'branch: {
-                            // SAFETY: the futures lie in a variable that nothing else can
+                            // SAFETY: the futures are in a variable that nothing else can
                             // name, and stay there until they are dropped.
                             let future = unsafe {
                                 $crate::macros::support::Pin::new_unchecked(&mut futures.$number)
@@ -298,7 +302,7 @@ macro_rules! __select {
             })
             .await
         };
-        // In braces it is a value, which a pattern may change: `ref mut`.
+        // The braces make it a value, which a pattern such as `ref mut` may change.
         match { finished } {
             $( $crate::macros::support::Finished::$name($pattern) => $handler, )+
             $crate::macros::support::Finished::Disabled => $else,

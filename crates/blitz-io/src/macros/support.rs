@@ -1,7 +1,7 @@
-//! What the macros of this crate expand to; nothing here is for users.
+//! Items that the macros of this crate expand to; nothing here is for users.
 //!
-//! Tokio has this module too, hidden as well, and one of its functions has found
-//! users all the same: `thread_rng_n`. Its name and signature are kept.
+//! Tokio has this module too, also hidden, but one of its functions, `thread_rng_n`, is
+//! used by programs all the same. So its name and signature are kept.
 
 pub use std::{
     future::{Future, IntoFuture, poll_fn},
@@ -15,7 +15,8 @@ pub use super::{
     joined::{Declared, Joined, Rotating},
 };
 
-/// A number below `bound` (which is not 0), from this thread's generator.
+/// Returns a random number below `bound`, which must not be 0, from this thread's
+/// generator.
 #[inline]
 pub fn thread_rng_n(bound: u32) -> u32 {
     #[cfg(feature = "rt")]
@@ -24,21 +25,21 @@ pub fn thread_rng_n(bound: u32) -> u32 {
     }
     #[cfg(not(feature = "rt"))]
     {
-        // Without the engine there is no generator; std's keys differ from call to
+        // Without the engine there is no generator; std's hash keys differ from call to
         // call, and their hash is spread well enough to choose a branch.
         use std::hash::{BuildHasher, RandomState};
         (RandomState::new().hash_one(0u8) >> 32) as u32 % bound
     }
 }
 
-/// Where `select!` begins if it is biased.
+/// Returns the branch with which a biased `select!` begins.
 #[inline]
 pub fn in_order(_: u32) -> u32 {
     0
 }
 
-/// Ready while the task has budget left, of which it takes none; else it has the
-/// task woken at once and says `Pending`.
+/// Returns ready if the task has budget left, without using any of it; otherwise wakes the
+/// task at once and returns `Pending`.
 #[inline]
 pub fn poll_budget_available(cx: &mut Context<'_>) -> Poll<()> {
     #[cfg(feature = "rt")]
@@ -47,7 +48,7 @@ pub fn poll_budget_available(cx: &mut Context<'_>) -> Poll<()> {
     }
     #[cfg(not(feature = "rt"))]
     {
-        // Nobody gives out budgets.
+        // Without the engine there are no budgets.
         let _ = cx;
         Poll::Ready(())
     }

@@ -1,23 +1,22 @@
 //! `try_join!`: several futures in one task, until all are done or one fails.
 //!
-//! Built as `join!` is; see there for the names.
+//! The macro is built like `join!`, where the naming of the variables is explained.
 
-/// Waits for several futures at once, until all have given `Ok` or one has given
+/// Waits for several futures at once, until all have returned `Ok` or one has returned
 /// `Err`.
 ///
-/// With `Ok` from all of them the values come in a tuple. The first `Err` ends
-/// the wait, and the futures that are not done by then are dropped. All must have
-/// the same type of error.
+/// If all futures return `Ok`, the result is `Ok` with a tuple of their values. The first
+/// `Err` ends the wait, and the futures that have not completed by then are dropped. All
+/// futures must have the same error type.
 ///
-/// The futures run in turns within the current task, as with
-/// [`join!`](crate::join), and `biased;` means the same as there. A spawned task
-/// goes on when its handle is dropped: an error of one handle does not stop the
-/// tasks of the others.
+/// The futures are polled in turn within the current task, and `biased;` is supported, as
+/// in [`join!`](crate::join). A spawned task goes on when its handle is dropped: an error
+/// of one handle does not stop the tasks of the others.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future that contains it drops all futures that are not done, and
-/// the outputs of those that are.
+/// Dropping the enclosing future drops all futures that have not completed, and the outputs
+/// of those that have.
 ///
 /// # Examples
 ///
@@ -30,18 +29,18 @@
 /// let both = blitz_io::try_join!(number("40"), number("2"));
 /// assert_eq!(both, Ok((40, 2)));
 ///
-/// // The first error is enough.
+/// // The first error ends the wait.
 /// let failed = blitz_io::try_join!(number("forty"), std::future::pending::<Result<(), _>>());
 /// assert!(failed.is_err());
 /// # });
 /// ```
 ///
-/// Tasks, and what they return, in one go:
+/// Spawned tasks with results of their own:
 ///
 /// ```
 /// use std::io;
 ///
-/// /// The output of a task; its panic is an error like others.
+/// /// Returns the output of a task; a panic becomes an error like any other.
 /// async fn flat<T>(task: blitz_io::task::JoinHandle<io::Result<T>>) -> io::Result<T> {
 ///     task.await.unwrap_or_else(|panicked| Err(panicked.into()))
 /// }
@@ -73,11 +72,12 @@ macro_rules! __try_join {
         ::core::future::ready(::core::result::Result::Ok(())).await
     };
     ($order:ident [$(($name:ident $future:expr))+]) => {{
-        // One type of error for all.
+        // One error type for all futures.
         let error = ::core::marker::PhantomData;
         $( let $name = $crate::macros::support::Fallible(error, $future, ::core::marker::PhantomData); )+
         let mut futures = ($( $crate::macros::support::Joined::new($name), )+);
-        // The closure has a reference, not the futures: it may be moved, they not.
+        // The closure has only a reference to the futures, so it may be moved although they
+        // may not.
         let futures = &mut futures;
         let mut order = <$crate::macros::support::$order as ::core::default::Default>::default();
         $crate::macros::support::poll_fn(move |cx| {
@@ -85,13 +85,13 @@ macro_rules! __try_join {
             let first = order.first();
             let mut waiting = false;
             let mut count = 0u32;
-            // From the first to the end, then from the beginning to the first.
+            // Polls from the first future to the end, then from the beginning to the first.
             for wrapped in [false, true] {
                 count = 0u32;
                 $(
                     if (count < first) == wrapped {
-                        // SAFETY: the futures lie in a variable that nothing else
-                        // can name, and stay there until they are dropped.
+                        // SAFETY: the futures are in a variable that nothing else can name,
+                        // and stay there until they are dropped.
                         let future = unsafe { $crate::macros::support::Pin::new_unchecked(&mut *$name) };
                         match future.poll_ok(cx) {
                             $crate::macros::support::Poll::Ready(::core::result::Result::Ok(())) => {}
@@ -110,7 +110,8 @@ macro_rules! __try_join {
             if waiting {
                 return $crate::macros::support::Poll::Pending;
             }
-            // SAFETY: as above.
+            // SAFETY: the futures stay in a variable that nothing else can name until they are
+            // dropped.
             match ($( unsafe { $crate::macros::support::Pin::new_unchecked(&mut *$name) }.take_ok(), )+) {
                 ($( ::core::option::Option::Some($name), )+) => {
                     $crate::macros::support::Poll::Ready(::core::result::Result::Ok(($( $name, )+)))

@@ -1,7 +1,7 @@
-//! Names and addresses.
+//! Resolves names and other forms of addresses to `SocketAddr`s.
 //!
-//! What is an address already is one at once, and what cannot be one is an error at once. A
-//! name is looked up by the system: see `lookup`.
+//! Values that are addresses already resolve immediately, and text that cannot be an address
+//! fails immediately. Names are looked up by the system: see `lookup`.
 
 #![forbid(unsafe_code)]
 
@@ -17,9 +17,9 @@ use super::{
     lookup::{Addresses, Lookup},
 };
 
-/// Converts or resolves without blocking to one or more `SocketAddr` values.
+/// Types that name one or more socket addresses, directly or by a host name to be looked up.
 ///
-/// It is for what the operations of this module take as an address:
+/// The operations of this module accept these types as addresses:
 ///
 /// - [`SocketAddr`], [`SocketAddrV4`], [`SocketAddrV6`];
 /// - an [`IpAddr`], [`Ipv4Addr`] or [`Ipv6Addr`] with a port;
@@ -27,7 +27,7 @@ use super::{
 /// - a `str` or `String` of the form `host:port`, or a host with a port. If the host is
 ///   a name, it is looked up.
 ///
-/// It cannot be implemented outside of this crate. To look up a name without using it,
+/// This trait cannot be implemented outside of this crate. To look up a name without using it,
 /// call [`lookup_host`].
 ///
 /// # Examples
@@ -47,8 +47,8 @@ use super::{
 /// ```
 pub trait ToSocketAddrs: sealed::Resolve {}
 
-/// One by one, so that they are in the documentation: that is where users look what they
-/// can pass.
+/// Implements [`ToSocketAddrs`] for each type separately, so that the documentation lists them:
+/// users look there for what they can pass.
 macro_rules! to_socket_addrs {
     ($($type:ty),* $(,)?) => { $(impl ToSocketAddrs for $type {})* };
 }
@@ -71,30 +71,31 @@ impl<T: ToSocketAddrs + ?Sized> ToSocketAddrs for &T {}
 
 /// Looks up the addresses of a host.
 ///
-/// The answer may have no address in it, or several, and which comes first is up to the
-/// system. What is an address already is its own answer, at once.
+/// The result may contain no address or several, in the order in which the system returns them. A
+/// value that is an address already is returned as it is, without a look-up.
 ///
-/// A name is asked of the system (`getaddrinfo`) on a thread for blocking work. It may take
-/// as long as it likes there, so look-ups have no more than a quarter of
-/// [`max_blocking_threads`](crate::runtime::Builder::max_blocking_threads), and at least one:
-/// the others wait in line, first come, first served, and the rest of the threads stay free
-/// for other work. A runtime whose shutdown waits for a look-up says for which name.
+/// Names are resolved by the system (`getaddrinfo`) on a blocking thread. A look-up may block
+/// that thread for any length of time, so at most a quarter of
+/// [`max_blocking_threads`](crate::runtime::Builder::max_blocking_threads), and at least one
+/// thread, runs look-ups. Further look-ups wait in a queue (FIFO), and the remaining threads stay
+/// free for other work. If the shutdown of a runtime waits for a look-up, it reports the name.
 ///
 /// # Errors
 ///
-/// If the name is not known, cannot be looked up, or has no port behind it; or if the
-/// runtime shuts down first.
+/// Fails if the name is unknown, cannot be looked up, or has no port after it; or if the runtime
+/// shuts down first.
 ///
 /// # Panics
 ///
-/// If it is a name and there is no runtime on this thread, or the system refuses a thread as
-/// for [`spawn_blocking`](crate::task::spawn_blocking).
+/// Panics if a name has to be looked up and there is no runtime on this thread, or the system
+/// refuses a thread in a case in which [`spawn_blocking`](crate::task::spawn_blocking) panics.
 ///
 /// # Cancel safety
 ///
-/// Nothing is lost if it is dropped, as a time-out does: the caller goes on at once. A
-/// look-up that the system has begun cannot be stopped, though: it keeps its thread until it
-/// ends, and its answer is thrown away. One that waits in line leaves it.
+/// Nothing is lost if the future is dropped, for instance by a timeout: the caller continues
+/// immediately. A look-up that the system has begun cannot be stopped, though: it occupies its
+/// thread until it ends, and its result is discarded. A look-up that still waits in the queue
+/// leaves it.
 ///
 /// # Examples
 ///
@@ -115,15 +116,15 @@ where
     resolve(host).await
 }
 
-/// All addresses of `address`.
+/// Resolves `address` to all of its addresses.
 pub(super) fn resolve<T: ToSocketAddrs>(address: T) -> T::Answer {
     address.resolve(sealed::Inside)
 }
 
-/// The first address with which `attempt` succeeds, or the last failure.
+/// Calls `attempt` with each address in turn, and returns its first success or the last failure.
 ///
-/// `attempt` is no asynchronous closure: futures of those are not known to be `Send` where
-/// they borrow (rust-lang/rust#102211).
+/// `attempt` is a synchronous closure, because the futures of asynchronous closures are not known
+/// to be `Send` where they borrow (rust-lang/rust#102211).
 pub(super) async fn first_of<T: ToSocketAddrs, R>(
     address: T,
     mut attempt: impl FnMut(SocketAddr) -> io::Result<R>,
@@ -141,7 +142,8 @@ pub(super) async fn first_of<T: ToSocketAddrs, R>(
 mod sealed {
     use super::{Future, SocketAddr, io};
 
-    /// Can be named here only, so that nobody else calls or implements `resolve`.
+    /// Argument that only this module can name, so that no other code calls or implements
+    /// `resolve`.
     #[derive(Debug)]
     pub struct Inside;
 
@@ -155,7 +157,7 @@ mod sealed {
 
 use sealed::{Inside, Resolve};
 
-/// What needs no look-up.
+/// Future of addresses that need no look-up.
 type Known<I> = Ready<io::Result<I>>;
 
 impl<T: Resolve + ?Sized> Resolve for &T {
@@ -194,7 +196,7 @@ impl Resolve for &[SocketAddr] {
     type Answer = Known<Self::Addresses>;
 
     fn resolve(&self, _: Inside) -> Self::Answer {
-        // The answer outlives the slice.
+        // The future outlives the slice, so it needs a copy.
         let addresses: Vec<_> = self.to_vec();
         ready(Ok(addresses.into_iter()))
     }
@@ -209,7 +211,7 @@ impl Resolve for str {
             Ok(address) => Lookup::known(address),
             Err(_) => match host_and_port(self) {
                 Ok(parts) => parts.resolve(Inside),
-                Err(cause) => Lookup::failed(error::at("look up", format_args!("`{self}`"), cause)),
+                Err(cause) => Lookup::failed(error::of_lookup(format_args!("`{self}`"), cause)),
             },
         }
     }
@@ -246,7 +248,7 @@ impl Resolve for (String, u16) {
     }
 }
 
-/// The two sides of the last colon.
+/// Splits `host:port` at the last colon.
 fn host_and_port(text: &str) -> io::Result<(&str, u16)> {
     let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
     let (host, port) = text

@@ -1,5 +1,6 @@
-//! Sockets that are opened and accepted in non-blocking mode by one call, and told with each
-//! send to raise no signal. Where that is not had, `in_steps.rs` takes the place of this file.
+//! Opens and accepts sockets in non-blocking mode with one call, and has a flag with which each
+//! send raises no signal. On platforms without these calls, `in_steps.rs` takes the place of this
+//! file.
 
 #![forbid(unsafe_code)]
 
@@ -7,7 +8,7 @@ use std::{ffi::c_int, io};
 
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 
-/// A flag of each send.
+/// Flag of each send that keeps it from raising a signal.
 pub(super) const NO_SIGNAL: c_int = libc::MSG_NOSIGNAL;
 
 pub(super) fn accept(listener: &SockRef<'_>) -> io::Result<(Socket, SockAddr)> {

@@ -1,77 +1,45 @@
-//! Errors that say which operation failed, and at which address.
+//! Errors that this module creates itself instead of passing on the system's.
 //!
-//! The kernel's number alone ("connection refused") does not tell which of several
-//! addresses refused. So what opens, binds or connects says where, if its `ErrorKind` says
-//! what: one that has no kind is known by its number alone, and stays as it is. So does
-//! what happens on an open socket: programs look at its number, and they know which
-//! socket they asked.
+//! The system's own errors are returned unchanged, with their error number, because programs
+//! match on `raw_os_error()` (`EADDRINUSE`, `ECONNREFUSED`), and an `io::Error` that holds a text
+//! of ours has no number. `docs/design/errors.md` says what that costs. A failed look-up has no
+//! number in the first place, so its error names the host.
 
 #![forbid(unsafe_code)]
 
 use std::{error, fmt, io};
 
-/// What could not be done, where, and why. The kind of the `io::Error` around it is the
-/// kind of `cause`.
+/// Failed look-up of a host name. The `io::Error` around this has the kind of `cause`.
 #[derive(Debug)]
 struct Failed {
-    operation: &'static str,
-    place: String,
+    name: String,
     cause: io::Error,
 }
 
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot {} {}: {}", self.operation, self.place, self.cause)
+        write!(f, "cannot look up {}: {}", self.name, self.cause)
     }
 }
 
 impl error::Error for Failed {
-    /// The kernel's error, with its number.
+    /// Returns the resolver's error.
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         Some(&self.cause)
     }
 }
 
-/// `cause`, which happened to `operation` ('connect to') at `place` (an address).
+/// Adds the name that was looked up to `cause`. An error with a system error number is returned
+/// unchanged, because wrapping would lose the number.
 #[cold]
-pub(crate) fn at(operation: &'static str, place: impl fmt::Display, cause: io::Error) -> io::Error {
-    let kind = cause.kind();
-    if cause.raw_os_error().is_some() && !has_kind(kind) {
+pub(crate) fn of_lookup(name: impl fmt::Display, cause: io::Error) -> io::Error {
+    if cause.raw_os_error().is_some() {
         return cause;
     }
-    io::Error::new(kind, Failed { operation, place: place.to_string(), cause })
+    io::Error::new(cause.kind(), Failed { name: name.to_string(), cause })
 }
 
-/// Whether the kind says what happened. Those of the kernel's errors that have none of their
-/// own share one that has no name.
-fn has_kind(kind: io::ErrorKind) -> bool {
-    use io::ErrorKind::{
-        AddrInUse, AddrNotAvailable, AlreadyExists, ConnectionAborted, ConnectionRefused,
-        ConnectionReset, HostUnreachable, InvalidInput, NetworkDown, NetworkUnreachable,
-        NotADirectory, NotConnected, NotFound, OutOfMemory, PermissionDenied, TimedOut,
-    };
-    matches!(
-        kind,
-        AddrInUse
-            | AddrNotAvailable
-            | AlreadyExists
-            | ConnectionAborted
-            | ConnectionRefused
-            | ConnectionReset
-            | HostUnreachable
-            | InvalidInput
-            | NetworkDown
-            | NetworkUnreachable
-            | NotADirectory
-            | NotConnected
-            | NotFound
-            | OutOfMemory
-            | PermissionDenied
-            | TimedOut
-    )
-}
-
-/// A name was looked up, or a list was given, and there is no address in it.
+/// Creates the error for a name without addresses or an empty list of addresses.
 #[cold]
 pub(crate) fn no_address() -> io::Error {
     io::Error::new(
@@ -82,17 +50,21 @@ pub(crate) fn no_address() -> io::Error {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use std::{error::Error, io};
+    use std::io;
 
-    use super::at;
+    use super::of_lookup;
 
     #[test]
-    fn an_error_keeps_its_kind_and_the_number_behind_it() {
-        let refused = || io::Error::from_raw_os_error(libc::ECONNREFUSED);
-        let error = at("connect to", "127.0.0.1:9", refused());
-        assert_eq!(error.kind(), refused().kind());
-        assert!(error.to_string().starts_with("cannot connect to 127.0.0.1:9: "), "{error}");
-        let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
-        assert_eq!(source.and_then(io::Error::raw_os_error), Some(libc::ECONNREFUSED));
+    fn a_failed_look_up_is_named_and_keeps_its_kind() {
+        let cause = io::Error::new(io::ErrorKind::TimedOut, "no server");
+        let error = of_lookup("`host:80`", cause);
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(error.to_string(), "cannot look up `host:80`: no server");
+    }
+
+    #[test]
+    fn a_number_of_the_system_is_kept() {
+        let error = of_lookup("`host:80`", io::Error::from_raw_os_error(libc::EMFILE));
+        assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
     }
 }

@@ -1,17 +1,19 @@
-//! A socket and its place at the driver.
+//! Socket and its registration with the driver.
 //!
-//! [`Evented`] owns both. The driver is told before the descriptor is closed or given
-//! away, so that no event of it is ever taken for one of whoever gets its number next.
+//! [`Evented`] owns both. The socket is deregistered before its descriptor is closed or given
+//! away, so that no event of it is ever attributed to the next owner of the same descriptor
+//! number.
 //!
 //! # No call that is only told 'not yet'
-//! Readiness is remembered between polls. It is forgotten when the kernel says
-//! `WouldBlock`, and also when a stream took or gave less than was asked: then nothing is
-//! left, and whatever comes next raises a new edge. That saves the call after each
-//! request whose only answer would be `WouldBlock`. Forgetting is by the event that was
-//! seen before the call, so an edge that comes during the call stays.
-//! It does not happen at the end of a stream (a read of nothing), which stays readable, nor
-//! after a read of a Unix socket: that ends behind bytes which came with descriptors or
-//! from another sender, whatever there is behind them.
+//! Readiness is remembered between polls. It is cleared when the kernel returns `WouldBlock`, and
+//! also when a stream read or wrote less than was requested: then nothing is left, and whatever
+//! comes next raises a new edge. That saves the call after each request that would only return
+//! `WouldBlock`. Clearing names the event that was seen before the call, so an edge that comes
+//! during the call stays.
+//! A short transfer does not clear the readiness at the end of a stream (a read of zero bytes),
+//! which stays readable, nor after a read of a Unix socket: such a read ends after bytes that
+//! came with descriptors or from another sender, even if there are more bytes behind them. Nor
+//! does it for pipes, because any descriptor may have been passed as one.
 
 #![forbid(unsafe_code)]
 
@@ -43,7 +45,7 @@ use crate::{
     runtime::context,
 };
 
-/// What the driver can watch.
+/// Object that the driver can watch.
 pub(crate) trait Source: AsHandle {
     #[inline]
     fn fd(&self) -> Fd<'_> {
@@ -58,24 +60,25 @@ impl<T: AsHandle> Source for T {}
 
 /// A socket (or pipe) that is registered with the driver of a runtime.
 pub(crate) struct Evented<T: Source> {
-    /// Gone only while `into_inner` and `drop` run.
+    /// `None` only while `into_inner` and `drop` run.
     io: Option<T>,
     registration: Registration,
 }
 
-/// What a socket is watched for. Urgent bytes are so that a read which ends in front of one
-/// is not taken for the last.
+/// Events for which a socket is watched. Urgent bytes are among them so that a read which ends in
+/// front of one is not taken for the last.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const BOTH_WAYS: Interest = Interest::READABLE.add(Interest::WRITABLE).add(Interest::PRIORITY);
-/// What a socket is watched for.
+/// Events for which a socket is watched.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const BOTH_WAYS: Interest = Interest::READABLE.add(Interest::WRITABLE);
 
-/// The socket is there from `new` to `drop`.
+/// Panic text for a missing socket, which cannot happen: the socket is there from `new` to
+/// `drop`.
 const HERE: &str = "a socket leaves only with its owner";
 
 impl<T: Source> Evented<T> {
-    /// Registers for reading and writing with the current runtime.
+    /// Registers `io` for reading and writing with the current runtime.
     ///
     /// `io` must be in non-blocking mode.
     #[track_caller]
@@ -83,9 +86,8 @@ impl<T: Source> Evented<T> {
         Self::with_interest(io, BOTH_WAYS)
     }
 
-    /// Registers a socket that is connected, and takes it to be in the states `ready`
-    /// until a call says otherwise: so its first user need not wait for the driver's
-    /// first event.
+    /// Registers a connected socket, and assumes that it is in the states `ready` until a call
+    /// finds otherwise. So its first operation need not wait for the driver's first event.
     #[track_caller]
     pub(crate) fn new_open(io: T, ready: Ready) -> io::Result<Self> {
         let open = Self::new(io)?;
@@ -93,21 +95,21 @@ impl<T: Source> Evented<T> {
         Ok(open)
     }
 
-    /// Registers with the current runtime.
+    /// Registers `io` for `interest` with the current runtime.
     #[track_caller]
     pub(crate) fn with_interest(io: T, interest: Interest) -> io::Result<Self> {
         let registration = context::io_driver().register(io.fd(), interest)?;
         Ok(Self { io: Some(io), registration })
     }
 
-    /// Gives the socket back; the driver does not watch it any more.
+    /// Deregisters the socket from the driver and returns it.
     pub(crate) fn into_inner(mut self) -> io::Result<T> {
         let io = self.io.take().expect(HERE);
         self.deregister(&io)?;
         Ok(io)
     }
 
-    /// Who watches it.
+    /// Returns the driver that watches the socket.
     #[cfg(target_os = "linux")]
     #[inline]
     pub(crate) fn driver(&self) -> &std::sync::Arc<crate::engine::driver::Driver> {
@@ -132,7 +134,7 @@ impl<T: Source> Evented<T> {
         self.registration.poll_ready(cx, direction).map_ok(|_| ())
     }
 
-    /// Calls `f` when the driver says that it may succeed, until it does.
+    /// Calls `f` when the driver reports that it may succeed, until it does.
     #[inline]
     pub(crate) fn poll_io<R>(
         &self,
@@ -143,7 +145,7 @@ impl<T: Source> Evented<T> {
         self.registration.poll_io(cx, direction, || f(self))
     }
 
-    /// As [`poll_io`](Self::poll_io), for any number of tasks at once.
+    /// Calls `f` as [`poll_io`](Self::poll_io) does, for any number of tasks at once.
     pub(crate) async fn async_io<R>(
         &self,
         interest: Interest,
@@ -152,8 +154,8 @@ impl<T: Source> Evented<T> {
         self.registration.async_op(interest, || f(self)).await
     }
 
-    /// As [`async_io`](Self::async_io), for an operation of the user's, of which nothing is
-    /// known.
+    /// Calls a user's operation as [`async_io`](Self::async_io) does for our own. Nothing is
+    /// known about what `f` does.
     pub(crate) async fn async_io_of_user<R>(
         &self,
         interest: Interest,
@@ -162,7 +164,7 @@ impl<T: Source> Evented<T> {
         self.registration.async_io(interest, f).await
     }
 
-    /// As [`try_io`](Self::try_io), for an operation of the user's.
+    /// Calls a user's operation as [`try_io`](Self::try_io) does for our own.
     #[inline]
     pub(crate) fn try_io_of_user<R>(
         &self,
@@ -172,7 +174,7 @@ impl<T: Source> Evented<T> {
         self.registration.try_io(interest, f)
     }
 
-    /// Calls `f` if the driver says that it may succeed.
+    /// Calls `f` if the driver reports that it may succeed.
     #[inline]
     pub(crate) fn try_io<R>(
         &self,
@@ -183,13 +185,13 @@ impl<T: Source> Evented<T> {
     }
 }
 
-/// Refuses a socket of the standard library in blocking mode, in debug builds: it works
-/// until the first call that has to wait, and then holds up its worker.
+/// Panics in debug builds if a socket of the standard library is in blocking mode: such a socket
+/// works until the first call that has to wait, and then blocks its worker.
 #[cfg(unix)]
 #[track_caller]
 pub(crate) fn check_mode(io: &impl Source) -> io::Result<()> {
     if cfg!(debug_assertions) && !SockRef::from(io).nonblocking()? {
-        // The first sentence is what Tokio says, for those who search for it.
+        // The first sentence is Tokio's, so that a search for that text finds it here too.
         panic!(
             "Registering a blocking socket with the tokio runtime is unsupported: call \
              `set_nonblocking(true)` on it first"
@@ -198,24 +200,24 @@ pub(crate) fn check_mode(io: &impl Source) -> io::Result<()> {
     Ok(())
 }
 
-/// Windows does not tell the mode of a socket.
+/// Does nothing, because Windows does not report the mode of a socket.
 #[cfg(windows)]
 pub(crate) fn check_mode(_io: &impl Source) -> io::Result<()> {
     Ok(())
 }
 
-/// Accepts a connection, as a socket in non-blocking mode.
+/// Accepts a connection, and returns its socket in non-blocking mode.
 pub(crate) fn accept(listener: &impl Source) -> io::Result<(Socket, SockAddr)> {
     let listener = SockRef::from(listener);
     uninterrupted(|| at_once::accept(&listener))
 }
 
-/// A new socket in non-blocking mode, which a child process does not inherit.
+/// Opens a socket in non-blocking mode, which a child process does not inherit.
 pub(crate) fn open(domain: Domain, kind: Type, protocol: Option<Protocol>) -> io::Result<Socket> {
     at_once::open(domain, kind, protocol)
 }
 
-/// Two Unix sockets in non-blocking mode, connected to each other.
+/// Opens two Unix sockets in non-blocking mode, connected to each other.
 #[cfg(unix)]
 pub(crate) fn open_pair(kind: Type) -> io::Result<(Socket, Socket)> {
     let (one, other) = Socket::pair(Domain::UNIX, kind, None)?;
@@ -224,10 +226,11 @@ pub(crate) fn open_pair(kind: Type) -> io::Result<(Socket, Socket)> {
     Ok((one, other))
 }
 
-/// Tells a socket to connect. It may do so later: then it becomes writable.
+/// Starts to connect a socket. If that does not complete immediately, the socket becomes writable
+/// when it has.
 pub(crate) fn start_connecting(socket: &Socket, address: &SockAddr) -> io::Result<()> {
     match socket.connect(address) {
-        // Interrupted, it goes on all the same.
+        // An interrupted attempt continues in the kernel all the same.
         #[cfg(unix)]
         Err(error) if matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EINTR)) => {
             Ok(())
@@ -239,7 +242,7 @@ pub(crate) fn start_connecting(socket: &Socket, address: &SockAddr) -> io::Resul
 }
 
 impl<T: Bytes> Evented<T> {
-    /// Reads into the free part of `buf`. An empty one is full at once.
+    /// Reads into the free part of `buf`. A `buf` without a free part completes immediately.
     #[inline]
     pub(crate) fn poll_read(
         &self,
@@ -248,7 +251,8 @@ impl<T: Bytes> Evented<T> {
     ) -> Poll<io::Result<()>> {
         let wanted = buf.remaining();
         if wanted == 0 {
-            // Nothing to wait for; but not for ever without letting others run.
+            // There is nothing to wait for, but the budget makes a task that loops here yield at
+            // times.
             return budget::proceed(cx).map(|unit| {
                 unit.spend();
                 Ok(())
@@ -274,7 +278,8 @@ impl<T: Bytes> Evented<T> {
         self.poll_transfer(cx, Direction::Write, wanted, |io| io.write_vectored(pieces))
     }
 
-    /// All three; see the story for what a short transfer says.
+    /// Polls a read or write of up to `wanted` bytes. The module's documentation explains when a
+    /// short transfer clears the readiness.
     #[inline]
     fn poll_transfer(
         &self,
@@ -331,8 +336,8 @@ impl<T: Source> Deref for Evented<T> {
 impl<T: Source> Drop for Evented<T> {
     fn drop(&mut self) {
         if let Some(io) = self.io.take() {
-            // The descriptor is closed next whatever the answer is, and nobody is left
-            // who could be told.
+            // The descriptor is closed next whether or not this succeeds, and no caller is left
+            // that could receive the error.
             let _ = self.deregister(&io);
         }
     }
@@ -344,7 +349,7 @@ impl<T: Source + fmt::Debug> fmt::Debug for Evented<T> {
     }
 }
 
-// What a panic can leave behind is a readiness that was not forgotten: the next call asks
-// the kernel.
+// A panic can leave behind at most a readiness that was not cleared, which is harmless: the next
+// call finds out from the kernel.
 impl<T: Source> UnwindSafe for Evented<T> {}
 impl<T: Source> RefUnwindSafe for Evented<T> {}

@@ -1,9 +1,9 @@
-//! The two directions of a stream, each in a hand of its own.
+//! Read and write halves of a stream.
 //!
-//! Borrowed halves are a reference each; owned ones share the stream. The kernel does not
-//! mind who reads while another writes, so nothing is locked. A half that writes ends the
-//! writing when it is dropped, if it is owned: whoever reads at the other end is told
-//! that no more comes, while the other half still reads.
+//! Borrowed halves are a reference each; owned halves share the stream. The kernel allows one
+//! thread to read while another writes, so nothing is locked. Dropping an owned write half shuts
+//! down the write direction, so the other end reads the end of the stream, while the read half
+//! can still read.
 
 #![forbid(unsafe_code)]
 
@@ -12,7 +12,7 @@
 /// defines a `stream` and its `peer`.
 macro_rules! halves {
     ($stream:ident, $std:ty, $address:ty, $begin:expr) => {
-        /// The half of a stream that reads, borrowed by
+        /// Borrowed read half of a stream, created by
         #[doc = concat!("[`", stringify!($stream), "::split`].")]
         ///
         /// # Examples
@@ -25,10 +25,10 @@ macro_rules! halves {
         #[derive(Debug)]
         pub struct ReadHalf<'a>(&'a $stream);
 
-        /// The half of a stream that writes, borrowed by
+        /// Borrowed write half of a stream, created by
         #[doc = concat!("[`", stringify!($stream), "::split`].")]
         ///
-        /// Dropping it does not end the writing;
+        /// Dropping this half does not shut down the write direction;
         /// [`poll_shutdown`](crate::io::AsyncWrite::poll_shutdown) does.
         ///
         /// # Examples
@@ -41,7 +41,7 @@ macro_rules! halves {
         #[derive(Debug)]
         pub struct WriteHalf<'a>(&'a $stream);
 
-        /// The half of a stream that reads, made by
+        /// Owned read half of a stream, created by
         #[doc = concat!("[`", stringify!($stream), "::into_split`].")]
         ///
         /// The stream is closed when both halves are dropped.
@@ -51,7 +51,7 @@ macro_rules! halves {
         #[doc = concat!("```\n", $begin)]
         /// let (reader, writer) = stream.into_split();
         /// let reads = blitz_io::spawn(async move { reader.readable().await });
-        /// drop(peer); // and so there is an end to read
+        /// drop(peer); // so there is an end to read
         /// reads.await??;
         /// # drop(writer);
         #[doc = example_end!()]
@@ -60,11 +60,11 @@ macro_rules! halves {
             stream: std::sync::Arc<$stream>,
         }
 
-        /// The half of a stream that writes, made by
+        /// Owned write half of a stream, created by
         #[doc = concat!("[`", stringify!($stream), "::into_split`].")]
         ///
-        /// When it is dropped, the writing ends, and the other end reads that; see
-        /// [`forget`](Self::forget) for dropping it without.
+        /// Dropping this half shuts down the write direction, so the other end reads the end of
+        /// the stream; [`forget`](Self::forget) drops the half without that.
         ///
         /// # Examples
         ///
@@ -81,7 +81,8 @@ macro_rules! halves {
             ends_writing: bool,
         }
 
-        /// Error of `reunite`: the halves are of different streams. It has both of them.
+        /// Error of `reunite`: the halves belong to different streams. The error contains both of
+        /// them.
         ///
         /// # Examples
         ///
@@ -123,7 +124,7 @@ macro_rules! halves {
                 return Err(ReuniteError(reader, writer));
             }
             writer.forget();
-            // There were two, and one has gone.
+            // There were two references, and `forget` has dropped one.
             Ok(std::sync::Arc::into_inner(reader.stream).expect("a stream has two halves"))
         }
 
@@ -149,11 +150,11 @@ macro_rules! halves {
                 self.stream.evented()
             }
 
-            /// Puts the two halves together again.
+            /// Puts the two halves together into the original stream.
             ///
             /// # Errors
             ///
-            /// If they are of different streams.
+            /// Fails if the halves belong to different streams.
             ///
             /// # Examples
             ///
@@ -210,11 +211,11 @@ macro_rules! halves {
                 Ok(())
             }
 
-            /// Puts the two halves together again.
+            /// Puts the two halves together into the original stream.
             ///
             /// # Errors
             ///
-            /// If they are of different streams.
+            /// Fails if the halves belong to different streams.
             ///
             /// # Examples
             ///
@@ -227,8 +228,8 @@ macro_rules! halves {
                 reunited(other, self)
             }
 
-            /// Drops this half without ending the writing: the other end is not told
-            /// until the half that reads is dropped as well.
+            /// Drops this half without shutting down the write direction: the other end sees no
+            /// end of the stream until the read half is dropped as well.
             ///
             /// # Examples
             ///
@@ -258,7 +259,7 @@ macro_rules! halves {
         impl Drop for OwnedWriteHalf {
             fn drop(&mut self) {
                 if self.ends_writing {
-                    // Nobody is left who could be told that it failed.
+                    // The drop has no caller that could receive the error.
                     let _ = self.stream.shut_writing();
                 }
             }
@@ -295,10 +296,10 @@ macro_rules! halves {
     };
 }
 
-/// `local_addr` and `peer_addr` of a half. The example's first part defines `half`.
+/// Defines `local_addr` and `peer_addr` of a half. The example's first part defines `half`.
 macro_rules! address_methods {
     ($address:ty, $begin:expr) => {
-        /// Answers the address of the other end.
+        /// Returns the address of the other end.
         ///
         /// # Examples
         ///
@@ -309,7 +310,7 @@ macro_rules! address_methods {
             self.as_ref().peer_addr()
         }
 
-        /// Answers the address of this end.
+        /// Returns the local address of the stream.
         ///
         /// # Examples
         ///

@@ -1,5 +1,5 @@
-//! Sockets that are opened and accepted first and put in non-blocking mode then. The other
-//! half of `at_once.rs`.
+//! Opens and accepts sockets first and puts them into non-blocking mode then. The counterpart of
+//! `at_once.rs`.
 
 #![forbid(unsafe_code)]
 
@@ -7,7 +7,7 @@ use std::{ffi::c_int, io};
 
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 
-/// Sockets themselves raise none here.
+/// No flag, because on these platforms the sockets themselves raise no signal.
 pub(super) const NO_SIGNAL: c_int = 0;
 
 pub(super) fn accept(listener: &SockRef<'_>) -> io::Result<(Socket, SockAddr)> {

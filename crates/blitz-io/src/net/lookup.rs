@@ -1,30 +1,33 @@
-//! Names that the system looks up, on threads that may block.
+//! Looks up host names with the system's resolver, on blocking threads.
 //!
-//! `getaddrinfo` takes as long as it likes (a name server that does not answer is good for
-//! half a minute), cannot be stopped, and needs a thread all the while. So a look-up has
-//! these states:
+//! `getaddrinfo` may take arbitrarily long (about half a minute if a name server does not
+//! respond), cannot be stopped, and occupies a thread all the while. So the number of look-ups
+//! that run at once is limited: each one needs a `Seat`, which is a permit for one thread. A
+//! look-up is in one of these states (`InLine`, `Asked` and `Known` in the code):
 //!
 //! ```text
 //! in line    all seats are taken: it waits for one, first come, first served
 //! asked      it has a seat, and the system is asked on a thread for blocking work
 //! known      it was an address, or no name at all
 //! ```
-//! The seat goes with the closure: it is free when the system has answered, or when the
-//! closure is dropped without being run, and not when whoever wanted to know has given up.
+//! The closure on the blocking thread owns the seat. So the seat becomes free when the resolver
+//! has returned, or when the closure is dropped without being run, and not when the caller that
+//! wanted the result has given up.
 //!
 //! # Invariants
-//! - No more threads look names up than there are seats, whatever callers do with their
-//!   futures. The seats are a quarter of the threads for blocking work, so that stuck
-//!   look-ups leave the others alone.
-//! - Who waits in line occupies nothing but its place in it, and leaves it when dropped. A
-//!   closure that no thread has taken is aborted when its look-up is dropped.
-//! - The runtime's end closes the line (`Admission::close`): nobody waits for a seat that
-//!   will not come.
+//! - No more threads look names up than there are seats, whatever callers do with their futures.
+//!   The seats are a quarter of the blocking threads, so that stuck look-ups leave the other
+//!   threads alone.
+//! - A look-up that waits for a seat occupies nothing but its place in the wait queue, and leaves
+//!   the queue when it is dropped. A closure that no thread has taken is aborted when its look-up
+//!   is dropped.
+//! - The runtime's shutdown closes the wait queue (`Admission::close`), so no look-up waits for a
+//!   seat that will never become free.
 //!
 //! # Rejected
-//! - A setting of its own: who has so many threads stuck in look-ups has another problem, and
-//!   `max_blocking_threads` scales both.
-//! - A bound by time: a look-up that is not waited for any more is as stuck as before.
+//! - A setting for the number of seats: a program with that many threads stuck in look-ups has
+//!   another problem, and `max_blocking_threads` scales both.
+//! - A time limit: a look-up that no caller waits for any more is as stuck as before.
 //!
 //! # Checked by
 //! `stuck_lookups_leave_threads_for_other_work`, `those_in_line_are_asked_in_order`,
@@ -61,17 +64,17 @@ use crate::{
     task::JoinHandle,
 };
 
-/// Look-ups have one in so many threads for blocking work: picked. Three quarters are left
-/// for everything else, and 128 look-ups at once, which the default gives, keep a resolver
-/// busy.
+/// One in this many blocking threads may run look-ups. The number was picked: three quarters of
+/// the threads are left for everything else, and 128 look-ups at once, which the default limit
+/// gives, keep a resolver busy.
 const SHARE: usize = 4;
 
-/// How many look-ups may have a thread, of so many.
+/// Returns how many of `threads` blocking threads may run look-ups at once.
 pub(crate) fn seats(threads: usize) -> usize {
     (threads / SHARE).max(1)
 }
 
-/// A look-up, which may be over already.
+/// Future of a look-up, which may be complete from the start.
 #[derive(Debug)]
 pub struct Lookup(State);
 
@@ -81,7 +84,7 @@ enum State {
     Asked(Asked),
 }
 
-/// What the system is to be asked, and for whom.
+/// Host and port to be resolved, and the runtime on which the resolver runs.
 #[derive(Debug)]
 struct Question {
     host: String,
@@ -89,22 +92,24 @@ struct Question {
     handle: Handle,
 }
 
-/// The closure that asks; aborted when this is dropped, if no thread has taken it yet.
+/// Handle of the closure that runs the resolver. Dropping the handle aborts the closure if no
+/// thread has taken it yet.
 #[derive(Debug)]
 struct Asked(JoinHandle<io::Result<vec::IntoIter<SocketAddr>>>);
 
 impl Lookup {
-    /// It is an address.
+    /// Creates a look-up that completes immediately with `address`.
     pub(super) fn known(address: SocketAddr) -> Self {
         Self(State::Known(Some(Ok(address))))
     }
 
-    /// It is no name.
+    /// Creates a look-up that completes immediately with `error`, because the text is no valid
+    /// name.
     pub(super) fn failed(error: io::Error) -> Self {
         Self(State::Known(Some(Err(error))))
     }
 
-    /// It is a name.
+    /// Creates a look-up of the name `host` by the system's resolver.
     #[track_caller]
     pub(super) fn ask(host: &str, port: u16) -> Self {
         let question = Question { host: host.to_owned(), port, handle: Handle::current() };
@@ -118,7 +123,7 @@ impl Lookup {
 }
 
 impl Question {
-    /// Has a thread for blocking work ask the system.
+    /// Starts the resolver on a blocking thread.
     fn ask(&self, seat: Seat) -> Asked {
         let (host, port) = (self.host.clone(), self.port);
         let name = format!("look-up of `{host}`");
@@ -139,10 +144,10 @@ impl Question {
 }
 
 fn failed(host: &str, port: u16, cause: io::Error) -> io::Error {
-    error::at("look up", format_args!("`{host}:{port}`"), cause)
+    error::of_lookup(format_args!("`{host}:{port}`"), cause)
 }
 
-/// What blocks.
+/// Calls the system's resolver, which blocks.
 fn ask_system(host: &str, port: u16) -> io::Result<vec::IntoIter<SocketAddr>> {
     #[cfg(all(test, not(blitz_loom)))]
     if let Some(answer) = tests::injected(host, port) {
@@ -193,7 +198,7 @@ impl fmt::Debug for State {
     }
 }
 
-/// What a look-up found.
+/// Iterator over the addresses that a look-up found.
 #[derive(Debug)]
 pub enum Addresses {
     One(option::IntoIter<SocketAddr>),

@@ -1,39 +1,40 @@
-//! What several kinds of sockets share, written once.
+//! Macros that define the methods which several kinds of sockets share.
 //!
-//! The interface wants the same methods on each type. Each macro here puts one family of
-//! them into an `impl` block; the work is done by [`Evented`](super::evented::Evented),
-//! which a type answers with from its private `evented()`.
+//! The API has the same methods on each socket type. Each macro here puts one family of them into
+//! an `impl` block; the work is done by [`Evented`](super::evented::Evented), which a type
+//! returns from its private method `evented()`.
 //!
-//! The examples in the documentation differ only in how the two ends are made. A macro
-//! takes that part: lines that begin with `use` and define `reader` (or `writer`, or
+//! The examples in the documentation differ only in how the two ends are created. A macro takes
+//! that part as an argument: lines that begin with `use` and define `reader` (or `writer`, or
 //! `socket`) and `peer`, inside of `blitz_io::run(async {`.
 
 #![forbid(unsafe_code)]
 
-/// The end of each example: the other half of what the given part began.
+/// Ends each example, closing what its first part opened.
 macro_rules! example_end {
     () => {
         "# Ok::<(), std::io::Error>(())\n# }).unwrap();\n```"
     };
 }
 
-/// `ready`. The example begins with a given part and waits for a given interest.
+/// Defines `ready`. The example begins with `$begin` and waits with `$waits`.
 macro_rules! ready_method {
     ($begin:expr, $waits:literal) => {
-        /// Waits for any of the requested ready states.
+        /// Waits until at least one of the states that `interest` names is reached.
         ///
-        /// This is usually followed by a `try_` method, in a loop: the answer may be
-        /// stale, because another task was quicker or because the kernel changed its
-        /// mind, and then the method says `WouldBlock`. If the other end has closed, the
-        /// closed states are part of the answer, whether they were asked for or not.
+        /// A call of this is usually followed by a `try_` method, in a loop: the reported
+        /// readiness may be stale, because another task was quicker or because the kernel changed
+        /// its mind, and then the `try_` method fails with `WouldBlock`. If the other end has
+        /// closed, the result includes the closed states even if they were not part of
+        /// `interest`.
         ///
         /// # Cancel safety
         ///
-        /// Nothing is lost if it is dropped: who waits next sees the same readiness.
+        /// Nothing is lost if the future is dropped: the next wait sees the same readiness.
         ///
         /// # Errors
         ///
-        /// If the runtime that the socket belongs to is gone.
+        /// Fails if the runtime that the socket belongs to has shut down.
         ///
         /// # Examples
         ///
@@ -44,20 +45,20 @@ macro_rules! ready_method {
     };
 }
 
-/// `readable`, for what has `ready`.
+/// Defines `readable`, for types that have `ready`.
 macro_rules! readable_method {
     ($begin:expr, $waits:literal) => {
         /// Waits until there may be something to read.
         ///
-        /// The same as `ready(Interest::READABLE)`.
+        /// Equivalent to `ready(Interest::READABLE)`.
         ///
         /// # Cancel safety
         ///
-        /// Nothing is lost if it is dropped: who waits next sees the same readiness.
+        /// Nothing is lost if the future is dropped: the next wait sees the same readiness.
         ///
         /// # Errors
         ///
-        /// If the runtime that the socket belongs to is gone.
+        /// Fails if the runtime that the socket belongs to has shut down.
         ///
         /// # Examples
         ///
@@ -68,20 +69,20 @@ macro_rules! readable_method {
     };
 }
 
-/// `writable`, for what has `ready`.
+/// Defines `writable`, for types that have `ready`.
 macro_rules! writable_method {
     ($begin:expr, $waits:literal) => {
         /// Waits until there may be room to write.
         ///
-        /// The same as `ready(Interest::WRITABLE)`.
+        /// Equivalent to `ready(Interest::WRITABLE)`.
         ///
         /// # Cancel safety
         ///
-        /// Nothing is lost if it is dropped: who waits next sees the same readiness.
+        /// Nothing is lost if the future is dropped: the next wait sees the same readiness.
         ///
         /// # Errors
         ///
-        /// If the runtime that the socket belongs to is gone.
+        /// Fails if the runtime that the socket belongs to has shut down.
         ///
         /// # Examples
         ///
@@ -92,18 +93,18 @@ macro_rules! writable_method {
     };
 }
 
-/// `poll_read_ready`, or however the type calls it.
+/// Defines `poll_read_ready`, `poll_write_ready` or a method of the same kind, named `$name`.
 macro_rules! poll_ready_method {
     ($name:ident, $direction:ident, $what:literal, $begin:expr, $this:literal) => {
         #[doc = concat!("Polls for being ready to ", $what, ".")]
         ///
-        /// If it is not, the waker of `cx` is kept and woken when it may be. One waker is
-        /// kept for each direction, the last one; any number of tasks can wait with the
-        /// asynchronous method of the same meaning.
+        /// If the socket is not ready, the waker of `cx` is stored and woken when the socket may
+        /// be ready. One waker is stored for each direction, that of the most recent call; any
+        /// number of tasks can wait with the corresponding asynchronous method.
         ///
         /// # Errors
         ///
-        /// If the runtime that the socket belongs to is gone.
+        /// Fails if the runtime that the socket belongs to has shut down.
         ///
         /// # Examples
         ///
@@ -119,8 +120,8 @@ macro_rules! poll_ready_method {
     };
 }
 
-/// What reads bytes: `readable`, `try_read`, `try_read_vectored`, `try_read_buf`. The
-/// example's first part defines `reader` and a `peer` that writes.
+/// Defines the methods that read bytes: `readable`, `try_read`, `try_read_vectored`,
+/// `try_read_buf`. The example's first part defines `reader` and a `peer` that writes.
 macro_rules! reading_methods {
     ($begin:expr) => {
         readable_method!(
@@ -139,8 +140,7 @@ macro_rules! reading_methods {
              assert_eq!(&buf[..count], b\"hello\");"
         );
 
-        /// Reads into the buffer if there is something to read now, and answers how much
-        /// it was.
+        /// Tries to read into the buffer without waiting, and returns the number of bytes read.
         ///
         /// Zero means that the other end will write no more, or that the buffer is empty.
         ///
@@ -170,8 +170,8 @@ macro_rules! reading_methods {
             self.evented().try_read(buf)
         }
 
-        /// Reads into several buffers, one after the other, if there is something to read
-        /// now, and answers how much it was.
+        /// Tries to read into several buffers, in order, without waiting, and returns the number
+        /// of bytes read.
         ///
         /// # Errors
         ///
@@ -201,8 +201,8 @@ macro_rules! reading_methods {
             self.evented().try_read_vectored(bufs)
         }
 
-        /// Reads behind what the buffer has, if there is something to read now, and
-        /// answers how much it was. The buffer's memory need not be initialised.
+        /// Tries to read and append to the buffer without waiting, and returns the number of
+        /// bytes read. The buffer's spare capacity need not be initialised.
         ///
         /// # Errors
         ///
@@ -231,8 +231,8 @@ macro_rules! reading_methods {
     };
 }
 
-/// What writes bytes: `writable`, `try_write`, `try_write_vectored`. The example's first
-/// part defines `writer` and a `peer` that reads.
+/// Defines the methods that write bytes: `writable`, `try_write`, `try_write_vectored`. The
+/// example's first part defines `writer` and a `peer` that reads.
 macro_rules! writing_methods {
     ($begin:expr) => {
         writable_method!(
@@ -246,8 +246,8 @@ macro_rules! writing_methods {
              }"
         );
 
-        /// Writes the buffer, or a part of it, if there is room for some now, and answers
-        /// how much it was.
+        /// Tries to write the buffer, or a part of it, without waiting, and returns the number of
+        /// bytes written.
         ///
         /// # Errors
         ///
@@ -269,8 +269,8 @@ macro_rules! writing_methods {
             self.evented().try_write(buf)
         }
 
-        /// Writes several buffers, one after the other, as far as there is room now, and
-        /// answers how much it was.
+        /// Tries to write several buffers, in order, without waiting, and returns the number of
+        /// bytes written. That may be a part of them.
         ///
         /// # Errors
         ///
@@ -289,21 +289,20 @@ macro_rules! writing_methods {
     };
 }
 
-/// `try_io` and `async_io` of sockets. The example's first part defines a socket by the
-/// name given, which can write.
+/// Defines `try_io` and `async_io` of sockets. The example's first part defines a socket named
+/// `$this`, which can write.
 macro_rules! io_methods {
     ($begin:expr, $this:literal) => {
-        /// Calls `f`, which does I/O on this socket by other means, if the socket is
-        /// ready for it.
+        /// Calls `f` if the socket is ready; `f` does I/O on this socket by other means.
         ///
-        /// If `f` says `WouldBlock`, the readiness is forgotten, and the next wait is for
-        /// a new event. So `f` must say that only if this socket said so, and must try
-        /// nothing but what `interest` names.
+        /// If `f` returns `WouldBlock`, the readiness is cleared, and the next wait is for a new
+        /// event. So `f` must return `WouldBlock` only if this socket returned it, and must try
+        /// only operations that `interest` names.
         ///
         /// # Errors
         ///
-        /// `WouldBlock` if the socket is not ready or `f` found it so; else what `f`
-        /// answers.
+        /// `WouldBlock` if the socket is not ready or `f` found that it is not; otherwise the
+        /// error of `f`.
         ///
         /// # Examples
         ///
@@ -322,14 +321,14 @@ macro_rules! io_methods {
             self.evented().try_io_of_user(interest, f)
         }
 
-        /// Waits until the socket is ready, calls `f`, which does I/O on it by other
-        /// means, and waits again for as long as `f` says `WouldBlock`.
+        /// Waits until the socket is ready and calls `f`, which does I/O on it by other means,
+        /// again and again while `f` returns `WouldBlock`.
         ///
-        /// As with `try_io`, `f` must say `WouldBlock` only if this socket said so.
+        /// `f` must return `WouldBlock` only if this socket returned it, as for `try_io`.
         ///
         /// # Cancel safety
         ///
-        /// Nothing is lost by the waiting; what `f` has done is done.
+        /// Waiting loses nothing; what a call of `f` has done stays done.
         ///
         /// # Examples
         ///
@@ -349,10 +348,10 @@ macro_rules! io_methods {
     };
 }
 
-/// `take_error`. The example's first part defines a socket by the name given.
+/// Defines `take_error`. The example's first part defines a socket named `$this`.
 macro_rules! take_error_method {
     ($begin:expr, $this:literal) => {
-        /// Takes the error that the kernel keeps for this socket, if there is one.
+        /// Returns the pending error of this socket (`SO_ERROR`), if there is one, and clears it.
         ///
         /// # Examples
         ///
@@ -365,22 +364,23 @@ macro_rules! take_error_method {
     };
 }
 
-/// The same socket in the standard library: `from_std`, `into_std`, `TryFrom`.
+/// Defines the conversions from and to the standard library's type: `from_std`, `into_std`,
+/// `TryFrom`.
 macro_rules! std_methods {
     ($socket:ident, $std:ty, $example:expr) => {
         impl $socket {
-            /// Makes this of a socket of the standard library, which must be in
-            /// non-blocking mode, and registers it with the current runtime.
+            /// Creates this from the standard library's type, which must be in non-blocking mode,
+            /// and registers it with the current runtime.
             ///
             /// # Panics
             ///
-            /// If there is no runtime on this thread, or its I/O is not enabled; in debug
-            /// builds also if the socket is in blocking mode, in which every read would
-            /// hold up its worker.
+            /// Panics if there is no runtime on this thread, or its I/O is not enabled; in debug
+            /// builds also if the socket is in blocking mode, because then every read would block
+            /// its worker.
             ///
             /// # Errors
             ///
-            /// If the driver cannot watch it.
+            /// Fails if the driver cannot watch the socket.
             ///
             /// # Examples
             ///
@@ -391,12 +391,12 @@ macro_rules! std_methods {
                 Ok(Self { io: $crate::net::evented::Evented::new(socket)? })
             }
 
-            /// Takes it from its runtime, and makes a socket of the standard library of
-            /// it. It is still in non-blocking mode.
+            /// Removes this from its runtime and converts it to the standard library's type. The
+            /// result is still in non-blocking mode.
             ///
             /// # Errors
             ///
-            /// If the driver would not let it go.
+            /// Fails if the driver cannot deregister the socket.
             ///
             /// # Examples
             ///
@@ -415,7 +415,7 @@ macro_rules! std_methods {
         impl TryFrom<$std> for $socket {
             type Error = std::io::Error;
 
-            /// As `from_std`.
+            /// Converts and registers the socket as `from_std` does.
             #[track_caller]
             fn try_from(socket: $std) -> Result<Self, Self::Error> {
                 Self::from_std(socket)
@@ -432,7 +432,7 @@ macro_rules! std_methods {
     };
 }
 
-/// The descriptor of a socket that has one in a field.
+/// Implements the traits that return the descriptor of the socket in a field.
 macro_rules! descriptor {
     ($socket:ident, $field:ident) => {
         #[cfg(unix)]
@@ -465,8 +465,8 @@ macro_rules! descriptor {
     };
 }
 
-/// The descriptor of a socket that is not registered, in its field `inner`. Taking one
-/// over by its number is in `raw.rs`.
+/// Implements the traits that return the descriptor of a socket that is not registered, in its
+/// field `inner`. The conversion from a raw descriptor is in `raw.rs`.
 macro_rules! raw_socket {
     ($socket:ident) => {
         #[cfg(unix)]
@@ -513,7 +513,7 @@ macro_rules! raw_socket {
     };
 }
 
-/// `AsyncRead` by `evented()`.
+/// Implements `AsyncRead` with `evented()`.
 macro_rules! async_read {
     ($type:ty) => {
         impl $crate::io::AsyncRead for $type {
@@ -529,7 +529,7 @@ macro_rules! async_read {
     };
 }
 
-/// `AsyncWrite` by `evented()`; the type's `end_writing` is its shutdown.
+/// Implements `AsyncWrite` with `evented()`; the type's `end_writing` is its shutdown.
 macro_rules! async_write {
     ($type:ty) => {
         impl $crate::io::AsyncWrite for $type {
@@ -555,7 +555,7 @@ macro_rules! async_write {
                 true
             }
 
-            /// There is nothing here to flush: the kernel has it all.
+            /// Completes immediately, because every write goes to the kernel directly.
             #[inline]
             fn poll_flush(
                 self: std::pin::Pin<&mut Self>,
@@ -574,8 +574,8 @@ macro_rules! async_write {
     };
 }
 
-/// What connected datagram sockets share. The example's first part defines `socket` and
-/// `peer`, connected to each other.
+/// Defines the methods that connected datagram sockets share. The example's first part defines
+/// `socket` and `peer`, connected to each other.
 macro_rules! datagram_methods {
     ($begin:expr, $interest:expr) => {
         ready_method!(
@@ -618,12 +618,11 @@ macro_rules! datagram_methods {
         io_methods!($begin, "socket");
         take_error_method!($begin, "socket");
 
-        /// Sends a datagram to the address that the socket is connected to, and answers
-        /// its length.
+        /// Sends a datagram to the connected address, and returns the number of bytes sent.
         ///
         /// # Cancel safety
         ///
-        /// If it is dropped before it is done, nothing was sent.
+        /// If the future is dropped before it completes, nothing was sent.
         ///
         /// # Examples
         ///
@@ -637,12 +636,12 @@ macro_rules! datagram_methods {
             self.io.async_io($crate::io::Interest::WRITABLE, |io| Datagrams::send(io, buf)).await
         }
 
-        /// Sends a datagram to the address that the socket is connected to if there is
-        /// room for it now.
+        /// Tries to send a datagram to the connected address without waiting, and returns the
+        /// number of bytes sent.
         ///
         /// # Errors
         ///
-        /// `WouldBlock` if there is no room.
+        /// `WouldBlock` if the send buffer has no room.
         ///
         /// # Examples
         ///
@@ -654,9 +653,9 @@ macro_rules! datagram_methods {
             self.io.try_io($crate::io::Interest::WRITABLE, |io| Datagrams::send(io, buf))
         }
 
-        /// Polls to send a datagram to the address that the socket is connected to.
+        /// Polls to send a datagram to the connected address.
         ///
-        /// One waker is kept for sending, the last one.
+        /// The socket stores one waker for sending, that of the most recent call.
         ///
         /// # Examples
         ///
@@ -671,12 +670,12 @@ macro_rules! datagram_methods {
             self.io.poll_io(cx, Direction::Write, |io| Datagrams::send(io, buf))
         }
 
-        /// Receives a datagram and answers its length. What does not fit into the buffer
-        /// is thrown away.
+        /// Receives a datagram, and returns its length. Bytes that do not fit into the buffer are
+        /// discarded.
         ///
         /// # Cancel safety
         ///
-        /// If it is dropped before it is done, nothing was received.
+        /// If the future is dropped before it completes, nothing was received.
         ///
         /// # Examples
         ///
@@ -691,12 +690,12 @@ macro_rules! datagram_methods {
             self.io.async_io($interest, |io| buf.take_in(|room| Datagrams::recv(io, room, PLAIN))).await
         }
 
-        /// Receives a datagram if there is one now. What does not fit into the buffer is
-        /// thrown away.
+        /// Tries to receive a datagram without waiting, and returns its length. Bytes that do not
+        /// fit into the buffer are discarded.
         ///
         /// # Errors
         ///
-        /// `WouldBlock` if there is none yet.
+        /// `WouldBlock` if no datagram has arrived.
         ///
         /// # Examples
         ///
@@ -719,9 +718,9 @@ macro_rules! datagram_methods {
             })
         }
 
-        /// Polls to receive a datagram. What does not fit into the buffer is thrown away.
+        /// Polls to receive a datagram. Bytes that do not fit into the buffer are discarded.
         ///
-        /// One waker is kept for receiving, the last one.
+        /// The socket stores one waker for receiving, that of the most recent call.
         ///
         /// # Examples
         ///
@@ -745,15 +744,15 @@ macro_rules! datagram_methods {
                 .map_ok(|_| ())
         }
 
-        /// Receives a datagram behind what the buffer has, and answers its length. The
-        /// buffer's memory need not be initialised.
+        /// Receives a datagram, appends it to the buffer, and returns its length. The buffer's
+        /// spare capacity need not be initialised.
         ///
-        /// A `Vec` offers the room that it has reserved, and at least some more if it has
-        /// none; what does not fit into that is thrown away.
+        /// A `Vec` offers the spare capacity that it has, and reserves some if it has none; bytes
+        /// that do not fit into that are discarded.
         ///
         /// # Cancel safety
         ///
-        /// If it is dropped before it is done, nothing was received.
+        /// If the future is dropped before it completes, nothing was received.
         ///
         /// # Examples
         ///
@@ -773,11 +772,12 @@ macro_rules! datagram_methods {
                 .await
         }
 
-        /// Receives a datagram behind what the buffer has, if there is one now.
+        /// Tries to receive a datagram without waiting, appends it to the buffer, and returns its
+        /// length.
         ///
         /// # Errors
         ///
-        /// `WouldBlock` if there is none yet.
+        /// `WouldBlock` if no datagram has arrived.
         ///
         /// # Examples
         ///
@@ -803,17 +803,17 @@ macro_rules! datagram_methods {
     };
 }
 
-/// What datagram sockets receive with the sender's address. The example's first part
-/// defines `socket` and `peer` as before, and `from`, the address of the peer; the last
-/// argument says how an address is compared with it.
+/// Defines the methods of datagram sockets that receive a datagram and the address of its sender.
+/// The example's first part defines `socket` and `peer`, connected to each other, and `from`, the
+/// address of the peer; `$is_from` compares an address with it.
 macro_rules! datagram_from_methods {
     ($begin:expr, $interest:expr, $address:ty, $is_from:literal) => {
-        /// Receives a datagram, and answers its length and who sent it. What does not fit
-        /// into the buffer is thrown away.
+        /// Receives a datagram, and returns its length and the address of its sender. Bytes that
+        /// do not fit into the buffer are discarded.
         ///
         /// # Cancel safety
         ///
-        /// If it is dropped before it is done, nothing was received.
+        /// If the future is dropped before it completes, nothing was received.
         ///
         /// # Examples
         ///
@@ -832,12 +832,12 @@ macro_rules! datagram_from_methods {
                 .await
         }
 
-        /// Receives a datagram if there is one now, and answers its length and who sent
-        /// it.
+        /// Tries to receive a datagram without waiting, and returns its length and the address of
+        /// its sender.
         ///
         /// # Errors
         ///
-        /// `WouldBlock` if there is none yet.
+        /// `WouldBlock` if no datagram has arrived.
         ///
         /// # Examples
         ///
@@ -860,9 +860,9 @@ macro_rules! datagram_from_methods {
             })
         }
 
-        /// Polls to receive a datagram, and answers who sent it.
+        /// Polls to receive a datagram, and returns the address of its sender.
         ///
-        /// One waker is kept for receiving, the last one.
+        /// The socket stores one waker for receiving, that of the most recent call.
         ///
         /// # Examples
         ///
@@ -886,12 +886,12 @@ macro_rules! datagram_from_methods {
                 .map_ok(|(_, address)| address)
         }
 
-        /// Receives a datagram behind what the buffer has, and answers its length and who
-        /// sent it. The buffer's memory need not be initialised.
+        /// Receives a datagram, appends it to the buffer, and returns its length and the address
+        /// of its sender. The buffer's spare capacity need not be initialised.
         ///
         /// # Cancel safety
         ///
-        /// If it is dropped before it is done, nothing was received.
+        /// If the future is dropped before it completes, nothing was received.
         ///
         /// # Examples
         ///
@@ -914,12 +914,12 @@ macro_rules! datagram_from_methods {
                 .await
         }
 
-        /// Receives a datagram behind what the buffer has, if there is one now, and
-        /// answers its length and who sent it.
+        /// Tries to receive a datagram without waiting, appends it to the buffer, and returns its
+        /// length and the address of its sender.
         ///
         /// # Errors
         ///
-        /// `WouldBlock` if there is none yet.
+        /// `WouldBlock` if no datagram has arrived.
         ///
         /// # Examples
         ///

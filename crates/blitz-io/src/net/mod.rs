@@ -1,21 +1,21 @@
 //! TCP, UDP and Unix sockets, and pipes.
 //!
-//! - [`TcpListener`] and [`TcpStream`] speak TCP; [`TcpSocket`] is one of them before it
-//!   is connected, for those who set options first.
+//! - [`TcpListener`] and [`TcpStream`] speak TCP; a [`TcpSocket`] becomes either of them after
+//!   socket options were set.
 //! - [`UdpSocket`] sends and receives datagrams.
-//! - [`UnixListener`], [`UnixStream`], [`UnixDatagram`] and [`UnixSocket`] are the same
+//! - [`UnixListener`], [`UnixStream`], [`UnixDatagram`] and [`UnixSocket`] are their counterparts
 //!   between processes of one machine (on Unix); [`unix::pipe`] has pipes.
 //!
-//! Everything here belongs to the runtime in which it was made, whose driver watches it.
-//! It may be used from other runtimes and threads; when its own runtime has ended, who
-//! waits for it gets an error.
+//! Each socket belongs to the runtime in which it was created, because that runtime's driver
+//! watches it. Other runtimes and threads may use the socket too; once its own runtime has shut
+//! down, waiting for the socket fails with an error.
 //!
-//! A socket may be used by several tasks at once, by reference: any number can wait with
-//! the asynchronous methods. The `poll_` methods keep one waker for each direction.
+//! Several tasks may use a socket at once, by reference: any number of tasks can wait with the
+//! asynchronous methods. The `poll_` methods keep one waker for each direction.
 //!
 //! # Examples
 //!
-//! A server that answers with what it reads:
+//! An echo server:
 //!
 //! ```
 //! use blitz_io::{io::Interest, net::{TcpListener, TcpStream}};

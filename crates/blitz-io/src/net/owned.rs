@@ -1,14 +1,15 @@
-//! Reading and writing with buffers that are given away.
+//! Reads and writes with owned buffers, which the operation returns at its end.
 //!
-//! Where there is a ring, each step is an operation of the kernel's, which has the buffer
-//! until it answers. Where there is none (io_uring is refused, or the runtime was told to
-//! use another mechanism), the future has the buffer, and the step is made when the driver
-//! says that it can be. A caller sees no difference but one: the future of a ring's
-//! operation that is dropped may have moved bytes.
+//! Where the runtime has an io_uring instance (a `Ring`), each step is an operation of the
+//! kernel, which has the buffer until the operation completes. Where there is none (io_uring is
+//! refused, or the runtime was configured to use another mechanism), the future has the buffer,
+//! and the step is a plain call once the driver reports readiness. A caller sees only one
+//! difference: if the future of a ring operation is dropped, the operation may have transferred
+//! bytes.
 //!
-//! A step of a ring is begun again when the kernel says that it was not about the
-//! operation (see `engine/ring`), and made the other way when it would block or the ring
-//! has become unusable.
+//! A step on a ring is started again when the kernel reports a failure that was not about the
+//! operation (see `engine/ring`), and is made by readiness instead when it would block or the
+//! ring has become unusable.
 
 #![forbid(unsafe_code)]
 
@@ -29,16 +30,17 @@ use crate::{
     io::Interest,
 };
 
-/// A result, and the buffer back.
+/// Result of an operation, and the buffer that was passed to it.
 type Answer<T, B> = (io::Result<T>, B);
 
-/// What can be read and written in this way.
+/// Descriptor that can be read and written with owned buffers.
 pub(crate) trait Moves: Source {
     #[cfg(target_os = "linux")]
     const KIND: Kind;
-    /// Whether no bytes are as good as none read.
+    /// True if a read into a buffer without room can return zero bytes without a call. A datagram
+    /// must be received even then.
     const IS_STREAM: bool;
-    /// What is waited for to read.
+    /// Interest to wait for before a read.
     const READING: Interest = Interest::READABLE;
 
     fn take(&self, into: &mut impl Destination) -> io::Result<usize>;
@@ -98,13 +100,13 @@ datagrams!(
     std::os::unix::net::UnixDatagram: Interest::READABLE,
 );
 
-/// What came of a step of a ring, which may not have been one.
+/// Outcome of a step on a ring, which may have to be made again.
 #[cfg(target_os = "linux")]
 enum Step<P> {
     Done(io::Result<usize>, P),
-    /// To be made again, in the same way.
+    /// The step must be made again, in the same way.
     Again(P),
-    /// To be made by readiness.
+    /// The step must be made by readiness instead.
     Otherwise(P),
 }
 
@@ -123,7 +125,7 @@ impl<P> Step<P> {
 }
 
 impl<T: Moves> Evented<T> {
-    /// One read into what is not filled.
+    /// Reads once into the part of the buffer that is not filled.
     async fn read_step<B: OwnedBufMut>(
         &self,
         mut filling: Filling<B>,
@@ -147,8 +149,9 @@ impl<T: Moves> Evented<T> {
         (result, filling)
     }
 
-    /// One write of what is behind the first `from` bytes. There is room as a rule, and a plain
-    /// call finds it at less cost than a ring: only what has to wait is an operation.
+    /// Writes once from the bytes after the first `from`. Usually there is room, and a plain call
+    /// finds it at less cost than a ring, so only a write that has to wait becomes a ring
+    /// operation.
     #[cfg_attr(not(target_os = "linux"), allow(unused_mut, reason = "a ring gives it back"))]
     async fn write_step<B: OwnedBuf>(&self, mut buf: B, from: usize) -> Answer<usize, B> {
         #[cfg(target_os = "linux")]
@@ -176,11 +179,13 @@ impl<T: Moves> Evented<T> {
         (result, buf)
     }
 
-    /// Reads once. A stream has nothing to say about no room; a datagram is taken anyway.
+    /// Reads once. Without room in the buffer, a stream returns zero bytes immediately; a
+    /// datagram is received anyway.
     pub(super) async fn read_owned<B: OwnedBufMut>(&self, buf: B) -> Answer<usize, B> {
         let filling = Filling::new(buf);
         if filling.is_full() && T::IS_STREAM {
-            // Nothing to wait for; but not for ever without letting others run.
+            // There is nothing to wait for, but the budget makes a task that loops here yield at
+            // times.
             poll_fn(budget::proceed).await.spend();
             return (Ok(0), filling.finish(true));
         }
@@ -226,23 +231,24 @@ impl<T: Moves> Evented<T> {
     }
 }
 
-/// `read_owned` and `read_exact_owned`. The example's first part defines `reader` and a
+/// Defines `read_owned` and `read_exact_owned`. The example's first part defines `reader` and a
 /// `peer` that writes.
 macro_rules! owned_reading_methods {
     ($begin:expr) => {
-        /// Reads once into a buffer that is given away, and answers how much it was, with
-        /// the buffer. Zero is the end, unless the buffer has no room.
+        /// Reads once into an owned buffer, and returns the number of bytes read, with the
+        /// buffer. Zero means the end of the stream, unless the buffer has no room.
         ///
-        /// What is read goes to the beginning of the buffer, over what is there: a `Vec`
-        /// offers all that it has reserved, and is as long as what was read afterwards; after
-        /// an error it is as it was. On Linux the kernel does it by io_uring where it lets us,
-        /// and has the buffer meanwhile.
+        /// The bytes are written to the beginning of the buffer, over what is there: a `Vec`
+        /// offers its whole capacity, and afterwards its length is the number of bytes read;
+        /// after an error it is unchanged. On Linux the kernel performs the read with io_uring
+        /// where that is allowed, and has the buffer meanwhile.
         ///
         /// # Cancel safety
         ///
-        /// If it is dropped before it is done, the kernel is asked to end it, and the buffer
-        /// is dropped when it has. It may have read something by then, which is lost. Let it
-        /// be a task of its own if others are waited for besides.
+        /// If the future is dropped before it completes, the kernel is requested to cancel the
+        /// operation, and the buffer is dropped once the operation has ended. Bytes that were
+        /// read by then are lost. Run the read in its own task if you wait for other events
+        /// besides.
         ///
         /// # Examples
         ///
@@ -261,19 +267,19 @@ macro_rules! owned_reading_methods {
             self.evented().read_owned(buf).await
         }
 
-        /// Reads until the buffer is full, and answers how much that was, with the buffer.
+        /// Reads until the buffer is full, and returns the number of bytes read, with the buffer.
         ///
-        /// A `Vec` is full when all that it has reserved is; to read a certain number of
-        /// bytes, give a [`slice`](crate::buf::OwnedBuf::slice).
+        /// A `Vec` is full when its whole capacity is filled; to read a certain number of bytes,
+        /// pass a [`slice`](crate::buf::OwnedBuf::slice).
         ///
         /// # Errors
         ///
-        /// `UnexpectedEof` if the end comes first. What was read before an error is in the
-        /// buffer, and is the length of one that has a length.
+        /// `UnexpectedEof` if the stream ends first. The bytes that were read before an error are
+        /// in the buffer, and a buffer that has a length has their number as its length.
         ///
         /// # Cancel safety
         ///
-        /// If it is dropped before it is done, what it has read is lost.
+        /// If the future is dropped before it completes, the bytes that it has read are lost.
         ///
         /// # Examples
         ///
@@ -295,15 +301,15 @@ macro_rules! owned_reading_methods {
     };
 }
 
-/// `write_owned` and `write_all_owned`. The example's first part defines `writer` and a
+/// Defines `write_owned` and `write_all_owned`. The example's first part defines `writer` and a
 /// `peer` that reads.
 macro_rules! owned_writing_methods {
     ($begin:expr) => {
-        /// Writes a buffer that is given away, or a part of it, and answers how much it was,
-        /// with the buffer.
+        /// Writes an owned buffer, or a part of it, and returns the number of bytes written, with
+        /// the buffer.
         ///
-        /// On Linux the kernel does it by io_uring where it lets us, and has the buffer
-        /// meanwhile.
+        /// On Linux the kernel performs a write that has to wait with io_uring where that is
+        /// allowed, and has the buffer meanwhile.
         ///
         /// # Errors
         ///
@@ -311,8 +317,9 @@ macro_rules! owned_writing_methods {
         ///
         /// # Cancel safety
         ///
-        /// If it is dropped before it is done, the kernel is asked to end it, and the buffer
-        /// is dropped when it has. Something may have been written by then, or all.
+        /// If the future is dropped before it completes, the kernel is requested to cancel the
+        /// operation, and the buffer is dropped once the operation has ended. A part of it may
+        /// have been written by then, or all.
         ///
         /// # Examples
         ///
@@ -328,19 +335,19 @@ macro_rules! owned_writing_methods {
             self.evented().write_owned(buf).await
         }
 
-        /// Writes all of a buffer that is given away, and answers with the buffer.
+        /// Writes all of an owned buffer, and returns the buffer.
         ///
-        /// Two of them at a time may mix their bytes, if they are too many to be written at
-        /// once.
+        /// Two such writes at the same time may interleave their bytes, if the bytes are too many
+        /// to be written in one step.
         ///
         /// # Errors
         ///
-        /// `BrokenPipe` if the other end reads no more. How much was written before an error
-        /// is not known.
+        /// `BrokenPipe` if the other end reads no more. The number of bytes that were written
+        /// before an error is not known.
         ///
         /// # Cancel safety
         ///
-        /// If it is dropped before it is done, a part may have been written, or all.
+        /// If the future is dropped before it completes, a part may have been written, or all.
         ///
         /// # Examples
         ///
@@ -357,22 +364,23 @@ macro_rules! owned_writing_methods {
     };
 }
 
-/// `recv_owned` and `send_owned`. The example's first part defines `socket` and `peer`,
+/// Defines `recv_owned` and `send_owned`. The example's first part defines `socket` and `peer`,
 /// connected to each other.
 macro_rules! owned_datagram_methods {
     ($begin:expr) => {
-        /// Receives a datagram into a buffer that is given away, and answers its length, with
-        /// the buffer. What does not fit is thrown away.
+        /// Receives a datagram into an owned buffer, and returns its length, with the buffer.
+        /// Bytes that do not fit are discarded.
         ///
-        /// It goes to the beginning of the buffer, over what is there: a `Vec` offers all
-        /// that it has reserved, and is as long as what was received afterwards; after an
-        /// error it is as it was. On Linux the kernel does it by io_uring where it lets us,
-        /// and has the buffer meanwhile.
+        /// The datagram is written to the beginning of the buffer, over what is there: a `Vec`
+        /// offers its whole capacity, and afterwards its length is the number of bytes received;
+        /// after an error it is unchanged. On Linux the kernel performs the receive with io_uring
+        /// where that is allowed, and has the buffer meanwhile.
         ///
         /// # Cancel safety
         ///
-        /// If it is dropped before it is done, the kernel is asked to end it, and the buffer
-        /// is dropped when it has. It may have received a datagram by then, which is lost.
+        /// If the future is dropped before it completes, the kernel is requested to cancel the
+        /// operation, and the buffer is dropped once the operation has ended. A datagram that was
+        /// received by then is lost.
         ///
         /// # Examples
         ///
@@ -390,15 +398,15 @@ macro_rules! owned_datagram_methods {
             self.evented().read_owned(buf).await
         }
 
-        /// Sends a buffer that is given away as a datagram to the address that the socket is
-        /// connected to, and answers its length, with the buffer.
+        /// Sends an owned buffer as a datagram to the connected address, and returns the number
+        /// of bytes sent, with the buffer.
         ///
-        /// On Linux the kernel does it by io_uring where it lets us, and has the buffer
-        /// meanwhile.
+        /// On Linux the kernel performs a send that has to wait with io_uring where that is
+        /// allowed, and has the buffer meanwhile.
         ///
         /// # Cancel safety
         ///
-        /// If it is dropped before it is done, the datagram may have been sent or not.
+        /// If the future is dropped before it completes, the datagram may have been sent or not.
         ///
         /// # Examples
         ///

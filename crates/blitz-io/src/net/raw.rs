@@ -1,10 +1,10 @@
-//! What the network needs and the compiler cannot check: memory that only the kernel has
-//! filled, and descriptors taken over by their number.
+//! Unsafe code of the network module: memory that only the kernel has filled, and descriptors
+//! taken over by their number.
 //!
 //! # Invariants
-//! A [`Room`] never writes anything but what the kernel wrote, and knows how much that
-//! was. It is made here and passed to safe code, which can have it filled and nothing
-//! else. So what a [`Destination`] then counts as filled has been filled.
+//! Only the kernel writes into a [`Room`], and the `Room` records how many bytes the kernel
+//! wrote. It is created here and passed to safe code, which can have it filled and nothing else.
+//! So the bytes that a [`Destination`] then counts as filled have been filled.
 
 #[cfg(unix)]
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, RawFd};
@@ -21,11 +21,11 @@ use crate::engine::ring::{
 };
 use crate::{buf::OwnedBufMut, io::ReadBuf};
 
-/// Memory that the kernel may fill, uninitialised or not.
+/// Memory that the kernel may fill, initialised or not.
 #[derive(Debug)]
 pub(crate) struct Room<'a> {
     memory: &'a mut [MaybeUninit<u8>],
-    /// How many bytes of `memory`, from its start, the kernel has written.
+    /// Number of bytes of `memory`, from its start, that the kernel has written.
     filled: usize,
 }
 
@@ -34,8 +34,9 @@ impl<'a> Room<'a> {
         Self { memory, filled: 0 }
     }
 
-    /// The kernel said that it put `count` bytes there. A datagram that did not fit may
-    /// be counted in full, so what counts as filled ends with the memory.
+    /// Records that the kernel reported to have written `count` bytes. The kernel may report the
+    /// full length of a datagram that did not fit, so the number of filled bytes is limited to
+    /// the length of the memory.
     fn filled_to(&mut self, count: usize) {
         self.filled = count.min(self.memory.len());
     }
@@ -48,7 +49,7 @@ impl<'a> Room<'a> {
         Ok(count)
     }
 
-    /// Receives from a socket, and says from whom.
+    /// Receives from a socket, and returns the number of bytes and the sender's address.
     #[inline]
     pub(super) fn recv_from(
         &mut self,
@@ -60,13 +61,13 @@ impl<'a> Room<'a> {
         Ok((count, address))
     }
 
-    /// Reads from what is no socket.
+    /// Reads from a descriptor that is not a socket.
     #[cfg(unix)]
     #[inline]
     pub(super) fn read(&mut self, from: BorrowedFd<'_>) -> io::Result<usize> {
         let (memory, length) = (self.memory.as_mut_ptr(), self.memory.len());
-        // SAFETY: `memory` is ours for `length` bytes until the call has returned, and
-        // need not be initialised to be written.
+        // SAFETY: `memory` is exclusively borrowed for `length` bytes until the call has
+        // returned, and need not be initialised to be written.
         let count = unsafe { libc::read(from.as_raw_fd(), memory.cast(), length) };
         let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
         self.filled_to(count);
@@ -74,18 +75,18 @@ impl<'a> Room<'a> {
     }
 }
 
-/// The two calls that a server makes for each request, as the kernel has them.
+/// Direct system calls for the two operations that a server makes for each request.
 ///
-/// The C library's are points at which a thread may be cancelled (`pthread_cancel`), which
-/// costs two exchanges of a word for each call, a tenth of the call itself. The numbers and
-/// arguments of these calls are the same on both.
+/// The C library's functions are cancellation points (`pthread_cancel`), which costs two atomic
+/// exchanges for each call, a tenth of the time of the call itself. These calls have the same
+/// numbers and arguments on both architectures.
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod calls {
     use std::{ffi::c_int, io, mem::MaybeUninit, os::fd::AsRawFd};
 
     use socket2::SockRef;
 
-    /// A count, or what the system says.
+    /// Converts the return value of a system call to a count, or to the system's error.
     fn counted(answer: libc::c_long) -> io::Result<usize> {
         usize::try_from(answer).map_err(|_| io::Error::last_os_error())
     }
@@ -98,8 +99,9 @@ mod calls {
     ) -> io::Result<usize> {
         let (start, length) = (memory.as_mut_ptr(), memory.len());
         let nobody = std::ptr::null_mut::<libc::c_void>();
-        // SAFETY: `memory` is ours for `length` bytes until the call has returned, and need
-        // not be initialised to be written. No address is asked for.
+        // SAFETY: `memory` is exclusively borrowed for `length` bytes until the call has
+        // returned, and need not be initialised to be written. The null pointers request no
+        // sender address.
         counted(unsafe {
             libc::syscall(
                 libc::SYS_recvfrom,
@@ -116,7 +118,8 @@ mod calls {
     #[inline]
     pub(in crate::net) fn send(to: &SockRef<'_>, bytes: &[u8], flags: c_int) -> io::Result<usize> {
         let nobody = std::ptr::null::<libc::c_void>();
-        // SAFETY: `bytes` are read until the call has returned. No address is given.
+        // SAFETY: `bytes` is borrowed until the call has returned, and only read. No address is
+        // given.
         counted(unsafe {
             libc::syscall(
                 libc::SYS_sendto,
@@ -154,9 +157,9 @@ mod calls {
 
 pub(super) use calls::{recv, send};
 
-/// Where received bytes go.
+/// Memory that received bytes are written to.
 pub(crate) trait Destination {
-    /// Lets `f` have the free part filled. What was filled is part of the destination
+    /// Lets `f` fill the free part. The bytes that were filled are part of the destination
     /// afterwards, unless `f` failed.
     fn take_in<R>(&mut self, f: impl FnOnce(&mut Room<'_>) -> io::Result<R>) -> io::Result<R>;
 }
@@ -165,8 +168,9 @@ impl Destination for [u8] {
     #[inline]
     fn take_in<R>(&mut self, f: impl FnOnce(&mut Room<'_>) -> io::Result<R>) -> io::Result<R> {
         let (start, length) = (self.as_mut_ptr().cast::<MaybeUninit<u8>>(), self.len());
-        // SAFETY: the same bytes under a type of the same layout, borrowed for as long.
-        // A room writes only initialised bytes, so they are all `u8` afterwards too.
+        // SAFETY: these are the same bytes under a type of the same layout, borrowed for the same
+        // time. A `Room` writes only initialised bytes, so all of them are valid `u8`s afterwards
+        // too.
         f(&mut Room::new(unsafe { std::slice::from_raw_parts_mut(start, length) }))
     }
 }
@@ -174,19 +178,19 @@ impl Destination for [u8] {
 impl Destination for ReadBuf<'_> {
     #[inline]
     fn take_in<R>(&mut self, f: impl FnOnce(&mut Room<'_>) -> io::Result<R>) -> io::Result<R> {
-        // SAFETY: what is initialised stays so, because a room writes only initialised
+        // SAFETY: initialised bytes stay initialised, because a `Room` writes only initialised
         // bytes.
         let mut room = Room::new(unsafe { self.unfilled_mut() });
         let answer = f(&mut room)?;
         let filled = room.filled;
-        // SAFETY: the kernel has written this many, from the start of the unfilled part.
+        // SAFETY: the kernel has written `filled` bytes, from the start of the unfilled part.
         unsafe { self.assume_init(filled) };
         self.advance(filled);
         Ok(answer)
     }
 }
 
-/// The first free piece of a `BufMut`.
+/// First contiguous free part of a `BufMut`.
 #[cfg(feature = "io-util")]
 #[derive(Debug)]
 pub(super) struct Chunk<'a, B>(pub(super) &'a mut B);
@@ -195,18 +199,19 @@ pub(super) struct Chunk<'a, B>(pub(super) &'a mut B);
 impl<B: bytes::BufMut> Destination for Chunk<'_, B> {
     #[inline]
     fn take_in<R>(&mut self, f: impl FnOnce(&mut Room<'_>) -> io::Result<R>) -> io::Result<R> {
-        // SAFETY: a room writes only initialised bytes.
+        // SAFETY: a `Room` writes only initialised bytes, so no byte of the chunk is
+        // uninitialised that was initialised before.
         let mut room = Room::new(unsafe { self.0.chunk_mut().as_uninit_slice_mut() });
         let answer = f(&mut room)?;
         let filled = room.filled;
-        // SAFETY: the kernel has written this many, from the start of the chunk.
+        // SAFETY: the kernel has written `filled` bytes, from the start of the chunk.
         unsafe { self.0.advance_mut(filled) };
         Ok(answer)
     }
 }
 
-/// A buffer that is owned, and how much was read into it, from the beginning. Only what the
-/// kernel has written counts.
+/// Owned buffer, and the number of bytes read into it, from its beginning. Only bytes that the
+/// kernel has written count.
 #[derive(Debug)]
 pub(super) struct Filling<B> {
     buf: B,
@@ -226,24 +231,25 @@ impl<B: OwnedBufMut> Filling<B> {
         self.filled == self.buf.bytes_total()
     }
 
-    /// What is behind the part that is filled.
+    /// Returns the memory after the filled part, as its address and length.
     fn rest(&mut self) -> (*mut u8, usize) {
         let room = self.buf.bytes_total() - self.filled;
         (self.buf.stable_mut_ptr().wrapping_add(self.filled), room)
     }
 
-    /// So many more were written, by the kernel's word. More than there was room for is what
-    /// a datagram had that did not fit.
+    /// Records that the kernel reported `count` more bytes. More than there was room for is the
+    /// length of a datagram that did not fit.
     fn advance(&mut self, count: usize) {
         self.filled = (self.filled + count).min(self.buf.bytes_total());
     }
 
-    /// The buffer, which begins with what was read; as it was, if it failed before anything
-    /// was.
+    /// Returns the buffer, which begins with the bytes that were read. If the operation failed
+    /// before any byte was read, the buffer is returned unchanged.
     pub(super) fn finish(mut self, failed: bool) -> B {
         if self.filled > 0 || !failed {
-            // SAFETY: 1. the kernel has written so many, one behind the other, and there are
-            // as many.
+            // SAFETY: 1. the first `filled` bytes are initialised: the kernel has written that
+            // many, one after the other from the beginning, and `advance` keeps the number
+            // within the buffer.
             unsafe { self.buf.set_init(self.filled) };
         }
         self.buf
@@ -254,8 +260,8 @@ impl<B: OwnedBufMut> Destination for Filling<B> {
     #[inline]
     fn take_in<R>(&mut self, f: impl FnOnce(&mut Room<'_>) -> io::Result<R>) -> io::Result<R> {
         let (start, length) = self.rest();
-        // SAFETY: the buffer has so many bytes there, initialised or not, and is borrowed for
-        // as long; a room writes only initialised bytes.
+        // SAFETY: the buffer has `length` bytes at `start`, initialised or not, and is
+        // exclusively borrowed for the same time; a `Room` writes only initialised bytes.
         let mut room = Room::new(unsafe { std::slice::from_raw_parts_mut(start.cast(), length) });
         let answer = f(&mut room)?;
         let filled = room.filled;
@@ -264,16 +270,17 @@ impl<B: OwnedBufMut> Destination for Filling<B> {
     }
 }
 
-/// How a kind of descriptor is asked for bytes.
+/// Kind of a descriptor, which decides by which operation its bytes are transferred.
 #[cfg(target_os = "linux")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Socket,
-    /// A pipe, or whatever somebody says is one.
+    /// Pipe, or any descriptor that the user passed as one.
     File,
 }
 
-/// Has the kernel read into the rest of a buffer.
+/// Submits an operation to the ring that reads into the rest of a buffer, and waits for its
+/// result.
 #[cfg(target_os = "linux")]
 pub(super) async fn read_by<B: OwnedBufMut>(
     ring: &Ring,
@@ -289,9 +296,9 @@ pub(super) async fn read_by<B: OwnedBufMut>(
             Kind::File => Verb::Read { fd, memory, length, offset: HERE },
         }
     };
-    // SAFETY: 1. so much memory is the buffer's and stays where it is, by the promise of
-    // `OwnedBuf`; it may be written through that pointer, by the one of `OwnedBufMut`. 2. It is
-    // borrowed.
+    // SAFETY: 1. `OwnedBuf` guarantees that this memory belongs to the buffer and stays where it
+    // is when the buffer is moved; `OwnedBufMut` guarantees that it may be written through that
+    // pointer. 2. The descriptor is borrowed, so it is open during the call.
     let (result, mut filling) = unsafe { ring.submit(filling, verb) }?.await;
     if let Ok(count) = usize::try_from(result) {
         filling.advance(count);
@@ -299,7 +306,8 @@ pub(super) async fn read_by<B: OwnedBufMut>(
     Ok((result, filling))
 }
 
-/// Has the kernel write what is behind the first `from` bytes of a buffer.
+/// Submits an operation to the ring that writes the bytes after the first `from` bytes of a
+/// buffer, and waits for its result.
 #[cfg(target_os = "linux")]
 pub(super) async fn write_by<B: OwnedBuf>(
     ring: &Ring,
@@ -316,28 +324,30 @@ pub(super) async fn write_by<B: OwnedBuf>(
             Kind::File => Verb::Write { fd, memory, length, offset: HERE },
         }
     };
-    // SAFETY: 1. so much memory is the buffer's, initialised, and stays where it is, by the
-    // promise of `OwnedBuf`. 2. It is borrowed.
+    // SAFETY: 1. `OwnedBuf` guarantees that this memory belongs to the buffer, is initialised,
+    // and stays where it is when the buffer is moved. 2. The descriptor is borrowed, so it is
+    // open during the call.
     Ok(unsafe { ring.submit(buf, verb) }?.await)
 }
 
-/// How a descriptor was opened: `O_RDWR`, `O_NONBLOCK` and so on.
+/// Returns the flags with which a descriptor was opened: `O_RDWR`, `O_NONBLOCK` and so on.
 #[cfg(unix)]
 pub(super) fn file_flags(fd: BorrowedFd<'_>) -> io::Result<c_int> {
-    // SAFETY: asks about a descriptor that is open for as long as it is borrowed.
+    // SAFETY: the call only queries a descriptor, which is open for as long as it is borrowed.
     let flags = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) };
     if flags < 0 { Err(io::Error::last_os_error()) } else { Ok(flags) }
 }
 
-/// Who is at the other end of a Unix socket: process (where it is told), user, group.
+/// Returns the credentials of the process at the other end of a Unix socket: process ID (where
+/// the system reports it), user ID, group ID.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn peer_credentials(
     fd: BorrowedFd<'_>,
 ) -> io::Result<(Option<libc::pid_t>, libc::uid_t, libc::gid_t)> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: 1. the descriptor is open for as long as it is borrowed. 2. `peer` has room
-    // for `length` bytes, and any bytes make a `ucred`.
+    // SAFETY: 1. the descriptor is open for as long as it is borrowed. 2. `peer` has room for
+    // `length` bytes, and any bytes make a valid `ucred`.
     let answer = unsafe {
         libc::getsockopt(
             fd.as_raw_fd(),
@@ -354,49 +364,50 @@ pub(super) fn peer_credentials(
     }
 }
 
-/// Who is at the other end of a Unix socket: process (where it is told), user, group.
+/// Returns the credentials of the process at the other end of a Unix socket: process ID (where
+/// the system reports it), user ID, group ID.
 #[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
 pub(super) fn peer_credentials(
     fd: BorrowedFd<'_>,
 ) -> io::Result<(Option<libc::pid_t>, libc::uid_t, libc::gid_t)> {
     let (mut user, mut group) = (0, 0);
-    // SAFETY: 1. the descriptor is open for as long as it is borrowed. 2. both places are
-    // ours, and of the type that is written.
+    // SAFETY: 1. the descriptor is open for as long as it is borrowed. 2. both pointers are to
+    // local variables of the type that is written.
     let answer = unsafe { libc::getpeereid(fd.as_raw_fd(), &raw mut user, &raw mut group) };
     if answer != 0 { Err(io::Error::last_os_error()) } else { Ok((None, user, group)) }
 }
 
 #[cfg(unix)]
 impl FromRawFd for super::TcpSocket {
-    /// Takes over a socket by its number. It should be in non-blocking mode.
+    /// Takes over a socket by its descriptor. The socket should be in non-blocking mode.
     unsafe fn from_raw_fd(fd: RawFd) -> Self {
-        // SAFETY: our caller's promise is the one that is asked for: `fd` is an open
-        // socket, and now ours.
+        // SAFETY: our caller guarantees what this call requires: `fd` is an open socket, and its
+        // ownership passes to us.
         Self::from_socket(unsafe { socket2::Socket::from_raw_fd(fd) })
     }
 }
 
 #[cfg(windows)]
 impl std::os::windows::io::FromRawSocket for super::TcpSocket {
-    /// Takes over a socket by its number. It should be in non-blocking mode.
+    /// Takes over a socket by its number. The socket should be in non-blocking mode.
     unsafe fn from_raw_socket(socket: std::os::windows::io::RawSocket) -> Self {
-        // SAFETY: our caller's promise is the one that is asked for: an open socket, and
-        // now ours.
+        // SAFETY: our caller guarantees what this call requires: `socket` is an open socket, and
+        // its ownership passes to us.
         Self::from_socket(unsafe { socket2::Socket::from_raw_socket(socket) })
     }
 }
 
 #[cfg(unix)]
 impl FromRawFd for super::UnixSocket {
-    /// Takes over a socket by its number. It should be in non-blocking mode.
+    /// Takes over a socket by its descriptor. The socket should be in non-blocking mode.
     unsafe fn from_raw_fd(fd: RawFd) -> Self {
-        // SAFETY: our caller's promise is the one that is asked for: `fd` is an open
-        // socket, and now ours.
+        // SAFETY: our caller guarantees what this call requires: `fd` is an open socket, and its
+        // ownership passes to us.
         Self::from_socket(unsafe { socket2::Socket::from_raw_fd(fd) })
     }
 }
 
-/// Named pipes: what is asked of the system, and what is taken over from others.
+/// Named pipes: the system calls that create and open them, and the conversion from raw handles.
 #[cfg(windows)]
 mod pipes {
     use std::{
@@ -428,7 +439,7 @@ mod pipes {
         options: &ServerOptions,
         name: &OsStr,
     ) -> io::Result<NamedPipeServer> {
-        // SAFETY: 1. no attributes.
+        // SAFETY: 1. `attrs` must be null or valid, and it is null.
         unsafe { options.create_with_security_attributes_raw(name, ptr::null_mut()) }
     }
 
@@ -437,18 +448,19 @@ mod pipes {
         options: &ClientOptions,
         name: &OsStr,
     ) -> io::Result<NamedPipeClient> {
-        // SAFETY: 1. no attributes.
+        // SAFETY: 1. `attrs` must be null or valid, and it is null.
         unsafe { options.open_with_security_attributes_raw(name, ptr::null_mut()) }
     }
 
     impl ServerOptions {
-        /// [`create`](Self::create), with a `SECURITY_ATTRIBUTES` of the system's.
+        /// Creates an instance of the pipe as [`create`](Self::create) does, with the given
+        /// `SECURITY_ATTRIBUTES` of the system.
         ///
         /// # Errors
-        /// As there.
+        /// Fails as [`create`](Self::create) does.
         ///
         /// # Safety
-        /// 1. `attrs` is null or points to a `SECURITY_ATTRIBUTES` that is right.
+        /// 1. `attrs` must be null or point to a valid `SECURITY_ATTRIBUTES`.
         ///
         /// # Examples
         ///
@@ -458,7 +470,7 @@ mod pipes {
         /// # blitz_io::run(async {
         /// let name = format!(r"\\.\pipe\blitz-io-raw-{}", std::process::id());
         /// let options = ServerOptions::new();
-        /// // SAFETY: 1. it is null.
+        /// // SAFETY: 1. the attributes are null.
         /// let server =
         ///     unsafe { options.create_with_security_attributes_raw(&name, std::ptr::null_mut()) }?;
         /// # drop(server);
@@ -473,7 +485,8 @@ mod pipes {
         ) -> io::Result<NamedPipeServer> {
             let driver = context::io_driver();
             let name = wide(addr.as_ref());
-            // SAFETY: 1. the name ends with a zero and lives during the call. 2. `attrs`: 1.
+            // SAFETY: 1. the name ends with a zero and lives during the call. 2. `attrs` is null
+            // or valid, by our obligation 1.
             let handle = unsafe {
                 CreateNamedPipeW(
                     name.as_ptr(),
@@ -491,13 +504,14 @@ mod pipes {
     }
 
     impl ClientOptions {
-        /// [`open`](Self::open), with a `SECURITY_ATTRIBUTES` of the system's.
+        /// Opens the pipe as [`open`](Self::open) does, with the given `SECURITY_ATTRIBUTES` of
+        /// the system.
         ///
         /// # Errors
-        /// As there.
+        /// Fails as [`open`](Self::open) does.
         ///
         /// # Safety
-        /// 1. `attrs` is null or points to a `SECURITY_ATTRIBUTES` that is right.
+        /// 1. `attrs` must be null or point to a valid `SECURITY_ATTRIBUTES`.
         ///
         /// # Examples
         ///
@@ -506,7 +520,7 @@ mod pipes {
         ///
         /// # blitz_io::run(async {
         /// let (name, nothing) = (r"\\.\pipe\there-is-no-such-pipe", std::ptr::null_mut());
-        /// // SAFETY: 1. it is null.
+        /// // SAFETY: 1. the attributes are null.
         /// let opened =
         ///     unsafe { ClientOptions::new().open_with_security_attributes_raw(name, nothing) };
         /// assert_eq!(opened.unwrap_err().kind(), std::io::ErrorKind::NotFound);
@@ -520,7 +534,8 @@ mod pipes {
         ) -> io::Result<NamedPipeClient> {
             let driver = context::io_driver();
             let name = wide(addr.as_ref());
-            // SAFETY: 1. the name ends with a zero and lives during the call. 2. `attrs`: 1.
+            // SAFETY: 1. the name ends with a zero and lives during the call. 2. `attrs` is null
+            // or valid, by our obligation 1.
             let handle = unsafe {
                 CreateFileW(
                     name.as_ptr(),
@@ -535,7 +550,8 @@ mod pipes {
             let handle = owned(handle)?;
             if self.has_messages() {
                 let (raw, mode) = (handle.as_raw_handle(), PIPE_READMODE_MESSAGE);
-                // SAFETY: 1. the handle is open. 2. The other places may be missing.
+                // SAFETY: 1. the handle is open. 2. `mode` lives during the call, and the other
+                // two pointers may be null.
                 let answer = unsafe {
                     SetNamedPipeHandleState(raw, &raw const mode, ptr::null(), ptr::null())
                 };
@@ -547,22 +563,23 @@ mod pipes {
         }
     }
 
-    /// Taking over what others have opened.
+    /// Defines the conversion from a raw handle that other code has opened.
     macro_rules! from_raw {
         ($end:ident, $example:literal) => {
             impl $end {
-                /// Takes over a handle of the system's, which belongs to the current runtime
-                /// from now on.
+                /// Takes over a raw handle of the system, and registers it with the current
+                /// runtime.
                 ///
                 /// # Errors
-                /// What the system says.
+                /// Returns the system's error.
                 ///
                 /// # Panics
-                /// Without a runtime whose I/O is enabled.
+                /// Panics if there is no runtime on this thread, or its I/O is not enabled.
                 ///
                 /// # Safety
-                /// 1. It is an open handle of a named pipe, made for overlapped operations, and
-                ///    nobody else's.
+                /// 1. `handle` must be an open handle of a named pipe, created for overlapped
+                ///    operations, and the caller must pass on its ownership: no other code may
+                ///    own it.
                 ///
                 /// # Examples
                 ///
@@ -571,13 +588,14 @@ mod pipes {
                 ///
                 #[doc = concat!("use blitz_io::net::windows::named_pipe::", $example, ";")]
                 ///
-                /// /// Of another library, which gives it away.
+                /// /// Returns a handle of another library, which passes on its ownership.
                 /// fn inherited() -> RawHandle {
                 /// #   unreachable!()
                 /// }
                 ///
                 /// # fn example() -> std::io::Result<()> {
-                /// // SAFETY: 1. as the library promises.
+                /// // SAFETY: 1. the library guarantees an open, overlapped handle that no other
+                /// code owns.
                 #[doc = concat!("let pipe = unsafe { ", $example, "::from_raw_handle(inherited()) }?;")]
                 /// # drop(pipe);
                 /// # Ok(()) }
@@ -585,7 +603,7 @@ mod pipes {
                 #[track_caller]
                 pub unsafe fn from_raw_handle(handle: RawHandle) -> io::Result<Self> {
                     let driver = context::io_driver();
-                    // SAFETY: 1.
+                    // SAFETY: the handle is open and no other code owns it, by our obligation 1.
                     let handle = unsafe { OwnedHandle::from_raw_handle(handle) };
                     Pipe::new(&driver, handle).map(Self::new)
                 }
@@ -596,7 +614,7 @@ mod pipes {
     from_raw!(NamedPipeServer, "NamedPipeServer");
     from_raw!(NamedPipeClient, "NamedPipeClient");
 
-    /// As the system wants a name.
+    /// Converts a name to UTF-16 with a zero at the end, as the system expects it.
     fn wide(name: &OsStr) -> Vec<u16> {
         name.encode_wide().chain([0]).collect()
     }
@@ -605,7 +623,7 @@ mod pipes {
         if handle == INVALID_HANDLE_VALUE {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the system has just opened it, for us.
+        // SAFETY: the system has just opened the handle for us, so no other code owns it.
         Ok(unsafe { OwnedHandle::from_raw_handle(handle) })
     }
 }

@@ -1,8 +1,8 @@
-//! Bytes and datagrams between memory and the kernel: one system call each.
+//! Transfers bytes and datagrams between memory and the kernel, with one system call each.
 //!
-//! A call that a signal interrupted is made again at once, because nobody above could do
-//! better. No call raises SIGPIPE where the platform lets a call say so; elsewhere the
-//! sockets were made such that they do not.
+//! A call that a signal interrupted is repeated immediately, because no caller could do better.
+//! No call on a socket raises SIGPIPE: where the platform has a flag for that, each call passes
+//! it; elsewhere the sockets were created such that they raise no signal.
 
 #![forbid(unsafe_code)]
 
@@ -20,21 +20,21 @@ use super::{
     raw::{self, Room},
 };
 
-/// Nothing special.
+/// No flags: a plain receive.
 pub(super) const PLAIN: c_int = 0;
 
-/// Leaves what was received where it is.
+/// Flag that leaves the received bytes in the queue.
 #[cfg(unix)]
 pub(super) const PEEK: c_int = libc::MSG_PEEK;
-/// Leaves what was received where it is. The number is Winsock's `MSG_PEEK`.
+/// Flag that leaves the received bytes in the queue. The number is Winsock's `MSG_PEEK`.
 #[cfg(not(unix))]
 pub(super) const PEEK: c_int = 2;
 
-/// How many pieces one call takes: Linux's and the BSDs' `IOV_MAX`. More are an error
-/// there, and writing a part is allowed.
+/// Maximum number of pieces that one call takes: `IOV_MAX` of Linux and the BSDs. More pieces are
+/// an error there, and writing only a part is allowed.
 const MOST_PIECES: usize = 1024;
 
-/// Makes a call until no signal interrupts it.
+/// Repeats a call until no signal interrupts it.
 #[inline]
 pub(super) fn uninterrupted<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     loop {
@@ -45,24 +45,34 @@ pub(super) fn uninterrupted<R>(mut call: impl FnMut() -> io::Result<R>) -> io::R
     }
 }
 
-/// As many of `pieces` as one call takes.
+/// Returns as many of `pieces` as one call takes.
 #[inline]
 pub(super) fn takeable<'a, 'b>(pieces: &'a [IoSlice<'b>]) -> &'a [IoSlice<'b>] {
     &pieces[..pieces.len().min(MOST_PIECES)]
 }
 
-/// A stream of bytes.
+/// Returns whether `writev` would have nothing to write. The kernel returns zero for such a call
+/// without reaching the socket, whereas `sendmsg` fails after a shutdown, and sends an empty
+/// packet if the socket preserves message boundaries. Tokio calls `writev`, and we call
+/// `sendmsg`, because it raises no signal. On Windows both make the same call.
+#[inline]
+fn is_nothing(pieces: &[IoSlice<'_>]) -> bool {
+    cfg!(unix) && pieces.iter().all(|piece| piece.is_empty())
+}
+
+/// Descriptor that carries a stream of bytes.
 pub(crate) trait Bytes: Source {
-    /// Whether a read that did not fill its memory has taken all there was. Then the next
-    /// edge is worth waiting for, without a call that would only be told so.
+    /// True if a read that did not fill its memory has taken all bytes there were. Then the next
+    /// read can wait for the next edge, without a call that would only return `WouldBlock`.
     const SHORT_READ_IS_ALL: bool;
-    /// Whether a write that took only a part has left no room; likewise.
+    /// True if a write that took only a part has left no room. Then the next write can wait for
+    /// the next edge in the same way.
     const SHORT_WRITE_IS_ALL: bool;
 
     fn read(&self, room: &mut Room<'_>) -> io::Result<usize>;
     fn read_vectored(&self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize>;
     fn write(&self, bytes: &[u8]) -> io::Result<usize>;
-    /// At most [`takeable`] pieces.
+    /// Writes at most as many pieces as [`takeable`] returns.
     fn write_vectored(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize>;
 }
 
@@ -90,7 +100,11 @@ macro_rules! stream_sockets {
 
             #[inline]
             fn write_vectored(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-                uninterrupted(|| SockRef::from(self).send_vectored_with_flags(takeable(pieces), NO_SIGNAL))
+                let pieces = takeable(pieces);
+                if is_nothing(pieces) {
+                    return Ok(0);
+                }
+                uninterrupted(|| SockRef::from(self).send_vectored_with_flags(pieces, NO_SIGNAL))
             }
         }
     )*};
@@ -99,12 +113,13 @@ macro_rules! stream_sockets {
 stream_sockets!(
     net::TcpStream: true,
     #[cfg(unix)]
-    // A read ends behind bytes that came with descriptors, or from another sender.
+    // A read ends after bytes that came with descriptors, or from another sender.
     std::os::unix::net::UnixStream: false,
 );
 
-/// Pipes. They may be any descriptor that somebody calls one: a terminal answers with a
-/// line at a time, a pipe in packet mode with a packet, so a short read says nothing.
+/// Pipes. A `File` may be any descriptor that the user passed as a pipe: a read of a terminal
+/// returns a line at a time, that of a pipe in packet mode a packet, so a short read says nothing
+/// about what is left.
 #[cfg(unix)]
 impl Bytes for std::fs::File {
     const SHORT_READ_IS_ALL: bool = false;
@@ -135,14 +150,14 @@ impl Bytes for std::fs::File {
     }
 }
 
-/// Messages with an address each.
+/// Socket that sends and receives messages with an address each.
 pub(crate) trait Datagrams: Source {
-    /// The kernel's form of an address to the one of this family.
+    /// Type of the addresses of this family.
     type Address;
 
     fn address(raw: &SockAddr) -> io::Result<Self::Address>;
 
-    /// What this socket is to `socket2`.
+    /// Returns this socket as `socket2` sees it.
     fn socket(&self) -> SockRef<'_>;
 
     #[inline]
@@ -167,7 +182,8 @@ pub(crate) trait Datagrams: Source {
     }
 }
 
-/// An internet address, which is what a socket of that family answers with.
+/// Converts the kernel's form of an address to an internet address. A socket of that family
+/// reports only such addresses.
 pub(super) fn internet(raw: &SockAddr) -> io::Result<net::SocketAddr> {
     raw.as_socket().ok_or_else(|| {
         io::Error::new(
@@ -197,7 +213,7 @@ impl Datagrams for std::os::unix::net::UnixDatagram {
 
     #[inline]
     fn address(raw: &SockAddr) -> io::Result<super::unix::SocketAddr> {
-        super::unix::SocketAddr::from_raw(raw)
+        Ok(super::unix::SocketAddr::from_raw(raw))
     }
 
     #[inline]

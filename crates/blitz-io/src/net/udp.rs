@@ -1,4 +1,4 @@
-//! UDP.
+//! UDP socket.
 
 #![forbid(unsafe_code)]
 
@@ -15,7 +15,6 @@ use super::raw::Chunk;
 use super::{
     ToSocketAddrs,
     addr::{first_of, resolve},
-    error,
     evented::{self, Evented},
     raw::Destination,
     transfer::{Datagrams, PEEK, PLAIN, internet, uninterrupted},
@@ -25,11 +24,10 @@ use crate::{
     io::{Interest, ReadBuf},
 };
 
-/// What who receives waits for: a datagram, or the word of a router that an earlier one
-/// did not get through.
+/// Interest for receives: a datagram, or a pending ICMP error from an earlier send.
 pub(super) const RECEIVING: Interest = Interest::READABLE.add(Interest::ERROR);
 
-/// The first part of examples: two sockets, connected to each other.
+/// Begins examples: defines two sockets, connected to each other.
 macro_rules! udp_pair {
     () => {
         "use blitz_io::net::UdpSocket;
@@ -43,7 +41,7 @@ peer.connect(socket.local_addr()?).await?;"
     };
 }
 
-/// The first part of examples about one socket.
+/// Begins examples about one IPv4 socket.
 macro_rules! udp_one {
     () => {
         "use blitz_io::net::UdpSocket;
@@ -53,7 +51,7 @@ let socket = UdpSocket::bind(\"127.0.0.1:0\").await?;"
     };
 }
 
-/// The same of IPv6.
+/// Begins examples about one IPv6 socket.
 macro_rules! udp_one_v6 {
     () => {
         "use blitz_io::net::UdpSocket;
@@ -65,14 +63,13 @@ let socket = UdpSocket::bind(\"[::1]:0\").await?;"
 
 /// A UDP socket.
 ///
-/// Without connections: one socket exchanges datagrams with many others by
+/// UDP has no connections: one socket exchanges datagrams with many others by
 /// [`send_to`](Self::send_to) and [`recv_from`](Self::recv_from), or, once it is
-/// [`connect`](Self::connect)ed, with one other by [`send`](Self::send) and
-/// [`recv`](Self::recv). Every method takes it by reference, so an `Arc` of it shares it
-/// between tasks.
+/// [`connect`](Self::connect)ed, with one other by [`send`](Self::send) and [`recv`](Self::recv).
+/// Every method takes `&self`, so tasks can share a socket in an `Arc`.
 ///
-/// A datagram is received at once or not at all: what does not fit into the buffer is
-/// thrown away.
+/// Each receive takes one whole datagram: bytes that do not fit into the buffer are discarded,
+/// not kept for the next receive.
 ///
 /// # Examples
 ///
@@ -114,19 +111,18 @@ socket.set_nonblocking(false)?;
 );
 
 impl UdpSocket {
-    /// Makes a socket that is bound to the address.
+    /// Creates a socket that is bound to the address.
     ///
-    /// Port 0 has the system choose one; see [`local_addr`](Self::local_addr). If the
-    /// address stands for several, they are tried one after the other until one can be
-    /// bound.
+    /// With port 0 the system chooses a port; [`local_addr`](Self::local_addr) returns it. If
+    /// `addr` resolves to several addresses, they are tried in order until one can be bound.
     ///
     /// # Errors
     ///
-    /// The last failure, if no address can be bound; its text has the address.
+    /// Returns the last failure if no address can be bound.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped before it is done, nothing is bound. For a name, see
+    /// If the future is dropped before it completes, nothing is bound. If `addr` is a name, see
     /// [`lookup_host`](super::lookup_host).
     ///
     /// # Examples
@@ -145,13 +141,13 @@ impl UdpSocket {
         first_of(addr, |addr| {
             let domain = Domain::for_address(addr);
             let socket = evented::open(domain, Type::DGRAM, Some(Protocol::UDP))?;
-            socket.bind(&addr.into()).map_err(|cause| error::at("bind to", addr, cause))?;
+            socket.bind(&addr.into())?;
             Ok(UdpSocket { io: Evented::new(socket.into())? })
         })
         .await
     }
 
-    /// Answers the address that it is bound to.
+    /// Returns the local address that the socket is bound to.
     ///
     /// # Examples
     ///
@@ -162,7 +158,7 @@ impl UdpSocket {
         self.io.local_addr()
     }
 
-    /// Answers the address that it is connected to.
+    /// Returns the address that the socket is connected to.
     ///
     /// # Examples
     ///
@@ -173,20 +169,20 @@ impl UdpSocket {
         self.io.peer_addr()
     }
 
-    /// Connects the socket: [`send`](Self::send) sends to this address, and only what
-    /// comes from there is received.
+    /// Connects the socket: [`send`](Self::send) sends to this address, and only datagrams from
+    /// there are received.
     ///
-    /// If the address stands for several, the first that the system takes is the one;
-    /// nobody at the other end is asked.
+    /// If `addr` resolves to several addresses, the first that the system accepts is used. The
+    /// peer is not contacted.
     ///
     /// # Errors
     ///
-    /// The last failure, if the system takes none; its text has the address.
+    /// Returns the last failure if the system accepts no address.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped before it is done, the socket is as it was. For a name, see
-    /// [`lookup_host`](super::lookup_host).
+    /// If the future is dropped before it completes, the socket is unchanged. If `addr` is a
+    /// name, see [`lookup_host`](super::lookup_host).
     ///
     /// # Examples
     ///
@@ -196,27 +192,24 @@ impl UdpSocket {
     /// assert_eq!(socket.send(b"hello").await?, 5);
     #[doc = example_end!()]
     pub async fn connect<A: ToSocketAddrs>(&self, addr: A) -> io::Result<()> {
-        first_of(addr, |addr| {
-            self.io.connect(addr).map_err(|cause| error::at("connect to", addr, cause))
-        })
-        .await
+        first_of(addr, |addr| self.io.connect(addr)).await
     }
 
     datagram_methods!(udp_pair!(), RECEIVING);
     owned_datagram_methods!(udp_pair!());
     datagram_from_methods!(udp_pair!(), RECEIVING, SocketAddr, "addr == from");
 
-    /// Sends a datagram to the address, and answers its length.
+    /// Sends a datagram to the address, and returns the number of bytes sent.
     ///
-    /// If the address stands for several, the first is used.
+    /// If `addr` resolves to several addresses, the first is used.
     ///
     /// # Errors
     ///
-    /// What the kernel says; `InvalidInput` if there is no address.
+    /// Returns the kernel's error; `InvalidInput` if there is no address.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped before it is done, nothing was sent.
+    /// If the future is dropped before it completes, nothing was sent.
     ///
     /// # Examples
     ///
@@ -235,11 +228,12 @@ impl UdpSocket {
         self.io.async_io(Interest::WRITABLE, |io| Datagrams::send_to(io, buf, &target)).await
     }
 
-    /// Sends a datagram to the address if there is room for it now.
+    /// Tries to send a datagram to the address without waiting, and returns the number of bytes
+    /// sent.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` if there is no room.
+    /// `WouldBlock` if the send buffer has no room.
     ///
     /// # Examples
     ///
@@ -254,7 +248,7 @@ impl UdpSocket {
 
     /// Polls to send a datagram to the address.
     ///
-    /// One waker is kept for sending, the last one.
+    /// The socket stores one waker for sending, that of the most recent call.
     ///
     /// # Examples
     ///
@@ -272,12 +266,12 @@ impl UdpSocket {
         self.io.poll_io(cx, Direction::Write, |io| Datagrams::send_to(io, buf, &target))
     }
 
-    /// Receives a datagram from the address that the socket is connected to, and leaves
-    /// it there.
+    /// Receives a datagram from the connected address without removing it from the queue, and
+    /// returns its length.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost if it is dropped.
+    /// Nothing is lost if the future is dropped.
     ///
     /// # Examples
     ///
@@ -292,9 +286,9 @@ impl UdpSocket {
         self.io.async_io(RECEIVING, |io| buf.take_in(|room| Datagrams::recv(io, room, PEEK))).await
     }
 
-    /// Polls to receive a datagram and leave it there.
+    /// Polls to receive a datagram without removing it from the queue.
     ///
-    /// One waker is kept for receiving, the last one.
+    /// The socket stores one waker for receiving, that of the most recent call.
     ///
     /// # Examples
     ///
@@ -312,11 +306,12 @@ impl UdpSocket {
             .map_ok(|_| ())
     }
 
-    /// Receives a datagram if there is one now, and leaves it there.
+    /// Tries to receive a datagram without waiting or removing it from the queue, and returns its
+    /// length.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` if there is none yet.
+    /// `WouldBlock` if no datagram has arrived.
     ///
     /// # Examples
     ///
@@ -331,11 +326,12 @@ impl UdpSocket {
         self.io.try_io(Interest::READABLE, |io| buf.take_in(|room| Datagrams::recv(io, room, PEEK)))
     }
 
-    /// Receives a datagram and leaves it there, and answers its length and who sent it.
+    /// Receives a datagram without removing it from the queue, and returns its length and the
+    /// address of its sender.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost if it is dropped.
+    /// Nothing is lost if the future is dropped.
     ///
     /// # Examples
     ///
@@ -351,9 +347,10 @@ impl UdpSocket {
             .await
     }
 
-    /// Polls to receive a datagram and leave it there, and answers who sent it.
+    /// Polls to receive a datagram without removing it from the queue, and returns the address of
+    /// its sender.
     ///
-    /// One waker is kept for receiving, the last one.
+    /// The socket stores one waker for receiving, that of the most recent call.
     ///
     /// # Examples
     ///
@@ -377,11 +374,12 @@ impl UdpSocket {
             .map_ok(|(_, address)| address)
     }
 
-    /// Receives a datagram if there is one now, and leaves it there.
+    /// Tries to receive a datagram without waiting or removing it from the queue, and returns its
+    /// length and the address of its sender.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` if there is none yet.
+    /// `WouldBlock` if no datagram has arrived.
     ///
     /// # Examples
     ///
@@ -398,14 +396,15 @@ impl UdpSocket {
         })
     }
 
-    /// Waits for a datagram, leaves it there, and answers who sent it.
+    /// Waits for a datagram and returns the address of its sender, without removing the datagram
+    /// from the queue.
     ///
-    /// It may be empty, or nobody's that this socket wants: whoever receives it later
-    /// decides that.
+    /// The datagram may be empty, or come from a sender that this socket does not want; the code
+    /// that receives it later must decide that.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost if it is dropped.
+    /// Nothing is lost if the future is dropped.
     ///
     /// # Examples
     ///
@@ -417,9 +416,10 @@ impl UdpSocket {
         self.io.async_io(RECEIVING, sender).await
     }
 
-    /// Polls for a datagram, leaves it there, and answers who sent it.
+    /// Polls for a datagram and returns the address of its sender, without removing the datagram
+    /// from the queue.
     ///
-    /// One waker is kept for receiving, the last one.
+    /// The socket stores one waker for receiving, that of the most recent call.
     ///
     /// # Examples
     ///
@@ -431,11 +431,12 @@ impl UdpSocket {
         self.io.poll_io(cx, Direction::Read, sender)
     }
 
-    /// Answers who sent the next datagram, if there is one now.
+    /// Returns the address of the sender of the next datagram, without waiting or removing the
+    /// datagram from the queue.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` if there is none yet.
+    /// `WouldBlock` if no datagram has arrived.
     ///
     /// # Examples
     ///
@@ -448,7 +449,7 @@ impl UdpSocket {
         self.io.try_io(Interest::READABLE, sender)
     }
 
-    /// Whether it may send to a broadcast address (`SO_BROADCAST`).
+    /// Returns whether the socket may send to a broadcast address (`SO_BROADCAST`).
     ///
     /// # Examples
     ///
@@ -460,7 +461,7 @@ impl UdpSocket {
         self.io.broadcast()
     }
 
-    /// Sets whether it may send to a broadcast address (`SO_BROADCAST`).
+    /// Sets whether the socket may send to a broadcast address (`SO_BROADCAST`).
     ///
     /// # Examples
     ///
@@ -471,7 +472,8 @@ impl UdpSocket {
         self.io.set_broadcast(on)
     }
 
-    /// Whether what it sends to a group comes back to this machine (`IP_MULTICAST_LOOP`).
+    /// Returns whether sent multicast datagrams are looped back to this machine
+    /// (`IP_MULTICAST_LOOP`).
     ///
     /// # Examples
     ///
@@ -483,7 +485,8 @@ impl UdpSocket {
         self.io.multicast_loop_v4()
     }
 
-    /// Sets whether what it sends to a group comes back to this machine (`IP_MULTICAST_LOOP`).
+    /// Sets whether sent multicast datagrams are looped back to this machine
+    /// (`IP_MULTICAST_LOOP`).
     ///
     /// # Examples
     ///
@@ -494,7 +497,8 @@ impl UdpSocket {
         self.io.set_multicast_loop_v4(on)
     }
 
-    /// How many routers a datagram to a group may pass (`IP_MULTICAST_TTL`).
+    /// Returns the time to live of multicast datagrams (`IP_MULTICAST_TTL`): how many routers
+    /// they may pass.
     ///
     /// # Examples
     ///
@@ -506,7 +510,8 @@ impl UdpSocket {
         self.io.multicast_ttl_v4()
     }
 
-    /// Sets how many routers a datagram to a group may pass (`IP_MULTICAST_TTL`).
+    /// Sets the time to live of multicast datagrams (`IP_MULTICAST_TTL`): how many routers they
+    /// may pass.
     ///
     /// # Examples
     ///
@@ -517,7 +522,8 @@ impl UdpSocket {
         self.io.set_multicast_ttl_v4(ttl)
     }
 
-    /// Whether what it sends to a group comes back to this machine (`IPV6_MULTICAST_LOOP`).
+    /// Returns whether sent multicast datagrams are looped back to this machine
+    /// (`IPV6_MULTICAST_LOOP`).
     ///
     /// # Examples
     ///
@@ -529,7 +535,8 @@ impl UdpSocket {
         self.io.multicast_loop_v6()
     }
 
-    /// Sets whether what it sends to a group comes back to this machine (`IPV6_MULTICAST_LOOP`).
+    /// Sets whether sent multicast datagrams are looped back to this machine
+    /// (`IPV6_MULTICAST_LOOP`).
     ///
     /// # Examples
     ///
@@ -540,7 +547,7 @@ impl UdpSocket {
         self.io.set_multicast_loop_v6(on)
     }
 
-    /// How many routers a datagram may pass (`IP_TTL`).
+    /// Returns the time to live of sent datagrams (`IP_TTL`): how many routers they may pass.
     ///
     /// # Examples
     ///
@@ -552,7 +559,7 @@ impl UdpSocket {
         self.io.ttl()
     }
 
-    /// Sets how many routers a datagram may pass (`IP_TTL`).
+    /// Sets the time to live of sent datagrams (`IP_TTL`): how many routers they may pass.
     ///
     /// # Examples
     ///
@@ -563,7 +570,7 @@ impl UdpSocket {
         self.io.set_ttl(ttl)
     }
 
-    /// The traffic class of what it sends (`IPV6_TCLASS`), on a socket of IPv6.
+    /// Returns the traffic class of sent datagrams (`IPV6_TCLASS`) of an IPv6 socket.
     ///
     /// # Examples
     ///
@@ -584,7 +591,7 @@ impl UdpSocket {
         SockRef::from(self).tclass_v6()
     }
 
-    /// Sets the traffic class of what it sends (`IPV6_TCLASS`), on a socket of IPv6.
+    /// Sets the traffic class of sent datagrams (`IPV6_TCLASS`) of an IPv6 socket.
     ///
     /// # Examples
     ///
@@ -604,7 +611,7 @@ impl UdpSocket {
         SockRef::from(self).set_tclass_v6(tclass)
     }
 
-    /// The type of service of what it sends (`IP_TOS`), on a socket of IPv4.
+    /// Returns the type of service of sent datagrams (`IP_TOS`) of an IPv4 socket.
     ///
     /// # Examples
     ///
@@ -617,7 +624,7 @@ impl UdpSocket {
         SockRef::from(self).tos_v4()
     }
 
-    /// Sets the type of service of what it sends (`IP_TOS`), on a socket of IPv4.
+    /// Sets the type of service of sent datagrams (`IP_TOS`) of an IPv4 socket.
     ///
     /// # Examples
     ///
@@ -629,7 +636,7 @@ impl UdpSocket {
         SockRef::from(self).set_tos_v4(tos)
     }
 
-    /// As [`tos_v4`](Self::tos_v4).
+    /// Returns the type of service; deprecated name of [`tos_v4`](Self::tos_v4).
     #[doc(hidden)]
     #[deprecated(
         note = "`tos` related methods have been renamed `tos_v4` since they are IPv4-specific."
@@ -639,7 +646,7 @@ impl UdpSocket {
         self.tos_v4()
     }
 
-    /// As [`set_tos_v4`](Self::set_tos_v4).
+    /// Sets the type of service; deprecated name of [`set_tos_v4`](Self::set_tos_v4).
     #[doc(hidden)]
     #[deprecated(
         note = "`tos` related methods have been renamed `tos_v4` since they are IPv4-specific."
@@ -649,7 +656,7 @@ impl UdpSocket {
         self.set_tos_v4(tos)
     }
 
-    /// The name of the interface that the socket is bound to (`SO_BINDTODEVICE`).
+    /// Returns the name of the interface that the socket is bound to (`SO_BINDTODEVICE`).
     ///
     /// # Examples
     ///
@@ -673,8 +680,8 @@ impl UdpSocket {
         SockRef::from(self).bind_device(interface)
     }
 
-    /// Joins a group (`IP_ADD_MEMBERSHIP`), at the interface with the address given;
-    /// `0.0.0.0` has the system choose one.
+    /// Joins a multicast group (`IP_ADD_MEMBERSHIP`) on the interface with the given address;
+    /// with `0.0.0.0` the system chooses one.
     ///
     /// # Examples
     ///
@@ -685,8 +692,8 @@ impl UdpSocket {
         self.io.join_multicast_v4(&multiaddr, &interface)
     }
 
-    /// Joins a group (`IPV6_ADD_MEMBERSHIP`), at the interface with the number given; 0
-    /// has the system choose one.
+    /// Joins a multicast group (`IPV6_ADD_MEMBERSHIP`) on the interface with the given index;
+    /// with 0 the system chooses one.
     ///
     /// # Examples
     ///
@@ -697,7 +704,7 @@ impl UdpSocket {
         self.io.join_multicast_v6(multiaddr, interface)
     }
 
-    /// Leaves a group (`IP_DROP_MEMBERSHIP`) that was joined with the same arguments.
+    /// Leaves a multicast group (`IP_DROP_MEMBERSHIP`) that was joined with the same arguments.
     ///
     /// # Examples
     ///
@@ -708,7 +715,7 @@ impl UdpSocket {
         self.io.leave_multicast_v4(&multiaddr, &interface)
     }
 
-    /// Leaves a group (`IPV6_DROP_MEMBERSHIP`) that was joined with the same arguments.
+    /// Leaves a multicast group (`IPV6_DROP_MEMBERSHIP`) that was joined with the same arguments.
     ///
     /// # Examples
     ///
@@ -720,7 +727,7 @@ impl UdpSocket {
     }
 }
 
-/// Who sent the next datagram.
+/// Returns the address of the sender of the next datagram, without removing the datagram.
 fn sender(io: &net::UdpSocket) -> io::Result<SocketAddr> {
     internet(&uninterrupted(|| SockRef::from(io).peek_sender())?)
 }

@@ -1,4 +1,4 @@
-//! How a pool is made.
+//! The builder of thread pools.
 
 use std::{any::Any, error::Error, fmt, io, sync::Arc};
 
@@ -8,7 +8,7 @@ use crate::engine::fork::{
     registry::{NoPool, OnPanic, OnThread, Plan, Registry, Vacancy},
 };
 
-/// A thread of a pool, before it is one; for [`ThreadPoolBuilder::spawn_handler`].
+/// A thread of a pool before it is started; passed to [`ThreadPoolBuilder::spawn_handler`].
 ///
 /// # Examples
 ///
@@ -27,12 +27,12 @@ pub struct ThreadBuilder {
     name: Option<String>,
     stack_size: Option<usize>,
     vacancy: Vacancy,
-    /// Not shared: Rayon's is not.
+    /// Makes the type `!Sync`, as it is in Rayon.
     alone: std::marker::PhantomData<std::cell::Cell<()>>,
 }
 
 impl ThreadBuilder {
-    /// Its index in the pool.
+    /// Returns the index that the thread will have in the pool.
     ///
     /// # Examples
     ///
@@ -53,7 +53,7 @@ impl ThreadBuilder {
         self.vacancy.index()
     }
 
-    /// The name that it should get, if [`ThreadPoolBuilder::thread_name`] gave one.
+    /// Returns the name that the thread should get, if [`ThreadPoolBuilder::thread_name`] set one.
     ///
     /// # Examples
     ///
@@ -72,7 +72,8 @@ impl ThreadBuilder {
         self.name.as_deref()
     }
 
-    /// The size that its stack should get, if [`ThreadPoolBuilder::stack_size`] gave one.
+    /// Returns the stack size that the thread should get, if [`ThreadPoolBuilder::stack_size`] set
+    /// one.
     ///
     /// # Examples
     ///
@@ -91,7 +92,7 @@ impl ThreadBuilder {
         self.stack_size
     }
 
-    /// Makes the calling thread a thread of the pool, until the pool ends.
+    /// Runs jobs on the calling thread, as a thread of the pool, until the pool ends.
     ///
     /// # Examples
     ///
@@ -123,14 +124,14 @@ impl fmt::Debug for ThreadBuilder {
 }
 
 mod sealed {
-    //! Nobody else makes ways of starting threads: a closure will do.
+    //! Seals `ThreadSpawn`: a closure is enough for every custom way of starting threads.
 
-    /// Cannot be named outside.
+    /// A supertrait that cannot be named outside of this module.
     #[allow(unreachable_pub, reason = "a bound of a public trait")]
     pub trait Sealed {}
 }
 
-/// How threads are started: a [`DefaultSpawn`] or a [`CustomSpawn`].
+/// A way of starting the threads of a pool: [`DefaultSpawn`] or [`CustomSpawn`].
 ///
 /// # Examples
 ///
@@ -148,7 +149,7 @@ pub trait ThreadSpawn: sealed::Sealed {
     fn spawn(&mut self, thread: ThreadBuilder) -> io::Result<()>;
 }
 
-/// Threads of the system's, with the wished name and stack.
+/// The default way of starting threads: `std::thread`, with the configured name and stack size.
 ///
 /// # Examples
 ///
@@ -166,7 +167,7 @@ impl ThreadSpawn for DefaultSpawn {
     }
 }
 
-/// Threads as a closure starts them; see [`ThreadPoolBuilder::spawn_handler`].
+/// A way of starting threads by calling a closure; see [`ThreadPoolBuilder::spawn_handler`].
 ///
 /// # Examples
 ///
@@ -188,7 +189,7 @@ impl<F: FnMut(ThreadBuilder) -> io::Result<()>> ThreadSpawn for CustomSpawn<F> {
     }
 }
 
-/// Makes a [`ThreadPool`], or the global pool.
+/// A builder that configures and creates a [`ThreadPool`] or the global pool.
 ///
 /// # Examples
 ///
@@ -230,7 +231,7 @@ impl Default for ThreadPoolBuilder {
 }
 
 impl ThreadPoolBuilder {
-    /// A builder without wishes.
+    /// Creates a builder with default settings.
     ///
     /// # Examples
     ///
@@ -241,12 +242,12 @@ impl ThreadPoolBuilder {
         Self::default()
     }
 
-    /// Makes a pool for as long as `with_pool` runs, on threads that may borrow: `wrapper` is
-    /// called on each and calls [`ThreadBuilder::run`].
+    /// Builds a pool that exists while `with_pool` runs, on scoped threads that may borrow.
+    /// `wrapper` is called on each thread and must call [`ThreadBuilder::run`].
     ///
     /// # Errors
     ///
-    /// If a thread cannot be started.
+    /// If the operating system refuses to start a thread.
     ///
     /// # Examples
     ///
@@ -283,7 +284,7 @@ impl ThreadPoolBuilder {
                 }
                 thread.spawn_scoped(scope, move || wrapper(builder)).map(drop)
             };
-            // Dropped before the scope waits for its threads, so that they end.
+            // Dropped before the scope waits for its threads, because they exit only after that.
             let pool = self.spawn_handler(spawn).build()?;
             Ok(with_pool(&pool))
         })
@@ -291,12 +292,13 @@ impl ThreadPoolBuilder {
 }
 
 impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
-    /// Makes a pool.
+    /// Builds a pool and starts its threads.
     ///
     /// # Errors
     ///
-    /// If a thread cannot be started, or if the calling thread should be used and is a
-    /// thread of another pool.
+    /// If the operating system refuses to start a thread, or if
+    /// [`use_current_thread`](Self::use_current_thread) is set and the calling thread already
+    /// belongs to a pool.
     ///
     /// # Examples
     ///
@@ -308,12 +310,12 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
         ThreadPool::build(self)
     }
 
-    /// Makes the global pool, which otherwise is made on first use; returns when its threads
-    /// have started.
+    /// Builds the global pool, which is otherwise created on first use, and returns when its
+    /// threads have started.
     ///
     /// # Errors
     ///
-    /// As [`build`](Self::build), and if there is a global pool already.
+    /// Fails like [`build`](Self::build), and if the global pool already exists.
     ///
     /// # Examples
     ///
@@ -338,7 +340,7 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
     }
 }
 
-/// Starts a pool's threads.
+/// Starts the threads of a pool with the builder's settings.
 pub(super) fn start<S: ThreadSpawn>(
     mut builder: ThreadPoolBuilder<S>,
 ) -> Result<Arc<Registry>, NoPool> {
@@ -362,8 +364,8 @@ pub(super) fn start<S: ThreadSpawn>(
 }
 
 impl<S> ThreadPoolBuilder<S> {
-    /// Starts threads by a closure, which must see to it that [`ThreadBuilder::run`] is called
-    /// on each.
+    /// Sets a closure that starts the threads; it must arrange that [`ThreadBuilder::run`] is
+    /// called on each of them.
     ///
     /// # Examples
     ///
@@ -397,7 +399,7 @@ impl<S> ThreadPoolBuilder<S> {
         }
     }
 
-    /// Names the threads, by their index.
+    /// Sets a closure that returns the name of each thread, given its index.
     ///
     /// # Examples
     ///
@@ -417,8 +419,8 @@ impl<S> ThreadPoolBuilder<S> {
         self
     }
 
-    /// How many threads; 0 is the default: what `RAYON_NUM_THREADS` says, or one for
-    /// each processor.
+    /// Sets the number of threads. The default, 0, stands for the value of `RAYON_NUM_THREADS`, or
+    /// else one thread for each processor.
     ///
     /// # Examples
     ///
@@ -431,8 +433,8 @@ impl<S> ThreadPoolBuilder<S> {
         self
     }
 
-    /// Makes the calling thread the first thread of the pool, for ever. It runs jobs only
-    /// while it is in one of this module's functions.
+    /// Makes the calling thread the first thread of the pool, permanently. It runs jobs only while
+    /// it is inside one of this module's functions.
     ///
     /// # Examples
     ///
@@ -450,8 +452,9 @@ impl<S> ThreadPoolBuilder<S> {
         self
     }
 
-    /// What becomes of panics that nobody waits for: those of [`spawn`](super::spawn) and of
-    /// the other handlers. Without one, and if it panics itself, the process aborts.
+    /// Sets a function that handles panics that are not propagated to a caller: those of
+    /// [`spawn`](super::spawn) and of the start and exit handlers. Without one, and if the function
+    /// itself panics, the process aborts.
     ///
     /// # Examples
     ///
@@ -472,7 +475,7 @@ impl<S> ThreadPoolBuilder<S> {
         self
     }
 
-    /// The size of the threads' stacks, in bytes.
+    /// Sets the stack size of the threads, in bytes.
     ///
     /// # Examples
     ///
@@ -492,7 +495,7 @@ impl<S> ThreadPoolBuilder<S> {
         self
     }
 
-    /// Runs on each thread when it starts, with its index.
+    /// Sets a function that each thread runs when it starts, with its index.
     ///
     /// # Examples
     ///
@@ -513,7 +516,7 @@ impl<S> ThreadPoolBuilder<S> {
         self
     }
 
-    /// Runs on each thread when it ends, with its index.
+    /// Sets a function that each thread runs when it exits, with its index.
     ///
     /// # Examples
     ///
@@ -538,7 +541,7 @@ impl<S> ThreadPoolBuilder<S> {
 
 impl<S> fmt::Debug for ThreadPoolBuilder<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// Closures have nothing to show.
+        /// Formats a closure as a placeholder, because closures have nothing to show.
         fn shown<T>(closure: &Option<T>) -> Option<fmt::Arguments<'static>> {
             closure.as_ref().map(|_| format_args!("<closure>"))
         }
@@ -555,7 +558,7 @@ impl<S> fmt::Debug for ThreadPoolBuilder<S> {
     }
 }
 
-/// Why there is no pool.
+/// The error that is returned if a pool could not be built.
 ///
 /// # Examples
 ///
@@ -587,7 +590,7 @@ impl ThreadPoolBuildError {
         Self { kind }
     }
 
-    /// Rayon's texts: programs compare them.
+    /// Returns Rayon's error messages, because programs compare them.
     fn text(&self) -> &'static str {
         match self.kind {
             ErrorKind::GlobalPoolAlreadyInitialized => {

@@ -1,4 +1,4 @@
-//! Rayon's names from before the builder: hidden, and there for those who still use them.
+//! Rayon's deprecated names for the builder, hidden from the documentation.
 
 #![allow(deprecated, reason = "they are there for those who still use them")]
 
@@ -6,7 +6,7 @@ use std::{any::Any, error::Error, fmt};
 
 use super::{ThreadPool, ThreadPoolBuilder};
 
-/// The builder's elder name.
+/// The deprecated name of [`ThreadPoolBuilder`].
 #[deprecated(note = "use `ThreadPoolBuilder`")]
 #[derive(Default)]
 pub struct Configuration {
@@ -14,27 +14,27 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// Without wishes.
+    /// Creates a configuration with default settings.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Makes a pool.
+    /// Builds a thread pool.
     pub fn build(self) -> Result<ThreadPool, Box<dyn Error + 'static>> {
         self.builder.build().map_err(Box::from)
     }
 
-    /// As that of the builder.
+    /// Sets the names of the threads; see [`ThreadPoolBuilder::thread_name`].
     pub fn thread_name<F: FnMut(usize) -> String + 'static>(self, closure: F) -> Self {
         Self { builder: self.builder.thread_name(closure) }
     }
 
-    /// As that of the builder.
+    /// Sets the number of threads; see [`ThreadPoolBuilder::num_threads`].
     pub fn num_threads(self, count: usize) -> Self {
         Self { builder: self.builder.num_threads(count) }
     }
 
-    /// As that of the builder.
+    /// Sets the panic handler; see [`ThreadPoolBuilder::panic_handler`].
     pub fn panic_handler<H: Fn(Box<dyn Any + Send>) + Send + Sync + 'static>(
         self,
         handler: H,
@@ -42,22 +42,24 @@ impl Configuration {
         Self { builder: self.builder.panic_handler(handler) }
     }
 
-    /// As that of the builder.
+    /// Sets the stack size of the threads; see [`ThreadPoolBuilder::stack_size`].
     pub fn stack_size(self, size: usize) -> Self {
         Self { builder: self.builder.stack_size(size) }
     }
 
-    /// As that of the builder.
+    /// Makes each thread run the oldest of its own jobs first.
     pub fn breadth_first(self) -> Self {
         Self { builder: self.builder.breadth_first() }
     }
 
-    /// As that of the builder.
+    /// Sets a function that each thread runs when it starts; see
+    /// [`ThreadPoolBuilder::start_handler`].
     pub fn start_handler<H: Fn(usize) + Send + Sync + 'static>(self, handler: H) -> Self {
         Self { builder: self.builder.start_handler(handler) }
     }
 
-    /// As that of the builder.
+    /// Sets a function that each thread runs when it exits; see
+    /// [`ThreadPoolBuilder::exit_handler`].
     pub fn exit_handler<H: Fn(usize) + Send + Sync + 'static>(self, handler: H) -> Self {
         Self { builder: self.builder.exit_handler(handler) }
     }
@@ -69,7 +71,7 @@ impl fmt::Debug for Configuration {
     }
 }
 
-/// Makes the global pool.
+/// Builds the global thread pool.
 #[deprecated(note = "use `ThreadPoolBuilder::build_global`")]
 pub fn initialize(config: Configuration) -> Result<(), Box<dyn Error>> {
     config.builder.build_global().map_err(Box::from)

@@ -1,20 +1,19 @@
-//! `join`, on whatever pool the caller is.
+//! `join` on the pool of the calling thread, or else on the global pool.
 
 use std::marker::PhantomData;
 
 use crate::engine::fork::{join as engine, worker::Worker};
 
-/// Runs two closures, the second one on another thread if one is free; returns what both
-/// returned.
+/// Runs two closures, potentially in parallel, and returns both results.
 ///
-/// The first one runs at once, on this thread if that is a pool's. The other one waits
-/// meanwhile where other threads can take it; if none did, it runs here after the first.
-/// Neither is copied or allocated for.
+/// The first closure runs at once, on this thread if it belongs to a pool. Meanwhile the second one
+/// waits in a queue from which other threads can steal it; if none does, it runs here after the
+/// first. Neither closure is copied or boxed.
 ///
 /// # Panics
 ///
-/// If one of them panics. Both are run in any case, and the panic goes on when both have
-/// ended; if both panic, it is that of the first.
+/// If one of the closures panics. Both are run in any case, and the panic is resumed when both have
+/// ended; if both panic, it is that of the first closure.
 ///
 /// # Examples
 ///
@@ -42,8 +41,8 @@ where
     )
 }
 
-/// As [`join`]; each closure is told whether it was moved to another thread than the caller's
-/// (see [`FnContext::migrated`]).
+/// Runs two closures like [`join`] and passes each a context that reports whether the closure was
+/// moved to another thread; see [`FnContext::migrated`].
 ///
 /// # Examples
 ///
@@ -52,7 +51,7 @@ where
 /// let moved = pool.install(|| {
 ///     blitz_io::parallel::join_context(|a| a.migrated(), |b| b.migrated())
 /// });
-/// // There is one thread, so nobody could take the second.
+/// // There is one thread, so no other thread could steal the second closure.
 /// assert_eq!(moved, (false, false));
 /// ```
 #[inline]
@@ -71,19 +70,19 @@ where
     )
 }
 
-/// What a closure of [`join_context`] is told.
+/// The argument that [`join_context`] passes to its closures.
 ///
 /// # Examples
 ///
 /// ```
-/// // This thread is not the pool's, so both go to others.
+/// // This thread does not belong to the pool, so both closures run on other threads.
 /// let (a, b) = blitz_io::parallel::join_context(|a| a.migrated(), |b| b.migrated());
 /// assert!(a && b);
 /// ```
 #[derive(Debug)]
 pub struct FnContext {
     migrated: bool,
-    /// It is about a thread, and stays there.
+    /// Makes the context `!Send`, because it describes the thread that it is passed on.
     stays: PhantomData<*mut ()>,
 }
 
@@ -93,13 +92,13 @@ impl FnContext {
         Self { migrated, stays: PhantomData }
     }
 
-    /// Whether the closure came to its thread by a queue; `false` if it was simply called, on
-    /// the thread that called [`join_context`].
+    /// Returns `true` if the closure reached its thread through a queue, and `false` if it was
+    /// called directly by the thread that called [`join_context`].
     ///
-    /// So `false` is certain: it runs where it was made. `true` says nearly always that it runs on
-    /// another thread. The exception is a second closure that the same thread takes from its
-    /// queue while it waits for something else inside of the first: that counts as moved, as it
-    /// does with Rayon.
+    /// So `false` guarantees that the closure runs on the thread that created it. `true` nearly
+    /// always means that it runs on another thread. The exception is a second closure that the same
+    /// thread takes from its queue while it waits for something else inside of the first closure:
+    /// that counts as migrated, as in Rayon.
     ///
     /// # Examples
     ///

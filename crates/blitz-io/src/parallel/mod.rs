@@ -1,7 +1,7 @@
-//! Fork-join: closures that may run in parallel, with Rayon's names and semantics.
+//! Fork-join parallelism for closures, with Rayon's names and semantics.
 //!
-//! [`join`] runs two closures and returns both results; if another thread is free it runs
-//! the second one meanwhile. Everything else is built on that: divide the work, join the
+//! [`join`] runs two closures and returns both results; if another thread of the pool is idle, it
+//! runs the second one in parallel. Everything else is built on that: divide the work, join the
 //! halves.
 //!
 //! ```
@@ -20,16 +20,16 @@
 //! assert_eq!(sum(&numbers), 49_995_000);
 //! ```
 //!
-//! Threads come from a pool: the global one, which is started on first use and has a thread
-//! for each processor (or as many as `RAYON_NUM_THREADS` says), or a [`ThreadPool`] of one's
-//! own. They are other threads than those of a runtime. A closure that is joined should
-//! compute, not wait: a thread that waits for something else than a join is lost to the
-//! pool.
+//! Threads come from a pool: either the global one, which is started on first use and has one
+//! thread for each processor (or as many as `RAYON_NUM_THREADS` specifies), or a [`ThreadPool`]
+//! that the program builds. They are not threads of an async runtime. A closure that is joined
+//! should compute, not wait, because a thread that waits for something else than a join cannot run
+//! jobs of the pool.
 //!
 //! # From asynchronous code
 //!
-//! [`run`] is for tasks: it gives a closure to the pool and is awaited. Inside of the closure
-//! everything of this module may be used.
+//! [`run`] is meant for tasks: it gives a closure to the pool and returns a future of its result.
+//! Everything in this module may be used inside of the closure.
 //!
 //! ```
 //! # blitz_io::run(async {
@@ -38,24 +38,28 @@
 //! # });
 //! ```
 //!
-//! What waits ([`join`], [`scope`], [`ThreadPool::install`] and the others) may be called by a task, too. If it
-//! takes longer than some microseconds, a worker of a multi-thread runtime gives its core to
-//! another thread, as [`block_in_place`] does, so that all other tasks go on; no tasks
-//! are run by the thread that waits. As there, that is a thread for each task that waits, without
-//! a limit: where many tasks compute at a time, let them await [`run`], which needs none. What the same task does concurrently waits, as do all tasks
-//! of a current-thread runtime or of a `LocalSet`: use [`run`] there. A closure that runs on
-//! a thread of the pool finds no runtime there (except where that thread has one of its own: a guest of
-//! [`call`], or one that was lent to the pool): clone a [`Handle`] for it, if it needs one. It must not wait for a
-//! task that waits for the pool, nor drop the runtime of such a task: if all threads of the pool do, nothing ends that.
+//! A task may also call the functions that block ([`join`], [`scope`], [`ThreadPool::install`] and
+//! the others). If such a call takes longer than some microseconds, a worker of a multi-thread
+//! runtime hands its core to another thread, like [`block_in_place`], so that all other tasks
+//! continue to run; the blocked thread itself runs no tasks. As with `block_in_place`, this takes
+//! one thread for each task that blocks, without a limit. Where many tasks compute at the same
+//! time, let them await [`run`], which needs no extra threads. Concurrent branches of the same task
+//! wait, and so do all tasks of a current-thread runtime or of a `LocalSet`: use [`run`] there.
 //!
-//! Workers of the runtime and of pools spin for work only while there are processors for all
-//! that are awake, of both kinds together.
+//! A closure that runs on a thread of the pool has no current runtime, except on a thread that
+//! brings its own: the guest thread of [`call`], or a thread that joined the pool through
+//! [`ThreadPoolBuilder::use_current_thread`]. If the closure needs a runtime, clone a [`Handle`]
+//! for it. It must not wait for a task that waits for the pool, nor drop the runtime of such a
+//! task: if all threads of the pool do so, they deadlock.
+//!
+//! Workers of runtimes and of pools spin for work only while there are enough processors for all
+//! workers that are awake, of both kinds together.
 //!
 //! [`block_in_place`]: crate::task::block_in_place
 //! [`Handle`]: crate::runtime::Handle
 //!
-//! Programs that use Rayon's parallel iterators get this pool by putting `dropin/rayon-core`
-//! in the place of `rayon-core`.
+//! Programs that use Rayon's parallel iterators can run them on this pool by replacing `rayon-core`
+//! with `dropin/rayon-core`.
 
 #![forbid(unsafe_code)]
 
@@ -88,14 +92,14 @@ pub use crate::engine::fork::{
 #[allow(deprecated, reason = "they are there for those who still use them")]
 pub use self::configuration::{Configuration, initialize};
 
-/// Runs `op` with a [`Scope`], into which jobs can be spawned that borrow from outside of
-/// it; returns when all of them have ended.
+/// Runs `op` with a [`Scope`], in which it can spawn jobs that borrow from outside of the scope,
+/// and returns when all of them have ended.
 ///
-/// `op` runs on a thread of the pool: of this thread's, or of the global one.
+/// `op` runs on a thread of a pool: the calling thread's pool, or else the global one.
 ///
 /// # Panics
 ///
-/// If `op` or a job panics: with the first of the panics, when all jobs have ended.
+/// If `op` or a job panics. The first of the panics is resumed when all jobs have ended.
 ///
 /// # Examples
 ///
@@ -118,7 +122,8 @@ where
     })
 }
 
-/// As [`scope`], with jobs that start in the order in which a thread spawned them.
+/// Runs `op` with a [`ScopeFifo`]: like [`scope`], but jobs start in the order in which a thread
+/// spawned them.
 ///
 /// # Examples
 ///
@@ -137,8 +142,8 @@ where
     })
 }
 
-/// As [`scope`], but `op` runs on the calling thread, whatever that is. Its jobs run on
-/// the pool.
+/// Runs `op` with a [`Scope`] on the calling thread, even if that is not a thread of a pool. The
+/// jobs that it spawns run on the pool, as with [`scope`].
 ///
 /// # Examples
 ///
@@ -156,7 +161,8 @@ where
     scope::in_place(global::shared_registry(), op)
 }
 
-/// As [`in_place_scope`], in the order of [`scope_fifo`].
+/// Runs `op` with a [`ScopeFifo`] on the calling thread; combines [`in_place_scope`] and
+/// [`scope_fifo`].
 ///
 /// # Examples
 ///
@@ -172,11 +178,11 @@ where
     scope::in_place_fifo(global::shared_registry(), op)
 }
 
-/// Runs a closure some time on the pool; nobody waits for it.
+/// Queues a closure to run on the pool and returns without waiting for it.
 ///
-/// From a thread of a pool it goes to that pool, else to the global one. A panic goes to the
-/// handler of the pool ([`ThreadPoolBuilder::panic_handler`]); without one the process
-/// aborts.
+/// On a thread of a pool the closure goes to that pool, otherwise to the global one. A panic is
+/// passed to the panic handler of the pool ([`ThreadPoolBuilder::panic_handler`]); without one the
+/// process aborts.
 ///
 /// # Examples
 ///
@@ -192,7 +198,8 @@ where
     global::with_registry(|registry| detached::spawn(registry, func));
 }
 
-/// As [`spawn`]; closures that one thread of the pool has spawned so start in that order.
+/// Queues a closure like [`spawn`]; closures that one thread of the pool queues with this function
+/// start in that order.
 ///
 /// # Examples
 ///
@@ -208,12 +215,12 @@ where
     global::with_registry(|registry| detached::spawn_fifo(registry, func));
 }
 
-/// Runs a closure once on each thread of the pool; returns what they returned, by the
+/// Runs a closure once on each thread of the pool and returns the results in the order of the
 /// threads' indices.
 ///
 /// # Panics
 ///
-/// If one of them panics, when all have ended.
+/// If one of the calls panics. The panic is resumed when all calls have ended.
 ///
 /// # Examples
 ///
@@ -229,7 +236,8 @@ where
     global::with_registry(|registry| broadcast::broadcast(registry, &op))
 }
 
-/// As [`broadcast`], but nobody waits. Panics go where those of [`spawn`] go.
+/// Queues a closure to run once on each thread of the pool, without waiting for it. Panics are
+/// handled like those of [`spawn`].
 ///
 /// # Examples
 ///
@@ -245,7 +253,7 @@ where
     global::with_registry(|registry| broadcast::spawn_broadcast(registry, op));
 }
 
-/// Runs one job of the pool, if there is one. `None` on a thread that is not a pool's.
+/// Runs one job of the pool, if there is one; returns `None` on a thread that belongs to no pool.
 ///
 /// # Examples
 ///
@@ -260,7 +268,8 @@ pub fn yield_now() -> Option<Yield> {
     native::with_current(|worker| Yield::of(worker.run_one()))
 }
 
-/// As [`yield_now`], but only a job that waits on this thread.
+/// Runs one job from the calling thread's own queue, if there is one; returns `None` on a thread
+/// that belongs to no pool.
 ///
 /// # Examples
 ///
@@ -278,7 +287,7 @@ pub fn yield_local() -> Option<Yield> {
     native::with_current(|worker| Yield::of(worker.run_one_local()))
 }
 
-/// How many threads this thread's pool has, or the global one.
+/// Returns the number of threads in the calling thread's pool, or else in the global one.
 ///
 /// # Examples
 ///
@@ -289,7 +298,7 @@ pub fn current_num_threads() -> usize {
     global::with_registry(|registry| registry.threads())
 }
 
-/// The index of this thread in its pool; `None` if it belongs to none.
+/// Returns the index of the calling thread in its pool, or `None` if it belongs to no pool.
 ///
 /// # Examples
 ///
@@ -304,7 +313,8 @@ pub fn current_thread_index() -> Option<usize> {
     native::with_current(|worker| worker.thread_index()).flatten()
 }
 
-/// Whether jobs wait on this thread; `None` if it belongs to no pool.
+/// Returns `true` if jobs wait in the calling thread's own queue, or `None` if it belongs to no
+/// pool.
 ///
 /// # Examples
 ///
@@ -322,7 +332,7 @@ pub fn current_thread_has_pending_tasks() -> Option<bool> {
     native::with_current(|worker| worker.has_jobs())
 }
 
-/// The most threads that a pool can have.
+/// Returns the maximum number of threads that a pool can have.
 ///
 /// # Examples
 ///

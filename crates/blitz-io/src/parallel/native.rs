@@ -1,4 +1,4 @@
-//! Joins for those who pass the worker along: the last nanosecond.
+//! Joins for code that passes its worker along, which saves finding the worker at every join.
 
 use crate::engine::fork::{
     call as engine, global,
@@ -7,10 +7,10 @@ use crate::engine::fork::{
 
 pub(super) use crate::engine::fork::call::with_current;
 
-/// The worker that runs this code; see [`call`].
+/// The pool worker that runs the current code; see [`call`].
 ///
-/// [`join`](crate::parallel::join) has to find out on which worker it is, each time. This
-/// one is told: it is passed from closure to closure, in a register.
+/// [`join`](crate::parallel::join) has to look up the worker of its thread at each call. With this
+/// type the worker is passed from closure to closure instead, in a register.
 ///
 /// # Examples
 ///
@@ -31,8 +31,8 @@ pub(super) use crate::engine::fork::call::with_current;
 pub struct Worker<'a>(Here<'a>);
 
 impl Worker<'_> {
-    /// As [`join`](crate::parallel::join), with Rayon's promises: both closures run, and of
-    /// two panics that of the first goes on.
+    /// Runs two closures, potentially in parallel, like [`join`](crate::parallel::join). Rayon's
+    /// guarantees hold: both closures run, and if both panic, the panic of the first is resumed.
     ///
     /// # Examples
     ///
@@ -56,7 +56,7 @@ impl Worker<'_> {
         )
     }
 
-    /// How many threads the pool has; a guest is not counted.
+    /// Returns the number of threads in the pool, not counting a guest thread (see [`call`]).
     ///
     /// # Examples
     ///
@@ -75,12 +75,12 @@ impl std::fmt::Debug for Worker<'_> {
     }
 }
 
-/// Runs a closure with a [`Worker`], on this thread, which takes part in the pool for so
-/// long: no thread has to be woken, and none has to wait for another.
+/// Runs a closure with a [`Worker`] on the calling thread, which becomes a worker of the pool for
+/// the duration of the call. So no thread has to be woken, and none has to wait for another.
 ///
-/// There is one such guest of a pool at a time; a second one's closure runs on a thread of
-/// the pool, as with [`ThreadPool::install`](crate::parallel::ThreadPool::install). It
-/// runs on the caller's pool, if that is a thread of one.
+/// A pool has one such guest thread at a time; the closure of a second one runs on a thread of the
+/// pool, as with [`ThreadPool::install`](crate::parallel::ThreadPool::install). If the calling
+/// thread belongs to a pool, the closure runs on that pool.
 ///
 /// # Examples
 ///

@@ -1,4 +1,4 @@
-//! A pool of one's own.
+//! Thread pools that a program builds for itself.
 
 use std::{error::Error, fmt, sync::Arc};
 
@@ -10,7 +10,7 @@ use crate::engine::fork::{
     broadcast, call, detached, registry::Registry, run as engine, scope, worker::Worker,
 };
 
-/// Whether there was a job to run.
+/// The result of [`yield_now`](super::yield_now) and [`yield_local`](super::yield_local).
 ///
 /// # Examples
 ///
@@ -26,9 +26,9 @@ use crate::engine::fork::{
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Yield {
-    /// One was run.
+    /// A job was run.
     Executed,
-    /// There was none.
+    /// There was no job to run.
     Idle,
 }
 
@@ -38,10 +38,10 @@ impl Yield {
     }
 }
 
-/// A pool of threads that run jobs.
+/// A pool of threads that run fork-join jobs.
 ///
-/// It is made by a [`ThreadPoolBuilder`]. When it is dropped its threads end as soon as the
-/// jobs that were spawned into it have; nobody waits for that.
+/// Build one with a [`ThreadPoolBuilder`]. After it is dropped, its threads exit as soon as the
+/// jobs that were spawned into it have ended; the drop does not wait for that.
 ///
 /// # Examples
 ///
@@ -70,10 +70,10 @@ impl ThreadPool {
         Ok(Self { registry })
     }
 
-    /// Runs a closure on a thread of the pool, and waits for it. Everything that it calls
-    /// of this module then uses this pool.
+    /// Runs a closure on a thread of this pool and waits for its result. Functions of this module
+    /// that the closure calls use this pool.
     ///
-    /// A thread of another pool runs jobs of its own pool while it waits.
+    /// If the calling thread belongs to another pool, it runs jobs of its own pool while it waits.
     ///
     /// # Panics
     ///
@@ -98,7 +98,8 @@ impl ThreadPool {
         call::on_worker(&self.registry, |worker, _| op(worker))
     }
 
-    /// [`broadcast`](super::broadcast) on this pool.
+    /// Runs a closure once on each thread of this pool and returns the results; see
+    /// [`broadcast`](super::broadcast).
     ///
     /// # Examples
     ///
@@ -114,7 +115,7 @@ impl ThreadPool {
         broadcast::broadcast(&self.registry, &op)
     }
 
-    /// How many threads it has.
+    /// Returns the number of threads in this pool.
     ///
     /// # Examples
     ///
@@ -127,7 +128,8 @@ impl ThreadPool {
         self.registry.threads()
     }
 
-    /// The index of this thread in this pool; `None` if it is not one of its threads.
+    /// Returns the index of the calling thread in this pool, or `None` if it does not belong to the
+    /// pool.
     ///
     /// # Examples
     ///
@@ -141,7 +143,8 @@ impl ThreadPool {
         self.registry.current()?.thread_index()
     }
 
-    /// Whether jobs wait on this thread; `None` if it is not one of the pool's.
+    /// Returns `true` if jobs wait in the calling thread's own queue, or `None` if the thread does
+    /// not belong to this pool.
     ///
     /// # Examples
     ///
@@ -154,7 +157,7 @@ impl ThreadPool {
         Some(self.registry.current()?.has_jobs())
     }
 
-    /// [`join`](super::join) on this pool.
+    /// Runs two closures on this pool, potentially in parallel; see [`join`](super::join).
     ///
     /// # Examples
     ///
@@ -172,7 +175,7 @@ impl ThreadPool {
         self.install(|| super::join(oper_a, oper_b))
     }
 
-    /// [`scope`](super::scope) on this pool.
+    /// Runs `op` with a [`Scope`] on this pool; see [`scope`](super::scope).
     ///
     /// # Examples
     ///
@@ -190,7 +193,7 @@ impl ThreadPool {
         self.on_worker(|worker| scope::scope(worker, op))
     }
 
-    /// [`scope_fifo`](super::scope_fifo) on this pool.
+    /// Runs `op` with a [`ScopeFifo`] on this pool; see [`scope_fifo`](super::scope_fifo).
     ///
     /// # Examples
     ///
@@ -208,7 +211,8 @@ impl ThreadPool {
         self.on_worker(|worker| scope::scope_fifo(worker, op))
     }
 
-    /// [`in_place_scope`](super::in_place_scope) with jobs on this pool.
+    /// Runs `op` on the calling thread with a [`Scope`] for jobs on this pool; see
+    /// [`in_place_scope`](super::in_place_scope).
     ///
     /// # Examples
     ///
@@ -225,7 +229,8 @@ impl ThreadPool {
         scope::in_place(self.registry.clone(), op)
     }
 
-    /// [`in_place_scope_fifo`](super::in_place_scope_fifo) with jobs on this pool.
+    /// Runs `op` on the calling thread with a [`ScopeFifo`] for jobs on this pool; see
+    /// [`in_place_scope_fifo`](super::in_place_scope_fifo).
     ///
     /// # Examples
     ///
@@ -242,7 +247,7 @@ impl ThreadPool {
         scope::in_place_fifo(self.registry.clone(), op)
     }
 
-    /// [`spawn`](super::spawn) on this pool.
+    /// Queues a closure to run on this pool, without waiting for it; see [`spawn`](super::spawn).
     ///
     /// # Examples
     ///
@@ -259,7 +264,7 @@ impl ThreadPool {
         detached::spawn(&self.registry, op);
     }
 
-    /// [`run`](super::run) on this pool.
+    /// Gives a closure to this pool and returns a future of its result; see [`run`](super::run).
     ///
     /// # Examples
     ///
@@ -278,7 +283,7 @@ impl ThreadPool {
         engine::start(&self.registry, op)
     }
 
-    /// [`spawn_fifo`](super::spawn_fifo) on this pool.
+    /// Queues a closure to run on this pool in FIFO order; see [`spawn_fifo`](super::spawn_fifo).
     ///
     /// # Examples
     ///
@@ -295,7 +300,8 @@ impl ThreadPool {
         detached::spawn_fifo(&self.registry, op);
     }
 
-    /// [`spawn_broadcast`](super::spawn_broadcast) on this pool.
+    /// Queues a closure to run once on each thread of this pool; see
+    /// [`spawn_broadcast`](super::spawn_broadcast).
     ///
     /// # Examples
     ///
@@ -312,7 +318,8 @@ impl ThreadPool {
         broadcast::spawn_broadcast(&self.registry, op);
     }
 
-    /// [`yield_now`](super::yield_now), if this thread is one of the pool's.
+    /// Runs one job if the calling thread belongs to this pool; see
+    /// [`yield_now`](super::yield_now).
     ///
     /// # Examples
     ///
@@ -324,7 +331,8 @@ impl ThreadPool {
         Some(Yield::of(self.registry.current()?.run_one()))
     }
 
-    /// [`yield_local`](super::yield_local), if this thread is one of the pool's.
+    /// Runs one job from the calling thread's own queue if the thread belongs to this pool; see
+    /// [`yield_local`](super::yield_local).
     ///
     /// # Examples
     ///

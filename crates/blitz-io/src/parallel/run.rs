@@ -1,31 +1,30 @@
-//! From a task to the pool, and back.
+//! Running a closure on the pool from a task that awaits the result.
 
 use super::Run;
 use crate::engine::fork::{global, run as engine};
 
-/// Gives a closure to the pool at once; the future resolves to what it returns.
+/// Gives a closure to the pool at once and returns a future of its result.
 ///
-/// It is how a task computes: the worker goes on with other tasks meanwhile, and there are
-/// no more threads that compute than the pool has, however many tasks want to. Inside of the
-/// closure everything of this module may be used, and so may Rayon's parallel iterators on
-/// `dropin/rayon-core`. The closure begins when a thread of the pool is free, behind those that were
-/// given before.
+/// This is how a task should compute: its worker continues with other tasks meanwhile, and the
+/// number of threads that compute never exceeds that of the pool, however many tasks there are.
+/// Everything in this module may be used inside of the closure, and so may Rayon's parallel
+/// iterators on `dropin/rayon-core`. The closure starts when a thread of the pool is free, after
+/// the closures that were given to the pool before.
 ///
-/// The pool is that of this thread, or the global one. No runtime is needed: any executor may
-/// poll the future. There is one allocation, which holds closure and result. A thread of that very
-/// pool that polls the future runs the closure itself, if no other one has taken it: it may be
-/// the last that is free.
+/// The pool is that of the calling thread, or else the global one. No runtime is needed: any
+/// executor may poll the future. There is one allocation, which holds the closure and its result.
+/// If a thread of the same pool polls the future, it runs the closure itself unless another thread
+/// has taken it, because it may be the last thread that is free.
 ///
 /// # Cancellation
 ///
-/// If the future is dropped before the closure has begun, the closure is dropped then and there
-/// and never runs. A closure that has begun runs to its end, and what it returns is
-/// dropped on the pool's thread; a panic of its own has been reported by the panic hook and ends there.
+/// If the future is dropped before the closure has started, the closure is dropped immediately and
+/// never runs. A closure that has started runs to its end, and its result is dropped on the pool's
+/// thread. If it panics then, the panic hook has reported the panic, and nothing else happens.
 ///
 /// # Panics
 ///
-/// The future panics with what the closure threw. It panics if it is polled after
-/// completion.
+/// The future resumes a panic of the closure. It also panics if it is polled after completion.
 ///
 /// # Examples
 ///

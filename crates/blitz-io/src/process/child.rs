@@ -1,4 +1,4 @@
-//! A child that was started: its end, and its streams.
+//! A running or exited child process, and its streams.
 
 use std::{
     io,
@@ -12,10 +12,11 @@ use super::{
 };
 use crate::io::AsyncReadExt;
 
-/// A child process.
+/// Handle to a child process.
 ///
-/// It goes on when this is dropped, unless [`kill_on_drop`](super::Command::kill_on_drop) was
-/// asked for, and leaves no zombie either way; see the [module](super).
+/// The child keeps running when its handle is dropped, unless
+/// [`kill_on_drop`](super::Command::kill_on_drop) was set, and leaves no zombie either way; see the
+/// [module](super).
 ///
 /// # Examples
 ///
@@ -33,15 +34,16 @@ use crate::io::AsyncReadExt;
 pub struct Child {
     life: Life,
 
-    /// What the child reads, if it was piped. The child reads the end when this is dropped.
+    /// Writing end of the child's standard input, if it was piped. The child sees the end of its
+    /// input when this is dropped.
     pub stdin: Option<ChildStdin>,
-    /// What the child writes, if it was piped.
+    /// Reading end of the child's standard output, if it was piped.
     pub stdout: Option<ChildStdout>,
-    /// What the child writes as errors, if it was piped.
+    /// Reading end of the child's standard error, if it was piped.
     pub stderr: Option<ChildStderr>,
 }
 
-// No destructor here: programs move streams out of a `Child`.
+// `Child` has no destructor, because programs move the streams out of it.
 #[derive(Debug)]
 enum Life {
     Running(Watched),
@@ -49,7 +51,8 @@ enum Life {
 }
 
 impl Child {
-    /// Takes over a child that was just started. If that fails, the child is killed.
+    /// Takes over a child that was just started. If that fails, the child is treated as one that
+    /// was dropped, because it may already have done things that cannot be undone.
     pub(super) fn new(mut child: StdChild, kill_on_drop: bool) -> io::Result<Self> {
         match streams(&mut child).and_then(|it| Ok((it, Watched::watch(&child)?))) {
             Ok(((stdin, stdout, stderr), by)) => {
@@ -57,16 +60,18 @@ impl Child {
                 Ok(Self { life, stdin, stdout, stderr })
             }
             Err(why) => {
-                // Nobody could ever reach it. An error to kill it says that it has ended.
-                let _ = child.kill();
+                if kill_on_drop {
+                    // An error means that the child has exited, or that we may not kill it.
+                    let _ = child.kill();
+                }
                 abandon(child);
                 Err(why)
             }
         }
     }
 
-    /// The number of the process; `None` once its end was waited for, since another may have
-    /// the number then.
+    /// Returns the process ID, or `None` once the child was waited for, because another process may
+    /// have the ID by then.
     ///
     /// # Examples
     ///
@@ -85,7 +90,7 @@ impl Child {
         }
     }
 
-    /// The handle of the process; `None` once its end was waited for.
+    /// Returns the handle of the process, or `None` once the child was waited for.
     ///
     /// # Examples
     ///
@@ -105,13 +110,13 @@ impl Child {
         }
     }
 
-    /// Has the child killed (`SIGKILL` on Unix), and does not wait for its end.
+    /// Kills the child (`SIGKILL` on Unix), without waiting for its exit.
     ///
-    /// It is well with a child that has ended already.
+    /// Killing a child that has exited already is not an error.
     ///
     /// # Errors
     ///
-    /// What the system says, as of a child that runs as another user.
+    /// Returns the system's error, for example if the child runs as another user.
     ///
     /// # Examples
     ///
@@ -130,11 +135,11 @@ impl Child {
         }
     }
 
-    /// Has the child killed, and waits for its end.
+    /// Kills the child, and waits for its exit.
     ///
     /// # Errors
     ///
-    /// As [`start_kill`](Self::start_kill) and [`wait`](Self::wait).
+    /// Returns the errors of [`start_kill`](Self::start_kill) and [`wait`](Self::wait).
     ///
     /// # Examples
     ///
@@ -150,20 +155,21 @@ impl Child {
         Ok(())
     }
 
-    /// Waits for the child's end, and answers with how it ended; the same every time.
+    /// Waits for the child to exit, and returns its exit status; further calls return the same
+    /// status.
     ///
-    /// What the child reads is closed first, if it was piped: a child that reads to the end
-    /// would otherwise wait for us. What it writes is not read: with
-    /// [`wait_with_output`](Self::wait_with_output) it is.
+    /// The child's standard input is closed first, if it was piped, because a child that reads to
+    /// the end would otherwise wait for this process. The child's output is not read: use
+    /// [`wait_with_output`](Self::wait_with_output) for that.
     ///
     /// # Errors
     ///
-    /// If somebody else has waited for the child. If the runtime that watches it has ended,
-    /// and this is polled outside of any.
+    /// Returns an error if other code in this process has already waited for the child, or if the
+    /// runtime that watches the child has shut down and this future is polled outside any runtime.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it loses nothing but the closed stream.
+    /// If the future is dropped, nothing is lost, except that standard input has been closed.
     ///
     /// # Examples
     ///
@@ -188,11 +194,11 @@ impl Child {
         Ok(status)
     }
 
-    /// How the child ended, if it has.
+    /// Returns the exit status if the child has exited, without waiting.
     ///
     /// # Errors
     ///
-    /// If somebody else has waited for the child.
+    /// Returns an error if other code in this process has already waited for the child.
     ///
     /// # Examples
     ///
@@ -215,14 +221,14 @@ impl Child {
         Ok(status)
     }
 
-    /// Waits for the child's end, collecting what it writes meanwhile.
+    /// Waits for the child to exit, and returns its exit status together with its collected output.
     ///
-    /// What the child reads is closed first, if it was piped. What was not piped, or was
-    /// taken, is not collected.
+    /// The child's standard input is closed first, if it was piped. Output streams that were not
+    /// piped, or that were taken out of this `Child`, are not collected.
     ///
     /// # Errors
     ///
-    /// Those of [`wait`](Self::wait), and of reading.
+    /// Returns the errors of [`wait`](Self::wait), and those of reading the output.
     ///
     /// # Examples
     ///
@@ -269,7 +275,7 @@ impl Child {
     }
 }
 
-/// Reads to the end what was piped.
+/// Reads a stream to its end, if it was piped.
 async fn collect(
     from: Option<&mut (impl crate::io::AsyncRead + Unpin)>,
     into: &mut Vec<u8>,

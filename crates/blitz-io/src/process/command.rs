@@ -1,4 +1,4 @@
-//! What is to be started: the standard library's builder, and what is ours.
+//! Builder for child processes: that of the standard library, with additions.
 
 use std::{
     ffi::OsStr,
@@ -8,13 +8,12 @@ use std::{
 };
 
 use super::Child;
-use crate::net::error;
 
-/// A program to be started, with its arguments, environment and streams.
+/// Builder for a child process, with its arguments, environment and streams.
 ///
-/// The defaults are those of `std::process::Command`: arguments none, environment and
-/// working directory inherited, streams inherited by [`spawn`](Self::spawn) and
-/// [`status`](Self::status), and outputs collected by [`output`](Self::output).
+/// The defaults are those of [`std::process::Command`]: no arguments, inherited environment and
+/// working directory, streams inherited by [`spawn`](Self::spawn) and [`status`](Self::status), and
+/// output collected by [`output`](Self::output).
 ///
 /// # Examples
 ///
@@ -33,7 +32,7 @@ pub struct Command {
     kill_on_drop: bool,
 }
 
-/// Builder methods that are the standard library's own.
+/// Defines builder methods that forward to the standard library's builder.
 macro_rules! passed_on {
     ($(
         $(#[$meta:meta])*
@@ -50,7 +49,8 @@ macro_rules! passed_on {
 }
 
 passed_on! {
-    /// Adds an argument. It is one argument, whatever is in it: no shell reads it.
+    /// Adds an argument. It is passed as one argument, whatever characters it contains, because no
+    /// shell parses it.
     ///
     /// # Examples
     ///
@@ -75,7 +75,7 @@ passed_on! {
     /// ```
     env<K: AsRef<OsStr>, V: AsRef<OsStr>>(key: K, val: V);
 
-    /// Takes a variable out of the child's environment.
+    /// Removes a variable from the child's environment.
     ///
     /// # Examples
     ///
@@ -87,7 +87,7 @@ passed_on! {
     /// ```
     env_remove<K: AsRef<OsStr>>(key: K);
 
-    /// The child starts with no environment but what is set here.
+    /// Clears the child's environment: it has only the variables that are set afterwards.
     ///
     /// # Examples
     ///
@@ -114,7 +114,7 @@ passed_on! {
 }
 
 impl Command {
-    /// A command that starts a program, which is looked for in `PATH` if it has no slash.
+    /// Creates a command for a program, which is searched in `PATH` if its name has no slash.
     ///
     /// # Examples
     ///
@@ -127,7 +127,7 @@ impl Command {
         Self::from(StdCommand::new(program))
     }
 
-    /// The standard library's, to be looked at.
+    /// Returns the underlying standard library command.
     ///
     /// # Examples
     ///
@@ -139,7 +139,7 @@ impl Command {
         &self.std
     }
 
-    /// The standard library's, to be changed.
+    /// Returns the underlying standard library command, for changes.
     ///
     /// # Examples
     ///
@@ -152,7 +152,8 @@ impl Command {
         &mut self.std
     }
 
-    /// The standard library's. Whether it is to be killed when dropped is forgotten.
+    /// Converts this into the underlying standard library command. The `kill_on_drop` setting is
+    /// lost.
     ///
     /// # Examples
     ///
@@ -204,7 +205,7 @@ impl Command {
         self
     }
 
-    /// Sets where the child reads from.
+    /// Sets the child's standard input.
     ///
     /// # Examples
     ///
@@ -221,7 +222,7 @@ impl Command {
         self
     }
 
-    /// Sets where the child writes to. [`output`](Self::output) sets it by itself.
+    /// Sets the child's standard output. [`output`](Self::output) overrides it.
     ///
     /// # Examples
     ///
@@ -238,7 +239,7 @@ impl Command {
         self
     }
 
-    /// Sets where the child writes errors to. [`output`](Self::output) sets it by itself.
+    /// Sets the child's standard error. [`output`](Self::output) overrides it.
     ///
     /// # Examples
     ///
@@ -256,8 +257,8 @@ impl Command {
         self
     }
 
-    /// Whether the child is killed when its [`Child`] is dropped before its end; it is not,
-    /// if nothing is said. It is waited for either way.
+    /// Sets whether the child is killed when its [`Child`] is dropped before the child has exited;
+    /// the default is `false`. The child is reaped either way.
     ///
     /// # Examples
     ///
@@ -272,7 +273,7 @@ impl Command {
         self
     }
 
-    /// Whether the child is killed when its [`Child`] is dropped.
+    /// Returns true if the child is killed when its [`Child`] is dropped.
     ///
     /// # Examples
     ///
@@ -285,18 +286,20 @@ impl Command {
         self.kill_on_drop
     }
 
-    /// Starts the program.
+    /// Starts the program as a child process.
     ///
-    /// Its streams are inherited, unless something else was said.
+    /// Its streams are inherited, unless they were set.
     ///
     /// # Panics
     ///
-    /// If there is no runtime on this thread, or its I/O is not enabled.
+    /// If there is no runtime on this thread, or the runtime's I/O is not enabled.
     ///
     /// # Errors
     ///
-    /// If the program cannot be started; the text names it. If there are no descriptors left
-    /// to watch the child with: then it was started, and is killed.
+    /// Returns the system's error if the program cannot be started. Also returns an error if the
+    /// child was started but cannot be connected to the runtime, for example because there are no
+    /// descriptors left to register its pipes with: then the child keeps running, or is killed if
+    /// [`kill_on_drop`](Self::kill_on_drop) was set.
     ///
     /// # Examples
     ///
@@ -307,7 +310,8 @@ impl Command {
     ///
     /// let error = blitz_io::process::Command::new("no-such-program").spawn().unwrap_err();
     /// assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
-    /// assert!(error.to_string().contains("no-such-program"));
+    /// # #[cfg(unix)]
+    /// assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
     /// ```
     #[track_caller]
@@ -315,16 +319,16 @@ impl Command {
         self.start(StdCommand::spawn)
     }
 
-    /// Starts the program by a function of the caller's, for those who set up more than the
-    /// standard library's builder has.
+    /// Starts the program by a function of the caller's, which can set up more than the standard
+    /// library's builder supports.
     ///
     /// # Panics
     ///
-    /// As [`spawn`](Self::spawn).
+    /// If [`spawn`](Self::spawn) would panic.
     ///
     /// # Errors
     ///
-    /// As [`spawn`](Self::spawn), and those of the function.
+    /// Returns the errors of [`spawn`](Self::spawn), and those of the function.
     ///
     /// # Examples
     ///
@@ -338,7 +342,7 @@ impl Command {
     #[track_caller]
     pub fn spawn_with(
         &mut self,
-        with: impl Fn(&mut StdCommand) -> io::Result<StdChild>,
+        with: impl FnOnce(&mut StdCommand) -> io::Result<StdChild>,
     ) -> io::Result<Child> {
         self.start(with)
     }
@@ -348,22 +352,24 @@ impl Command {
         &mut self,
         with: impl FnOnce(&mut StdCommand) -> io::Result<StdChild>,
     ) -> io::Result<Child> {
-        // The panic comes before there is a child.
+        // Panics without a runtime, before there is a child.
         drop(crate::runtime::context::io_driver());
-        let started = with(&mut self.std).and_then(|child| Child::new(child, self.kill_on_drop));
-        started.map_err(|cause| error::at("start", Shown(self.std.get_program()), cause))
+        // This thread must stay, because the child may have requested a signal for the end of the
+        // thread that started it (`PR_SET_PDEATHSIG`).
+        crate::engine::work::current::with(|current| current.stays.set(true));
+        with(&mut self.std).and_then(|child| Child::new(child, self.kill_on_drop))
     }
 
-    /// Starts the program, and answers with how it ended. It is started by this call, not by
-    /// the first poll. Its piped streams are closed.
+    /// Starts the program, and returns a future for its exit status. The program is started by this
+    /// call, not by the first poll. Streams that were piped are closed.
     ///
     /// # Panics
     ///
-    /// As [`spawn`](Self::spawn).
+    /// If [`spawn`](Self::spawn) would panic.
     ///
     /// # Errors
     ///
-    /// As [`spawn`](Self::spawn), when the future is awaited.
+    /// Returns the errors of [`spawn`](Self::spawn), when the future is awaited.
     ///
     /// # Examples
     ///
@@ -377,24 +383,25 @@ impl Command {
         let child = self.spawn();
         async {
             let mut child = child?;
-            // A child that reads what nobody writes would never end.
+            // A child would never exit if it read from a pipe that nothing writes to.
             drop((child.stdin.take(), child.stdout.take(), child.stderr.take()));
             child.wait().await
         }
     }
 
-    /// Starts the program, collects what it writes, and answers with that and how it ended.
-    /// It is started by this call, not by the first poll.
+    /// Starts the program, and returns a future for its collected output and exit status. The
+    /// program is started by this call, not by the first poll.
     ///
-    /// Both outputs are piped, whatever was said before.
+    /// Standard output and standard error are piped, whatever was set before.
     ///
     /// # Panics
     ///
-    /// As [`spawn`](Self::spawn).
+    /// If [`spawn`](Self::spawn) would panic.
     ///
     /// # Errors
     ///
-    /// As [`spawn`](Self::spawn), when the future is awaited, and errors of reading.
+    /// Returns the errors of [`spawn`](Self::spawn), when the future is awaited, and errors of
+    /// reading.
     ///
     /// # Examples
     ///
@@ -419,7 +426,7 @@ mod of_unix {
     use super::Command;
 
     passed_on! {
-        /// The user whom the child runs as. It takes the rights to do so.
+        /// Sets the user ID that the child runs as. This requires the necessary privileges.
         ///
         /// # Examples
         ///
@@ -431,7 +438,7 @@ mod of_unix {
         /// ```
         uid(id: u32);
 
-        /// The group whom the child runs as. It takes the rights to do so.
+        /// Sets the group ID that the child runs as. This requires the necessary privileges.
         ///
         /// # Examples
         ///
@@ -443,7 +450,7 @@ mod of_unix {
         /// ```
         gid(id: u32);
 
-        /// What the child is told that its name is: its argument 0.
+        /// Sets the child's argument 0, the name that it was called by.
         ///
         /// # Examples
         ///
@@ -456,8 +463,8 @@ mod of_unix {
         /// ```
         arg0<S: AsRef<OsStr>>(arg: S);
 
-        /// The process group that the child joins; 0 is a new one, of its own. Signals from
-        /// the terminal, as by Ctrl-C, go to the group in its foreground.
+        /// Sets the process group that the child joins; 0 creates a new group for it. Signals from
+        /// the terminal, such as that of Ctrl-C, go to the foreground group.
         ///
         /// # Examples
         ///
@@ -481,7 +488,7 @@ mod of_windows {
     use super::Command;
 
     passed_on! {
-        /// The flags with which the process is created.
+        /// Sets the flags with which the process is created.
         ///
         /// # Examples
         ///
@@ -494,7 +501,7 @@ mod of_windows {
         /// ```
         creation_flags(flags: u32);
 
-        /// Adds text to the command line as it is, with no quotes.
+        /// Appends text to the command line unchanged, without quotes.
         ///
         /// # Examples
         ///
@@ -511,14 +518,5 @@ mod of_windows {
 impl From<StdCommand> for Command {
     fn from(std: StdCommand) -> Command {
         Command { std, kill_on_drop: false }
-    }
-}
-
-/// A program's name in a text.
-struct Shown<'a>(&'a OsStr);
-
-impl std::fmt::Display for Shown<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?}", self.0)
     }
 }

@@ -1,23 +1,24 @@
-//! Children: programs that are started, fed, listened to and waited for.
+//! Child processes: starting them, exchanging data with them and waiting for their exit.
 //!
-//! [`Command`] is `std::process::Command` with the same builder; what it starts is a
-//! [`Child`], whose end and whose pipes can be awaited.
+//! [`Command`] has the builder methods of [`std::process::Command`]. It starts a [`Child`], and
+//! both the exit and the pipes of that child can be awaited.
 //!
 //! # Children that nobody waits for
 //!
-//! A `Child` that is dropped goes on, as in the standard library, unless
-//! [`kill_on_drop`](Command::kill_on_drop) was asked for. Either way it leaves no zombie:
-//! when it ends it is waited for, by the runtime that it was started in, and if that ends
-//! first, by a thread that is started for it, sleeps until then, and ends with the last of
-//! them. Children of the process that were started by other means are never touched.
+//! A child keeps running when its `Child` is dropped, as in the standard library, unless
+//! [`kill_on_drop`](Command::kill_on_drop) was set. Either way it leaves no zombie: when it exits
+//! it is reaped by a thread that is started for the first such child, sleeps until one exits, and
+//! ends with the last of them. A dropped child occupies no descriptor. Children of the process that
+//! were started by other means are never touched.
 //!
 //! # How an end is noticed
 //!
-//! On Linux a child has a descriptor (pidfd) that the driver watches. Where there is none
-//! (before Linux 5.3, in some sandboxes, on other systems), or if the variable
-//! `BLITZ_IO_NO_PIDFD` is set to 1, `SIGCHLD` tells that some child has changed, and those
-//! that are waited for are asked. Then a handler for `SIGCHLD` is installed, as by
-//! [`signal`](crate::signal::unix::signal).
+//! On Linux a child has a descriptor (pidfd) that the driver watches. Where there is none (before
+//! Linux 5.3, in some sandboxes, on other systems), or if the variable `BLITZ_IO_NO_PIDFD` is set
+//! to 1, `SIGCHLD` reports that some child has changed state, and each child that is being waited
+//! for is checked. The same happens if there are no descriptors left; a child that was started is
+//! never killed for that reason. In these cases, and for children that were dropped, a handler for
+//! `SIGCHLD` is installed, as by [`signal`](crate::signal::unix::signal).
 //!
 //! # Examples
 //!
@@ -32,7 +33,7 @@
 //! # }).unwrap();
 //! ```
 //!
-//! Both ways at once:
+//! Writing to a child and reading from it at the same time:
 //!
 //! ```
 //! use std::process::Stdio;

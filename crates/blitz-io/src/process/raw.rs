@@ -1,4 +1,4 @@
-//! What processes need and the compiler cannot check.
+//! Unsafe code for processes.
 
 #[cfg(unix)]
 use std::{
@@ -11,13 +11,14 @@ use super::Command;
 
 #[cfg(unix)]
 impl Command {
-    /// Has a function called in the child, after it was made and before the program begins.
+    /// Registers a function that is called in the child, after the fork and before the program
+    /// starts.
     ///
     /// # Safety
     ///
-    /// 1. Between the two the child is a copy of this process with one thread: other
-    ///    threads' locks stay locked, the allocator's among them. So the function may only do
-    ///    what a handler of signals may do.
+    /// 1. Between fork and exec the child is a copy of this process with one thread: locks of other
+    ///    threads stay locked, the allocator's among them. So the function must do only what a
+    ///    signal handler may do.
     ///
     /// # Examples
     ///
@@ -25,7 +26,7 @@ impl Command {
     /// # blitz_io::run(async {
     /// let mut command = blitz_io::process::Command::new("sh");
     /// command.args(["-c", "umask"]);
-    /// // SAFETY: 1. `umask` is one system call.
+    /// // SAFETY: 1. the function makes a single system call, which a signal handler may make.
     /// unsafe {
     ///     command.pre_exec(|| {
     ///         libc::umask(0o077);
@@ -39,48 +40,76 @@ impl Command {
     where
         F: FnMut() -> io::Result<()> + Send + Sync + 'static,
     {
-        // SAFETY: 1. is the caller's as well.
+        // SAFETY: 1. our caller promises that `f` does only what a signal handler may do.
         unsafe { std::os::unix::process::CommandExt::pre_exec(self.as_std_mut(), f) };
         self
     }
 }
 
-/// A descriptor of a child that was not waited for; `None` if the system has none for us.
+/// Opens a pidfd for a child that was not waited for yet. Returns `None` if the system gives us
+/// none, for whatever reason: no such system call, a sandbox, or no descriptor left. The child runs
+/// either way.
 #[cfg(target_os = "linux")]
-pub(super) fn pidfd_open(pid: u32) -> Option<io::Result<std::os::fd::OwnedFd>> {
+pub(super) fn pidfd_open(pid: u32) -> Option<std::os::fd::OwnedFd> {
     use std::os::fd::{FromRawFd, OwnedFd};
 
-    // SAFETY: two numbers; children do not inherit what it answers.
+    // SAFETY: the arguments are two numbers, and no memory is passed. The descriptor is not
+    // inherited by children.
     let answer = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
-    if answer < 0 {
-        let error = io::Error::last_os_error();
-        let is_absent = matches!(
-            error.raw_os_error(),
-            Some(libc::ENOSYS | libc::EPERM | libc::EACCES | libc::ENODEV | libc::EINVAL)
-        );
-        return (!is_absent).then_some(Err(error));
-    }
-    let fd = i32::try_from(answer).expect("descriptors are small numbers");
-    // SAFETY: it is new, and ours.
-    Some(Ok(unsafe { OwnedFd::from_raw_fd(fd) }))
+    let fd = i32::try_from(answer).ok().filter(|fd| *fd >= 0)?;
+    // SAFETY: the descriptor was opened above, and nothing else owns it.
+    Some(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Other systems have none.
+/// Returns `None`, because other systems have no pidfd.
 #[cfg(all(unix, not(target_os = "linux")))]
-pub(super) fn pidfd_open(_pid: u32) -> Option<io::Result<std::os::fd::OwnedFd>> {
+pub(super) fn pidfd_open(_pid: u32) -> Option<std::os::fd::OwnedFd> {
     None
 }
 
-/// Sleeps until one of them can be read. It may end early.
+/// Returns the ID of some child of this process that has exited and was not waited for, whichever
+/// code started it; `None` if there is none. The child is not reaped, so its owner can still wait
+/// for it.
+#[cfg(target_os = "linux")]
+pub(super) fn any_ended() -> io::Result<Option<u32>> {
+    const LOOK: libc::c_int = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: all bytes zero is a valid `siginfo_t`; its process ID is 0 then.
+    let mut found: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `found` has room for what is written.
+    if unsafe { libc::waitid(libc::P_ALL, 0, &raw mut found, LOOK) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `found` is zero, or was written by the call, and has a process ID in both cases.
+    let pid = unsafe { found.si_pid() };
+    Ok(u32::try_from(pid).ok().filter(|pid| *pid != 0))
+}
+
+/// Returns an error, because other systems can only check one child at a time.
+#[cfg(all(unix, not(target_os = "linux")))]
+pub(super) fn any_ended() -> io::Result<Option<u32>> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Milliseconds to sleep where the system does not let us wait for events. The children are then
+/// checked ten times a second, which costs no noticeable processor time, and an exit is noticed
+/// within that time.
 #[cfg(unix)]
-pub(super) fn wait_readable(fds: &[BorrowedFd<'_>]) {
-    let one =
-        |fd: &BorrowedFd<'_>| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    let mut asked: Vec<libc::pollfd> = fds.iter().map(one).collect();
-    let count = asked.len() as libc::nfds_t;
-    // SAFETY: `asked` is ours, and has `count` entries. What it answers does not matter: the
-    // caller looks at everything.
-    let _ = unsafe { libc::poll(asked.as_mut_ptr(), count, -1) };
+const BLIND: libc::c_int = 100;
+
+/// Sleeps until `fd` is readable. May return early, but not immediately on every call, so a loop
+/// around it does not spin.
+#[cfg(unix)]
+pub(super) fn wait_readable(fd: BorrowedFd<'_>) {
+    let mut asked = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: the array of entries is one local variable of ours.
+    let answer = unsafe { libc::poll(&raw mut asked, 1, -1) };
+    // `EINVAL` if the process may have no descriptors at all (`RLIMIT_NOFILE`), and the next call
+    // would fail as well.
+    if answer < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+        // SAFETY: there are no entries, so no memory is accessed. Zero entries never exceed the
+        // limit.
+        unsafe { libc::poll(std::ptr::null_mut(), 0, BLIND) };
+    }
 }
 
 #[cfg(windows)]
@@ -88,7 +117,7 @@ pub(super) use self::of_windows::Called;
 
 #[cfg(windows)]
 mod of_windows {
-    //! A call of the system's at the end of a process.
+    //! A callback from the system at the exit of a process.
 
     use std::{
         ffi::c_void, io, os::windows::io::AsRawHandle, process::Child as StdChild, ptr::null_mut,
@@ -105,24 +134,24 @@ mod of_windows {
 
     use crate::engine::wait::waker_cell::WakerCell;
 
-    /// Who is woken by the call.
+    /// Registration of a callback that wakes a waker when a child exits.
     #[derive(Debug)]
     pub(in crate::process) struct Called {
         wait: HANDLE,
-        /// The system has its address until `wait` has ended.
+        /// Its address is known to the system until `wait` is unregistered.
         cell: Box<WakerCell>,
     }
 
-    // SAFETY: the handle may be used by any thread, and the cell may be shared.
+    // SAFETY: any thread may use the wait handle, and `WakerCell` is `Send`.
     unsafe impl Send for Called {}
-    // SAFETY: as above.
+    // SAFETY: any thread may use the wait handle, and `WakerCell` may be shared between threads.
     unsafe impl Sync for Called {}
 
     impl Called {
         pub(in crate::process) fn at_the_end_of(child: &StdChild) -> io::Result<Self> {
             let cell = Box::new(WakerCell::new());
             let mut wait = null_mut();
-            // SAFETY: the cell lives until `drop`, which waits for the end of the call.
+            // SAFETY: the cell lives until `drop`, which waits for the end of the callback.
             let begun = unsafe {
                 RegisterWaitForSingleObject(
                     &raw mut wait,
@@ -146,19 +175,21 @@ mod of_windows {
 
     impl Drop for Called {
         fn drop(&mut self) {
-            // SAFETY: it was registered by `at_the_end_of`, and this is done once. With this
-            // argument it returns after the call has ended, if one is under way.
+            // SAFETY: the wait was registered by `at_the_end_of`, and is unregistered only here,
+            // once. With this argument the call waits for a callback that is running.
             let ended = unsafe { UnregisterWaitEx(self.wait, INVALID_HANDLE_VALUE) };
             assert!(ended != 0, "a wait that was registered ends: {}", io::Error::last_os_error());
         }
     }
 
+    /// Wakes the waker in `cell`; called by the system when the child has exited.
+    ///
     /// # Safety
-    /// 1. `cell` is the address of a `WakerCell` that lives.
+    /// 1. `cell` is the address of a `WakerCell` that is alive.
     unsafe extern "system" fn called(cell: *mut c_void, _timed_out: bool) {
-        // SAFETY: 1.
+        // SAFETY: our own obligation 1: `cell` points to a `WakerCell` that is alive.
         let cell = unsafe { &*cell.cast::<WakerCell>() };
-        // A panic must not leave: a batch of one catches it.
+        // A panic must not leave this function, and a batch (of one waker) catches panics.
         let mut batch = crate::engine::wait::batch::Batch::new();
         if let Some(waker) = cell.take() {
             batch.push(waker);

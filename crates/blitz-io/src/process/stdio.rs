@@ -1,7 +1,7 @@
-//! The streams of a child: this end of the pipes.
+//! The parent's ends of the pipes to a child.
 //!
-//! On Unix they are pipes that the driver watches. On Windows the standard library's pipes
-//! cannot be watched, so each call is a job of the threads for blocking work.
+//! On Unix they are pipes that the driver watches. On Windows the standard library's pipes cannot
+//! be watched, so each call is a job on the blocking pool.
 
 use std::{
     io::{self, IoSlice},
@@ -16,9 +16,9 @@ use self::of_unix::{Reader, Writer};
 use self::of_windows::{Reader, Writer};
 use crate::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What the child reads: this end writes.
+/// Writing end of a child's standard input.
 ///
-/// The child reads the end of it when this is dropped.
+/// The child sees the end of its input when this is dropped.
 ///
 /// # Examples
 ///
@@ -38,7 +38,7 @@ pub struct ChildStdin {
     io: Writer,
 }
 
-/// What the child writes: this end reads.
+/// Reading end of a child's standard output.
 ///
 /// # Examples
 ///
@@ -60,7 +60,7 @@ pub struct ChildStdout {
     io: Reader,
 }
 
-/// What the child writes as errors: this end reads.
+/// Reading end of a child's standard error.
 ///
 /// # Examples
 ///
@@ -86,15 +86,15 @@ pub struct ChildStderr {
 macro_rules! streams {
     ($($stream:ident, $io:ident, $field:literal;)*) => {$(
         impl $stream {
-            /// Takes over a stream of a child that the standard library has started.
+            /// Converts a stream of a child that was started by the standard library.
             ///
             /// # Panics
             ///
-            /// If there is no runtime on this thread, or its I/O is not enabled.
+            /// If there is no runtime on this thread, or the runtime's I/O is not enabled.
             ///
             /// # Errors
             ///
-            /// If the driver cannot watch it.
+            /// Returns an error if the driver cannot watch the pipe.
             ///
             /// # Examples
             ///
@@ -117,12 +117,13 @@ macro_rules! streams {
 
         #[cfg(unix)]
         impl $stream {
-            /// Takes it from its runtime and answers its descriptor, in blocking mode: for
-            /// another child, or for code that knows of no runtime.
+            /// Deregisters the stream from its runtime and returns its descriptor, in blocking
+            /// mode, for another child or for code that uses no runtime.
             ///
             /// # Errors
             ///
-            /// If the driver would not let it go, or the mode cannot be set.
+            /// Returns an error if the driver fails to deregister the pipe, or the mode cannot be
+            /// set.
             ///
             /// # Examples
             ///
@@ -142,7 +143,7 @@ macro_rules! streams {
             }
         }
 
-        /// For another child, in blocking mode.
+        /// Converts the stream for use by another child, in blocking mode.
         #[cfg(unix)]
         impl TryInto<Stdio> for $stream {
             type Error = io::Error;
@@ -168,11 +169,11 @@ macro_rules! streams {
 
         #[cfg(windows)]
         impl $stream {
-            /// Answers its handle.
+            /// Returns an owned duplicate of the stream's handle.
             ///
             /// # Errors
             ///
-            /// If the handle cannot be copied.
+            /// Returns an error if the handle cannot be duplicated.
             ///
             /// # Examples
             ///
@@ -191,7 +192,7 @@ macro_rules! streams {
             }
         }
 
-        /// For another child.
+        /// Converts the stream for use by another child.
         #[cfg(windows)]
         impl TryInto<Stdio> for $stream {
             type Error = io::Error;
@@ -264,7 +265,7 @@ impl AsyncWrite for ChildStdin {
         self.io.poll_flush(cx)
     }
 
-    /// A pipe has one direction, which ends when this is dropped.
+    /// Flushes only, because the single direction of a pipe is closed when this is dropped.
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.poll_flush(cx)
     }
@@ -350,7 +351,8 @@ mod of_unix {
             true
         }
 
-        /// There is nothing here to flush: the kernel has it all.
+        /// Completes immediately: nothing is buffered here, because the kernel has all bytes
+        /// already.
         pub(super) fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
             Poll::Ready(Ok(()))
         }
@@ -359,7 +361,7 @@ mod of_unix {
 
 #[cfg(windows)]
 mod of_windows {
-    //! Pipes that block, on the threads for that.
+    //! Pipes that block, used on the blocking pool.
 
     use std::{
         fs::File,
@@ -375,7 +377,8 @@ mod of_windows {
         stdio::blocking::{Reading, Writing},
     };
 
-    /// One of two who have the pipe: the other is the job, or knows its handle.
+    /// One of two owners of the pipe: this one does the I/O, in a job, and the other keeps the
+    /// handle.
     #[derive(Debug)]
     struct Shared(Arc<File>);
 

@@ -1,5 +1,5 @@
-//! How the end of a child is noticed: the system calls a function of ours, on a thread of
-//! its own pool. Windows knows no zombies, so nobody has to wait for a dropped child.
+//! Notices the exit of a child: the system calls a function of ours, on a thread of its own pool.
+//! Windows has no zombies, so a dropped child does not have to be reaped.
 
 use std::{
     io,
@@ -9,10 +9,10 @@ use std::{
 
 pub(super) use super::raw::Called as By;
 
-/// A child, and by what its end is noticed.
+/// A child, and the means by which its exit is noticed.
 #[derive(Debug)]
 pub(super) struct Watched {
-    /// First: the system is asked to call nobody any more before the handle is closed.
+    /// Declared first, so that the callback is unregistered before the child's handle is closed.
     by: By,
     child: StdChild,
     kill_on_drop: bool,
@@ -43,7 +43,7 @@ impl Watched {
     }
 
     pub(super) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<ExitStatus>> {
-        // First the waker, then the question: an end after it is told.
+        // The waker must be registered before the check, so that an exit after the check wakes it.
         self.by.register(cx.waker());
         match self.try_wait()? {
             Some(status) => Poll::Ready(Ok(status)),
@@ -55,13 +55,13 @@ impl Watched {
 impl Drop for Watched {
     fn drop(&mut self) {
         if self.kill_on_drop && !self.has_ended {
-            // An error says that it has ended, or that we may not.
+            // An error means that the child has exited, or that we may not kill it.
             let _ = self.child.kill();
         }
     }
 }
 
-/// Nothing has to be done for it.
+/// Drops the child's handle; Windows has no zombies, so nothing else has to be done.
 pub(super) fn abandon(child: StdChild) {
     drop(child);
 }

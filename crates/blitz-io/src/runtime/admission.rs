@@ -1,8 +1,8 @@
-//! Who is let in: spawns that report, and spawns that are bounded.
+//! Spawns that report pressure, and spawns that are bounded.
 //!
-//! Two things that are often taken for one. [`Admission::look`] compares the lengths
-//! of queues with a threshold: cheap, and advice only. The [`Bound`] counts permits:
-//! exact, and it can be waited for. A plain spawn knows of neither.
+//! These are two different things. [`Admission::look`] compares the lengths of queues with a
+//! threshold, which is cheap, and only advice. A [`Bound`] counts permits, which is exact, and it
+//! can be waited for. Plain spawns use neither.
 
 use std::{future::Future, panic::Location};
 
@@ -19,26 +19,26 @@ use crate::{
     task::{JoinHandle, Pressure, Rejected, Rejection, is_large},
 };
 
-/// What a builder says about it.
+/// The limits that a builder sets; `None` means no limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Limits {
-    /// Entries in queues for each worker, from which on there is pressure.
+    /// The number of queued tasks per worker from which on there is pressure.
     pub(crate) threshold: Option<usize>,
-    /// Bounded tasks that may live.
+    /// How many bounded tasks may exist at the same time.
     pub(crate) bounded: Option<usize>,
-    /// Bounded blocking work that may wait for a thread.
+    /// How many bounded blocking functions may wait for a thread at the same time.
     pub(crate) blocking: Option<usize>,
 }
 
-/// A runtime's limits.
+/// The limits of a runtime, with the permits that enforce them.
 #[derive(Debug)]
 pub(crate) struct Admission {
-    /// Entries in all queues from which on there is pressure.
+    /// The number of tasks in all queues from which on there is pressure.
     threshold: Option<usize>,
     bound: Bound,
-    /// Places in the queue of blocking work.
+    /// Permits for the queue of blocking work.
     blocking: Bound,
-    /// Threads that may look names up.
+    /// Permits for the threads that resolve names.
     #[cfg(feature = "net")]
     lookups: Bound,
 }
@@ -52,17 +52,19 @@ impl Admission {
             bound: Bound::new(limits.bounded.unwrap_or(MAX)),
             blocking: Bound::new(limits.blocking.unwrap_or(MAX)),
             #[cfg(feature = "net")]
-            lookups: Bound::new(crate::net::lookup_seats(blocking_threads)),
+            lookups: Bound::new(crate::net::lookup_seats(blocking_threads).min(MAX)),
         }
     }
 
-    /// Seats for threads that look names up.
+    /// Returns the permits for the threads that resolve names.
     #[cfg(feature = "net")]
     pub(crate) fn lookups(&self) -> &Bound {
         &self.lookups
     }
 
-    /// Advice: what the queues look like now, before one more is put there.
+    /// Returns the pressure in the queues at this moment, before another task is added, or the
+    /// reason to reject the task. This is advice only: the queues may change before the task is
+    /// spawned.
     pub(crate) fn look(&self, pool: &Pool) -> Result<Pressure, Rejection> {
         if pool.is_stopping() {
             return Err(Rejection::ShuttingDown);
@@ -75,7 +77,7 @@ impl Admission {
         Ok(if depth < threshold { Pressure::Low } else { Pressure::High })
     }
 
-    /// Shutdown: nobody is let in any more, and who waits is told so.
+    /// Closes all bounds at shutdown: no further task is admitted, and waiting spawns are rejected.
     pub(crate) fn close(&self) {
         self.bound.close();
         self.blocking.close();
@@ -85,12 +87,12 @@ impl Admission {
 }
 
 impl Handle {
-    /// Spawns a task and reports whether the runtime keeps up, or gives the future back;
-    /// see [`task::spawn_reporting`](crate::task::spawn_reporting).
+    /// Spawns a task and reports the pressure on the runtime, or returns the future if the task is
+    /// rejected; see [`task::spawn_reporting`](crate::task::spawn_reporting).
     ///
     /// # Errors
     ///
-    /// [`Rejected`], with the future, if the runtime is overloaded or shutting down.
+    /// [`Rejected`], which contains the future, if the runtime is overloaded or shutting down.
     ///
     /// # Examples
     ///
@@ -118,16 +120,18 @@ impl Handle {
         }
     }
 
-    /// Waits until fewer bounded tasks live than the runtime allows, then spawns; see
+    /// Waits until there are fewer bounded tasks than the runtime allows, then spawns one; see
     /// [`task::spawn_bounded`](crate::task::spawn_bounded).
     ///
     /// # Errors
     ///
-    /// [`Rejected`], with the future, if the runtime shuts down before there is a place.
+    /// [`Rejected`], which contains the future, if the runtime shuts down before the task is
+    /// admitted.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it before it is ready drops the future without having spawned it.
+    /// If the returned future is dropped before it completes, the task's future is dropped without
+    /// having been spawned.
     ///
     /// # Examples
     ///
@@ -151,7 +155,8 @@ impl Handle {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        // Not an `async fn`: the place is the caller's, not that of the first poll.
+        // This is not an `async fn`, so that the source location is the caller's and not that of
+        // the first poll.
         let (handle, spawned_at) = (self.clone(), Location::caller());
         async move {
             match handle.inner.admission.bound.clone().take().await {
@@ -161,13 +166,13 @@ impl Handle {
         }
     }
 
-    /// Spawns a bounded task if there is a place for it now; see
+    /// Spawns a bounded task if there are fewer than the runtime allows; see
     /// [`task::try_spawn_bounded`](crate::task::try_spawn_bounded).
     ///
     /// # Errors
     ///
-    /// [`Rejected`], with the future, if there is no place or the runtime is shutting
-    /// down.
+    /// [`Rejected`], which contains the future, if there are too many bounded tasks or the runtime
+    /// is shutting down.
     ///
     /// # Examples
     ///
@@ -211,20 +216,20 @@ impl Handle {
     }
 }
 
-/// Blocking work with a place in its queue.
+/// Bounded blocking work.
 impl Handle {
-    /// Waits until less bounded blocking work waits for a thread than the runtime
-    /// allows, then spawns; see
+    /// Waits until fewer bounded functions wait for a thread than the runtime allows, then spawns a
+    /// function on the blocking threads; see
     /// [`task::spawn_blocking_bounded`](crate::task::spawn_blocking_bounded).
     ///
     /// # Errors
     ///
-    /// [`Rejected`], with the function, if the runtime shuts down before there is a
-    /// place.
+    /// [`Rejected`], which contains the function, if the runtime shuts down before it is admitted.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it before it is ready drops the function without having spawned it.
+    /// If the returned future is dropped before it completes, the function is dropped without
+    /// having been spawned.
     ///
     /// # Examples
     ///
@@ -246,7 +251,8 @@ impl Handle {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        // Not an `async fn`: the place is the caller's, not that of the first poll.
+        // This is not an `async fn`, so that the source location is the caller's and not that of
+        // the first poll.
         let (handle, spawned_at) = (self.clone(), Location::caller());
         async move {
             match handle.inner.admission.blocking.clone().take().await {
@@ -256,13 +262,14 @@ impl Handle {
         }
     }
 
-    /// Spawns bounded blocking work if there is a place in its queue now; see
+    /// Spawns a function on the blocking threads if fewer bounded functions wait for a thread than
+    /// the runtime allows; see
     /// [`task::try_spawn_blocking_bounded`](crate::task::try_spawn_blocking_bounded).
     ///
     /// # Errors
     ///
-    /// [`Rejected`], with the function, if there is no place or the runtime is shutting
-    /// down.
+    /// [`Rejected`], which contains the function, if too many of them wait or the runtime is
+    /// shutting down.
     ///
     /// # Examples
     ///
@@ -297,7 +304,8 @@ impl Handle {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        // The place is one in the queue: free as soon as a thread has the work.
+        // The permit is for a place in the queue, so it is returned as soon as a thread has the
+        // work.
         let leaves = move || {
             drop(seat);
             f()
@@ -307,12 +315,12 @@ impl Handle {
 }
 
 impl Runtime {
-    /// Spawns a task and reports whether the runtime keeps up, or gives the future back;
-    /// see [`task::spawn_reporting`](crate::task::spawn_reporting).
+    /// Spawns a task and reports the pressure on the runtime, or returns the future if the task is
+    /// rejected; see [`task::spawn_reporting`](crate::task::spawn_reporting).
     ///
     /// # Errors
     ///
-    /// [`Rejected`], with the future, if the runtime is overloaded.
+    /// [`Rejected`], which contains the future, if the runtime is overloaded or shutting down.
     ///
     /// # Examples
     ///
@@ -334,16 +342,18 @@ impl Runtime {
         self.handle().spawn_reporting(future)
     }
 
-    /// Waits until fewer bounded tasks live than the runtime allows, then spawns; see
+    /// Waits until there are fewer bounded tasks than the runtime allows, then spawns one; see
     /// [`task::spawn_bounded`](crate::task::spawn_bounded).
     ///
     /// # Errors
     ///
-    /// [`Rejected`], with the future, if the runtime shuts down before there is a place.
+    /// [`Rejected`], which contains the future, if the runtime shuts down before the task is
+    /// admitted.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it before it is ready drops the future without having spawned it.
+    /// If the returned future is dropped before it completes, the task's future is dropped without
+    /// having been spawned.
     ///
     /// # Examples
     ///
@@ -365,12 +375,13 @@ impl Runtime {
         self.handle().spawn_bounded(future)
     }
 
-    /// Spawns a bounded task if there is a place for it now; see
+    /// Spawns a bounded task if there are fewer than the runtime allows; see
     /// [`task::try_spawn_bounded`](crate::task::try_spawn_bounded).
     ///
     /// # Errors
     ///
-    /// [`Rejected`], with the future, if there is no place.
+    /// [`Rejected`], which contains the future, if there are too many bounded tasks or the runtime
+    /// is shutting down.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! How a runtime is made.
+//! [`Builder`], which configures and creates runtimes.
 
 mod drivers;
 #[cfg(all(feature = "fiber", unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -32,18 +32,21 @@ use crate::engine::{
     work::task::hooks::{Hooks, TaskMeta},
 };
 
-/// Polls in a worker's tick, after which it looks after everything else: the
-/// design's figure.
+/// The number of polls in a worker's tick, after which it polls the drivers and does other
+/// maintenance. The number comes from the design.
 const TICK_POLLS: u32 = 128;
 
-/// How long a thread for blocking work stays without work: Tokio's figure.
+/// The default name of the runtime's threads.
+const THREAD_NAME: &str =
+    if cfg!(feature = "tokio-names") { "tokio-rt-worker" } else { "blitz-worker" };
+
+/// How long an idle blocking thread is kept before it ends. Tokio has the same number.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-/// Builds a runtime with custom configuration values.
+/// A builder that configures and creates a [`Runtime`].
 ///
-/// Methods can be chained; [`build`](Self::build) ends the chain. Names and
-/// defaults are Tokio's, and where a knob has another meaning here its text says
-/// so.
+/// Methods can be chained, and [`build`](Self::build) ends the chain. Names and defaults are
+/// Tokio's; where an option has another meaning here, its documentation says so.
 ///
 /// # Examples
 ///
@@ -85,8 +88,8 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Returns a new builder with the current thread scheduler selected: no worker
-    /// threads, tasks run inside [`Runtime::block_on`].
+    /// Returns a builder for a current-thread runtime: it has no worker threads, and its tasks run
+    /// inside [`Runtime::block_on`].
     ///
     /// # Examples
     ///
@@ -99,7 +102,7 @@ impl Builder {
         Self::new(RuntimeFlavor::CurrentThread)
     }
 
-    /// Returns a new builder with the multi thread scheduler selected.
+    /// Returns a builder for a multi-thread runtime, whose tasks run on worker threads.
     ///
     /// # Examples
     ///
@@ -115,7 +118,7 @@ impl Builder {
     }
 
     fn new(flavor: RuntimeFlavor) -> Self {
-        let name: Arc<dyn Fn() -> String + Send + Sync> = Arc::new(|| "blitz-worker".to_owned());
+        let name: Arc<dyn Fn() -> String + Send + Sync> = Arc::new(|| THREAD_NAME.to_owned());
         Self {
             flavor,
             workers: None,
@@ -153,18 +156,18 @@ impl Builder {
         }
     }
 
-    /// Sets the number of worker threads the `Runtime` will use.
+    /// Sets the number of worker threads.
     ///
-    /// Unset, it is `BLITZ_WORKER_THREADS`, else `TOKIO_WORKER_THREADS`, else the
-    /// number of processors that this process may use: by its affinity, and by its
-    /// cgroup's quota, rounded up. A current-thread runtime ignores it.
+    /// The default is the value of `BLITZ_WORKER_THREADS`, else of `TOKIO_WORKER_THREADS`, else the
+    /// number of processors that this process may use: those of its affinity mask, or its cgroup's
+    /// CPU quota rounded up, whichever is smaller. A current-thread runtime ignores this setting.
     ///
-    /// So many threads run tasks at a time; those whose poll lasts for longer than a slice go on
-    /// beside them ([`preemption`](Self::preemption)).
+    /// At most this many threads run tasks at once, plus those whose poll lasted for longer than a
+    /// slice and whose worker was handed off to another thread ([`preemption`](Self::preemption)).
     ///
     /// # Panics
     ///
-    /// If `val` is zero. [`build`](Self::build) refuses more than 32,768.
+    /// If `val` is zero. [`build`](Self::build) returns an error if it is more than 32,768.
     ///
     /// # Examples
     ///
@@ -184,15 +187,14 @@ impl Builder {
         self
     }
 
-    /// Sets the most threads that blocking work may use: 512 unless set, and 32,767 at
-    /// the most.
+    /// Sets the maximum number of threads for blocking work: 512 by default, and at most 32,767.
     ///
-    /// They are started on demand, when work comes and none is idle; at the limit work
-    /// waits for one of them. Workers are not among them, nor is a thread that stands
-    /// in for a worker inside [`block_in_place`](crate::task::block_in_place).
+    /// The threads are started on demand, when work arrives and none is idle; when all of them are
+    /// busy, further work waits in a queue. Worker threads are not counted, and neither is a thread
+    /// that replaces a worker inside [`block_in_place`](crate::task::block_in_place).
     ///
-    /// As many polls may at the same time block without their worker, beyond that
-    /// ([`Preemption`](super::Preemption)).
+    /// The same number is a second, separate limit: at most this many polls may block at once
+    /// without a worker, after theirs was handed off ([`Preemption`](super::Preemption)).
     ///
     /// # Panics
     ///
@@ -212,9 +214,10 @@ impl Builder {
         self
     }
 
-    /// Sets how long a thread for blocking work stays without work: 10 s unless
-    /// set. See [`max_blocking_threads`](Self::max_blocking_threads). Threads that stand in for
-    /// a worker are among them.
+    /// Sets how long an idle blocking thread is kept before it ends: 10 s by default.
+    ///
+    /// This also applies to threads that replaced a worker. See
+    /// [`max_blocking_threads`](Self::max_blocking_threads).
     ///
     /// # Examples
     ///
@@ -231,11 +234,11 @@ impl Builder {
         self
     }
 
-    /// Sets the name of the runtime, which [`Handle::name`] gives back.
+    /// Sets the name of the runtime, which [`Handle::name`] returns.
     ///
     /// # Panics
     ///
-    /// If the name is empty or blank.
+    /// If the name is empty or consists of white space.
     ///
     /// # Examples
     ///
@@ -252,7 +255,9 @@ impl Builder {
         self
     }
 
-    /// Sets the name of threads spawned by the runtime: "blitz-worker" unless set.
+    /// Sets the name of the runtime's threads: `blitz-worker` by default.
+    ///
+    /// In a program that uses the `tokio` drop-in the default is `tokio-rt-worker`, as on Tokio.
     ///
     /// # Examples
     ///
@@ -269,7 +274,7 @@ impl Builder {
         self
     }
 
-    /// Sets a function used to generate the name of threads spawned by the runtime.
+    /// Sets a function that returns the name of each thread that the runtime starts.
     ///
     /// # Examples
     ///
@@ -293,8 +298,8 @@ impl Builder {
         self
     }
 
-    /// Sets the stack size (in bytes) for worker threads: the system's default
-    /// unless set.
+    /// Sets the stack size of the runtime's threads in bytes: the standard library's default unless
+    /// set.
     ///
     /// # Examples
     ///
@@ -309,11 +314,12 @@ impl Builder {
         self
     }
 
-    /// Executes function `f` after each thread is started but before it starts
-    /// doing work. So it does on threads that are started later, to stand in for a worker
-    /// whose task does not let go.
+    /// Calls `f` on each thread that the runtime starts, before the thread does any work.
     ///
-    /// A panic in it is reported and ends there: the thread works all the same.
+    /// This includes threads that are started later to take over the worker of a task that does not
+    /// yield.
+    ///
+    /// A panic in `f` is reported and goes no further: the thread still does its work.
     ///
     /// # Examples
     ///
@@ -331,8 +337,9 @@ impl Builder {
         self
     }
 
-    /// Executes function `f` before each thread stops; panics as in
-    /// [`on_thread_start`](Self::on_thread_start).
+    /// Calls `f` on each thread of the runtime before the thread ends.
+    ///
+    /// A panic in `f` is reported and goes no further.
     ///
     /// # Examples
     ///
@@ -350,9 +357,10 @@ impl Builder {
         self
     }
 
-    /// Executes function `f` just before a worker sleeps; panics as in
-    /// [`on_thread_start`](Self::on_thread_start). If it blocks, it keeps its worker:
-    /// [preemption](Self::preemption) is for tasks.
+    /// Calls `f` on a worker thread just before it goes to sleep.
+    ///
+    /// A panic in `f` is reported and goes no further. If `f` blocks, it blocks its worker, because
+    /// [preemption](Self::preemption) applies to tasks only.
     ///
     /// # Examples
     ///
@@ -370,8 +378,10 @@ impl Builder {
         self
     }
 
-    /// Executes function `f` just after a worker wakes up; panics as in
-    /// [`on_thread_start`](Self::on_thread_start). If it blocks, it keeps its worker.
+    /// Calls `f` on a worker thread just after it wakes up.
+    ///
+    /// A panic in `f` is reported and goes no further. If `f` blocks, it blocks its worker, because
+    /// [preemption](Self::preemption) applies to tasks only.
     ///
     /// # Examples
     ///
@@ -389,11 +399,11 @@ impl Builder {
         self
     }
 
-    /// Executes function `f` when a task is spawned, before its first poll. Blocking
-    /// work is not spawned in this sense.
+    /// Calls `f` when a task is spawned, before its first poll. `f` is not called for blocking
+    /// work.
     ///
-    /// It runs on the thread that does it, inside the runtime; it should be short, and
-    /// must not block. A panic in it is reported and ends there.
+    /// `f` is called on the thread that spawns the task, inside the runtime. It should be short and
+    /// must not block. A panic in it is reported and goes no further.
     ///
     /// # Examples
     ///
@@ -419,10 +429,11 @@ impl Builder {
         self
     }
 
-    /// Executes function `f` before each poll of a task; blocking work has none.
+    /// Calls `f` before each poll of a task. `f` is not called for blocking work, which has no
+    /// polls.
     ///
-    /// It runs on the thread that does it, inside the runtime; it should be short, and
-    /// must not block. A panic in it is reported and ends there.
+    /// `f` is called on the thread that polls the task, inside the runtime. It should be short and
+    /// must not block. A panic in it is reported and goes no further.
     ///
     /// # Examples
     ///
@@ -448,10 +459,11 @@ impl Builder {
         self
     }
 
-    /// Executes function `f` after each poll of a task; blocking work has none.
+    /// Calls `f` after each poll of a task. `f` is not called for blocking work, which has no
+    /// polls.
     ///
-    /// It runs on the thread that does it, inside the runtime; it should be short, and
-    /// must not block. A panic in it is reported and ends there.
+    /// `f` is called on the thread that polls the task, inside the runtime. It should be short and
+    /// must not block. A panic in it is reported and goes no further.
     ///
     /// # Examples
     ///
@@ -477,12 +489,12 @@ impl Builder {
         self
     }
 
-    /// Executes function `f` when a task, or blocking work, has ended.
+    /// Calls `f` when a task or a piece of blocking work has ended.
     ///
-    /// It runs on the thread that does it, inside the runtime; it should be short, and
-    /// must not block. A panic in it is reported and ends there. The task has completed,
-    /// panicked or been cancelled, and its future was dropped; its `JoinHandle` is not
-    /// told yet.
+    /// `f` is called on the thread on which the task ends, inside the runtime. It should be short
+    /// and must not block. A panic in it is reported and goes no further. When it is called, the
+    /// task has completed, panicked or been cancelled and its future has been dropped, but its
+    /// `JoinHandle` has not been woken yet.
     ///
     /// # Examples
     ///
@@ -508,11 +520,11 @@ impl Builder {
         self
     }
 
-    /// Sets the number of polls after which a worker looks into the intake first,
-    /// the queue of what comes from outside.
+    /// Sets the number of polls after which a worker checks the global queue before its own. The
+    /// global queue holds tasks that are spawned or woken outside of the workers.
     ///
-    /// Unset, it is tuned by the duration of polls, so that nothing waits there for
-    /// much longer than a millisecond while workers are busy.
+    /// By default the interval follows the measured duration of polls, so that a task waits in that
+    /// queue for about a millisecond at most while workers are busy.
     ///
     /// # Panics
     ///
@@ -531,8 +543,8 @@ impl Builder {
         self
     }
 
-    /// Sets the number of polls in a worker's tick, after which it looks after
-    /// everything that is not a task: 128 unless set.
+    /// Sets the number of polls after which a worker polls the I/O driver and the timers and does
+    /// other maintenance: 128 by default.
     ///
     /// # Panics
     ///
@@ -551,8 +563,11 @@ impl Builder {
         self
     }
 
-    /// Sets how many I/O events are taken in a tick that also runs tasks: here both kinds
-    /// of looks take as many, and the larger number counts.
+    /// Raises the number of I/O events that are taken in one poll of the driver to `capacity`.
+    ///
+    /// Tokio has a number of its own for ticks that also run tasks. Here there is one number for
+    /// all, that of [`max_io_events_per_tick`](Self::max_io_events_per_tick); it is raised if it is
+    /// smaller.
     ///
     /// # Panics
     ///
@@ -572,7 +587,8 @@ impl Builder {
         self
     }
 
-    /// Disables the LIFO slot, in which the task that was woken last runs next.
+    /// Disables the LIFO slot, the place from which a worker runs the most recently woken task
+    /// next.
     ///
     /// # Examples
     ///
@@ -585,11 +601,11 @@ impl Builder {
         self
     }
 
-    /// Starts the worker threads with the first task instead of in
+    /// Starts the worker threads when the first task is spawned instead of in
     /// [`build`](Self::build).
     ///
-    /// The error of a thread that the system refuses then becomes a panic of that
-    /// first `spawn`.
+    /// If the operating system then refuses to start a thread, that first `spawn` panics, because
+    /// it cannot return the error that `build` would have returned.
     ///
     /// # Examples
     ///
@@ -603,12 +619,13 @@ impl Builder {
         self
     }
 
-    /// Sets from how many waiting tasks for each worker on
-    /// [`spawn_reporting`](crate::task::spawn_reporting) reports pressure; from twice as
-    /// many on it rejects. Unset, it does neither.
+    /// Sets the number of waiting tasks per worker from which
+    /// [`spawn_reporting`](crate::task::spawn_reporting) reports pressure.
     ///
-    /// A current-thread runtime counts as one worker. Plain
-    /// [`spawn`](crate::task::spawn) is not concerned.
+    /// From twice that number on, `spawn_reporting` rejects tasks. By default it does neither.
+    ///
+    /// A current-thread runtime counts as one worker. Plain [`spawn`](crate::task::spawn) is not
+    /// affected.
     ///
     /// # Panics
     ///
@@ -631,10 +648,10 @@ impl Builder {
         self
     }
 
-    /// Sets how many tasks of [`spawn_bounded`](crate::task::spawn_bounded) may live at
-    /// the same time. Unset, there is no limit.
+    /// Sets how many tasks of [`spawn_bounded`](crate::task::spawn_bounded) may exist at the same
+    /// time. By default there is no limit.
     ///
-    /// Plain [`spawn`](crate::task::spawn) is not concerned.
+    /// Plain [`spawn`](crate::task::spawn) is not affected.
     ///
     /// # Panics
     ///
@@ -659,12 +676,12 @@ impl Builder {
         self
     }
 
-    /// Sets how much work of
-    /// [`spawn_blocking_bounded`](crate::task::spawn_blocking_bounded) may wait for a
-    /// thread at the same time. Unset, there is no limit.
+    /// Sets how many functions of
+    /// [`spawn_blocking_bounded`](crate::task::spawn_blocking_bounded) may wait for a thread at the
+    /// same time. By default there is no limit.
     ///
-    /// Plain [`spawn_blocking`](crate::task::spawn_blocking) is not concerned: its queue
-    /// grows with what is put there.
+    /// Plain [`spawn_blocking`](crate::task::spawn_blocking) is not affected: its queue has no
+    /// limit.
     ///
     /// # Panics
     ///
@@ -690,18 +707,18 @@ impl Builder {
         self
     }
 
-    /// Creates the configured `Runtime`.
+    /// Creates the configured [`Runtime`].
     ///
     /// # Errors
     ///
-    /// If the system refuses a worker thread (those that were started have ended
-    /// by then), or if [`worker_threads`](Self::worker_threads) asks for more than
-    /// 32,768.
+    /// If the operating system refuses to start a worker thread (the threads that were started have
+    /// ended by then) or to create the I/O driver, if [`worker_threads`](Self::worker_threads) is
+    /// more than 32,768, or if the setting for [preemption](Self::preemption) is not valid.
     ///
     /// # Panics
     ///
-    /// If the number of workers comes from an environment variable that does not
-    /// hold one.
+    /// If the number of workers comes from an environment variable whose value is not a valid
+    /// number, or if a multi-thread runtime is to start with a paused clock.
     ///
     /// # Examples
     ///
@@ -784,7 +801,8 @@ impl Builder {
             if NoBlocking::is_allowed_to_block() {
                 drop(runtime);
             } else {
-                // What was started ends by itself; here nobody may wait for it.
+                // The threads that were started end by themselves; this thread is not allowed to
+                // wait for them.
                 runtime.shutdown_background();
             }
             return Err(error);
@@ -814,11 +832,12 @@ impl Builder {
     }
 }
 
-/// What each worker thread lives inside of: its runtime is the current one.
+/// Returns the wrapper around the life of each of the runtime's threads: it makes the runtime the
+/// current one of the thread.
 fn entering(inner: Weak<Inner>) -> Around {
     Arc::new(move |life| {
-        // A runtime that is gone before its thread came up has nothing for it to
-        // find; the thread only has to end its core.
+        // If the runtime was dropped before its thread came up, there is nothing to enter; the
+        // thread only has to end its core.
         let entered = inner.upgrade().map(Entered::new);
         life();
         if let Some(entered) = entered {

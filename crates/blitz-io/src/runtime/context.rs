@@ -1,4 +1,5 @@
-//! Which runtime the code on this thread belongs to.
+//! The current runtime of a thread: how it is entered and left, and access to its driver and
+//! timers.
 
 #[cfg(feature = "time")]
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
@@ -21,11 +22,11 @@ use crate::engine::{
 };
 use crate::engine::{prim::is_panicking, work::current};
 
-/// Runtime context guard.
+/// A guard that keeps a runtime the current one of this thread until it is dropped.
 ///
-/// Returned by [`Runtime::enter`](super::Runtime::enter) and [`Handle::enter`].
-/// While it lives, [`Handle::current`] and [`spawn`](crate::spawn) on this thread
-/// mean its runtime. Guards must be dropped in the reverse order of entering.
+/// Returned by [`Runtime::enter`](super::Runtime::enter) and [`Handle::enter`]. While the guard
+/// lives, [`Handle::current`] and [`spawn`](crate::spawn) on this thread use its runtime. Guards
+/// must be dropped in the reverse order of entering.
 ///
 /// # Examples
 ///
@@ -43,8 +44,8 @@ pub struct EnterGuard<'a> {
     handle: PhantomData<&'a Handle>,
 }
 
-// SAFETY: through a shared guard only its depth is read; what counts, its drop,
-// needs the guard itself, and that does not leave its thread.
+// SAFETY: a shared guard gives access to its depth only, which is never written. The drop, which
+// uses the thread's state, needs the guard itself, and that is not `Send`: it stays on its thread.
 unsafe impl Sync for EnterGuard<'_> {}
 
 impl EnterGuard<'_> {
@@ -59,8 +60,8 @@ impl fmt::Debug for EnterGuard<'_> {
     }
 }
 
-/// The runtime is this thread's current one until this is dropped. If it is
-/// leaked instead, so is one reference to the runtime: nothing dangles.
+/// Keeps a runtime the current one of this thread until it is dropped. If it is leaked instead, one
+/// reference to the runtime is leaked with it, so the thread's pointer never dangles.
 pub(crate) struct Entered {
     before: *const (),
     depth: usize,
@@ -77,19 +78,21 @@ impl Entered {
 }
 
 impl Entered {
-    /// Leaves whatever was entered since and never left: the thread is at its end,
-    /// and a guard that a task leaked is no reason to fail.
+    /// Leaves this context and every context that was entered inside it and not left. Called at the
+    /// end of a thread, where a guard that a task leaked must not cause a panic.
     pub(crate) fn leave_with_all_inside(self) {
         let this = std::mem::ManuallyDrop::new(self);
         let inner = current::with(|current| {
             let inside = current.depth.replace(this.depth - 1) != this.depth;
             let inner = current.entered.replace(this.before);
-            // What lies in between keeps its references: they are leaked, as the
+            // The contexts in between keep their references to runtimes, which are leaked as the
             // guards were.
             (!inside).then_some(inner)
         });
         if let Some(inner) = inner {
-            // SAFETY: `new` made it with `into_raw`, and it was in our place.
+            // SAFETY: `new` made this pointer with `Arc::into_raw` and stored it at our depth, and
+            // no context is inside ours, so it is our reference; it was replaced above, so it is
+            // used once.
             drop(unsafe { Arc::from_raw(inner.cast::<Inner>()) });
         }
     }
@@ -100,8 +103,8 @@ impl Drop for Entered {
     fn drop(&mut self) {
         let left = current::with(|current| {
             if current.depth.get() < self.depth {
-                // Whoever entered before us has left with all inside: the thread is at
-                // its end, and this guard outlived it in a thread-local.
+                // An outer context was left by `leave_with_all_inside`: the thread is at its end,
+                // and this guard outlived the thread's contexts in a thread-local.
                 return Some(std::ptr::null());
             }
             if current.depth.get() != self.depth {
@@ -112,21 +115,24 @@ impl Drop for Entered {
         });
         match left {
             Some(inner) if inner.is_null() => {}
-            // SAFETY: `new` made it with `into_raw`, and it was in our place.
+            // SAFETY: `new` made this pointer with `Arc::into_raw` and stored it at our depth,
+            // which was the innermost one, so it is our reference; it was replaced above, so it is
+            // used once.
             Some(inner) => drop(unsafe { Arc::from_raw(inner.cast::<Inner>()) }),
             None if is_panicking() => {}
             None => panic!(
-                "`EnterGuard` values dropped out of order: guards returned by `Handle::enter` \
-                 must be dropped in the reverse order in which they were acquired"
+                "`EnterGuard` values dropped out of order. Guards returned by \
+                 `tokio::runtime::Handle::enter()` must be dropped in the reverse order as they \
+                 were acquired. (The same holds for those of blitz_io.)"
             ),
         }
     }
 }
 
-/// The driver of this thread's runtime.
+/// Returns the I/O driver of this thread's runtime.
 ///
 /// # Panics
-/// If there is none.
+/// If no runtime is current on this thread, or its I/O driver is not enabled.
 #[cfg(feature = "net")]
 #[track_caller]
 pub(crate) fn io_driver() -> Arc<Driver> {
@@ -143,8 +149,9 @@ pub(crate) fn io_driver() -> Arc<Driver> {
     }
 }
 
-/// The driver of this thread's runtime, if it has one whose turns are taken whatever its callers
-/// do: that of a current-thread runtime stands still when nobody is in its `block_on`.
+/// Returns the I/O driver of this thread's runtime if the runtime polls it independently of its
+/// callers. A current-thread runtime polls its driver only while a thread is inside its `block_on`,
+/// so for such a runtime this is `None`.
 #[cfg(all(target_os = "linux", feature = "net", feature = "fs"))]
 pub(crate) fn steady_io_driver() -> Option<Arc<Driver>> {
     with_current(|inner| {
@@ -158,17 +165,18 @@ pub(crate) fn steady_io_driver() -> Option<Arc<Driver>> {
     .flatten()
 }
 
-/// Calls `f` with the driver of this thread's runtime, if there is one.
+/// Calls `f` with the I/O driver of this thread's runtime, if it has one.
 #[cfg(all(unix, feature = "signal"))]
 #[inline]
 pub(crate) fn with_io_driver<R>(f: impl FnOnce(&Arc<Driver>) -> R) -> Option<R> {
     with_current(|inner| inner.pool.duties.driver().map(f)).ok().flatten()
 }
 
-/// A seat at the timers of this thread's runtime: that of its core, or of nobody.
+/// Returns a [`Seat`], a counted reference to the timers of this thread's runtime: the one of the
+/// core that this thread holds, or the one for threads without a core.
 ///
 /// # Panics
-/// If there are none.
+/// If no runtime is current on this thread, or its timers are not enabled.
 #[cfg(feature = "time")]
 #[inline]
 #[track_caller]
@@ -176,10 +184,10 @@ pub(crate) fn seat() -> ModelArc<Seat> {
     with_timers_of(seat_in)
 }
 
-/// The number of this thread's runtime, which has timers.
+/// Returns the ID of this thread's runtime, after checking that its timers are enabled.
 ///
 /// # Panics
-/// As [`seat`].
+/// If no runtime is current on this thread, or its timers are not enabled.
 #[cfg(feature = "time")]
 #[inline]
 #[track_caller]
@@ -187,7 +195,8 @@ pub(crate) fn runtime_with_timers() -> Id {
     with_timers_of(|inner| inner.pool.duties.has_timers().then_some(inner.id))
 }
 
-/// A share in the timers of that runtime; `None` if it has ended.
+/// Returns a [`Seat`], a counted reference to the timers of the given runtime; `None` if the
+/// runtime has ended.
 #[cfg(feature = "time")]
 pub(crate) fn seat_of(runtime: Id) -> Option<ModelArc<Seat>> {
     let here = with_current(|inner| (inner.id == runtime).then(|| seat_in(inner)));
@@ -195,8 +204,8 @@ pub(crate) fn seat_of(runtime: Id) -> Option<ModelArc<Seat>> {
         return seat;
     }
     let known = runtimes().iter().find(|known| known.0 == runtime)?.1.upgrade();
-    // The lock was let go at the end of the statement above: this may be the last one who
-    // has it, and then its end takes the lock.
+    // The lock was released at the end of the statement above. It must not be held here, because
+    // `known` may be the last reference to the runtime, and dropping that takes the lock.
     seat_in(&known?)
 }
 
@@ -211,38 +220,38 @@ fn seat_in(inner: &Arc<Inner>) -> Option<ModelArc<Seat>> {
     inner.pool.duties.seat(core).cloned()
 }
 
-/// All runtimes that are there, for those who kept no more than the number of one.
+/// All runtimes that exist, so that code that has kept only the ID of a runtime can find it.
 #[cfg(feature = "time")]
 static RUNTIMES: Mutex<Vec<(Id, Weak<Inner>)>> = Mutex::new(Vec::new());
 
 #[cfg(feature = "time")]
 fn runtimes() -> MutexGuard<'static, Vec<(Id, Weak<Inner>)>> {
-    // Nothing that panics runs under the lock.
+    // No code that can panic runs under the lock.
     RUNTIMES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A runtime has begun.
+/// Registers a new runtime in [`RUNTIMES`].
 #[cfg(feature = "time")]
 pub(super) fn know(inner: &Arc<Inner>) {
     runtimes().push((inner.id, Arc::downgrade(inner)));
 }
 
-/// A runtime has ended: the last who had it lets it go.
+/// Removes a runtime from [`RUNTIMES`]; called when the last reference to it is dropped.
 #[cfg(feature = "time")]
 pub(super) fn forget(runtime: Id) {
     let mut known = runtimes();
     let place = known.iter().position(|known| known.0 == runtime);
-    // No code of users' runs when it is dropped: what it points to has ended.
+    // Dropping the entry runs no user code, because the runtime that it points to has ended.
     drop(place.map(|place| known.swap_remove(place)));
     if known.is_empty() {
         *known = Vec::new();
     }
 }
 
-/// Calls `f` with this thread's runtime, which answers if it has timers.
+/// Calls `f` with this thread's runtime; `f` returns `None` if the runtime has no timers.
 ///
 /// # Panics
-/// If there is none, or it has none.
+/// If no runtime is current on this thread, or its timers are not enabled.
 #[cfg(feature = "time")]
 #[inline]
 #[track_caller]
@@ -257,8 +266,8 @@ fn with_timers_of<R>(f: impl FnOnce(&Arc<Inner>) -> Option<R>) -> R {
     }
 }
 
-/// The wheel of the core that this thread holds, if it is one of these timers. The core is not
-/// taken away before the other half of the answer is dropped.
+/// Returns the index of the timer wheel of the core that this thread holds, if the core belongs to
+/// these timers. While the returned [`Inside`] lives, the core is not handed off to another thread.
 #[cfg(feature = "time")]
 #[inline]
 pub(crate) fn wheel_of(timers: &Timers) -> (Option<usize>, Inside) {
@@ -279,22 +288,23 @@ pub(crate) fn with_clock<R>(f: impl FnOnce(Option<&Clock>) -> R) -> R {
     with_timers(|timers| f(timers.map(|timers| timers.clock())))
 }
 
-/// Calls `f` with the runtime of this thread.
+/// Calls `f` with the runtime that is current on this thread.
 #[inline]
 pub(crate) fn with_current<R>(f: impl FnOnce(&Arc<Inner>) -> R) -> Result<R, TryCurrentError> {
     let entered = current::with(|current| current.entered.get()).cast::<Inner>();
     if entered.is_null() {
         return Err(TryCurrentError(()));
     }
-    // SAFETY: it came from `Arc::into_raw`, and whoever entered keeps it until it
-    // leaves, on this thread. `ManuallyDrop`: the reference is not ours.
+    // SAFETY: the pointer came from `Arc::into_raw` in `Entered::new`, whose context keeps that
+    // reference until it is left, on this thread. `ManuallyDrop` because the reference belongs to
+    // the context and not to us.
     let inner = std::mem::ManuallyDrop::new(unsafe { Arc::from_raw(entered) });
-    // `f` may leave that context (it runs on this thread), so it gets its own
-    // reference only where it clones one; it must not leave while borrowing.
+    // `f` runs on this thread and could leave that context. It must not do that while it borrows
+    // `inner`; it has to clone the reference if it needs one for longer.
     Ok(f(&inner))
 }
 
-/// Error returned by [`Handle::try_current`] when no runtime has been started.
+/// The error of [`Handle::try_current`] when no runtime is current on this thread.
 ///
 /// # Examples
 ///
@@ -307,7 +317,7 @@ pub(crate) fn with_current<R>(f: impl FnOnce(&Arc<Inner>) -> R) -> Result<R, Try
 pub struct TryCurrentError(());
 
 impl TryCurrentError {
-    /// Returns true if the call failed because there is no runtime on this thread.
+    /// Returns true if the call failed because no runtime is current on this thread.
     ///
     /// # Examples
     ///
@@ -319,10 +329,10 @@ impl TryCurrentError {
         true
     }
 
-    /// Returns true if the call failed because this thread's context is gone.
+    /// Returns true if the call failed because this thread's context has been destroyed.
     ///
-    /// That never happens here: the context needs no destructor and is there until
-    /// the thread's very end.
+    /// This is always false, because the context needs no destructor and exists until the very end
+    /// of the thread.
     ///
     /// # Examples
     ///
@@ -343,11 +353,11 @@ impl fmt::Debug for TryCurrentError {
 
 impl fmt::Display for TryCurrentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The second half is what Tokio says, for those who search for it.
+        // The first half is Tokio's text, because tests and searches rely on it.
         f.write_str(
-            "no runtime on this thread: call this inside `Runtime::block_on` or a spawned task, \
-             or after `Handle::enter` (there is no reactor running, must be called from the \
-             context of a Tokio 1.x runtime)",
+            "there is no reactor running, must be called from the context of a Tokio 1.x runtime \
+             (no runtime on this thread: call this inside `Runtime::block_on` or a spawned task, \
+             or after `Handle::enter`)",
         )
     }
 }

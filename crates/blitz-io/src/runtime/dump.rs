@@ -1,8 +1,8 @@
 //! Snapshots of a runtime's tasks.
 //!
-//! [`Handle::dump`](super::Handle::dump) answers with every task that lives: who it
-//! is, where it was spawned, what it is doing, for how long, and what it waits for
-//! as far as the runtime knows. It works while workers are stuck in a poll.
+//! [`Handle::dump`](super::Handle::dump) returns every live task: its ID and name, where it was
+//! spawned, its state and for how long it has been in it, and what it waits for, as far as the
+//! runtime knows. It works while workers are stuck in a poll.
 //!
 //! # Examples
 //!
@@ -30,10 +30,10 @@ use crate::{
     task::Id,
 };
 
-/// So many holders of a lock are written out: picked.
+/// The number of lock holders that are printed for a task. It was chosen, not measured.
 const HOLDERS_SHOWN: usize = 8;
 
-/// A snapshot of a runtime's state.
+/// A snapshot of the tasks of a runtime, taken by [`Handle::dump`](super::Handle::dump).
 ///
 /// # Examples
 ///
@@ -49,7 +49,7 @@ pub struct Dump {
     missed: usize,
 }
 
-/// Snapshots of tasks.
+/// The tasks of a [`Dump`].
 ///
 /// # Examples
 ///
@@ -64,7 +64,7 @@ pub struct Tasks {
     tasks: Vec<Task>,
 }
 
-/// A snapshot of a task.
+/// A snapshot of one task.
 ///
 /// # Examples
 ///
@@ -81,7 +81,7 @@ pub struct Task {
     trace: Trace,
 }
 
-/// What a task was doing when the snapshot was taken.
+/// The state of a task when the snapshot was taken.
 ///
 /// # Examples
 ///
@@ -98,11 +98,11 @@ pub struct Task {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum State {
-    /// It waits to be woken.
+    /// The task waits to be woken.
     Idle,
-    /// It was woken, or spawned, and waits for a worker.
+    /// The task was woken or spawned, and waits for a worker.
     Queued,
-    /// It is being polled, or dropped.
+    /// The task is being polled or dropped.
     Running,
 }
 
@@ -116,10 +116,10 @@ impl fmt::Display for State {
     }
 }
 
-/// Where a task waits, as far as that is known.
+/// The place where a task waits, as far as it is known.
 ///
-/// The primitives of this runtime say what they make a task wait for; a future from
-/// elsewhere leaves no trace but the name of the task's type.
+/// The primitives of this runtime record what a task waits for. For a future from another library
+/// only the name of the task's type is known.
 ///
 /// # Examples
 ///
@@ -143,7 +143,7 @@ impl Dump {
         Self { tasks: Tasks { tasks }, missed: census.missed }
     }
 
-    /// Tasks in this snapshot, by their IDs.
+    /// Returns the tasks in this snapshot, ordered by their IDs.
     ///
     /// # Examples
     ///
@@ -157,9 +157,10 @@ impl Dump {
         &self.tasks
     }
 
-    /// Returns how many of the runtime's lists of tasks (one per worker, and a few for
-    /// tasks spawned from outside) are missing: the system did not run the thread
-    /// that was just changing that list. Zero, as good as always.
+    /// Returns how many lists of tasks are missing from this snapshot: nearly always zero.
+    ///
+    /// A runtime has one list for each worker, and a few for tasks that are spawned from outside. A
+    /// list is missing if the operating system did not run the thread that was just changing it.
     ///
     /// # Examples
     ///
@@ -175,7 +176,7 @@ impl Dump {
 }
 
 impl Tasks {
-    /// Iterate over tasks.
+    /// Returns an iterator over the tasks.
     ///
     /// # Examples
     ///
@@ -200,7 +201,7 @@ impl Task {
         Self { known, trace }
     }
 
-    /// Returns a [task ID](Id) that uniquely identifies this task.
+    /// Returns the [ID](Id) of the task.
     ///
     /// # Examples
     ///
@@ -215,8 +216,8 @@ impl Task {
         self.known.id
     }
 
-    /// Returns the name that [`task::Builder::name`](crate::task::Builder::name) gave
-    /// it.
+    /// Returns the name of the task, if [`task::Builder::name`](crate::task::Builder::name) set
+    /// one.
     ///
     /// # Examples
     ///
@@ -231,7 +232,7 @@ impl Task {
         self.known.name.as_deref()
     }
 
-    /// Returns where in the source it was spawned.
+    /// Returns the source location at which the task was spawned.
     ///
     /// # Examples
     ///
@@ -246,7 +247,7 @@ impl Task {
         self.known.spawned_at
     }
 
-    /// Returns what it was doing.
+    /// Returns the state of the task: idle, queued or running.
     ///
     /// # Examples
     ///
@@ -265,10 +266,10 @@ impl Task {
         }
     }
 
-    /// Returns how long it had been doing that.
+    /// Returns how long the task had been in its state.
     ///
-    /// Times are as coarse as the clocks that the runtime keeps
-    /// anyway: a few dozen polls on a worker, a tick of the system outside. An idle task counts from the
+    /// The precision is that of the clocks that the runtime reads anyway: a few dozen polls on a
+    /// worker, and a tick of the system elsewhere. For an idle task the time counts from the
     /// beginning of its last poll.
     ///
     /// # Examples
@@ -284,7 +285,7 @@ impl Task {
         self.known.in_phase
     }
 
-    /// Returns where it waits, as far as that is known.
+    /// Returns the place where the task waits, as far as it is known.
     ///
     /// # Examples
     ///
@@ -301,8 +302,8 @@ impl Task {
 }
 
 impl Trace {
-    /// Returns the name of the type of the task's future, which names the `async`
-    /// function or block that it is.
+    /// Returns the name of the type of the task's future, which contains the name of its `async`
+    /// function or block.
     ///
     /// # Examples
     ///
@@ -321,8 +322,8 @@ impl Trace {
         self.future
     }
 
-    /// Returns what it waits for, in words, if it was a primitive of this runtime that
-    /// made it wait.
+    /// Returns a description of what the task waits for, if a primitive of this runtime made it
+    /// wait.
     ///
     /// # Examples
     ///
@@ -337,8 +338,8 @@ impl Trace {
         self.waits_for
     }
 
-    /// Returns where in the source it asked for the lock that it waits for: in debug
-    /// builds.
+    /// Returns the source location at which the task requested the lock that it waits for. Only
+    /// debug builds record it.
     ///
     /// # Examples
     ///
@@ -353,8 +354,8 @@ impl Trace {
         self.lock.as_ref().map(|lock| lock.location)
     }
 
-    /// Returns who holds the lock that it waits for, and where they took it: in debug
-    /// builds.
+    /// Returns the holders of the lock that the task waits for, with the source locations at which
+    /// they acquired it. Only debug builds record them.
     ///
     /// # Examples
     ///
@@ -387,12 +388,12 @@ impl fmt::Display for Trace {
         }
         let Some(Awaited { location, holders }) = &self.lock else { return Ok(()) };
         if self.waits_for != Wait::Lock.describe() {
-            // It waits for several things at once, and the lock was not the last.
+            // The task waits for several things at once, and the lock was not the last of them.
             f.write_str(" and for a lock")?;
         }
         write!(f, ", asked for at {location}")?;
         for (count, holder) in holders.iter().enumerate() {
-            // A lock may have thousands of readers.
+            // A lock may have thousands of readers, so the list is cut off.
             if count == HOLDERS_SHOWN {
                 return write!(f, ", and {} more", holders.len() - count);
             }

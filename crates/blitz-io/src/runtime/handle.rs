@@ -1,4 +1,4 @@
-//! A reference to a runtime.
+//! [`Handle`], a reference to a runtime, and the data that all handles of a runtime share.
 
 use std::{
     fmt,
@@ -13,6 +13,8 @@ use super::{
     admission::Admission,
     context::{self, EnterGuard, Entered, TryCurrentError},
 };
+#[cfg(feature = "net")]
+use crate::engine::driver::IoBackend;
 #[cfg(all(feature = "fiber", unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 use crate::engine::fiber::Fibers;
 use crate::{
@@ -34,10 +36,10 @@ use crate::{
     task::{JoinHandle, is_large},
 };
 
-/// Handle to the runtime.
+/// A reference to a runtime, through which tasks can be spawned from any thread.
 ///
-/// It can be cloned, sent to other threads, and outlives the runtime: tasks that
-/// are spawned through it after the runtime has shut down are cancelled at once.
+/// A `Handle` can be cloned and sent to other threads. It may outlive its runtime: tasks that are
+/// spawned through it after the shutdown are cancelled at once.
 ///
 /// # Examples
 ///
@@ -55,7 +57,7 @@ pub struct Handle {
     pub(crate) inner: Arc<Inner>,
 }
 
-/// What a runtime is, behind all of its handles.
+/// The data that all handles of a runtime share.
 pub(crate) struct Inner {
     pub(crate) pool: Arc<Pool>,
     pub(crate) blocking: Arc<Blocking>,
@@ -74,12 +76,12 @@ impl Drop for Inner {
     }
 }
 
-// What a panic of a user's may leave half done is that user's: nothing of theirs
-// runs while the runtime is inconsistent.
+// No user code runs while the runtime's state is inconsistent, so a panic in user code can leave
+// only the user's own data half changed.
 impl UnwindSafe for Handle {}
 impl RefUnwindSafe for Handle {}
 
-/// The flavor of a `Runtime`.
+/// The scheduler of a runtime: multi-thread or current-thread.
 ///
 /// # Examples
 ///
@@ -93,14 +95,13 @@ impl RefUnwindSafe for Handle {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RuntimeFlavor {
-    /// The flavor that executes all tasks on the current thread.
+    /// All tasks run on the thread that is inside `Runtime::block_on`.
     CurrentThread,
-    /// The flavor that executes tasks across multiple threads.
+    /// Tasks run on several worker threads, which steal from each other.
     MultiThread,
 }
 
-/// An opaque ID that uniquely identifies a runtime relative to all other currently
-/// running runtimes.
+/// An opaque ID that is unique among all runtimes of the process.
 ///
 /// # Examples
 ///
@@ -128,12 +129,14 @@ impl fmt::Display for Id {
 }
 
 impl Handle {
-    /// Enters the runtime context: until the guard is dropped, code on this thread
-    /// that asks for the current runtime gets this one.
+    /// Enters the runtime context: until the guard is dropped, this runtime is the current one for
+    /// code on this thread.
+    ///
+    /// So [`spawn`](crate::spawn), [`Handle::current`], timers and sockets use this runtime.
     ///
     /// # Panics
     ///
-    /// The guard panics when it is not dropped in the reverse order of entering.
+    /// The guard panics when it is dropped in another order than the reverse order of entering.
     ///
     /// # Examples
     ///
@@ -152,12 +155,12 @@ impl Handle {
         EnterGuard::new(&self.inner)
     }
 
-    /// Returns a `Handle` view over the currently running `Runtime`.
+    /// Returns a handle to the runtime that is current on this thread.
     ///
     /// # Panics
     ///
-    /// If there is no runtime on this thread. [`try_current`](Self::try_current)
-    /// answers with an error instead.
+    /// If no runtime is current on this thread. [`try_current`](Self::try_current) returns an error
+    /// instead.
     ///
     /// # Examples
     ///
@@ -177,8 +180,8 @@ impl Handle {
         }
     }
 
-    /// Returns a `Handle` view over the currently running `Runtime`, or an error if
-    /// there is none on this thread.
+    /// Returns a handle to the runtime that is current on this thread, or an error if there is
+    /// none.
     ///
     /// # Examples
     ///
@@ -192,11 +195,10 @@ impl Handle {
         context::with_current(|inner| Handle { inner: inner.clone() })
     }
 
-    /// Spawns a future onto the runtime.
+    /// Spawns a future onto the runtime as a new task, and returns a [`JoinHandle`] for its output.
     ///
-    /// It starts at once, whether or not the returned [`JoinHandle`] is awaited.
-    /// After the runtime has shut down it is dropped at once, and the handle says
-    /// that it was cancelled.
+    /// The task runs whether or not the returned [`JoinHandle`] is awaited. After the runtime has
+    /// shut down, the future is dropped at once, and the handle returns a cancellation error.
     ///
     /// # Examples
     ///
@@ -237,15 +239,16 @@ impl Handle {
         }
     }
 
-    /// Runs the provided function on a thread for blocking work; see
+    /// Runs a function on a thread where blocking is allowed; see
     /// [`task::spawn_blocking`](crate::task::spawn_blocking).
     ///
-    /// After the runtime has shut down the function is dropped at once, and the handle
-    /// says that it was cancelled.
+    /// After the runtime has shut down, the function is dropped at once without being called, and
+    /// the handle returns a cancellation error.
     ///
     /// # Panics
     ///
-    /// If the system refuses a thread and none lives that the work could wait for.
+    /// If the operating system refuses to start a thread and there is no blocking thread yet that
+    /// could run the function later.
     ///
     /// # Examples
     ///
@@ -281,7 +284,9 @@ impl Handle {
         handle
     }
 
-    /// The same, and what is left to do, which may panic, is left to the caller.
+    /// Queues a function for the blocking threads and returns its handle, together with the rest of
+    /// the work: [`Left::settle`], which the caller must call. The two are separate because
+    /// settling may panic and the caller may need the handle even then.
     #[track_caller]
     pub(crate) fn queue_blocking<F, R, X>(&self, func: F, label: Label<X>) -> (JoinHandle<R>, Left)
     where
@@ -290,23 +295,20 @@ impl Handle {
         X: Extra,
     {
         let (job, label) = trace::trace(Job::new(func), label, trace::Kind::Blocking);
-        match self.inner.blocking.spawn(&self.inner.pool, job, label) {
-            Ok(spawned) => spawned.part(),
-            Err(refused) => (refused.end(), Left::Nothing),
-        }
+        self.inner.blocking.spawn(&self.inner.pool, job, label).part()
     }
 
-    /// Runs a future to completion on this `Handle`'s associated `Runtime`.
+    /// Runs a future to completion on the calling thread, inside this handle's runtime context.
     ///
-    /// The future runs on the calling thread. On a current-thread runtime this does
-    /// not run the runtime's tasks: only [`Runtime::block_on`](super::Runtime::block_on)
-    /// does, and until somebody calls that, a future that waits for a task waits.
+    /// On a current-thread runtime this does not run the runtime's tasks; only
+    /// [`Runtime::block_on`](super::Runtime::block_on) does. So a future that waits for a task does
+    /// not complete before some thread calls that.
     ///
     /// # Panics
     ///
-    /// If called inside an asynchronous context: await instead. Inside
+    /// If called inside an asynchronous context: use `.await` there. Calling it inside
     /// [`spawn_blocking`](crate::task::spawn_blocking) and
-    /// [`block_in_place`](crate::task::block_in_place) it may be called.
+    /// [`block_in_place`](crate::task::block_in_place) is allowed.
     ///
     /// # Examples
     ///
@@ -323,7 +325,7 @@ impl Handle {
         drive::wait_for(Some(&self.inner.pool), future)
     }
 
-    /// Returns the flavor of the current `Runtime`.
+    /// Returns the flavor of this runtime.
     ///
     /// # Examples
     ///
@@ -338,7 +340,7 @@ impl Handle {
         self.inner.flavor
     }
 
-    /// Returns the [`Id`] of the current `Runtime`.
+    /// Returns the [`Id`] of this runtime.
     ///
     /// # Examples
     ///
@@ -351,7 +353,7 @@ impl Handle {
         self.inner.id
     }
 
-    /// Returns the name of the current `Runtime`, if [`Builder::name`] gave it one.
+    /// Returns the name of this runtime, if [`Builder::name`] set one.
     ///
     /// [`Builder::name`]: super::Builder::name
     ///
@@ -366,8 +368,7 @@ impl Handle {
         self.inner.name.as_deref()
     }
 
-    /// Returns a view that lets you get information about how the runtime is
-    /// performing.
+    /// Returns the [`RuntimeMetrics`] of this runtime.
     ///
     /// # Examples
     ///
@@ -381,13 +382,37 @@ impl Handle {
         RuntimeMetrics::new(self.clone())
     }
 
-    /// Captures a snapshot of the runtime's tasks.
+    /// Returns the system interface that reports I/O events to this runtime, or `None` if its I/O
+    /// driver is not enabled.
     ///
-    /// It lists every task that was spawned on this runtime and lives, blocking work
-    /// included; tasks of a `LocalSet` are not the runtime's. It does not disturb
-    /// them, and it works while they are stuck. The future is ready at once: Tokio's
-    /// has to wait, hence the signature. [`dump_now`](Self::dump_now) is the same for
-    /// a thread outside.
+    /// On Linux this is never [`IoBackend::Auto`]. On other systems `Auto` stands for the only
+    /// interface there is: kqueue, event ports or a completion port.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use blitz_io::runtime::{Builder, IoBackend};
+    ///
+    /// let rt = Builder::new_current_thread().enable_io().build()?;
+    /// println!("waits by {}", rt.handle().io_backend().expect("I/O is enabled"));
+    /// let rt = Builder::new_current_thread().build()?;
+    /// assert_eq!(rt.handle().io_backend(), None::<IoBackend>);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[cfg(feature = "net")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "net")))]
+    pub fn io_backend(&self) -> Option<IoBackend> {
+        self.inner.pool.duties.driver().map(|driver| driver.backend())
+    }
+
+    /// Captures a snapshot of the runtime's tasks: what each is called, where it was spawned, and
+    /// what it waits for.
+    ///
+    /// The snapshot contains every live task that was spawned on this runtime, blocking work
+    /// included. Tasks of a `LocalSet` do not belong to the runtime and are not listed. Taking it
+    /// does not disturb the tasks, and works while they are stuck. The future yields once before it
+    /// takes the snapshot, so that a loop over `dump` lets other futures of the same task run.
+    /// [`dump_now`](Self::dump_now) returns the same without waiting, on any thread.
     ///
     /// # Examples
     ///
@@ -398,11 +423,11 @@ impl Handle {
     /// # });
     /// ```
     pub async fn dump(&self) -> Dump {
+        crate::task::yield_now().await;
         self.dump_now()
     }
 
-    /// Captures a snapshot of the runtime's tasks, from anywhere; see
-    /// [`dump`](Self::dump).
+    /// Captures a snapshot of the runtime's tasks at once, on any thread; see [`dump`](Self::dump).
     ///
     /// # Examples
     ///
@@ -416,7 +441,14 @@ impl Handle {
         Dump::new(self.inner.pool.dump())
     }
 
-    /// Makes this runtime the current one for a `block_on` on this thread.
+    /// Returns whether the current task is being polled for a dump. Always false, because dumps
+    /// read the list of tasks and poll none; the method is there because Tokio has it.
+    #[doc(hidden)]
+    pub fn is_tracing() -> bool {
+        false
+    }
+
+    /// Makes this runtime the current one of this thread for the duration of a `block_on`.
     #[track_caller]
     pub(crate) fn enter_blocking(
         &self,
@@ -424,9 +456,11 @@ impl Handle {
     ) -> (Entered, NoBlocking, Option<Seeded>) {
         let Some(guard) = NoBlocking::enter(kind) else {
             panic!(
-                "Cannot start a runtime from within a runtime: `block_on` would block a thread \
-                 that is being used to drive asynchronous tasks; `.await` the future instead, or \
-                 call `block_on` on a thread of its own"
+                "Cannot start a runtime from within a runtime. This happens because a function \
+                 (like `block_on`) attempted to block the current thread while the thread is \
+                 being used to drive asynchronous tasks. If you are in an async function, use \
+                 `.await` on the future instead of blocking on it. Otherwise call `block_on` on \
+                 a thread of its own."
             );
         };
         let seeds = self.inner.pool.seeds.as_ref();

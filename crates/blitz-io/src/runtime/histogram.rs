@@ -1,12 +1,12 @@
-//! How a runtime's histograms are configured.
+//! Configuration of a runtime's histograms.
 
 use std::{error::Error, fmt, time::Duration};
 
 use crate::engine::pool::histogram::Scale;
 
-/// Whether a histogram's buckets are equally wide or grow.
+/// The scale of a histogram: buckets of equal width, or buckets that double.
 ///
-/// Used by the older names of [`Builder`](super::Builder) only; new programs give a
+/// Only the older methods of [`Builder`](super::Builder) use it; new programs use
 /// [`HistogramConfiguration`].
 ///
 /// # Examples
@@ -19,13 +19,13 @@ use crate::engine::pool::histogram::Scale;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HistogramScale {
-    /// Buckets of the same width.
+    /// All buckets have the same width.
     Linear,
-    /// Each bucket twice as wide as the one before.
+    /// Each bucket is twice as wide as the one before.
     Log,
 }
 
-/// The buckets of a histogram.
+/// The buckets of a histogram: linear or logarithmic.
 ///
 /// # Examples
 ///
@@ -49,12 +49,12 @@ pub struct HistogramConfiguration {
 }
 
 impl HistogramConfiguration {
-    /// Creates a linear histogram: `num_buckets` buckets of `bucket_width` each, of
-    /// which the last has no upper end.
+    /// Creates a linear histogram with `num_buckets` buckets of `bucket_width` each. The last one
+    /// has no upper limit.
     ///
     /// # Panics
     ///
-    /// If either is zero.
+    /// If `bucket_width` or `num_buckets` is zero.
     ///
     /// # Examples
     ///
@@ -72,7 +72,7 @@ impl HistogramConfiguration {
         Self { scale: Scale::Linear { width_ns, buckets: num_buckets } }
     }
 
-    /// Creates a log-scaled histogram; see [`LogHistogram`].
+    /// Creates a logarithmic histogram; see [`LogHistogram`].
     ///
     /// # Examples
     ///
@@ -86,23 +86,23 @@ impl HistogramConfiguration {
         Self { scale: configuration.into().scale }
     }
 
-    /// Ten buckets of 100 µs: Tokio's default.
+    /// Returns ten buckets of 100 µs, which is Tokio's default.
     pub(crate) fn default_linear() -> Self {
         Self { scale: Scale::Linear { width_ns: 100_000, buckets: 10 } }
     }
 }
 
-/// Nanoseconds, as many as fit.
+/// Converts a duration to nanoseconds; `u64::MAX` if there are more.
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A histogram whose buckets are narrow for short durations and wide for long ones,
-/// so that the error in proportion to what is measured is bounded.
+/// A histogram whose buckets are narrow for short durations and wide for long ones, so that the
+/// relative error is bounded.
 ///
-/// Each power of two is cut into `2^p` buckets, which bounds the error by `2^-p`.
-/// The first bucket reaches from zero to the least value that is told apart, and the
-/// last one has no upper end. [`LogHistogramBuilder`] names the defaults.
+/// Each power of two is divided into `2^p` buckets, which bounds the relative error by `2^-p`. The
+/// first bucket extends from zero to the minimum value, and the last one has no upper limit.
+/// [`LogHistogramBuilder`] documents the defaults.
 ///
 /// # Examples
 ///
@@ -138,14 +138,14 @@ impl LogHistogram {
         LogHistogramBuilder::default()
     }
 
-    /// Returns the duration in nanoseconds from which on all are in the last bucket.
+    /// Returns the lower limit of the last bucket, in nanoseconds.
     ///
     /// # Examples
     ///
     /// ```
     /// use blitz_io::runtime::LogHistogram;
     ///
-    /// // A minute, up to the next bucket.
+    /// // A minute, rounded up to the next bucket.
     /// assert_eq!(LogHistogram::default().max_value(), 7 << 33);
     /// ```
     pub fn max_value(&self) -> u64 {
@@ -153,9 +153,9 @@ impl LogHistogram {
     }
 }
 
-/// Configuration for a [`LogHistogram`].
+/// A builder for a [`LogHistogram`].
 ///
-/// Unset, durations from 100 ns to 60 s are told apart with an error of at most a
+/// By default the histogram distinguishes durations from 100 ns to 60 s with an error of at most a
 /// quarter, in 119 buckets.
 ///
 /// # Examples
@@ -179,16 +179,18 @@ pub struct LogHistogramBuilder {
     precision: Option<u32>,
 }
 
-/// The finest there is: 2^-10 is an error of 0.1 %.
+/// The highest precision: 2^-10 is an error of 0.1 %.
 const MAX_PRECISION: u32 = 10;
 
-/// 2^-2, an error of a quarter; also the coarsest that [`LogHistogramBuilder::max_error`]
-/// chooses, as in Tokio.
+/// The default precision: 2^-2 is an error of a quarter. It is also the lowest precision that
+/// [`LogHistogramBuilder::max_error`] chooses, as in Tokio.
 const DEFAULT_PRECISION: u32 = 2;
 
 impl LogHistogramBuilder {
-    /// Sets the error that is allowed: the coarsest of 2^-2, 2^-3 … 2^-10 that is not
-    /// larger is used, and 2^-10 for whatever is smaller.
+    /// Sets the relative error that is allowed.
+    ///
+    /// The histogram uses the largest of 2^-2, 2^-3 … 2^-10 that is not more than `max_error`, and
+    /// 2^-10 if all of them are more.
     ///
     /// # Panics
     ///
@@ -211,13 +213,13 @@ impl LogHistogramBuilder {
         self
     }
 
-    /// Sets the precision `p` itself: each power of two is cut into `2^p` buckets.
+    /// Sets the precision `p`: each power of two is divided into `2^p` buckets.
     ///
-    /// With zero each bucket is twice as wide as the one before.
+    /// With a precision of zero each bucket is twice as wide as the one before.
     ///
     /// # Panics
     ///
-    /// If `p` is larger than 10.
+    /// If `p` is more than 10.
     ///
     /// # Examples
     ///
@@ -237,8 +239,8 @@ impl LogHistogramBuilder {
         self
     }
 
-    /// Sets the least duration that is told apart from shorter ones: the first bucket
-    /// ends there or before. 100 ns unless set.
+    /// Sets the shortest duration that is distinguished from shorter ones: the first bucket ends
+    /// there or before. The default is 100 ns.
     ///
     /// # Examples
     ///
@@ -254,12 +256,12 @@ impl LogHistogramBuilder {
         self
     }
 
-    /// Sets the longest duration that is told apart from longer ones: the last bucket
-    /// begins there or just after. 60 s unless set.
+    /// Sets the longest duration that is distinguished from longer ones: the last bucket begins
+    /// there or just after. The default is 60 s.
     ///
     /// # Panics
     ///
-    /// If it is zero.
+    /// If `duration` is zero.
     ///
     /// # Examples
     ///
@@ -277,11 +279,11 @@ impl LogHistogramBuilder {
         self
     }
 
-    /// Builds the log histogram if it needs `max_buckets` buckets or fewer.
+    /// Builds the histogram if it needs at most `max_buckets` buckets.
     ///
     /// # Errors
     ///
-    /// If it needs more; the error says how many.
+    /// If it needs more. The error contains the number that it needs.
     ///
     /// # Examples
     ///
@@ -304,7 +306,7 @@ impl LogHistogramBuilder {
         Ok(histogram)
     }
 
-    /// Builds the log histogram.
+    /// Builds the histogram.
     ///
     /// # Examples
     ///
@@ -328,7 +330,7 @@ impl From<LogHistogramBuilder> for LogHistogram {
     }
 }
 
-/// Error constructing a histogram.
+/// The error of [`LogHistogramBuilder::max_buckets`].
 ///
 /// # Examples
 ///
@@ -342,7 +344,7 @@ impl From<LogHistogramBuilder> for LogHistogram {
 pub enum InvalidHistogramConfiguration {
     /// The histogram needs more buckets than were allowed.
     TooManyBuckets {
-        /// How many it needs.
+        /// The number of buckets that the histogram needs.
         required_bucket_count: usize,
     },
 }
@@ -360,13 +362,14 @@ impl fmt::Display for InvalidHistogramConfiguration {
 
 impl Error for InvalidHistogramConfiguration {}
 
-/// A histogram as the builder collects it: off or on, and two generations of names
-/// for its buckets.
+/// The builder's settings for one histogram: whether it is enabled, and its buckets, which can be
+/// set by an older and by a newer group of methods.
 #[derive(Debug, Clone)]
 pub(crate) struct Choice {
     pub(crate) enabled: bool,
     pub(crate) configuration: HistogramConfiguration,
-    /// The older names win once one of them is used, as in Tokio.
+    /// The settings of the older methods. They override the newer ones once one of them is used, as
+    /// in Tokio.
     older: Option<Older>,
 }
 
@@ -411,7 +414,7 @@ impl Choice {
         self.older().buckets = buckets;
     }
 
-    /// The scale to count by; `None` if it is off.
+    /// Returns the scale of the buckets; `None` if the histogram is disabled.
     pub(crate) fn scale(&self) -> Option<Scale> {
         if !self.enabled {
             return None;

@@ -1,4 +1,4 @@
-//! A runtime that belongs to its thread.
+//! [`LocalRuntime`], a current-thread runtime for futures that are not [`Send`].
 
 use std::{
     fmt,
@@ -15,19 +15,19 @@ use crate::{
     task::{JoinHandle, is_large},
 };
 
-/// A local runtime: a current-thread runtime that cannot leave its thread, and that
-/// runs tasks whose futures are not [`Send`].
+/// A current-thread runtime that stays on its thread, and so can run tasks whose futures are not
+/// [`Send`].
 ///
-/// [`spawn_local`](crate::task::spawn_local) works inside of it without a
-/// [`LocalSet`](crate::task::LocalSet). Its tasks, local or not, run inside
-/// [`block_on`](Self::block_on), in the order in which they became ready. Other
-/// threads may spawn tasks that are `Send` through its [`Handle`]; wherever a local
-/// task is woken or aborted, its future is polled and dropped on this thread.
+/// Inside a local runtime, [`spawn_local`](crate::task::spawn_local) works without a
+/// [`LocalSet`](crate::task::LocalSet). All its tasks, local or not, run inside
+/// [`block_on`](Self::block_on), in the order in which they became ready. Other threads may spawn
+/// tasks that are `Send` through its [`Handle`]. A local task may be woken and aborted from any
+/// thread, but its future is polled and dropped on this thread only.
 ///
 /// # Shutdown
 ///
-/// As of [`Runtime`]. The tasks are dropped on this thread, also if the runtime is in
-/// a thread-local that is dropped at the thread's end.
+/// A local runtime shuts down in the same way as a [`Runtime`]. Its tasks are dropped on this
+/// thread, even if the runtime is in a thread-local that is dropped at the thread's end.
 ///
 /// # Examples
 ///
@@ -45,11 +45,11 @@ use crate::{
 /// ```
 pub struct LocalRuntime {
     runtime: Runtime,
-    /// It stays on its thread.
+    /// Makes the type neither `Send` nor `Sync`, because the runtime must stay on its thread.
     here: PhantomData<*mut u8>,
 }
 
-/// [`LocalRuntime`]-only config options: none so far.
+/// Options for a [`LocalRuntime`] only. There are none at present; use `LocalOptions::default()`.
 ///
 /// # Examples
 ///
@@ -63,20 +63,20 @@ pub struct LocalRuntime {
 #[derive(Default, Debug)]
 #[non_exhaustive]
 pub struct LocalOptions {
-    /// What is asked for later may belong to its thread.
+    /// Makes the type neither `Send` nor `Sync`, because a later option may belong to its thread.
     here: PhantomData<*mut u8>,
 }
 
 impl Builder {
-    /// Creates the configured [`LocalRuntime`], which belongs to the calling thread.
+    /// Creates the configured [`LocalRuntime`], which stays on the calling thread.
     ///
     /// # Errors
     ///
-    /// As [`build`](Self::build) of a current-thread runtime.
+    /// If [`build`](Self::build) of a current-thread runtime fails.
     ///
     /// # Panics
     ///
-    /// If the builder is one for the multi thread scheduler.
+    /// If the builder was created by `new_multi_thread`.
     ///
     /// # Examples
     ///
@@ -102,11 +102,11 @@ impl Builder {
 }
 
 impl LocalRuntime {
-    /// Creates a new local runtime instance with default configuration values.
+    /// Creates a local runtime with default configuration values and all drivers enabled.
     ///
     /// # Errors
     ///
-    /// As [`Builder::build_local`].
+    /// If [`Builder::build_local`] fails.
     ///
     /// # Examples
     ///
@@ -119,9 +119,9 @@ impl LocalRuntime {
         Builder::new_current_thread().enable_all().build_local(LocalOptions::default())
     }
 
-    /// Returns a handle to the runtime's spawner.
+    /// Returns a handle to the runtime, which can be cloned and sent to other threads.
     ///
-    /// It may go to other threads, and so spawns only futures that are [`Send`]. Its
+    /// Because a handle may go to other threads, it spawns only futures that are [`Send`]. Its
     /// [`block_on`](Handle::block_on) does not run the runtime's tasks.
     ///
     /// # Examples
@@ -137,9 +137,9 @@ impl LocalRuntime {
         self.runtime.handle()
     }
 
-    /// Spawns a task on the runtime, whose future need not be [`Send`].
+    /// Spawns a task whose future need not be [`Send`], and returns its [`JoinHandle`].
     ///
-    /// It runs inside the next [`block_on`](Self::block_on).
+    /// The task runs inside the next call of [`block_on`](Self::block_on).
     ///
     /// # Examples
     ///
@@ -173,12 +173,12 @@ impl LocalRuntime {
         }
     }
 
-    /// Runs the provided function on an executor dedicated to blocking operations; see
-    /// [`Runtime::spawn_blocking`].
+    /// Runs a function on a thread where blocking is allowed; see [`Runtime::spawn_blocking`].
     ///
     /// # Panics
     ///
-    /// As there.
+    /// If [`Runtime::spawn_blocking`] panics: the operating system refuses to start a thread, and
+    /// there is no blocking thread yet.
     ///
     /// # Examples
     ///
@@ -197,8 +197,7 @@ impl LocalRuntime {
         self.runtime.spawn_blocking(func)
     }
 
-    /// Runs a future to completion on the runtime, and its tasks meanwhile; see
-    /// [`Runtime::block_on`].
+    /// Runs a future to completion, and the runtime's tasks meanwhile; see [`Runtime::block_on`].
     ///
     /// # Panics
     ///
@@ -219,8 +218,9 @@ impl LocalRuntime {
         self.runtime.block_on(future)
     }
 
-    /// Enters the runtime context; see [`Handle::enter`]. On this thread
-    /// [`spawn_local`](crate::task::spawn_local) then means this runtime as well.
+    /// Enters the runtime context until the guard is dropped; see [`Handle::enter`].
+    ///
+    /// On this thread, [`spawn_local`](crate::task::spawn_local) uses this runtime then, too.
     ///
     /// # Examples
     ///
@@ -238,8 +238,9 @@ impl LocalRuntime {
         self.runtime.enter()
     }
 
-    /// Shuts down the runtime, waiting for at most `duration` for what other threads
-    /// do for it. Its tasks are dropped here and now, whatever the duration.
+    /// Shuts down the runtime, waiting at most `duration` for its work on other threads to end.
+    ///
+    /// The tasks are dropped on this thread before the method returns, whatever the duration.
     ///
     /// # Examples
     ///
@@ -255,8 +256,9 @@ impl LocalRuntime {
         self.runtime.shutdown_timeout(duration);
     }
 
-    /// Shuts down the runtime without waiting for other threads. Unlike a drop it
-    /// may be called inside an asynchronous context.
+    /// Shuts down the runtime without waiting for its work on other threads.
+    ///
+    /// Unlike dropping the runtime, this is allowed inside an asynchronous context.
     ///
     /// # Examples
     ///
@@ -274,8 +276,7 @@ impl LocalRuntime {
         self.runtime.shutdown_background();
     }
 
-    /// Returns a view that lets you get information about how the runtime is
-    /// performing.
+    /// Returns the [`RuntimeMetrics`] of this runtime.
     ///
     /// # Examples
     ///
@@ -289,7 +290,8 @@ impl LocalRuntime {
     }
 }
 
-// As for `Handle`: nothing of a user's runs while the runtime is inconsistent.
+// No user code runs while the runtime's state is inconsistent, so a panic in user code can leave
+// only the user's own data half changed; `Handle` has the same implementations.
 impl UnwindSafe for LocalRuntime {}
 impl RefUnwindSafe for LocalRuntime {}
 

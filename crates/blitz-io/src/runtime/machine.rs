@@ -1,22 +1,21 @@
-//! What this machine offers, and how many workers follow from it.
+//! Detection of the machine's resources, and the default number of workers that follows from them.
 //!
-//! Two readers: the builder asks [`workers`] how many threads to start, and
-//! `blitz doctor` shows everything else. Nothing here panics and every source
-//! is optional: a file that is missing, a call that is refused and a text that
-//! makes no sense all read as 'unknown', and the decision is made from the rest.
+//! The builder calls [`workers`] to find out how many threads to start, and `blitz doctor` shows
+//! everything else. No function here panics, and every source is optional: a missing file, a
+//! refused system call and a text that cannot be parsed all count as 'unknown', and the decision
+//! is made from the rest.
 //!
 //! # The decision
-//! `BLITZ_WORKER_THREADS`, then `TOKIO_WORKER_THREADS`; a bad value is an error,
-//! and the caller decides whether that is a panic (Tokio's choice). Otherwise
-//! the cores that the calling thread may run on, and no more than the tightest
-//! CPU quota of the control groups around the process, rounded up: a quota of
-//! 1.5 cores keeps two workers busy for three quarters of each period, while
-//! one worker would leave a third of the quota unused.
+//! `BLITZ_WORKER_THREADS` comes first, then `TOKIO_WORKER_THREADS`. A bad value is an error, and
+//! the caller decides whether to panic, as Tokio does. Without the variables, the number is that of
+//! the cores on which the calling thread may run, but no more than the tightest CPU quota of the
+//! control groups around the process, rounded up. It is rounded up because a quota of 1.5 cores
+//! keeps two workers busy for three quarters of each period, while one worker would leave a third
+//! of the quota unused.
 //!
-//! The affinity and the variables are asked at every decision, because they
-//! belong to a thread and to a moment. The quota takes a dozen file reads and
-//! belongs to the process; it is read once, and a quota that is changed later
-//! is not seen.
+//! The affinity and the variables are read at every decision, because the affinity belongs to a
+//! thread and both can change. The quota takes a dozen file reads and belongs to the process, so it
+//! is read once, and a later change of the quota has no effect.
 //!
 //! # Where the quota is
 //! `/proc/self/cgroup` names our group in each hierarchy, and
@@ -30,14 +29,15 @@
 //! read        /sys/fs/cgroup/app, then /sys/fs/cgroup
 //! ```
 //!
-//! A quota binds a group and all below it, so the tightest one on the way up
-//! counts. A mount that does not show our group is skipped.
+//! A quota limits a group and all groups below it, so the tightest one from our group up to the
+//! root counts. A mount that does not show our group is skipped.
 //!
 //! # Rejected
-//! `std::thread::available_parallelism` alone: it knows affinity and quota on
-//! Linux but rounds the quota down and cannot say which of the two decided.
-//! It is the fallback. `getrlimit`: `/proc/self/limits` says the same without
-//! a foreign type per operating system.
+//! - `std::thread::available_parallelism` alone: it takes affinity and quota into account on
+//!   Linux, but rounds the quota down and does not report which of the two was decisive. It is the
+//!   fallback.
+//! - `getrlimit`: `/proc/self/limits` contains the same numbers, without a foreign type for each
+//!   operating system.
 
 use std::{
     cmp::Ordering,
@@ -50,36 +50,35 @@ use std::{
 
 use crate::engine::prim::barrier;
 
-/// The most workers that a runtime starts.
+/// The maximum number of workers of a runtime.
 ///
-/// Tokio has no bound and fails when the system refuses a thread. 32,768 is
-/// Linux's default `kernel.pid_max`, so more threads do not exist on a machine
-/// that nobody has tuned, and a mistyped number is refused before the first
-/// thread starts.
+/// Tokio has no maximum and fails when the operating system refuses to start a thread. 32,768 is
+/// the default of `kernel.pid_max` on Linux, so a machine with default settings cannot have more
+/// threads, and a mistyped number is rejected before the first thread starts.
 pub const MAX_WORKERS: usize = 1 << 15;
 
-/// The variables that override the machine; the first that is set decides.
+/// The environment variables that set the number of workers; the first one that is set decides.
 pub const VARIABLES: [&str; 2] = ["BLITZ_WORKER_THREADS", "TOKIO_WORKER_THREADS"];
 
-/// How many workers a runtime gets when its builder is not told, and why.
+/// The number of workers of a runtime whose builder does not set it, and the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workers {
-    /// At least 1, at most [`MAX_WORKERS`].
+    /// The number of workers: at least 1, at most [`MAX_WORKERS`].
     pub count: usize,
-    /// What decided.
+    /// The reason for the number.
     pub because: Because,
 }
 
-/// What decided the number of workers.
+/// The reason for a number of workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Because {
-    /// This environment variable is set.
+    /// The environment variable with this name is set.
     Variable(&'static str),
-    /// The smaller of the two; one worker where neither is known.
+    /// The number is the smaller of the two, or 1 if neither is known.
     Machine {
-        /// The cores that the thread may run on.
+        /// The cores on which the thread may run.
         cores: Option<Cores>,
-        /// The tightest quota around the process.
+        /// The tightest CPU quota of the control groups around the process.
         quota: Option<Quota>,
     },
 }
@@ -87,13 +86,13 @@ pub enum Because {
 /// A number of logical cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cores {
-    /// At least 1.
+    /// The number of cores: at least 1.
     pub count: usize,
-    /// Who said so.
+    /// The source of the number.
     pub by: CoresBy,
 }
 
-/// Who counted the cores.
+/// The source of a number of cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CoresBy {
     /// The thread's affinity mask.
@@ -102,24 +101,24 @@ pub enum CoresBy {
     System,
 }
 
-/// A bound on processor time: `micros` in every `period_micros`.
+/// A CPU quota: `micros` of processor time in every `period_micros`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quota {
     /// Processor time granted per period, in microseconds.
     pub micros: u64,
     /// Length of a period in microseconds; never 0.
     pub period_micros: u64,
-    /// The file that says so.
+    /// The file from which the quota was read.
     pub file: PathBuf,
 }
 
 impl Quota {
-    /// The whole cores that the quota can keep busy: rounded up, at least 1.
+    /// Returns the number of cores that the quota can keep busy, rounded up: at least 1.
     pub fn cores(&self) -> usize {
         usize::try_from(self.micros.div_ceil(self.period_micros)).unwrap_or(usize::MAX).max(1)
     }
 
-    /// Compares shares of a core without rounding.
+    /// Compares two quotas as fractions of a core, without rounding.
     fn compare(&self, other: &Self) -> Ordering {
         let left = u128::from(self.micros) * u128::from(other.period_micros);
         let right = u128::from(other.micros) * u128::from(self.period_micros);
@@ -127,7 +126,7 @@ impl Quota {
     }
 }
 
-/// A variable that asks for a number of workers that cannot be had.
+/// The error for an environment variable whose value is not a valid number of workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadCount {
     variable: &'static str,
@@ -206,10 +205,10 @@ impl fmt::Display for Quota {
     }
 }
 
-/// Decides how many workers a runtime gets when its builder is not told.
+/// Returns the number of workers for a runtime whose builder does not set it.
 ///
 /// # Errors
-/// A variable is set and is not a number from 1 to [`MAX_WORKERS`].
+/// If one of the [`VARIABLES`] is set and its value is not a number from 1 to [`MAX_WORKERS`].
 pub fn workers() -> Result<Workers, BadCount> {
     decide(&|name| std::env::var_os(name), cores(), quota())
 }
@@ -231,10 +230,10 @@ fn decide(
     Ok(Workers { count: count.clamp(1, MAX_WORKERS), because: Because::Machine { cores, quota } })
 }
 
-/// Reads a worker count; `variable` is for the error.
+/// Parses a number of workers; `variable` is the name for the error message.
 ///
 /// # Errors
-/// `value` is not a number from 1 to [`MAX_WORKERS`].
+/// If `value` is not a number from 1 to [`MAX_WORKERS`].
 pub fn parse_count(variable: &'static str, value: &str) -> Result<usize, BadCount> {
     use std::num::IntErrorKind::PosOverflow;
     let fault = match value.trim().parse::<usize>() {
@@ -244,12 +243,12 @@ pub fn parse_count(variable: &'static str, value: &str) -> Result<usize, BadCoun
         Err(error) if *error.kind() == PosOverflow => Fault::TooMany,
         Err(_) => Fault::NotANumber,
     };
-    // A line of a terminal; a longer value is recognised by its beginning.
+    // The message should fit into a line of a terminal, so a longer value is cut off.
     let value = value.chars().take(60).collect();
     Err(BadCount { variable, value, fault })
 }
 
-/// The cores that the calling thread may run on.
+/// Returns the number of cores on which the calling thread may run.
 pub fn cores() -> Option<Cores> {
     #[cfg(target_os = "linux")]
     if let Some(count) = linux::affinity() {
@@ -262,13 +261,13 @@ pub fn cores() -> Option<Cores> {
     None
 }
 
-/// The tightest CPU quota around this process, as it was when first asked.
+/// Returns the tightest CPU quota around this process, as it was at the first call.
 pub fn quota() -> Option<Quota> {
     static QUOTA: OnceLock<Option<Quota>> = OnceLock::new();
     QUOTA.get_or_init(|| tightest_quota(&read_file)).clone()
 }
 
-/// Everything that `blitz doctor` shows. `None` is 'unknown' throughout.
+/// The properties of the machine that `blitz doctor` shows. `None` always means 'unknown'.
 #[derive(Debug, Clone)]
 pub struct Machine {
     /// The operating system and the architecture, as Rust names them.
@@ -277,66 +276,66 @@ pub struct Machine {
     pub kernel: Option<String>,
     /// Physical memory in bytes.
     pub memory: Option<u64>,
-    /// The cores that this thread may run on.
+    /// The cores on which this thread may run.
     pub cores: Option<Cores>,
     /// The tightest CPU quota around this process.
     pub quota: Option<Quota>,
-    /// How asymmetric barriers are paid for.
+    /// The mechanism for asymmetric barriers.
     pub barrier: Barrier,
-    /// Whether the kernel lets us set up a ring.
+    /// The result of setting up an io_uring instance.
     pub io_uring: IoUring,
-    /// `kernel.io_uring_disabled`: 0 for all, 1 for a group, 2 for nobody.
+    /// The value of `kernel.io_uring_disabled`: 0 allows all processes, 1 one group, 2 none.
     pub io_uring_disabled: Option<u32>,
-    /// By which mechanism a runtime hears of its sockets, or why it would not start.
+    /// The I/O backend that a runtime would use, or the error with which it would not start.
     pub io_backend: Result<String, String>,
-    /// Open files.
+    /// The limit on open files.
     pub open_files: Option<Limit>,
-    /// Threads and processes of this user.
+    /// The limit on threads and processes of this user.
     pub threads: Option<Limit>,
-    /// Bytes that may be locked into memory.
+    /// The limit on bytes that may be locked into memory.
     pub locked_memory: Option<Limit>,
-    /// The tightest bound on threads and processes of the groups around us.
+    /// The tightest limit on threads and processes of the control groups around this process.
     pub pids: Option<u64>,
-    /// What [`workers`] answers.
+    /// The result of [`workers`].
     pub workers: Result<Workers, BadCount>,
 }
 
-/// How a process pays for asymmetric barriers.
+/// The mechanism for asymmetric barriers in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Barrier {
-    /// `membarrier`: the busy side is free, the rare side pays this much when
+    /// The system call `membarrier`: the frequent side is free, and the rare side takes this long,
     /// measured now, with no other thread of ours running.
     Membarrier(Duration),
-    /// A full fence on both sides.
+    /// Full fences on both sides.
     Fences,
 }
 
-/// Whether a ring can be set up.
+/// The result of setting up an io_uring instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IoUring {
-    /// A ring was set up and closed again.
+    /// An io_uring instance was set up and closed again.
     Works,
-    /// The kernel has no io_uring, or a filter says so.
+    /// The kernel has no io_uring, or a system call filter pretends so.
     Absent,
-    /// The kernel has it and refuses it to us.
+    /// The kernel has io_uring and refuses it to this process.
     Forbidden,
-    /// Another error, in the system's words.
+    /// Another error, with the system's message.
     Failed(String),
-    /// Not asked: this is not Linux.
+    /// Nothing was tried, because this is not Linux.
     Unknown,
 }
 
 /// A limit of the process; `None` is unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
-    /// What binds now.
+    /// The limit that applies now.
     pub soft: Option<u64>,
-    /// How far the process may raise the soft limit.
+    /// The highest value to which the process may raise the soft limit.
     pub hard: Option<u64>,
 }
 
 impl Machine {
-    /// Asks every source once. Takes about a millisecond.
+    /// Reads every source once. Takes about a millisecond.
     pub fn probe() -> Self {
         let limits = read_file(Path::new("/proc/self/limits")).unwrap_or_default();
         Self {
@@ -362,19 +361,19 @@ impl Machine {
     }
 }
 
-/// Processor time that all threads of this process have used so far.
+/// Returns the processor time that all threads of this process have used so far.
 pub fn processor_time() -> Option<Duration> {
     #[cfg(unix)]
     {
         let mut time = std::mem::MaybeUninit::<libc::timespec>::zeroed();
-        // SAFETY: 1. the pointer is to a timespec of ours, alive across the call.
+        // SAFETY: the pointer is to our own `timespec`, which lives across the call.
         let answer =
             unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, time.as_mut_ptr()) };
         if answer != 0 {
             return None;
         }
-        // SAFETY: 1. a timespec is integers, so the zeroes it began with were
-        // already a value of it; the call only wrote others.
+        // SAFETY: a `timespec` consists of integers, so the zeroes that it was initialized with
+        // were already a valid value; the call only wrote other integers.
         let time = unsafe { time.assume_init() };
         Some(Duration::new(u64::try_from(time.tv_sec).ok()?, u32::try_from(time.tv_nsec).ok()?))
     }
@@ -405,11 +404,11 @@ fn io_uring() -> IoUring {
 
 // Control groups.
 
-/// Reads a file; a closure, so that tests can bring a file system of their own.
+/// A function that reads a file. Tests pass one with a file system of their own.
 type Read<'a> = &'a dyn Fn(&Path) -> Option<String>;
 
 fn read_file(path: &Path) -> Option<String> {
-    // Paths in these files need not be UTF-8; those that are not will be missing.
+    // Paths in these files need not be UTF-8. A path that is not will not be found later.
     Some(String::from_utf8_lossy(&fs::read(path).ok()?).into_owned())
 }
 
@@ -425,11 +424,11 @@ enum Version {
     V2,
 }
 
-/// Where one hierarchy is mounted.
+/// The place where a hierarchy of control groups is mounted.
 #[derive(Debug, PartialEq, Eq)]
 struct Mount {
     version: Version,
-    /// The group that appears as the mount's root.
+    /// The group that appears as the root of the mount.
     root: String,
     point: PathBuf,
 }
@@ -464,17 +463,17 @@ fn group_quota(read: Read<'_>, version: Version, folder: &Path) -> Option<Quota>
     }
 }
 
-/// The folders of our groups that have this controller, innermost first.
+/// Returns the folders of our groups that have this controller, innermost first.
 ///
-/// Both versions can be mounted at once and only one of them carries the
-/// controller; the other's files are missing, so both are listed.
+/// Both versions can be mounted at once although only one of them has the controller. Both are
+/// listed, because the files of the other one are missing and are skipped.
 fn groups(read: Read<'_>, controller: &str) -> Vec<(Version, PathBuf)> {
     let Some(memberships) = read(Path::new("/proc/self/cgroup")) else { return Vec::new() };
     let Some(mounts) = read(Path::new("/proc/self/mountinfo")) else { return Vec::new() };
     let mut folders = Vec::new();
     for version in [Version::V1, Version::V2] {
         let Some(group) = parse_membership(&memberships, version, controller) else { continue };
-        // Of several mounts that show our group the one with the longest way up.
+        // If several mounts show our group, use the one that shows most of its parent groups.
         let longest = mounts
             .lines()
             .filter_map(|line| parse_mount(line, controller))
@@ -489,21 +488,22 @@ fn groups(read: Read<'_>, controller: &str) -> Vec<(Version, PathBuf)> {
     folders
 }
 
-/// The way from a mount's root down to our group, if the mount shows it.
+/// Returns the path from the root of a mount down to our group, if the mount shows it.
 fn below_root(group: &str, root: &str) -> Option<PathBuf> {
     let root = Path::new(root);
-    // A root above our own name space reads `/..`: all we can see is that it is above us.
+    // A root above our own namespace reads `/..`. All that is known then is that it is above our
+    // group.
     let up = root.components().skip(1);
     if root != Path::new("/") && up.clone().all(|step| step == Component::ParentDir) {
         return Some(PathBuf::new());
     }
     let below = Path::new(group).strip_prefix(root).ok()?;
-    // A group outside our name space reads `/../sibling` and is not under this mount.
+    // A group outside of our namespace reads `/../sibling` and is not under this mount.
     let plain = below.components().all(|step| matches!(step, Component::Normal(_)));
     plain.then(|| below.to_owned())
 }
 
-/// Our group's path out of `/proc/self/cgroup`: lines of `id:controllers:path`.
+/// Finds the path of our group in `/proc/self/cgroup`, which has lines of `id:controllers:path`.
 fn parse_membership<'t>(text: &'t str, version: Version, controller: &str) -> Option<&'t str> {
     text.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':');
@@ -516,10 +516,10 @@ fn parse_membership<'t>(text: &'t str, version: Version, controller: &str) -> Op
     })
 }
 
-/// A line of `/proc/self/mountinfo`, if it mounts a hierarchy with this controller:
+/// Parses a line of `/proc/self/mountinfo`, if it mounts a hierarchy with this controller:
 /// `id parent device root point options [tags…] - type source options`.
 fn parse_mount(line: &str, controller: &str) -> Option<Mount> {
-    // Spaces inside of paths are escaped, so this separator is the real one.
+    // Spaces inside paths are escaped, so the first separator is the real one.
     let (left, right) = line.split_once(" - ")?;
     let mut left = left.split(' ').skip(3);
     let (root, point) = (left.next()?, left.next()?);
@@ -533,7 +533,7 @@ fn parse_mount(line: &str, controller: &str) -> Option<Mount> {
     Some(Mount { version, root: unescape(root), point: unescape(point).into() })
 }
 
-/// Undoes the kernel's escapes: a backslash and three octal digits.
+/// Decodes the kernel's escapes: a backslash and three octal digits.
 fn unescape(text: &str) -> String {
     let mut plain = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -553,12 +553,12 @@ fn unescape(text: &str) -> String {
     String::from_utf8_lossy(&plain).into_owned()
 }
 
-/// `cpu.cfs_quota_us` (-1 for none) and `cpu.cfs_period_us`.
+/// Parses `cpu.cfs_quota_us` (-1 for no quota) and `cpu.cfs_period_us`.
 fn parse_quota_v1(quota: &str, period: &str) -> Option<(u64, u64)> {
     positive(quota.trim().parse().ok()?, period.trim().parse().ok()?)
 }
 
-/// `cpu.max`: `max 100000` or `150000 100000`.
+/// Parses `cpu.max`: `max 100000` or `150000 100000`.
 fn parse_quota_v2(text: &str) -> Option<(u64, u64)> {
     let mut words = text.split_whitespace();
     positive(words.next()?.parse().ok()?, words.next()?.parse().ok()?)
@@ -569,7 +569,7 @@ fn positive(micros: i64, period_micros: i64) -> Option<(u64, u64)> {
     (micros > 0 && period_micros > 0).then_some((micros, period_micros))
 }
 
-/// A row of `/proc/self/limits`: name, soft, hard, unit.
+/// Parses a row of `/proc/self/limits`: name, soft limit, hard limit, unit.
 fn parse_limit(text: &str, name: &str) -> Option<Limit> {
     let row = text.lines().find_map(|line| line.strip_prefix(name))?;
     let mut words = row.split_whitespace();
@@ -580,7 +580,7 @@ fn parse_limit(text: &str, name: &str) -> Option<Limit> {
     Some(Limit { soft: bound()?, hard: bound()? })
 }
 
-/// `MemTotal` of `/proc/meminfo`, in bytes.
+/// Parses `MemTotal` of `/proc/meminfo`, and returns it in bytes.
 fn parse_memory(text: &str) -> Option<u64> {
     let row = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kibibytes: u64 = row.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -594,16 +594,16 @@ mod linux {
         os::fd::{FromRawFd, OwnedFd},
     };
 
-    /// The number of cores in the calling thread's affinity mask.
+    /// Returns the number of cores in the calling thread's affinity mask.
     pub(super) fn affinity() -> Option<usize> {
-        // The kernel refuses a mask shorter than its own, whose length it does not
-        // tell: 1,024 cores first, as glibc has it, and an end at two million.
+        // The kernel refuses a mask that is shorter than its own, and does not report the length of
+        // its own. So try 1,024 cores first, as glibc does, and stop at two million.
         let mut words = 1024 / libc::c_ulong::BITS as usize;
         while words <= 1 << 15 {
             let mut mask: Vec<libc::c_ulong> = vec![0; words];
-            // SAFETY: 1. the mask is as long as the call is told, zeroed, and
-            // alive across it. 2. a cpu_set_t is an array of c_ulong, so the
-            // alignment fits, and the call writes no more than the length.
+            // SAFETY: 1. the mask has the length that is passed to the call, is zeroed, and lives
+            // across the call. 2. a `cpu_set_t` is an array of `c_ulong`, so the alignment fits,
+            // and the call writes no more than that length.
             let answer = unsafe {
                 libc::sched_getaffinity(0, size_of_val(mask.as_slice()), mask.as_mut_ptr().cast())
             };
@@ -619,13 +619,13 @@ mod linux {
         None
     }
 
-    /// Sets up a ring of one entry and closes it.
+    /// Sets up an io_uring instance of one entry and closes it.
     pub(super) fn set_up_a_ring() -> io::Result<()> {
         const ENTRIES: libc::c_uint = 1;
         // `struct io_uring_params` is 120 bytes of 4- and 8-byte integers.
         let mut params = [0_u64; 15];
-        // SAFETY: 1. the parameters are as large and as aligned as the kernel's
-        // struct, zeroed as it demands, and alive across the call.
+        // SAFETY: the parameters have the size and the alignment of the kernel's struct, are zeroed
+        // as the kernel requires, and live across the call.
         let answer = unsafe {
             libc::syscall(libc::SYS_io_uring_setup, ENTRIES, params.as_mut_ptr().cast::<u8>())
         };
@@ -633,8 +633,8 @@ mod linux {
             return Err(io::Error::last_os_error());
         }
         let fd = i32::try_from(answer).map_err(io::Error::other)?;
-        // SAFETY: 1. the kernel has just opened this descriptor for us and
-        // nobody else knows it.
+        // SAFETY: the kernel has just opened this descriptor for us, and no other code knows it, so
+        // we own it.
         drop(unsafe { OwnedFd::from_raw_fd(fd) });
         Ok(())
     }
@@ -661,7 +661,7 @@ mod tests {
         24 1 254:1 / / rw - ext4 /dev/vda1 rw\n\
         31 24 0:27 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
 
-    /// Runs `ask` on a file system of a few files.
+    /// Runs `ask` on a simulated file system that consists of `files`.
     fn on<R>(files: &[(&str, &str)], ask: impl Fn(&dyn Fn(&Path) -> Option<String>) -> R) -> R {
         let files: HashMap<&Path, &str> =
             files.iter().map(|&(path, text)| (Path::new(path), text)).collect();
@@ -793,7 +793,7 @@ mod tests {
             ("/proc/self/mountinfo", V2_MOUNTS),
             ("/sys/fs/cgroup/user.slice/app.scope/inner/cpu.max", "max 100000\n"),
             ("/sys/fs/cgroup/user.slice/app.scope/cpu.max", "400000 100000\n"),
-            // Less time than above, but in a fifth of the period: 10 cores.
+            // Less time than above, but in a period that is a fifth as long: 10 cores.
             ("/sys/fs/cgroup/user.slice/cpu.max", "200000 20000\n"),
         ];
         let quota = quota_of(&files).unwrap();
@@ -952,8 +952,8 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn probing_leaves_no_descriptor_open() {
-        // Another test may hold its ring open at the moment we look, so only as
-        // many rings as probes are a leak.
+        // Another test may have a ring open at the moment of the count, so only a difference of at
+        // least one ring per probe is a leak.
         for _ in 0..64 {
             Machine::probe();
         }

@@ -1,4 +1,4 @@
-//! What a runtime counted.
+//! [`RuntimeMetrics`], which reads the counters of a runtime.
 
 mod histograms;
 
@@ -12,41 +12,61 @@ use crate::engine::{
     prim::{ThreadId, lock},
 };
 
-/// Handle to the runtime's metrics.
+/// A handle from which the counters and gauges of a runtime can be read.
 ///
-/// Every figure is read from counters that the workers keep for themselves, so
-/// reading costs them nothing. Figures of different workers are read one after
-/// the other and need not be of the same moment. The two histograms need readings
-/// of the clock and are off unless the [`Builder`](super::Builder) enables them.
+/// All values are read from counters that each worker keeps for itself, so reading them does not
+/// slow the workers down. Values of different workers are read one after the other and need not
+/// belong to the same moment. The two histograms need additional readings of the clock, so they are
+/// disabled unless the [`Builder`](super::Builder) enables them.
 ///
 /// # Which figure is which
 ///
 /// *Sum* means over all workers, from 0 to [`num_workers`](Self::num_workers) - 1.
 ///
-/// | what | method |
+/// | value | method |
 /// |---|---|
 /// | workers | [`num_workers`](Self::num_workers) |
-/// | tasks ever spawned | [`spawned_tasks_count`](Self::spawned_tasks_count) |
+/// | tasks spawned | [`spawned_tasks_count`](Self::spawned_tasks_count) |
 /// | tasks alive | [`num_alive_tasks`](Self::num_alive_tasks) |
 /// | polls | [`worker_poll_count`](Self::worker_poll_count), and its sum |
 /// | steals | [`worker_steal_operations`](Self::worker_steal_operations), and its sum |
 /// | tasks stolen | [`worker_steal_count`](Self::worker_steal_count), and its sum |
-/// | times slept | [`worker_park_count`](Self::worker_park_count), and its sum |
+/// | times a worker slept | [`worker_park_count`](Self::worker_park_count), and its sum |
 /// | tasks from the LIFO slot | [`worker_lifo_hit_count`](Self::worker_lifo_hit_count) |
-/// | batches from the intake | [`worker_batch_fetch_count`](Self::worker_batch_fetch_count) |
-/// | tasks waiting for a worker | [`worker_local_queue_depth`](Self::worker_local_queue_depth) |
-/// | tasks waiting in the intake | [`global_queue_depth`](Self::global_queue_depth) |
-/// | tasks scheduled by workers, by others | [`worker_local_schedule_count`](Self::worker_local_schedule_count), [`remote_schedule_count`](Self::remote_schedule_count) |
+/// | batches from the global queue | [`worker_batch_fetch_count`](Self::worker_batch_fetch_count) |
+/// | tasks in a worker's queue | [`worker_local_queue_depth`](Self::worker_local_queue_depth) |
+/// | tasks in the global queue | [`global_queue_depth`](Self::global_queue_depth) |
+/// | tasks scheduled by a worker | [`worker_local_schedule_count`][scheduled] |
+/// | tasks scheduled from outside | [`remote_schedule_count`](Self::remote_schedule_count) |
 /// | yields forced by a budget | [`budget_forced_yield_count`](Self::budget_forced_yield_count) |
-/// | time awake, average poll | [`worker_total_busy_duration`](Self::worker_total_busy_duration), [`worker_mean_poll_time`](Self::worker_mean_poll_time) |
-/// | distribution of polls | [`poll_time_histogram_bucket_count`](Self::poll_time_histogram_bucket_count) |
-/// | distribution of waiting times | [`schedule_latency_histogram_bucket_count`](Self::schedule_latency_histogram_bucket_count) |
-/// | descriptors watched, no longer watched | `io_driver_fd_registered_count`, `io_driver_fd_deregistered_count` |
-/// | events of descriptors, turns that asked for them | `io_driver_ready_count`, `io_driver_turn_count` |
-/// | workers that went on with another thread, threads without a worker now and at the most | [`preemption_handoff_count`](Self::preemption_handoff_count), [`preemption_detached_threads`](Self::preemption_detached_threads), [`preemption_detached_peak`](Self::preemption_detached_peak) |
-/// | polls that lasted too long, that kept their worker, polls by threads without a worker | [`preemption_stall_count`](Self::preemption_stall_count), [`preemption_refused_count`](Self::preemption_refused_count), [`preemption_lent_count`](Self::preemption_lent_count) |
-/// | looks of the monitor, polls that ended just when it came | [`preemption_look_count`](Self::preemption_look_count), [`preemption_late_count`](Self::preemption_late_count) |
-/// | threads for blocking work, idle ones, work that waits for one | `num_blocking_threads`, `num_idle_blocking_threads`, `blocking_queue_depth` |
+/// | time awake | [`worker_total_busy_duration`](Self::worker_total_busy_duration) |
+/// | average poll time | [`worker_mean_poll_time`](Self::worker_mean_poll_time) |
+/// | histogram of poll times | [`poll_time_histogram_bucket_count`][poll times] |
+/// | histogram of schedule latencies | [`schedule_latency_histogram_bucket_count`][latencies] |
+/// | descriptors registered | `io_driver_fd_registered_count` |
+/// | descriptors deregistered | `io_driver_fd_deregistered_count` |
+/// | I/O events | `io_driver_ready_count` |
+/// | polls of the I/O driver | `io_driver_turn_count` |
+/// | workers handed off to another thread | [`preemption_handoff_count`][handoffs] |
+/// | threads without their worker, now | [`preemption_detached_threads`][detached] |
+/// | threads without their worker, peak | [`preemption_detached_peak`][peak] |
+/// | polls that lasted too long | [`preemption_stall_count`](Self::preemption_stall_count) |
+/// | hand-offs for which there was no thread | [`preemption_refused_count`][refused] |
+/// | polls of hogs on spare threads | [`preemption_lent_count`](Self::preemption_lent_count) |
+/// | checks by the monitor | [`preemption_look_count`](Self::preemption_look_count) |
+/// | polls that ended during their hand-off | [`preemption_late_count`][late] |
+/// | blocking threads | `num_blocking_threads` |
+/// | idle blocking threads | `num_idle_blocking_threads` |
+/// | blocking work that waits for a thread | `blocking_queue_depth` |
+///
+/// [scheduled]: Self::worker_local_schedule_count
+/// [poll times]: Self::poll_time_histogram_bucket_count
+/// [latencies]: Self::schedule_latency_histogram_bucket_count
+/// [handoffs]: Self::preemption_handoff_count
+/// [detached]: Self::preemption_detached_threads
+/// [peak]: Self::preemption_detached_peak
+/// [refused]: Self::preemption_refused_count
+/// [late]: Self::preemption_late_count
 ///
 /// # Examples
 ///
@@ -103,7 +123,7 @@ macro_rules! preemption_counters {
             /// let rt = builder.worker_threads(1).preemption(Preemption::new()).build()?;
             /// let metrics = rt.metrics();
             /// rt.block_on(rt.spawn(async move {
-            ///     // It stays in its poll until that was counted.
+            ///     // The task stays in its poll until the poll has been counted as stalled.
             ///     while metrics.preemption_stall_count() == 0 {}
             /// }))?;
             #[doc = concat!("let figure: u64 = rt.metrics().", stringify!($name), "();")]
@@ -123,8 +143,7 @@ impl RuntimeMetrics {
         Self { handle }
     }
 
-    /// Returns the number of worker threads used by the runtime; 1 on a
-    /// current-thread runtime.
+    /// Returns the number of workers; 1 on a current-thread runtime.
     ///
     /// # Examples
     ///
@@ -138,28 +157,28 @@ impl RuntimeMetrics {
     }
 
     preemption_counters! {
-        /// Returns how often a worker went on with another thread because a task had been in one
-        /// poll for too long; see [`Preemption`](super::Preemption).
+        /// Returns how often a worker was handed off to another thread because a task had been in
+        /// one poll for too long; see [`Preemption`](super::Preemption).
         preemption_handoff_count: handoffs, "figure == 1";
-        /// Returns the most threads that were without a worker at once.
+        /// Returns the maximum number of threads that were in an overlong poll at once after their
+        /// worker was handed off.
         preemption_detached_peak: peak, "figure == 1";
-        /// Returns how many polls have lasted for too long.
+        /// Returns how many polls have lasted for longer than a slice.
         preemption_stall_count: stalls, "figure == 1";
-        /// Returns how often a worker did not go on, because there was no thread for it.
+        /// Returns how often a worker could not be handed off because there was no thread for it.
         preemption_refused_count: refused, "figure == 0";
-        /// Returns how many polls of tasks that were caught before were given to threads without
-        /// a worker.
+        /// Returns how many polls of tasks that had been caught before ran on threads without a
+        /// worker.
         preemption_lent_count: lent, "figure == 0";
-        /// Returns how many polls that lasted for too long ended just when their worker was to
-        /// go on without them.
+        /// Returns how many overlong polls ended just when their worker was about to be handed off.
         preemption_late_count: too_late, "figure <= 1";
-        /// Returns how often the monitor has looked at this runtime. It does not while nothing
+        /// Returns how often the monitor has checked this runtime. It does not check while no task
         /// runs.
         preemption_look_count: looks, "figure > 1";
     }
 
-    /// Returns how many threads are without the worker that they were, inside of a poll that
-    /// lasts too long.
+    /// Returns the number of threads that are still in an overlong poll after their worker was
+    /// handed off.
     ///
     /// # Examples
     ///
@@ -172,8 +191,7 @@ impl RuntimeMetrics {
         self.handle.inner.pool.watched.as_ref().map_or(0, |watched| watched.detached())
     }
 
-    /// Returns the current number of alive tasks in the runtime: spawned and not
-    /// completed.
+    /// Returns the number of live tasks: spawned and not completed.
     ///
     /// # Examples
     ///
@@ -187,8 +205,8 @@ impl RuntimeMetrics {
     /// ```
     pub fn num_alive_tasks(&self) -> usize {
         let pool = &self.handle.inner.pool;
-        // Completed first: a task that ends between the readings is counted as
-        // alive, and never as less than nothing.
+        // `completed` is read before `spawned`, so a task that ends between the two readings is
+        // counted as alive, and the difference is never negative.
         let completed: u64 = pool.counters().map(|counters| counters.completed.get()).sum();
         let completed = completed + pool.outside_counters.completed();
         let spawned: u64 = pool.counters().map(|counters| counters.spawned.get()).sum();
@@ -196,7 +214,7 @@ impl RuntimeMetrics {
         usize::try_from(spawned.saturating_sub(completed)).unwrap_or(usize::MAX)
     }
 
-    /// Returns the number of tasks ever spawned onto the runtime.
+    /// Returns the number of tasks that were ever spawned on the runtime.
     ///
     /// # Examples
     ///
@@ -213,8 +231,7 @@ impl RuntimeMetrics {
         spawned + pool.outside_counters.spawned()
     }
 
-    /// Returns the number of additional threads spawned by the runtime: those for
-    /// blocking work, workers excluded.
+    /// Returns the number of threads for blocking work, idle ones included and workers excluded.
     ///
     /// # Examples
     ///
@@ -229,7 +246,7 @@ impl RuntimeMetrics {
         self.handle.inner.blocking.threads()
     }
 
-    /// Returns the number of threads for blocking work that have none.
+    /// Returns the number of idle blocking threads.
     ///
     /// # Examples
     ///
@@ -242,7 +259,7 @@ impl RuntimeMetrics {
         self.handle.inner.blocking.idle_threads()
     }
 
-    /// Returns the number of functions of `spawn_blocking` that no thread has started.
+    /// Returns the number of functions of `spawn_blocking` that wait for a thread.
     ///
     /// # Examples
     ///
@@ -255,9 +272,8 @@ impl RuntimeMetrics {
         self.handle.inner.blocking.queued()
     }
 
-    /// Returns the number of tasks currently scheduled in the runtime's intake, the
-    /// queue for what comes from outside of the workers or does not fit into
-    /// theirs.
+    /// Returns the number of tasks in the global queue, which holds tasks that come from outside of
+    /// the workers or do not fit into their queues.
     ///
     /// # Examples
     ///
@@ -270,8 +286,9 @@ impl RuntimeMetrics {
         self.handle.inner.pool.intake.len()
     }
 
-    /// Returns the number of tasks currently scheduled in the given worker's local
-    /// queue.
+    /// Returns the number of tasks in the given worker's local queue.
+    ///
+    /// The task in the worker's LIFO slot is not counted, as on Tokio.
     ///
     /// # Panics
     ///
@@ -289,21 +306,20 @@ impl RuntimeMetrics {
         let remote = self.remote(worker);
         let pool = &self.handle.inner.pool;
         if pool.config.threaded {
-            return remote.thief.len() as usize + usize::from(!remote.lifo.is_empty());
+            return remote.thief.len() as usize;
         }
         if pool.is_stopping() {
-            // What was queued has been dropped.
+            // The queued tasks have been dropped.
             return 0;
         }
-        // The queue of a pool without thieves is its holder's alone: what went in,
-        // less what came out, and what came out is read first.
+        // Only its holder uses the queue of a current-thread pool, and it counts every push and
+        // pop. The length is the difference. The pops are read first, so it is not negative.
         let polled = remote.counters.polled.get();
         let put = remote.counters.placed.get() + remote.counters.fetched.get();
         usize::try_from(put.saturating_sub(polled)).unwrap_or(usize::MAX)
     }
 
-    /// Returns the number of times that tasks were scheduled from outside of the
-    /// runtime's workers.
+    /// Returns how often tasks were scheduled from outside of the runtime's workers.
     ///
     /// # Examples
     ///
@@ -317,10 +333,10 @@ impl RuntimeMetrics {
         self.handle.inner.pool.intake.pushed()
     }
 
-    /// Returns the number of times that tasks, and futures of `block_on`, were forced
-    /// to yield because their [budget](crate::task::coop) was used up.
+    /// Returns how often tasks, and futures of `block_on`, were forced to yield because their
+    /// [budget](crate::task::coop) was used up.
     ///
-    /// One that ends with its last unit was not forced and is not counted.
+    /// A task that completes with the last unit of its budget was not forced, and is not counted.
     ///
     /// # Examples
     ///
@@ -339,9 +355,9 @@ impl RuntimeMetrics {
         tasks + pool.outside_counters.forced_yields().get()
     }
 
-    /// Returns the time the given worker has spent finding and running tasks.
+    /// Returns how long the given worker has spent on finding and running tasks.
     ///
-    /// It is brought up to date every few dozen polls, and when the worker sleeps.
+    /// The value is updated every few dozen polls, and when the worker goes to sleep.
     ///
     /// # Panics
     ///
@@ -360,11 +376,12 @@ impl RuntimeMetrics {
         Duration::from_nanos(self.counters(worker).busy_ns.get())
     }
 
-    /// Returns the average duration of a task's poll on the given worker; zero until
-    /// it has polled some.
+    /// Returns the average duration of a poll on the given worker; zero until it has polled some
+    /// tasks.
     ///
-    /// It is the average by which the worker tunes itself, in which the latest count
-    /// most: taken over up to a few dozen polls at a time, with what is done in between.
+    /// This is the weighted average by which the worker tunes itself, in which recent polls count
+    /// most. The time is measured over up to a few dozen polls at once and includes what the worker
+    /// does between them.
     ///
     /// # Panics
     ///
@@ -383,8 +400,8 @@ impl RuntimeMetrics {
         Duration::from_nanos(self.counters(worker).mean_poll_ns.get())
     }
 
-    /// Returns the ID of the thread that the given worker runs on, or ran on last;
-    /// `None` if it never ran.
+    /// Returns the ID of the thread that runs the given worker or ran it last; `None` if no thread
+    /// has run it yet.
     ///
     /// The worker of a current-thread runtime runs on the thread inside
     /// [`Runtime::block_on`](super::Runtime::block_on).
@@ -407,8 +424,8 @@ impl RuntimeMetrics {
         *lock(&self.remote(worker).thread)
     }
 
-    /// Returns the number of file descriptors that have been registered with the I/O
-    /// driver; zero without one.
+    /// Returns how many file descriptors have been registered with the I/O driver; zero if there is
+    /// no driver.
     ///
     /// # Examples
     ///
@@ -426,8 +443,8 @@ impl RuntimeMetrics {
         self.driver().map_or(0, Driver::registered_count)
     }
 
-    /// Returns the number of file descriptors that have been deregistered from the I/O
-    /// driver; zero without one.
+    /// Returns how many file descriptors have been deregistered from the I/O driver; zero if there
+    /// is no driver.
     ///
     /// # Examples
     ///
@@ -445,8 +462,7 @@ impl RuntimeMetrics {
         self.driver().map_or(0, Driver::deregistered_count)
     }
 
-    /// Returns the number of ready events that the I/O driver has processed; zero
-    /// without one.
+    /// Returns how many events the I/O driver has processed; zero if there is no driver.
     ///
     /// # Examples
     ///
@@ -457,7 +473,7 @@ impl RuntimeMetrics {
     /// let metrics = blitz_io::runtime::Handle::current().metrics();
     /// let listener = TcpListener::bind("127.0.0.1:0").await?;
     /// let client = blitz_io::spawn(TcpStream::connect(listener.local_addr()?));
-    /// // Nobody was there when this began to wait, so an event has told of the client.
+    /// // No client had connected when this began to wait, so an event has reported the connection.
     /// listener.accept().await?;
     /// client.await.expect("it does not panic")?;
     /// println!("{} events", metrics.io_driver_ready_count());
@@ -469,8 +485,10 @@ impl RuntimeMetrics {
         self.driver().map_or(0, Driver::ready_count)
     }
 
-    /// Returns how often the I/O driver has asked the system for events: each is one
-    /// system call at the most, whether it waited or only looked. Tokio has no such figure.
+    /// Returns how often the I/O driver has requested events from the system, with or without
+    /// waiting.
+    ///
+    /// Each request is at most one system call. Tokio has no such value.
     ///
     /// # Examples
     ///
@@ -490,22 +508,23 @@ impl RuntimeMetrics {
         self.handle.inner.pool.duties.driver().map(|driver| &**driver)
     }
 
-    /// The older name of [`num_alive_tasks`](Self::num_alive_tasks).
+    /// Returns the number of live tasks, under the older name of
+    /// [`num_alive_tasks`](Self::num_alive_tasks).
     #[deprecated(note = "renamed to `num_alive_tasks`")]
     #[doc(hidden)]
     pub fn active_tasks_count(&self) -> usize {
         self.num_alive_tasks()
     }
 
-    /// The older name of [`global_queue_depth`](Self::global_queue_depth).
+    /// Returns the length of the global queue, under the older name of
+    /// [`global_queue_depth`](Self::global_queue_depth).
     #[deprecated(note = "renamed to `global_queue_depth`")]
     #[doc(hidden)]
     pub fn injection_queue_depth(&self) -> usize {
         self.global_queue_depth()
     }
 
-    /// Returns the number of times the given worker parked and unparked: odd while
-    /// it sleeps.
+    /// Returns how often the given worker parked and unparked, added up: odd while it sleeps.
     ///
     /// # Panics
     ///
@@ -527,32 +546,31 @@ impl RuntimeMetrics {
     }
 
     worker_counters! {
-        /// Returns the total number of times the given worker went to sleep.
+        /// Returns how often the given worker went to sleep.
         worker_park_count: parked,
-        /// Returns the number of times the given worker unparked but performed no
-        /// work before parking again.
+        /// Returns how often the given worker woke up, or was started, and went to sleep again
+        /// without having polled a task.
         worker_noop_count: idle_wakeups,
-        /// Returns the number of tasks the given worker has polled.
+        /// Returns how many polls of tasks the given worker has made.
         worker_poll_count: polled,
-        /// Returns the number of tasks the given worker stole from other workers.
+        /// Returns how many tasks the given worker stole from other workers.
         worker_steal_count: stolen,
-        /// Returns the number of times the given worker stole from another one.
+        /// Returns how often the given worker stole tasks from another worker.
         worker_steal_operations: steals,
-        /// Returns the number of tasks scheduled from within the runtime on the
-        /// given worker.
+        /// Returns how many tasks were scheduled on the given worker from within the runtime.
         worker_local_schedule_count: placed,
-        /// Returns the number of times the given worker's local queue was full and
-        /// half of it moved to the intake.
+        /// Returns how often the given worker's local queue was full and half of it moved to the
+        /// global queue.
         worker_overflow_count: overflows,
-        /// Returns the number of entries the given worker pushed onto its local queue.
+        /// Returns how many entries the given worker pushed onto its local queue.
         worker_push_count: pushed,
-        /// Returns the number of entries the given worker popped from its local queue.
+        /// Returns how many entries the given worker popped from its local queue.
         worker_pop_count: popped,
-        /// Returns the number of tasks the given worker took from its LIFO slot.
+        /// Returns how many tasks the given worker took from its LIFO slot.
         worker_lifo_hit_count: lifo_hits,
-        /// Returns the number of batches the given worker fetched from the intake.
+        /// Returns how many batches the given worker took from the global queue.
         worker_batch_fetch_count: batch_fetches,
-        /// Returns the number of sleeping workers the given worker has woken.
+        /// Returns how many sleeping workers the given worker has woken.
         worker_wakeup_count: wakeups_sent,
     }
 
@@ -561,7 +579,10 @@ impl RuntimeMetrics {
         let workers = self.num_workers();
         match self.handle.inner.pool.remotes.get(worker) {
             Some(remote) => remote,
-            None => panic!("there is no worker {worker}: this runtime has {workers}, from 0 on"),
+            None => panic!(
+                "index out of bounds: the len is {workers} but the index is {worker} (there is no \
+                 worker {worker}: they are numbered from 0)"
+            ),
         }
     }
 

@@ -1,18 +1,18 @@
-//! The runtime: what runs tasks.
+//! The runtime: it runs tasks on its threads, and owns the I/O driver and the timers.
 //!
-//! A [`Runtime`] owns a scheduler and its threads. [`Builder`] makes one,
-//! [`Handle`] is a reference to one that can be cloned and sent anywhere, and
-//! code that runs inside one finds it by [`Handle::current`].
+//! A [`Runtime`] owns a scheduler and its threads, and a [`Builder`] configures and creates one.
+//! A [`Handle`] refers to a runtime and can be cloned and sent to other threads; code that runs
+//! inside a runtime gets one from [`Handle::current`].
 //!
-//! Two flavours:
+//! There are two flavors:
 //!
-//! - *multi-thread* ([`Builder::new_multi_thread`], [`Runtime::new`]): workers
-//!   that share their tasks by stealing; [`Runtime::block_on`] runs its future on
-//!   the caller's thread.
-//! - *current-thread* ([`Builder::new_current_thread`]): no threads; tasks run
-//!   inside [`Runtime::block_on`], in the order in which they became ready.
-//!   As a [`LocalRuntime`] it belongs to its thread, and takes futures that are not
-//!   [`Send`].
+//! - *multi-thread* ([`Builder::new_multi_thread`], [`Runtime::new`]): worker threads run the
+//!   tasks and steal from each other; [`Runtime::block_on`] runs its future on the calling
+//!   thread. Use it for servers and for anything that should use several processors.
+//! - *current-thread* ([`Builder::new_current_thread`]): there are no worker threads, and tasks
+//!   run inside [`Runtime::block_on`], in the order in which they became ready. Use it for tests,
+//!   small tools, and where threads are not wanted. A [`LocalRuntime`] is such a runtime that
+//!   stays on its thread, so its tasks need not be [`Send`].
 //!
 //! # Examples
 //!
@@ -69,7 +69,10 @@ pub use crate::engine::{
     work::task::hooks::TaskMeta,
 };
 
-/// Whether an error of an I/O resource says that its runtime has ended.
+/// Returns true if an I/O error was caused by the shutdown of the resource's runtime.
+///
+/// The error is recognized by its kind and its text, as on Tokio, so a copy of it that another
+/// library made is recognized, too.
 ///
 /// # Examples
 ///
@@ -87,17 +90,20 @@ pub use crate::engine::{
 #[cfg(feature = "net")]
 #[cfg_attr(docsrs, doc(cfg(feature = "net")))]
 pub fn is_rt_shutdown_err(err: &std::io::Error) -> bool {
-    err.get_ref().is_some_and(|inner| inner.is::<crate::engine::driver::ShutDown>())
+    err.kind() == std::io::ErrorKind::Other
+        && err.get_ref().is_some_and(|inner| {
+            inner.source().is_none() && inner.to_string() == crate::engine::driver::SHUT_DOWN
+        })
 }
 
 /// Returns the index of the worker that the calling code runs on, if it runs on one.
 ///
-/// Workers of a runtime are numbered from zero; on a current-thread runtime the
-/// thread inside [`Runtime::block_on`] is worker 0. Everywhere else the answer is
-/// `None`: on the caller's thread of a multi-thread `block_on`, in
-/// [`Handle::block_on`], and in a poll that has lost its worker or has none: one that lasts
-/// for longer than a slice, and those of tasks that were caught in such a poll before
-/// ([`Preemption`]). It may change in the middle of a poll.
+/// The workers of a runtime are numbered from zero; on a current-thread runtime the thread inside
+/// [`Runtime::block_on`] is worker 0. Code that runs on no worker gets `None`: the future of
+/// `block_on` on a multi-thread runtime, the future of [`Handle::block_on`], a poll whose worker
+/// was handed off to another thread because it lasted for longer than a slice, and the later polls
+/// of such a task, which run on spare threads ([`Preemption`]). The index may change in the middle
+/// of a poll.
 ///
 /// # Examples
 ///

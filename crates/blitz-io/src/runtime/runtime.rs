@@ -1,4 +1,4 @@
-//! The owner of a runtime: where it begins, and where it ends.
+//! The type [`Runtime`], which owns the scheduler: `block_on`, spawning, and the shutdown.
 
 use std::{
     fmt,
@@ -9,27 +9,49 @@ use std::{
 use super::{EnterGuard, Handle, RuntimeFlavor, RuntimeMetrics, context::Entered};
 use crate::{
     engine::{
-        pool::drive::{self, NoBlocking},
+        pool::{
+            drive::{self, NoBlocking},
+            stop::Helping,
+        },
         prim::is_panicking,
         work::current::Blocking,
     },
     task::JoinHandle,
 };
 
-/// The blitz-io runtime.
+/// How long a shutdown waits for the fibers before it also drops the tasks. A fiber's destructor
+/// may need tasks, so fibers get this time first. The value was chosen, not measured: a destructor
+/// that takes up to a second is left undisturbed.
+#[cfg(all(feature = "fiber", unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+const FIBERS_FIRST: Duration = Duration::from_secs(1);
+
+/// A runtime: a scheduler with its worker threads, blocking threads, I/O driver and timers.
+///
+/// A program usually has one, made by [`#[main]`](crate::main), [`run`](crate::run()) or
+/// [`Runtime::new`]; [`Builder`](super::Builder) configures one.
 ///
 /// # Shutdown
 ///
-/// Dropping it stops the runtime: each worker finishes the poll it is in, then
-/// every task that is left is dropped, exactly once, and all threads are joined.
-/// The drop waits for that. [`shutdown_timeout`](Self::shutdown_timeout) waits for
-/// so long and no longer, [`shutdown_background`](Self::shutdown_background) not
-/// at all. Tasks spawned afterwards through a [`Handle`] are cancelled at once.
+/// Dropping a `Runtime` shuts it down: each worker finishes the poll that it is in, every remaining
+/// task is dropped exactly once, and all threads are joined. The drop waits until that is done.
+/// [`shutdown_timeout`](Self::shutdown_timeout) waits for at most the given time, and
+/// [`shutdown_background`](Self::shutdown_background) does not wait.
 ///
-/// Functions of [`spawn_blocking`](Self::spawn_blocking) that have not started end as
-/// cancelled; those that run cannot be stopped, and the drop waits for them, too. If
-/// that takes longer than a second it says so on standard error, with the place where
-/// each was spawned.
+/// Once the shutdown has begun, new tasks are refused: the future is dropped at once, and its
+/// `JoinHandle` returns a cancellation error. A destructor may still spawn, block
+/// ([`block_in_place`](crate::task::block_in_place)), call [`Handle::block_on`] or
+/// [`spawn_blocking`](Self::spawn_blocking). If it waits for a timer or for a socket of this
+/// runtime, the wait fails with an error (a [`sleep`](crate::time::sleep) panics), because no
+/// thread polls the drivers any more.
+///
+/// A poll that blocks its thread to wait for another task does not make the drop hang, because the
+/// other tasks are dropped meanwhile, on other threads if necessary. So the receiver of a channel
+/// sees that it is closed, and a guard that a task held is released.
+///
+/// Functions that were queued by [`spawn_blocking`](Self::spawn_blocking) before the shutdown are
+/// run, as on Tokio. Neither they nor a poll can be stopped from outside, so the drop waits for
+/// them. If that takes longer than a second, the runtime writes to standard error which task it
+/// waits for, where it was spawned, for how long it has run, and what its thread is blocked on.
 ///
 /// # Examples
 ///
@@ -44,7 +66,7 @@ use crate::{
 /// ```
 pub struct Runtime {
     handle: Handle,
-    /// Nobody has begun to shut it down.
+    /// True until the shutdown begins.
     running: bool,
 }
 
@@ -53,13 +75,13 @@ impl Runtime {
         Self { handle, running: true }
     }
 
-    /// Creates a new runtime instance with default configuration values: the
-    /// multi-thread flavor, with as many workers as this process may use
-    /// processors.
+    /// Creates a multi-thread runtime with default configuration values.
+    ///
+    /// It has one worker for each processor that this process may use, and all drivers are enabled.
     ///
     /// # Errors
     ///
-    /// If the system refuses a thread.
+    /// If the operating system refuses to start a thread or to create the I/O driver.
     ///
     /// # Examples
     ///
@@ -74,7 +96,7 @@ impl Runtime {
         super::Builder::new_multi_thread().enable_all().build()
     }
 
-    /// Returns a handle to the runtime's spawner.
+    /// Returns a handle to the runtime, which can be cloned and sent to other threads.
     ///
     /// # Examples
     ///
@@ -87,7 +109,7 @@ impl Runtime {
         &self.handle
     }
 
-    /// Spawns a future onto the runtime; see [`Handle::spawn`].
+    /// Spawns a future onto the runtime and returns its [`JoinHandle`]; see [`Handle::spawn`].
     ///
     /// # Examples
     ///
@@ -106,12 +128,13 @@ impl Runtime {
         self.handle.spawn(future)
     }
 
-    /// Runs the provided function on a thread for blocking work; see
+    /// Runs a function on a thread where blocking is allowed; see
     /// [`task::spawn_blocking`](crate::task::spawn_blocking).
     ///
     /// # Panics
     ///
-    /// If the system refuses a thread and none lives that the work could wait for.
+    /// If the operating system refuses to start a thread and there is no blocking thread yet that
+    /// could run the function later.
     ///
     /// # Examples
     ///
@@ -130,13 +153,12 @@ impl Runtime {
         self.handle.spawn_blocking(func)
     }
 
-    /// Runs a future to completion on the runtime. This is the runtime's entry
+    /// Runs a future to completion on the runtime and returns its output: the runtime's entry
     /// point.
     ///
-    /// The future runs on the calling thread; what it spawns runs on the workers,
-    /// or, on a current-thread runtime, on this thread between its polls. Several
-    /// threads may call this at once; on a current-thread runtime one of them runs
-    /// the tasks.
+    /// The future runs on the calling thread. Tasks that it spawns run on the workers or, on a
+    /// current-thread runtime, on this thread between polls of the future. Several threads may call
+    /// this method at once; on a current-thread runtime one of them runs the tasks.
     ///
     /// # Panics
     ///
@@ -164,7 +186,7 @@ impl Runtime {
         }
     }
 
-    /// Enters the runtime context; see [`Handle::enter`].
+    /// Enters the runtime context on this thread until the guard is dropped; see [`Handle::enter`].
     ///
     /// # Examples
     ///
@@ -179,11 +201,11 @@ impl Runtime {
         self.handle.enter()
     }
 
-    /// Shuts down the runtime, waiting for at most `duration` for all workers and
-    /// all blocking work to end.
+    /// Shuts down the runtime, waiting at most `duration` until all workers and all blocking work
+    /// have ended.
     ///
-    /// A worker that is inside a poll for longer is left to itself; it ends after
-    /// that poll. So is a thread inside blocking work.
+    /// A worker whose poll lasts longer than that is not waited for, and its thread ends after the
+    /// poll. The same holds for a thread inside blocking work.
     ///
     /// # Examples
     ///
@@ -199,10 +221,9 @@ impl Runtime {
         self.shut_down(Some(duration));
     }
 
-    /// Shuts down the runtime, without waiting for any worker or any blocking work to
-    /// end.
+    /// Shuts down the runtime without waiting for workers or blocking work to end.
     ///
-    /// Unlike a drop it may be called inside an asynchronous context.
+    /// Unlike dropping the runtime, this is allowed inside an asynchronous context.
     ///
     /// # Examples
     ///
@@ -220,8 +241,7 @@ impl Runtime {
         self.shutdown_timeout(Duration::ZERO);
     }
 
-    /// Returns a view that lets you get information about how the runtime is
-    /// performing.
+    /// Returns the [`RuntimeMetrics`] of this runtime.
     ///
     /// # Examples
     ///
@@ -234,8 +254,9 @@ impl Runtime {
         self.handle.metrics()
     }
 
-    /// Asks the fibers to end. What their destructors wait for needs the rest of the runtime,
-    /// so they come first, where somebody looks after that and may be waited for.
+    /// Requests that all fibers end, and waits for them where that is allowed. Fibers must end
+    /// before the rest of the runtime, because their destructors may wait for tasks, timers or I/O,
+    /// which must still be running then.
     #[cfg(all(feature = "fiber", unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
     fn end_fibers(&self, timeout: Option<Duration>, deadline: Option<Instant>) {
         let inner = &self.handle.inner;
@@ -244,12 +265,17 @@ impl Runtime {
             && timeout != Some(Duration::ZERO)
             && NoBlocking::is_allowed_to_block()
         {
-            // If the time is over first, the rest goes on all the same.
-            self.join_fibers(deadline);
+            // A fiber may block its thread until a task releases something, and such a task has to
+            // be dropped first. So after `FIBERS_FIRST`, or half of the time-out, the rest of the
+            // runtime shuts down although fibers are left.
+            let patience = timeout.map_or(FIBERS_FIRST, |all| FIBERS_FIRST.min(all / 2));
+            let patience = Instant::now().checked_add(patience);
+            self.join_fibers([deadline, patience].into_iter().flatten().min());
         }
     }
 
-    /// Waits for the fibers, and says for which.
+    /// Waits until all fibers have ended, reporting the ones that take long. Returns false if the
+    /// deadline passed first.
     #[cfg(all(feature = "fiber", unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
     fn join_fibers(&self, deadline: Option<Instant>) -> bool {
         let inner = &self.handle.inner;
@@ -257,15 +283,16 @@ impl Runtime {
         inner.blocking.wait_and_say(&inner.pool, deadline, wait) && inner.fibers.join(deadline)
     }
 
-    /// Stops, and waits: for ever if there is no time-out.
+    /// Shuts down the runtime and waits until it has ended, without limit if `timeout` is `None`.
     fn shut_down(&mut self, timeout: Option<Duration>) {
         if !std::mem::replace(&mut self.running, false) {
             return;
         }
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let is_background = timeout == Some(Duration::ZERO);
         let (pool, blocking) = (&self.handle.inner.pool, &self.handle.inner.blocking);
         {
-            // Tasks that are dropped on this thread find their runtime.
+            // Destructors of tasks that are dropped on this thread must find their runtime.
             let _entered = Entered::new(self.handle.inner.clone());
             self.handle.inner.admission.close();
             #[cfg(all(
@@ -274,32 +301,47 @@ impl Runtime {
                 any(target_arch = "x86_64", target_arch = "aarch64")
             ))]
             self.end_fibers(timeout, deadline);
-            // Before the cores: what is queued there must not be counted as tasks of theirs.
-            blocking.stop();
             pool.stop();
         }
-        if timeout == Some(Duration::ZERO) {
+        let may_block = NoBlocking::is_allowed_to_block();
+        if is_background || !may_block {
+            pool.help_in_background();
+            let _entered = Entered::new(self.handle.inner.clone());
+            blocking.stop();
+        }
+        if is_background || !may_block && is_panicking() {
             return;
         }
-        if !NoBlocking::is_allowed_to_block() {
-            if is_panicking() {
-                return;
-            }
+        if !may_block {
             panic!(
-                "Cannot drop a runtime in a context where blocking is not allowed: this happens \
-                 when a runtime is dropped from within an asynchronous context; call \
-                 `shutdown_background`, or drop it on another thread"
+                "Cannot drop a runtime in a context where blocking is not allowed. This happens \
+                 when a runtime is dropped from within an asynchronous context. Call \
+                 `shutdown_background`, or drop it on another thread."
             );
         }
+        // Tasks are dropped before the blocking pool stops, because a destructor may wait for
+        // blocking work.
+        let ended = {
+            let _entered = Entered::new(self.handle.inner.clone());
+            let helping = Helping::new(deadline.is_none());
+            let wait = |until| pool.wait_until_dropped(&helping, until);
+            let ended = blocking.wait_and_say(pool, deadline, wait);
+            if !ended {
+                pool.help_in_background();
+            }
+            blocking.stop();
+            ended
+        };
         #[cfg(all(feature = "fiber", unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
         if !self.join_fibers(deadline) {
             return;
         }
-        if blocking.join(pool, deadline)
+        if ended
+            && blocking.join(pool, deadline)
             && blocking.wait_and_say(pool, deadline, |until| pool.wait_for_end(until))
             && pool.join(deadline)
         {
-            // A worker that blocked in place may have started one more meanwhile.
+            // A worker inside `block_in_place` may have started another blocking thread meanwhile.
             blocking.join(pool, deadline);
         }
     }

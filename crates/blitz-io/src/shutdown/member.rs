@@ -1,4 +1,4 @@
-//! What is spawned: a future, or a closure, that has a place until it was dropped.
+//! The tasks of a shutdown: futures and closures that hold a place until they are dropped.
 
 use std::{
     future::Future,
@@ -17,42 +17,43 @@ use super::{
 use crate::task::{AbortHandle, JoinHandle};
 
 pin_project! {
-    /// A future that is a member until it was dropped.
+    /// A future that is a member of a shutdown until it is dropped.
     pub(super) struct Member<F> {
-        // Before the seat: what is over has nothing left.
+        // Declared before the seat, so that the future is dropped before the place is given up.
         #[pin]
         future: F,
         seat: Seat,
     }
 }
 
-/// A member's place. Given up when this is dropped.
+/// A member's place, which is given up when this is dropped.
 pub(super) struct Seat {
     shared: Arc<Shared>,
     key: Key,
     end: End,
 }
 
-/// The part of who spawns, until it is done.
+/// The spawning thread's part in the tracker, which ends when this is dropped.
 pub(super) struct Spawning {
     shared: Arc<Shared>,
     key: Key,
 }
 
 impl Seat {
-    /// S1: a place, and the part of who spawns; `None` if the shutdown is over.
+    /// Takes a place for a task that is about to be spawned (S1). Returns `None` if the members are
+    /// closed.
     pub(super) fn take(shared: &Arc<Shared>, about: About) -> Option<(Self, Spawning)> {
         let key = shared.members.enter(about).ok()?;
         let seat = Self { shared: shared.clone(), key, end: End::Dropped };
         Some((seat, Spawning { shared: shared.clone(), key }))
     }
 
-    /// It holds the place for as long as it lives.
+    /// Wraps `future`, so that it holds the place for as long as it lives.
     pub(super) fn hold<F: Future>(self, future: F) -> Member<F> {
         Member { future, seat: self }
     }
 
-    /// Calls `f`, which is a member until it has returned.
+    /// Calls `f`, which is a member until it returns.
     pub(super) fn call<R>(mut self, f: impl FnOnce() -> R) -> R {
         let answer = f();
         self.end = End::Done;
@@ -61,7 +62,8 @@ impl Seat {
 }
 
 impl Spawning {
-    /// S3.
+    /// Stores the handle of the spawned task, and aborts the task if the members were closed
+    /// meanwhile (S3).
     pub(super) fn done<T>(self, task: JoinHandle<T>) -> JoinHandle<T> {
         match self.shared.members.arm(self.key, task.abort_handle()) {
             Armed::Member => {}
@@ -73,7 +75,7 @@ impl Spawning {
 }
 
 impl Drop for Spawning {
-    /// Also if nothing was spawned, because that panicked.
+    /// Runs also if the spawn panicked and there is no task.
     fn drop(&mut self) {
         self.shared.members.spawned();
     }
@@ -81,7 +83,8 @@ impl Drop for Spawning {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        /// E2, also if a waker of those who watch panics.
+        /// Leaves the tracker when it is dropped (E2), even if a waker of a progress receiver
+        /// panics.
         struct Leaving<'a>(&'a Shared);
         impl Drop for Leaving<'_> {
             fn drop(&mut self) {
@@ -89,11 +92,12 @@ impl Drop for Seat {
             }
         }
         let leaving = Leaving(&self.shared);
-        // Counted from the beginning of the shutdown on, which is also when others want to
-        // know.
+        // Members that end are counted, and progress is published, from the beginning of the
+        // shutdown on.
         let begun = self.shared.told.is_cancelled();
         self.shared.members.leave(self.key, self.end, begun);
-        // Once more: if it began in between, it may have looked before we left.
+        // Check once more: if the shutdown began in between, `begin` may have read the number of
+        // members before this one left.
         if begun || self.shared.told.is_cancelled() {
             self.shared.tell(None);
         }
@@ -113,10 +117,10 @@ impl<F: Future> Future for Member<F> {
     }
 }
 
-/// A closure that is a member until it has returned, or was dropped.
+/// A closure that is a member of a shutdown until it has returned or was dropped.
 pub(super) struct Call<F> {
-    // Dropped before the seat, also if it is never called. What a closure captures is dropped
-    // in no certain order, so these two are one.
+    // Declared before the seat, so that it is dropped first, even if it is never called. They are
+    // fields of one struct because a closure drops its captures in no defined order.
     f: F,
     seat: Seat,
 }

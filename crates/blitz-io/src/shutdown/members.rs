@@ -1,8 +1,8 @@
-//! Who is waited for, and who can be ended: the members of a shutdown.
+//! The members of a shutdown: the tasks that it waits for, and can abort.
 //!
-//! A member has a *place* from before it is spawned until its future was dropped. Places are
-//! under one lock, with the word that says whether there are more to come; the end of the
-//! last is told by a tracker, which is closed from the beginning.
+//! A member has a *place* from before it is spawned until its future has been dropped. The places
+//! are protected by one lock, together with the flag `closed`, which says whether new members are
+//! refused. A tracker, which is closed from the beginning, reports when the last member has ended.
 //!
 //! # Protocol
 //! ```text
@@ -19,26 +19,28 @@
 //!                         E1 locks: gives up its place
 //!                         E2 leaves the tracker
 //! ```
-//! Nobody is lost. S1 comes before the lock that closes, or after. If after, it is refused. If
-//! before D2, its place is taken, and D2 goes back to wait for it. If before D3, its handle is
-//! there and D4 aborts it, or it is not there yet: then S3 comes after D3 and aborts.
+//! No member is lost. S1 comes before the lock that closes, or after it. If after, the spawn is
+//! refused. If before D2, the place is taken, and D2 goes back and waits for the member. If before
+//! D3, either the handle is in the place and D4 aborts the task, or it is not there yet: then S3
+//! comes after D3 and aborts the task.
 //!
-//! D1 does not spin: a place that is taken has entered the tracker under the same lock, and
-//! leaves it only after it was given up.
+//! D1 does not spin, because a place that is taken was entered into the tracker under the same
+//! lock, and leaves the tracker only after it was given up.
 //!
-//! Who spawns is in the tracker too until S3 is done, so that when it is over every handle has
-//! been where it should.
+//! The spawning thread is counted by the tracker, too, until S3 is done. So when the tracker
+//! reports the end, every handle has been stored or used.
 //!
 //! # Invariants
-//! - Handles, and what is known of members, are dropped outside of the lock: with a handle may
-//!   go the last reference to a task.
+//! - Handles, and what is known about members, are dropped outside of the lock, because a handle
+//!   may be the last reference to a task.
 //!
 //! # Rejected
-//! - The tracker alone: it says that all have ended, and neither who has not nor how to end it.
-//! - A place made when the task is there already: a task that ends at once would give up a
-//!   place that is not taken yet, and leave a mark for whoever comes to take it.
-//! - Several locks, for many who spawn at once: a lock for a moment is little beside a
-//!   connection, and one that is closed must be closed for all.
+//! - The tracker alone: it reports that all members have ended, but neither which ones have not nor
+//!   how to end them.
+//! - Making the place after the task was spawned: a task that ends at once would give up a place
+//!   that is not taken yet, and would have to leave a mark for the thread that comes to take it.
+//! - Several locks, for many concurrent spawns: a brief lock costs little compared to a
+//!   connection, and closing must refuse all spawns at once.
 //!
 //! # Checked by
 //! `a_spawn_against_a_shutdown_is_refused_or_told_and_waited_for`,
@@ -57,7 +59,8 @@ use crate::engine::{
     work::task::tracker::{Tracker, Wait},
 };
 
-/// See the module. A handle ends a task; `A` is what is known of it.
+/// The members of a shutdown. `H` is a handle that can abort a task, and `A` is what is known about
+/// the task.
 pub(super) struct Members<H, A> {
     tracker: Tracker,
     state: Mutex<State<H, A>>,
@@ -67,51 +70,51 @@ struct State<H, A> {
     closed: bool,
     next: u64,
     places: BTreeMap<u64, Place<H, A>>,
-    /// How many have ended by themselves since that is counted.
+    /// The number of members that have ended by themselves since the shutdown began.
     finished: usize,
-    /// Those who were ended.
+    /// The members that were dropped before they were done, after the abort.
     ended: Vec<Place<H, A>>,
 }
 
-/// A member.
+/// A member's entry.
 #[derive(Debug, Clone)]
 pub(super) struct Place<H, A> {
-    /// From S3 on.
+    /// The handle of the task, from S3 on.
     pub(super) handle: Option<H>,
     pub(super) about: A,
 }
 
-/// Whose place it is.
+/// The key of a member's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key(u64);
 
-/// How a member ended.
+/// The way in which a member ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// It was done.
+    /// The member was done.
     Done,
-    /// It was dropped before: aborted, or it panicked.
+    /// The member was dropped before it was done: it was aborted, or it panicked.
     Dropped,
 }
 
-/// What S3 found.
+/// The result of S3, storing the handle.
 #[must_use = "a task that nobody aborts goes on for ever"]
 #[derive(Debug)]
 pub(super) enum Armed<H> {
-    /// It is a member like all others.
+    /// The handle was stored, and nothing is left to do.
     Member,
-    /// It has ended. The handle is of no use.
+    /// The member has already ended, so the handle is of no use.
     Gone(H),
-    /// It is too late: abort it.
+    /// The members were closed meanwhile, so the caller must abort the task.
     Late(H),
 }
 
-/// All that is known at the end.
+/// The result of a shutdown.
 pub(super) struct Outcome<H, A> {
     pub(super) finished: usize,
-    /// Those who were ended.
+    /// The members that ended because of the abort.
     pub(super) ended: Vec<Place<H, A>>,
-    /// Those who have not ended, though they were told to.
+    /// The members that have not ended although they were aborted.
     pub(super) stuck: Vec<Place<H, A>>,
 }
 
@@ -129,7 +132,8 @@ impl<H: Clone, A: Clone> Members<H, A> {
         Self { tracker, state: Mutex::new(state) }
     }
 
-    /// S1: a place for one that is about to be spawned, or `about` back.
+    /// Takes a place for a task that is about to be spawned (S1). Returns `about` if it is refused
+    /// because the members are closed.
     pub(super) fn enter(&self, about: A) -> Result<Key, A> {
         let mut state = lock(&self.state);
         if state.closed && !weakened!("shutdown_enter_looks") {
@@ -138,13 +142,14 @@ impl<H: Clone, A: Clone> Members<H, A> {
         let key = state.next;
         state.next += 1;
         state.places.insert(key, Place { handle: None, about });
-        // For the member, and for who spawns it.
+        // Once for the member, and once for the thread that spawns it.
         self.tracker.enter();
         self.tracker.enter();
         Ok(Key(key))
     }
 
-    /// S3. Call [`Self::spawned`] when what it says is done.
+    /// Stores the handle of a spawned task (S3). The caller must do what the result says, and then
+    /// call [`Self::spawned`].
     pub(super) fn arm(&self, key: Key, handle: H) -> Armed<H> {
         let mut state = lock(&self.state);
         let closed = state.closed && !weakened!("shutdown_arm_looks");
@@ -153,12 +158,13 @@ impl<H: Clone, A: Clone> Members<H, A> {
         if closed { Armed::Late(handle) } else { Armed::Member }
     }
 
-    /// Who spawned has done its part, or failed to.
+    /// Marks the end of a spawn, whether it succeeded or not.
     pub(super) fn spawned(&self) {
         self.tracker.leave();
     }
 
-    /// E1: the member has ended. Call [`Self::left`] when that has been told to others.
+    /// Gives up the place of a member that has ended (E1). The caller must call [`Self::left`]
+    /// after it has published the progress.
     pub(super) fn leave(&self, key: Key, end: End, counted: bool) {
         let mut state = lock(&self.state);
         let place = state.places.remove(&key.0);
@@ -176,37 +182,37 @@ impl<H: Clone, A: Clone> Members<H, A> {
         drop(place);
     }
 
-    /// E2.
+    /// Leaves the tracker after the place was given up (E2).
     pub(super) fn left(&self) {
         self.tracker.leave();
     }
 
-    /// How many have a place.
+    /// Returns the number of members.
     pub(super) fn len(&self) -> usize {
         lock(&self.state).places.len()
     }
 
-    /// Whether nobody is let in any more.
+    /// Returns true if no further member can enter.
     pub(super) fn is_closed(&self) -> bool {
         lock(&self.state).closed
     }
 
-    /// Begins D1.
+    /// Begins to wait until all members have ended (D1).
     pub(super) fn wait(&self) -> Wait {
         self.tracker.wait()
     }
 
-    /// D1.
+    /// Polls the wait until all members have ended (D1).
     pub(super) fn poll_wait(&self, wait: &mut Wait, cx: &mut Context<'_>) -> Poll<()> {
         self.tracker.poll_wait(wait, cx)
     }
 
-    /// The end of D1, whether it is over or not.
+    /// Ends the wait (D1), whether or not it has completed.
     pub(super) fn end_wait(&self, wait: &mut Wait) {
         self.tracker.end_wait(wait);
     }
 
-    /// D2: `false` if somebody came meanwhile.
+    /// Closes the members if there are none (D2). Returns false if one has entered meanwhile.
     pub(super) fn close_if_empty(&self) -> bool {
         let mut state = lock(&self.state);
         if state.places.is_empty() || weakened!("shutdown_close_looks") {
@@ -215,7 +221,8 @@ impl<H: Clone, A: Clone> Members<H, A> {
         state.closed
     }
 
-    /// D3: everybody who is to be aborted, with what is known of them.
+    /// Closes the members, and returns those that must be aborted, with what is known about them
+    /// (D3).
     #[must_use = "D4: abort them"]
     pub(super) fn close(&self) -> Vec<(Key, Place<H, A>)> {
         let mut state = lock(&self.state);
@@ -223,8 +230,8 @@ impl<H: Clone, A: Clone> Members<H, A> {
         state.places.iter().map(|(key, place)| (Key(*key), place.clone())).collect()
     }
 
-    /// Keeps what was found out about members that are about to be aborted. Those that have
-    /// ended meanwhile need it no more.
+    /// Stores what was found out about members that are about to be aborted. For members that have
+    /// ended meanwhile it is dropped.
     pub(super) fn note(&self, about: Vec<(Key, A)>) {
         let mut state = lock(&self.state);
         let mut old = Vec::with_capacity(about.len());

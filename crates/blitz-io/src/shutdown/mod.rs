@@ -1,21 +1,22 @@
-//! Graceful shutdown: tell every task, wait for them, and name those that do not end.
+//! Graceful shutdown: requests that all tasks stop, waits for them, and names those that do not.
 //!
-//! A [`Shutdown`] is one object for all of it. Tasks are spawned through it, and know by a
-//! [token](Shutdown::token) when to stop. [`drain`](Shutdown::drain) tells them, waits until
-//! the last has ended or the time is over, aborts those that are left, and reports who they
-//! were.
+//! A [`Shutdown`] does all of it. Tasks are spawned through it, and a [token](Shutdown::token)
+//! notifies them when they should stop. [`drain`](Shutdown::drain) cancels the tokens, waits until
+//! the last task has ended or the time limit has passed, aborts the remaining tasks, and returns a
+//! [`Report`] that names them.
 //!
-//! | | |
+//! | method | effect |
 //! |---|---|
-//! | [`begin`](Shutdown::begin) | tells the tasks, and does not wait |
-//! | [`drain`](Shutdown::drain) | tells them and waits, for so long |
-//! | [`cut_short`](Shutdown::cut_short) | ends the wait now |
-//! | [`trigger`](Shutdown::trigger), [`on`](Shutdown::on) | the first time begins, the second cuts short |
-//! | [`progress`](Shutdown::progress) | how many are left |
+//! | [`begin`](Shutdown::begin) | requests that all tasks stop, and does not wait |
+//! | [`drain`](Shutdown::drain) | requests it, waits up to a time limit, and aborts the rest |
+//! | [`cut_short`](Shutdown::cut_short) | ends the wait of `drain` at once |
+//! | [`trigger`](Shutdown::trigger) | begins at the first call, cuts short at the second |
+//! | [`on`](Shutdown::on) | triggers whenever an event occurs, such as a signal |
+//! | [`progress`](Shutdown::progress) | reports the phase and how many tasks are left |
 //!
 //! # Examples
 //!
-//! A server that finishes what it has begun:
+//! A server that completes the requests that it has accepted:
 //!
 //! ```
 //! use blitz_io::{
@@ -32,7 +33,7 @@
 //! let shutdown = Shutdown::new();
 //! let connections = shutdown.clone();
 //! shutdown.spawn_with(async move |token| {
-//!     // Until it is told to stop, it accepts.
+//!     // Accept connections until the shutdown begins.
 //!     while let Some(Ok((mut stream, _))) = token.run_until_cancelled(listener.accept()).await {
 //!         connections.spawn(async move {
 //!             let byte = stream.read_u8().await?;
@@ -80,18 +81,18 @@ use crate::{
     time::{Duration, Instant, timeout},
 };
 
-/// How long tasks that were aborted have to end before the report is written: picked. A task
-/// that waits ends within microseconds; one that does not return from its poll may take for
-/// ever.
+/// How long `drain` waits for aborted tasks before it writes the report. The value was chosen, not
+/// measured: a task that waits ends within microseconds, and one that does not return from its poll
+/// may take for ever.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// Tasks that end together; see [the module](self).
+/// A group of tasks that are stopped and waited for together; see [the module](self).
 ///
-/// Clones are the same shutdown. Dropping it ends nothing: tasks that were spawned through it
-/// go on.
+/// All clones refer to the same shutdown. Dropping them ends nothing: tasks that were spawned
+/// through it go on.
 ///
-/// A task of a shutdown costs a lock for a moment when it is spawned and when it ends, beside
-/// what a task costs anyway.
+/// Compared to a plain task, a task of a shutdown additionally takes a lock briefly when it is
+/// spawned and when it ends.
 ///
 /// # Examples
 ///
@@ -116,11 +117,11 @@ pub struct Shutdown {
 }
 
 struct Shared {
-    /// Cancelled when it begins.
+    /// Cancelled when the shutdown begins.
     told: CancellationToken,
-    /// Cancelled when it is cut short.
+    /// Cancelled when the shutdown is cut short.
     cut: CancellationToken,
-    /// Cancelled when it is over.
+    /// Cancelled when the shutdown is over.
     over: CancellationToken,
     begun: OnceLock<Instant>,
     members: Members<AbortHandle, About>,
@@ -128,7 +129,7 @@ struct Shared {
 }
 
 impl Shutdown {
-    /// Creates a new shutdown, which has not begun.
+    /// Creates a shutdown that has not begun and has no tasks.
     ///
     /// # Examples
     ///
@@ -150,9 +151,9 @@ impl Shutdown {
         }
     }
 
-    /// A token that is cancelled when the shutdown begins.
+    /// Returns a token that is cancelled when the shutdown begins.
     ///
-    /// Each call gives another one: to cancel one stops only those who have it.
+    /// Each call returns a new token. Cancelling one affects only the tasks that have that token.
     ///
     /// # Examples
     ///
@@ -166,15 +167,15 @@ impl Shutdown {
         self.shared.told.child_token()
     }
 
-    /// Spawns a task, which is waited for.
+    /// Spawns a task that the shutdown waits for.
     ///
-    /// While the shutdown is under way it is a task like all others: a request may need one
-    /// more to be finished. When the shutdown is over, or aborts, the future is dropped, and
-    /// the handle says that it was cancelled.
+    /// After the shutdown has begun, tasks can still be spawned, because a request may need another
+    /// task to be completed. Once the shutdown aborts its tasks or is over, the future is dropped,
+    /// and the handle returns a cancellation error.
     ///
     /// # Panics
     ///
-    /// If there is no runtime on this thread.
+    /// If no runtime is current on this thread.
     ///
     /// # Examples
     ///
@@ -197,11 +198,13 @@ impl Shutdown {
         self.spawn_as(None, future, Location::caller(), None)
     }
 
-    /// Spawns a task that is given a [token](Self::token); otherwise as [`spawn`](Self::spawn).
+    /// Spawns a task that gets a [token](Self::token) and that the shutdown waits for.
+    ///
+    /// Apart from the token this is [`spawn`](Self::spawn).
     ///
     /// # Panics
     ///
-    /// As [`spawn`](Self::spawn), and if `f` does.
+    /// If no runtime is current on this thread, or if `f` panics.
     ///
     /// # Examples
     ///
@@ -228,12 +231,13 @@ impl Shutdown {
         self.spawn_as(None, f(self.token()), Location::caller(), None)
     }
 
-    /// Spawns a task with a name, by which [reports](Report) and
-    /// [dumps](crate::runtime::dump) know it; otherwise as [`spawn`](Self::spawn).
+    /// Spawns a task with a name, which [reports](Report) and [dumps](crate::runtime::dump) show.
+    ///
+    /// Apart from the name this is [`spawn`](Self::spawn).
     ///
     /// # Panics
     ///
-    /// As [`spawn`](Self::spawn).
+    /// If no runtime is current on this thread.
     ///
     /// # Examples
     ///
@@ -256,7 +260,8 @@ impl Shutdown {
         self.spawn_as(Some(name), future, Location::caller(), None)
     }
 
-    /// Spawns a task on the runtime of `handle`; otherwise as [`spawn`](Self::spawn).
+    /// Spawns a task on the runtime of `handle`; the shutdown waits for it as for one of
+    /// [`spawn`](Self::spawn).
     ///
     /// # Examples
     ///
@@ -278,12 +283,12 @@ impl Shutdown {
         self.spawn_as(None, future, Location::caller(), Some(handle))
     }
 
-    /// Spawns a task on the current [`LocalSet`](crate::task::LocalSet) or `LocalRuntime`;
-    /// otherwise as [`spawn`](Self::spawn).
+    /// Spawns a task on the current [`LocalSet`](crate::task::LocalSet) or `LocalRuntime`; the
+    /// shutdown waits for it as for one of [`spawn`](Self::spawn).
     ///
     /// # Panics
     ///
-    /// Outside of both, as [`task::spawn_local`].
+    /// If called outside of both, as [`task::spawn_local`] does.
     ///
     /// # Examples
     ///
@@ -314,15 +319,15 @@ impl Shutdown {
         }
     }
 
-    /// Runs the closure on a thread where blocking is acceptable, and waits for it; otherwise
-    /// as [`spawn`](Self::spawn).
+    /// Runs a function on a thread where blocking is allowed; the shutdown waits for it as for a
+    /// task of [`spawn`](Self::spawn).
     ///
-    /// A closure that has started cannot be aborted: when the time is over it is named in the
-    /// [report](Report), and goes on.
+    /// A function that has started cannot be aborted: when the time limit has passed, the
+    /// [report](Report) names it, and it goes on.
     ///
     /// # Panics
     ///
-    /// As [`task::spawn_blocking`].
+    /// If [`task::spawn_blocking`] panics.
     ///
     /// # Examples
     ///
@@ -386,7 +391,7 @@ impl Shutdown {
         })
     }
 
-    /// How many tasks have not ended.
+    /// Returns the number of tasks that have not ended.
     ///
     /// # Examples
     ///
@@ -401,7 +406,7 @@ impl Shutdown {
         self.shared.members.len()
     }
 
-    /// Whether all tasks have ended.
+    /// Returns true if all tasks have ended.
     ///
     /// # Examples
     ///
@@ -412,7 +417,7 @@ impl Shutdown {
         self.len() == 0
     }
 
-    /// How far the shutdown is, as it changes: the phase, and how many tasks are left.
+    /// Returns a receiver for the progress of the shutdown: its phase, and how many tasks are left.
     ///
     /// # Examples
     ///
@@ -439,24 +444,25 @@ impl Shutdown {
         self.shared.progress.subscribe()
     }
 
-    /// Begins the shutdown, and waits until all tasks have ended, or for so long; then aborts
-    /// those that are left, and reports.
+    /// Begins the shutdown and waits until all tasks have ended or `limit` has passed. Then aborts
+    /// the remaining tasks, and returns a report.
     ///
-    /// Tasks that were aborted have another 100 ms to end; those that wait need next to
-    /// nothing of it. What they were doing is looked up before: see [`TaskLeft`].
+    /// Aborted tasks have another 100 ms to end, of which a task that waits needs next to nothing.
+    /// What they were doing is recorded before the abort: see [`TaskLeft`].
     ///
-    /// It may be called several times, also at the same time: the first to reach its limit
-    /// aborts, and all report the same.
+    /// This method may be called several times, also concurrently: the call whose limit passes
+    /// first aborts the tasks, and all calls return the same report.
     ///
     /// # Panics
     ///
-    /// If there is no runtime on this thread, or it was built without
+    /// If no runtime is current on this thread, or the runtime was built without
     /// [`enable_time`](crate::runtime::Builder::enable_time).
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, the shutdown has begun all the same: the tasks were told. Nothing is
-    /// aborted then until it is called again, unless that had begun already.
+    /// If the future is dropped, the shutdown has begun all the same, and the tokens are cancelled.
+    /// Tasks are not aborted then until `drain` is called again, unless the abort had already
+    /// begun.
     ///
     /// # Examples
     ///
@@ -478,7 +484,7 @@ impl Shutdown {
         let in_time = timeout(limit, shared.cut.run_until_cancelled(shared.drained())).await;
         if !matches!(in_time, Ok(Some(()))) {
             shared.abort_all();
-            // Whoever has not ended by then is stuck, and the report says so.
+            // A task that has not ended by then is stuck, and the report says so.
             let _ = timeout(GRACE, shared.wait()).await;
         }
         shared.tell(Some(Phase::Over));
@@ -487,7 +493,8 @@ impl Shutdown {
     }
 }
 
-/// A task that was not let in: cancelled, and nothing of the user's is left of it.
+/// Returns the handle of a task that was refused: the task is cancelled, and nothing of the user's
+/// future is left.
 #[track_caller]
 fn refused<T: Send + 'static>(handle: Option<&Handle>) -> JoinHandle<T> {
     let never = std::future::pending();
@@ -500,7 +507,7 @@ fn refused<T: Send + 'static>(handle: Option<&Handle>) -> JoinHandle<T> {
 }
 
 impl Shared {
-    /// Waits until all who were there have ended, once.
+    /// Waits until all present members have ended. New ones may have come by the time it returns.
     async fn wait(&self) {
         struct Waiting<'a>(&'a Shared, crate::engine::work::task::tracker::Wait);
         impl Drop for Waiting<'_> {
@@ -512,7 +519,8 @@ impl Shared {
         poll_fn(|cx| self.members.poll_wait(&mut waiting.1, cx)).await;
     }
 
-    /// Waits until all have ended and nobody is let in any more.
+    /// Waits until all members have ended, and closes the shutdown, so that no further one can
+    /// enter.
     async fn drained(&self) {
         loop {
             self.wait().await;
@@ -522,7 +530,7 @@ impl Shared {
         }
     }
 
-    /// Closes it, and aborts everybody who is left.
+    /// Closes the shutdown, and aborts all remaining members.
     fn abort_all(&self) {
         self.tell(Some(Phase::Aborting));
         let left = self.members.close();
@@ -545,11 +553,13 @@ impl Shared {
         }
     }
 
-    /// Says how far it is: the phase, if that is a later one, and how many are left.
+    /// Publishes the progress: the phase, unless a later one was published, and the number of
+    /// remaining members.
     fn tell(&self, phase: Option<Phase>) {
         self.progress.send_modify(|progress| {
             progress.phase = phase.unwrap_or(Phase::Draining).max(progress.phase);
-            // Under the lock of the channel, so that a later value is a later one.
+            // The number is read under the lock of the channel, so that values are published in the
+            // order in which they were read.
             progress.left = self.members.len();
         });
     }

@@ -1,4 +1,4 @@
-//! What is told of a shutdown: how far it is, and what became of it.
+//! Progress and result of a shutdown.
 
 use std::{fmt, panic::Location, sync::Arc, time::Duration};
 
@@ -8,7 +8,7 @@ use crate::{
     task::{AbortHandle, Id},
 };
 
-/// How far a shutdown is; see [`Shutdown::progress`](super::Shutdown::progress).
+/// The progress of a shutdown; see [`Shutdown::progress`](super::Shutdown::progress).
 ///
 /// # Examples
 ///
@@ -24,13 +24,14 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// What is going on.
+    /// The phase of the shutdown.
     pub phase: Phase,
-    /// How many tasks have not ended. It is kept from the beginning of the shutdown on.
+    /// The number of tasks that have not ended. It is updated from the beginning of the shutdown
+    /// on.
     pub left: usize,
 }
 
-/// What goes on in a shutdown.
+/// The phase of a shutdown.
 ///
 /// # Examples
 ///
@@ -43,17 +44,17 @@ pub struct Progress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Phase {
-    /// It has not begun.
+    /// The shutdown has not begun.
     Running,
-    /// The tasks were told to stop, and are waited for.
+    /// The tokens were cancelled, and the shutdown waits for the tasks to end.
     Draining,
-    /// The time is over: those that are left are being aborted.
+    /// The time limit has passed, and the remaining tasks are being aborted.
     Aborting,
-    /// It is over.
+    /// The shutdown is over.
     Over,
 }
 
-/// What became of the tasks; see [`Shutdown::drain`](super::Shutdown::drain).
+/// The result of a shutdown; see [`Shutdown::drain`](super::Shutdown::drain).
 ///
 /// # Examples
 ///
@@ -71,15 +72,15 @@ pub enum Phase {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Report {
-    /// How many tasks have ended by themselves since the shutdown began, be it by a panic.
+    /// The number of tasks that have ended by themselves since the shutdown began, panics included.
     pub finished: usize,
     /// The tasks that were aborted, oldest first.
     pub aborted: Vec<TaskLeft>,
-    /// How long it took, from its beginning.
+    /// The time from the beginning of the shutdown until the report.
     pub elapsed: Duration,
 }
 
-/// A task that did not end in time, and was aborted.
+/// A task that did not end in time and was aborted.
 ///
 /// # Examples
 ///
@@ -101,14 +102,14 @@ pub struct TaskLeft {
     gone: bool,
 }
 
-/// What is known of a task.
+/// Everything that is known about a task.
 #[derive(Debug, Clone)]
 pub(super) struct About {
     pub(super) name: Option<Arc<str>>,
     pub(super) spawned_at: &'static Location<'static>,
-    /// What it was doing when it was aborted.
+    /// A description of what the task was doing when it was aborted.
     pub(super) doing: Option<Arc<str>>,
-    /// What it waited for then.
+    /// A description of what the task waited for when it was aborted.
     pub(super) waits_for: Option<&'static str>,
 }
 
@@ -117,7 +118,7 @@ impl About {
         Self { name: name.map(Arc::from), spawned_at, doing: None, waits_for: None }
     }
 
-    /// The same, and what a dump says of the task.
+    /// Adds what a dump says about the task.
     pub(super) fn seen_as(mut self, task: Option<&dump::Task>) -> Self {
         if let Some(task) = task {
             let (state, time) = (task.state(), task.time_in_state());
@@ -129,7 +130,7 @@ impl About {
 }
 
 impl Report {
-    /// Whether no task had to be aborted.
+    /// Returns true if no task had to be aborted.
     ///
     /// # Examples
     ///
@@ -150,7 +151,8 @@ impl TaskLeft {
         Self { id: place.handle.map(|handle| handle.id()), about: place.about, gone }
     }
 
-    /// Returns the task's ID; `None` if whoever spawned it was held up and has not said it yet.
+    /// Returns the task's ID; `None` if the thread that spawned the task had not stored its handle
+    /// yet.
     ///
     /// # Examples
     ///
@@ -168,7 +170,7 @@ impl TaskLeft {
         self.id
     }
 
-    /// Returns the name that [`spawn_named`](super::Shutdown::spawn_named) gave it.
+    /// Returns the name of the task, if [`spawn_named`](super::Shutdown::spawn_named) gave it one.
     ///
     /// # Examples
     ///
@@ -185,7 +187,7 @@ impl TaskLeft {
         self.about.name.as_deref()
     }
 
-    /// Returns where in the source it was spawned.
+    /// Returns the source location at which the task was spawned.
     ///
     /// # Examples
     ///
@@ -203,10 +205,10 @@ impl TaskLeft {
         self.about.spawned_at
     }
 
-    /// Returns what it waited for when it was aborted, in words, if it was a primitive of
-    /// this runtime that made it wait; see [dumps](crate::runtime::dump).
+    /// Returns a description of what the task waited for when it was aborted, if a primitive of
+    /// this runtime made it wait; see [dumps](crate::runtime::dump).
     ///
-    /// Known of tasks of the runtime in which the shutdown was awaited.
+    /// This is known for tasks of the runtime in which `drain` was awaited.
     ///
     /// # Examples
     ///
@@ -224,8 +226,10 @@ impl TaskLeft {
         self.about.waits_for
     }
 
-    /// Whether it has ended. A task that does not return from a poll, or is inside of a
-    /// [`shield`](crate::task::shield), has not, and blocking work cannot be aborted at all.
+    /// Returns true if the task has ended.
+    ///
+    /// A task that does not return from its poll, or that is inside a
+    /// [`shield`](crate::task::shield), has not ended, and blocking work cannot be aborted at all.
     ///
     /// # Examples
     ///
@@ -277,7 +281,7 @@ impl fmt::Display for TaskLeft {
     }
 }
 
-/// One line, and one for each task that was aborted.
+/// Prints one line, and another one for each task that was aborted.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} finished", tasks(self.finished))?;

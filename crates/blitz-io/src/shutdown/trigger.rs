@@ -1,8 +1,8 @@
-//! What begins a shutdown, and what ends it at once.
+//! The events that begin a shutdown and cut it short.
 //!
-//! Every source of triggers ends in [`Shutdown::trigger`]: the first begins, the second cuts
-//! short, whichever sources they come from. A source is a closure that gives a future for each
-//! event; signals of the system are one of them.
+//! Every source of events calls [`Shutdown::trigger`]: the first event begins the shutdown and the
+//! second cuts it short, whichever sources they come from. A source is a closure that returns a
+//! future for each event; the signals of the operating system are one source.
 
 use std::future::Future;
 #[cfg(feature = "signal")]
@@ -12,7 +12,7 @@ use super::{Phase, Shutdown};
 use crate::{task, time::Instant};
 
 impl Shutdown {
-    /// Begins the shutdown: every [token](Self::token) is cancelled. `true` if it had not
+    /// Begins the shutdown by cancelling every [token](Self::token). Returns true if it had not
     /// begun before.
     ///
     /// # Examples
@@ -31,7 +31,7 @@ impl Shutdown {
         first
     }
 
-    /// Whether the shutdown has begun.
+    /// Returns true if the shutdown has begun.
     ///
     /// # Examples
     ///
@@ -48,7 +48,7 @@ impl Shutdown {
     ///
     /// # Cancel safety
     ///
-    /// A wait that is dropped takes nothing with it.
+    /// Nothing is lost if the future is dropped.
     ///
     /// # Examples
     ///
@@ -62,8 +62,8 @@ impl Shutdown {
         self.shared.told.cancelled().await;
     }
 
-    /// Begins the shutdown, and ends its wait now: [`drain`](Self::drain) aborts what is left,
-    /// as if its time were over.
+    /// Begins the shutdown and ends its wait at once: [`drain`](Self::drain) aborts the remaining
+    /// tasks, as if its time limit had passed.
     ///
     /// # Examples
     ///
@@ -83,8 +83,8 @@ impl Shutdown {
         self.shared.cut.cancel();
     }
 
-    /// The first call begins the shutdown, and each one after that [cuts it
-    /// short](Self::cut_short): what a user expects of a key that is pressed twice.
+    /// Begins the shutdown at the first call, and [cuts it short](Self::cut_short) at each later
+    /// call, which is what a user expects from pressing a key twice.
     ///
     /// # Examples
     ///
@@ -106,15 +106,15 @@ impl Shutdown {
         }
     }
 
-    /// [Triggers](Self::trigger) the shutdown whenever a future is ready that `event` gives:
-    /// the first time begins it, the second, from this or another source, cuts it short.
+    /// [Triggers](Self::trigger) the shutdown whenever a future that `event` returns completes: the
+    /// first event begins it, and the second one, from this or another source, cuts it short.
     ///
-    /// A task of the current runtime waits for the events, until there have been two or the
-    /// shutdown is over. It is not one of the shutdown's own.
+    /// A task of the current runtime waits for the events until the shutdown is cut short or over.
+    /// That task is not a member of the shutdown.
     ///
     /// # Panics
     ///
-    /// If there is no runtime on this thread.
+    /// If no runtime is current on this thread.
     ///
     /// # Examples
     ///
@@ -155,20 +155,20 @@ impl Shutdown {
         drop(task.expect("a task with a name is spawned as any other"));
     }
 
-    /// [Triggers](Self::trigger) the shutdown when the user presses Ctrl-C or the system asks the
-    /// process to end (`SIGINT` and `SIGTERM`; Ctrl-C and Ctrl-Break on Windows): the first signal
-    /// begins it, the second cuts it short.
+    /// [Triggers](Self::trigger) the shutdown when the user presses Ctrl-C or the system requests
+    /// that the process end (`SIGINT` and `SIGTERM`; Ctrl-C and Ctrl-Break on Windows): the first
+    /// signal begins it, the second cuts it short.
     ///
-    /// Signals are listened to from this call on, and no longer end the process by themselves, also not
-    /// when the shutdown is over: `main` is to return then.
+    /// From this call on, these signals no longer end the process by themselves, not even after the
+    /// shutdown is over, so `main` should return then.
     ///
     /// # Errors
     ///
-    /// What the system says if it does not let us listen.
+    /// If the operating system refuses to install the signal handlers.
     ///
     /// # Panics
     ///
-    /// If there is no runtime on this thread, or its I/O is not enabled.
+    /// If no runtime is current on this thread, or its I/O driver is not enabled.
     ///
     /// # Examples
     ///
@@ -205,7 +205,7 @@ impl Shutdown {
     }
 }
 
-/// By what a process is asked to end.
+/// Returns listeners for the signals that request the end of a process: `SIGINT` and `SIGTERM`.
 #[cfg(all(feature = "signal", unix))]
 fn signals() -> std::io::Result<(crate::signal::unix::Signal, crate::signal::unix::Signal)> {
     use crate::signal::unix::{SignalKind, signal};
@@ -213,7 +213,7 @@ fn signals() -> std::io::Result<(crate::signal::unix::Signal, crate::signal::uni
     Ok((signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?))
 }
 
-/// By what a process is asked to end.
+/// Returns listeners for the events that request the end of a process: Ctrl-C and Ctrl-Break.
 #[cfg(all(feature = "signal", windows))]
 fn signals() -> std::io::Result<(crate::signal::windows::CtrlC, crate::signal::windows::CtrlBreak)>
 {

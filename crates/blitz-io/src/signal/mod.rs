@@ -1,14 +1,14 @@
-//! Signals of the operating system, as something to wait for.
+//! Waits for signals of the operating system.
 //!
 //! - [`ctrl_c`] waits for Ctrl-C, on every system.
 //! - [`unix`] has the signals of Unix, `windows` the events of a Windows console.
 //!
-//! A program that listens to a signal has changed what the signal does: it is no longer
-//! ended by it, until it ends. Nothing is installed before somebody asks.
+//! Listening to a signal changes what the signal does: one that ended the process before no longer
+//! does so, for the rest of the process's life. No handler is installed before the first use.
 //!
 //! # Examples
 //!
-//! A server that stops when it is told to:
+//! A server that stops on Ctrl-C:
 //!
 //! ```
 //! # async fn serve() { std::future::pending().await }
@@ -40,27 +40,26 @@ pub mod unix;
 #[cfg(windows)]
 pub mod windows;
 
-/// Completes when the process is told by Ctrl-C to end.
+/// Completes when Ctrl-C is sent to the process.
 ///
-/// That is `SIGINT` on Unix, and the console's event on Windows. From the first poll of the
-/// first such future on, Ctrl-C does not end the process any more, for as long as it lives:
-/// also not after the future has completed or was dropped. So wait for it again, or end.
+/// That is `SIGINT` on Unix, and the console's event on Windows. From the first poll of the first
+/// such future on, Ctrl-C no longer ends the process, for the rest of the process's life: not even
+/// after the future has completed or was dropped. So wait for it again, or exit.
 ///
-/// The listening begins with the first poll. A Ctrl-C before that is not heard, unless
-/// something listened to it already and no runtime has told of it yet.
+/// Listening starts with the first poll. A Ctrl-C before that is missed, unless the handler was
+/// already installed for another listener and no runtime has dispatched that Ctrl-C yet.
 ///
 /// # Panics
 ///
-/// When it is polled, if there is no runtime on this thread or its I/O is not enabled (on
-/// Unix).
+/// If it is polled on a thread that has no runtime, or the runtime's I/O is not enabled (on Unix).
 ///
 /// # Errors
 ///
-/// If the handler cannot be installed.
+/// Returns an error if the handler cannot be installed.
 ///
 /// # Cancel safety
 ///
-/// Dropping it loses the Ctrl-C that came since the last poll. Keep a
+/// If the future is dropped, a Ctrl-C that came since the last poll is lost. Keep a
 /// [`Signal`](unix::Signal) to lose none.
 ///
 /// # Examples

@@ -1,32 +1,33 @@
-//! Signals of Unix.
+//! Waits for Unix signals.
 //!
-//! [`signal`] begins to listen to one kind, and answers with a [`Signal`] to wait with. All
-//! of a process share one handler for each kind, whatever runtimes they are in. It is
-//! installed when somebody first asks, stays until the process ends, and goes on to call
-//! the one that was there before.
+//! [`signal`] starts to listen to one kind of signal, and returns a [`Signal`] to wait on. All
+//! listeners of a process share one handler for each kind, whatever runtimes they are in. The
+//! handler is installed by the first call for its kind, stays until the process ends, and calls the
+//! handler that was installed before it.
 //!
 //! # What is told
 //!
-//! The system keeps no count of a signal that is sent twice before it is delivered, and
-//! neither does a [`Signal`]: it says that there was one, or more, since it was last asked.
-//! None is lost in the sense that each delivery is followed by an answer of each `Signal`
-//! that lived when it came.
+//! The system does not count a signal that is sent twice before it is delivered, and neither does a
+//! [`Signal`]: it reports that the signal was delivered at least once since its last report. No
+//! delivery is lost in the sense that each one is followed by a report from each `Signal` that
+//! existed when it came.
 //!
 //! # Runtimes
 //!
-//! A `Signal` is made inside a runtime, with its I/O enabled. It may then be waited for in
-//! any runtime, and goes on when the one that it was made in has ended: each runtime in
-//! which it is polled comes to hear of signals by itself. Outside of all, it is woken as
-//! long as there is any runtime that was ever asked for a signal.
+//! A `Signal` must be created inside a runtime that has its I/O enabled. It may then be awaited in
+//! any runtime, and keeps working when the runtime that it was created in has shut down: each
+//! runtime in which it is polled starts to receive signals by itself. Polled outside any runtime,
+//! it is woken as long as there is at least one runtime in which a `Signal` was ever created or
+//! polled.
 //!
 //! # `fork`
 //!
-//! A child that is made with `fork`, and goes on without `exec`, has the handlers and shares
-//! the pipes by which they tell: a signal of the child is then told to the parent. So such
-//! a child sets its signals to what they were (`SIG_DFL`) before it does anything else, and
-//! uses no runtime of its parent, which has no threads in it. Children that are started by
-//! [`process::Command`](crate::process::Command) are not concerned: `exec` takes handlers
-//! away and closes the pipes.
+//! A child that is made with `fork`, and continues without `exec`, has the handlers and shares the
+//! pipes that they write to: a signal that is sent to the child is then reported in the parent. So
+//! such a child must first reset its signals to their defaults (`SIG_DFL`), and must not use a
+//! runtime of its parent, because the runtime's threads do not exist in the child. Children that
+//! are started by [`process::Command`](crate::process::Command) are not affected: `exec` removes
+//! the handlers and closes the pipes.
 
 use std::{
     ffi::c_int,
@@ -43,7 +44,7 @@ use crate::{
     runtime::context,
 };
 
-/// The kind of a signal: its number.
+/// A kind of signal, identified by its number.
 ///
 /// # Examples
 ///
@@ -56,7 +57,7 @@ use crate::{
 #[derive(Debug, Clone, Copy, Hash, PartialEq, Eq)]
 pub struct SignalKind(c_int);
 
-/// A kind that has a name.
+/// Defines a constructor for each kind of signal that has a name.
 macro_rules! kinds {
     ($($(#[$meta:meta])* $name:ident, $number:ident, $says:literal;)*) => {
         impl SignalKind {
@@ -101,8 +102,8 @@ kinds! {
 }
 
 impl SignalKind {
-    /// The kind of that number; also of those that have no name here, and of the real-time
-    /// ones. Whether the system has it is seen when somebody listens to it.
+    /// Creates the kind with this number, which may be one that has no name here, or a real-time
+    /// signal. [`signal`] returns an error if the system does not have it.
     ///
     /// # Examples
     ///
@@ -112,12 +113,12 @@ impl SignalKind {
     /// let kind = SignalKind::from_raw(libc::SIGRTMIN() + 3);
     /// assert_eq!(kind.as_raw_value(), libc::SIGRTMIN() + 3);
     /// ```
-    // A system's own type, as Tokio has it.
+    // The system's own type, as on Tokio.
     pub const fn from_raw(signum: std::os::raw::c_int) -> Self {
         Self(signum)
     }
 
-    /// Its number.
+    /// Returns the number of the signal.
     ///
     /// # Examples
     ///
@@ -142,20 +143,21 @@ impl From<SignalKind> for std::os::raw::c_int {
     }
 }
 
-/// Listens to a signal from now on.
+/// Starts to listen to a kind of signal.
 ///
-/// From the first call for a kind on, the signal does not do any more what it did by
-/// itself, until the process ends.
+/// From the first call for a kind on, that signal no longer has its default effect, until the
+/// process ends.
 ///
 /// # Panics
 ///
-/// If there is no runtime on this thread, or its I/O is not enabled.
+/// If there is no runtime on this thread, or the runtime's I/O is not enabled.
 ///
 /// # Errors
 ///
-/// If the system has no such signal, or lets nobody catch it (`SIGKILL`, `SIGSTOP`), or it
-/// tells of a fault that cannot be gone on from (`SIGSEGV`, `SIGILL`, `SIGFPE`): the text
-/// names it and says what to do. If there are no descriptors left.
+/// Returns an error if the system has no such signal, if the signal cannot be caught (`SIGKILL`,
+/// `SIGSTOP`), or if it reports a fault after which the thread cannot continue (`SIGSEGV`,
+/// `SIGILL`, `SIGFPE`): the text names the signal and says what to do. Also returns an error if
+/// there are no descriptors left.
 ///
 /// # Examples
 ///
@@ -175,16 +177,19 @@ impl From<SignalKind> for std::os::raw::c_int {
 /// ```
 #[track_caller]
 pub fn signal(kind: SignalKind) -> io::Result<Signal> {
-    // First: the panic comes before anything is installed.
+    // Called first, so that a panic comes before anything is installed.
     let driver = context::io_driver();
     refuse(kind).map_or(Ok(()), Err)?;
-    let place = signals::install(kind.0).map_err(|cause| failed(kind, cause))?;
-    let listening = signals::hall().listen(place);
-    let station = Station::of(&driver).map_err(|cause| failed(kind, cause))?;
+    // The handler is installed once the station is there: without a descriptor for that, no thread
+    // would listen, and the signal would no longer end the process.
+    let (station, listening) = Station::with(&driver, || {
+        let place = signals::install(kind.0)?;
+        Ok(signals::hall().listen(place))
+    })?;
     Ok(Signal { listening, station })
 }
 
-/// Why a signal must not be caught, if so.
+/// Returns an error if the signal must not be caught.
 fn refuse(kind: SignalKind) -> Option<io::Error> {
     let (name, why) = match kind.0 {
         libc::SIGKILL => ("SIGKILL", "the system lets no process catch it: listen to SIGTERM"),
@@ -195,27 +200,17 @@ fn refuse(kind: SignalKind) -> Option<io::Error> {
         _ => return None,
     };
     let text = format!("cannot listen to signal {} ({name}): {why}", kind.0);
-    Some(io::Error::new(io::ErrorKind::InvalidInput, text))
+    // The error kind is Tokio's.
+    Some(io::Error::other(text))
 }
 
 const FAULT: &str = "the thread that it comes to cannot go on, so no task can be told: \
      install a handler of your own by `sigaction`";
 
-#[cold]
-fn failed(kind: SignalKind, cause: io::Error) -> io::Error {
-    let hint = if cause.raw_os_error() == Some(libc::EINVAL) {
-        ": the system has none of that number, or keeps it for itself"
-    } else {
-        ""
-    };
-    let text = format!("cannot listen to signal {}: {cause}{hint}", kind.0);
-    io::Error::new(cause.kind(), text)
-}
-
-/// Listens to one kind of signal; [`signal`] makes one.
+/// Listener for one kind of signal, created by [`signal`].
 ///
-/// Several for the same kind are each told of every delivery. Deliveries that come before
-/// it is asked again are told as one.
+/// If there are several listeners for a kind, each of them reports every delivery. Deliveries that
+/// come before a listener is polled again are reported as one.
 ///
 /// # Examples
 ///
@@ -234,19 +229,21 @@ fn failed(kind: SignalKind, cause: io::Error) -> io::Error {
 #[must_use = "nothing hears the signal, which does nothing by itself any more"]
 pub struct Signal {
     listening: Listening<'static, Pipe>,
-    /// That of the runtime it was last polled in.
+    /// Signal source of the runtime that this was last polled in.
     station: Arc<Station>,
 }
 
 impl Signal {
     /// Waits for the next signal of this kind.
     ///
-    /// `None` means that no more can be told: it is polled in a runtime that cannot come to
-    /// hear of signals for want of descriptors, and the one before has ended.
+    /// Returns `None` if no more signals can be received: this is polled in a runtime that cannot
+    /// receive signals because there are no descriptors left, and the runtime before it has shut
+    /// down.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it loses nothing: a signal that came is told to the next call.
+    /// If the future is dropped, nothing is lost: the next call returns a signal that came
+    /// meanwhile.
     ///
     /// # Examples
     ///
@@ -264,8 +261,7 @@ impl Signal {
         std::future::poll_fn(|cx| self.poll_recv(cx)).await
     }
 
-    /// Polls for the next signal of this kind. The task that polled last is the one that is
-    /// woken.
+    /// Polls for the next signal of this kind. Only the task that polled last is woken.
     ///
     /// # Examples
     ///
@@ -287,8 +283,8 @@ impl Signal {
         self.listening.poll(cx).map(Some)
     }
 
-    /// Sees that the runtime of this thread hears of signals, if there is one; `false` if it
-    /// cannot and nobody else is known to.
+    /// Makes sure that the runtime of this thread, if there is one, receives signals. Returns false
+    /// if it cannot, and the runtime that received them before has shut down.
     #[inline]
     fn attend(&mut self) -> bool {
         let other = context::with_io_driver(|driver| {

@@ -1,8 +1,8 @@
 //! Events of a Windows console: keys, and the end of the console, the session or the system.
 //!
-//! Each function begins to listen to one, and answers with something to wait with. The
-//! process has one handler for all; it is installed when somebody first asks. An event that
-//! nobody listens to is left to the handlers that were there before.
+//! Each function starts to listen to one event, and returns a listener to wait on. The process has
+//! one handler for all of them, installed by the first call. An event without a listener is left to
+//! the handlers that were installed before.
 
 use std::{
     fmt, io,
@@ -17,7 +17,7 @@ macro_rules! events {
         ///
         /// # Errors
         ///
-        /// If the handler cannot be installed.
+        /// Returns an error if the handler cannot be installed.
         ///
         /// # Examples
         ///
@@ -34,7 +34,7 @@ macro_rules! events {
 
         #[doc = concat!("Listens to ", $says, "; [`", stringify!($function), "`] makes one.")]
         ///
-        /// Events that come before it is asked again are told as one.
+        /// Events that come before it is polled again are reported as one.
         ///
         /// # Examples
         ///
@@ -53,11 +53,12 @@ macro_rules! events {
         }
 
         impl $type {
-            /// Waits for the next event. It is never `None`.
+            /// Waits for the next event. Never returns `None`.
             ///
             /// # Cancel safety
             ///
-            /// Dropping it loses nothing: an event that came is told to the next call.
+            /// If the future is dropped, nothing is lost: the next call returns an event that came
+            /// meanwhile.
             ///
             /// # Examples
             ///
@@ -71,7 +72,7 @@ macro_rules! events {
                 std::future::poll_fn(|cx| self.poll_recv(cx)).await
             }
 
-            /// Polls for the next event. The task that polled last is the one that is woken.
+            /// Polls for the next event. Only the task that polled last is woken.
             ///
             /// # Examples
             ///

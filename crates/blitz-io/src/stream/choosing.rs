@@ -1,4 +1,4 @@
-//! Some of the items.
+//! Streams that pass on some of the items.
 
 use std::{
     pin::Pin,
@@ -11,7 +11,7 @@ use pin_project_lite::pin_project;
 use super::{debug_of_stream, turn};
 
 pin_project! {
-    /// Stream of [`StreamExt::filter`](super::StreamExt::filter).
+    /// The stream of [`StreamExt::filter`](super::StreamExt::filter).
     ///
     /// # Examples
     ///
@@ -30,7 +30,7 @@ pin_project! {
 }
 
 pin_project! {
-    /// Stream of [`StreamExt::filter_map`](super::StreamExt::filter_map).
+    /// The stream of [`StreamExt::filter_map`](super::StreamExt::filter_map).
     ///
     /// # Examples
     ///
@@ -49,7 +49,7 @@ pin_project! {
 }
 
 pin_project! {
-    /// Stream of [`StreamExt::take_while`](super::StreamExt::take_while).
+    /// The stream of [`StreamExt::take_while`](super::StreamExt::take_while).
     ///
     /// # Examples
     ///
@@ -64,13 +64,13 @@ pin_project! {
         #[pin]
         stream: S,
         f: F,
-        // There is nothing to take any more.
+        // Set when no more items are to be taken.
         decided: bool,
     }
 }
 
 pin_project! {
-    /// Stream of [`StreamExt::skip_while`](super::StreamExt::skip_while).
+    /// The stream of [`StreamExt::skip_while`](super::StreamExt::skip_while).
     ///
     /// # Examples
     ///
@@ -85,13 +85,13 @@ pin_project! {
         #[pin]
         stream: S,
         f: F,
-        // There is nothing to skip any more.
+        // Set when no more items are to be skipped.
         decided: bool,
     }
 }
 
 pin_project! {
-    /// Stream of [`StreamExt::take`](super::StreamExt::take).
+    /// The stream of [`StreamExt::take`](super::StreamExt::take).
     ///
     /// # Examples
     ///
@@ -110,7 +110,7 @@ pin_project! {
 }
 
 pin_project! {
-    /// Stream of [`StreamExt::skip`](super::StreamExt::skip).
+    /// The stream of [`StreamExt::skip`](super::StreamExt::skip).
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! The methods of streams.
+//! The extension trait with the methods of streams.
 
 use std::future::Future;
 
@@ -15,7 +15,7 @@ use crate::time::{Duration, Interval};
 
 impl<S: Stream + ?Sized> StreamExt for S {}
 
-/// Methods of every [`Stream`].
+/// Methods that every [`Stream`] has.
 ///
 /// # Examples
 ///
@@ -30,11 +30,11 @@ impl<S: Stream + ?Sized> StreamExt for S {}
 /// # });
 /// ```
 pub trait StreamExt: Stream {
-    /// Waits for the next item; `None` at the end.
+    /// Waits for the next item and returns it, or `None` at the end of the stream.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses no item: it only borrows the stream.
+    /// Dropping the future loses no item, because it only borrows the stream.
     ///
     /// # Examples
     ///
@@ -55,15 +55,16 @@ pub trait StreamExt: Stream {
         Next(self)
     }
 
-    /// Waits for the next item of a stream of results, and turns it round for the `?`.
+    /// Waits for the next item of a stream of results and returns it as `Result<Option<T>, E>`, so
+    /// that `?` can be used.
     ///
     /// # Errors
     ///
-    /// The stream's next item, if that is an error.
+    /// The error of the next item, if that item is an `Err`.
     ///
     /// # Cancel safety
     ///
-    /// As [`next`](Self::next).
+    /// Dropping the future loses no item, like that of [`next`](Self::next).
     ///
     /// # Examples
     ///
@@ -84,7 +85,7 @@ pub trait StreamExt: Stream {
         TryNext(Next(self))
     }
 
-    /// Each item made into another.
+    /// Returns a stream that applies a closure to each item.
     ///
     /// # Examples
     ///
@@ -104,7 +105,8 @@ pub trait StreamExt: Stream {
         Map::new(self, f)
     }
 
-    /// Each item made into another, until one cannot be: then it ends, for good.
+    /// Returns a stream that applies a closure to each item until the closure returns `None`. It
+    /// then ends permanently.
     ///
     /// # Examples
     ///
@@ -124,9 +126,11 @@ pub trait StreamExt: Stream {
         MapWhile::new(self, f)
     }
 
-    /// Each item made into a future, which is awaited before the next item is asked for.
+    /// Returns a stream that turns each item into a future and awaits it before it polls for the
+    /// next item.
     ///
-    /// The future is kept in the stream, so dropping [`next`](Self::next) does not drop it.
+    /// The future is stored in the stream, so dropping the future of [`next`](Self::next) does not
+    /// drop it.
     ///
     /// # Examples
     ///
@@ -150,10 +154,11 @@ pub trait StreamExt: Stream {
         Then::new(self, f)
     }
 
-    /// The items of both streams, as they come; it ends when both have.
+    /// Returns a stream of the items of both streams, in the order in which they become available.
+    /// It ends when both have ended.
     ///
-    /// The two are asked in turn: each poll begins with the one with which the last did not, so
-    /// a stream that is always ready does not keep the other from being heard.
+    /// The two streams are polled alternately: each poll begins with the stream that the previous
+    /// poll did not begin with, so a stream that is always ready does not starve the other.
     ///
     /// # Examples
     ///
@@ -173,7 +178,7 @@ pub trait StreamExt: Stream {
         Merge::new(self, other)
     }
 
-    /// Those items of which the closure says `true`.
+    /// Returns a stream of the items for which the closure returns `true`.
     ///
     /// # Examples
     ///
@@ -193,7 +198,8 @@ pub trait StreamExt: Stream {
         Filter::new(self, f)
     }
 
-    /// What the closure makes of the items, without those of which it makes nothing.
+    /// Returns a stream of the values that the closure returns for the items, without the items for
+    /// which it returns `None`.
     ///
     /// # Examples
     ///
@@ -213,7 +219,7 @@ pub trait StreamExt: Stream {
         FilterMap::new(self, f)
     }
 
-    /// The same stream, which is dropped when it has ended, and stays ended.
+    /// Returns a stream that drops this one when it ends, and returns `None` from then on.
     ///
     /// # Examples
     ///
@@ -221,7 +227,7 @@ pub trait StreamExt: Stream {
     /// use blitz_io::stream::{self, StreamExt};
     ///
     /// # blitz_io::run(async {
-    /// // An iterator that goes on after its end.
+    /// // An iterator that returns more items after its first `None`.
     /// let mut count = 0;
     /// let odd = std::iter::from_fn(|| {
     ///     count += 1;
@@ -240,7 +246,7 @@ pub trait StreamExt: Stream {
         Fuse::new(self)
     }
 
-    /// The first `n` items. After them the stream is not asked again.
+    /// Returns a stream of the first `n` items. After them this stream is not polled again.
     ///
     /// # Examples
     ///
@@ -258,7 +264,8 @@ pub trait StreamExt: Stream {
         Take::new(self, n)
     }
 
-    /// The items before the first of which the closure says `false`, which is dropped.
+    /// Returns a stream of the items before the first one for which the closure returns `false`.
+    /// That item is dropped.
     ///
     /// # Examples
     ///
@@ -278,7 +285,7 @@ pub trait StreamExt: Stream {
         TakeWhile::new(self, f)
     }
 
-    /// All but the first `n` items.
+    /// Returns a stream of all items but the first `n`.
     ///
     /// # Examples
     ///
@@ -296,7 +303,7 @@ pub trait StreamExt: Stream {
         Skip::new(self, n)
     }
 
-    /// The items from the first on of which the closure says `false`.
+    /// Returns a stream that begins with the first item for which the closure returns `false`.
     ///
     /// # Examples
     ///
@@ -316,11 +323,12 @@ pub trait StreamExt: Stream {
         SkipWhile::new(self, f)
     }
 
-    /// Whether the closure says `true` of all items; the first other one ends it.
+    /// Returns `true` if the closure returns `true` for all items. Stops at the first item for
+    /// which it returns `false`.
     ///
     /// # Cancel safety
     ///
-    /// Items that it has seen are gone.
+    /// Dropping the future loses the items that were already tested.
     ///
     /// # Examples
     ///
@@ -341,11 +349,11 @@ pub trait StreamExt: Stream {
         AllFuture::new(self, f)
     }
 
-    /// Whether the closure says `true` of an item; the first such one ends it.
+    /// Returns `true` if the closure returns `true` for any item. Stops at the first such item.
     ///
     /// # Cancel safety
     ///
-    /// Items that it has seen are gone.
+    /// Dropping the future loses the items that were already tested.
     ///
     /// # Examples
     ///
@@ -366,7 +374,7 @@ pub trait StreamExt: Stream {
         AnyFuture::new(self, f)
     }
 
-    /// The items of this stream, and when it has ended those of the other.
+    /// Returns a stream of the items of this stream, followed by those of `other`.
     ///
     /// # Examples
     ///
@@ -386,15 +394,15 @@ pub trait StreamExt: Stream {
         Chain::new(self, other)
     }
 
-    /// All items made into one value, one after the other.
+    /// Combines all items into one value, by calling a closure with the value so far and each item.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it drops the stream, and what was made of it.
+    /// Dropping the future drops the stream and the value so far.
     ///
     /// # Panics
     ///
-    /// The future panics if the closure does, and if it is polled after it is done.
+    /// The future panics if the closure panics, and if it is polled after completion.
     ///
     /// # Examples
     ///
@@ -413,16 +421,16 @@ pub trait StreamExt: Stream {
         FoldFuture::new(self, init, f)
     }
 
-    /// All items in a collection; see [`FromStream`].
+    /// Collects all items into a collection; see [`FromStream`].
     ///
     /// # Cancel safety
     ///
-    /// Dropping it drops the stream and what was collected. To keep that, take the items by
-    /// [`next`](Self::next).
+    /// Dropping the future drops the stream and the items that were collected. To keep the items,
+    /// take them with [`next`](Self::next).
     ///
     /// # Panics
     ///
-    /// The future panics if it is polled after it is done.
+    /// The future panics if it is polled after completion.
     ///
     /// # Examples
     ///
@@ -442,7 +450,7 @@ pub trait StreamExt: Stream {
         Collect::new(self)
     }
 
-    /// The same stream, of which the next item can be looked at.
+    /// Returns a stream of the same items, with a method to peek at the next one.
     ///
     /// # Examples
     ///
@@ -463,16 +471,18 @@ pub trait StreamExt: Stream {
         Peekable::new(self)
     }
 
-    /// The items, and an error when one takes longer than that to come.
+    /// Returns a stream of the items that yields an error if the next item takes longer than
+    /// `duration`.
     ///
-    /// The time counts from here, and then from each item. When it is over, the stream is
-    /// waited for further, without another error before the next item.
+    /// The time is measured from this call, and then from each item. After an error the stream
+    /// continues to wait for the next item, without another error before that item.
     ///
-    /// The stream that this gives is not `Unpin`: pin it to ask for items.
+    /// The returned stream is not `Unpin`, so it must be pinned before [`next`](Self::next) can be
+    /// called.
     ///
     /// # Panics
     ///
-    /// As [`time::sleep`](crate::time::sleep).
+    /// In the cases in which [`time::sleep`](crate::time::sleep) panics.
     ///
     /// # Examples
     ///
@@ -496,9 +506,11 @@ pub trait StreamExt: Stream {
         Timeout::new(self, duration)
     }
 
-    /// The items, and an error for each tick of the interval that passes without one.
+    /// Returns a stream of the items that yields an error for each tick of the interval without an
+    /// item.
     ///
-    /// The interval is reset here, and by each item: its first tick is one period later.
+    /// The interval is reset by this call and by each item, so its first tick comes one period
+    /// later.
     ///
     /// # Examples
     ///
@@ -523,14 +535,15 @@ pub trait StreamExt: Stream {
         TimeoutRepeating::new(self, interval)
     }
 
-    /// The items, with at least so much time between them.
+    /// Returns a stream of the items with a pause of at least `duration` between them.
     ///
-    /// The pause begins when an item is given out; before it is over the stream is not asked.
-    /// The stream that this gives is not `Unpin`: pin it to ask for items.
+    /// The pause begins when an item is returned; this stream is not polled before the pause is
+    /// over. The returned stream is not `Unpin`, so it must be pinned before [`next`](Self::next)
+    /// can be called.
     ///
     /// # Panics
     ///
-    /// As [`time::sleep`](crate::time::sleep).
+    /// In the cases in which [`time::sleep`](crate::time::sleep) panics.
     ///
     /// # Examples
     ///
@@ -553,15 +566,17 @@ pub trait StreamExt: Stream {
         Throttle::new(self, duration)
     }
 
-    /// The items in chunks: of `max_size`, or what came within `duration` of a chunk's first.
+    /// Returns a stream of chunks of `max_size` items, or fewer if `duration` has passed since the
+    /// first item of the chunk.
     ///
-    /// No chunk is empty. What was gathered is given out when the stream ends. It is in the
-    /// stream until then, so dropping [`next`](Self::next) loses nothing. The stream that this
-    /// gives is not `Unpin`: pin it to ask for items.
+    /// No chunk is empty. When this stream ends, the items gathered so far become the last chunk.
+    /// Until a chunk is returned its items are stored in the stream, so dropping the future of
+    /// [`next`](Self::next) loses nothing. The returned stream is not `Unpin`, so it must be pinned
+    /// before `next` can be called.
     ///
     /// # Panics
     ///
-    /// If `max_size` is zero, and as [`time::sleep`](crate::time::sleep).
+    /// If `max_size` is zero, and in the cases in which [`time::sleep`](crate::time::sleep) panics.
     ///
     /// # Examples
     ///

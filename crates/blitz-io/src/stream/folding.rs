@@ -1,4 +1,4 @@
-//! All items made into one value.
+//! Futures that combine all items of a stream into one value.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
@@ -14,7 +14,7 @@ use pin_project_lite::pin_project;
 
 use super::{debug_of_stream, turn};
 
-/// Future of [`StreamExt::all`](super::StreamExt::all).
+/// The future of [`StreamExt::all`](super::StreamExt::all).
 ///
 /// # Examples
 ///
@@ -31,10 +31,10 @@ pub struct AllFuture<'a, S: ?Sized, F> {
     f: F,
 }
 
-/// Nothing in it is pinned.
+/// No field is structurally pinned.
 impl<S: ?Sized, F> Unpin for AllFuture<'_, S, F> {}
 
-/// Future of [`StreamExt::any`](super::StreamExt::any).
+/// The future of [`StreamExt::any`](super::StreamExt::any).
 ///
 /// # Examples
 ///
@@ -51,11 +51,11 @@ pub struct AnyFuture<'a, S: ?Sized, F> {
     f: F,
 }
 
-/// Nothing in it is pinned.
+/// No field is structurally pinned.
 impl<S: ?Sized, F> Unpin for AnyFuture<'_, S, F> {}
 
 pin_project! {
-    /// Future of [`StreamExt::fold`](super::StreamExt::fold).
+    /// The future of [`StreamExt::fold`](super::StreamExt::fold).
     ///
     /// # Examples
     ///
@@ -75,7 +75,7 @@ pin_project! {
 }
 
 pin_project! {
-    /// Future of [`StreamExt::collect`](super::StreamExt::collect).
+    /// The future of [`StreamExt::collect`](super::StreamExt::collect).
     ///
     /// # Examples
     ///
@@ -93,11 +93,11 @@ pin_project! {
     }
 }
 
-/// What [`StreamExt::collect`](super::StreamExt::collect) can make of items: the collections of
-/// the standard library, `String`, `()`, and a `Result` of one of them, which ends with the
-/// first error.
+/// Types that [`StreamExt::collect`](super::StreamExt::collect) can build from items.
 ///
-/// It cannot be implemented outside of this crate.
+/// These are the collections of the standard library, `String`, `()`, and a `Result` of one of
+/// them, which is complete at the first error. The trait cannot be implemented outside of this
+/// crate.
 ///
 /// # Examples
 ///
@@ -116,14 +116,14 @@ pub trait FromStream<T>: sealed::Gather<T> {}
 impl<T, C: sealed::Gather<T>> FromStream<T> for C {}
 
 mod sealed {
-    /// How a collection is made.
+    /// Builds a collection item by item.
     pub trait Gather<T>: Sized {
-        /// What there is of it so far.
+        /// The part of the collection that has been built so far.
         type Gathered;
 
         fn begin(at_least: usize) -> Self::Gathered;
 
-        /// `false` if that is all.
+        /// Adds an item; returns `false` if the collection is complete.
         fn add(gathered: &mut Self::Gathered, item: T) -> bool;
 
         fn finish(gathered: Self::Gathered) -> Self;
@@ -132,7 +132,7 @@ mod sealed {
 
 use sealed::Gather;
 
-/// So many places are made at first, at the most: a stream may say what it likes of its size.
+/// The maximum capacity that is reserved at first, because a stream may return any size hint.
 const FIRST_PLACES: usize = 1024;
 
 macro_rules! gathered_by_extending {

@@ -1,4 +1,4 @@
-//! An end that stays one.
+//! A stream that stays ended.
 
 use std::{
     pin::Pin,
@@ -9,7 +9,7 @@ use futures_core::Stream;
 use pin_project_lite::pin_project;
 
 pin_project! {
-    /// Stream of [`StreamExt::fuse`](super::StreamExt::fuse).
+    /// The stream of [`StreamExt::fuse`](super::StreamExt::fuse).
     ///
     /// # Examples
     ///

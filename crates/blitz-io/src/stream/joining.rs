@@ -1,4 +1,4 @@
-//! Two streams as one.
+//! Streams that combine two streams into one.
 
 use std::{
     fmt,
@@ -12,7 +12,7 @@ use pin_project_lite::pin_project;
 use super::Fuse;
 
 pin_project! {
-    /// Stream of [`StreamExt::merge`](super::StreamExt::merge).
+    /// The stream of [`StreamExt::merge`](super::StreamExt::merge).
     ///
     /// # Examples
     ///
@@ -28,14 +28,14 @@ pin_project! {
         left: Fuse<S>,
         #[pin]
         right: Fuse<U>,
-        // Who is asked first the next time: each in turn, so that neither can keep the other
-        // from being asked.
+        // Which stream the next poll begins with. It alternates, so that neither stream can starve
+        // the other.
         right_first: bool,
     }
 }
 
 pin_project! {
-    /// Stream of [`StreamExt::chain`](super::StreamExt::chain).
+    /// The stream of [`StreamExt::chain`](super::StreamExt::chain).
     ///
     /// # Examples
     ///
@@ -85,7 +85,7 @@ impl<S: Stream, U: Stream<Item = S::Item>> Stream for Merge<S, U> {
     }
 }
 
-/// An item of the first that has one; the end when both have ended.
+/// Polls both streams in order and returns the first item, or `None` when both have ended.
 fn one_of<T>(
     first: Pin<&mut Fuse<impl Stream<Item = T>>>,
     second: Pin<&mut Fuse<impl Stream<Item = T>>>,

@@ -1,4 +1,4 @@
-//! Streams made of values.
+//! Functions that create simple streams.
 
 use std::{
     pin::Pin,
@@ -9,9 +9,9 @@ use futures_core::Stream;
 
 use super::turn;
 
-/// A stream of what an iterator gives.
+/// Creates a stream of the items of an iterator.
 ///
-/// Each item takes a unit of the task's budget, so that a long iterator lets others run.
+/// Each item takes a unit of the task's budget, so a long iterator lets other tasks run.
 ///
 /// # Examples
 ///
@@ -29,7 +29,7 @@ pub fn iter<I: IntoIterator>(i: I) -> Iter<I::IntoIter> {
     Iter(i.into_iter())
 }
 
-/// A stream of one value.
+/// Creates a stream of one value.
 ///
 /// # Examples
 ///
@@ -45,7 +45,7 @@ pub fn once<T>(value: T) -> Once<T> {
     Once(Some(value))
 }
 
-/// A stream that has ended.
+/// Creates a stream that has no items and ends at once.
 ///
 /// # Examples
 ///
@@ -60,7 +60,7 @@ pub const fn empty<T>() -> Empty<T> {
     Empty(std::marker::PhantomData)
 }
 
-/// A stream that gives nothing and does not end.
+/// Creates a stream that never yields an item and never ends.
 ///
 /// # Examples
 ///
@@ -80,7 +80,7 @@ pub const fn pending<T>() -> Pending<T> {
     Pending(std::marker::PhantomData)
 }
 
-/// What [`iter`] gives.
+/// The stream of [`iter`].
 ///
 /// # Examples
 ///
@@ -94,10 +94,10 @@ pub const fn pending<T>() -> Pending<T> {
 #[must_use = "streams do nothing unless polled"]
 pub struct Iter<I>(I);
 
-/// Nothing in it is pinned.
+/// No field is structurally pinned.
 impl<I> Unpin for Iter<I> {}
 
-/// What [`once`] gives.
+/// The stream of [`once`].
 ///
 /// # Examples
 ///
@@ -111,10 +111,10 @@ impl<I> Unpin for Iter<I> {}
 #[must_use = "streams do nothing unless polled"]
 pub struct Once<T>(Option<T>);
 
-/// Nothing in it is pinned.
+/// No field is structurally pinned.
 impl<T> Unpin for Once<T> {}
 
-/// What [`empty`] gives.
+/// The stream of [`empty`].
 ///
 /// # Examples
 ///
@@ -128,7 +128,7 @@ impl<T> Unpin for Once<T> {}
 #[must_use = "streams do nothing unless polled"]
 pub struct Empty<T>(std::marker::PhantomData<fn() -> T>);
 
-/// What [`pending`] gives.
+/// The stream of [`pending`].
 ///
 /// # Examples
 ///

@@ -1,4 +1,4 @@
-//! Items made into others.
+//! Streams that turn items into other values.
 
 use std::{
     future::Future,
@@ -12,7 +12,7 @@ use pin_project_lite::pin_project;
 use super::{Fuse, debug_of_stream, more};
 
 pin_project! {
-    /// Stream of [`StreamExt::map`](super::StreamExt::map).
+    /// The stream of [`StreamExt::map`](super::StreamExt::map).
     ///
     /// # Examples
     ///
@@ -31,7 +31,7 @@ pin_project! {
 }
 
 pin_project! {
-    /// Stream of [`StreamExt::map_while`](super::StreamExt::map_while).
+    /// The stream of [`StreamExt::map_while`](super::StreamExt::map_while).
     ///
     /// # Examples
     ///
@@ -51,7 +51,7 @@ pin_project! {
 }
 
 pin_project! {
-    /// Stream of [`StreamExt::then`](super::StreamExt::then).
+    /// The stream of [`StreamExt::then`](super::StreamExt::then).
     ///
     /// # Examples
     ///

@@ -1,10 +1,10 @@
-//! Streams: values that come one after the other, each to be awaited.
+//! Streams: sequences of values that become available over time and are awaited one by one.
 //!
-//! [`Stream`] is the trait of `futures-core`, so everything here works beside `futures-util`,
-//! `tokio-stream` and whatever else knows that trait. [`StreamExt`] has the methods, with the
-//! names and semantics of `tokio-stream`; [`wrappers`] makes streams of receivers, intervals,
-//! listeners and lines; [`StreamMap`] is many streams as one; [`iter`], [`once`], [`empty`] and
-//! [`pending`] are for the beginning.
+//! [`Stream`] is the trait of `futures-core`, so everything here works together with
+//! `futures-util`, `tokio-stream` and every other crate that uses that trait. [`StreamExt`]
+//! provides the methods, with the names and semantics of `tokio-stream`; [`wrappers`] turns
+//! receivers, intervals, listeners and lines into streams; [`StreamMap`] combines many streams into
+//! one; [`iter`], [`once`], [`empty`] and [`pending`] create simple streams.
 //!
 //! ```
 //! use blitz_io::{
@@ -26,24 +26,25 @@
 //!
 //! # Ends
 //!
-//! A stream that has said `None` may, by its trait, do anything when it is polled again. Here:
-//! `fuse`, `take`, `take_while`, `map_while`, `merge`, `then`, `peekable`, `timeout`,
-//! `timeout_repeating`, `chunks_timeout`, [`iter`] of a fused iterator, [`once`], [`empty`] and
-//! all [`wrappers`] of receivers stay ended. The others do as the stream behind them does. A
-//! [`StreamMap`] that is empty may be filled again.
+//! By the contract of its trait, a stream that has returned `None` may do anything when it is
+//! polled again. In this module, the streams of `fuse`, `take`, `take_while`, `map_while`, `merge`,
+//! `then`, `peekable`, `timeout`, `timeout_repeating`, `chunks_timeout`, [`iter`] of a fused
+//! iterator, [`once`], [`empty`] and all [`wrappers`] of receivers keep returning `None`. The
+//! others behave like the stream that they wrap. An empty [`StreamMap`] may be filled again.
 //!
 //! # Cancel safety
 //!
-//! A stream keeps its own state, so dropping the future of [`next`](StreamExt::next) loses
-//! nothing: not an item, and not what `then` or `chunks_timeout` have begun, which is in the
-//! stream. [`fold`](StreamExt::fold) and [`collect`](StreamExt::collect) own their stream: what
-//! they have taken is lost with them. [`all`](StreamExt::all) and [`any`](StreamExt::any) lose
-//! which items they have seen.
+//! A stream keeps its own state, so dropping the future of [`next`](StreamExt::next) loses nothing:
+//! no item, and no progress of `then` or `chunks_timeout`, because that is stored in the stream.
+//! [`fold`](StreamExt::fold) and [`collect`](StreamExt::collect) own their stream: dropping them
+//! loses the items that they have taken. Dropping [`all`](StreamExt::all) or
+//! [`any`](StreamExt::any) loses the items that they have tested.
 //!
 //! # Turns
 //!
-//! An item costs a unit of the task's [budget], whoever made it: also a foreign stream that is
-//! always ready lets others run, and so does a `filter` that lets nothing through.
+//! Each item costs a unit of the task's [budget], whichever crate produced it. So even a foreign
+//! stream that is always ready lets other tasks run, and so does a `filter` that rejects every
+//! item.
 //!
 //! [budget]: crate::task::coop
 #![cfg_attr(not(feature = "rt"), doc = "\n[budget]: #")]
@@ -80,12 +81,12 @@ pub use self::{
 };
 use crate::future::anyone;
 
-/// A hint, and so many items that are there already.
+/// Adds the number of items that are already available to a size hint.
 fn more((least, most): (usize, Option<usize>), there: usize) -> (usize, Option<usize>) {
     (least.saturating_add(there), most.and_then(|most| most.checked_add(there)))
 }
 
-/// `Debug` for what has a stream and something that cannot be shown.
+/// Implements `Debug` for types with a stream and other fields that cannot be formatted.
 macro_rules! debug_of_stream {
     ($($name:ident<S $(, $param:ident)*>),*) => {$(
         impl<S: std::fmt::Debug $(, $param)*> std::fmt::Debug for $name<S $(, $param)*> {

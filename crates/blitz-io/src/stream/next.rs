@@ -1,4 +1,4 @@
-//! One item after the other.
+//! Taking items of a stream one by one.
 
 use std::{
     fmt,
@@ -12,7 +12,7 @@ use pin_project_lite::pin_project;
 
 use super::{StreamExt, fuse::Fuse, turn};
 
-/// Future of [`StreamExt::next`].
+/// The future of [`StreamExt::next`].
 ///
 /// # Examples
 ///
@@ -27,7 +27,7 @@ use super::{StreamExt, fuse::Fuse, turn};
 #[must_use = "futures do nothing unless polled"]
 pub struct Next<'a, S: ?Sized>(pub(super) &'a mut S);
 
-/// Future of [`StreamExt::try_next`].
+/// The future of [`StreamExt::try_next`].
 ///
 /// # Examples
 ///
@@ -43,7 +43,7 @@ pub struct Next<'a, S: ?Sized>(pub(super) &'a mut S);
 pub struct TryNext<'a, S: ?Sized>(pub(super) Next<'a, S>);
 
 pin_project! {
-    /// Stream of [`StreamExt::peekable`].
+    /// The stream of [`StreamExt::peekable`].
     ///
     /// # Examples
     ///
@@ -66,11 +66,11 @@ impl<S: Stream> Peekable<S> {
         Self { peeked: None, stream: Fuse::new(stream) }
     }
 
-    /// The next item, which stays the next one.
+    /// Waits for the next item and returns a reference to it, without taking it from the stream.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost: an item that was seen stays in the stream.
+    /// Dropping the future loses nothing: an item that was received stays in the stream.
     ///
     /// # Examples
     ///

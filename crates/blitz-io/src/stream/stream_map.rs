@@ -1,4 +1,4 @@
-//! Many streams, each under a key, as one.
+//! A map of streams that is itself a stream of all their items.
 
 use std::{
     borrow::Borrow,
@@ -13,18 +13,18 @@ use futures_core::Stream;
 
 use super::{anyone, turn};
 
-/// Streams under keys, which can be added and removed at any time, as one stream of what they
-/// give: pairs of the key and the item.
+/// A collection of streams with keys that is itself a stream of pairs of a key and an item.
 ///
-/// All of them are polled by the task that polls the map, from a random one on, so that none
-/// can keep the others from being asked. A stream that has ended is removed. The map itself
-/// gives `None` when it is empty, which is no end: another stream may be inserted.
+/// Streams can be added and removed at any time. All of them are polled by the task that polls the
+/// map, beginning with a random one, so that none can starve the others. A stream that has ended is
+/// removed. The map returns `None` when it is empty; this is not final, because another stream may
+/// be inserted.
 ///
-/// It is made for some dozen streams: keys are compared one after the other, and a poll asks
-/// every stream until one has an item. For thousands, spawn a task for each and let them send
-/// into one channel.
+/// The map is designed for some dozen streams: keys are compared one after the other, and a poll
+/// polls every stream until one has an item. For thousands of streams, spawn a task for each and
+/// let the tasks send into one channel.
 ///
-/// Streams that are not `Unpin` must be pinned before: `Box::pin(stream)`.
+/// Streams that are not `Unpin` must be pinned before they are inserted: `Box::pin(stream)`.
 ///
 /// # Examples
 ///
@@ -53,7 +53,7 @@ pub struct StreamMap<K, V> {
 }
 
 impl<K, V> StreamMap<K, V> {
-    /// Creates an empty map, without an allocation.
+    /// Creates an empty map without allocating.
     ///
     /// # Examples
     ///
@@ -67,7 +67,7 @@ impl<K, V> StreamMap<K, V> {
         Self { entries: Vec::new() }
     }
 
-    /// Creates an empty map with room for so many streams.
+    /// Creates an empty map with room for `capacity` streams.
     ///
     /// # Examples
     ///
@@ -81,7 +81,7 @@ impl<K, V> StreamMap<K, V> {
         Self { entries: Vec::with_capacity(capacity) }
     }
 
-    /// For how many streams there is room.
+    /// Returns the number of streams that the map can hold without allocating.
     ///
     /// # Examples
     ///
@@ -94,7 +94,7 @@ impl<K, V> StreamMap<K, V> {
         self.entries.capacity()
     }
 
-    /// The keys, in no certain order.
+    /// Returns an iterator over the keys, in unspecified order.
     ///
     /// # Examples
     ///
@@ -109,7 +109,7 @@ impl<K, V> StreamMap<K, V> {
         self.iter().map(|(key, _)| key)
     }
 
-    /// The streams, in no certain order.
+    /// Returns an iterator over the streams, in unspecified order.
     ///
     /// # Examples
     ///
@@ -124,7 +124,7 @@ impl<K, V> StreamMap<K, V> {
         self.iter().map(|(_, stream)| stream)
     }
 
-    /// The streams, in no certain order, to change them.
+    /// Returns an iterator over mutable references to the streams, in unspecified order.
     ///
     /// # Examples
     ///
@@ -144,7 +144,7 @@ impl<K, V> StreamMap<K, V> {
         self.iter_mut().map(|(_, stream)| stream)
     }
 
-    /// Keys and streams, in no certain order.
+    /// Returns an iterator over the keys and streams, in unspecified order.
     ///
     /// # Examples
     ///
@@ -159,7 +159,7 @@ impl<K, V> StreamMap<K, V> {
         self.entries.iter()
     }
 
-    /// Keys and streams, in no certain order, to change them.
+    /// Returns an iterator over mutable references to the keys and streams, in unspecified order.
     ///
     /// # Examples
     ///
@@ -174,7 +174,7 @@ impl<K, V> StreamMap<K, V> {
         self.entries.iter_mut()
     }
 
-    /// How many streams there are.
+    /// Returns the number of streams in the map.
     ///
     /// # Examples
     ///
@@ -189,7 +189,7 @@ impl<K, V> StreamMap<K, V> {
         self.entries.len()
     }
 
-    /// Whether there is none.
+    /// Returns `true` if the map contains no streams.
     ///
     /// # Examples
     ///
@@ -205,7 +205,7 @@ impl<K, V> StreamMap<K, V> {
         self.entries.is_empty()
     }
 
-    /// Drops all streams.
+    /// Removes and drops all streams.
     ///
     /// # Examples
     ///
@@ -221,9 +221,10 @@ impl<K, V> StreamMap<K, V> {
         self.entries.clear();
     }
 
-    /// Adds a stream; the one that was under that key is the answer.
+    /// Inserts a stream and returns the one that was stored under the same key, if any.
     ///
-    /// A task that waits for the map is not woken by it: whoever has the map is not waiting.
+    /// This does not wake a task that waits for the map, because no task can be waiting while the
+    /// caller has mutable access to the map.
     ///
     /// # Examples
     ///
@@ -246,7 +247,7 @@ impl<K, V> StreamMap<K, V> {
         None
     }
 
-    /// Removes a stream.
+    /// Removes the stream with the given key and returns it, if there is one.
     ///
     /// # Examples
     ///
@@ -267,7 +268,7 @@ impl<K, V> StreamMap<K, V> {
         Some(self.entries.swap_remove(place).1)
     }
 
-    /// Whether there is a stream under that key.
+    /// Returns `true` if the map contains a stream with the given key.
     ///
     /// # Examples
     ///
@@ -296,12 +297,13 @@ impl<K, V> StreamMap<K, V> {
 }
 
 impl<K: Unpin, V: Stream + Unpin> StreamMap<K, V> {
-    /// The place and the item of a stream that has one, from a random one on; those that have
-    /// ended are removed.
+    /// Polls the streams, beginning with a random one, and returns the index and the item of the
+    /// first that has one. Removes streams that have ended.
     fn poll_entry(&mut self, cx: &mut Context<'_>) -> Poll<Option<(usize, V::Item)>> {
         let first = if self.entries.is_empty() { 0 } else { anyone(self.entries.len()) };
-        // From there to the end, and then those before it. Who ended makes room for the last,
-        // which is asked next: it may be asked twice, and nobody is left out.
+        // Polls from `first` to the end, and then the streams before it. When a stream has ended,
+        // the last stream takes its place and is polled next: it may be polled twice, but none is
+        // left out.
         let (mut place, mut until) = (first, self.entries.len());
         loop {
             if place >= until.min(self.entries.len()) {
@@ -322,12 +324,12 @@ impl<K: Unpin, V: Stream + Unpin> StreamMap<K, V> {
 }
 
 impl<K: Clone + Unpin, V: Stream + Unpin> StreamMap<K, V> {
-    /// Waits for at least one item, and takes all that are there without waiting, up to
-    /// `limit`, into `buffer`; answers how many. Zero if the map or the limit is.
+    /// Waits for at least one item and moves all items that are available into `buffer`, up to
+    /// `limit`; returns their number, which is zero if the map is empty or `limit` is zero.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped before it is ready, nothing was taken.
+    /// If the future is dropped before it is ready, no item was taken.
     ///
     /// # Examples
     ///
@@ -346,7 +348,7 @@ impl<K: Clone + Unpin, V: Stream + Unpin> StreamMap<K, V> {
         std::future::poll_fn(|cx| self.poll_next_many(cx, buffer, limit)).await
     }
 
-    /// As [`next_many`](Self::next_many), for those who poll by hand.
+    /// Polls for at least one item; see [`next_many`](Self::next_many).
     ///
     /// # Examples
     ///

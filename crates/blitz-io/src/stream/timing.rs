@@ -1,4 +1,4 @@
-//! Streams and time.
+//! Streams with timeouts, pauses and time limits.
 
 use std::{
     mem,
@@ -12,12 +12,12 @@ use pin_project_lite::pin_project;
 use super::{Fuse, debug_of_stream, turn};
 use crate::time::{Duration, Instant, Interval, Sleep, error::Elapsed, sleep, sleep_until};
 
-/// So many places of a chunk are made at first, at the most: a limit may be as large as it
-/// likes.
+/// The maximum capacity that is reserved for a chunk at first, because `max_size` may be
+/// arbitrarily large.
 const FIRST_PLACES: usize = 1024;
 
 pin_project! {
-    /// Stream of [`StreamExt::timeout`](super::StreamExt::timeout).
+    /// The stream of [`StreamExt::timeout`](super::StreamExt::timeout).
     ///
     /// # Examples
     ///
@@ -36,13 +36,13 @@ pin_project! {
         #[pin]
         deadline: Sleep,
         duration: Duration,
-        // It was told that the time is over, and no item has come since.
+        // Set when the timeout has been reported and no item has come since.
         told: bool,
     }
 }
 
 pin_project! {
-    /// Stream of [`StreamExt::timeout_repeating`](super::StreamExt::timeout_repeating).
+    /// The stream of [`StreamExt::timeout_repeating`](super::StreamExt::timeout_repeating).
     ///
     /// # Examples
     ///
@@ -63,7 +63,7 @@ pin_project! {
 }
 
 pin_project! {
-    /// Stream of [`StreamExt::throttle`](super::StreamExt::throttle).
+    /// The stream of [`StreamExt::throttle`](super::StreamExt::throttle).
     ///
     /// # Examples
     ///
@@ -82,13 +82,13 @@ pin_project! {
         #[pin]
         pause: Sleep,
         duration: Duration,
-        // The pause after an item is not over.
+        // Set while the pause after an item is not over.
         pausing: bool,
     }
 }
 
 pin_project! {
-    /// Stream of [`StreamExt::chunks_timeout`](super::StreamExt::chunks_timeout).
+    /// The stream of [`StreamExt::chunks_timeout`](super::StreamExt::chunks_timeout).
     ///
     /// # Examples
     ///
@@ -133,7 +133,7 @@ impl<S: Stream> Timeout<S> {
 
 impl<S: Stream> TimeoutRepeating<S> {
     pub(super) fn new(stream: S, mut interval: Interval) -> Self {
-        // The time to the first item counts from here.
+        // The time to the first item is measured from here.
         interval.reset();
         Self { stream: Fuse::new(stream), interval }
     }
@@ -147,7 +147,7 @@ impl<S: Stream> Throttle<S> {
 }
 
 impl<S> Throttle<S> {
-    /// The stream behind it.
+    /// Returns a reference to the wrapped stream.
     ///
     /// # Examples
     ///
@@ -163,7 +163,7 @@ impl<S> Throttle<S> {
         &self.stream
     }
 
-    /// The stream behind it, to change it.
+    /// Returns a mutable reference to the wrapped stream.
     ///
     /// # Examples
     ///
@@ -172,7 +172,7 @@ impl<S> Throttle<S> {
     ///
     /// # blitz_io::run(async {
     /// let mut throttled = stream::iter([1, 2]).throttle(Duration::from_secs(1));
-    /// // Asked directly, it does not pause.
+    /// // Polled directly, the wrapped stream does not pause.
     /// assert_eq!(throttled.get_mut().next().await, Some(1));
     /// # });
     /// ```
@@ -180,7 +180,7 @@ impl<S> Throttle<S> {
         &mut self.stream
     }
 
-    /// The stream behind it, without the pauses.
+    /// Returns the wrapped stream, which has no pauses.
     ///
     /// # Examples
     ///
@@ -205,7 +205,7 @@ impl<S: Stream> ChunksTimeout<S> {
         Self { stream: Fuse::new(stream), deadline, duration, items: Vec::new(), max_size }
     }
 
-    /// What was gathered for the next chunk.
+    /// Takes the items that were gathered for the next chunk.
     ///
     /// # Examples
     ///
@@ -223,7 +223,7 @@ impl<S: Stream> ChunksTimeout<S> {
         mem::take(self.project().items)
     }
 
-    /// What was gathered for the next chunk; the stream is dropped.
+    /// Drops the stream and returns the items that were gathered for the next chunk.
     ///
     /// # Examples
     ///
@@ -262,7 +262,7 @@ impl<S: Stream> Stream for Timeout<S> {
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         let (least, most) = self.stream.size_hint();
-        // The time may be over before each item, and before the end.
+        // A timeout may be reported before each item, and before the end.
         (least, most.and_then(|most| most.checked_mul(2)?.checked_add(1)))
     }
 }
@@ -348,7 +348,8 @@ impl<S: Stream> Stream for ChunksTimeout<S> {
     }
 }
 
-/// So long from now, or as far away as there are instants.
+/// Returns the instant `duration` from now, or about 30 years from now if that cannot be
+/// represented.
 fn after(duration: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(duration).unwrap_or(now + Duration::from_secs(30 * 365 * 86_400))

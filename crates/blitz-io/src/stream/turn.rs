@@ -1,15 +1,15 @@
-//! One unit of the budget for each item, whoever made it.
+//! Charges one unit of the task's budget for each item of a stream, whichever crate produced it.
 //!
-//! The sources of this runtime take a unit for each item themselves. Those from elsewhere do
-//! not, and one that is always ready would keep its worker for ever. So whatever asks for items
-//! in a loop, and `next`, which is asked in one, asks through [`item`].
+//! The streams of this runtime take a unit for each item themselves. Foreign streams do not, and
+//! one that is always ready would keep its worker forever. So every adapter that polls for items in
+//! a loop, and `next`, which is usually called in one, polls through [`item`].
 
 use std::task::{Context, Poll, ready};
 
 use crate::engine::work::task::budget;
 
-/// Polls for an item. `Pending`, to be polled again after the others, if there is no budget
-/// left; else an item that has cost nothing costs a unit.
+/// Polls for an item. Returns `Pending` if no budget is left, after waking the task so that it is
+/// polled again later; otherwise charges a unit for an item that has not cost one already.
 #[inline]
 pub(super) fn item<T>(
     cx: &mut Context<'_>,

@@ -1,8 +1,8 @@
-//! A barrier: tasks wait for each other, round after round.
+//! A barrier at which tasks wait for each other, round after round.
 //!
 //! # Protocol
-//! Everything is under one lock: a count of those who have arrived, the number of the
-//! round, and the line of those who wait.
+//! One lock guards all of the state: the number of tasks that have arrived, the number of the
+//! round, and the wait queue (the line).
 //!
 //! ```text
 //! who arrives
@@ -11,18 +11,18 @@
 //! B3 the last: begins the next round, and dismisses all of the rounds before, in
 //!    batches, the lock let go between them; it leads
 //! ```
-//! Whoever joins is of the current round, so rounds never fall along the line: those
-//! who arrive for the next one while B3 goes on stand behind all who are to be
-//! dismissed, and B3 ends at the first of them. A leader may also dismiss what is left
-//! of the round before: that one's leader then finds nothing to do.
+//! A waiter that joins is of the current round, so round numbers never decrease along the
+//! wait queue: tasks that arrive for the next round while B3 goes on are behind all that must
+//! be dismissed, and B3 stops at the first of them. A leader may also dismiss the remaining
+//! waiters of the previous round; that round's leader then finds none.
 //!
 //! # Invariants
-//! - Every round has one leader: the one who found the count one short of full.
-//! - One who is dropped has arrived all the same: the count never falls within a round.
+//! - Every round has one leader: the task that found the count one short of full.
+//! - A dropped future has arrived nevertheless: the count never decreases within a round.
 //!
 //! # Rejected
-//! A word for the count, beside the lock: all but the last of a round take the lock
-//! anyway, to wait.
+//! An atomic count beside the lock: all tasks but the last of a round take the lock anyway,
+//! in order to wait.
 //!
 //! # Checked by
 //! `two_rounds_of_two_have_one_leader_each`, `a_later_round_is_not_woken_by_a_batch`,
@@ -51,12 +51,13 @@ use crate::engine::{
     },
 };
 
-/// A barrier lets several tasks begin something together.
+/// Lets a number of tasks wait until all of them have reached the same point.
 ///
-/// [`wait`](Self::wait) ends when as many tasks wait as the barrier is for. Then it is
-/// ready for the next round. One of a round, and only one, is told that it leads.
+/// [`wait`](Self::wait) completes when as many tasks wait as the barrier was created for.
+/// Then the barrier is ready for the next round. In each round exactly one task is reported
+/// to be the leader.
 ///
-/// A barrier allocates nothing, neither when it is made nor for those who wait.
+/// A barrier allocates nothing, neither when it is created nor for waiting tasks.
 ///
 /// # Examples
 ///
@@ -80,20 +81,20 @@ use crate::engine::{
 /// # });
 /// ```
 pub struct Barrier {
-    /// How many make a round; at least one.
+    /// The number of tasks that complete a round; at least one.
     size: usize,
     round: Bolted<Round>,
 }
 
 struct Round {
     number: usize,
-    /// Fewer than `size`.
+    /// The number of tasks that have arrived in this round; less than `size`.
     arrived: usize,
-    /// With the number of the round.
+    /// The wait queue; each waiter's data is the number of its round.
     line: Line<usize>,
 }
 
-/// What [`Barrier::wait`] answers: whether the caller leads.
+/// Result of [`Barrier::wait`]: whether the task is the leader of its round.
 ///
 /// # Examples
 ///
@@ -106,7 +107,7 @@ struct Round {
 #[derive(Debug, Clone)]
 pub struct BarrierWaitResult(bool);
 
-/// One who arrives at its first poll, and waits.
+/// Future of [`Barrier::wait`]; its first poll is the arrival.
 struct Arrival<'a> {
     barrier: &'a Barrier,
     waiter: Waiter<usize>,
@@ -115,8 +116,8 @@ struct Arrival<'a> {
 impl Barrier {
     /// Creates a new barrier for `n` tasks.
     ///
-    /// A barrier for none is one for a single task, which never waits: as the standard
-    /// library's.
+    /// A barrier for 0 tasks behaves like one for a single task, which never waits, as in the
+    /// standard library.
     ///
     /// # Examples
     ///
@@ -132,16 +133,15 @@ impl Barrier {
         Self { size: n.max(1), round: Bolted::new(round) }
     }
 
-    /// Waits until all of the round are here.
+    /// Waits until all tasks of the round have arrived.
     ///
-    /// The last one to come does not wait, and is the one that leads. A wait that
-    /// completes takes one unit of the task's budget, if there is one. A task arrives also
-    /// without it.
+    /// The last task to arrive does not wait and is the leader. A completed wait consumes one
+    /// unit of the task's budget, if there is one. A task without budget arrives nevertheless.
     ///
     /// # Cancel safety
     ///
-    /// Not cancel safe: one that was polled has arrived, and counts for its round even
-    /// if it is dropped.
+    /// Not cancel safe: a future that was polled has arrived, and counts for its round even if
+    /// it is dropped.
     ///
     /// # Examples
     ///
@@ -159,7 +159,8 @@ impl Barrier {
         Arrival { barrier: self, waiter: Waiter::new(0) }.await
     }
 
-    /// B3: dismisses those of earlier rounds, until the batch is full: `true` then.
+    /// Dismisses waiters of earlier rounds (B3); returns `true` if it stopped because the batch
+    /// of wakers is full.
     fn dismiss(round: &mut Round, batch: &mut Batch) -> bool {
         while let Some(number) = round.line.first() {
             if *number == round.number && !weakened!("barrier_round_ends") {
@@ -182,7 +183,7 @@ impl fmt::Debug for Barrier {
 }
 
 impl BarrierWaitResult {
-    /// Returns `true` if this task leads the round.
+    /// Returns `true` if this task is the leader of the round.
     ///
     /// # Examples
     ///
@@ -190,7 +191,7 @@ impl BarrierWaitResult {
     /// # blitz_io::run(async {
     /// let barrier = blitz_io::sync::Barrier::new(1);
     /// if barrier.wait().await.is_leader() {
-    ///     // Once a round.
+    ///     // True for one task of each round.
     /// }
     /// # });
     /// ```
@@ -207,30 +208,33 @@ impl<'a> Arrival<'a> {
         (barrier, unsafe { self.map_unchecked(|this| &this.waiter) })
     }
 
-    /// Whether one who comes without budget has to wait for its task's next turn. That is
-    /// one alone, and only once: a loop over such barriers lets others run. All others
-    /// arrive: somebody waits for them, and what is polled beside them may use up the
-    /// budget of every poll.
+    /// Returns `true` if a wait that was polled without budget must be deferred to its task's
+    /// next poll.
+    ///
+    /// That is so for a barrier of one task only, and only once, so that a loop over such
+    /// barriers lets other tasks run. All other tasks arrive in spite of it, because tasks may
+    /// wait for them, and futures polled beside them may use up the budget of every poll.
     #[cold]
     fn puts_off(self: Pin<&Self>) -> bool {
         let (barrier, waiter) = self.waiter();
         barrier.size == 1
-            // SAFETY: 1. we own the waiter, and one alone is never in line. 2. It does not.
+            // SAFETY: 1. we own the waiter, and that of a barrier for one task is never in the
+            // wait queue. 2. The closure only replaces the number.
             && unsafe { waiter.with_data(|put_off| std::mem::replace(put_off, 1)) } == 0
     }
 
-    /// B1 to B3. Ready: it leads.
+    /// Arrives (B1 to B3); returns ready if this task is the leader.
     fn arrive(self: Pin<&Self>, cx: &Context<'_>) -> Poll<()> {
         let (barrier, waiter) = self.waiter();
-        // A user's code, and so before the lock.
+        // Cloning a waker runs user code, so it happens before the lock is taken.
         let waker = cx.waker().clone();
         let mut round = barrier.round.lock();
         if round.arrived + 1 < barrier.size {
             round.arrived += 1;
             let number = round.number;
-            // SAFETY: 1. we own the waiter, and it is OUT. 2. It does not.
+            // SAFETY: 1. we own the waiter, and it is OUT. 2. The closure only stores the number.
             unsafe { waiter.with_data(|data| *data = number) };
-            // SAFETY: 1. as above. 2. `Drop` does.
+            // SAFETY: 1. we own the waiter, and it is OUT. 2. `Drop` removes it from the queue.
             unsafe { round.line.join(waiter, waker) };
             return Poll::Pending;
         }
@@ -252,10 +256,11 @@ impl<'a> Arrival<'a> {
         Poll::Ready(())
     }
 
-    /// In line, as far as we know. Ready: the round is over.
+    /// Polls a waiter that is in the wait queue, or was dismissed meanwhile; returns ready if the
+    /// round is over.
     fn go_on(self: Pin<&Self>, cx: &Context<'_>) -> Poll<()> {
         let (barrier, waiter) = self.waiter();
-        // SAFETY: 1. we own it. 2. It joined this line.
+        // SAFETY: 1. we own the waiter. 2. It joined this barrier's wait queue.
         let left =
             unsafe { keep_waker(&barrier.round, |round| &mut round.line, waiter, cx.waker()) };
         if left { Poll::Ready(()) } else { Poll::Pending }
@@ -272,7 +277,7 @@ impl Future for Arrival<'_> {
             ready!(budget::available(cx));
         }
         let polled = match this.waiter.place() {
-            // One alone has nobody to wait for, and nobody to tell.
+            // A barrier of one task has no other task to wait for or to wake.
             Place::Out if this.barrier.size == 1 => Poll::Ready(BarrierWaitResult(true)),
             Place::Out => this.arrive(cx).map(|()| BarrierWaitResult(true)),
             Place::In => this.go_on(cx).map(|()| BarrierWaitResult(false)),
@@ -294,12 +299,12 @@ impl Drop for Arrival<'_> {
         if self.waiter.place() != Place::In {
             return;
         }
-        // SAFETY: it was pinned, and is not moved from here on.
+        // SAFETY: the future was pinned to join the queue, and is not moved from here on.
         let this = unsafe { Pin::new_unchecked(&*self) };
         let (barrier, waiter) = this.waiter();
-        // SAFETY: 1. we own the waiter. 2. It joined this line.
+        // SAFETY: 1. we own the waiter. 2. It joined this barrier's wait queue.
         let waker = unsafe { barrier.round.lock().line.remove(waiter) };
-        // The lock was let go at the end of the statement above.
+        // The lock was released at the end of the statement above.
         drop(waker);
     }
 }

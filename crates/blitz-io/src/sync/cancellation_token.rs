@@ -1,7 +1,7 @@
-//! A request to stop, which goes down a tree of tokens.
+//! Cancellation tokens, which form a tree: cancelling one cancels all below it.
 //!
-//! A token is a counted reference to a node. Children hang on their parent by plain
-//! pointers, and every node keeps the first node of its tree alive, whose lock guards
+//! A token is a counted reference to a node of the tree. Parents and children are linked by
+//! plain pointers, and every node keeps the first node of its tree alive, whose lock guards
 //! all pointers of the tree. `tree.rs` has the nodes.
 
 mod tree;
@@ -20,15 +20,14 @@ use self::tree::NodeRef;
 use super::latch::Stay;
 use crate::engine::work::task::moment::Wait;
 
-/// A token with which tasks are asked to stop.
+/// A token that requests one or more tasks to stop.
 ///
-/// Clones are the same token. A [child](Self::child_token) is cancelled with its parent,
-/// but not the other way round. Once cancelled, a token stays so. The name and the
-/// interface are those of `tokio-util`.
+/// A clone is the same token. A [child](Self::child_token) is cancelled with its parent, but
+/// not the other way round. A cancelled token stays cancelled. The name and the interface are
+/// those of `tokio-util`.
 ///
-/// A token is one allocation; [`is_cancelled`](Self::is_cancelled) is one load, and to
-/// wait for a cancellation allocates nothing. Children that are dropped leave nothing
-/// behind.
+/// A token is one allocation. [`is_cancelled`](Self::is_cancelled) is one load, and waiting
+/// for a cancellation allocates nothing. Dropped children leave nothing behind.
 ///
 /// # Examples
 ///
@@ -89,13 +88,13 @@ pub struct WaitForCancellationFuture<'a> {
 /// ```
 #[must_use = "futures do nothing unless polled"]
 pub struct WaitForCancellationFutureOwned {
-    // The stay ends in `Drop`, before either field is dropped.
+    // `Drop` ends the stay before either field is dropped.
     token: CancellationToken,
     stay: Stay,
 }
 
 pin_project! {
-    /// Future of [`CancellationToken::run_until_cancelled`], past its first look.
+    /// Future of [`CancellationToken::run_until_cancelled`], after its first check of the token.
     struct Run<'a, F> {
         #[pin]
         cancelled: WaitForCancellationFuture<'a>,
@@ -117,10 +116,10 @@ impl CancellationToken {
         Self { node: NodeRef::new() }
     }
 
-    /// Creates a token that is cancelled when this one is.
+    /// Creates a child token, which is cancelled when this one is.
     ///
-    /// If this one is cancelled already, so is the child. It can be cancelled by itself,
-    /// and keeps hanging on what this token hangs on when this one is dropped.
+    /// If this token is cancelled already, so is the child. The child can also be cancelled
+    /// alone. If this token is dropped, the child becomes a child of this token's parent.
     ///
     /// # Examples
     ///
@@ -136,10 +135,10 @@ impl CancellationToken {
         Self { node: self.node.child() }
     }
 
-    /// Cancels this token and all that hang on it, and wakes all who wait for that.
+    /// Cancels this token and all its descendants, and wakes all tasks that wait for them.
     ///
-    /// Whoever sees a token cancelled sees all its children cancelled. No lock is held
-    /// while wakers are called.
+    /// A thread that sees a token cancelled also sees all its descendants cancelled. No lock is
+    /// held while wakers are called.
     ///
     /// # Examples
     ///
@@ -171,13 +170,13 @@ impl CancellationToken {
 
     /// Waits until the token is cancelled.
     ///
-    /// A wait that completes takes one unit of the task's budget, if there is one. Without
-    /// it one that need not wait is put off, once: a cancellation is seen whatever else
-    /// the task does.
+    /// A completed wait consumes one unit of the task's budget, if there is one. Without budget,
+    /// a wait that could complete at once is deferred to the task's next poll, but only once, so
+    /// a cancellation is seen whatever else the task does.
     ///
     /// # Cancel safety
     ///
-    /// A wait that is dropped takes nothing with it.
+    /// Cancel safe: dropping the future has no effect on the token.
     ///
     /// # Examples
     ///
@@ -192,11 +191,11 @@ impl CancellationToken {
         WaitForCancellationFuture { token: self, stay: Stay::new() }
     }
 
-    /// Waits until the token is cancelled; the future owns the token.
+    /// Waits until the token is cancelled, in a future that owns the token.
     ///
     /// # Cancel safety
     ///
-    /// As [`cancelled`](Self::cancelled).
+    /// Cancel safe: dropping the future drops its token, and cancels nothing.
     ///
     /// # Examples
     ///
@@ -213,7 +212,7 @@ impl CancellationToken {
         WaitForCancellationFutureOwned { token: self, stay: Stay::new() }
     }
 
-    /// Turns the token into a guard that cancels it when it is dropped.
+    /// Converts the token to a guard that cancels it when dropped.
     ///
     /// # Examples
     ///
@@ -226,7 +225,7 @@ impl CancellationToken {
         DropGuard { token: Some(self) }
     }
 
-    /// Borrows the token for a guard that cancels it when it is dropped.
+    /// Creates a guard that borrows the token and cancels it when dropped.
     ///
     /// # Examples
     ///
@@ -239,12 +238,12 @@ impl CancellationToken {
         DropGuardRef { token: Some(self) }
     }
 
-    /// Runs a future until it is ready, or until the token is cancelled: then the answer
-    /// is `None`, and the future is dropped.
+    /// Runs `fut` until it completes, or until the token is cancelled; then drops it and returns
+    /// `None`.
     ///
-    /// If the token is cancelled before the first poll, the future is not polled. After
-    /// that the future is polled first: if it is ready and the token is cancelled at the
-    /// same time, its output is the answer.
+    /// If the token is cancelled before the first poll, `fut` is not polled. After that `fut` is
+    /// always polled first, so if it completes when the token is cancelled, its output is
+    /// returned.
     ///
     /// # Cancel safety
     ///
@@ -272,8 +271,10 @@ impl CancellationToken {
         Run { cancelled: self.cancelled(), future: fut }.await
     }
 
-    /// The same as [`run_until_cancelled`](Self::run_until_cancelled); the future owns
-    /// the token.
+    /// Runs `fut` until it completes, or until the token is cancelled, in a future that owns the
+    /// token.
+    ///
+    /// Behaves like [`run_until_cancelled`](Self::run_until_cancelled) otherwise.
     ///
     /// # Cancel safety
     ///
@@ -299,7 +300,7 @@ impl CancellationToken {
 }
 
 impl Clone for CancellationToken {
-    /// The same token.
+    /// Returns another handle of the same token.
     fn clone(&self) -> Self {
         Self { node: self.node.clone() }
     }
@@ -311,7 +312,7 @@ impl Default for CancellationToken {
     }
 }
 
-/// Clones of a token are equal, and nothing else is.
+/// Compares tokens by identity: only clones of a token are equal.
 impl PartialEq for CancellationToken {
     fn eq(&self, other: &Self) -> bool {
         self.node == other.node
@@ -341,7 +342,7 @@ impl Future for WaitForCancellationFuture<'_> {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.as_ref();
-        // SAFETY: 1. it is. 2. `Drop` does.
+        // SAFETY: 1. the stay is used with this token's latch only. 2. `Drop` calls `leave`.
         unsafe { this.token.node.latch.poll(this.stay(), cx, Wait::Cancellation) }
     }
 }
@@ -349,9 +350,9 @@ impl Future for WaitForCancellationFuture<'_> {
 impl Drop for WaitForCancellationFuture<'_> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: it was pinned if it was ever polled, and is not moved from here on.
+        // SAFETY: the future was pinned if it was ever polled, and is not moved from here on.
         let this = unsafe { Pin::new_unchecked(&*self) };
-        // SAFETY: 1. it is.
+        // SAFETY: 1. the stay is used with this token's latch only.
         unsafe { this.token.node.latch.leave(this.stay()) };
     }
 }
@@ -376,7 +377,7 @@ impl Future for WaitForCancellationFutureOwned {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.as_ref();
-        // SAFETY: 1. it is. 2. `Drop` does.
+        // SAFETY: 1. the stay is used with this token's latch only. 2. `Drop` calls `leave`.
         unsafe { this.token.node.latch.poll(this.stay(), cx, Wait::Cancellation) }
     }
 }
@@ -384,9 +385,9 @@ impl Future for WaitForCancellationFutureOwned {
 impl Drop for WaitForCancellationFutureOwned {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: it was pinned if it was ever polled, and is not moved from here on.
+        // SAFETY: the future was pinned if it was ever polled, and is not moved from here on.
         let this = unsafe { Pin::new_unchecked(&*self) };
-        // SAFETY: 1. it is.
+        // SAFETY: 1. the stay is used with this token's latch only.
         unsafe { this.token.node.latch.leave(this.stay()) };
     }
 }
@@ -409,7 +410,7 @@ impl<F: Future> Future for Run<'_, F> {
     }
 }
 
-/// Cancels a token when it is dropped, and owns it; see
+/// Guard that owns a token and cancels it when dropped; see
 /// [`CancellationToken::drop_guard`].
 ///
 /// # Examples
@@ -423,11 +424,11 @@ impl<F: Future> Future for Run<'_, F> {
 /// ```
 #[derive(Debug)]
 pub struct DropGuard {
-    /// There unless it was disarmed.
+    /// The token, until the guard is disarmed.
     token: Option<CancellationToken>,
 }
 
-/// Cancels a token when it is dropped, and borrows it; see
+/// Guard that borrows a token and cancels it when dropped; see
 /// [`CancellationToken::drop_guard_ref`].
 ///
 /// # Examples
@@ -441,12 +442,12 @@ pub struct DropGuard {
 /// ```
 #[derive(Debug)]
 pub struct DropGuardRef<'a> {
-    /// There unless it was disarmed.
+    /// The token, until the guard is disarmed.
     token: Option<&'a CancellationToken>,
 }
 
 impl DropGuard {
-    /// Returns the token that it guards.
+    /// Returns the token that this guard cancels.
     ///
     /// # Examples
     ///
@@ -458,7 +459,7 @@ impl DropGuard {
         self.token.as_ref().expect("a guard that was not disarmed has its token")
     }
 
-    /// Gives the token back, which is not cancelled then.
+    /// Consumes the guard and returns its token, without cancelling it.
     ///
     /// # Examples
     ///
@@ -480,7 +481,7 @@ impl Drop for DropGuard {
 }
 
 impl<'a> DropGuardRef<'a> {
-    /// Returns the token that it guards.
+    /// Returns the token that this guard cancels.
     ///
     /// # Examples
     ///
@@ -493,7 +494,7 @@ impl<'a> DropGuardRef<'a> {
         self.token.expect("a guard that was not disarmed has its token")
     }
 
-    /// Gives the token back, which is not cancelled then.
+    /// Consumes the guard and returns its token, without cancelling it.
     ///
     /// # Examples
     ///

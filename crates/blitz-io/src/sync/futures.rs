@@ -1,4 +1,4 @@
-//! Named futures of this module's primitives.
+//! Named future types of the primitives in [`sync`](super).
 
 use std::{
     fmt,
@@ -12,7 +12,7 @@ use super::notify::{Listener, Notify};
 
 /// Future returned from [`Notify::notified`](super::Notify::notified).
 ///
-/// Polled again after it was ready, it is ready again.
+/// Polling the future again after it completed returns ready again.
 ///
 /// # Examples
 ///
@@ -49,7 +49,7 @@ pub struct Notified<'a> {
 /// ```
 #[must_use = "futures do nothing unless you `.await` or poll them"]
 pub struct OwnedNotified {
-    // The listener leaves the line in `Drop`, before either field is dropped.
+    // `Drop` takes the listener out of the wait queue before either field is dropped.
     notify: Arc<Notify>,
     listener: Listener,
 }
@@ -60,11 +60,12 @@ impl<'a> Notified<'a> {
         Self { notify, listener }
     }
 
-    /// Joins the line of those who wait, if there is nothing to take yet.
+    /// Joins the wait queue if there is no notification to take yet.
     ///
-    /// From then on [`notify_one`](super::Notify::notify_one) may choose this wait, as if
-    /// it had been polled: call it, look for something to do, and only then await. `true`
-    /// if it has been notified: the wait is over, and polling it answers at once.
+    /// From then on [`notify_one`](super::Notify::notify_one) may choose this wait, as if the
+    /// future had been polled. So call `enable`, then check for something to do, and only then
+    /// await. Returns `true` if the wait was notified already: it is over, and polling the future
+    /// returns ready at once.
     ///
     /// # Examples
     ///
@@ -76,14 +77,15 @@ impl<'a> Notified<'a> {
     /// let notify = Notify::new();
     /// let mut notified = pin!(notify.notified());
     /// assert!(!notified.as_mut().enable());
-    /// // Whatever is done here and then notified is not missed.
+    /// // A notification for something done from here on is not missed.
     /// notify.notify_one();
     /// notified.await;
     /// # });
     /// ```
     pub fn enable(self: Pin<&mut Self>) -> bool {
         let this = self.as_ref();
-        // SAFETY: 1. it is from this `Notify`. 2. `Drop` does.
+        // SAFETY: 1. the listener was created by this `Notify` and is used with no other.
+        // 2. `Drop` calls `give_up`.
         unsafe { this.notify.listen(this.listener(), None) }.is_ready()
     }
 
@@ -100,7 +102,8 @@ impl Future for Notified<'_> {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.as_ref();
-        // SAFETY: 1. it is from this `Notify`. 2. `Drop` does.
+        // SAFETY: 1. the listener was created by this `Notify` and is used with no other.
+        // 2. `Drop` calls `give_up`.
         unsafe { this.notify.poll(this.listener(), cx) }
     }
 }
@@ -108,9 +111,9 @@ impl Future for Notified<'_> {
 impl Drop for Notified<'_> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: it was pinned if it was ever polled, and is not moved from here on.
+        // SAFETY: the future was pinned if it was ever polled, and is not moved from here on.
         let this = unsafe { Pin::new_unchecked(&*self) };
-        // SAFETY: 1. it is from this `Notify`.
+        // SAFETY: 1. the listener was created by this `Notify` and is used with no other.
         unsafe { this.notify.give_up(this.listener()) };
     }
 }
@@ -127,7 +130,10 @@ impl OwnedNotified {
         Self { notify, listener }
     }
 
-    /// Joins the line of those who wait; as [`Notified::enable`].
+    /// Joins the wait queue if there is no notification to take yet.
+    ///
+    /// Returns `true` if the wait was notified already. See [`Notified::enable`] for when to call
+    /// this.
     ///
     /// # Examples
     ///
@@ -143,7 +149,8 @@ impl OwnedNotified {
     /// ```
     pub fn enable(self: Pin<&mut Self>) -> bool {
         let this = self.as_ref();
-        // SAFETY: 1. it is from this `Notify`. 2. `Drop` does.
+        // SAFETY: 1. the listener was created by this `Notify` and is used with no other.
+        // 2. `Drop` calls `give_up`.
         unsafe { this.notify.listen(this.listener(), None) }.is_ready()
     }
 
@@ -160,7 +167,8 @@ impl Future for OwnedNotified {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.as_ref();
-        // SAFETY: 1. it is from this `Notify`. 2. `Drop` does.
+        // SAFETY: 1. the listener was created by this `Notify` and is used with no other.
+        // 2. `Drop` calls `give_up`.
         unsafe { this.notify.poll(this.listener(), cx) }
     }
 }
@@ -168,9 +176,9 @@ impl Future for OwnedNotified {
 impl Drop for OwnedNotified {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: it was pinned if it was ever polled, and is not moved from here on.
+        // SAFETY: the future was pinned if it was ever polled, and is not moved from here on.
         let this = unsafe { Pin::new_unchecked(&*self) };
-        // SAFETY: 1. it is from this `Notify`.
+        // SAFETY: 1. the listener was created by this `Notify` and is used with no other.
         unsafe { this.notify.give_up(this.listener()) };
     }
 }

@@ -1,15 +1,15 @@
-//! What a guard gives back when it ends: the part that all guards share.
+//! The permits that a guard gives back when it is dropped: the part that all guards share.
 //!
-//! A [`Hold`] is permits that were taken and are not given back yet, with the entry in
-//! the book of holders. Guards are made of one and have no destructor of their own, so
-//! that mapping a guard is taking it apart.
+//! A [`Hold`] stands for permits that were taken and not given back yet, together with the
+//! entry in the record of lock holders. Guards contain a hold and have no destructor of their
+//! own, so mapping a guard only has to take it apart.
 //!
 //! # Invariants
-//! - Whoever makes a hold has taken what its lender gives back.
-//! - The entry in the book ends before the permits go back: the book never shows two
-//!   who exclude each other.
-//! - A lender that owns its lock (an `Arc`) lets go of it after the permits went back:
-//!   the fields of a hold are dropped after its destructor ran.
+//! - The code that creates a hold has taken the permits that its lender gives back.
+//! - The entry of a holder ends before its permits are given back, so the record never shows
+//!   two holders that exclude each other.
+//! - A lender that owns its lock (an `Arc`) drops it after the permits were given back,
+//!   because the fields of a hold are dropped after its destructor ran.
 //!
 //! # Checked by
 //! `a_mutex_excludes`, `an_owned_guard_that_ends_against_a_waiter_frees_once`; weakened as
@@ -22,26 +22,26 @@ use crate::engine::{
     wait::{holders::Entry, permits::Permits},
 };
 
-/// A lock that stands on permits.
+/// A lock that is built on permits.
 pub(crate) trait Lock {
     fn permits(&self) -> &Permits;
 
-    /// How many permits are the whole lock.
+    /// Returns the number of permits that make up the whole lock.
     fn whole(&self) -> usize;
 
-    /// How many are the part of one who shares it.
+    /// Returns the number of permits of one holder that shares the lock.
     #[inline]
     fn part(&self) -> usize {
         1
     }
 }
 
-/// Knows what was taken from whom.
+/// Source of the permits of a [`Hold`]: knows how many were taken and where they go back.
 pub(crate) trait Lender {
     fn give_back(&self);
 }
 
-/// All permits of a lock, by whatever points to it.
+/// All permits of the lock that `P` points to.
 pub(crate) struct Whole<P>(pub(crate) P);
 
 impl<P: Deref<Target: Lock>> Lender for Whole<P> {
@@ -51,7 +51,7 @@ impl<P: Deref<Target: Lock>> Lender for Whole<P> {
     }
 }
 
-/// One's part of a lock, by whatever points to it.
+/// The permits of one holder that shares the lock that `P` points to.
 pub(crate) struct Part<P>(pub(crate) P);
 
 impl<P: Deref<Target: Lock>> Lender for Part<P> {
@@ -61,7 +61,7 @@ impl<P: Deref<Target: Lock>> Lender for Part<P> {
     }
 }
 
-/// One permit of a lock of any type.
+/// One permit of a lock, without the type of the lock's value.
 pub(crate) struct One<'a>(pub(crate) &'a Permits);
 
 impl Lender for One<'_> {
@@ -71,7 +71,7 @@ impl Lender for One<'_> {
     }
 }
 
-/// Some permits of a lock of any type.
+/// Some permits of a lock, without the type of the lock's value.
 pub(crate) struct Many<'a>(pub(crate) &'a Permits, pub(crate) usize);
 
 impl Lender for Many<'_> {
@@ -81,7 +81,8 @@ impl Lender for Many<'_> {
     }
 }
 
-/// See the module.
+/// Permits that were taken and are given back when this is dropped, and their holder's entry
+/// in the record of lock holders.
 pub(crate) struct Hold<L: Lender> {
     lender: L,
     entry: Entry,
@@ -98,12 +99,12 @@ impl<L: Lender> Hold<L> {
         &self.lender
     }
 
-    /// The same permits, or what is left of them, under another lender. `f` must not
-    /// panic: they would be lost.
+    /// Passes the permits, or those that `f` keeps, to another lender. `f` must not panic,
+    /// because the permits would be lost.
     #[inline]
     pub(crate) fn pass<M: Lender>(self, f: impl FnOnce(L) -> M) -> Hold<M> {
         let this = ManuallyDrop::new(self);
-        // SAFETY: `this` is not dropped, and its lender is read once.
+        // SAFETY: `this` is a `ManuallyDrop` and not dropped, so its lender is read only once.
         let lender = unsafe { ptr::read(&this.lender) };
         Hold { lender: f(lender), entry: this.entry }
     }
@@ -122,7 +123,7 @@ impl<L: Lender> Drop for Hold<L> {
     }
 }
 
-/// Shows a guard as what it guards.
+/// Implements `Debug` and `Display` of a guard by those of the value that it guards.
 macro_rules! shown_as_its_value {
     (impl[$($generics:tt)*] $guard:ty, $value:ident) => {
         impl<$($generics)*> std::fmt::Debug for $guard
@@ -146,7 +147,7 @@ macro_rules! shown_as_its_value {
 }
 pub(crate) use shown_as_its_value;
 
-/// Shows a lock with its value, or that somebody has it.
+/// Formats a lock with its value, or as locked if `value` is `None`.
 pub(crate) fn show_lock<T: fmt::Debug + ?Sized>(
     f: &mut fmt::Formatter<'_>,
     name: &str,

@@ -1,4 +1,4 @@
-//! Something that happens once, and those who wait for it.
+//! An event that happens once, and the tasks that wait for it.
 //!
 //! # Protocol
 //! ```text
@@ -8,16 +8,16 @@
 //! L3 open now: done                       M3 dismisses all, in batches, the lock let
 //! L4 joins the line                          go between them
 //! ```
-//! One of L2 and M2 has the lock first. If M2, L3 sees M1; if L2, M3 finds the one who
-//! waits. Nobody joins after M2, so M3 ends.
+//! One of L2 and M2 gets the lock first. If M2 does, L3 sees M1; if L2 does, M3 finds the
+//! waiter. No waiter joins the wait queue (the line) after M2, so M3 ends.
 //!
-//! M1 may itself be under the lock ([`Latch::open_with`]): then whoever opens first has
-//! done so completely before another one is refused.
+//! M1 may itself be done under the lock ([`Latch::open_with`]): then the thread that opens
+//! the latch has done so completely before another attempt is refused.
 //!
-//! A task without budget waits in line all the same. If the latch is open at its first
-//! poll it is put off, once: a loop over open latches lets others run. It is not put off
-//! twice, nor after it has waited. What is polled beside it may use up the budget of every
-//! poll, and would keep it from ever seeing that the latch is open.
+//! A task without budget joins the wait queue nevertheless. If the latch is open at its first
+//! poll, it is deferred once, so that a loop over open latches lets other tasks run. It is not
+//! deferred twice, nor after it has waited in the queue: otherwise a future polled beside it
+//! could use up the budget of every poll and keep it from ever seeing that the latch is open.
 //!
 //! # Checked by
 //! The models of `set_once.rs`: `an_opening_is_not_missed`, `all_who_wait_are_told_in_batches`,
@@ -49,14 +49,14 @@ use crate::engine::{
     },
 };
 
-/// See the module.
+/// A latch: closed at first, opened once, with a wait queue of the tasks that wait for that.
 pub(super) struct Latch {
     open: AtomicBool,
     line: Bolted<Line<bool>>,
 }
 
-/// One who waits: a part of its future, which is pinned with it. Its data is whether it
-/// was put off for want of budget.
+/// State of one waiter, which is part of the waiting future and pinned with it. The waiter's
+/// data is whether it was deferred for want of budget.
 pub(super) struct Stay(Waiter<bool>);
 
 impl Latch {
@@ -65,7 +65,7 @@ impl Latch {
         Self { open: AtomicBool::new(open), line: Bolted::new(Line::new()) }
     }
 
-    /// The same; the model checker's words are not made in constants.
+    /// Creates a latch; not `const`, because the model checker's atomics are not.
     #[cfg(blitz_loom)]
     pub(super) fn new(open: bool) -> Self {
         Self { open: AtomicBool::new(open), line: Bolted::new(Line::new()) }
@@ -74,11 +74,12 @@ impl Latch {
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         let order = if weakened!("latch_acquire") { Relaxed } else { Acquire };
-        // Acquire: what was done before it opened. Pairs with the Release in `mark`.
+        // Acquire: sees what was done before the latch opened. Pairs with the Release in `mark`.
         self.open.load(order)
     }
 
-    /// M1. What waits is dismissed by [`dismiss`](Self::dismiss).
+    /// Marks the latch as open (M1). The caller must then dismiss the waiters with
+    /// [`dismiss`](Self::dismiss).
     #[inline]
     pub(super) fn mark(&self) {
         let order = if weakened!("latch_release") { Relaxed } else { Release };
@@ -86,7 +87,8 @@ impl Latch {
         self.open.store(true, order);
     }
 
-    /// M3, until the batch is full: `true` then, and the caller wakes and comes again.
+    /// Dismisses waiters (M3); returns `true` if it stopped because the batch is full: the caller
+    /// must wake the batch and call this again.
     #[must_use]
     pub(super) fn dismiss(&self, batch: &mut Batch) -> bool {
         self.dismiss_from(&mut self.line.lock(), batch)
@@ -102,12 +104,12 @@ impl Latch {
         false
     }
 
-    /// Opens the latch after a step that one caller does, under the lock; `false` if it
-    /// was open.
+    /// Opens the latch after running `step` under the lock, which only one caller does; returns
+    /// `false` if the latch was open already.
     #[inline]
     pub(super) fn open_with(&self, step: impl FnOnce()) -> bool {
         let mut line = self.line.lock();
-        // Relaxed: it is written under the lock, which we hold.
+        // Relaxed: `open` is written under the lock, which we hold.
         if self.open.load(Relaxed) {
             return false;
         }
@@ -127,16 +129,18 @@ impl Latch {
         true
     }
 
-    /// The latch is as new: for one who has the only reference.
+    /// Closes the latch again; the exclusive borrow proves that no task waits for it.
     pub(super) fn shut(&mut self) {
-        // Relaxed: nobody else looks.
+        // Relaxed: the borrow is exclusive, so no other thread reads it.
         self.open.store(false, Relaxed);
     }
 
-    /// L1 to L4, or what comes after; with a unit of the task's budget, if there is one.
+    /// Polls a wait for the latch (L1 to L4, or what follows them), and spends a unit of the
+    /// task's budget when it completes, if there is one.
     ///
     /// # Safety
-    /// 1. The stay is at this latch only. 2. The caller calls `leave` before it ends.
+    /// 1. The stay is used with this latch only.
+    /// 2. The caller calls `leave` before the stay ends.
     #[inline]
     pub(super) unsafe fn poll(
         &self,
@@ -145,11 +149,12 @@ impl Latch {
         what: Wait,
     ) -> Poll<()> {
         let unit = budget::take();
-        // SAFETY: 1. by 1.
+        // SAFETY: 1. our own obligation 1 says that the stay is used with this latch only.
         if unit.is_none() && self.is_open() && unsafe { self.puts_off(stay) } {
             ready!(budget::available(cx));
         }
-        // SAFETY: 1. and 2. by 1. and 2.
+        // SAFETY: 1. our own obligation 1 says that the stay is used with this latch only.
+        // 2. Our own obligation 2 says that the caller calls `leave`.
         if !self.is_open() && unsafe { self.stay(stay, cx) }.is_pending() {
             current::waits_for(what);
             return Poll::Pending;
@@ -160,55 +165,61 @@ impl Latch {
         Poll::Ready(())
     }
 
-    /// Whether one who comes without budget has to wait for its task's next turn: the
-    /// first time, unless it has waited in line.
+    /// Returns `true` if a wait that was polled without budget must be deferred to its task's
+    /// next poll: the first time, unless it has waited in the queue.
     ///
     /// # Safety
-    /// 1. The stay is at this latch only.
+    /// 1. The stay is used with this latch only.
     #[cold]
     unsafe fn puts_off(&self, stay: Pin<&Stay>) -> bool {
         let waiter = stay.waiter();
         waiter.place() == Place::Out
-            // SAFETY: 1. the caller owns it, and it is OUT. 2. It does not.
+            // SAFETY: 1. the caller owns the waiter, and it is OUT. 2. The closure only replaces
+            // the flag.
             && !unsafe { waiter.with_data(|put_off| std::mem::replace(put_off, true)) }
     }
 
-    /// L2 to L4: it was not open a moment ago.
+    /// Joins the wait queue, or stays in it, of a latch that was closed at the last check
+    /// (L2 to L4).
     ///
     /// # Safety
-    /// 1. and 2. as `poll`.
+    /// 1. The stay is used with this latch only.
+    /// 2. The caller calls `leave` before the stay ends.
     #[cold]
     unsafe fn stay(&self, stay: Pin<&Stay>, cx: &Context<'_>) -> Poll<()> {
         let waiter = stay.waiter();
         if waiter.place() != Place::Out {
-            // SAFETY: 1. the caller owns it. 2. By 1.
+            // SAFETY: 1. the caller owns the waiter. 2. By our obligation 1 it can only be in this
+            // latch's queue.
             let left = unsafe { keep_waker(&self.line, |line| line, waiter, cx.waker()) };
             return if left { Poll::Ready(()) } else { Poll::Pending };
         }
-        // A user's code, and so before the lock.
+        // Cloning a waker runs user code, so it happens before the lock is taken.
         let waker = cx.waker().clone();
         let mut line = self.line.lock();
         if self.is_open() && !weakened!("latch_looks_again") {
-            // The lock first, then the waker.
+            // Dropping a waker runs user code, so the lock is released first.
             drop(line);
             drop(waker);
             return Poll::Ready(());
         }
-        // SAFETY: 1. the caller owns it, and it is OUT. 2. By 2.
+        // SAFETY: 1. the caller owns the waiter, and it is OUT. 2. `leave` removes it, and by our
+        // obligation 2 the caller calls it.
         unsafe { line.join(waiter, waker) };
         Poll::Pending
     }
 
-    /// The stay ends.
+    /// Ends a wait: takes the waiter out of the wait queue if it is still there.
     ///
     /// # Safety
-    /// 1. The stay is at this latch only.
+    /// 1. The stay is used with this latch only.
     #[inline]
     pub(super) unsafe fn leave(&self, stay: Pin<&Stay>) {
         if stay.0.place() == Place::In {
-            // SAFETY: 1. the caller owns it. 2. By 1.
+            // SAFETY: 1. the caller owns the waiter. 2. By our obligation 1 it is in this latch's
+            // queue.
             let waker = unsafe { self.line.lock().remove(stay.waiter()) };
-            // The lock was let go at the end of the statement above.
+            // The lock was released at the end of the statement above.
             drop(waker);
         }
     }

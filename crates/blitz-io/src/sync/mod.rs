@@ -1,8 +1,8 @@
-//! Primitives with which tasks wait for each other.
+//! Synchronization primitives: locks, semaphores, notifications, cells and channels.
 //!
-//! They need no runtime: any executor can poll them, and what is called `blocking_*`
-//! waits without one. To wait allocates nothing: who waits stands in line through its
-//! own future.
+//! They need no runtime: any executor can poll them, and the `blocking_*` methods wait
+//! without one. Waiting allocates nothing, because the node in the wait queue is part of the
+//! waiting future.
 
 pub(crate) mod outside;
 mod turn;

@@ -1,18 +1,19 @@
 //! A mutex whose guard may be held across an `await`.
 //!
-//! One permit, and the value that belongs to whoever has it.
+//! Built on one permit of [`Permits`]: the guard that holds the permit has exclusive access
+//! to the value.
 //!
 //! # Invariants
-//! - Who has the permit is alone with the value: guards are made after it was taken, and
-//!   what is left of them gives it back ([`Hold`]).
-//! - A guard that was mapped points into the value and has no other way to it.
+//! - The holder of the permit has exclusive access to the value, because a guard is created
+//!   only after the permit was taken, and gives it back through its [`Hold`].
+//! - A mapped guard points into the value and gives no access to the rest of it.
 //!
 //! # Checked by
 //! `a_mutex_excludes`, `one_of_two_waiters_is_dropped_against_an_unlock`,
 //! `an_owned_guard_that_ends_against_a_waiter_frees_once`,
 //! `a_mapped_guard_that_ends_lets_the_next_one_in`,
 //! `a_lock_dropped_against_an_unlock_is_free_afterwards`; weakened as
-//! `mutex_lock_takes_it`, and as what it stands on: `sync/hold.rs`.
+//! `mutex_lock_takes_it`, and as the code that it is built on: `sync/hold.rs`.
 
 use std::{
     error::Error,
@@ -47,12 +48,12 @@ pub use self::{
 
 /// A mutex for asynchronous code.
 ///
-/// It is locked in the order in which it was asked for. Its guard may be held across an
-/// `await`, and may move between threads. Where no guard lives across an `await`, a mutex
-/// of the standard library does as well, and is smaller.
+/// The lock is granted in the order of the requests (first in, first out). A guard may be
+/// held across an `await` and may move between threads. If no guard is held across an
+/// `await`, a [`std::sync::Mutex`] does the job and is smaller.
 ///
-/// A panic while it is locked does not poison it: the guard is dropped, and the lock is
-/// free.
+/// A panic while the mutex is locked does not poison it: the guard is dropped, and the mutex
+/// is unlocked.
 ///
 /// # Examples
 ///
@@ -83,13 +84,13 @@ pub struct Mutex<T: ?Sized> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value moves with the mutex.
+// SAFETY: the mutex owns the value, so sending the mutex sends a `T`, which is `Send`.
 unsafe impl<T: ?Sized + Send> Send for Mutex<T> {}
-// SAFETY: the permit lets one in at a time, so sharing the mutex only moves the value
-// between threads.
+// SAFETY: the permit admits one guard at a time, so sharing the mutex only moves access to
+// the value between threads, for which `T: Send` suffices.
 unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
 
-/// The lock is taken: `try_lock`, `try_read` or `try_write` would have to wait.
+/// Error of `try_lock`, `try_read` and `try_write`: the call would have had to wait.
 ///
 /// # Examples
 ///
@@ -112,7 +113,7 @@ impl fmt::Display for TryLockError {
 impl Error for TryLockError {}
 
 impl<T> Mutex<T> {
-    /// Makes a mutex that is free.
+    /// Creates an unlocked mutex that holds `value`.
     ///
     /// # Examples
     ///
@@ -127,7 +128,7 @@ impl<T> Mutex<T> {
         Self { permits: Permits::new(1), name: Name::new(), value: UnsafeCell::new(value) }
     }
 
-    /// The same, in constants and statics.
+    /// Creates an unlocked mutex, for use in constants and statics.
     ///
     /// # Examples
     ///
@@ -142,7 +143,7 @@ impl<T> Mutex<T> {
         Self { permits: Permits::new(1), name: Name::new(), value: UnsafeCell::new(value) }
     }
 
-    /// Ends the mutex and returns its value.
+    /// Consumes the mutex and returns its value.
     ///
     /// # Examples
     ///
@@ -157,11 +158,12 @@ impl<T> Mutex<T> {
 }
 
 impl<T: ?Sized> Mutex<T> {
-    /// Locks the mutex, or waits until it is this caller's turn.
+    /// Locks the mutex, waiting until it is free and all earlier requests were served.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives up its place in line, and never leaves the mutex locked.
+    /// Dropping the future gives up its place in the wait queue and never leaves the mutex
+    /// locked.
     ///
     /// # Examples
     ///
@@ -180,11 +182,11 @@ impl<T: ?Sized> Mutex<T> {
         Locking { mutex: self, caller: Caller::here(), turn: Turn::new() }
     }
 
-    /// Locks the mutex; the thread sleeps until it has it.
+    /// Locks the mutex, blocking the current thread until it is acquired.
     ///
     /// # Panics
     ///
-    /// Inside an asynchronous context.
+    /// Panics if called within an asynchronous context.
     ///
     /// # Examples
     ///
@@ -200,12 +202,11 @@ impl<T: ?Sized> Mutex<T> {
         outside::wait_for(self.lock(), "use `lock`")
     }
 
-    /// Locks the mutex with a guard that keeps it alive; the thread sleeps until it has
-    /// it.
+    /// Locks the mutex, blocking the current thread, and returns a guard that owns the [`Arc`].
     ///
     /// # Panics
     ///
-    /// Inside an asynchronous context.
+    /// Panics if called within an asynchronous context.
     ///
     /// # Examples
     ///
@@ -222,12 +223,14 @@ impl<T: ?Sized> Mutex<T> {
         outside::wait_for(self.lock_owned(), "use `lock_owned`")
     }
 
-    /// Locks the mutex, or waits for it; the guard keeps the mutex alive and borrows
-    /// nothing.
+    /// Locks the mutex, waiting if necessary, and returns a guard that owns the [`Arc`].
+    ///
+    /// The guard keeps the mutex alive and borrows nothing, so it can move into another task.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives up its place in line, and never leaves the mutex locked.
+    /// Dropping the future gives up its place in the wait queue and never leaves the mutex
+    /// locked.
     ///
     /// # Examples
     ///
@@ -251,11 +254,11 @@ impl<T: ?Sized> Mutex<T> {
         }
     }
 
-    /// Locks the mutex if it is free and nobody waits.
+    /// Locks the mutex if it is free and no task waits for it.
     ///
     /// # Errors
     ///
-    /// If it is not.
+    /// Returns [`TryLockError`] if the mutex is locked or tasks are waiting for it.
     ///
     /// # Examples
     ///
@@ -275,11 +278,11 @@ impl<T: ?Sized> Mutex<T> {
         Ok(MutexGuard::new(self, Caller::here()))
     }
 
-    /// Locks the mutex if it is free and nobody waits; the guard keeps it alive.
+    /// Locks the mutex if it is free and no task waits for it; the guard owns the [`Arc`].
     ///
     /// # Errors
     ///
-    /// If it is not.
+    /// Returns [`TryLockError`] if the mutex is locked or tasks are waiting for it.
     ///
     /// # Examples
     ///
@@ -298,7 +301,9 @@ impl<T: ?Sized> Mutex<T> {
         Ok(OwnedMutexGuard::new(self, Caller::here()))
     }
 
-    /// Lends the value without locking: nobody else can have the mutex.
+    /// Returns a mutable reference to the value, without locking.
+    ///
+    /// No locking is needed because the exclusive borrow proves that no guard exists.
     ///
     /// # Examples
     ///
@@ -310,14 +315,16 @@ impl<T: ?Sized> Mutex<T> {
     /// assert_eq!(mutex.into_inner(), 2);
     /// ```
     pub fn get_mut(&mut self) -> &mut T {
-        // SAFETY: the mutex is borrowed for as long, so there is no guard.
+        // SAFETY: the mutex is borrowed exclusively for the lifetime of the result, so no guard
+        // exists.
         self.value.with_mut(|value| unsafe { &mut *value })
     }
 
-    /// Returns who holds the mutex, and where it took it: in debug builds.
+    /// Returns the mutex's holder and where in the source it locked, in debug builds.
     ///
-    /// It is for people who look for a deadlock. In release builds nobody keeps book, and
-    /// the answer is always `None`; so it is for a moment while the mutex changes hands.
+    /// Intended for finding deadlocks. Always returns `None` in release builds, because holders
+    /// are not recorded there. In debug builds it can also return `None` for a short time while
+    /// the mutex passes from one holder to the next.
     ///
     /// # Examples
     ///
@@ -344,8 +351,8 @@ impl<T: ?Sized> Lock for Mutex<T> {
 
     #[inline]
     fn whole(&self) -> usize {
-        // Also what is given back: the bug is that it does not exclude, not that it counts
-        // wrongly.
+        // The weakened value is also the number given back, so the seeded bug is that the lock
+        // does not exclude, not that permits are miscounted.
         if weakened!("mutex_lock_takes_it") { 0 } else { 1 }
     }
 }

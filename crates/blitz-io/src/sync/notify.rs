@@ -1,8 +1,8 @@
-//! Notifications without a message: to one who waits, or to all who do.
+//! Notifications without a value, to one waiter or to all of them.
 //!
 //! # Protocol
-//! The word holds a bit PERMIT, a bit WAITING for 'the line is not empty', and above
-//! them the generation: how often all were notified.
+//! The state word holds a bit PERMIT, a bit WAITING that says that the wait queue (the line)
+//! is not empty, and above them the generation: how often all waiters were notified.
 //!
 //! ```text
 //! who waits                                  who notifies one
@@ -17,32 +17,34 @@
 //!                                            A3 dismisses all of an older generation, in
 //!                                               batches, the lock let go between them
 //! ```
-//! N6 exchanges the same word as O1 and A1, so one comes first. If O1 or A1, N6 fails
-//! and N5 sees it; if N6, they find WAITING and come to the lock behind N7.
+//! N6 exchanges the same word as O1 and A1, so one of them comes first. If O1 or A1 does, N6
+//! fails and N5 sees the notification; if N6 does, O1 and A1 find WAITING set and get the lock
+//! after N7.
 //!
-//! Whoever joins is of the current generation (N5, under the lock). So generations
-//! never fall along the line, those who came after A2 stand behind all who are to be
-//! dismissed, and A3 ends at the first of them. One who notifies one while A3 goes on
-//! dismisses the older ones first: they have their notification already, and must not
-//! take his.
+//! A waiter that joins is of the current generation (N5, under the lock). So generations
+//! never decrease along the queue, waiters that joined after A2 are behind all that must be
+//! dismissed, and A3 stops at the first of them. A thread that notifies one waiter while A3
+//! goes on dismisses the older waiters first, because they are notified already and must not
+//! consume its notification.
 //!
-//! O1 and A1 exchange also where nothing changes: who takes a permit sees what all of
-//! those did who set it. N1 acquires: who looks at a flag after it, and finds nothing,
-//! is notified by whoever sets that flag and then notifies all.
+//! O1 and A1 exchange the word even if there is nothing to change (PERMIT is already set, or
+//! no waiter exists), so a waiter that takes a permit sees what every thread that set it did
+//! before. N1 loads with Acquire, so a waiter that creates its future, then checks a flag and
+//! finds it unset, is notified by the thread that sets the flag and then notifies all.
 //!
 //! # Invariants
-//! - WAITING is set exactly if the line is not empty, whenever the lock is free, and
+//! - WAITING is set exactly if the wait queue is not empty, whenever the lock is free, and
 //!   changes only under the lock.
 //! - PERMIT and WAITING are not set together. While WAITING is set, the word changes
 //!   only under the lock.
-//! - A notification for one ends as a poll that is ready, as a permit, or with another
-//!   waiter: who is dropped without having looked passes it on.
+//! - A notification for one waiter ends as a poll that returns ready, as a permit, or with
+//!   another waiter: a future that is dropped before it saw its notification passes it on.
 //!
 //! # Rejected
-//! Taking the line off whole to notify all: see `line.rs`. A count of generations of
-//! each waiter's own, compared by size: a difference is enough. It is missed only if the
-//! count comes round between the making of a future and its first poll: after 2^62 calls of
-//! `notify_waiters`, or 2^30 where a word has 32 bits.
+//! Detaching the whole wait queue to notify all: see `line.rs`. Comparing the generations of
+//! waiters by size: inequality is enough. It misses a notification only if the generation
+//! wraps around between the creation of a future and its first poll: after 2^62 calls of
+//! `notify_waiters`, or 2^30 on a 32-bit machine.
 //!
 //! # Checked by
 //! `a_notification_against_a_waiter_is_not_lost`,
@@ -89,18 +91,18 @@ const WAITING: usize = 1 << 1;
 const SHIFT: u32 = 2;
 const GENERATION: usize = 1 << SHIFT;
 
-/// Notifies a single task to wake up, or all that wait.
+/// Notifies one waiting task, or all of them, without passing a value.
 ///
-/// A `Notify` carries no value. It is a place where tasks wait until somebody says that
-/// there is something to look at. Think of it as a semaphore that starts with no
-/// permit and never has more than one: [`notify_one`] makes the permit, and
-/// [`notified().await`](Self::notified) waits for it and takes it. If nobody waits the
-/// permit is kept for the next one who does; a second one is not kept beside it.
+/// Tasks wait on a `Notify` until another task reports that there is something to do. It
+/// behaves like a semaphore that starts without a permit and never has more than one:
+/// [`notify_one`] makes the permit available, and [`notified().await`](Self::notified) waits
+/// for it and consumes it. If no task waits, the permit is stored for the next one that does;
+/// a second permit is not stored beside it.
 ///
-/// [`notify_waiters`] is different: it notifies all who wait, and keeps nothing.
+/// [`notify_waiters`] is different: it notifies all current waiters and stores nothing.
 ///
-/// To notify while nobody waits, and to wait while there is a permit, is one exchange
-/// on one word. Those who wait are served in the order in which they came.
+/// Notifying while no task waits, and waiting while a permit is stored, is one atomic
+/// exchange on one word. Waiters are notified in the order in which they began to wait.
 ///
 /// [`notify_one`]: Self::notify_one
 /// [`notify_waiters`]: Self::notify_waiters
@@ -117,47 +119,48 @@ const GENERATION: usize = 1 << SHIFT;
 ///     let notify = notify.clone();
 ///     async move { notify.notified().await }
 /// });
-/// // It does not matter who comes first.
+/// // The order of the two does not matter.
 /// notify.notify_one();
 /// task.await.unwrap();
 /// # });
 /// ```
-#[repr(align(64))] // A line to itself: two beside each other cost a quarter on two cores.
+#[repr(align(64))] // A cache line of its own: two in one line cost a quarter on two cores.
 pub struct Notify {
     word: AtomicUsize,
     line: Bolted<Line<Entry>>,
 }
 
-/// One who waits: a part of its future, which is pinned with it.
+/// State of one waiter, which is part of the waiting future and pinned with it.
 pub(super) struct Listener {
-    /// That of its creation.
+    /// The generation at the creation of the future.
     generation: usize,
     waiter: Waiter<Entry>,
 }
 
-/// What those who serve know of one who waits.
+/// Data of a waiter that notifying threads read and write under the lock.
 struct Entry {
-    /// That of its creation.
+    /// The generation at the creation of the future.
     generation: usize,
     notice: Notice,
 }
 
-/// How one was notified.
+/// How a waiter was notified, if at all.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Notice {
-    /// Not yet.
+    /// Not notified yet.
     None,
-    /// Nor this one, whose task had no budget to take what was there: see `puts_off`.
+    /// Not notified yet, and deferred once because its task had no budget to take what was
+    /// available: see `puts_off`.
     PutOff,
-    /// By one that was for it alone.
+    /// Notified alone, from this end of the wait queue.
     One(End),
-    /// Together with all.
+    /// Notified together with all other waiters.
     All,
-    /// It has looked.
+    /// The future has returned ready.
     Seen,
 }
 
-/// From which end of the line one is notified.
+/// The end of the wait queue from which a waiter is notified.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     First,
@@ -182,7 +185,7 @@ impl Notify {
         Self::const_new()
     }
 
-    /// Creates a new `Notify`, also in a constant.
+    /// Creates a new `Notify` without a permit, for use in constants and statics.
     ///
     /// # Examples
     ///
@@ -199,7 +202,7 @@ impl Notify {
         Self { word: AtomicUsize::new(0), line: Bolted::new(Line::new()) }
     }
 
-    /// The same; the model checker's words are not made in constants.
+    /// Creates a new `Notify`; not `const`, because the model checker's atomics are not.
     #[cfg(blitz_loom)]
     pub fn const_new() -> Self {
         Self { word: AtomicUsize::new(0), line: Bolted::new(Line::new()) }
@@ -207,18 +210,18 @@ impl Notify {
 
     /// Waits for a notification.
     ///
-    /// If there is a permit, the wait takes it and ends at once. Else it ends when it is
-    /// its turn to be notified by [`notify_one`](Self::notify_one), or by the first
-    /// [`notify_waiters`](Self::notify_waiters) after this call. It stands in line from
-    /// its first poll on, or from [`Notified::enable`] on.
+    /// If a permit is stored, the wait consumes it and completes at once. Otherwise it completes
+    /// when it is its turn to be notified by [`notify_one`](Self::notify_one), or at the first
+    /// [`notify_waiters`](Self::notify_waiters) after this call. The future joins the wait queue
+    /// when it is first polled, or when [`Notified::enable`] is called.
     ///
-    /// A wait that completes takes one unit of the task's budget, if there is one. Without
-    /// it one that need not wait is put off, once.
+    /// A completed wait consumes one unit of the task's budget, if there is one. Without budget,
+    /// a wait that could complete at once is deferred to the task's next poll, but only once.
     ///
     /// # Cancel safety
     ///
-    /// A wait that is dropped loses its place in the line. A notification that it was
-    /// given and has not seen goes to the next one.
+    /// A dropped future loses its place in the wait queue. If it was notified by `notify_one` and
+    /// has not completed, the notification goes to the next waiter.
     ///
     /// # Examples
     ///
@@ -236,13 +239,14 @@ impl Notify {
         Notified::new(self, self.listener())
     }
 
-    /// Waits for a notification; the future owns its `Notify`.
+    /// Waits for a notification, in a future that owns the [`Arc`].
     ///
-    /// Otherwise as [`notified`](Self::notified).
+    /// Behaves like [`notified`](Self::notified) otherwise.
     ///
     /// # Cancel safety
     ///
-    /// As [`notified`](Self::notified).
+    /// A dropped future loses its place in the wait queue and passes on a notification that it
+    /// was given and has not seen, like [`notified`](Self::notified).
     ///
     /// # Examples
     ///
@@ -263,10 +267,10 @@ impl Notify {
         OwnedNotified::new(self, listener)
     }
 
-    /// Notifies the one who has waited longest.
+    /// Notifies the task that has waited longest.
     ///
-    /// If nobody waits, the permit is kept for the next one who does. At most one is
-    /// kept.
+    /// If no task waits, a permit is stored for the next one that does. At most one permit is
+    /// stored.
     ///
     /// # Examples
     ///
@@ -278,7 +282,7 @@ impl Notify {
     /// notify.notify_one();
     /// notify.notify_one();
     /// notify.notified().await;
-    /// // Both made one permit.
+    /// // Both calls stored the same permit.
     /// assert!(!std::pin::pin!(notify.notified()).enable());
     /// # });
     /// ```
@@ -287,10 +291,10 @@ impl Notify {
         self.notify(End::First);
     }
 
-    /// Notifies the one who came last.
+    /// Notifies the task that began to wait last.
     ///
-    /// Otherwise as [`notify_one`](Self::notify_one). Tasks that wait for work may like
-    /// it: the last one to come has the warmest caches.
+    /// Behaves like [`notify_one`](Self::notify_one) otherwise. Useful for tasks that wait for
+    /// work, because the one that began to wait last has the warmest caches.
     ///
     /// # Examples
     ///
@@ -310,10 +314,10 @@ impl Notify {
         self.notify(End::Last);
     }
 
-    /// Notifies all who wait now.
+    /// Notifies all tasks that wait now.
     ///
-    /// These are all whose [`notified`](Self::notified) was called before, whether they
-    /// have been polled or not. No permit is kept for those who come later.
+    /// These are all waits whose [`notified`](Self::notified) was called before, whether the
+    /// future has been polled or not. No permit is stored for later waits.
     ///
     /// # Examples
     ///
@@ -326,18 +330,18 @@ impl Notify {
     /// notify.notify_waiters();
     /// first.await;
     /// second.await;
-    /// // Too late for this one.
+    /// // This wait begins too late to be notified.
     /// assert!(!std::pin::pin!(notify.notified()).enable());
     /// # });
     /// ```
     pub fn notify_waiters(&self) {
-        // Relaxed: a guess; the exchange below confirms it.
+        // Relaxed: only a first guess, which the exchange below confirms.
         let mut now = self.word.load(Relaxed);
         while now & WAITING == 0 {
             let next = now.wrapping_add(GENERATION);
-            // A1. Release: who sees the generation sees what was done before. Pairs with
-            // the Acquire in `listener`, `take` and `go_on`. Relaxed on failure: a better
-            // guess.
+            // A1. Release: a waiter that sees the new generation sees what was done before it.
+            // Pairs with the Acquire in `listener`, `take` and `go_on`. Relaxed on failure: only a
+            // better guess.
             match self.word.compare_exchange_weak(now, next, Release, Relaxed) {
                 Ok(_) => return,
                 Err(seen) => now = seen,
@@ -346,13 +350,14 @@ impl Notify {
         self.notify_all();
     }
 
-    /// A2 and A3.
+    /// Begins a new generation and dismisses all waiters of older ones (A2 and A3).
     #[cold]
     fn notify_all(&self) {
         let mut batch = Batch::new();
         let mut line = self.line.lock();
         if !weakened!("notify_all_generation") {
-            // Release: as in A1.
+            // Release: a waiter that sees the new generation sees what was done before it. Pairs
+            // with the Acquire in `listener`, `take` and `go_on`.
             self.word.fetch_add(GENERATION, Release);
         }
         while self.dismiss_old(&mut line, &mut batch) {
@@ -367,9 +372,11 @@ impl Notify {
         batch.wake_all();
     }
 
-    /// Dismisses those of an older generation, until the batch is full: `true` then.
+    /// Dismisses waiters of older generations; returns `true` if it stopped because the batch
+    /// of wakers is full.
     fn dismiss_old(&self, line: &mut Line<Entry>, batch: &mut Batch) -> bool {
-        // Relaxed: it changes only under the lock, which we hold, or if nobody waits.
+        // Relaxed: the generation changes only under the lock, which we hold, or while the wait
+        // queue is empty.
         let now = generation(self.word.load(Relaxed));
         while let Some(entry) = line.first() {
             if entry.generation == now && !weakened!("notify_batch_ends") {
@@ -385,11 +392,11 @@ impl Notify {
         false
     }
 
-    /// Somebody has left, under the lock.
+    /// Clears WAITING if the wait queue is empty; called under the lock after a waiter left it.
     fn end_waiting(&self, line: &Line<Entry>) {
         if line.is_empty() {
-            // Relaxed: no permit is there to publish anything with, and an exchange
-            // keeps what the generation publishes.
+            // Relaxed: there is no permit that would have to publish anything, and a
+            // read-modify-write keeps what the generation publishes.
             self.word.fetch_and(!WAITING, Relaxed);
         }
     }
@@ -397,15 +404,14 @@ impl Notify {
     #[inline]
     fn notify(&self, end: End) {
         let order = if weakened!("notify_permit_release") { Relaxed } else { Release };
-        // Relaxed: a guess; the exchange below confirms it.
+        // Relaxed: only a first guess, which the exchange below confirms.
         let mut now = self.word.load(Relaxed);
         while now & WAITING == 0 || weakened!("notify_one_sees_waiting") {
             if now & PERMIT != 0 && weakened!("notify_set_again_publishes") {
                 return;
             }
-            // O1. Release: who takes the permit sees what was done before it was set, by
-            // all who set it. Pairs with the Acquire in `take`. Relaxed on failure: a
-            // better guess.
+            // O1. Release: the waiter that takes the permit sees what every thread that set it did
+            // before. Pairs with the Acquire in `take`. Relaxed on failure: only a better guess.
             match self.word.compare_exchange_weak(now, now | PERMIT, order, Relaxed) {
                 Ok(_) => return,
                 Err(seen) => now = seen,
@@ -414,10 +420,11 @@ impl Notify {
         self.notify_in_line(end);
     }
 
-    /// O2 to O4.
+    /// Notifies one waiter under the lock, or stores a permit if there is none (O2 to O4).
     fn notify_in_line(&self, end: End) {
         let mut line = self.line.lock();
-        // Relaxed: as in `dismiss_old`.
+        // Relaxed: the generation changes only under the lock, which we hold, or while the wait
+        // queue is empty.
         let now = generation(self.word.load(Relaxed));
         let is_old = |entry: &mut Entry| entry.generation != now;
         if line.first().is_some_and(is_old) && !weakened!("notify_old_first") {
@@ -428,7 +435,8 @@ impl Notify {
             End::Last => line.last(),
         };
         let Some(entry) = first_or_last else {
-            // O3. Release: as in O1. Nobody can join meanwhile.
+            // O3. Release: the waiter that takes the permit sees what was done before it was set.
+            // Pairs with the Acquire in `take`. No waiter can join meanwhile, as we hold the lock.
             self.word.fetch_or(PERMIT, Release);
             return;
         };
@@ -442,7 +450,8 @@ impl Notify {
         waker.wake();
     }
 
-    /// Helps one who notifies all and has let the lock go. None is old when it comes back.
+    /// Helps a thread that notifies all and has released the lock between two batches: dismisses
+    /// all waiters of older generations. The returned queue has none of them.
     #[cold]
     fn dismiss_all_old<'a>(&'a self, mut line: Opened<'a, Line<Entry>>) -> Opened<'a, Line<Entry>> {
         let mut batch = Batch::new();
@@ -451,8 +460,9 @@ impl Notify {
             drop(line);
             batch.wake_all();
             line = self.line.lock();
-            // While the lock was free more may have become old.
-            // Relaxed: as in `dismiss_old`.
+            // More waiters may have become old while the lock was free.
+            // Relaxed: the generation changes only under the lock, which we hold, or while the wait
+            // queue is empty.
             let now = generation(self.word.load(Relaxed));
             if !is_full && line.first().is_none_or(|entry| entry.generation == now) {
                 return line;
@@ -460,18 +470,19 @@ impl Notify {
         }
     }
 
-    /// N1.
+    /// Creates a listener that notes the current generation (N1).
     #[inline]
     fn listener(&self) -> Listener {
         let order = if weakened!("notify_created_acquire") { Relaxed } else { Acquire };
-        // Acquire: see the module's last remark on the protocol. Pairs with the Release
-        // in `notify_waiters`.
+        // Acquire: a caller that checks a flag after this and finds it unset is notified by the
+        // thread that sets the flag and then notifies all. Pairs with the Release in
+        // `notify_waiters` and `notify_all`.
         let generation = generation(self.word.load(order));
         let waiter = Waiter::new(Entry { generation, notice: Notice::None });
         Listener { generation, waiter }
     }
 
-    /// N2 to N7, or what comes after; without a waker the wait is only enabled.
+    /// Polls a wait (N2 to N7, or what follows them); without a waker it is only enabled.
     ///
     /// # Safety
     /// 1. The listener is from this `Notify`, and is given to no other.
@@ -484,29 +495,35 @@ impl Notify {
     ) -> Poll<()> {
         let waiter = listener.waiter();
         match waiter.place() {
-            // SAFETY: 1. and 2. by 1. and 2. 3. It is.
+            // SAFETY: 1. our own obligation 1 says that the listener is this `Notify`'s. 2. Our own
+            // obligation 2 says that the caller calls `give_up`. 3. `place` is OUT.
             Place::Out => ready!(unsafe { self.begin(listener, waker) }),
-            // SAFETY: 1. and 2. by 1. and 2.
+            // SAFETY: 1. our own obligation 1 says that the listener is this `Notify`'s. 2. Our own
+            // obligation 2 says that the caller calls `give_up`.
             Place::In => ready!(unsafe { self.go_on(listener, waker) }),
             Place::Left => waiter.settle(),
         }
-        // SAFETY: 1. it is OUT by now. 2. It does not.
+        // SAFETY: 1. our obligation 1 makes the waiter the caller's, and it is OUT by now.
+        // 2. The closure only stores a field.
         unsafe { waiter.with_data(|entry| entry.notice = Notice::Seen) };
         Poll::Ready(())
     }
 
-    /// [`listen`](Self::listen) for a task: with a unit of its budget, if there is one.
+    /// Polls a wait for a task, like [`listen`](Self::listen), and spends a unit of the task's
+    /// budget when it completes, if there is one.
     ///
     /// # Safety
-    /// 1. and 2. as there.
+    /// 1. The listener is from this `Notify`, and is given to no other.
+    /// 2. The caller calls `give_up` before the listener ends.
     #[inline]
     pub(super) unsafe fn poll(&self, listener: Pin<&Listener>, cx: &mut Context<'_>) -> Poll<()> {
         let unit = budget::take();
-        // SAFETY: 1. by 1.
+        // SAFETY: 1. our own obligation 1 says that the listener is this `Notify`'s.
         if unit.is_none() && unsafe { self.puts_off(listener) } {
             ready!(budget::available(cx));
         }
-        // SAFETY: 1. and 2. by 1. and 2.
+        // SAFETY: 1. our own obligation 1 says that the listener is this `Notify`'s. 2. Our own
+        // obligation 2 says that the caller calls `give_up`.
         let polled = unsafe { self.listen(listener, Some(cx.waker())) };
         if polled.is_ready() {
             if let Some(unit) = unit {
@@ -518,17 +535,20 @@ impl Notify {
         polled
     }
 
-    /// Whether one who comes without budget has to wait for its task's next turn. So it is
-    /// if there is something to take at once: a loop over notifications lets others run.
-    /// But only once, and not after it has waited in line: what is polled beside it may
-    /// use up the budget of every poll, and would keep it from ever taking anything.
+    /// Returns `true` if a wait that was polled without budget must be deferred to its task's
+    /// next poll.
+    ///
+    /// That is so if it could complete at once, so that a loop over notifications lets other
+    /// tasks run. But it is deferred only once, and never after it has been in the wait queue:
+    /// otherwise a future polled beside it could use up the budget of every poll and keep it
+    /// from ever completing.
     ///
     /// # Safety
-    /// 1. As `listen`.
+    /// 1. The listener is from this `Notify`, and is given to no other.
     #[cold]
     unsafe fn puts_off(&self, listener: Pin<&Listener>) -> bool {
         let waiter = listener.waiter();
-        // Relaxed: a look; whoever goes on looks again.
+        // Relaxed: only a hint; the code that goes on reads the word again.
         let now = self.word.load(Relaxed);
         let is_ready = generation(now) != listener.generation || now & PERMIT != 0;
         if !is_ready || waiter.place() != Place::Out {
@@ -541,41 +561,47 @@ impl Notify {
             }
             first
         };
-        // SAFETY: 1. it is OUT, and the caller's by 1. 2. It does not.
+        // SAFETY: 1. our obligation 1 makes the waiter the caller's, and it is OUT. 2. The
+        // closure only touches the entry.
         unsafe { waiter.with_data(put_off) }
     }
 
-    /// N2 to N7.
+    /// Takes a notification that is there, or joins the wait queue (N2 to N7).
     ///
     /// # Safety
-    /// 1. and 2. as `listen`. 3. The waiter is OUT.
+    /// 1. The listener is from this `Notify`, and is given to no other.
+    /// 2. The caller calls `give_up` before the listener ends.
+    /// 3. The waiter is OUT.
     #[inline]
     unsafe fn begin(&self, listener: Pin<&Listener>, waker: Option<&Waker>) -> Poll<()> {
         let waiter = listener.waiter();
-        // SAFETY: 1. by 3. 2. It does not.
+        // SAFETY: 1. our obligation 1 makes the waiter the caller's, and by obligation 3 it is
+        // OUT. 2. The closure only reads a field.
         let seen = unsafe { waiter.with_data(|entry| entry.notice == Notice::Seen) };
         if seen || self.take(listener.generation, 0) {
             return Poll::Ready(());
         }
-        // A user's code, and so before the lock.
+        // Cloning a waker runs user code, so it happens before the lock is taken.
         let waker = waker.unwrap_or(Waker::noop()).clone();
         let mut line = self.line.lock();
         if self.take(listener.generation, WAITING) {
-            // The lock first, then the waker.
+            // Dropping a waker runs user code, so the lock is released first.
             drop(line);
             drop(waker);
             return Poll::Ready(());
         }
-        // SAFETY: 1. by 3. 2. `give_up` does, which is called by 2.
+        // SAFETY: 1. our obligation 1 makes the waiter the caller's, and by obligation 3 it is
+        // OUT. 2. `give_up` removes it, and by our obligation 2 the caller calls it.
         unsafe { line.join(waiter, waker) };
         Poll::Pending
     }
 
-    /// N2 and N3; if neither is so the word gets this mark.
+    /// Takes a notification of another generation (N2) or the permit (N3) and returns `true`; if
+    /// there is neither, sets the bits of `mark` in the word.
     #[inline]
     fn take(&self, created: usize, mark: usize) -> bool {
         let order = if weakened!("notify_permit_acquire") { Relaxed } else { Acquire };
-        // Acquire, here and below: what was done before the notification. Pairs with the
+        // Acquire, here and below: sees what was done before the notification. Pairs with the
         // Release in `notify` and `notify_waiters`.
         let mut now = self.word.load(order);
         loop {
@@ -595,20 +621,25 @@ impl Notify {
         }
     }
 
-    /// In line, as far as we know. Ready: it is out of it now.
+    /// Polls a waiter that is in the wait queue, or was dismissed meanwhile; if this returns
+    /// ready, it is out of the queue.
     ///
     /// # Safety
-    /// 1. and 2. as `listen`.
+    /// 1. The listener is from this `Notify`, and is given to no other.
+    /// 2. The caller calls `give_up` before the listener ends.
     unsafe fn go_on(&self, listener: Pin<&Listener>, waker: Option<&Waker>) -> Poll<()> {
         let waiter = listener.waiter();
-        // Acquire: as in `take`. One who notifies all has not come to us yet.
+        // Acquire: sees what was done before the notification. Pairs with the Release in
+        // `notify_waiters` and `notify_all`. If the generation is another, a thread is notifying
+        // all and has not reached this waiter yet.
         if generation(self.word.load(Acquire)) != listener.generation {
-            // SAFETY: 1. by 1.
+            // SAFETY: 1. our obligation 1 makes the waiter the caller's; it joined this queue, and
+            // may have left it since.
             unsafe { self.leave(waiter) };
             return Poll::Ready(());
         }
         if let Some(waker) = waker {
-            // SAFETY: 1. by 1. 2. It joined this line.
+            // SAFETY: 1. our obligation 1 makes the waiter the caller's. 2. It joined this queue.
             unsafe { keep_waker(&self.line, |line| line, waiter, waker) };
         }
         if waiter.place() != Place::Left {
@@ -618,43 +649,51 @@ impl Notify {
         Poll::Ready(())
     }
 
-    /// Out of the line, in whatever way; answers with a notification that was not seen.
+    /// Takes a waiter out of the wait queue, if it has not left it already, and returns the
+    /// notification that it was given and has not seen.
     ///
     /// # Safety
-    /// 1. The caller owns the waiter, and it is IN this line or has left it.
+    /// 1. The caller owns the waiter, and it is in this wait queue (IN) or has left it (LEFT).
     unsafe fn leave(&self, waiter: Pin<&Waiter<Entry>>) -> Notice {
         let mut line = self.line.lock();
-        // SAFETY: 1. and 2. by 1.
+        // SAFETY: 1. our obligation 1 says that the caller owns the waiter, and 2. that if it is
+        // in a queue, then in this one.
         if let Some(waker) = unsafe { line.remove(waiter) } {
             self.end_waiting(&line);
             drop(line);
-            // Last: dropping it may panic, and everything is done by now.
+            // Last, because dropping a waker may panic, and everything else is done by now.
             drop(waker);
             return Notice::None;
         }
         drop(line);
         waiter.settle();
-        // SAFETY: 1. it is OUT. 2. It does not.
+        // SAFETY: 1. the caller owns the waiter by our obligation 1, and `settle` made it OUT.
+        // 2. The closure only reads a field.
         unsafe { waiter.with_data(|entry| entry.notice) }
     }
 
-    /// The listener ends: passes on what it was given and has not seen.
+    /// Ends a wait: passes on a notification that the listener was given and has not seen.
     ///
     /// # Safety
-    /// 1. As `listen`.
+    /// 1. The listener is from this `Notify`, and is given to no other.
     #[inline]
     pub(super) unsafe fn give_up(&self, listener: Pin<&Listener>) {
         if listener.waiter.place() != Place::Out {
-            // SAFETY: 1. by 1., and it is not OUT.
+            // SAFETY: 1. our obligation 1 makes the listener this `Notify`'s. 2. Its place is not
+            // OUT.
             unsafe { self.give_up_place(listener) };
         }
     }
 
+    /// Leaves the wait queue and passes on an unseen notification for one.
+    ///
     /// # Safety
-    /// 1. As `listen`. 2. The waiter is not OUT.
+    /// 1. The listener is from this `Notify`, and is given to no other.
+    /// 2. The waiter is not OUT.
     #[cold]
     unsafe fn give_up_place(&self, listener: Pin<&Listener>) {
-        // SAFETY: 1. by 1. and 2.
+        // SAFETY: 1. the caller owns the waiter by our obligation 1, and by obligation 2 it is in
+        // this queue or has left it.
         match unsafe { self.leave(listener.waiter()) } {
             Notice::One(end) if !weakened!("notify_drop_passes_on") => self.notify(end),
             _ => {}
@@ -670,7 +709,7 @@ impl Default for Notify {
 
 impl fmt::Debug for Notify {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Relaxed: a look.
+        // Relaxed: only for display.
         let now = self.word.load(Relaxed);
         f.debug_struct("Notify")
             .field("permit", &(now & PERMIT != 0))

@@ -1,7 +1,7 @@
-//! A cell that is written once, perhaps by an asynchronous initialiser.
+//! A cell that is written once, possibly by an asynchronous initialiser.
 //!
 //! # Protocol
-//! The gate's word says how far the cell is, and whether somebody waits:
+//! The state word of the cell's [`Gate`] says how far the cell is, and whether a task waits:
 //!
 //! ```text
 //! EMPTY             --set-->        SETTING, for as long as it takes to move the value;
@@ -14,29 +14,30 @@
 //!                                   in line; still WAITING if there are more
 //! RUNNING           --join-->       RUNNING | WAITING, under the lock
 //! ```
-//! Joining exchanges the same word as finishing and giving up, so one comes first. If
-//! joining is second it fails and looks again; if it is first the other finds WAITING,
-//! and comes to the lock behind it. After DONE nobody joins.
+//! Joining the wait queue (the line) exchanges the same word as finishing and giving up, so
+//! one of them comes first. If joining comes second, it fails and reads the word again; if it
+//! comes first, the other finds WAITING and gets the lock after it. No waiter joins after
+//! DONE.
 //!
-//! Nobody joins while the cell is SETTING either: who comes then spins until DONE. So `set`
-//! need not look for anybody: it is one exchange. The spin has no bound of its own, but ends:
-//! from SETTING to DONE the other thread moves a value and stores a word. No code of a user
-//! runs there, nothing is locked or allocated, nothing can panic. It can only lose its
-//! processor, and who spins lets others run after a microsecond.
+//! No waiter joins while the cell is SETTING either: a task that comes then spins until DONE.
+//! So `set` need not look for waiters, and is one exchange. The spin has no bound of its own,
+//! but it ends: from SETTING to DONE the other thread moves a value and stores a word. No user
+//! code runs there, nothing is locked or allocated, and nothing can panic. The other thread
+//! can only be descheduled, and a spinning thread yields its processor after a microsecond.
 //!
 //! # Invariants
-//! - The value is written by the one who has the right, or made the word SETTING, and
-//!   read by anybody who saw DONE.
-//! - WAITING is set exactly if the line is not empty, whenever the lock is free and the
+//! - The value is written by the holder of the right to write, or by the thread that made the
+//!   word SETTING, and may be read by any thread that saw DONE.
+//! - WAITING is set exactly if the wait queue is not empty, whenever the lock is free and the
 //!   word is not DONE. An EMPTY cell has no waiters.
-//! - The right is never lost: an initialiser that fails, panics or is dropped passes it
-//!   on, and so does a waiter that was given it and never looked.
+//! - The right to write is never lost: an initialiser that fails, panics or is dropped passes
+//!   it on, and so does a waiter that was given it and was dropped before it saw that.
 //!
 //! # Rejected
-//! - A semaphore of one permit that is closed in the end, as Tokio has it: `set` would
-//!   pay for a lock and a line that nobody stands in.
-//! - `set` by way of RUNNING: a second exchange, to see whether somebody has joined in
-//!   the few instructions in between.
+//! - A semaphore of one permit that is closed in the end, as in Tokio: `set` would pay for a
+//!   lock and for a wait queue that is empty.
+//! - `set` by way of RUNNING: a second exchange, to see whether a waiter has joined in the few
+//!   instructions in between.
 //!
 //! # Checked by
 //! `an_initialiser_that_is_dropped_lets_the_next_one_try`,
@@ -85,11 +86,11 @@ const DONE: u32 = 2;
 const WAITING: u32 = 4;
 const SETTING: u32 = 8;
 
-/// A cell that can be written only once, also from asynchronous code.
+/// A cell that can be written only once, possibly by an asynchronous initialiser.
 ///
-/// It is empty at first. [`set`](Self::set) fills it, or
-/// [`get_or_init`](Self::get_or_init), which runs an initialiser while all others who
-/// ask wait for it. Afterwards a look at it is one load.
+/// The cell is empty at first. It is filled by [`set`](Self::set), or by
+/// [`get_or_init`](Self::get_or_init), which runs an initialiser while all other callers wait
+/// for its result. Reading a full cell is one load.
 ///
 /// # Examples
 ///
@@ -112,38 +113,41 @@ pub struct OnceCell<T> {
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
-// SAFETY: the value moves with the cell.
+// SAFETY: the cell owns the value, so sending the cell sends a `T`, which is `Send`.
 unsafe impl<T: Send> Send for OnceCell<T> {}
-// SAFETY: one writes, before all who read; `set` sends a value, `get` shares it.
+// SAFETY: one thread writes, before all threads that read; `set` sends a value to other
+// threads (`T: Send`), `get` shares it with them (`T: Sync`).
 unsafe impl<T: Sync + Send> Sync for OnceCell<T> {}
 
-/// The word and the line; see the module.
+/// The state word of a cell and its wait queue, without the type of the value.
 struct Gate {
     word: AtomicU32,
     line: Bolted<Line<Grant>>,
 }
 
-/// What one in line was given.
+/// Outcome for a waiter that was dismissed from the wait queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Grant {
-    /// The news that the cell is full, if it has left.
+    /// The cell is full, if the waiter has been dismissed.
     Value,
-    /// The same; and its task had no budget when it came: see `puts_off`.
+    /// Like [`Value`](Self::Value); besides, the waiter's task was deferred once because it had
+    /// no budget: see `puts_off`.
     PutOff,
-    /// The right to write.
+    /// The waiter has the right to write.
     Right,
 }
 
-/// The right to write the cell; passed on when it is dropped.
+/// The right to write the cell; dropping it passes it on to the next waiter.
 struct Right<'a>(&'a Gate);
 
-/// Waits for the right, or for the value: `None`.
+/// Future that waits for the right to write, or for the value, in which case its output is
+/// `None`.
 struct Claim<'a> {
     gate: &'a Gate,
     waiter: Waiter<Grant>,
 }
 
-/// Errors that can be returned from [`OnceCell::set`]; they carry the value back.
+/// Error of [`OnceCell::set`]; carries the value that was not stored.
 ///
 /// # Examples
 ///
@@ -155,32 +159,33 @@ struct Claim<'a> {
 /// ```
 #[derive(Debug, PartialEq, Eq)]
 pub enum SetError<T> {
-    /// The cell was full already.
+    /// The cell held a value already.
     AlreadyInitializedError(T),
-    /// An initialiser is at work.
+    /// An initialiser is running.
     InitializingError(T),
 }
 
 impl Gate {
-    /// Whether a claimant sees the cell full.
+    /// Returns `true` if the cell is full; the caller may read the value then.
     #[inline]
     fn is_done(&self) -> bool {
         let order = if weakened!("once_done_acquire") { Relaxed } else { Acquire };
-        // Acquire: the value is read next. Pairs with the Release in `finish`.
+        // Acquire: the value is read next. Pairs with the Release in `finish` and `finish_set`.
         self.word.load(order) == DONE
     }
 
-    /// The right to write for an initialiser, if the cell is empty; else what the word is.
+    /// Takes the right to write for an initialiser, if the cell is empty; otherwise returns the
+    /// current word as the error.
     #[inline]
     fn claim(&self) -> Result<Right<'_>, u32> {
         self.begin(RUNNING).map(|()| Right(self))
     }
 
-    /// EMPTY becomes this; else what the word is.
+    /// Exchanges EMPTY for `state`; otherwise returns the current word as the error.
     #[inline]
     fn begin(&self, state: u32) -> Result<(), u32> {
         if weakened!("once_claims_once") {
-            // Acquire: as below; the bug is that it is no exchange.
+            // Acquire: like the exchange below; the seeded bug is that this is no exchange.
             let now = self.word.load(Acquire);
             return if now == EMPTY {
                 self.word.store(state, Relaxed);
@@ -189,12 +194,13 @@ impl Gate {
                 Err(now)
             };
         }
-        // Acquire: who tries sees what those did who failed. Pairs with the Release in
-        // `pass_on`. On failure: as in `is_done`.
+        // Acquire: the new claimant sees what earlier claimants that gave up did. Pairs with the
+        // Release in `pass_on`. Acquire on failure: if the word is DONE, the value may be read
+        // next. Pairs with the Release in `finish` and `finish_set`.
         self.word.compare_exchange(EMPTY, state, Acquire, Acquire).map(drop)
     }
 
-    /// SETTING becomes DONE: the value is written, and nobody waits.
+    /// Turns SETTING into DONE after the value was written; there are no waiters to wake.
     #[inline]
     fn finish_set(&self) {
         let order = if weakened!("once_done_release") { Relaxed } else { Release };
@@ -203,7 +209,7 @@ impl Gate {
         self.word.store(DONE, order);
     }
 
-    /// Until SETTING has become DONE.
+    /// Spins until SETTING has become DONE.
     #[cold]
     fn await_set(&self) {
         let mut backoff = Backoff::default();
@@ -213,7 +219,7 @@ impl Gate {
         }
     }
 
-    /// The value is written: tells all.
+    /// Turns RUNNING into DONE after the value was written, and wakes all waiters.
     #[inline]
     fn finish(&self, right: Right<'_>) {
         std::mem::forget(right);
@@ -228,25 +234,26 @@ impl Gate {
     #[cold]
     fn dismiss_all(&self) {
         let lock = || self.line.lock();
-        // Nobody joins between two batches: it is DONE.
+        // No waiter joins between two batches, because the word is DONE.
         wake_each(lock(), lock, |line| {
             line.first()?;
             Some(line.dismiss_first())
         });
     }
 
-    /// One who had the right gives up.
+    /// Gives up the right to write: passes it to the first waiter, or makes the word EMPTY.
     #[cold]
     fn pass_on(&self) {
-        // Release: as `begin` says. Relaxed on failure: somebody waits, and the lock
-        // orders the rest.
+        // Release: the next claimant sees what this one did. Pairs with the Acquire in `begin`
+        // and `claim_or_mark`. Relaxed on failure: a task waits, and the lock orders the rest.
         if self.word.compare_exchange(RUNNING, EMPTY, Release, Relaxed).is_ok() {
             return;
         }
         let mut line = self.line.lock();
         let Some(grant) = line.first() else {
-            // Who waited has gone. Release: as above. Nobody else writes: the right is
-            // ours, and to join needs the lock.
+            // All waiters have left meanwhile. Release: the next claimant sees what this one did.
+            // Pairs with the Acquire in `begin` and `claim_or_mark`. No other thread writes the
+            // word, because the right is ours and joining the queue needs the lock.
             self.word.store(EMPTY, Release);
             return;
         };
@@ -257,18 +264,20 @@ impl Gate {
         waker.wake();
     }
 
-    /// Somebody has left, under the lock.
+    /// Clears WAITING if the wait queue is empty; called under the lock after a waiter left it.
     fn end_waiting(&self, line: &Line<Grant>) {
         if line.is_empty() {
-            // Relaxed: publishes nothing, and an exchange keeps what others publish.
+            // Relaxed: publishes nothing, and a read-modify-write keeps what others published.
             self.word.fetch_and(!WAITING, Relaxed);
         }
     }
 
-    /// Under the lock: the right, the news that it is DONE, or, if it has to be waited
-    /// for, the mark.
+    /// Takes the right to write, or reports DONE as `Ready(None)`, or sets WAITING because the
+    /// caller must wait. Called under the lock.
     fn claim_or_mark(&self) -> Poll<Option<Right<'_>>> {
-        // Acquire, here and below: as in `is_done` and `begin`.
+        // Acquire, here and below: DONE means that the value is read next, EMPTY that the caller
+        // sees what earlier claimants did. Pairs with the Release in `finish`, `finish_set` and
+        // `pass_on`.
         let mut now = self.word.load(Acquire);
         loop {
             let next = match now {
@@ -284,7 +293,7 @@ impl Gate {
                 self.word.store(now | WAITING, Relaxed);
                 return Poll::Pending;
             }
-            // Acquire: as above.
+            // Acquire: like the load above, with the same partners.
             match self.word.compare_exchange_weak(now, next, Acquire, Acquire) {
                 Ok(EMPTY) => return Poll::Ready(Some(Right(self))),
                 Ok(_) => return Poll::Pending,
@@ -310,19 +319,21 @@ impl<'a> Claim<'a> {
         (gate, unsafe { self.map_unchecked(|this| &this.waiter) })
     }
 
-    /// Whether one who comes without budget has to wait for its task's next turn: once,
-    /// unless it has to wait for an initialiser anyway. So a loop over full cells lets
-    /// others run. Put off again and again, it might never get an answer: what is polled
-    /// beside it may use up the budget of every poll.
+    /// Returns `true` if a claim that was polled without budget must be deferred to its task's
+    /// next poll.
+    ///
+    /// That is so once, unless the claim must wait for an initialiser anyway, so that a loop over
+    /// full cells lets other tasks run. If it were deferred again and again, it might never
+    /// complete, because a future polled beside it may use up the budget of every poll.
     #[cold]
     fn puts_off(self: Pin<&Self>) -> bool {
         let (gate, waiter) = self.waiter();
-        // Relaxed: a look; whoever goes on looks again.
+        // Relaxed: only a hint; the code that goes on reads the word again.
         let runs = gate.word.load(Relaxed) & RUNNING != 0;
         if runs || waiter.place() != Place::Out {
             return false;
         }
-        // SAFETY: 1. we own the waiter, and it is OUT. 2. It does not.
+        // SAFETY: 1. we own the waiter, and it is OUT. 2. The closure only replaces the grant.
         unsafe {
             waiter.with_data(|grant| std::mem::replace(grant, Grant::PutOff)) != Grant::PutOff
         }
@@ -342,48 +353,48 @@ impl<'a> Claim<'a> {
     #[cold]
     fn queue(self: Pin<&Self>, cx: &Context<'_>) -> Poll<Option<Right<'a>>> {
         let (gate, waiter) = self.waiter();
-        // A user's code, and so before the lock.
+        // Cloning a waker runs user code, so it happens before the lock is taken.
         let waker = cx.waker().clone();
         let mut line = gate.line.lock();
         let claimed = gate.claim_or_mark();
         if claimed.is_ready() {
-            // The lock first, then the waker.
+            // Dropping a waker runs user code, so the lock is released first.
             drop(line);
             drop(waker);
             return claimed;
         }
-        // SAFETY: 1. we own the waiter, and it is OUT. 2. `Drop` does.
+        // SAFETY: 1. we own the waiter, and it is OUT. 2. `Drop` removes it from the queue.
         unsafe { line.join(waiter, waker) };
         Poll::Pending
     }
 
-    /// In line, as far as we know.
+    /// Polls a waiter that is in the wait queue, or was dismissed meanwhile.
     fn go_on(self: Pin<&Self>, cx: &Context<'_>) -> Poll<Option<Right<'a>>> {
         let (gate, waiter) = self.waiter();
-        // SAFETY: 1. we own it. 2. It joined this line.
+        // SAFETY: 1. we own the waiter. 2. It joined this gate's wait queue.
         let left = unsafe { keep_waker(&gate.line, |line| line, waiter, cx.waker()) };
         if left { Poll::Ready(self.end()) } else { Poll::Pending }
     }
 
-    /// Dismissed.
+    /// Returns what a dismissed waiter was given: the right to write, or `None` for the value.
     fn end(self: Pin<&Self>) -> Option<Right<'a>> {
         let (gate, waiter) = self.waiter();
         waiter.settle();
-        // SAFETY: 1. we own the waiter, and it is OUT. 2. It does not.
+        // SAFETY: 1. we own the waiter, and `settle` made it OUT. 2. The closure only reads.
         let grant = unsafe { waiter.with_data(|grant| *grant) };
         (grant == Grant::Right).then(|| Right(gate))
     }
 
-    /// Leaves the line; what it was given goes on.
+    /// Leaves the wait queue; a right to write that the waiter was given is passed on.
     #[cold]
     fn give_up(self: Pin<&Self>) {
         let (gate, waiter) = self.waiter();
         let mut line = gate.line.lock();
-        // SAFETY: 1. we own the waiter. 2. It joined this line.
+        // SAFETY: 1. we own the waiter. 2. It joined this gate's wait queue.
         if let Some(waker) = unsafe { line.remove(waiter) } {
             gate.end_waiting(&line);
             drop(line);
-            // Last: dropping it may panic, and everything is done by now.
+            // Last, because dropping a waker may panic, and everything else is done by now.
             return drop(waker);
         }
         drop(line);
@@ -424,7 +435,7 @@ impl Drop for Claim<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.waiter.place() != Place::Out {
-            // SAFETY: it was pinned, and is not moved from here on.
+            // SAFETY: the future was pinned to join the queue, and is not moved from here on.
             unsafe { Pin::new_unchecked(&*self) }.give_up();
         }
     }
@@ -443,7 +454,7 @@ impl<T> OnceCell<T> {
         Self::const_new()
     }
 
-    /// Creates a new empty `OnceCell`, also in a constant.
+    /// Creates a new empty `OnceCell`, for use in constants and statics.
     ///
     /// # Examples
     ///
@@ -459,13 +470,13 @@ impl<T> OnceCell<T> {
         Self::with_word(EMPTY, MaybeUninit::uninit())
     }
 
-    /// The same; the model checker's words are not made in constants.
+    /// Creates a new empty `OnceCell`; not `const`, because the model checker's atomics are not.
     #[cfg(blitz_loom)]
     pub fn const_new() -> Self {
         Self::with_word(EMPTY, MaybeUninit::uninit())
     }
 
-    /// Creates a new `OnceCell` that holds the value, if there is one.
+    /// Creates a new `OnceCell` that holds `value`, or is empty if that is `None`.
     ///
     /// # Examples
     ///
@@ -479,7 +490,7 @@ impl<T> OnceCell<T> {
         value.map_or_else(Self::new, Self::const_new_with)
     }
 
-    /// Creates a new `OnceCell` that holds the value, also in a constant.
+    /// Creates a new `OnceCell` that holds `value`, for use in constants and statics.
     ///
     /// # Examples
     ///
@@ -495,7 +506,8 @@ impl<T> OnceCell<T> {
         Self::with_word(DONE, MaybeUninit::new(value))
     }
 
-    /// The same; the model checker's words are not made in constants.
+    /// Creates a new `OnceCell` that holds `value`; not `const`, because the model checker's
+    /// atomics are not.
     #[cfg(blitz_loom)]
     pub fn const_new_with(value: T) -> Self {
         Self::with_word(DONE, MaybeUninit::new(value))
@@ -539,7 +551,7 @@ impl<T> OnceCell<T> {
     /// ```
     #[inline]
     pub fn get(&self) -> Option<&T> {
-        // SAFETY: 1. we saw DONE.
+        // SAFETY: 1. `initialized` saw DONE.
         self.initialized().then(|| unsafe { self.value() })
     }
 
@@ -556,16 +568,17 @@ impl<T> OnceCell<T> {
         if !self.initialized() {
             return None;
         }
-        // SAFETY: we saw DONE, so the value is there; the borrow is the only one.
+        // SAFETY: we saw DONE, so the value is there, and the exclusive borrow excludes other
+        // references.
         Some(unsafe { &mut *self.value.with_mut(|value| (*value).as_mut_ptr()) })
     }
 
-    /// Fills an empty `OnceCell`.
+    /// Stores `value` in an empty `OnceCell`.
     ///
     /// # Errors
     ///
-    /// The value comes back if the cell is full already, or if an initialiser of
-    /// [`get_or_init`](Self::get_or_init) is at work.
+    /// Returns `value` in a [`SetError`] if the cell holds a value already, or if an initialiser
+    /// of [`get_or_init`](Self::get_or_init) is running.
     ///
     /// # Examples
     ///
@@ -579,8 +592,8 @@ impl<T> OnceCell<T> {
     pub fn set(&self, value: T) -> Result<(), SetError<T>> {
         match self.gate.begin(SETTING) {
             Ok(()) => {
-                // SAFETY: SETTING is ours, so nobody else writes, and nobody reads before
-                // DONE.
+                // SAFETY: this thread made the word SETTING, so no other thread writes, and none
+                // reads before DONE.
                 self.value.with_mut(|slot| unsafe { (*slot).write(value) });
                 self.gate.finish_set();
                 Ok(())
@@ -590,19 +603,19 @@ impl<T> OnceCell<T> {
         }
     }
 
-    /// Returns the value, and makes it first if there is none.
+    /// Returns the value, running `f` to create it if the cell is empty.
     ///
-    /// One initialiser runs at a time; all others who ask wait for it. If it is dropped
-    /// or panics, the one who has waited longest runs its own. An initialiser that asks
-    /// for the value of the cell that it initialises waits for itself, for ever.
+    /// One initialiser runs at a time; all other callers wait for it. If it is dropped or panics,
+    /// the caller that has waited longest runs its own. An initialiser that awaits the value of
+    /// the cell that it initialises deadlocks.
     ///
-    /// Each call takes one unit of the task's budget, if there is one. Without it a call
-    /// that need not wait is put off, once.
+    /// Each call consumes one unit of the task's budget, if there is one. Without budget, a call
+    /// that could go on at once is deferred to the task's next poll, but only once.
     ///
     /// # Cancel safety
     ///
-    /// A call that is dropped while it waits takes nothing with it. One that is dropped
-    /// while its initialiser runs drops that too, and lets the next one try.
+    /// Dropping a call that waits has no effect on the cell. Dropping a call whose initialiser
+    /// runs drops the initialiser too, and the next caller runs its own.
     ///
     /// # Examples
     ///
@@ -625,23 +638,25 @@ impl<T> OnceCell<T> {
                 let value = f().await;
                 self.fill(right, value)
             }
-            // SAFETY: 1. whoever is told so saw DONE, or was dismissed after it.
+            // SAFETY: 1. a claim returns `None` if it saw DONE, or was dismissed after DONE.
             None => unsafe { self.value() },
         }
     }
 
-    /// Returns the value, and tries to make it first if there is none.
+    /// Returns the value, running the fallible `f` to create it if the cell is empty.
     ///
-    /// An initialiser that fails leaves the cell empty, or lets the one who has waited
-    /// longest try. Otherwise as [`get_or_init`](Self::get_or_init).
+    /// If the initialiser fails, the caller that has waited longest runs its own; without a
+    /// waiting caller the cell stays empty. Behaves like [`get_or_init`](Self::get_or_init)
+    /// otherwise.
     ///
     /// # Errors
     ///
-    /// The initialiser's.
+    /// Returns the error of this call's own initialiser.
     ///
     /// # Cancel safety
     ///
-    /// As [`get_or_init`](Self::get_or_init).
+    /// Dropping a call that waits has no effect on the cell. Dropping a call whose initialiser
+    /// runs drops the initialiser too, and the next caller runs its own.
     ///
     /// # Examples
     ///
@@ -664,12 +679,12 @@ impl<T> OnceCell<T> {
                 let value = f().await?;
                 Ok(self.fill(right, value))
             }
-            // SAFETY: 1. whoever is told so saw DONE, or was dismissed after it.
+            // SAFETY: 1. a claim returns `None` if it saw DONE, or was dismissed after DONE.
             None => Ok(unsafe { self.value() }),
         }
     }
 
-    /// Takes the value out of the cell, which ends.
+    /// Consumes the cell and returns its value, if there is one.
     ///
     /// # Examples
     ///
@@ -681,7 +696,7 @@ impl<T> OnceCell<T> {
         self.take_value()
     }
 
-    /// Takes the value out of the cell, which is empty again.
+    /// Takes the value out of the cell, leaving it empty.
     ///
     /// # Examples
     ///
@@ -699,21 +714,24 @@ impl<T> OnceCell<T> {
         Claim { gate: &self.gate, waiter: Waiter::new(Grant::Value) }
     }
 
-    /// Writes the value, and tells all.
+    /// Writes the value and wakes all waiters.
     #[inline]
     fn fill(&self, right: Right<'_>, value: T) -> &T {
-        // SAFETY: the right is ours, so nobody else writes, and nobody reads before DONE.
+        // SAFETY: we have the right to write, so no other thread writes, and none reads before
+        // DONE.
         self.value.with_mut(|slot| unsafe { (*slot).write(value) });
         self.gate.finish(right);
-        // SAFETY: 1. it is DONE by us.
+        // SAFETY: 1. `finish` has just made the cell DONE on this thread.
         unsafe { self.value() }
     }
 
+    /// Returns the value.
+    ///
     /// # Safety
     /// 1. The cell is DONE, and the caller saw it.
     #[inline]
     unsafe fn value(&self) -> &T {
-        // SAFETY: by 1. the value is there, and is not written any more.
+        // SAFETY: by our obligation 1 the value is there, and it is not written any more.
         unsafe { &*self.value.with(|value| (*value).as_ptr()) }
     }
 
@@ -721,9 +739,10 @@ impl<T> OnceCell<T> {
         if !self.initialized() {
             return None;
         }
-        // Relaxed: the borrow is the only one.
+        // Relaxed: the borrow is exclusive, so no other thread reads it.
         self.gate.word.store(EMPTY, Relaxed);
-        // SAFETY: we saw DONE, so the value is there; by EMPTY it is read once.
+        // SAFETY: we saw DONE, so the value is there; the word is EMPTY now, so the value is read
+        // only once.
         Some(self.value.with_mut(|value| unsafe { (*value).assume_init_read() }))
     }
 }
@@ -770,7 +789,7 @@ impl<T> From<T> for OnceCell<T> {
 }
 
 impl<T> SetError<T> {
-    /// Returns `true` if the cell was full already.
+    /// Returns `true` if the cell held a value already.
     ///
     /// # Examples
     ///
@@ -782,7 +801,7 @@ impl<T> SetError<T> {
         matches!(self, Self::AlreadyInitializedError(_))
     }
 
-    /// Returns `true` if an initialiser is at work.
+    /// Returns `true` if an initialiser was running.
     ///
     /// # Examples
     ///

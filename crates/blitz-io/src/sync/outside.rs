@@ -1,20 +1,21 @@
-//! To wait on a thread that runs no tasks: what the `blocking_*` methods share.
+//! Waiting on a thread that runs no tasks: the part that the `blocking_*` methods share.
 
 use crate::engine::{
     pool::drive::{self, NoBlocking},
     work::current::Blocking,
 };
 
-/// Waits for `future` on this thread, which sleeps meanwhile.
+/// Waits for `future`, blocking the current thread.
 ///
 /// # Panics
-/// Inside an asynchronous context. `instead` says what to do there.
+/// Panics if called within an asynchronous context. `instead` says what to do there.
 #[track_caller]
 pub(crate) fn wait_for<F: Future>(future: F, instead: &str) -> F::Output {
     let Some(_blocking) = NoBlocking::enter(Blocking::InPlace) else {
         panic!(
-            "Cannot block the current thread from within a runtime: it is being used to drive \
-             asynchronous tasks; {instead}, or do this inside `spawn_blocking`"
+            "Cannot block the current thread from within a runtime. This happens because a \
+             function attempted to block the current thread while the thread is being used to \
+             drive asynchronous tasks. Instead {instead}, or do this inside `spawn_blocking`."
         );
     };
     drive::wait_for(None, future)

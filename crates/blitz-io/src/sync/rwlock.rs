@@ -1,13 +1,14 @@
 //! A read-write lock whose guards may be held across an `await`.
 //!
-//! One permit per reader, as many as there may be at once; a writer takes them all. The
-//! line of the permits is the line of the lock: nobody overtakes, so a stream of readers
-//! does not keep a writer waiting for ever.
+//! Built on [`Permits`]: a reader takes one permit, a writer takes all of them, and there
+//! are as many as readers are allowed at once. The lock has no wait queue besides that of
+//! its permits, which is first in, first out, so a stream of readers cannot starve a writer.
 //!
 //! # Invariants
-//! - Who has one permit may read the value; who has all of them is alone with it.
-//! - A writer that becomes a reader gives back all permits but one, in one step: no other
-//!   writer comes in between.
+//! - The holder of one permit may read the value; the holder of all permits has exclusive
+//!   access to it.
+//! - A writer that downgrades to a reader gives back all permits but one in one step, so no
+//!   other writer gets the lock in between.
 //!
 //! # Checked by
 //! `a_writer_excludes_readers_and_writers`,
@@ -54,16 +55,18 @@ pub use self::{
     write::{RwLockMappedWriteGuard, RwLockWriteGuard},
 };
 
-/// As many as fit into the permits of a 32-bit machine: Tokio's figure.
+/// The default and largest number of readers, which is Tokio's: as many as [`Permits`] can
+/// count on a 32-bit machine.
 const MAX_READERS: u32 = u32::MAX >> 3;
 
 /// A read-write lock for asynchronous code: many readers, or one writer.
 ///
-/// It is given out in the order in which it was asked for. So who asks to read while a
-/// writer waits comes after that writer. And so a task that reads must not ask to read
-/// once more: a writer may have come in between, and each waits for the other.
+/// The lock is granted in the order of the requests (first in, first out), so a read
+/// requested while a writer waits is granted after that writer. Therefore a task that holds a
+/// read guard must not request another: if a writer began to wait in between, the task and
+/// the writer wait for each other for ever.
 ///
-/// A panic while it is locked does not poison it.
+/// A panic while the lock is held does not poison it.
 ///
 /// # Examples
 ///
@@ -87,13 +90,14 @@ pub struct RwLock<T: ?Sized> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value moves with the lock.
+// SAFETY: the lock owns the value, so sending the lock sends a `T`, which is `Send`.
 unsafe impl<T: ?Sized + Send> Send for RwLock<T> {}
-// SAFETY: readers share the value between threads, and a writer moves it.
+// SAFETY: readers on several threads share the value (`T: Sync`), and a writer has exclusive
+// access to it from another thread (`T: Send`).
 unsafe impl<T: ?Sized + Send + Sync> Sync for RwLock<T> {}
 
 impl<T> RwLock<T> {
-    /// Makes a lock that is free, for up to `u32::MAX >> 3` readers.
+    /// Creates an unlocked lock for up to `u32::MAX >> 3` concurrent readers.
     ///
     /// # Examples
     ///
@@ -107,11 +111,11 @@ impl<T> RwLock<T> {
         Self::with_max_readers(value, MAX_READERS)
     }
 
-    /// Makes a lock that is free, for up to so many readers at once.
+    /// Creates an unlocked lock for up to `max_readers` concurrent readers.
     ///
     /// # Panics
     ///
-    /// If `max_readers` is 0 or more than `u32::MAX >> 3`.
+    /// Panics if `max_readers` is 0 or more than `u32::MAX >> 3`.
     ///
     /// # Examples
     ///
@@ -133,7 +137,7 @@ impl<T> RwLock<T> {
         }
     }
 
-    /// As [`new`](Self::new), in constants and statics.
+    /// Creates an unlocked lock like [`new`](Self::new), for use in constants and statics.
     ///
     /// # Examples
     ///
@@ -148,12 +152,13 @@ impl<T> RwLock<T> {
         Self::const_with_max_readers(value, MAX_READERS)
     }
 
-    /// As [`with_max_readers`](Self::with_max_readers), in constants and statics.
+    /// Creates an unlocked lock for up to `max_readers` concurrent readers, for use in constants
+    /// and statics.
     ///
     /// # Panics
     ///
-    /// If `max_readers` is 0 or more than `u32::MAX >> 3`: in a constant the program does
-    /// not compile.
+    /// Panics if `max_readers` is 0 or more than `u32::MAX >> 3`. In a constant this is a
+    /// compile error.
     ///
     /// # Examples
     ///
@@ -176,7 +181,7 @@ impl<T> RwLock<T> {
         }
     }
 
-    /// Ends the lock and returns its value.
+    /// Consumes the lock and returns its value.
     ///
     /// # Examples
     ///
@@ -190,7 +195,7 @@ impl<T> RwLock<T> {
     }
 }
 
-/// Refuses numbers of readers that cannot be.
+/// Panics unless `max_readers` is a number of readers that the lock supports.
 #[track_caller]
 const fn assert_possible(max_readers: u32) {
     assert!(
@@ -204,11 +209,11 @@ const fn assert_possible(max_readers: u32) {
 }
 
 impl<T: ?Sized> RwLock<T> {
-    /// Locks for reading, or waits for those who came before.
+    /// Locks for reading, waiting until all earlier requests were served and no writer is active.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives up its place in line, and never leaves the lock taken.
+    /// Dropping the future gives up its place in the wait queue and never leaves the lock taken.
     ///
     /// # Examples
     ///
@@ -228,11 +233,11 @@ impl<T: ?Sized> RwLock<T> {
         Reading { lock: self, caller: Caller::here(), turn: Turn::new() }
     }
 
-    /// Locks for reading; the thread sleeps until it may.
+    /// Locks for reading, blocking the current thread until the lock is acquired.
     ///
     /// # Panics
     ///
-    /// Inside an asynchronous context.
+    /// Panics if called within an asynchronous context.
     ///
     /// # Examples
     ///
@@ -247,11 +252,13 @@ impl<T: ?Sized> RwLock<T> {
         outside::wait_for(self.read(), "use `read`")
     }
 
-    /// Locks for reading, or waits; the guard keeps the lock alive and borrows nothing.
+    /// Locks for reading, waiting if necessary, and returns a guard that owns the [`Arc`].
+    ///
+    /// The guard keeps the lock alive and borrows nothing, so it can move into another task.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives up its place in line, and never leaves the lock taken.
+    /// Dropping the future gives up its place in the wait queue and never leaves the lock taken.
     ///
     /// # Examples
     ///
@@ -275,11 +282,12 @@ impl<T: ?Sized> RwLock<T> {
         }
     }
 
-    /// Locks for reading if nobody writes or waits.
+    /// Locks for reading if no writer holds the lock and no task waits for it.
     ///
     /// # Errors
     ///
-    /// If somebody does, or there are as many readers as may be.
+    /// Returns [`TryLockError`] if a writer holds the lock, if tasks wait for it, or if the
+    /// maximum number of readers hold it.
     ///
     /// # Examples
     ///
@@ -299,11 +307,13 @@ impl<T: ?Sized> RwLock<T> {
         Ok(RwLockReadGuard::new(self, Caller::here()))
     }
 
-    /// Locks for reading if nobody writes or waits; the guard keeps the lock alive.
+    /// Locks for reading if no writer holds the lock and no task waits for it; the guard owns the
+    /// [`Arc`].
     ///
     /// # Errors
     ///
-    /// If somebody does, or there are as many readers as may be.
+    /// Returns [`TryLockError`] if a writer holds the lock, if tasks wait for it, or if the
+    /// maximum number of readers hold it.
     ///
     /// # Examples
     ///
@@ -320,11 +330,11 @@ impl<T: ?Sized> RwLock<T> {
         Ok(OwnedRwLockReadGuard::new(self, Caller::here()))
     }
 
-    /// Locks for writing, or waits for those who came before.
+    /// Locks for writing, waiting until the lock is free and all earlier requests were served.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives up its place in line, and never leaves the lock taken.
+    /// Dropping the future gives up its place in the wait queue and never leaves the lock taken.
     ///
     /// # Examples
     ///
@@ -343,11 +353,11 @@ impl<T: ?Sized> RwLock<T> {
         Writing { lock: self, caller: Caller::here(), turn: Turn::new() }
     }
 
-    /// Locks for writing; the thread sleeps until it may.
+    /// Locks for writing, blocking the current thread until the lock is acquired.
     ///
     /// # Panics
     ///
-    /// Inside an asynchronous context.
+    /// Panics if called within an asynchronous context.
     ///
     /// # Examples
     ///
@@ -363,11 +373,13 @@ impl<T: ?Sized> RwLock<T> {
         outside::wait_for(self.write(), "use `write`")
     }
 
-    /// Locks for writing, or waits; the guard keeps the lock alive and borrows nothing.
+    /// Locks for writing, waiting if necessary, and returns a guard that owns the [`Arc`].
+    ///
+    /// The guard keeps the lock alive and borrows nothing, so it can move into another task.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives up its place in line, and never leaves the lock taken.
+    /// Dropping the future gives up its place in the wait queue and never leaves the lock taken.
     ///
     /// # Examples
     ///
@@ -392,11 +404,11 @@ impl<T: ?Sized> RwLock<T> {
         }
     }
 
-    /// Locks for writing if the lock is free and nobody waits.
+    /// Locks for writing if the lock is free and no task waits for it.
     ///
     /// # Errors
     ///
-    /// If it is not.
+    /// Returns [`TryLockError`] if the lock is held or tasks are waiting for it.
     ///
     /// # Examples
     ///
@@ -416,11 +428,11 @@ impl<T: ?Sized> RwLock<T> {
         Ok(RwLockWriteGuard::new(self, Caller::here()))
     }
 
-    /// Locks for writing if the lock is free and nobody waits; the guard keeps it alive.
+    /// Locks for writing if the lock is free and no task waits for it; the guard owns the [`Arc`].
     ///
     /// # Errors
     ///
-    /// If it is not.
+    /// Returns [`TryLockError`] if the lock is held or tasks are waiting for it.
     ///
     /// # Examples
     ///
@@ -438,7 +450,9 @@ impl<T: ?Sized> RwLock<T> {
         Ok(OwnedRwLockWriteGuard::new(self, Caller::here()))
     }
 
-    /// Lends the value without locking: nobody else can have the lock.
+    /// Returns a mutable reference to the value, without locking.
+    ///
+    /// No locking is needed because the exclusive borrow proves that no guard exists.
     ///
     /// # Examples
     ///
@@ -450,14 +464,15 @@ impl<T: ?Sized> RwLock<T> {
     /// assert_eq!(lock.into_inner(), 2);
     /// ```
     pub fn get_mut(&mut self) -> &mut T {
-        // SAFETY: the lock is borrowed for as long, so there is no guard.
+        // SAFETY: the lock is borrowed exclusively for the lifetime of the result, so no guard
+        // exists.
         self.value.with_mut(|value| unsafe { &mut *value })
     }
 
-    /// Returns who holds the lock, and where they took it: in debug builds.
+    /// Returns the lock's holders and where in the source each of them locked, in debug builds.
     ///
-    /// It is for people who look for a deadlock. In release builds nobody keeps book, and
-    /// the answer is always empty.
+    /// Intended for finding deadlocks. Always returns an empty vector in release builds, because
+    /// holders are not recorded there.
     ///
     /// # Examples
     ///
@@ -473,8 +488,8 @@ impl<T: ?Sized> RwLock<T> {
         self.name.holders()
     }
 
-    /// What a writer does to become a reader. The caller has the whole lock, and keeps
-    /// one permit.
+    /// Gives back all permits but one, which turns a writer into a reader. The caller must hold
+    /// the whole lock.
     fn let_readers_in(&self) {
         let kept = if weakened!("rwlock_downgrade_keeps_one") { 0 } else { self.part() };
         if !weakened!("rwlock_downgrade_gives_back") {
@@ -491,8 +506,8 @@ impl<T: ?Sized> Lock for RwLock<T> {
 
     #[inline]
     fn whole(&self) -> usize {
-        // Also what is given back: the bug is that it does not exclude, not that it counts
-        // wrongly.
+        // The weakened value is also the number given back, so the seeded bug is that the lock
+        // does not exclude, not that permits are miscounted.
         if weakened!("rwlock_writer_takes_all") { 1 } else { self.max_readers as usize }
     }
 
@@ -504,11 +519,12 @@ impl<T: ?Sized> Lock for RwLock<T> {
 
 #[inline]
 fn a_readers_part() -> usize {
-    // Also what is kept and given back: the bug is that it does not exclude, as above.
+    // The weakened value is also the number kept and given back, so the seeded bug is that
+    // the lock does not exclude, not that permits are miscounted.
     if weakened!("rwlock_reader_takes_one") { 0 } else { 1 }
 }
 
-/// A reader's part, of a lock of any type.
+/// A reader's share of a lock, without the type of the lock's value.
 struct Shared<'a>(&'a Permits);
 
 impl Lender for Shared<'_> {

@@ -1,10 +1,10 @@
-//! A semaphore: so many at a time.
+//! A counting semaphore, which limits how many tasks do something at the same time.
 //!
-//! It is the engine's [`Permits`] with guards around them.
+//! Wraps the engine's [`Permits`] in guards.
 //!
 //! # Invariants
-//! What a permit says it has was taken from its semaphore and is given back by it
-//! alone: a split moves some out of one permit into another, a merge moves all.
+//! The permits counted by a guard were taken from its semaphore, and only that guard gives
+//! them back: a split moves some of them from one guard into another, a merge moves all.
 //!
 //! # Checked by
 //! `permits_that_are_split_come_back_once_each`, `permits_that_are_merged_come_back_once`,
@@ -33,14 +33,14 @@ use crate::engine::{
     wait::permits::{self, Closed, NotNow, Permits},
 };
 
-/// A counting semaphore: a number of permits, which tasks take and give back.
+/// A counting semaphore: a number of permits that tasks acquire and give back.
 ///
-/// Permits are given out in the order in which they were asked for, also those of
-/// [`acquire_many`](Self::acquire_many): a big wish is not overtaken by small ones.
+/// Permits are granted in the order of the requests (first in, first out), including those of
+/// [`acquire_many`](Self::acquire_many), so a large request is not starved by smaller ones.
 ///
 /// # Examples
 ///
-/// At most two at a time:
+/// At most two tasks at a time:
 ///
 /// ```
 /// use std::sync::Arc;
@@ -63,16 +63,16 @@ use crate::engine::{
 /// assert_eq!((sum, semaphore.available_permits()), (285, 2));
 /// # });
 /// ```
-// What a release touches is on one cache line: with two workers that contend it is a
-// fifth faster.
+// The fields that a release touches share one cache line; measured with two contending
+// workers, that is a fifth faster.
 #[repr(align(64))]
 pub struct Semaphore {
     permits: Permits,
 }
 
-/// Permits of a [`Semaphore`], given back when this is dropped.
+/// Permits acquired from a [`Semaphore`]; dropping this gives them back.
 ///
-/// Made by [`Semaphore::acquire`] and the methods like it.
+/// Created by [`Semaphore::acquire`] and its variants that borrow the semaphore.
 ///
 /// # Examples
 ///
@@ -92,10 +92,10 @@ pub struct SemaphorePermit<'a> {
     count: usize,
 }
 
-/// Permits of a [`Semaphore`] in an [`Arc`], given back when this is dropped.
+/// Permits acquired from a [`Semaphore`] in an [`Arc`]; dropping this gives them back.
 ///
-/// Made by [`Semaphore::acquire_owned`] and the methods like it. It borrows nothing, so it
-/// can move into a task.
+/// Created by [`Semaphore::acquire_owned`] and its variants that own the [`Arc`]. Because it
+/// borrows nothing, it can move into a task.
 ///
 /// # Examples
 ///
@@ -117,7 +117,7 @@ pub struct OwnedSemaphorePermit {
     count: usize,
 }
 
-/// The semaphore was closed, so there are no permits to come.
+/// Error of [`Semaphore::acquire`]: the semaphore was closed and grants no more permits.
 ///
 /// # Examples
 ///
@@ -133,7 +133,7 @@ pub struct OwnedSemaphorePermit {
 #[derive(Debug)]
 pub struct AcquireError(());
 
-/// Why [`Semaphore::try_acquire`] has no permit to give.
+/// Reason why [`Semaphore::try_acquire`] returned no permit.
 ///
 /// # Examples
 ///
@@ -149,12 +149,12 @@ pub struct AcquireError(());
 pub enum TryAcquireError {
     /// The semaphore was closed.
     Closed,
-    /// There are too few permits now, or others wait for them.
+    /// Too few permits are available, or other tasks wait for them.
     NoPermits,
 }
 
 impl Semaphore {
-    /// The most permits that a semaphore can have: `usize::MAX >> 3`.
+    /// The maximum number of permits of a semaphore: `usize::MAX >> 3`.
     ///
     /// # Examples
     ///
@@ -166,11 +166,11 @@ impl Semaphore {
     /// ```
     pub const MAX_PERMITS: usize = permits::MAX;
 
-    /// Makes a semaphore with so many permits.
+    /// Creates a semaphore with `permits` permits.
     ///
     /// # Panics
     ///
-    /// If these are more than [`MAX_PERMITS`](Self::MAX_PERMITS).
+    /// Panics if `permits` is more than [`MAX_PERMITS`](Self::MAX_PERMITS).
     ///
     /// # Examples
     ///
@@ -182,12 +182,12 @@ impl Semaphore {
         Self { permits: Permits::new(permits) }
     }
 
-    /// The same, in constants and statics.
+    /// Creates a semaphore with `permits` permits, for use in constants and statics.
     ///
     /// # Panics
     ///
-    /// If these are more than [`MAX_PERMITS`](Self::MAX_PERMITS): in a constant the
-    /// program does not compile.
+    /// Panics if `permits` is more than [`MAX_PERMITS`](Self::MAX_PERMITS). In a constant this is
+    /// a compile error.
     ///
     /// # Examples
     ///
@@ -203,7 +203,7 @@ impl Semaphore {
         Self { permits: Permits::new(permits) }
     }
 
-    /// Returns how many permits are free now.
+    /// Returns the number of permits that are available now.
     ///
     /// # Examples
     ///
@@ -218,11 +218,11 @@ impl Semaphore {
         self.permits.available()
     }
 
-    /// Adds new permits: first for those who wait.
+    /// Adds `n` new permits, which go to waiting tasks first.
     ///
     /// # Panics
     ///
-    /// If there would be more than [`MAX_PERMITS`](Self::MAX_PERMITS) free ones.
+    /// Panics if more than [`MAX_PERMITS`](Self::MAX_PERMITS) permits would be available.
     ///
     /// # Examples
     ///
@@ -243,7 +243,7 @@ impl Semaphore {
         self.permits.release(n);
     }
 
-    /// Takes up to `n` free permits away for good; returns how many these were.
+    /// Removes up to `n` available permits for good and returns how many were removed.
     ///
     /// # Examples
     ///
@@ -259,15 +259,15 @@ impl Semaphore {
         self.permits.forget(n)
     }
 
-    /// Takes a permit, or waits for one.
+    /// Acquires a permit, waiting until one is granted.
     ///
     /// # Errors
     ///
-    /// If the semaphore is closed, or is closed meanwhile.
+    /// Returns [`AcquireError`] if the semaphore is closed, or is closed while waiting.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives up its place in line, and loses no permit.
+    /// Dropping the future gives up its place in the wait queue and loses no permit.
     ///
     /// # Examples
     ///
@@ -286,22 +286,22 @@ impl Semaphore {
         Acquiring { semaphore: self, count: 1, turn: Turn::new() }
     }
 
-    /// Takes `n` permits at once, or waits for them.
+    /// Acquires `n` permits at once, waiting until all of them are granted.
     ///
-    /// Who waits for many keeps those behind it waiting until it has them all.
+    /// A request for many permits holds up all later requests until it has them all.
     ///
     /// # Errors
     ///
-    /// If the semaphore is closed, or is closed meanwhile.
+    /// Returns [`AcquireError`] if the semaphore is closed, or is closed while waiting.
     ///
     /// # Panics
     ///
-    /// If `n` is more than [`MAX_PERMITS`](Self::MAX_PERMITS).
+    /// Panics if `n` is more than [`MAX_PERMITS`](Self::MAX_PERMITS).
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives up its place in line, and loses no permit: those that it
-    /// had collected go to the next in line.
+    /// Dropping the future gives up its place in the wait queue and loses no permit: those that
+    /// were already collected go to the next waiter.
     ///
     /// # Examples
     ///
@@ -322,11 +322,12 @@ impl Semaphore {
         Acquiring { semaphore: self, count: n as usize, turn: Turn::new() }
     }
 
-    /// Takes a permit if one is free and nobody waits.
+    /// Acquires a permit if one is available and no task waits for one.
     ///
     /// # Errors
     ///
-    /// [`Closed`](TryAcquireError::Closed) or [`NoPermits`](TryAcquireError::NoPermits).
+    /// Returns [`Closed`](TryAcquireError::Closed) if the semaphore is closed and
+    /// [`NoPermits`](TryAcquireError::NoPermits) if it would have to wait.
     ///
     /// # Examples
     ///
@@ -343,15 +344,16 @@ impl Semaphore {
         self.try_acquire_many(1)
     }
 
-    /// Takes `n` permits if they are free and nobody waits.
+    /// Acquires `n` permits if they are available and no task waits for any.
     ///
     /// # Errors
     ///
-    /// [`Closed`](TryAcquireError::Closed) or [`NoPermits`](TryAcquireError::NoPermits).
+    /// Returns [`Closed`](TryAcquireError::Closed) if the semaphore is closed and
+    /// [`NoPermits`](TryAcquireError::NoPermits) if it would have to wait.
     ///
     /// # Panics
     ///
-    /// If `n` is more than [`MAX_PERMITS`](Self::MAX_PERMITS).
+    /// Panics if `n` is more than [`MAX_PERMITS`](Self::MAX_PERMITS).
     ///
     /// # Examples
     ///
@@ -370,15 +372,15 @@ impl Semaphore {
         Ok(SemaphorePermit { semaphore: self, count })
     }
 
-    /// Takes a permit, or waits for one; the permit keeps the semaphore alive.
+    /// Acquires a permit that owns the [`Arc`], waiting until it is granted.
     ///
     /// # Errors
     ///
-    /// If the semaphore is closed, or is closed meanwhile.
+    /// Returns [`AcquireError`] if the semaphore is closed, or is closed while waiting.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives up its place in line, and loses no permit.
+    /// Dropping the future gives up its place in the wait queue and loses no permit.
     ///
     /// # Examples
     ///
@@ -399,19 +401,20 @@ impl Semaphore {
         self.acquire_many_owned(1)
     }
 
-    /// Takes `n` permits at once, or waits for them; the permit keeps the semaphore alive.
+    /// Acquires `n` permits at once in a guard that owns the [`Arc`], waiting until all of them
+    /// are granted.
     ///
     /// # Errors
     ///
-    /// If the semaphore is closed, or is closed meanwhile.
+    /// Returns [`AcquireError`] if the semaphore is closed, or is closed while waiting.
     ///
     /// # Panics
     ///
-    /// If `n` is more than [`MAX_PERMITS`](Self::MAX_PERMITS).
+    /// Panics if `n` is more than [`MAX_PERMITS`](Self::MAX_PERMITS).
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives up its place in line, and loses no permit.
+    /// Dropping the future gives up its place in the wait queue and loses no permit.
     ///
     /// # Examples
     ///
@@ -434,12 +437,12 @@ impl Semaphore {
         Ok(OwnedSemaphorePermit { semaphore: self, count })
     }
 
-    /// Takes a permit if one is free and nobody waits; the permit keeps the semaphore
-    /// alive.
+    /// Acquires a permit that owns the [`Arc`], if one is available and no task waits for one.
     ///
     /// # Errors
     ///
-    /// [`Closed`](TryAcquireError::Closed) or [`NoPermits`](TryAcquireError::NoPermits).
+    /// Returns [`Closed`](TryAcquireError::Closed) if the semaphore is closed and
+    /// [`NoPermits`](TryAcquireError::NoPermits) if it would have to wait.
     ///
     /// # Examples
     ///
@@ -456,16 +459,17 @@ impl Semaphore {
         self.try_acquire_many_owned(1)
     }
 
-    /// Takes `n` permits if they are free and nobody waits; the permit keeps the
-    /// semaphore alive.
+    /// Acquires `n` permits in a guard that owns the [`Arc`], if they are available and no task
+    /// waits for any.
     ///
     /// # Errors
     ///
-    /// [`Closed`](TryAcquireError::Closed) or [`NoPermits`](TryAcquireError::NoPermits).
+    /// Returns [`Closed`](TryAcquireError::Closed) if the semaphore is closed and
+    /// [`NoPermits`](TryAcquireError::NoPermits) if it would have to wait.
     ///
     /// # Panics
     ///
-    /// If `n` is more than [`MAX_PERMITS`](Self::MAX_PERMITS).
+    /// Panics if `n` is more than [`MAX_PERMITS`](Self::MAX_PERMITS).
     ///
     /// # Examples
     ///
@@ -487,15 +491,15 @@ impl Semaphore {
         Ok(OwnedSemaphorePermit { semaphore: self, count })
     }
 
-    /// Takes a permit; the thread sleeps until there is one.
+    /// Acquires a permit, blocking the current thread until one is granted.
     ///
     /// # Errors
     ///
-    /// If the semaphore is closed, or is closed meanwhile.
+    /// Returns [`AcquireError`] if the semaphore is closed, or is closed while waiting.
     ///
     /// # Panics
     ///
-    /// Inside an asynchronous context.
+    /// Panics if called within an asynchronous context.
     ///
     /// # Examples
     ///
@@ -511,15 +515,15 @@ impl Semaphore {
         outside::wait_for(self.acquire(), "use `acquire`")
     }
 
-    /// Takes `n` permits at once; the thread sleeps until it has them.
+    /// Acquires `n` permits at once, blocking the current thread until all of them are granted.
     ///
     /// # Errors
     ///
-    /// If the semaphore is closed, or is closed meanwhile.
+    /// Returns [`AcquireError`] if the semaphore is closed, or is closed while waiting.
     ///
     /// # Panics
     ///
-    /// Inside an asynchronous context, and if `n` is more than
+    /// Panics if called within an asynchronous context, and if `n` is more than
     /// [`MAX_PERMITS`](Self::MAX_PERMITS).
     ///
     /// # Examples
@@ -535,16 +539,15 @@ impl Semaphore {
         outside::wait_for(self.acquire_many(n), "use `acquire_many`")
     }
 
-    /// Takes a permit that keeps the semaphore alive; the thread sleeps until there is
-    /// one.
+    /// Acquires a permit that owns the [`Arc`], blocking the current thread until it is granted.
     ///
     /// # Errors
     ///
-    /// If the semaphore is closed, or is closed meanwhile.
+    /// Returns [`AcquireError`] if the semaphore is closed, or is closed while waiting.
     ///
     /// # Panics
     ///
-    /// Inside an asynchronous context.
+    /// Panics if called within an asynchronous context.
     ///
     /// # Examples
     ///
@@ -561,16 +564,16 @@ impl Semaphore {
         outside::wait_for(self.acquire_owned(), "use `acquire_owned`")
     }
 
-    /// Takes `n` permits that keep the semaphore alive; the thread sleeps until it has
-    /// them.
+    /// Acquires `n` permits at once in a guard that owns the [`Arc`], blocking the current thread
+    /// until all of them are granted.
     ///
     /// # Errors
     ///
-    /// If the semaphore is closed, or is closed meanwhile.
+    /// Returns [`AcquireError`] if the semaphore is closed, or is closed while waiting.
     ///
     /// # Panics
     ///
-    /// Inside an asynchronous context, and if `n` is more than
+    /// Panics if called within an asynchronous context, and if `n` is more than
     /// [`MAX_PERMITS`](Self::MAX_PERMITS).
     ///
     /// # Examples
@@ -590,7 +593,9 @@ impl Semaphore {
         outside::wait_for(self.acquire_many_owned(n), "use `acquire_many_owned`")
     }
 
-    /// Refuses everybody who waits, and who will come. Permits that are out stay valid.
+    /// Closes the semaphore: all current and future requests fail with an error.
+    ///
+    /// Permits that were acquired before stay valid.
     ///
     /// # Examples
     ///
@@ -609,7 +614,7 @@ impl Semaphore {
         }
     }
 
-    /// Whether it was closed.
+    /// Returns `true` if the semaphore was closed.
     ///
     /// # Examples
     ///
@@ -656,7 +661,7 @@ impl<'a> Future for Acquiring<'a> {
     }
 }
 
-/// Moves `n` permits out of a count; `None` if there are fewer.
+/// Moves `n` permits out of `count`; returns `None` if there are fewer.
 fn split_off(count: &mut usize, n: usize) -> Option<usize> {
     let rest = count.checked_sub(n)?;
     if !weakened!("semaphore_split_divides") {
@@ -675,7 +680,7 @@ fn merge_into(count: &mut usize, from: &mut usize) {
     }
 }
 
-/// What both kinds of permits say about a stranger.
+/// Panics unless both permits to be merged belong to the same semaphore.
 #[track_caller]
 fn assert_of_one_semaphore(own: &Semaphore, other: &Semaphore) {
     assert!(
@@ -685,7 +690,7 @@ fn assert_of_one_semaphore(own: &Semaphore, other: &Semaphore) {
 }
 
 impl<'a> SemaphorePermit<'a> {
-    /// Ends this without giving anything back: the semaphore has fewer permits for good.
+    /// Drops this without giving its permits back: the semaphore has fewer permits for good.
     ///
     /// # Examples
     ///
@@ -700,11 +705,12 @@ impl<'a> SemaphorePermit<'a> {
         self.count = 0;
     }
 
-    /// Takes over what `other` has.
+    /// Merges the permits of `other` into this.
     ///
     /// # Panics
     ///
-    /// If `other` is of another semaphore. Both are given back then.
+    /// Panics if `other` belongs to another semaphore. No permit is lost then: `other` gives its
+    /// permits back to its own semaphore, and `self` keeps what it has.
     ///
     /// # Examples
     ///
@@ -722,7 +728,7 @@ impl<'a> SemaphorePermit<'a> {
         merge_into(&mut self.count, &mut other.count);
     }
 
-    /// Moves `n` permits into one of their own; `None` if there are fewer.
+    /// Moves `n` of these permits into a guard of their own; returns `None` if there are fewer.
     ///
     /// # Examples
     ///
@@ -740,7 +746,7 @@ impl<'a> SemaphorePermit<'a> {
         Some(Self { semaphore: self.semaphore, count })
     }
 
-    /// Returns the semaphore that these are of.
+    /// Returns the semaphore from which these permits were acquired.
     ///
     /// # Examples
     ///
@@ -755,7 +761,7 @@ impl<'a> SemaphorePermit<'a> {
         self.semaphore
     }
 
-    /// Returns how many permits these are.
+    /// Returns the number of permits held.
     ///
     /// # Examples
     ///
@@ -778,7 +784,7 @@ impl Drop for SemaphorePermit<'_> {
 }
 
 impl OwnedSemaphorePermit {
-    /// Ends this without giving anything back: the semaphore has fewer permits for good.
+    /// Drops this without giving its permits back: the semaphore has fewer permits for good.
     ///
     /// # Examples
     ///
@@ -795,11 +801,12 @@ impl OwnedSemaphorePermit {
         self.count = 0;
     }
 
-    /// Takes over what `other` has.
+    /// Merges the permits of `other` into this.
     ///
     /// # Panics
     ///
-    /// If `other` is of another semaphore. Both are given back then.
+    /// Panics if `other` belongs to another semaphore. No permit is lost then: `other` gives its
+    /// permits back to its own semaphore, and `self` keeps what it has.
     ///
     /// # Examples
     ///
@@ -818,7 +825,7 @@ impl OwnedSemaphorePermit {
         merge_into(&mut self.count, &mut other.count);
     }
 
-    /// Moves `n` permits into one of their own; `None` if there are fewer.
+    /// Moves `n` of these permits into a guard of their own; returns `None` if there are fewer.
     ///
     /// # Examples
     ///
@@ -836,7 +843,7 @@ impl OwnedSemaphorePermit {
         Some(Self { semaphore: self.semaphore.clone(), count })
     }
 
-    /// Returns the semaphore that these are of.
+    /// Returns the semaphore from which these permits were acquired.
     ///
     /// # Examples
     ///
@@ -852,7 +859,7 @@ impl OwnedSemaphorePermit {
         &self.semaphore
     }
 
-    /// Returns how many permits these are.
+    /// Returns the number of permits held.
     ///
     /// # Examples
     ///
@@ -876,7 +883,7 @@ impl Drop for OwnedSemaphorePermit {
 }
 
 impl Semaphore {
-    /// What a permit does in the end.
+    /// Gives back the permits of a dropped guard.
     #[inline]
     fn give_back(&self, count: usize) {
         if !weakened!("semaphore_permit_gives_back") {

@@ -1,13 +1,13 @@
-//! A cell that is written once, and that can be waited for.
+//! A cell that is written once and whose value can be awaited.
 //!
 //! # Protocol
-//! A [`Latch`] that opens when the value is there. The value is written under the lock
-//! of the latch, so one writes, and one who is refused finds the value. Who sees the
-//! latch open may read.
+//! A [`Latch`] opens when the value is there. The value is written under the latch's lock, so
+//! only one caller writes, and a caller whose `set` fails finds the value. A caller that sees
+//! the latch open may read.
 //!
 //! # Rejected
-//! A word for 'somebody writes', as in `once_cell.rs`: a second `set` would have to be
-//! refused while there is no value yet.
+//! A state 'being written', as in `once_cell.rs`: a second `set` would have to fail while
+//! there is no value yet.
 //!
 //! # Checked by
 //! `a_set_against_a_wait_against_a_drop`, `who_is_refused_finds_the_value`,
@@ -25,10 +25,10 @@ use std::{
 use super::latch::{Latch, Stay};
 use crate::engine::{prim::UnsafeCell, work::task::moment::Wait};
 
-/// A cell that can be written only once, and whose value can be waited for.
+/// A cell that can be written only once, and whose value can be awaited.
 ///
-/// A task that needs the value awaits [`wait`](Self::wait); whoever has it calls
-/// [`set`](Self::set). Compared to a [`OnceCell`](super::OnceCell) those who wait have no
+/// A task that needs the value awaits [`wait`](Self::wait); the task that has the value calls
+/// [`set`](Self::set). Unlike with a [`OnceCell`](super::OnceCell), waiting tasks bring no
 /// initialiser of their own.
 ///
 /// # Examples
@@ -49,12 +49,13 @@ pub struct SetOnce<T> {
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
-// SAFETY: the value moves with the cell.
+// SAFETY: the cell owns the value, so sending the cell sends a `T`, which is `Send`.
 unsafe impl<T: Send> Send for SetOnce<T> {}
-// SAFETY: one writes, before all who read; `set` sends a value, `get` shares it.
+// SAFETY: one thread writes, before all threads that read; `set` sends a value to other
+// threads (`T: Send`), `get` shares it with them (`T: Sync`).
 unsafe impl<T: Sync + Send> Sync for SetOnce<T> {}
 
-/// Error that can be returned from [`SetOnce::set`]; it carries the value back.
+/// Error of [`SetOnce::set`] on a full cell; carries the value that was not stored.
 ///
 /// # Examples
 ///
@@ -67,7 +68,7 @@ unsafe impl<T: Sync + Send> Sync for SetOnce<T> {}
 #[derive(Debug, PartialEq, Eq)]
 pub struct SetOnceError<T>(pub T);
 
-/// Waits for the latch.
+/// Future that waits until the latch is open.
 struct Opening<'a> {
     latch: &'a Latch,
     stay: Stay,
@@ -86,7 +87,7 @@ impl<T> SetOnce<T> {
         Self::const_new()
     }
 
-    /// Creates a new empty `SetOnce`, also in a constant.
+    /// Creates a new empty `SetOnce`, for use in constants and statics.
     ///
     /// # Examples
     ///
@@ -102,13 +103,13 @@ impl<T> SetOnce<T> {
         Self { latch: Latch::new(false), value: UnsafeCell::new(MaybeUninit::uninit()) }
     }
 
-    /// The same; the model checker's words are not made in constants.
+    /// Creates a new empty `SetOnce`; not `const`, because the model checker's atomics are not.
     #[cfg(blitz_loom)]
     pub fn const_new() -> Self {
         Self { latch: Latch::new(false), value: UnsafeCell::new(MaybeUninit::uninit()) }
     }
 
-    /// Creates a new `SetOnce` that holds the value, if there is one.
+    /// Creates a new `SetOnce` that holds `value`, or is empty if that is `None`.
     ///
     /// # Examples
     ///
@@ -122,7 +123,7 @@ impl<T> SetOnce<T> {
         value.map_or_else(Self::new, Self::const_new_with)
     }
 
-    /// Creates a new `SetOnce` that holds the value, also in a constant.
+    /// Creates a new `SetOnce` that holds `value`, for use in constants and statics.
     ///
     /// # Examples
     ///
@@ -138,7 +139,8 @@ impl<T> SetOnce<T> {
         Self { latch: Latch::new(true), value: UnsafeCell::new(MaybeUninit::new(value)) }
     }
 
-    /// The same; the model checker's words are not made in constants.
+    /// Creates a new `SetOnce` that holds `value`; not `const`, because the model checker's
+    /// atomics are not.
     #[cfg(blitz_loom)]
     pub fn const_new_with(value: T) -> Self {
         Self { latch: Latch::new(true), value: UnsafeCell::new(MaybeUninit::new(value)) }
@@ -170,16 +172,16 @@ impl<T> SetOnce<T> {
     /// ```
     #[inline]
     pub fn get(&self) -> Option<&T> {
-        // SAFETY: 1. we saw the latch open.
+        // SAFETY: 1. `initialized` saw the latch open.
         self.initialized().then(|| unsafe { self.value() })
     }
 
-    /// Fills an empty `SetOnce`, and wakes all who wait for it.
+    /// Stores `value` in an empty `SetOnce` and wakes all tasks that wait for it.
     ///
     /// # Errors
     ///
-    /// The value comes back if the cell is full already: [`get`](Self::get) finds what is
-    /// in it.
+    /// Returns `value` in a [`SetOnceError`] if the cell holds a value already; that one is
+    /// returned by [`get`](Self::get).
     ///
     /// # Examples
     ///
@@ -195,8 +197,9 @@ impl<T> SetOnce<T> {
         }
         let value = ManuallyDrop::new(value);
         let set = self.latch.open_with(|| {
-            // SAFETY: the latch runs one such step, so nobody else writes, and nobody
-            // reads before it is open. What is copied is forgotten below.
+            // SAFETY: the latch runs one such step, so no other thread writes, and none reads
+            // before the latch is open. What is copied here is not dropped twice, because `value`
+            // is a `ManuallyDrop` that is unwrapped only if this step did not run.
             self.value.with_mut(|slot| unsafe {
                 (*slot).as_mut_ptr().copy_from_nonoverlapping(&raw const *value, 1);
             });
@@ -204,7 +207,7 @@ impl<T> SetOnce<T> {
         if set { Ok(()) } else { Err(SetOnceError(ManuallyDrop::into_inner(value))) }
     }
 
-    /// Takes the value out of the cell, which ends.
+    /// Consumes the cell and returns its value, if there is one.
     ///
     /// # Examples
     ///
@@ -216,14 +219,14 @@ impl<T> SetOnce<T> {
         self.take_value()
     }
 
-    /// Waits until there is a value, and returns a reference to it.
+    /// Waits until the cell holds a value and returns a reference to it.
     ///
-    /// Each call takes one unit of the task's budget, if there is one. Without it a call
-    /// that need not wait is put off, once.
+    /// Each call consumes one unit of the task's budget, if there is one. Without budget, a call
+    /// that could return at once is deferred to the task's next poll, but only once.
     ///
     /// # Cancel safety
     ///
-    /// A wait that is dropped takes nothing with it.
+    /// Cancel safe: dropping the future has no effect on the cell.
     ///
     /// # Examples
     ///
@@ -238,15 +241,17 @@ impl<T> SetOnce<T> {
     /// ```
     pub async fn wait(&self) -> &T {
         Opening { latch: &self.latch, stay: Stay::new() }.await;
-        // SAFETY: 1. the wait ends when the latch is open.
+        // SAFETY: 1. `Opening` completes when it has seen the latch open.
         unsafe { self.value() }
     }
 
+    /// Returns the value.
+    ///
     /// # Safety
     /// 1. The caller saw the latch open.
     #[inline]
     unsafe fn value(&self) -> &T {
-        // SAFETY: by 1. the value is there, and is not written any more.
+        // SAFETY: by our obligation 1 the value is there, and it is not written any more.
         unsafe { &*self.value.with(|value| (*value).as_ptr()) }
     }
 
@@ -255,8 +260,8 @@ impl<T> SetOnce<T> {
             return None;
         }
         self.latch.shut();
-        // SAFETY: the latch was open, so the value is there, and the borrow is the only
-        // one; now it is shut, so the value is read once.
+        // SAFETY: the latch was open, so the value is there, and the exclusive borrow excludes
+        // other references. The latch is shut now, so the value is read only once.
         Some(self.value.with_mut(|value| unsafe { (*value).assume_init_read() }))
     }
 }
@@ -324,7 +329,7 @@ impl Future for Opening<'_> {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.as_ref();
-        // SAFETY: 1. it is. 2. `Drop` does.
+        // SAFETY: 1. the stay is used with this latch only. 2. `Drop` calls `leave`.
         unsafe { this.latch.poll(this.stay(), cx, Wait::Cell) }
     }
 }
@@ -332,9 +337,9 @@ impl Future for Opening<'_> {
 impl Drop for Opening<'_> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: it was pinned if it was ever polled, and is not moved from here on.
+        // SAFETY: the future was pinned if it was ever polled, and is not moved from here on.
         let this = unsafe { Pin::new_unchecked(&*self) };
-        // SAFETY: 1. it is.
+        // SAFETY: 1. the stay is used with this latch only.
         unsafe { this.latch.leave(this.stay()) };
     }
 }

@@ -1,14 +1,14 @@
-//! To wait for one's turn at a lock or a semaphore: what their futures are made of.
+//! Waiting for a lock or a semaphore: the part that their futures share.
 //!
-//! A [`Turn`] looks at the permits before it makes anything to wait with. If they are
-//! there it is one exchange and a unit of budget, and the [`Wish`], with its waiter and
-//! its place in line, is never made: the future of an uncontended lock writes two words.
+//! A [`Turn`] first tries to take the permits. If they are available, that is one exchange
+//! and a unit of budget, and the [`Wish`], with its waiter and its place in the wait queue, is
+//! never created: the future of an uncontended lock writes two words.
 //!
 //! # Invariants
-//! - Where permits are taken, the caller's next step makes them a guard: nothing that
-//!   can panic lies in between.
-//! - Dropping a turn at any moment gives up its place in line, and what it was given
-//!   there.
+//! - When permits are taken, the caller's next step wraps them in a guard: nothing that can
+//!   panic lies in between.
+//! - Dropping a turn at any time gives up its place in the wait queue, and the permits that
+//!   it was given there.
 
 use std::{
     pin::Pin,
@@ -29,7 +29,7 @@ use crate::engine::{
 };
 
 pin_project! {
-    /// The place in line, if there has to be one.
+    /// Acquisition of permits in progress; has a place in the wait queue only if it must wait.
     pub(crate) struct Turn<'a> {
         #[pin]
         wish: Option<Wish<'a>>,
@@ -37,7 +37,8 @@ pin_project! {
     }
 }
 
-/// A lock's name in the book, and where it was asked for; none for semaphores.
+/// A lock's name in the record of lock holders, and the place in the source where it was
+/// requested; `None` for semaphores.
 pub(crate) type Asked<'a> = Option<(&'a Name, Caller)>;
 
 impl<'a> Turn<'a> {
@@ -46,8 +47,8 @@ impl<'a> Turn<'a> {
         Self { wish: None, awaiting: Awaiting::new() }
     }
 
-    /// Takes `count` permits, at once or after the others. Always called with the same
-    /// permits and count.
+    /// Takes `count` permits, at once or after earlier requests. Must always be called with the
+    /// same `permits` and `count`.
     #[inline]
     pub(crate) fn poll(
         self: Pin<&mut Self>,
@@ -56,8 +57,8 @@ impl<'a> Turn<'a> {
         count: usize,
         asked: Asked<'_>,
     ) -> Poll<Result<(), Closed>> {
-        // Without budget it may still have to take its place in line.
-        if self.wish.is_none() && budget::is_left() {
+        // Without budget the task may still have to join the wait queue, so `wait` decides.
+        if self.wish.is_none() && budget::is_left_for(cx) {
             let unit = ready!(budget::proceed(cx));
             match permits.try_acquire(count) {
                 Err(NotNow::TooFew) => {}
@@ -70,7 +71,7 @@ impl<'a> Turn<'a> {
         self.wait(cx, permits, count, asked)
     }
 
-    /// In line.
+    /// Waits in the wait queue, which the turn joins first if necessary.
     #[cold]
     fn wait(
         self: Pin<&mut Self>,
@@ -87,7 +88,8 @@ impl<'a> Turn<'a> {
         let polled = wish.as_mut().poll(cx);
         match asked {
             _ if polled.is_ready() => this.awaiting.end(),
-            // Else it waits for its next turn on a worker, and has said so.
+            // Otherwise it is not in the queue but was deferred to its task's next poll for want of
+            // budget, which has been recorded.
             Some((name, caller)) if wish.is_in_line() => {
                 current::waits_for(Wait::Lock);
                 this.awaiting.note(name, caller);
@@ -99,7 +101,7 @@ impl<'a> Turn<'a> {
 }
 
 pin_project! {
-    /// A turn that knows what it waits for: for futures that own the lock beside it.
+    /// A [`Turn`] with its permits and count, for futures that own the lock themselves.
     #[must_use = "futures do nothing unless you `.await` or poll them"]
     pub(crate) struct Taking<'a> {
         permits: &'a Permits,
@@ -127,7 +129,7 @@ impl Future for Taking<'_> {
     }
 }
 
-/// What locks do with the answer: their permits are never closed.
+/// Unwraps the result for locks, whose permits are never closed.
 #[inline]
 pub(crate) fn open(taken: Result<(), Closed>) {
     if taken.is_err() {

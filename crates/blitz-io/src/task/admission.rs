@@ -1,9 +1,8 @@
-//! What a spawn that may be refused answers with.
+//! Results of spawn functions that may reject a future.
 
 use std::{error::Error, fmt};
 
-/// How much work waited when a task was spawned by
-/// [`spawn_reporting`](super::spawn_reporting).
+/// The load of the runtime when [`spawn_reporting`](super::spawn_reporting) spawned a task.
 ///
 /// # Examples
 ///
@@ -19,14 +18,15 @@ use std::{error::Error, fmt};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Pressure {
-    /// Fewer tasks waited in queues than the threshold times the workers.
+    /// Fewer tasks waited in run queues than the threshold times the number of workers.
     Low,
-    /// As many as that or more: the runtime does not keep up. The task was spawned
-    /// all the same; slow down.
+    /// At least as many tasks waited in run queues as the threshold times the number of workers:
+    /// the runtime does not keep up. The task was spawned nevertheless; the caller should slow
+    /// down.
     High,
 }
 
-/// Why a future was not spawned.
+/// The reason why a future was not spawned.
 ///
 /// # Examples
 ///
@@ -42,11 +42,12 @@ pub enum Pressure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Rejection {
-    /// Twice the threshold times the workers, or more, waited in queues.
+    /// At least twice as many tasks waited in run queues as the threshold times the number of
+    /// workers.
     Overloaded,
-    /// As many bounded tasks live as the runtime allows, or others wait for a place.
+    /// The limit on bounded tasks is reached, or other spawners wait for a place.
     Full,
-    /// The runtime is shutting down, or has.
+    /// The runtime is shutting down or has shut down.
     ShuttingDown,
 }
 
@@ -67,7 +68,7 @@ impl fmt::Display for Rejection {
     }
 }
 
-/// A future that was not spawned: it was never polled, and is given back.
+/// A future that was rejected instead of spawned; it was never polled and can be taken back.
 ///
 /// # Examples
 ///
@@ -91,7 +92,7 @@ impl<F> Rejected<F> {
         Self { future, why }
     }
 
-    /// Returns the reason.
+    /// Returns the reason for the rejection.
     ///
     /// # Examples
     ///
@@ -109,7 +110,7 @@ impl<F> Rejected<F> {
         self.why
     }
 
-    /// Gives the future back.
+    /// Returns the future that was not spawned.
     ///
     /// # Examples
     ///

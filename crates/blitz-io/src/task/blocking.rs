@@ -1,4 +1,4 @@
-//! Code that blocks its thread, called from code that must not.
+//! Functions for running code that blocks its thread, called from code that must not block.
 
 use std::panic::Location;
 
@@ -18,27 +18,27 @@ use crate::{
     runtime::{Handle, context},
 };
 
-/// Runs the provided closure on a thread where blocking is acceptable.
+/// Runs a closure on the blocking pool: a set of threads on which blocking is allowed.
 ///
-/// Threads are started when they are needed, up to
-/// [`max_blocking_threads`](crate::runtime::Builder::max_blocking_threads), and end when
-/// they had nothing to do for a while; at the limit the closure waits in a queue, in the
-/// order of spawning on each worker.
+/// Threads of the pool are started on demand, up to
+/// [`max_blocking_threads`](crate::runtime::Builder::max_blocking_threads), and exit after they
+/// have been idle for a while. When the limit is reached the closure waits in a queue; closures
+/// spawned by one worker stay in the order in which that worker spawned them.
 ///
-/// [`JoinHandle::abort`] works until the closure has started: afterwards nothing can
-/// stop it, and a runtime that is dropped waits for it. To wait for a bounded time only,
-/// use [`Runtime::shutdown_timeout`](crate::runtime::Runtime::shutdown_timeout).
+/// [`JoinHandle::abort`] has an effect only until the closure has started. Afterwards nothing can
+/// stop it, and dropping the runtime waits for it. To wait for a limited time only, use
+/// [`Runtime::shutdown_timeout`](crate::runtime::Runtime::shutdown_timeout).
 ///
-/// Inside the closure the runtime is the current one, [`Handle::block_on`] may be
-/// called, and no budget applies. It is for work that waits (files, locks, other
-/// programs); many computations at once are better off with few threads.
+/// Inside the closure this runtime is the current one, [`Handle::block_on`] may be called, and no
+/// budget applies. The pool is meant for work that waits (for files, locks or other programs); many
+/// concurrent computations are better run on few threads.
 ///
 /// [`Handle::block_on`]: crate::runtime::Handle::block_on
 ///
 /// # Panics
 ///
-/// If there is no runtime on this thread; or if the system refuses a thread and no
-/// thread for blocking work lives that the closure could wait for.
+/// If there is no runtime on this thread, or if the operating system refuses to start a thread and
+/// the blocking pool has no running thread that could take the closure later.
 ///
 /// # Examples
 ///
@@ -70,36 +70,56 @@ where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
-    // Dropping the closure, or naming a thread, may leave the runtime's context and end
-    // the runtime, so nothing of it is borrowed where that can happen.
+    // Dropping the closure, or calling the user's function that names threads, may leave the
+    // runtime's context and end the runtime, so nothing of the runtime may be borrowed where that
+    // can happen.
     let label = Label::with(spawned_at, Blocks(()));
     let (job, label) = trace::trace(Job::new(f), label, trace::Kind::Blocking);
     match context::with_current(|inner| inner.blocking.spawn(&inner.pool, job, label)) {
-        Ok(Ok(spawned)) => spawned.settle(),
-        Ok(Err(refused)) => refused.end(),
+        Ok(spawned) => spawned.settle(),
         Err(error) => panic!("{error}"),
     }
 }
 
-/// Runs the provided blocking function on the current thread without blocking the
-/// executor.
+/// Queues a closure like [`spawn_blocking`], or returns `None` and drops the closure if the runtime
+/// is shutting down or no thread can be started.
+#[cfg(any(feature = "fs", feature = "io-std"))]
+#[track_caller]
+pub(crate) fn try_spawn_blocking<F, R>(f: F) -> Option<JoinHandle<R>>
+where
+    F: FnOnce() -> R + Send + 'static,
+    R: Send + 'static,
+{
+    let label = Label::with(Location::caller(), Blocks(()));
+    let (job, label) = trace::trace(Job::new(f), label, trace::Kind::Blocking);
+    match context::with_current(|inner| inner.blocking.spawn(&inner.pool, job, label)) {
+        Ok(spawned) => {
+            let (handle, left) = spawned.part();
+            left.try_settle().then_some(handle)
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Runs a blocking function on the current thread after handing the worker's tasks to another
+/// thread.
 ///
-/// On a worker of a multi-thread runtime the worker's queue goes to another thread
-/// first, so that the other tasks go on. When the function has returned the task
-/// continues on this thread, as a worker if nobody needed the queue meanwhile, and else
-/// without it until its next `.await` that waits. Code of the same task that runs
-/// concurrently (`join!`) is blocked all the same.
+/// On a worker of a multi-thread runtime, the worker's run queue moves to another thread first, so
+/// its other tasks continue to run. After the function returns, the task continues on this thread:
+/// as a worker if no other thread needed the queue in the meantime, and otherwise without a queue
+/// until its next `.await` that has to wait. Other code of the same task that runs concurrently
+/// (`join!`) is blocked nevertheless.
 ///
-/// Inside, [`Handle::block_on`](crate::runtime::Handle::block_on) may be called, and no
-/// budget applies. Elsewhere, in `block_on` of a multi-thread runtime, on a thread of
-/// [`spawn_blocking`], and outside of any runtime, the function is just called. If the
-/// system refuses a thread it is called as well, and the tasks in the worker's queue
-/// wait for another worker to steal them.
+/// Inside the function, [`Handle::block_on`](crate::runtime::Handle::block_on) may be called, and
+/// no budget applies. In `block_on` of a multi-thread runtime, on a thread of [`spawn_blocking`],
+/// and outside of any runtime, the function is simply called. If the operating system refuses to
+/// start a thread, the function is called as well, and the tasks in the worker's queue wait for
+/// another worker to steal them.
 ///
 /// # Panics
 ///
-/// On a current-thread runtime, and inside a `LocalSet`: there is no other thread that
-/// could go on. Use [`spawn_blocking`] there.
+/// On a current-thread runtime and inside a `LocalSet`, because there is no other thread on which
+/// their tasks could continue. Use [`spawn_blocking`] there.
 ///
 /// # Examples
 ///
@@ -132,19 +152,20 @@ where
 }
 
 impl<T> JoinHandle<T> {
-    /// Waits for the task on this thread, which sleeps meanwhile: what `.await` is in
-    /// asynchronous code, for code that is not.
+    /// Blocks the current thread until the task ends and returns its output: the counterpart of
+    /// `.await` for synchronous code.
     ///
-    /// On a current-thread runtime somebody else must be inside
-    /// [`Runtime::block_on`](crate::runtime::Runtime::block_on), or its tasks do not run.
+    /// On a current-thread runtime another thread must be inside
+    /// [`Runtime::block_on`](crate::runtime::Runtime::block_on), because otherwise the runtime's
+    /// tasks do not run.
     ///
     /// # Errors
     ///
-    /// If the task panicked, or was cancelled: as awaiting it.
+    /// If the task panicked or was cancelled, as when the handle is awaited.
     ///
     /// # Panics
     ///
-    /// Inside an asynchronous context: await the handle there.
+    /// Inside an asynchronous context; `.await` the handle there.
     ///
     /// # Examples
     ///
@@ -158,33 +179,34 @@ impl<T> JoinHandle<T> {
     pub fn blocking_join(self) -> Result<T, JoinError> {
         let Some(_blocking) = NoBlocking::enter(Blocking::InPlace) else {
             panic!(
-                "Cannot block the current thread from within a runtime: it is being used to \
-                 drive asynchronous tasks; `.await` the handle instead, or wait for it inside \
-                 `spawn_blocking`"
+                "Cannot block the current thread from within a runtime. This happens because a \
+                 function attempted to block the current thread while the thread is being used \
+                 to drive asynchronous tasks. `.await` the handle instead, or wait for it inside \
+                 `spawn_blocking`."
             );
         };
         drive::wait_for(None, self)
     }
 }
 
-/// Runs the closure as [`spawn_blocking`] does, once less such work waits for a thread
-/// than [`max_blocking_queue`](crate::runtime::Builder::max_blocking_queue) allows.
+/// Runs a closure like [`spawn_blocking`], after waiting until the queue of bounded blocking work
+/// is shorter than [`max_blocking_queue`](crate::runtime::Builder::max_blocking_queue).
 ///
-/// It has its place in the queue until a thread takes it. So those who produce work wait
-/// while the threads do not keep up, and the queue does not grow without an end. Plain
-/// `spawn_blocking` is outside of the bound.
+/// The closure occupies a place in the queue until a thread takes it. So producers wait while the
+/// threads do not keep up, and the queue does not grow without limit. Closures of plain
+/// `spawn_blocking` are not counted.
 ///
 /// # Errors
 ///
-/// [`Rejected`], with the closure, if the runtime shuts down before there is a place.
+/// [`Rejected`], with the closure, if the runtime shuts down before a place becomes free.
 ///
 /// # Panics
 ///
-/// If there is no runtime on this thread; and as [`spawn_blocking`].
+/// If there is no runtime on this thread, and in the cases in which [`spawn_blocking`] panics.
 ///
 /// # Cancel safety
 ///
-/// Dropping it before it is ready drops the closure without having spawned it.
+/// Dropping the future before it is ready drops the closure without spawning it.
 ///
 /// # Examples
 ///
@@ -213,16 +235,15 @@ where
     Handle::current().spawn_blocking_bounded(f)
 }
 
-/// Runs the closure as [`spawn_blocking_bounded`] does if there is a place in the queue
-/// now.
+/// Runs a closure like [`spawn_blocking_bounded`] if the queue has a free place now.
 ///
 /// # Errors
 ///
-/// [`Rejected`], with the closure, if there is no place or the runtime is shutting down.
+/// [`Rejected`], with the closure, if there is no free place or the runtime is shutting down.
 ///
 /// # Panics
 ///
-/// If there is no runtime on this thread; and as [`spawn_blocking`].
+/// If there is no runtime on this thread, and in the cases in which [`spawn_blocking`] panics.
 ///
 /// # Examples
 ///

@@ -1,39 +1,37 @@
-//! Spawning that tells when it is too much, and spawning that waits until it is not.
+//! Spawning that reports overload, and spawning that waits while a limit is reached.
 
 use std::future::Future;
 
 use super::{JoinHandle, Pressure, Rejected};
 use crate::runtime::{Handle, context};
 
-/// Spawns a task and reports whether the runtime keeps up, or gives the future back.
+/// Spawns a task and returns how loaded the runtime is, or rejects the future under overload.
 ///
-/// The number of tasks that wait in the runtime's queues is looked at before this one
-/// is put there, and compared with a limit: the
-/// [threshold](crate::runtime::Builder::backpressure_threshold) times the number of
-/// workers.
+/// Before the task is spawned, the number of tasks that wait in the runtime's run queues is
+/// compared with a limit: the [threshold](crate::runtime::Builder::backpressure_threshold) times
+/// the number of workers.
 ///
-/// - Below the limit the task is spawned, and the report is [`Pressure::Low`].
-/// - From the limit on it is spawned, and the report is [`Pressure::High`].
-/// - From twice the limit on, or if the runtime is shutting down, it is not spawned:
-///   the error has the future, which was never polled.
+/// - Below the limit the task is spawned, and [`Pressure::Low`] is returned.
+/// - From the limit on the task is spawned, and [`Pressure::High`] is returned.
+/// - From twice the limit on, or if the runtime is shutting down, the task is not spawned: the
+///   error contains the future, which was never polled.
 ///
-/// Tasks that run, and tasks that wait for something else than a worker, do not count.
-/// Without a threshold the pressure is always low.
+/// Tasks that run, and tasks that wait for something else than a worker, do not count. Without a
+/// threshold the pressure is always low.
 ///
-/// This is advice: lengths of queues change while they are added up, and between the
-/// look and the spawn others may spawn, so the queues can grow past twice the limit by
-/// as many tasks as there are threads that spawn at that moment. A current-thread
-/// runtime sees all of its queue only from the thread that runs it; seen from other
-/// threads, only what came from outside and was not fetched yet counts. For a bound
-/// that holds use [`spawn_bounded`]. That a rejected future is not spawned is no
-/// advice: it never is.
+/// The limit is approximate: queue lengths change while they are added up, and other threads may
+/// spawn between the check and the spawn, so the queues can exceed twice the limit by as many tasks
+/// as there are threads that spawn at that moment. A current-thread runtime sees its whole queue
+/// only from the thread that runs it; for other threads, only the tasks that were sent from outside
+/// and not yet fetched count. For an exact limit use [`spawn_bounded`]. Rejection itself is exact:
+/// a rejected future is never spawned.
 ///
-/// The look costs a few loads for each worker; [`spawn`](super::spawn) does not look.
+/// The check costs a few loads for each worker; [`spawn`](super::spawn) does not check.
 ///
 /// # Errors
 ///
-/// [`Rejected`], with the future: see above. A spawn at the very moment at which a
-/// shutdown begins may be accepted; then the task is cancelled, as with
+/// [`Rejected`], with the future, in the cases described above. A spawn at the moment at which a
+/// shutdown begins may still be accepted; the task is cancelled then, as with
 /// [`spawn`](super::spawn).
 ///
 /// # Panics
@@ -62,41 +60,40 @@ where
     F::Output: Send + 'static,
 {
     match context::with_current(|inner| inner.admission.look(&inner.pool)) {
-        // Nothing of a user's ran in between: it is the same runtime.
+        // No user code ran since the check, so `spawn` uses the same runtime.
         Ok(Ok(pressure)) => Ok((super::spawn(future), pressure)),
         Ok(Err(why)) => Err(Rejected::new(future, why)),
         Err(error) => panic!("{error}"),
     }
 }
 
-/// Waits until fewer bounded tasks live than the runtime allows, then spawns.
+/// Waits until the number of bounded tasks is below the runtime's limit, then spawns a task.
 ///
-/// [`Builder::max_bounded_tasks`](crate::runtime::Builder::max_bounded_tasks) says how
-/// many may live at the same time; without it there is no limit. A bounded task has
-/// its place until its future has been dropped: after it completed, panicked or was
-/// aborted, or when the runtime shuts down. Then the place goes to the spawner that
-/// has waited longest. Tasks of [`spawn`](super::spawn) and its like do not count and
-/// never wait.
+/// [`Builder::max_bounded_tasks`](crate::runtime::Builder::max_bounded_tasks) sets how many bounded
+/// tasks may exist at the same time; without it there is no limit. A bounded task occupies its
+/// place until its future has been dropped: after it completed, panicked or was aborted, or when
+/// the runtime shuts down. The place then goes to the spawner that has waited longest. Tasks of
+/// [`spawn`](super::spawn) and the other unbounded functions do not count and never wait.
 ///
-/// The place is free again when the task's future is gone, a moment before its
-/// [`JoinHandle`] is ready. A bounded task that waits for its own `spawn_bounded` calls
-/// keeps its place meanwhile: if all places are taken by such tasks, none goes on.
+/// The place is free as soon as the task's future has been dropped, shortly before its
+/// [`JoinHandle`] is ready. A bounded task that awaits `spawn_bounded` itself keeps its place
+/// meanwhile: if all places are taken by such tasks, they deadlock.
 ///
-/// The future belongs to the runtime of the thread that called this; it may be
-/// awaited anywhere.
+/// The returned future belongs to the current runtime of the thread that called this function; it
+/// may be awaited anywhere.
 ///
 /// # Errors
 ///
-/// [`Rejected`], with the future, if the runtime shuts down before there is a place.
+/// [`Rejected`], with the future, if the runtime shuts down before a place becomes free.
 ///
 /// # Panics
 ///
-/// If there is no runtime on this thread when this is called.
+/// If there is no runtime on this thread when this function is called.
 ///
 /// # Cancel safety
 ///
-/// Dropping it before it is ready gives up the place in line, and drops the future
-/// without having spawned it. Those who wait behind are not held up.
+/// Dropping the returned future before it is ready gives up its position in the wait queue and
+/// drops the task's future without spawning it. Spawners behind it in the queue are not delayed.
 ///
 /// # Examples
 ///
@@ -130,11 +127,11 @@ where
     Handle::current().spawn_bounded(future)
 }
 
-/// Spawns a bounded task if there is a place for it now; see [`spawn_bounded`].
+/// Spawns a bounded task if a place is free now; see [`spawn_bounded`].
 ///
 /// # Errors
 ///
-/// [`Rejected`], with the future, if as many bounded tasks live as may, if others wait
+/// [`Rejected`], with the future, if the limit on bounded tasks is reached, if other spawners wait
 /// for a place, or if the runtime is shutting down.
 ///
 /// # Panics

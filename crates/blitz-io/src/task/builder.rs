@@ -1,4 +1,4 @@
-//! Tasks with names.
+//! Spawning tasks with a name or other attributes.
 
 use std::{future::Future, io, panic::Location};
 
@@ -11,10 +11,10 @@ use crate::{
     runtime::{Handle, context},
 };
 
-/// Factory which is used to configure the properties of a new task.
+/// A builder that sets the name and other attributes of a task before it is spawned.
 ///
-/// A name shows in [task hooks](crate::runtime::TaskMeta::name), in dumps and in
-/// spans. It costs one allocation for its text.
+/// The name appears in [task hooks](crate::runtime::TaskMeta::name), in task dumps and in tracing
+/// spans. It costs one allocation, for its text.
 ///
 /// # Examples
 ///
@@ -34,7 +34,7 @@ pub struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// Creates a new task builder.
+    /// Creates a builder with no name and no other attributes set.
     ///
     /// # Examples
     ///
@@ -45,7 +45,7 @@ impl<'a> Builder<'a> {
         Self::default()
     }
 
-    /// Assigns a name to the task which will be spawned.
+    /// Sets the name of the task.
     ///
     /// # Examples
     ///
@@ -59,14 +59,15 @@ impl<'a> Builder<'a> {
         Self { name: Some(name), ..*self }
     }
 
-    /// Says that polls of the task are long: it computes, or calls what may block.
+    /// Declares that polls of the task take long, because it computes or calls code that may block.
     ///
-    /// On a multi-thread runtime with [preemption](crate::runtime::Preemption) such a task is
-    /// polled by threads that are no workers, from its first poll on, so that no slice passes
-    /// until the runtime finds out, and is not [told of](crate::runtime::Builder::on_task_stall)
-    /// there. If there are as many such threads as
-    /// [may be](crate::runtime::Preemption::max_detached), a worker polls it after all. On other
-    /// runtimes, and for local tasks, members of sets and blocking work, it means nothing.
+    /// On a multi-thread runtime with [preemption](crate::runtime::Preemption), such a task is
+    /// polled on threads that are not workers, starting with its first poll. So no worker loses a
+    /// slice before the runtime finds out that the task is slow, and the task is not [reported as
+    /// stalled](crate::runtime::Builder::on_task_stall) there. If the [limit on such
+    /// threads](crate::runtime::Preemption::max_detached) is reached, a worker polls the task after
+    /// all. On other runtimes, and for local tasks, members of a `JoinSet` and blocking work, this
+    /// setting has no effect.
     ///
     /// # Examples
     ///
@@ -88,15 +89,15 @@ impl<'a> Builder<'a> {
         Self { long_running: true, ..*self }
     }
 
-    /// Spawns a task with this builder's settings on the current runtime.
+    /// Spawns a task on the current runtime, with this builder's settings.
     ///
     /// # Errors
     ///
-    /// None in this version; the signature is Tokio's.
+    /// Never returns an error in this version; the signature is Tokio's.
     ///
     /// # Panics
     ///
-    /// If there is no runtime on this thread, as [`spawn`](crate::spawn).
+    /// If there is no runtime on this thread, like [`spawn`](crate::spawn).
     ///
     /// # Examples
     ///
@@ -119,11 +120,11 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Spawns a task with this builder's settings on the runtime of `handle`.
+    /// Spawns a task on the runtime of `handle`, with this builder's settings.
     ///
     /// # Errors
     ///
-    /// As [`spawn`](Self::spawn).
+    /// Never returns an error in this version, like [`spawn`](Self::spawn).
     ///
     /// # Examples
     ///
@@ -146,16 +147,16 @@ impl<'a> Builder<'a> {
         Ok(self.spawn_sized(future, handle, spawned_at))
     }
 
-    /// Spawns a `!Send` task with this builder's settings on the current [`LocalSet`] or
-    /// [`LocalRuntime`](crate::runtime::LocalRuntime).
+    /// Spawns a `!Send` task on the current [`LocalSet`] or
+    /// [`LocalRuntime`](crate::runtime::LocalRuntime), with this builder's settings.
     ///
     /// # Errors
     ///
-    /// As [`spawn`](Self::spawn).
+    /// Never returns an error in this version, like [`spawn`](Self::spawn).
     ///
     /// # Panics
     ///
-    /// Outside of both, as [`task::spawn_local`](super::spawn_local).
+    /// Outside of both, like [`task::spawn_local`](super::spawn_local).
     ///
     /// # Examples
     ///
@@ -181,11 +182,11 @@ impl<'a> Builder<'a> {
         Ok(self.spawn_local_sized(future, spawned_at))
     }
 
-    /// Spawns a `!Send` task with this builder's settings on the given [`LocalSet`].
+    /// Spawns a `!Send` task on the given [`LocalSet`], with this builder's settings.
     ///
     /// # Errors
     ///
-    /// As [`spawn`](Self::spawn).
+    /// Never returns an error in this version, like [`spawn`](Self::spawn).
     ///
     /// # Examples
     ///
@@ -216,16 +217,15 @@ impl<'a> Builder<'a> {
         Ok(self.spawn_in(local_set, future, at))
     }
 
-    /// Runs the function on the current runtime's threads for blocking work, with this
-    /// builder's settings.
+    /// Runs a function on the current runtime's blocking pool, with this builder's settings.
     ///
     /// # Errors
     ///
-    /// As [`spawn`](Self::spawn).
+    /// Never returns an error in this version, like [`spawn`](Self::spawn).
     ///
     /// # Panics
     ///
-    /// As [`task::spawn_blocking`](super::spawn_blocking).
+    /// In the cases in which [`task::spawn_blocking`](super::spawn_blocking) panics.
     ///
     /// # Examples
     ///
@@ -245,16 +245,16 @@ impl<'a> Builder<'a> {
         self.spawn_blocking_on(function, &Handle::current())
     }
 
-    /// Runs the function on the threads for blocking work of the runtime of `handle`,
-    /// with this builder's settings.
+    /// Runs a function on the blocking pool of the runtime of `handle`, with this builder's
+    /// settings.
     ///
     /// # Errors
     ///
-    /// As [`spawn`](Self::spawn).
+    /// Never returns an error in this version, like [`spawn`](Self::spawn).
     ///
     /// # Panics
     ///
-    /// As [`task::spawn_blocking`](super::spawn_blocking).
+    /// In the cases in which [`task::spawn_blocking`](super::spawn_blocking) panics.
     ///
     /// # Examples
     ///

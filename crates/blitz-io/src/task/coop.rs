@@ -1,19 +1,19 @@
-//! Cooperation: a task that always finds something ready still lets others run.
+//! Cooperative scheduling: a task with operations that are always ready still lets others run.
 //!
-//! A task runs until it waits. If what it waits for is always there (a channel
-//! that is never empty, a socket that always has data) it would keep its worker
-//! for ever. So each poll of a task, and of the future of `block_on`, begins with
-//! a *budget* of 128 operations. Every operation of the runtime that completes
-//! takes one unit; when none is left, the next one answers
-//! [`Pending`](Poll::Pending) once, and the task goes to the end of its queue.
+//! A task runs until it waits. If what it waits for is always ready (a channel that is never empty,
+//! a socket that always has data), it would keep its worker forever. So each poll of a task, and of
+//! the future of `block_on`, begins with a *budget* of 128 operations. Every operation of the
+//! runtime that completes takes one unit; when none is left, the next operation returns
+//! [`Pending`](Poll::Pending) once, and the task goes to the end of its run queue.
 //!
-//! - Long computations take part with [`consume_budget`], or by time with [`checkpoint`].
-//! - A future that completes by other means takes part with [`cooperative`], or
-//!   with [`poll_proceed`] inside its own `poll`.
-//! - [`unconstrained`] takes a future out.
-//! - [`has_budget_remaining`] asks.
+//! - Long computations cooperate by calling [`consume_budget`], or by time with [`checkpoint`].
+//! - A future that completes by other means cooperates when it is wrapped in [`cooperative`], or
+//!   when it calls [`poll_proceed`] inside its own `poll`.
+//! - [`unconstrained`] exempts a future from the budget.
+//! - [`has_budget_remaining`] returns `true` if the current task has budget left.
 //!
-//! [`RuntimeMetrics::budget_forced_yield_count`] tells how often it came to that.
+//! [`RuntimeMetrics::budget_forced_yield_count`] counts how often an empty budget made a task
+//! yield.
 //!
 //! [`RuntimeMetrics::budget_forced_yield_count`]: crate::runtime::RuntimeMetrics::budget_forced_yield_count
 //!
@@ -46,15 +46,15 @@ use pin_project_lite::pin_project;
 
 use crate::engine::work::task::budget::{self, Budget, Unit};
 
-/// Consumes a unit of budget, and yields to the runtime if there was none left.
+/// Consumes a unit of budget, and yields to the runtime if none was left.
 ///
-/// Put it into loops that compute for long without waiting for anything of the
-/// runtime. It costs a few instructions, unlike
-/// [`yield_now`](crate::task::yield_now), which goes through the queue each time.
+/// Call it in loops that compute for a long time without awaiting an operation of the runtime. It
+/// costs a few instructions, unlike [`yield_now`](crate::task::yield_now), which goes through the
+/// run queue each time.
 ///
 /// # Cancel safety
 ///
-/// Nothing is lost if it is dropped.
+/// Dropping the future loses nothing.
 ///
 /// # Examples
 ///
@@ -79,17 +79,17 @@ pub async fn consume_budget() {
     poll_fn(|cx| budget::proceed(cx).map(|unit| unit.spend())).await;
 }
 
-/// Returns whether the poll that this is called in has lasted for so long that it should let
-/// others run: for about half of the runtime's [slice](crate::runtime::Preemption::slice), so that
-/// who asks is in time.
+/// Returns `true` if the current poll has lasted so long that it should let other tasks run.
 ///
-/// For loops that cannot wait at every step, in functions that are not `async`: they ask, and
-/// come back to a [`checkpoint`]. It costs two loads.
+/// That is after about half of the runtime's [slice](crate::runtime::Preemption::slice), so that a
+/// task which yields then does so before the slice ends. This function is for loops that cannot
+/// await at every step, in functions that are not `async`: they check it, and return to a caller
+/// that awaits a [`checkpoint`]. It costs two loads.
 ///
-/// Somebody has to look at the clock for it. So the answer is `false` on runtimes without
-/// [preemption](crate::runtime::Builder::preemption) and without a
-/// [report](crate::runtime::Builder::on_task_stall), in the future of `block_on`, and outside
-/// of tasks.
+/// The runtime has to watch the clock for this. So the function returns `false` on runtimes that
+/// have neither [preemption](crate::runtime::Builder::preemption) nor a [stall
+/// report](crate::runtime::Builder::on_task_stall), in the future of `block_on`, and outside of
+/// tasks.
 ///
 /// # Examples
 ///
@@ -99,7 +99,7 @@ pub async fn consume_budget() {
 /// # blitz_io::run(async {
 /// let sums = blitz_io::spawn(async {
 ///     let (mut sum, mut numbers) = (0_u64, 0..);
-///     // As much as fits into a slice: a call to a library that can go on later, say.
+///     // As much as fits into a slice: for example, a call to a library that can be resumed.
 ///     while !task::should_yield() {
 ///         sum = sum.wrapping_add(numbers.next().unwrap());
 ///     }
@@ -115,15 +115,15 @@ pub fn should_yield() -> bool {
     crate::engine::work::current::with(|current| current.is_overdue())
 }
 
-/// Lets others run, if this poll has lasted for so long that it [should](should_yield); else
-/// it goes on at once.
+/// Yields to the runtime if the current poll has lasted so long that it [should](should_yield), and
+/// otherwise continues at once.
 ///
-/// Unlike [`consume_budget`], which yields after a number of calls, it yields by time, and can
-/// be called as often as one likes: it costs two loads.
+/// Unlike [`consume_budget`], which yields after a number of calls, this yields by time. It can be
+/// called as often as needed, because it costs two loads.
 ///
 /// # Cancel safety
 ///
-/// Nothing is lost if it is dropped.
+/// Dropping the future loses nothing.
 ///
 /// # Examples
 ///
@@ -131,7 +131,7 @@ pub fn should_yield() -> bool {
 /// use std::sync::mpsc;
 /// use blitz_io::{runtime::{Builder, Preemption}, task};
 ///
-/// // Its only worker is not taken from a task that computes.
+/// // Without preemption, the only worker is not taken away from a task that computes.
 /// let rt = Builder::new_multi_thread()
 ///     .worker_threads(1)
 ///     .preemption(Preemption::disabled())
@@ -146,7 +146,7 @@ pub fn should_yield() -> bool {
 ///     }
 ///     hash
 /// });
-/// // So this one has a turn because the other asks.
+/// // So this task runs because the other one calls `checkpoint`.
 /// rt.spawn(async move { tell.send(()).unwrap() });
 /// rt.block_on(hash).unwrap();
 /// # Ok::<(), std::io::Error>(())
@@ -157,10 +157,10 @@ pub async fn checkpoint() {
     }
 }
 
-/// Returns whether the current task has budget left.
+/// Returns `true` if the current task has budget left.
 ///
-/// Outside of a task, of `block_on` and inside [`unconstrained`] there is no limit,
-/// and the answer is `true`.
+/// Outside of tasks and of `block_on`, and inside [`unconstrained`], there is no limit, and the
+/// function returns `true`.
 ///
 /// # Examples
 ///
@@ -181,12 +181,12 @@ pub fn has_budget_remaining() -> bool {
     budget::is_left()
 }
 
-/// Takes a unit of budget for an operation, or returns `Poll::Pending` if none is
-/// left; the task has been woken in that case.
+/// Takes a unit of budget for an operation, or returns `Poll::Pending` if none is left; the task
+/// has been woken in that case.
 ///
-/// It is what a future calls before it tries its operation. If the operation
-/// completes, it says so with [`made_progress`](RestoreOnPending::made_progress);
-/// if not, the unit goes back when the answer is dropped.
+/// A future calls this before it tries its operation. If the operation completes, the future must
+/// call [`made_progress`](RestoreOnPending::made_progress) on the returned value; otherwise
+/// dropping that value gives the unit back.
 ///
 /// # Examples
 ///
@@ -214,15 +214,16 @@ pub fn poll_proceed(cx: &mut Context<'_>) -> Poll<RestoreOnPending> {
     budget::proceed(cx).map(|unit| RestoreOnPending { unit, on_this_thread: PhantomData })
 }
 
-/// What the macros ask before they poll their branches.
+/// Returns `Pending` and wakes the task if no budget is left; the macros call it before they poll
+/// their branches.
 #[doc(hidden)]
 #[inline]
 pub fn poll_budget_available(cx: &mut Context<'_>) -> Poll<()> {
     budget::available(cx)
 }
 
-/// A unit of budget that was taken by [`poll_proceed`]; it goes back when this is
-/// dropped, unless [`made_progress`](Self::made_progress) was called.
+/// A unit of budget taken by [`poll_proceed`], which is given back when this is dropped unless
+/// [`made_progress`](Self::made_progress) was called.
 ///
 /// # Examples
 ///
@@ -243,7 +244,7 @@ pub struct RestoreOnPending {
 }
 
 impl RestoreOnPending {
-    /// Signals that the operation completed: the unit is spent.
+    /// Marks the operation as completed, so the unit is spent.
     ///
     /// # Examples
     ///
@@ -265,7 +266,7 @@ impl RestoreOnPending {
 }
 
 pin_project! {
-    /// Future for the [`cooperative`] function.
+    /// The future of [`cooperative`].
     ///
     /// # Examples
     ///
@@ -285,11 +286,10 @@ pin_project! {
     }
 }
 
-/// Makes a future take part: completing it costs one unit of budget, and it is not
-/// polled while none is left.
+/// Wraps a future so that completing it costs one unit of budget; it is not polled while none is
+/// left.
 ///
-/// For futures that know nothing of this runtime and may be ready many times in a
-/// row.
+/// Use it for futures that do not know about this runtime and may be ready many times in a row.
 ///
 /// # Examples
 ///
@@ -322,7 +322,7 @@ impl<F: Future> Future for Coop<F> {
 }
 
 pin_project! {
-    /// Future for the [`unconstrained`] function.
+    /// The future of [`unconstrained`].
     ///
     /// # Examples
     ///
@@ -342,11 +342,11 @@ pin_project! {
     }
 }
 
-/// Turns cooperation off for a future: while it is polled there is no limit, and
+/// Exempts a future from cooperative scheduling: while it is polled its budget is unlimited, and
 /// the runtime never makes it yield.
 ///
-/// If it never waits by itself, it keeps its worker from all other tasks there.
-/// What it does costs nothing of the budget of the task around it.
+/// If the future never waits by itself, no other task can run on its worker. Its operations consume
+/// nothing of the budget of the surrounding task.
 ///
 /// # Examples
 ///

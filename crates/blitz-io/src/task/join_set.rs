@@ -1,6 +1,6 @@
-//! A collection of tasks whose outputs are awaited as they come.
+//! A collection of tasks that returns their outputs as they finish.
 //!
-//! [`JoinSet`] is the type; [`Builder`] gives a task of a set a name.
+//! [`JoinSet`] is the collection; [`Builder`] spawns a task of a set with a name.
 
 use std::{
     fmt,
@@ -24,14 +24,14 @@ use crate::{
     runtime::Handle,
 };
 
-/// A collection of tasks spawned on a runtime.
+/// A collection of spawned tasks that are joined in the order in which they finish.
 ///
-/// Tasks are awaited in the order in which they end, whatever the order in which they
-/// were spawned. All have outputs of one type. Dropping the set aborts every task in
-/// it at once; [`detach_all`](Self::detach_all) lets them go instead.
+/// The order in which the tasks were spawned does not matter. All tasks have outputs of one type.
+/// Dropping the set aborts every task in it at once; [`detach_all`](Self::detach_all) lets them
+/// continue instead.
 ///
-/// A task of a set costs no allocation besides its own, and adding one touches nothing
-/// that other threads write.
+/// A task of a set needs no allocation besides its own, and adding a task does not write to memory
+/// that other threads write to.
 ///
 /// # Examples
 ///
@@ -54,7 +54,7 @@ pub struct JoinSet<T> {
     set: Set<T>,
 }
 
-/// A task of a set that is to get a name, from [`JoinSet::build_task`].
+/// A builder that gives a task of a set a name, returned by [`JoinSet::build_task`].
 ///
 /// # Examples
 ///
@@ -73,7 +73,7 @@ pub struct Builder<'a, T> {
 }
 
 impl<T> JoinSet<T> {
-    /// Creates a new `JoinSet`. It allocates nothing before its first task.
+    /// Creates an empty `JoinSet`, which allocates nothing before its first task.
     ///
     /// # Examples
     ///
@@ -85,8 +85,8 @@ impl<T> JoinSet<T> {
         Self { set: Set::new() }
     }
 
-    /// Returns the number of tasks currently in the `JoinSet`: those that were spawned
-    /// and not yet joined, whether they still run or not.
+    /// Returns the number of tasks in the set: those that were spawned and not yet joined, whether
+    /// or not they still run.
     ///
     /// # Examples
     ///
@@ -103,7 +103,7 @@ impl<T> JoinSet<T> {
         self.set.len()
     }
 
-    /// Returns whether the `JoinSet` is empty.
+    /// Returns `true` if the set contains no tasks.
     ///
     /// # Examples
     ///
@@ -120,8 +120,7 @@ impl<T> JoinSet<T> {
 }
 
 impl<T: 'static> JoinSet<T> {
-    /// Returns a [`Builder`] that can be used to configure a task prior to spawning it
-    /// on this `JoinSet`.
+    /// Returns a [`Builder`] that spawns a task on this set with a name.
     ///
     /// # Examples
     ///
@@ -137,8 +136,8 @@ impl<T: 'static> JoinSet<T> {
         Builder { joinset: self, builder: super::Builder::new() }
     }
 
-    /// Spawns the provided task on the `JoinSet`, returning an [`AbortHandle`] that can
-    /// be used to remotely cancel the task.
+    /// Spawns a task on the current runtime as a member of this set and returns an [`AbortHandle`]
+    /// for it.
     ///
     /// The task starts at once, whether or not the set is awaited.
     ///
@@ -169,9 +168,8 @@ impl<T: 'static> JoinSet<T> {
         self.spawn_by(Here, None, task)
     }
 
-    /// Spawns the provided task on the provided runtime and stores it in this
-    /// `JoinSet`, returning an [`AbortHandle`] that can be used to remotely cancel the
-    /// task.
+    /// Spawns a task on the runtime of `handle` as a member of this set and returns an
+    /// [`AbortHandle`] for it.
     ///
     /// # Examples
     ///
@@ -192,14 +190,14 @@ impl<T: 'static> JoinSet<T> {
         self.spawn_by(On(handle), None, task)
     }
 
-    /// Waits until one of the tasks in the set completes and returns its output, or
-    /// `None` if the set is empty.
+    /// Waits until a task of the set finishes, removes it and returns its output, or `None` if the
+    /// set is empty.
     ///
-    /// Tasks are returned in the order in which they ended.
+    /// Tasks are returned in the order in which they finished.
     ///
     /// # Cancel safety
     ///
-    /// If the wait is dropped before it is over, no task has been removed from the set.
+    /// If the future is dropped before it is ready, no task has been removed from the set.
     ///
     /// # Examples
     ///
@@ -215,14 +213,14 @@ impl<T: 'static> JoinSet<T> {
         poll_fn(|cx| self.poll_join_next(cx)).await
     }
 
-    /// Waits until one of the tasks in the set completes and returns its output, along
-    /// with the [task ID](Id) of the completed task, or `None` if the set is empty.
+    /// Waits until a task of the set finishes and returns its [ID](Id) and output, or `None` if the
+    /// set is empty.
     ///
-    /// When the task failed its ID is that of the [`JoinError`](JoinError::id).
+    /// If the task failed, [`JoinError::id`] returns its ID.
     ///
     /// # Cancel safety
     ///
-    /// As [`join_next`](Self::join_next).
+    /// If the future is dropped before it is ready, no task has been removed from the set.
     ///
     /// # Examples
     ///
@@ -238,10 +236,10 @@ impl<T: 'static> JoinSet<T> {
         poll_fn(|cx| self.poll_join_next_with_id(cx)).await
     }
 
-    /// Tries to join one of the tasks in the set that has completed and return its
-    /// output; `None` if there is none now, or if the set is empty.
+    /// Removes a task that has finished and returns its output, or `None` if no task has finished
+    /// yet or the set is empty.
     ///
-    /// It does not wait, and takes nothing from the budget of the task that calls it.
+    /// This function does not wait and consumes no budget of the calling task.
     ///
     /// # Examples
     ///
@@ -263,8 +261,8 @@ impl<T: 'static> JoinSet<T> {
         self.set.try_next().map(|(_, output)| output)
     }
 
-    /// Tries to join one of the tasks in the set that has completed and return its
-    /// output, along with its [task ID](Id); see [`try_join_next`](Self::try_join_next).
+    /// Removes a task that has finished and returns its [ID](Id) and output; see
+    /// [`try_join_next`](Self::try_join_next).
     ///
     /// # Examples
     ///
@@ -278,15 +276,15 @@ impl<T: 'static> JoinSet<T> {
         self.set.try_next().map(with_id)
     }
 
-    /// Aborts all tasks and waits for them to finish shutting down.
+    /// Aborts all tasks of the set and waits until each of them has ended.
     ///
-    /// It returns when the future of each has been dropped; their outputs, panics too,
-    /// are dropped. To abort without waiting, drop the set.
+    /// The future completes when the future of every task has been dropped. The tasks' outputs and
+    /// panics are discarded. To abort without waiting, drop the set.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, the tasks are aborted all the same; those that have not ended are still
-    /// in the set.
+    /// If the future is dropped after it was first polled, the tasks are aborted nevertheless;
+    /// those that have not ended yet are still in the set.
     ///
     /// # Examples
     ///
@@ -303,18 +301,18 @@ impl<T: 'static> JoinSet<T> {
         while self.join_next().await.is_some() {}
     }
 
-    /// Awaits the completion of all tasks in this `JoinSet`, returning a vector of
-    /// their outputs in the order in which they ended.
+    /// Waits for all tasks of the set and returns their outputs in the order in which they
+    /// finished.
     ///
     /// # Panics
     ///
-    /// If a task panicked its panic goes on here; if one was cancelled, this panics
-    /// with that. The tasks that are left are aborted.
+    /// If a task panicked, its panic is resumed here; if a task was cancelled, this panics with the
+    /// [`JoinError`]. The remaining tasks are aborted.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, so is the set: the tasks that have not ended are aborted, and the outputs
-    /// of the others are lost.
+    /// Dropping the future drops the set: the tasks that have not ended are aborted, and the
+    /// outputs of the others are lost.
     ///
     /// # Examples
     ///
@@ -340,9 +338,9 @@ impl<T: 'static> JoinSet<T> {
         outputs
     }
 
-    /// Aborts all tasks on this `JoinSet`.
+    /// Aborts all tasks of the set.
     ///
-    /// They stay in the set: [`join_next`](Self::join_next) says of each how it ended.
+    /// The tasks stay in the set, so [`join_next`](Self::join_next) reports how each of them ended.
     ///
     /// # Examples
     ///
@@ -358,10 +356,10 @@ impl<T: 'static> JoinSet<T> {
         self.set.abort_all();
     }
 
-    /// Removes all tasks from this `JoinSet` without aborting them.
+    /// Removes all tasks from the set without aborting them.
     ///
-    /// They go on in the background, even when the set is dropped. The set is empty and
-    /// can be used again.
+    /// The tasks continue in the background, even after the set is dropped. The set is empty
+    /// afterwards and can be used again.
     ///
     /// # Examples
     ///
@@ -380,11 +378,11 @@ impl<T: 'static> JoinSet<T> {
         self.set.detach_all();
     }
 
-    /// Polls for one of the tasks in the set to complete.
+    /// Polls for a task of the set to finish, removes it and returns its output.
     ///
-    /// `Ready(None)` means that the set is empty. When it answers `Pending` the next
-    /// task that ends wakes the waker of the last call. It may also answer `Pending`
-    /// because the calling task has used up its budget; the waker was woken then.
+    /// Returns `Ready(None)` if the set is empty. After `Pending`, the next task that ends wakes
+    /// the waker of the last call. `Pending` is also returned when the calling task has used up its
+    /// budget; the waker has been woken in that case.
     ///
     /// # Examples
     ///
@@ -399,7 +397,7 @@ impl<T: 'static> JoinSet<T> {
         self.set.poll_next(cx).map(|ended| ended.map(|(_, output)| output))
     }
 
-    /// Polls for one of the tasks in the set to complete, and says which it was; see
+    /// Polls for a task of the set to finish and returns its [ID](Id) and output; see
     /// [`poll_join_next`](Self::poll_join_next).
     ///
     /// # Examples
@@ -419,12 +417,12 @@ impl<T: 'static> JoinSet<T> {
         self.set.poll_next(cx).map(|ended| ended.map(with_id))
     }
 
-    /// Spawns the provided task on the current [`LocalSet`] or
-    /// [`LocalRuntime`](crate::runtime::LocalRuntime) and stores it in this `JoinSet`.
+    /// Spawns a `!Send` task on the current [`LocalSet`] or
+    /// [`LocalRuntime`](crate::runtime::LocalRuntime) as a member of this set.
     ///
     /// # Panics
     ///
-    /// Outside of both, as [`task::spawn_local`](super::spawn_local).
+    /// Outside of both, like [`task::spawn_local`](super::spawn_local).
     ///
     /// # Examples
     ///
@@ -452,8 +450,7 @@ impl<T: 'static> JoinSet<T> {
         self.spawn_by(HereLocal, None, task)
     }
 
-    /// Spawns the provided task on the given [`LocalSet`] and stores it in this
-    /// `JoinSet`.
+    /// Spawns a `!Send` task on the given [`LocalSet`] as a member of this set.
     ///
     /// # Examples
     ///
@@ -475,13 +472,12 @@ impl<T: 'static> JoinSet<T> {
         self.spawn_by(OnLocal(local_set), None, task)
     }
 
-    /// Spawns the blocking code on the current runtime's threads for blocking work and
-    /// stores it in this `JoinSet`.
+    /// Runs a closure on the current runtime's blocking pool as a member of this set.
     ///
     /// # Panics
     ///
-    /// As [`task::spawn_blocking`](super::spawn_blocking). If that was for want of a
-    /// thread, the set has one more task, which was cancelled.
+    /// In the cases in which [`task::spawn_blocking`](super::spawn_blocking) panics. If it panics
+    /// because no thread can be started, the set contains one more task, which was cancelled.
     ///
     /// # Examples
     ///
@@ -502,13 +498,12 @@ impl<T: 'static> JoinSet<T> {
         self.spawn_blocking_by(&Handle::current(), None, f)
     }
 
-    /// Spawns the blocking code on the threads for blocking work of the runtime of
-    /// `handle` and stores it in this `JoinSet`.
+    /// Runs a closure on the blocking pool of the runtime of `handle` as a member of this set.
     ///
     /// # Panics
     ///
-    /// As [`task::spawn_blocking`](super::spawn_blocking). If that was for want of a
-    /// thread, the set has one more task, which was cancelled.
+    /// In the cases in which [`task::spawn_blocking`](super::spawn_blocking) panics. If it panics
+    /// because no thread can be started, the set contains one more task, which was cancelled.
     ///
     /// # Examples
     ///
@@ -557,12 +552,13 @@ impl<T: 'static> JoinSet<T> {
             None => place.spawn(task, Label::with(spawned_at, node)),
             Some(name) => place.spawn(task, Label::with(spawned_at, Named::new(node, name))),
         };
-        // SAFETY: 1. it was made of this set's node just now.
+        // SAFETY: 1. the task is new and was made with this set's node above; the set was not used
+        // since.
         unsafe { self.set.adopt(task) }
     }
 }
 
-/// A closure that becomes blocking work of a set.
+/// Spawning closures on the blocking pool as members of a set.
 impl<T: Send + 'static> JoinSet<T> {
     #[track_caller]
     fn spawn_blocking_by<F>(&mut self, handle: &Handle, name: Option<&str>, f: F) -> AbortHandle
@@ -593,21 +589,22 @@ impl<T: Send + 'static> JoinSet<T> {
             None => handle.queue_blocking(f, Label::with(spawned_at, node)),
             Some(name) => handle.queue_blocking(f, Label::with(spawned_at, Named::new(node, name))),
         };
-        // Before the rest, which may panic: the task is queued, and tells the set of its
-        // end.
-        // SAFETY: 1. it was made of this set's node just now.
+        // The set adopts the task before `settle`, which may panic: the task is already queued and
+        // will notify the set when it ends.
+        // SAFETY: 1. the task is new and was made with this set's node above; the set was not used
+        // since.
         let abort = unsafe { self.set.adopt(task) };
         left.settle();
         abort
     }
 }
 
-/// Where a task of a set is to run; it is made with the label that it is given.
+/// The place where a task of a set is spawned: a runtime or a `LocalSet`.
 trait Place<F: Future> {
     fn spawn<X: Extra>(self, task: F, label: Label<X>) -> JoinHandle<F::Output>;
 }
 
-/// On the runtime of this thread.
+/// The current runtime of this thread.
 struct Here;
 
 impl<F> Place<F> for Here
@@ -622,7 +619,7 @@ where
     }
 }
 
-/// On the `LocalSet` or `LocalRuntime` of this thread.
+/// The current `LocalSet` or `LocalRuntime` of this thread.
 struct HereLocal;
 
 impl<F> Place<F> for HereLocal
@@ -635,7 +632,7 @@ where
     }
 }
 
-/// On that set.
+/// The given `LocalSet`.
 struct OnLocal<'a>(&'a LocalSet);
 
 impl<F> Place<F> for OnLocal<'_>
@@ -647,7 +644,7 @@ where
     }
 }
 
-/// On another.
+/// The runtime of the given handle.
 struct On<'a>(&'a Handle);
 
 impl<F> Place<F> for On<'_>
@@ -709,7 +706,7 @@ where
 }
 
 impl<'a, T: 'static> Builder<'a, T> {
-    /// Assigns a name to the task which will be spawned.
+    /// Sets the name of the task.
     ///
     /// # Examples
     ///
@@ -724,11 +721,11 @@ impl<'a, T: 'static> Builder<'a, T> {
         Self { builder: self.builder.name(name), ..self }
     }
 
-    /// Spawns the task on the current runtime and stores it in the set.
+    /// Spawns the task on the current runtime as a member of the set.
     ///
     /// # Errors
     ///
-    /// None in this version; the signature is Tokio's.
+    /// Never returns an error in this version; the signature is Tokio's.
     ///
     /// # Panics
     ///
@@ -755,11 +752,11 @@ impl<'a, T: 'static> Builder<'a, T> {
         Ok(self.joinset.spawn_by(Here, self.builder.name, future))
     }
 
-    /// Spawns the task on the runtime of `handle` and stores it in the set.
+    /// Spawns the task on the runtime of `handle` as a member of the set.
     ///
     /// # Errors
     ///
-    /// As [`spawn`](Self::spawn).
+    /// Never returns an error in this version, like [`spawn`](Self::spawn).
     ///
     /// # Examples
     ///
@@ -780,16 +777,16 @@ impl<'a, T: 'static> Builder<'a, T> {
         Ok(self.joinset.spawn_by(On(handle), self.builder.name, future))
     }
 
-    /// Spawns the task on the current [`LocalSet`] or
-    /// [`LocalRuntime`](crate::runtime::LocalRuntime) and stores it in the set.
+    /// Spawns a `!Send` task on the current [`LocalSet`] or
+    /// [`LocalRuntime`](crate::runtime::LocalRuntime) as a member of the set.
     ///
     /// # Errors
     ///
-    /// As [`spawn`](Self::spawn).
+    /// Never returns an error in this version, like [`spawn`](Self::spawn).
     ///
     /// # Panics
     ///
-    /// As [`JoinSet::spawn_local`].
+    /// In the cases in which [`JoinSet::spawn_local`] panics.
     ///
     /// # Examples
     ///
@@ -812,11 +809,11 @@ impl<'a, T: 'static> Builder<'a, T> {
         Ok(self.joinset.spawn_by(HereLocal, self.builder.name, future))
     }
 
-    /// Spawns the task on the given [`LocalSet`] and stores it in the set.
+    /// Spawns a `!Send` task on the given [`LocalSet`] as a member of the set.
     ///
     /// # Errors
     ///
-    /// As [`spawn`](Self::spawn).
+    /// Never returns an error in this version, like [`spawn`](Self::spawn).
     ///
     /// # Examples
     ///
@@ -839,16 +836,16 @@ impl<'a, T: 'static> Builder<'a, T> {
         Ok(self.joinset.spawn_by(OnLocal(local_set), self.builder.name, future))
     }
 
-    /// Spawns the blocking code on the current runtime and stores it in the set.
+    /// Runs a closure on the current runtime's blocking pool as a member of the set.
     ///
     /// # Errors
     ///
-    /// As [`spawn`](Self::spawn).
+    /// Never returns an error in this version, like [`spawn`](Self::spawn).
     ///
     /// # Panics
     ///
-    /// As [`task::spawn_blocking`](super::spawn_blocking). If that was for want of a
-    /// thread, the set has one more task, which was cancelled.
+    /// In the cases in which [`task::spawn_blocking`](super::spawn_blocking) panics. If it panics
+    /// because no thread can be started, the set contains one more task, which was cancelled.
     ///
     /// # Examples
     ///
@@ -870,16 +867,16 @@ impl<'a, T: 'static> Builder<'a, T> {
         Ok(self.joinset.spawn_blocking_by(&Handle::current(), self.builder.name, f))
     }
 
-    /// Spawns the blocking code on the runtime of `handle` and stores it in the set.
+    /// Runs a closure on the blocking pool of the runtime of `handle` as a member of the set.
     ///
     /// # Errors
     ///
-    /// As [`spawn`](Self::spawn).
+    /// Never returns an error in this version, like [`spawn`](Self::spawn).
     ///
     /// # Panics
     ///
-    /// As [`task::spawn_blocking`](super::spawn_blocking). If that was for want of a
-    /// thread, the set has one more task, which was cancelled.
+    /// In the cases in which [`task::spawn_blocking`](super::spawn_blocking) panics. If it panics
+    /// because no thread can be started, the set contains one more task, which was cancelled.
     ///
     /// # Examples
     ///

@@ -1,22 +1,21 @@
-//! Values that belong to a task, or to a part of one: `task_local!`.
+//! Task-local values, declared with `task_local!`: values that belong to a task or a part of one.
 //!
-//! The value lies in the future that [`LocalKey::scope`] makes. While that future
-//! is polled or dropped, a thread-local points to the value; a nested scope points
-//! it elsewhere for its own time, and points it back. So a scope costs two writes
-//! per poll, however large its value is, and the thread-local, a plain word, needs
-//! no destructor: it can be used to the very end of a thread.
+//! The value is stored in the future that [`LocalKey::scope`] returns. While that future is polled
+//! or dropped, a thread-local points to the value; a nested scope changes the pointer for its own
+//! duration and then restores it. So a scope costs two writes per poll, however large its value is.
+//! The thread-local is a plain word without a destructor, so it can be used until the very end of a
+//! thread.
 //!
 //! # Invariants
-//! - *Pointed to is borrowed.* What a slot points to is borrowed by a [`Scope`] on
-//!   the stack of this thread, and the scope points the slot back before the borrow
-//!   ends, when it is dropped. No scope leaves this file, so none is forgotten. A fiber
-//!   that is suspended takes its scopes along (`work/scopes.rs`), so this holds for each
-//!   of the stacks of a thread.
+//! - *Pointed to is borrowed.* The value that a slot points to is borrowed by a [`Scope`] on the
+//!   stack of this thread, and the scope restores the slot when it is dropped, before the borrow
+//!   ends. No scope leaves this file, so none is forgotten. A fiber that is suspended takes its
+//!   scopes along (`work/scopes.rs`), so this holds for each of the stacks of a thread.
 //!
 //! # Rejected
-//! Moving the value into the thread-local and back: it copies large values. With the
-//! pointer a scope inside of `with` would be sound, too; it panics all the same, since
-//! Tokio documents that it does.
+//! Moving the value into the thread-local and back: it copies large values. With the pointer, a
+//! scope inside of `with` would be sound as well; it panics nevertheless, because Tokio documents
+//! that it does.
 
 use std::{
     cell::Cell,
@@ -37,15 +36,15 @@ use crate::engine::work::scopes::Link;
 
 /// Declares task-local values.
 ///
-/// Each is a static of type [`LocalKey`](crate::task::LocalKey). It has no value
-/// until [`scope`](crate::task::LocalKey::scope) gives it one, for the time of one
-/// future. Tasks that are spawned in there do not inherit it.
+/// Each declaration creates a static of type [`LocalKey`](crate::task::LocalKey). It has no value
+/// until [`scope`](crate::task::LocalKey::scope) sets one for the duration of one future. Tasks
+/// that are spawned inside do not inherit the value.
 ///
 /// # Examples
 ///
 /// ```
 /// blitz_io::task_local! {
-///     /// Who asked.
+///     /// The user that sent the request.
 ///     pub static USER: String;
 ///     static ATTEMPT: u32;
 /// }
@@ -78,12 +77,12 @@ macro_rules! task_local {
     };
 }
 
-/// Points to the value of the innermost scope on a thread.
+/// A pointer to the value of the innermost scope on a thread.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Slot<T> {
     value: Cell<Option<NonNull<T>>>,
-    /// How many calls of `with` are under way.
+    /// The number of calls of `with` in progress.
     borrows: Cell<usize>,
 }
 
@@ -95,8 +94,7 @@ impl<T> Slot<T> {
     }
 }
 
-/// A key for a value of the current task, declared with
-/// [`task_local!`](crate::task_local).
+/// A key for a task-local value, declared with [`task_local!`](crate::task_local).
 ///
 /// # Examples
 ///
@@ -107,7 +105,7 @@ impl<T> Slot<T> {
 ///
 /// # blitz_io::run(async {
 /// let inner = DEPTH.scope(1, async {
-///     // A scope within a scope hides the outer value for its time.
+///     // A nested scope hides the outer value for its duration.
 ///     let inner = DEPTH.scope(DEPTH.get() + 1, async { DEPTH.get() }).await;
 ///     assert_eq!(DEPTH.get(), 1);
 ///     inner
@@ -119,13 +117,14 @@ pub struct LocalKey<T: 'static> {
     slot: ThreadKey<Slot<T>>,
 }
 
-/// While it lives the slot of this thread points to `value`, or nowhere.
+/// A guard: while it lives, the slot of this thread points to `value`, or to nothing if `None`.
 #[repr(C)]
 struct Scope<'a, T: 'static> {
     #[cfg(feature = "fiber")]
     link: Link,
     key: &'static LocalKey<T>,
-    /// What the slot points to when the scope is not in place.
+    /// The pointer that the slot does not hold at the moment: the former one while this scope is
+    /// active, and this scope's own one otherwise.
     other: Cell<Option<NonNull<T>>>,
     value: PhantomData<&'a T>,
 }
@@ -133,7 +132,8 @@ struct Scope<'a, T: 'static> {
 impl<'a, T> Scope<'a, T> {
     fn enter(key: &'static LocalKey<T>, value: Option<&'a T>) -> Self {
         let scope = Self {
-            // SAFETY: 1. the link is the first field of a scope.
+            // SAFETY: 1. `exchange_linked` may be called with this link, because the link is the
+            // first field of this scope, as its own obligation demands.
             #[cfg(feature = "fiber")]
             link: unsafe { Link::new(Self::exchange_linked) },
             key,
@@ -149,10 +149,11 @@ impl<'a, T> Scope<'a, T> {
     }
 
     /// # Safety
-    /// 1. `link` is that of a scope of this type.
+    /// 1. `link` is the link of a live scope of this type.
     #[cfg(feature = "fiber")]
     unsafe fn exchange_linked(link: *const Link) {
-        // SAFETY: 1.: `repr(C)`.
+        // SAFETY: obligation 1 makes `link` the first field of a `Self`, and `repr(C)` puts it at
+        // the same address.
         unsafe { &*link.cast::<Self>() }.exchange();
     }
 }
@@ -163,18 +164,19 @@ impl<T> Drop for Scope<'_, T> {
     }
 }
 
-/// While it lives, a fiber on whose stack a scope or a borrow lies takes it along when it is
-/// suspended. It is dropped before that.
+/// A guard that registers a scope or a borrow with the fiber that has it on its stack, so
+/// the fiber takes it along when it is suspended. It is dropped before the scope or borrow is.
 #[cfg(feature = "fiber")]
 struct Chained<'a, S>(&'a S);
 
 #[cfg(feature = "fiber")]
 impl<'a, S> Chained<'a, S> {
     /// # Safety
-    /// 1. The first field of an `S`, which is `repr(C)`, is a link.
+    /// 1. `S` is `repr(C)`, and its first field is a `Link`.
     unsafe fn new(linked: &'a S) -> Self {
-        // SAFETY: 1. it is borrowed until `drop`, which is on this stack: this type does not
-        // leave the file, and is never forgotten. 2. It points to the whole.
+        // SAFETY: 1. the link does not move until `drop` calls `leave`: it is borrowed until then,
+        // and this guard is on the same stack, does not leave the file and is never forgotten. 2.
+        // The pointer is derived from a reference to the whole `S`.
         unsafe { Link::enter((&raw const *linked).cast()) };
         Self(linked)
     }
@@ -183,16 +185,16 @@ impl<'a, S> Chained<'a, S> {
 #[cfg(feature = "fiber")]
 impl<S> Drop for Chained<'_, S> {
     fn drop(&mut self) {
-        // SAFETY: 1. `new`.
+        // SAFETY: 1. `new` entered this link.
         unsafe { Link::leave((&raw const *self.0).cast()) };
     }
 }
 
-/// `Chained`, where there are fibers.
+/// Creates a `Chained` guard for a local variable if fibers are enabled.
 macro_rules! chained {
     ($linked:ident) => {
         #[cfg(feature = "fiber")]
-        // SAFETY: 1. both types are made so.
+        // SAFETY: 1. `Scope` and `Borrow` are `repr(C)` and have a `Link` as their first field.
         let _chained = unsafe { Chained::new(&$linked) };
         #[cfg(not(feature = "fiber"))]
         let _ = &$linked;
@@ -205,11 +207,11 @@ impl<T: 'static> LocalKey<T> {
         Self { slot }
     }
 
-    /// Gives the key a value for as long as `f` runs.
+    /// Sets the value of this key while the future `f` runs.
     ///
-    /// The value is there when `f` is polled, and also when it is dropped. It goes
-    /// with the future from thread to thread, and is dropped with it; see
-    /// [`take_value`](TaskLocalFuture::take_value) for how to get it back.
+    /// The value is available when `f` is polled and also when it is dropped. It moves with the
+    /// future from thread to thread and is dropped with it;
+    /// [`take_value`](TaskLocalFuture::take_value) takes it back.
     ///
     /// # Examples
     ///
@@ -230,11 +232,11 @@ impl<T: 'static> LocalKey<T> {
         TaskLocalFuture { key: self, value: Some(value), future: Some(f), pinned: PhantomPinned }
     }
 
-    /// Gives the key a value for the time of a call.
+    /// Sets the value of this key for the duration of a call of `f`.
     ///
     /// # Panics
     ///
-    /// Inside of [`with`](Self::with) of the same key.
+    /// If called inside [`with`](Self::with) of the same key.
     ///
     /// # Examples
     ///
@@ -257,12 +259,11 @@ impl<T: 'static> LocalKey<T> {
         f()
     }
 
-    /// Calls `f` with the value.
+    /// Calls `f` with a reference to the value and returns its result.
     ///
     /// # Panics
     ///
-    /// Outside of a scope of this key; [`try_with`](Self::try_with) answers with an
-    /// error instead.
+    /// Outside of a scope of this key; [`try_with`](Self::try_with) returns an error instead.
     ///
     /// # Examples
     ///
@@ -288,11 +289,12 @@ impl<T: 'static> LocalKey<T> {
         }
     }
 
-    /// Calls `f` with the value, if there is one.
+    /// Calls `f` with a reference to the value and returns its result, or an error if no value is
+    /// set.
     ///
     /// # Errors
     ///
-    /// Outside of a scope of this key.
+    /// [`AccessError`] outside of a scope of this key.
     ///
     /// # Examples
     ///
@@ -311,8 +313,8 @@ impl<T: 'static> LocalKey<T> {
         let value = self.slot.with(|slot| slot.value.get()).ok_or(AccessError { private: () })?;
         let borrow = Borrow::new(self);
         chained!(borrow);
-        // SAFETY: pointed to is borrowed, by a scope whose frame is below this one on
-        // the stack of this thread, so the borrow lasts longer than this call.
+        // SAFETY: by the invariant 'pointed to is borrowed', a scope borrows the value. Its frame
+        // is below this one on the stack of this thread, so the borrow lasts longer than this call.
         Ok(f(unsafe { value.as_ref() }))
     }
 }
@@ -328,20 +330,21 @@ impl<T> LocalKey<T> {
     }
 }
 
-/// A call of `with`.
+/// A call of `with` in progress.
 #[repr(C)]
 struct Borrow<T: 'static> {
     #[cfg(feature = "fiber")]
     link: Link,
     key: &'static LocalKey<T>,
-    /// It is counted.
+    /// Set while this call is included in `Slot::borrows`.
     counts: Cell<bool>,
 }
 
 impl<T> Borrow<T> {
     fn new(key: &'static LocalKey<T>) -> Self {
         let borrow = Self {
-            // SAFETY: 1. the link is the first field of a borrow.
+            // SAFETY: 1. `exchange_linked` may be called with this link, because the link is the
+            // first field of this borrow, as its own obligation demands.
             #[cfg(feature = "fiber")]
             link: unsafe { Link::new(Self::exchange_linked) },
             key,
@@ -360,10 +363,11 @@ impl<T> Borrow<T> {
     }
 
     /// # Safety
-    /// 1. `link` is that of a borrow of this type.
+    /// 1. `link` is the link of a live borrow of this type.
     #[cfg(feature = "fiber")]
     unsafe fn exchange_linked(link: *const Link) {
-        // SAFETY: 1.: `repr(C)`.
+        // SAFETY: obligation 1 makes `link` the first field of a `Self`, and `repr(C)` puts it at
+        // the same address.
         unsafe { &*link.cast::<Self>() }.exchange();
     }
 }
@@ -375,12 +379,11 @@ impl<T> Drop for Borrow<T> {
 }
 
 impl<T: Clone + 'static> LocalKey<T> {
-    /// A copy of the value.
+    /// Returns a clone of the value.
     ///
     /// # Panics
     ///
-    /// Outside of a scope of this key; [`try_get`](Self::try_get) answers with an
-    /// error instead.
+    /// Outside of a scope of this key; [`try_get`](Self::try_get) returns an error instead.
     ///
     /// # Examples
     ///
@@ -396,11 +399,11 @@ impl<T: Clone + 'static> LocalKey<T> {
         self.with(T::clone)
     }
 
-    /// A copy of the value, if there is one.
+    /// Returns a clone of the value, or an error if no value is set.
     ///
     /// # Errors
     ///
-    /// Outside of a scope of this key.
+    /// [`AccessError`] outside of a scope of this key.
     ///
     /// # Examples
     ///
@@ -424,7 +427,7 @@ impl<T: 'static> fmt::Debug for LocalKey<T> {
 }
 
 pin_project! {
-    /// A future with a task-local value: what [`LocalKey::scope`] gives.
+    /// A future that runs with a task-local value, returned by [`LocalKey::scope`].
     ///
     /// # Examples
     ///
@@ -450,10 +453,10 @@ pin_project! {
     {
         key: &'static LocalKey<T>,
         value: Option<T>,
-        // `None` once it is done: it is dropped while its value is there.
+        // `None` once it has completed, because it must be dropped while its value is set.
         #[pin]
         future: Option<F>,
-        // As in Tokio: it promises nothing about moving it.
+        // `!Unpin`, as in Tokio, so the type promises nothing about moving it.
         #[pin]
         pinned: PhantomPinned,
     }
@@ -472,10 +475,10 @@ impl<T, F> TaskLocalFuture<T, F>
 where
     T: 'static,
 {
-    /// Takes the value out; gives `None` the second time.
+    /// Takes the value out of the future; returns `None` if it was taken before.
     ///
-    /// If the future is not done, it finds no value from now on, nor that of a scope
-    /// around this one.
+    /// If the future has not completed, it finds no value from now on, not even that of a
+    /// surrounding scope.
     ///
     /// # Examples
     ///
@@ -531,7 +534,7 @@ impl<T: fmt::Debug + 'static, F> fmt::Debug for TaskLocalFuture<T, F> {
     }
 }
 
-/// A task-local value was asked for outside of a scope of its key.
+/// The error of accessing a task-local value outside of a scope of its key.
 ///
 /// # Examples
 ///

@@ -1,15 +1,15 @@
-//! Tasks: spawned futures that run by themselves.
+//! Asynchronous tasks: futures that the runtime polls independently of the code that spawned them.
 //!
-//! [`spawn`] starts one and answers with a [`JoinHandle`], which can be awaited
-//! for its output, or dropped: the task goes on. A task ends when its future
-//! completes or panics, when it is [aborted](JoinHandle::abort), or with its
-//! runtime. [`shield`] keeps an abort away from a section, [`yield_now`] lets
-//! others run.
+//! [`spawn`] starts a task and returns a [`JoinHandle`]. Awaiting the handle gives the task's
+//! output; dropping it detaches the task, which continues to run. A task ends when its future
+//! completes or panics, when it is [aborted](JoinHandle::abort), or when its runtime shuts down.
+//! [`shield`] protects a section from being aborted, and [`yield_now`] lets other tasks run.
 //!
-//! Nothing bounds [`spawn`]. [`spawn_reporting`] tells when the runtime does not keep
-//! up, and [`spawn_bounded`] waits until there is a place.
-//! For many tasks: a [`JoinSet`] gives their outputs as they come, a [`TaskTracker`]
-//! only waits for their end, and a [`scope`] ends after all that was started in it.
+//! [`spawn`] places no limit on the number of tasks. [`spawn_reporting`] reports when the runtime
+//! does not keep up, and [`spawn_bounded`] waits until the number of bounded tasks is below a
+//! limit. To manage many tasks, use a [`JoinSet`], which returns their outputs as they finish, a
+//! [`TaskTracker`], which only waits for them to end, or a [`scope`], which ends after every task
+//! that was spawned in it.
 //!
 //! # Examples
 //!
@@ -35,7 +35,7 @@ mod scope;
 mod spawn;
 mod admission;
 mod bounded;
-mod blocking;
+pub(crate) mod blocking;
 mod tracker;
 mod yield_now;
 
@@ -66,7 +66,7 @@ pub use crate::engine::work::task::{
     shield::{Shield, shield},
 };
 
-/// Futures that functions of this module give, for those who have to name them.
+/// Named types of futures that functions in this module return.
 pub mod futures {
     pub use super::local_key::TaskLocalFuture;
 }

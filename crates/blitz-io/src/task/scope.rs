@@ -1,21 +1,20 @@
-//! Tasks that end before the code that started them goes on.
+//! Structured concurrency: a scope completes only after all tasks that were spawned in it.
 //!
-//! The state of a scope is behind one lock, which a child takes when it is spawned, once
-//! more when it can be aborted, and when it ends. Nothing of a user's runs or is dropped
-//! under it. A child holds a [`Ticket`] beside its future: whatever ends the child drops
-//! the future first and then the ticket, so a scope without tickets has no child that
-//! still has anything.
+//! The state of a scope is protected by one lock. A child takes the lock when it is spawned, again
+//! when its abort handle is stored, and when it ends. No user code runs and no user value is
+//! dropped under the lock. A child holds a [`Ticket`] beside its future. However the child ends,
+//! its future is dropped before its ticket, so when a scope has no tickets left, none of its
+//! children owns anything any more.
 //!
 //! # Rejected
-//! - Children that borrow from the body: the future of a scope can be dropped or leaked
-//!   at any time, and a child on another thread would go on with what it borrowed.
-//!   Blocking in the drop until the children have ended would stop the thread that is
-//!   to end them.
-//! - Children that are polled by the scope itself, as branches of one task: they may
-//!   borrow, but never run at the same time.
-//! - Going on after a panic until the handle of the child is awaited, as scoped threads
-//!   do: a sibling that serves for ever would hide the panic for ever.
-//! - A second type of handle: `JoinHandle` says all that there is to say.
+//! - Children that borrow from the body: the future of a scope can be dropped or leaked at any
+//!   time, and a child on another thread would continue to use what it borrowed. Blocking in the
+//!   drop until the children have ended would stop the very thread that may have to end them.
+//! - Children that the scope itself polls, as branches of one task: they may borrow, but never run
+//!   in parallel.
+//! - Continuing after a panic until the child's handle is awaited, as scoped threads do: a sibling
+//!   that never ends, such as a server, would hide the panic forever.
+//! - A separate type of handle: `JoinHandle` already reports everything that a scope could report.
 
 use std::{
     any::Any,
@@ -36,29 +35,28 @@ use crate::{
     runtime::Handle,
 };
 
-/// Runs `body` with a [`Scope`] on which it can spawn tasks, and completes when the body
-/// and all these tasks, its *children*, have ended.
+/// Runs `body` with a [`Scope`] for spawning tasks, and completes when the body and all these
+/// tasks, its *children*, have ended.
 ///
-/// Children run by themselves, on all threads of the runtime, as those of
-/// [`spawn`](super::spawn) do. They may spawn more children through a clone of the
-/// scope; these are awaited too. The scope's output is the body's.
+/// Children are tasks of their own that run on all threads of the runtime, like those of
+/// [`spawn`](super::spawn). They may spawn more children through a clone of the scope; the scope
+/// waits for these too. The output of the scope is that of the body.
 ///
 /// # Panics
 ///
-/// The first panic, of a child or of the body, ends the scope: the body is dropped, all
-/// children are aborted, and when the last of them has ended that panic goes on here.
-/// So no part of the work goes on beside another that is known to be broken. To survive
-/// the panic of a task, start it with [`spawn`](super::spawn) or in a
-/// [`JoinSet`](super::JoinSet), whose answers say how it ended.
+/// The first panic, of a child or of the body, ends the scope: the body is dropped, all children
+/// are aborted, and when the last of them has ended, that panic is resumed here. So no part of the
+/// work continues while another part is known to be broken. To survive the panic of a task, start
+/// it with [`spawn`](super::spawn) or in a [`JoinSet`](super::JoinSet), which report it as an
+/// error.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future of the scope drops the body and aborts all children, but it
-/// cannot wait until they have ended: a drop would have to block its thread, which may
-/// be the one that is to end them. A child that is inside a poll at that moment goes on
-/// to its next `.await`. For the same reason children are `'static`: a child that borrows
-/// from its parent could outlive what it borrowed. Share with an [`Arc`], or pass values
-/// in and out.
+/// Dropping the future of the scope drops the body and aborts all children, but it cannot wait
+/// until they have ended, because the drop would have to block its thread, which may be the one
+/// that has to end them. A child that is being polled at that moment continues up to its next
+/// `.await`. For the same reason children must be `'static`: a child that borrows from its parent
+/// could outlive what it borrowed. Share data with an [`Arc`], or pass values in and out.
 ///
 /// # Examples
 ///
@@ -79,7 +77,7 @@ use crate::{
 /// # });
 /// ```
 ///
-/// Children of children are awaited as well:
+/// The scope also waits for children of children:
 ///
 /// ```
 /// use std::sync::{Arc, atomic::{AtomicUsize, Ordering::Relaxed}};
@@ -109,13 +107,14 @@ where
     B: Future,
 {
     let state = Arc::new(State::new());
-    // Made first: if `body` panics here, children that it has spawned are aborted.
+    // Created before `body` is called: if the call panics, children that it has spawned are
+    // aborted.
     let guard = Guard(state.clone());
     let body = body(Scope { state });
     ScopeFuture { body: Some(body), output: None, guard }
 }
 
-/// The right to spawn children of a [`scope`]; clones can be passed to children.
+/// A handle for spawning children in a [`scope`]; clones of it can be passed to children.
 ///
 /// # Examples
 ///
@@ -134,7 +133,7 @@ pub struct Scope {
 }
 
 pin_project! {
-    /// Future for the [`scope`] function.
+    /// The future of [`scope`].
     #[must_use = "futures do nothing unless you `.await` or poll them"]
     pub struct ScopeFuture<B: Future> {
         #[pin]
@@ -151,25 +150,25 @@ struct State {
 }
 
 struct Inner {
-    /// Those that have not ended, by a number of their own; with the means to abort
-    /// them, once they are spawned.
+    /// The children that have not ended, each under its own key, with a handle to abort it once it
+    /// has been spawned.
     children: HashMap<u64, Option<AbortHandle>>,
     next_key: u64,
-    /// New children are refused: the scope is over, is being dropped, or has panicked.
+    /// Set when new children must be refused: the scope is over, is being dropped, or has panicked.
     ending: bool,
-    /// The first panic.
+    /// The payload of the first panic.
     panic: Option<Payload>,
-    /// Of the scope's future.
+    /// The waker of the task that polls the scope's future.
     waker: Option<Waker>,
 }
 
-/// What the scope's future finds.
+/// The state that the scope's future finds when it is polled.
 enum Found {
-    /// Something is still to come.
+    /// The body or a child is still running.
     Pending,
-    /// A panic; the body and the children must end.
+    /// A child or the body panicked; the body and the children must be ended.
     Panic,
-    /// Nothing is left.
+    /// The body and all children have ended; contains the panic, if there was one.
     Over(Option<Payload>),
 }
 
@@ -185,9 +184,9 @@ impl State {
         Self { inner: Mutex::new(inner) }
     }
 
-    /// Looks at what is left, and leaves the waker if something is.
+    /// Returns what is left of the scope, and stores the waker if the scope must wait.
     fn look(&self, has_body: bool, waker: &Waker) -> Found {
-        // Cloned before the lock: it is a user's code.
+        // Cloned before the lock is taken, because cloning a waker may run user code.
         let waker = waker.clone();
         let mut inner = lock(&self.inner);
         if inner.panic.is_some() && !inner.ending {
@@ -203,19 +202,20 @@ impl State {
         Found::Pending
     }
 
-    /// Refuses new children, and aborts those that are there.
+    /// Refuses new children and aborts the existing ones.
     fn end(&self) {
         lock(&self.inner).ending = true;
         self.abort_all();
     }
 
     fn abort_all(&self) {
-        // Aborting may drop a future here, if its runtime is gone: not under the lock.
+        // Aborting drops the future on this thread if its runtime is gone, so the lock must not be
+        // held.
         let children: Vec<_> = lock(&self.inner).children.values().flatten().cloned().collect();
         children.iter().for_each(AbortHandle::abort);
     }
 
-    /// Keeps the first panic for the scope's future.
+    /// Stores the first panic and wakes the scope's future, which resumes it.
     fn keep_panic(&self, payload: Payload) {
         let mut inner = lock(&self.inner);
         let (unused, waker) = if inner.ending || inner.panic.is_some() {
@@ -225,12 +225,12 @@ impl State {
             (None, inner.waker.take())
         };
         drop(inner);
-        // The panic hook has reported it.
+        // A later panic is dropped: the panic hook has already reported it.
         discard(unused);
         call(waker);
     }
 
-    /// One more child; `true` if it is refused.
+    /// Registers a new child and returns its key, and `true` if the child must be refused.
     fn enter(&self) -> (u64, bool) {
         let mut inner = lock(&self.inner);
         let key = inner.next_key;
@@ -239,11 +239,11 @@ impl State {
         (key, inner.ending)
     }
 
-    /// The child can be aborted from now on; `true` if it must be.
+    /// Stores the abort handle of a child that was spawned; returns `true` if it must be aborted.
     fn spawned(&self, key: u64, abort: AbortHandle) -> bool {
         let mut unused = Some(abort);
         let mut inner = lock(&self.inner);
-        // It may have ended before.
+        // The child may have ended already.
         if let Some(child) = inner.children.get_mut(&key) {
             *child = unused.take();
         }
@@ -263,8 +263,8 @@ impl State {
     }
 }
 
-/// Calls whoever polls the scope. A foreign waker that panics must not look like a panic
-/// of the child that is about to end, nor meet one.
+/// Wakes the task that polls the scope. A panic of a foreign waker is caught, because it must not
+/// look like a panic of the child that is about to end, nor happen while that child is unwinding.
 fn call(waker: Option<Waker>) {
     let Some(waker) = waker else { return };
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
@@ -273,15 +273,15 @@ fn call(waker: Option<Waker>) {
 }
 
 impl Scope {
-    /// Spawns a child on the current runtime.
+    /// Spawns a child on the current runtime and returns a handle to it.
     ///
-    /// The handle can be awaited for the child's output, or dropped: the scope waits for
-    /// the child all the same. It can also [abort](JoinHandle::abort) the child, which
-    /// does not trouble the scope. After a panic of the child the scope has that panic,
-    /// and the handle one that only says so.
+    /// Awaiting the handle gives the child's output. The handle may also be dropped, and the scope
+    /// still waits for the child, or it may [abort](JoinHandle::abort) the child, which does not
+    /// affect the scope. If the child panics, the scope resumes that panic, and awaiting the handle
+    /// returns a panic with a message that only refers to the scope.
     ///
-    /// A child that is spawned after the scope has ended, or while it ends, is aborted
-    /// before it begins.
+    /// A child that is spawned after the scope has ended, or while it is ending, is aborted, and
+    /// its future is never polled.
     ///
     /// # Panics
     ///
@@ -331,9 +331,9 @@ impl Scope {
         self.keep(key, handle.spawn(child))
     }
 
-    /// Aborts the children that the scope has now: for a body that has what it wants.
+    /// Aborts all current children of the scope, for a body that has the result it needs.
     ///
-    /// The scope goes on, can spawn more, and awaits the end of those that were aborted.
+    /// The scope continues: more children can be spawned, and it waits for the aborted ones to end.
     ///
     /// # Examples
     ///
@@ -373,19 +373,19 @@ impl fmt::Debug for Scope {
     }
 }
 
-/// Ends the scope when its future goes away.
+/// Ends the scope when its future is dropped.
 struct Guard(Arc<State>);
 
 impl Drop for Guard {
     fn drop(&mut self) {
         self.0.end();
-        // The future's task need not be kept by a scope whose handles live on.
+        // `Scope` handles may outlive the future, and must not keep the task alive that polled it.
         let waker = lock(&self.0.inner).waker.take();
         drop(waker);
     }
 }
 
-/// A child's place in its scope.
+/// A child's registration in its scope, which ends when it is dropped.
 struct Ticket {
     state: Arc<State>,
     key: u64,
@@ -399,7 +399,8 @@ impl Drop for Ticket {
 
 pin_project! {
     struct Child<F> {
-        // Dropped before the ticket: see the module.
+        // Dropped before the ticket, so that a scope without tickets has no child that owns
+        // anything.
         #[pin]
         future: F,
         ticket: Ticket,
@@ -413,14 +414,15 @@ impl<F: Future> Future for Child<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
         if *this.refused {
-            // Whoever spawned it is about to abort it.
+            // The thread that spawned this child is about to abort it.
             return Poll::Pending;
         }
         match catch_unwind(AssertUnwindSafe(|| this.future.poll(cx))) {
             Ok(polled) => polled,
             Err(payload) => {
                 this.ticket.state.keep_panic(payload);
-                // Not a panic of its own: the hook has reported the first.
+                // `resume_unwind` does not call the panic hook, which has already reported the
+                // first panic.
                 resume_unwind(Box::new("a child of a scope panicked: its scope has the panic"))
             }
         }
@@ -448,7 +450,8 @@ impl<B: Future> Future for ScopeFuture<B> {
             match state.look(this.body.is_some(), cx.waker()) {
                 Found::Pending => return Poll::Pending,
                 Found::Panic => {
-                    // Children first: the body may hold what keeps them waiting.
+                    // Children are aborted before the body is dropped, because the body may hold
+                    // what they wait for, and releasing it would let them continue.
                     state.end();
                     let dropped = catch_unwind(AssertUnwindSafe(|| this.body.set(None)));
                     discard(dropped);

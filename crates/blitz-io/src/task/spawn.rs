@@ -1,4 +1,4 @@
-//! Starting tasks, and asking which one this is.
+//! Spawning tasks, and the ID of the current task.
 
 use std::{future::Future, panic::Location};
 
@@ -11,11 +11,11 @@ use crate::{
     runtime::context,
 };
 
-/// Spawns a new asynchronous task, returning a [`JoinHandle`] for it.
+/// Spawns a future as a new task and returns a [`JoinHandle`] for it.
 ///
-/// The task starts at once, in the background, whether or not the handle is
-/// awaited. Dropping the handle detaches the task. If the task panics, the panic
-/// ends there, and awaiting the handle gives it as an error.
+/// The task starts running in the background at once, whether or not the handle is awaited.
+/// Dropping the handle detaches the task. If the task panics, the runtime catches the panic, and
+/// awaiting the handle returns it as an error.
 ///
 /// # Panics
 ///
@@ -45,13 +45,15 @@ where
     spawn_labelled(future, Label::at(spawned_at))
 }
 
-/// Whether a future is boxed before it is passed on: it would otherwise be copied
-/// through several frames, which a debug build does not elide. Tokio's limits.
+/// Returns `true` if a future is so large that it is boxed before it is passed on.
+///
+/// Without the box it would be copied through several stack frames, because a debug build does not
+/// elide the copies. The limits are Tokio's.
 pub(crate) const fn is_large<F>() -> bool {
     size_of::<F>() > if cfg!(debug_assertions) { 2048 } else { 16_384 }
 }
 
-/// Spawns on the current runtime, with what the label says.
+/// Spawns a task on the current runtime, with the attributes in `label`.
 #[track_caller]
 #[inline]
 pub(crate) fn spawn_labelled<F, X>(future: F, label: Label<X>) -> JoinHandle<F::Output>
@@ -60,8 +62,8 @@ where
     F::Output: Send + 'static,
     X: Extra,
 {
-    // Dropping the future may leave the runtime's context and end the runtime, so
-    // nothing of it is borrowed where that can happen.
+    // Dropping the future may leave the runtime's context and end the runtime, so nothing of the
+    // runtime may be borrowed where the future can be dropped.
     let (future, label) = trace::trace(future, label, trace::Kind::Task);
     match context::with_current(|inner| inner.pool.spawn(future, label)) {
         Ok(Ok(handle)) => handle,
@@ -70,12 +72,12 @@ where
     }
 }
 
-/// Returns the [`Id`] of the currently running task.
+/// Returns the [ID](Id) of the current task.
 ///
 /// # Panics
 ///
-/// Outside of a task; the future of `block_on` is none. [`try_id`] answers with
-/// `None` instead.
+/// Outside of a task. The future of `block_on` is not a task. [`try_id`] returns `None` instead of
+/// panicking.
 ///
 /// # Examples
 ///
@@ -90,7 +92,7 @@ pub fn id() -> Id {
     try_id().expect("Can't get a task id when not inside a task: use `try_id`")
 }
 
-/// Returns the [`Id`] of the currently running task, or `None` outside of one.
+/// Returns the [ID](Id) of the current task, or `None` outside of a task.
 ///
 /// # Examples
 ///
@@ -98,6 +100,6 @@ pub fn id() -> Id {
 /// assert_eq!(blitz_io::task::try_id(), None);
 /// ```
 pub fn try_id() -> Option<Id> {
-    // The current task is alive as long as it is current.
+    // The header may be read, because a task stays alive while it is the current one.
     current::task_id()
 }

@@ -1,4 +1,4 @@
-//! Waiting for tasks without keeping what they answer.
+//! Waiting for tasks to end without collecting their outputs.
 
 use std::{
     fmt,
@@ -19,15 +19,15 @@ use crate::{
     runtime::Handle,
 };
 
-/// A count of tasks that can be waited for: the usual part of a graceful shutdown.
+/// A counter of running tasks that can be awaited, typically during a graceful shutdown.
 ///
-/// Unlike a [`JoinSet`](super::JoinSet) it keeps no outputs, so a task that has ended
-/// leaves nothing behind; it can be cloned and shared; and dropping it aborts nothing.
-/// [`wait`](Self::wait) ends once the tracker is [closed](Self::close) and all that it
+/// Unlike a [`JoinSet`](super::JoinSet) it stores no outputs, so a task that has ended leaves
+/// nothing behind; it can be cloned and shared; and dropping it aborts nothing.
+/// [`wait`](Self::wait) completes once the tracker is [closed](Self::close) and everything that it
 /// tracks has been dropped. The name and the interface are those of `tokio-util`.
 ///
-/// Tracking a task is two operations on shared counts, and leaving two more; there is
-/// no lock on either path.
+/// Tracking a task takes two operations on shared counters, and the end of the task takes two more.
+/// Neither path takes a lock.
 ///
 /// # Examples
 ///
@@ -51,7 +51,7 @@ pub struct TaskTracker {
     tracker: Arc<Tracker>,
 }
 
-/// Something that a [`TaskTracker`] tracks, until it is dropped.
+/// A token that a [`TaskTracker`] counts as a task until the token is dropped.
 ///
 /// # Examples
 ///
@@ -68,7 +68,8 @@ pub struct TaskTrackerToken {
 }
 
 pin_project! {
-    /// A future that is tracked until it is dropped; see [`TaskTracker::track_future`].
+    /// A future that a [`TaskTracker`] tracks until it is dropped; see
+    /// [`TaskTracker::track_future`].
     ///
     /// # Examples
     ///
@@ -82,14 +83,15 @@ pin_project! {
     /// ```
     #[must_use = "futures do nothing unless polled"]
     pub struct TrackedFuture<F> {
-        // Dropped before the token: what is over has nothing left.
+        // Dropped before the token, so that nothing of the future is left when the tracker is
+        // notified.
         #[pin]
         future: F,
         token: TaskTrackerToken,
     }
 }
 
-/// The wait for a [`TaskTracker`] to be over; see [`TaskTracker::wait`].
+/// The future of [`TaskTracker::wait`]: completes when the tracker is closed and empty.
 ///
 /// # Examples
 ///
@@ -108,7 +110,7 @@ pub struct TaskTrackerWaitFuture<'a> {
 }
 
 impl TaskTracker {
-    /// Creates a new `TaskTracker`, which is open.
+    /// Creates an open `TaskTracker` that tracks nothing.
     ///
     /// # Examples
     ///
@@ -120,14 +122,14 @@ impl TaskTracker {
         Self { tracker: Arc::new(Tracker::new()) }
     }
 
-    /// Waits until this `TaskTracker` is both closed and empty.
+    /// Waits until this tracker is closed and tracks nothing.
     ///
-    /// If it is both at any time after this call, the wait ends, even if it is reopened
-    /// or a task is spawned before the wait is polled again.
+    /// If it is both at any time after this call, the wait completes, even if the tracker is
+    /// reopened or a task is spawned before the wait is polled again.
     ///
     /// # Cancel safety
     ///
-    /// A wait that is dropped takes nothing with it.
+    /// Dropping the future loses nothing.
     ///
     /// # Examples
     ///
@@ -144,10 +146,10 @@ impl TaskTracker {
         TaskTrackerWaitFuture { tracker: &self.tracker, wait: self.tracker.wait() }
     }
 
-    /// Closes this `TaskTracker`, so that a [`wait`](Self::wait) can end; `true` if it
-    /// was open.
+    /// Closes this `TaskTracker`, so that [`wait`](Self::wait) can complete, and returns `true` if
+    /// it was open.
     ///
-    /// Tasks can still be spawned on it.
+    /// Tasks can still be spawned on a closed tracker.
     ///
     /// # Examples
     ///
@@ -160,7 +162,7 @@ impl TaskTracker {
         self.tracker.close()
     }
 
-    /// Reopens this `TaskTracker`; `true` if it was closed.
+    /// Reopens this `TaskTracker` and returns `true` if it was closed.
     ///
     /// # Examples
     ///
@@ -188,7 +190,7 @@ impl TaskTracker {
         self.tracker.is_closed()
     }
 
-    /// Returns the number of tasks, futures and tokens that are tracked.
+    /// Returns the number of tasks, futures and tokens that this `TaskTracker` tracks.
     ///
     /// # Examples
     ///
@@ -202,7 +204,7 @@ impl TaskTracker {
         self.tracker.len()
     }
 
-    /// Returns `true` if nothing is tracked.
+    /// Returns `true` if this `TaskTracker` tracks nothing.
     ///
     /// # Examples
     ///
@@ -214,7 +216,7 @@ impl TaskTracker {
         self.len() == 0
     }
 
-    /// Spawns the provided future on the current runtime, and tracks it.
+    /// Spawns a future on the current runtime and tracks it.
     ///
     /// # Panics
     ///
@@ -238,7 +240,7 @@ impl TaskTracker {
         super::spawn(self.track_future(task))
     }
 
-    /// Spawns the provided future on the runtime of `handle`, and tracks it.
+    /// Spawns a future on the runtime of `handle` and tracks it.
     ///
     /// # Examples
     ///
@@ -260,12 +262,12 @@ impl TaskTracker {
         handle.spawn(self.track_future(task))
     }
 
-    /// Spawns a task on the current [`LocalSet`](super::LocalSet) or `LocalRuntime` and
+    /// Spawns a `!Send` future on the current [`LocalSet`](super::LocalSet) or `LocalRuntime` and
     /// tracks it.
     ///
     /// # Panics
     ///
-    /// Outside of both, as [`task::spawn_local`](super::spawn_local).
+    /// Outside of both, like [`task::spawn_local`](super::spawn_local).
     ///
     /// # Examples
     ///
@@ -288,7 +290,7 @@ impl TaskTracker {
         super::spawn_local(self.track_future(task))
     }
 
-    /// Spawns a task on the given [`LocalSet`](super::LocalSet) and tracks it.
+    /// Spawns a `!Send` future on the given [`LocalSet`](super::LocalSet) and tracks it.
     ///
     /// # Examples
     ///
@@ -311,12 +313,11 @@ impl TaskTracker {
         local_set.spawn_local(self.track_future(task))
     }
 
-    /// Spawns the provided function on the current runtime's threads for blocking work
-    /// and tracks it.
+    /// Runs a closure on the current runtime's blocking pool and tracks it.
     ///
     /// # Panics
     ///
-    /// As [`task::spawn_blocking`](super::spawn_blocking).
+    /// In the cases in which [`task::spawn_blocking`](super::spawn_blocking) panics.
     ///
     /// # Examples
     ///
@@ -338,12 +339,11 @@ impl TaskTracker {
         super::spawn_blocking(move || tracked.call())
     }
 
-    /// Spawns the provided function on the threads for blocking work of the runtime of
-    /// `handle` and tracks it.
+    /// Runs a closure on the blocking pool of the runtime of `handle` and tracks it.
     ///
     /// # Panics
     ///
-    /// As [`task::spawn_blocking`](super::spawn_blocking).
+    /// In the cases in which [`task::spawn_blocking`](super::spawn_blocking) panics.
     ///
     /// # Examples
     ///
@@ -365,7 +365,7 @@ impl TaskTracker {
         handle.spawn_blocking(move || tracked.call())
     }
 
-    /// Tracks the provided future, until it is dropped; completing is not enough.
+    /// Wraps a future so that it is tracked until it is dropped; completing it is not enough.
     ///
     /// # Examples
     ///
@@ -399,7 +399,7 @@ impl TaskTracker {
         TaskTrackerToken { task_tracker: self.clone() }
     }
 
-    /// Returns `true` if both are clones of one tracker.
+    /// Returns `true` if both are clones of the same tracker.
     ///
     /// # Examples
     ///
@@ -432,7 +432,7 @@ impl fmt::Debug for TaskTracker {
 }
 
 impl TaskTrackerToken {
-    /// Returns the [`TaskTracker`] that this token is associated with.
+    /// Returns the [`TaskTracker`] that created this token.
     ///
     /// # Examples
     ///
@@ -449,7 +449,7 @@ impl TaskTrackerToken {
 }
 
 impl Clone for TaskTrackerToken {
-    /// One more token of the same tracker.
+    /// Creates another token of the same tracker.
     fn clone(&self) -> Self {
         self.task_tracker.token()
     }
@@ -468,10 +468,10 @@ impl fmt::Debug for TaskTrackerToken {
     }
 }
 
-/// A closure that is tracked until it has returned, or was dropped.
+/// A closure that is tracked until it has returned or is dropped.
 struct TrackedCall<F> {
-    // Dropped before the token, also if it is never called. What a closure captures is
-    // dropped in no certain order, so these two are one.
+    // Dropped before the token, also if the closure is never called. The two are fields of one
+    // struct because a closure drops its captures in an unspecified order.
     task: F,
     token: TaskTrackerToken,
 }

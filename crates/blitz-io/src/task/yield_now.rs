@@ -1,4 +1,4 @@
-//! Letting others run.
+//! `yield_now`: lets other tasks run.
 
 use std::{
     future::Future,
@@ -8,15 +8,16 @@ use std::{
 
 use crate::engine::work::{current, task::waker};
 
-/// Yields execution back to the runtime: the task goes to the end of its queue.
+/// Yields to the runtime: moves the current task to the end of its run queue.
 ///
-/// When it runs again nothing is said about which others ran in between. If an
-/// enclosing future polls it together with others (`join!`), that future decides.
+/// Nothing is guaranteed about which other tasks run before this one runs again. If an enclosing
+/// future polls this one together with others (`join!`), that future decides when it is polled
+/// again.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future after it was polled leaves a wake-up behind, which does no
-/// harm.
+/// Dropping the future after it was polled leaves a pending wake-up behind. It is harmless: the
+/// task is polled once more than necessary.
 ///
 /// # Examples
 ///
@@ -44,7 +45,8 @@ impl Future for YieldNow {
         }
         self.yielded = true;
         if waker::is_current(cx.waker()) {
-            // The short way: the thread that polls us queues the task again.
+            // The fast path: the thread that polls this task puts it back into the queue after the
+            // poll.
             current::set_yielded();
         } else {
             cx.waker().wake_by_ref();

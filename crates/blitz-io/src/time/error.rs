@@ -1,11 +1,11 @@
-//! What can go wrong with timers.
+//! Errors of timers.
 
 use std::{error, fmt, io};
 
-/// A timer could not do its work.
+/// Error of a timer.
 ///
-/// Futures do not answer with it: [`Sleep`](super::Sleep) panics with its text if the
-/// runtime has ended while it waited.
+/// No future returns it: [`Sleep`](super::Sleep) panics with its message if it is polled
+/// after its runtime has ended.
 ///
 /// # Examples
 ///
@@ -26,7 +26,7 @@ enum Kind {
 }
 
 impl Error {
-    /// The runtime's timers were shut down.
+    /// Creates the error for timers that were shut down with their runtime.
     ///
     /// # Examples
     ///
@@ -38,7 +38,7 @@ impl Error {
         Error(Kind::Shutdown)
     }
 
-    /// Whether the runtime's timers were shut down.
+    /// Returns `true` if the timers were shut down with their runtime.
     ///
     /// # Examples
     ///
@@ -50,7 +50,9 @@ impl Error {
         self.0 == Kind::Shutdown
     }
 
-    /// There are too many timers. Here there cannot be: they need no place but their own.
+    /// Creates the error for too many timers.
+    ///
+    /// It does not occur in this crate, because a timer needs no memory but its own.
     ///
     /// # Examples
     ///
@@ -62,7 +64,7 @@ impl Error {
         Error(Kind::AtCapacity)
     }
 
-    /// Whether there were too many timers.
+    /// Returns `true` if there were too many timers.
     ///
     /// # Examples
     ///
@@ -74,7 +76,9 @@ impl Error {
         self.0 == Kind::AtCapacity
     }
 
-    /// The time is too far away. Here none is.
+    /// Creates the error for a time that is too far away.
+    ///
+    /// It does not occur in this crate, because no time is too far away.
     ///
     /// # Examples
     ///
@@ -86,7 +90,7 @@ impl Error {
         Error(Kind::Invalid)
     }
 
-    /// Whether the time was too far away.
+    /// Returns `true` if the time was too far away.
     ///
     /// # Examples
     ///
@@ -101,7 +105,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The beginnings are Tokio's, for those who search for them.
+        // The beginnings are Tokio's, so that a search for them finds the known explanations.
         f.write_str(match self.0 {
             Kind::Shutdown => {
                 "the timer is shutdown, must be called from the context of Tokio runtime: the \
@@ -115,7 +119,7 @@ impl fmt::Display for Error {
 
 impl error::Error for Error {}
 
-/// The time was over before the future was done.
+/// Error of [`timeout`](super::timeout()): the time elapsed before the future completed.
 ///
 /// # Examples
 ///

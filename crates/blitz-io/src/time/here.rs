@@ -1,4 +1,4 @@
-//! The timers that code on this thread means.
+//! The timers and the clock of the current runtime.
 
 use super::Instant;
 use crate::engine::{
@@ -6,10 +6,10 @@ use crate::engine::{
     wheel::{Seat, Timers},
 };
 
-/// A share in the timers of the current runtime.
+/// Returns this core's handle ([`Seat`]) of the timers of the current runtime.
 ///
 /// # Panics
-/// If there is no runtime on this thread, or it has no timers.
+/// Panics if there is no current runtime on this thread, or it has no timers.
 #[inline]
 #[track_caller]
 pub(super) fn seat() -> Arc<Seat> {
@@ -22,11 +22,11 @@ pub(super) fn seat() -> Arc<Seat> {
     );
 }
 
-/// Notes the moment, and the current runtime by its number, so that a timer can be made
-/// later. `None` if there is a clock that can be paused: then the time itself is wanted.
+/// Notes the current time, and the current runtime by its number, so that a timer can be
+/// created later. Returns `None` if a clock was ever paused: then the exact time is needed.
 ///
 /// # Panics
-/// As [`seat`].
+/// Panics if there is no current runtime on this thread, or it has no timers.
 #[inline]
 #[track_caller]
 pub(super) fn note() -> Option<Noted> {
@@ -46,7 +46,7 @@ pub(super) fn note() -> Option<Noted> {
     }
 }
 
-/// A moment, and a runtime.
+/// A point in time, and the runtime that was current then.
 #[derive(Debug)]
 pub(super) struct Noted {
     #[cfg(feature = "rt")]
@@ -55,12 +55,12 @@ pub(super) struct Noted {
 }
 
 impl Noted {
-    /// The moment, or up to a tenth of a second later, but not later than now.
+    /// Returns the noted time, or up to a tenth of a second later, but not later than `now`.
     pub(super) fn moment(&self, now: Instant) -> Instant {
         Instant::from_std(self.moment.seen_at(now.into_std()))
     }
 
-    /// A share in the timers of that runtime; `None` if it has ended.
+    /// Returns a handle of the timers of the noted runtime; `None` if it has ended.
     pub(super) fn seat(&self) -> Option<Arc<Seat>> {
         #[cfg(feature = "rt")]
         return crate::runtime::context::seat_of(self.runtime);
@@ -69,8 +69,8 @@ impl Noted {
     }
 }
 
-/// The wheel of the core that this thread holds, if it holds one of the runtime that these
-/// timers are of; and what keeps that core here until it is dropped.
+/// Returns the wheel of the core that this thread holds, if that core belongs to the runtime
+/// of `timers`, and a guard that keeps the core on this thread until it is dropped.
 #[inline]
 pub(super) fn wheel_of(timers: &Timers) -> (Option<usize>, impl Sized + use<>) {
     #[cfg(feature = "rt")]
@@ -82,7 +82,7 @@ pub(super) fn wheel_of(timers: &Timers) -> (Option<usize>, impl Sized + use<>) {
     }
 }
 
-/// The time on the clock of the current runtime, else the system's.
+/// Returns the time on the clock of the current runtime, or else on the system's.
 #[inline]
 pub(super) fn now() -> std::time::Instant {
     #[cfg(feature = "test-util")]

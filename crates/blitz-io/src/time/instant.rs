@@ -4,11 +4,11 @@ use std::{fmt, ops, time::Duration};
 
 use super::here;
 
-/// A point in time, on a clock that never goes back.
+/// A point in time on a monotonic clock.
 ///
-/// It is `std`'s [`Instant`](std::time::Instant), and turns into one and back. The
-/// difference is [`now`](Instant::now): inside a runtime whose clock was paused (feature
-/// `test-util`) that is the time at which the clock stands.
+/// Wraps `std`'s [`Instant`](std::time::Instant) and converts to and from it. The difference
+/// is [`now`](Instant::now): inside a runtime whose clock is paused (feature `test-util`) it
+/// returns the time at which the clock stands.
 ///
 /// # Examples
 ///
@@ -27,7 +27,7 @@ pub struct Instant {
 }
 
 impl Instant {
-    /// The time now.
+    /// Returns the current time.
     ///
     /// # Examples
     ///
@@ -42,7 +42,7 @@ impl Instant {
         Self::from_std(here::now())
     }
 
-    /// The same point in time, of `std`'s.
+    /// Creates an instant from `std`'s.
     ///
     /// # Examples
     ///
@@ -57,7 +57,7 @@ impl Instant {
         Instant { std }
     }
 
-    /// The same point in time, as `std`'s.
+    /// Converts the instant to `std`'s.
     ///
     /// # Examples
     ///
@@ -72,7 +72,7 @@ impl Instant {
         self.std
     }
 
-    /// How long it is since `earlier`; zero if that is later.
+    /// Returns the time elapsed since `earlier`, or zero if that is later.
     ///
     /// # Examples
     ///
@@ -88,7 +88,7 @@ impl Instant {
         self.std.saturating_duration_since(earlier.std)
     }
 
-    /// How long it is since `earlier`; `None` if that is later.
+    /// Returns the time elapsed since `earlier`, or `None` if that is later.
     ///
     /// # Examples
     ///
@@ -104,7 +104,7 @@ impl Instant {
         self.std.checked_duration_since(earlier.std)
     }
 
-    /// How long it is since `earlier`; zero if that is later.
+    /// Returns the time elapsed since `earlier`, or zero if that is later.
     ///
     /// # Examples
     ///
@@ -119,7 +119,7 @@ impl Instant {
         self.std.saturating_duration_since(earlier.std)
     }
 
-    /// How long ago it was; zero if it is still to come.
+    /// Returns the time elapsed since this instant, or zero if it is in the future.
     ///
     /// # Examples
     ///
@@ -133,7 +133,7 @@ impl Instant {
         Instant::now().saturating_duration_since(*self)
     }
 
-    /// So much later; `None` if that cannot be told.
+    /// Returns the instant `duration` later, or `None` if it cannot be represented.
     ///
     /// # Examples
     ///
@@ -148,7 +148,7 @@ impl Instant {
         self.std.checked_add(duration).map(Self::from_std)
     }
 
-    /// So much earlier; `None` if that cannot be told.
+    /// Returns the instant `duration` earlier, or `None` if it cannot be represented.
     ///
     /// # Examples
     ///
@@ -193,7 +193,7 @@ impl ops::AddAssign<Duration> for Instant {
 impl ops::Sub for Instant {
     type Output = Duration;
 
-    /// Zero if the other one is later.
+    /// Returns the time elapsed since `earlier`, or zero if that is later.
     fn sub(self, earlier: Instant) -> Duration {
         self.std.saturating_duration_since(earlier.std)
     }

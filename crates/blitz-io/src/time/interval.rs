@@ -1,4 +1,4 @@
-//! One tick after the other.
+//! A sequence of ticks at a fixed period.
 
 use std::{
     future::poll_fn,
@@ -8,20 +8,20 @@ use std::{
 
 use super::{Duration, Instant, Sleep, at_most_30_years, sleep_until};
 
-/// A tick that is not later than this was not missed: timers are never exact. Tokio's
-/// figure, which its users know.
+/// Lateness up to which a tick does not count as missed, because timers are never exact. The
+/// value is Tokio's, which its users know.
 const LATE: Duration = Duration::from_millis(5);
 
-/// Ticks with so much time in between, the first one at once.
+/// Creates an interval that ticks every `period`, for the first time at once.
 ///
-/// The time between two ticks counts from tick to tick, whatever is done in between; after
-/// a [`sleep`](super::sleep) in a loop it would come on top. Ticks that were missed are
-/// made up for as [`MissedTickBehavior`] says: all at once, unless told otherwise.
+/// The period counts from tick to tick, whatever the task does in between; with a
+/// [`sleep`](super::sleep) in a loop, the time of the work would be added. Missed ticks are
+/// handled according to [`MissedTickBehavior`]; by default they follow in a burst.
 ///
 /// # Panics
 ///
-/// If `period` is zero, if there is no runtime on this thread, or it was built without
-/// [`enable_time`](crate::runtime::Builder::enable_time).
+/// Panics if `period` is zero, if there is no current runtime on this thread, or if it was
+/// built without [`enable_time`](crate::runtime::Builder::enable_time).
 ///
 /// # Examples
 ///
@@ -43,7 +43,9 @@ pub fn interval(period: Duration) -> Interval {
     Interval::new(sleep_until(Instant::now()), period)
 }
 
-/// Ticks with so much time in between, the first one at `start`; otherwise as [`interval`].
+/// Creates an interval that ticks every `period`, for the first time at `start`.
+///
+/// Behaves like [`interval`] otherwise.
 ///
 /// # Examples
 ///
@@ -66,10 +68,9 @@ pub fn interval_at(start: Instant, period: Duration) -> Interval {
 
 const ZERO: &str = "`period` must be non-zero. For something that is always ready, use no timer";
 
-/// What an [`Interval`] does when a tick was missed: nobody asked for it until it was more
-/// than 5 ms late.
+/// Behavior of an [`Interval`] when a tick was missed: it was polled more than 5 ms late.
 ///
-/// With a tick every 100 ms, and nobody there from 120 to 270:
+/// With a period of 100 ms, if the interval is not polled from 120 to 270:
 ///
 /// | | ticks at |
 /// |---|---|
@@ -77,7 +78,7 @@ const ZERO: &str = "`period` must be non-zero. For something that is always read
 /// | `Delay` | 0, 100, 270 (for 200), 370, 470, … |
 /// | `Skip` | 0, 100, 270 (for 200), 300, 400, … |
 ///
-/// and from 120 to 370, where `Burst` makes up for two:
+/// and if it is not polled from 120 to 370, where `Burst` catches up on two ticks:
 ///
 /// | | ticks at |
 /// |---|---|
@@ -98,24 +99,24 @@ const ZERO: &str = "`period` must be non-zero. For something that is always read
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MissedTickBehavior {
-    /// Missed ticks come one after the other without waiting, until all are made up for.
+    /// Missed ticks follow one another without waiting, until all were delivered.
     #[default]
     Burst,
-    /// Ticks are counted anew, from the one that was late.
+    /// The period starts anew at the late tick.
     Delay,
-    /// Missed ticks are left out; the next one is when it would have been anyway.
+    /// Missed ticks are skipped; the next tick is due when it would have been anyway.
     Skip,
 }
 
 impl MissedTickBehavior {
-    /// The tick after the one that was to be at `tick`, and was missed until `now`.
+    /// Returns the tick that follows the one due at `tick`, which was missed until `now`.
     pub(super) fn after(self, tick: Instant, now: Instant, period: Duration) -> Instant {
         match self {
             Self::Burst => tick + period,
             Self::Delay => now + period,
             Self::Skip => {
                 let into_period = (now - tick).as_nanos() % period.as_nanos();
-                // A period is at most 30 years, so what is left of one fits.
+                // A period is at most 30 years, so the remainder in nanoseconds fits.
                 let into_period = u64::try_from(into_period).unwrap_or(u64::MAX);
                 now + (period - Duration::from_nanos(into_period))
             }
@@ -123,9 +124,9 @@ impl MissedTickBehavior {
     }
 }
 
-/// Ticks, returned by [`interval`] and [`interval_at`].
+/// Sequence of ticks, created by [`interval`] and [`interval_at`].
 ///
-/// Dropping it ends them.
+/// Dropping it cancels its timer.
 ///
 /// # Examples
 ///
@@ -141,7 +142,7 @@ impl MissedTickBehavior {
 /// ```
 #[derive(Debug)]
 pub struct Interval {
-    /// Until the next tick.
+    /// The sleep until the next tick.
     delay: Pin<Box<Sleep>>,
     period: Duration,
     missed: MissedTickBehavior,
@@ -153,11 +154,11 @@ impl Interval {
         Self { delay: Box::pin(delay), period: at_most_30_years(period), missed }
     }
 
-    /// Waits for the next tick; answers when that was to be.
+    /// Waits for the next tick and returns the time at which it was due.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses no tick.
+    /// Cancel safe: dropping the future loses no tick.
     ///
     /// # Examples
     ///
@@ -175,8 +176,9 @@ impl Interval {
         poll_fn(|cx| self.poll_tick(cx)).await
     }
 
-    /// As [`tick`](Self::tick), for those who poll by hand. Only a poll that is pending sees
-    /// to it that the task is woken.
+    /// Polls for the next tick, like [`tick`](Self::tick).
+    ///
+    /// The task is woken for the next tick only if this returned [`Poll::Pending`].
     ///
     /// # Examples
     ///
@@ -196,12 +198,12 @@ impl Interval {
         } else {
             tick + self.period
         };
-        // Armed when it is polled again: nobody waits for it before.
+        // Armed when it is polled again, because no task waits for it before.
         self.delay.as_mut().reset_unarmed(next);
         Poll::Ready(tick)
     }
 
-    /// The next tick is one period from now; what was missed is forgotten.
+    /// Resets the interval: the next tick is one period from now, and missed ticks are dropped.
     ///
     /// # Examples
     ///
@@ -219,7 +221,7 @@ impl Interval {
         self.delay.as_mut().reset(Instant::now() + self.period);
     }
 
-    /// The next tick is now, and the others follow from there.
+    /// Resets the interval to tick immediately; the following ticks count from now.
     ///
     /// # Examples
     ///
@@ -237,7 +239,7 @@ impl Interval {
         self.delay.as_mut().reset(Instant::now());
     }
 
-    /// The next tick is so much from now, and the others follow from there.
+    /// Resets the interval to tick after `after`; the following ticks count from then.
     ///
     /// # Examples
     ///
@@ -255,8 +257,9 @@ impl Interval {
         self.delay.as_mut().reset(Instant::now() + at_most_30_years(after));
     }
 
-    /// The next tick is at that time, and the others follow from there. If it is over, it
-    /// was missed.
+    /// Resets the interval to tick at `deadline`; the following ticks count from then.
+    ///
+    /// A tick at a deadline in the past counts as missed.
     ///
     /// # Examples
     ///
@@ -274,7 +277,7 @@ impl Interval {
         self.delay.as_mut().reset(deadline);
     }
 
-    /// What it does when a tick was missed.
+    /// Returns how the interval handles missed ticks.
     ///
     /// # Examples
     ///
@@ -290,7 +293,7 @@ impl Interval {
         self.missed
     }
 
-    /// Says what to do when a tick was missed.
+    /// Sets how the interval handles missed ticks.
     ///
     /// # Examples
     ///
@@ -307,7 +310,7 @@ impl Interval {
         self.missed = behavior;
     }
 
-    /// The time from tick to tick.
+    /// Returns the period of the interval.
     ///
     /// # Examples
     ///

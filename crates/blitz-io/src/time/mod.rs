@@ -1,23 +1,22 @@
-//! Sleeping, timeouts, ticks, and what time it is.
+//! Timers: sleeps, timeouts and intervals, and the runtime's clock.
 //!
 //! | | |
 //! |---|---|
 //! | [`sleep`], [`sleep_until`] | wait for a time |
-//! | [`timeout`], [`timeout_at`] | wait for a future, but not longer than that |
-//! | [`interval`], [`interval_at`] | wait for one tick after the other |
-//! | [`Instant`] | what time it is, on the runtime's clock |
+//! | [`timeout`], [`timeout_at`] | wait for a future, for a limited time |
+//! | [`interval`], [`interval_at`] | wait for a sequence of ticks |
+//! | [`Instant`] | a point in time on the runtime's clock |
 //!
-//! Timers are exact to some tens of microseconds, which is what the system's own are late
-//! by; they are never early. They are kept in a wheel for each core, so that workers do not
-//! wait for each other to arm or cancel one.
+//! Timers never fire early. They fire late by some tens of microseconds, which is the latency
+//! of the operating system's own timers. Each core has a timer wheel of its own, so workers do
+//! not contend when they arm or cancel a timer.
 //!
-//! Timers belong to a runtime: make them inside [`Runtime::block_on`] or a task, or after
-//! [`Handle::enter`]. Then they can be awaited anywhere, for as long as that runtime is
-//! there.
+//! A timer belongs to a runtime: create it inside [`Runtime::block_on`] or a task, or after
+//! [`Handle::enter`]. It can then be awaited anywhere, for as long as that runtime exists.
 //!
 //! With the feature `test-util` the clock can be paused ([`pause`], [`advance`],
-//! [`resume`]): then it stands still as long as there is something to do, and jumps to the
-//! next timer when there is not. A test that sleeps for an hour takes no time.
+//! [`resume`]): then time stands still as long as there is work to do, and jumps to the next
+//! timer when there is none. A test that sleeps for an hour takes no time.
 //!
 //! ```
 //! use blitz_io::time::{self, Duration, Instant};
@@ -59,8 +58,8 @@ pub use self::{
     timeout::{Timeout, timeout, timeout_at},
 };
 
-/// The longest time that is waited for if a longer one is asked for: 30 years. Not every
-/// system can tell an instant that is 100 years away.
+/// Limits a duration to 30 years, the longest time that a timer waits, because not every
+/// system can represent an instant that is 100 years away.
 fn at_most_30_years(duration: Duration) -> Duration {
     duration.min(Duration::from_secs(30 * 365 * 86_400))
 }

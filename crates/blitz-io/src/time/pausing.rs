@@ -1,4 +1,4 @@
-//! A clock that stands still, for tests.
+//! Pausing and moving the clock, for tests.
 
 use std::time::Duration;
 
@@ -11,22 +11,22 @@ fn on_clock(f: impl FnOnce(&Clock) -> Result<(), &'static str>) -> Result<(), &'
     context::with_clock(|clock| f(clock.ok_or(OUTSIDE)?))
 }
 
-/// Stops the clock of the current runtime.
+/// Pauses the clock of the current runtime.
 ///
-/// [`Instant::now`](super::Instant::now) is then the time of this call, until the clock is
-/// moved: by [`advance`], or by the runtime. When that has nothing to do but to wait it moves
-/// the clock to the next timer, and fires it. So timers fire in their order, and at once.
-/// `std`'s clock runs on.
+/// [`Instant::now`](super::Instant::now) then returns the time of this call until the clock is
+/// moved: by [`advance`], or by the runtime. When the runtime has no work left but to wait, it
+/// moves the clock to the next timer and fires it. So timers fire in their order, and without
+/// delay. `std`'s clock is not affected.
 ///
-/// While there is a [`spawn_blocking`](crate::task::spawn_blocking) at work the runtime does
-/// not move the clock: wrap into one what must be waited for without time passing.
+/// While a [`spawn_blocking`](crate::task::spawn_blocking) closure runs, the runtime does not
+/// move the clock: use one for work during which no time must pass.
 ///
-/// The runtime must be one of a single thread, as [`test`](macro@crate::test) makes it; with
-/// `start_paused = true` its clock stands still from the beginning.
+/// The runtime must be single-threaded, like that of [`test`](macro@crate::test); with
+/// `start_paused = true` its clock is paused from the beginning.
 ///
 /// # Panics
 ///
-/// If the clock stands still already, outside of a runtime, and if the runtime has more
+/// Panics if the clock is paused already, outside of a runtime, and if the runtime has more
 /// than one thread.
 ///
 /// # Examples
@@ -50,11 +50,11 @@ pub fn pause() {
     }
 }
 
-/// Lets the clock of the current runtime run again, from where it stands.
+/// Resumes the clock of the current runtime, from the time at which it was paused.
 ///
 /// # Panics
 ///
-/// If the clock does not stand still, and outside of a runtime.
+/// Panics if the clock is not paused, and outside of a runtime.
 ///
 /// # Examples
 ///
@@ -78,16 +78,17 @@ pub fn resume() {
     }
 }
 
-/// Moves the clock of the current runtime, which must stand still, by so much.
+/// Advances the clock of the current runtime, which must be paused, by `duration`.
 ///
-/// It jumps: what falls due in between does so all at once. Who waits for it is woken, but
-/// may not have run yet when this is done. To see timers fire one after the other use
-/// [`sleep`](super::sleep): the runtime moves the clock then, from timer to timer.
+/// The clock jumps: all timers that expire in between fire at once. Tasks that wait for them
+/// are woken, but may not have run yet when this returns. To see timers fire one after the
+/// other use [`sleep`](super::sleep), for which the runtime moves the clock from timer to
+/// timer.
 ///
 /// # Panics
 ///
-/// If the clock does not stand still, outside of a runtime, and if an
-/// [`Instant`](super::Instant) cannot be as late as that.
+/// Panics if the clock is not paused, outside of a runtime, and if the new time cannot be
+/// represented as an [`Instant`](super::Instant).
 ///
 /// # Examples
 ///
@@ -107,7 +108,7 @@ pub async fn advance(duration: Duration) {
     if let Err(reason) = on_clock(|clock| clock.advance(duration)) {
         panic!("{reason}");
     }
-    // Who is woken here is queued before this task is again.
+    // The tasks that are woken here are queued before this task is queued again.
     context::with_timers(|timers| timers.map(|timers| timers.fire_all(timers.clock().now_ns())));
     yield_now().await;
 }

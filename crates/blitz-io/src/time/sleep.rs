@@ -1,4 +1,4 @@
-//! Waiting for a time.
+//! Waiting until a point in time.
 
 use std::{
     pin::Pin,
@@ -17,11 +17,11 @@ use crate::engine::{
     },
 };
 
-/// Waits until so much time has passed.
+/// Waits until `duration` has elapsed.
 ///
-/// The time counts from this call, not from the first poll. It is never shorter; how much
-/// longer it is depends on the system's timers (some tens of microseconds) and on what
-/// else there is to do. More than 30 years are taken for 30 years.
+/// The duration counts from this call, not from the first poll. The wait is never shorter; how
+/// much longer it is depends on the system's timers (some tens of microseconds) and on the
+/// load. A duration of more than 30 years is treated as 30 years.
 ///
 /// # Cancel safety
 ///
@@ -29,9 +29,9 @@ use crate::engine::{
 ///
 /// # Panics
 ///
-/// If there is no runtime on this thread, or it was built without
-/// [`enable_time`](crate::runtime::Builder::enable_time). So not
-/// `runtime.block_on(sleep(..))`, but `runtime.block_on(async { sleep(..).await })`.
+/// Panics if there is no current runtime on this thread, or if it was built without
+/// [`enable_time`](crate::runtime::Builder::enable_time). So instead of
+/// `runtime.block_on(sleep(..))` write `runtime.block_on(async { sleep(..).await })`.
 ///
 /// # Examples
 ///
@@ -49,11 +49,11 @@ use crate::engine::{
 #[inline]
 #[track_caller]
 pub fn sleep(duration: Duration) -> Sleep {
-    // Of no time at all the first poll must know that it is over.
+    // A sleep of zero must be complete at its first poll, so that poll checks the clock.
     Sleep::new(Instant::now() + at_most_30_years(duration), duration.is_zero(), here::seat())
 }
 
-/// Waits until that time.
+/// Waits until `deadline` is reached.
 ///
 /// # Cancel safety
 ///
@@ -61,7 +61,8 @@ pub fn sleep(duration: Duration) -> Sleep {
 ///
 /// # Panics
 ///
-/// As [`sleep`].
+/// Panics if there is no current runtime on this thread, or if it was built without
+/// [`enable_time`](crate::runtime::Builder::enable_time).
 ///
 /// # Examples
 ///
@@ -84,17 +85,17 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 pin_project! {
     /// Future returned by [`sleep`] and [`sleep_until`].
     ///
-    /// It can be polled again after it is done, and is done then too. [`reset`](Sleep::reset)
-    /// gives it another deadline without making a new one. For that, or for a loop around
-    /// `select!`, pin it.
+    /// Polling it again after it completed returns ready again. [`reset`](Sleep::reset) changes
+    /// the deadline without creating a new future. Pin the future to reset it, or to poll it in
+    /// a loop around `select!`.
     ///
     /// # Panics
     ///
-    /// When it is polled after its runtime has ended.
+    /// Polling panics after the runtime of the timer has ended.
     ///
     /// # Examples
     ///
-    /// A sleep that is put off as long as there are messages:
+    /// A sleep that starts anew with each message:
     ///
     /// ```
     /// use blitz_io::{
@@ -133,8 +134,8 @@ pin_project! {
     #[must_use = "futures do nothing unless you `.await` or poll them"]
     pub struct Sleep {
         deadline: Instant,
-        // Whether the poll that arms it looks at the clock first: the deadline may well be
-        // over. Else that is found out by the wheel, a moment later.
+        // Whether the poll that arms the timer checks the clock first, because the deadline may
+        // well have passed. Otherwise the wheel finds that out, a little later.
         looks: bool,
         #[pin]
         timer: Timer,
@@ -142,13 +143,14 @@ pin_project! {
 }
 
 impl Sleep {
-    /// Until that deadline, which is so far away.
+    /// Creates a sleep until `deadline`; with `looks` the poll that arms its timer checks the
+    /// clock first.
     #[inline]
     pub(super) fn new(deadline: Instant, looks: bool, seat: Arc<Seat>) -> Self {
         Self { deadline, looks, timer: Timer::new(seat) }
     }
 
-    /// When it is done.
+    /// Returns the deadline, at which the sleep completes.
     ///
     /// # Examples
     ///
@@ -164,7 +166,9 @@ impl Sleep {
         self.deadline
     }
 
-    /// Whether its time has come. It has to be polled, or reset, before anybody looks.
+    /// Returns `true` if the deadline has passed.
+    ///
+    /// A sleep that was never polled or reset is not armed yet, and returns `false`.
     ///
     /// # Examples
     ///
@@ -182,9 +186,9 @@ impl Sleep {
         self.timer.is_fired()
     }
 
-    /// Gives it another deadline, before or after it is done.
+    /// Changes the deadline, before or after the sleep has completed.
     ///
-    /// Who waits for it is woken at the new deadline.
+    /// A task that waits for the sleep is woken at the new deadline.
     ///
     /// # Examples
     ///
@@ -202,8 +206,8 @@ impl Sleep {
         (*this.deadline, *this.looks) = (deadline, true);
         let timers = this.timer.timers();
         let clock = timers.clock();
-        // Not left to the wheel, which may not have been looked at for long: who resets it to
-        // what is over finds it done at once.
+        // Not left to the wheel, which may not have been advanced for long: a sleep that is reset
+        // to a deadline in the past must be complete at once.
         if clock.now() >= deadline.into_std() {
             return this.timer.as_mut().fire_now();
         }
@@ -211,7 +215,7 @@ impl Sleep {
         this.timer.as_mut().reset(deadline_ns, here::wheel_of);
     }
 
-    /// Gives it another deadline; nobody is woken until it is polled again.
+    /// Changes the deadline and disarms the timer, so no task is woken until it is polled again.
     pub(super) fn reset_unarmed(self: Pin<&mut Self>, deadline: Instant) {
         let this = self.project();
         (*this.deadline, *this.looks) = (deadline, true);
@@ -250,7 +254,7 @@ impl Future for Sleep {
     }
 }
 
-/// The timers have ended with their runtime.
+/// Panics because the timers were shut down with their runtime.
 #[cold]
 pub(super) fn end_of_runtime() -> ! {
     panic!("A Tokio 1.x context was found, but it is being shutdown. ({})", Error::shutdown())

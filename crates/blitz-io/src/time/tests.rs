@@ -16,7 +16,7 @@ use crate::engine::{
     work::task::budget::{self, Budget},
 };
 
-/// So far away that no test gets there by itself.
+/// A duration so long that no test reaches its end by itself.
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn timers() -> (Arc<Timers>, Arc<Seat>) {
@@ -25,7 +25,7 @@ fn timers() -> (Arc<Timers>, Arc<Seat>) {
     (timers, seat)
 }
 
-/// A sleep for so long from now.
+/// Creates a sleep of `duration` from now.
 fn sleep(seat: &Arc<Seat>, duration: Duration) -> Sleep {
     Sleep::new(Instant::now() + duration, duration.is_zero(), seat.clone())
 }
@@ -38,7 +38,7 @@ fn poll<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(waker))
 }
 
-/// Fires all that is due at `at`.
+/// Fires all timers that are due at `at`.
 fn fire(timers: &Timers, at: Instant) -> usize {
     timers.fire_all(timers.clock().ns_of(at.into_std()))
 }
@@ -88,7 +88,7 @@ fn a_reset_counts_and_the_old_deadline_does_not() {
     assert_eq!(timers.next_of_all(), None, "nobody waits for it");
 }
 
-/// The wheel has not been looked at since the beginning, so it alone would not know.
+/// The wheel has not been advanced since the beginning, so it alone would not notice.
 #[test]
 fn a_reset_to_what_is_over_wakes_and_is_done_at_once() {
     let ((timers, seat), bell) = (timers(), Bell::new());

@@ -1,4 +1,4 @@
-//! Waiting for a future, but not longer than that.
+//! Waiting for a future for a limited time.
 
 use std::{
     future::IntoFuture,
@@ -21,24 +21,26 @@ use crate::engine::{
     work::task::budget::{self, Budget},
 };
 
-/// Waits for a future, but not longer than so much time from this call on.
+/// Waits for `future`, but for at most `duration` from this call on.
 ///
-/// The future is polled before the time is looked at. So one that is ready at once wins
-/// against any time, and one that does not give way can take longer than its time. A
-/// timeout whose future is ready at once arms no timer.
+/// The future is polled before the time is checked. So a future that is ready at once always
+/// wins, and a future that does not yield can run longer than its time. A timeout whose
+/// future is ready at once arms no timer. On Linux up to a tenth of a second between this call
+/// and the first poll may not count, because the time of the call is noted with a coarse
+/// clock.
 ///
 /// # Errors
 ///
-/// [`Elapsed`] if the time was over first; the future is dropped with the timeout.
+/// Returns [`Elapsed`] if the time elapsed first; the future is dropped with the timeout.
 ///
 /// # Cancel safety
 ///
 /// Dropping the timeout drops the future and cancels the timer.
-/// [`into_inner`](Timeout::into_inner) gives the future back.
+/// [`into_inner`](Timeout::into_inner) returns the future.
 ///
 /// # Panics
 ///
-/// If there is no runtime on this thread, or it was built without
+/// Panics if there is no current runtime on this thread, or if it was built without
 /// [`enable_time`](crate::runtime::Builder::enable_time).
 ///
 /// # Examples
@@ -66,7 +68,9 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
     Timeout { value: future.into_future(), delay }
 }
 
-/// Waits for a future, but not longer than until that time; otherwise as [`timeout`].
+/// Waits for `future`, but at most until `deadline`.
+///
+/// Behaves like [`timeout`] otherwise.
 ///
 /// # Examples
 ///
@@ -86,8 +90,9 @@ pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::Int
     Timeout { value: future.into_future(), delay }
 }
 
-/// `None`: so far away that it cannot be told, which is never. What may be over already is
-/// looked at before it is armed.
+/// Creates the sleep that ends `duration` after `moment`; returns `None` if that cannot be
+/// represented, and so is never. With `may_be_over` the clock is checked before the timer is
+/// armed.
 fn sleep_from(
     moment: Instant,
     duration: Duration,
@@ -99,14 +104,14 @@ fn sleep_from(
 }
 
 pin_project! {
-    /// When a timeout is over. Most are not needed: their future is ready at once, before the
-    /// time has been looked at.
+    /// The time limit of a timeout. Most need no sleep, because their future is ready at once,
+    /// before the clock is read.
     #[project = DelayNow]
     #[derive(Debug)]
     pub(super) enum Delay {
-        // So long after it was made.
+        // The sleep is not created yet; it ends `duration` after `noted`.
         Later { noted: Noted, duration: Duration },
-        // `None`: never.
+        // The sleep was created; `None` if the timeout never elapses.
         Is {
             #[pin]
             sleep: Option<Sleep>,
@@ -115,10 +120,11 @@ pin_project! {
 }
 
 impl Delay {
-    /// The sleep, made now if there is none; `None` for one that never ends.
+    /// Returns the sleep, and creates it if there is none; `None` for a timeout that never
+    /// elapses.
     ///
     /// # Panics
-    /// If it has to be made and the runtime has ended.
+    /// Panics if the sleep must be created and the runtime has ended.
     #[inline]
     fn sleep(mut self: Pin<&mut Self>) -> Option<Pin<&mut Sleep>> {
         if let DelayNow::Later { noted, duration } = self.as_mut().project() {
@@ -163,7 +169,7 @@ pin_project! {
 }
 
 impl<T> Timeout<T> {
-    /// The future, to look at.
+    /// Returns a reference to the future.
     ///
     /// # Examples
     ///
@@ -179,7 +185,7 @@ impl<T> Timeout<T> {
         &self.value
     }
 
-    /// The future, to change.
+    /// Returns a mutable reference to the future.
     ///
     /// # Examples
     ///
@@ -196,7 +202,7 @@ impl<T> Timeout<T> {
         &mut self.value
     }
 
-    /// The future, without the timeout.
+    /// Consumes the timeout and returns the future.
     ///
     /// # Examples
     ///
@@ -230,8 +236,8 @@ impl<T: Future> Future for Timeout<T> {
     }
 }
 
-/// A future that spends all its budget in each poll must not keep its timeout from ever
-/// being looked at.
+/// Polls the sleep of a timeout; without the limit of the budget if the future has just used
+/// it up, because otherwise a future that does so in each poll would never time out.
 fn poll_delay(delay: Pin<&mut Sleep>, cx: &mut Context<'_>, had_budget: bool) -> Poll<Elapsed> {
     let polled = if had_budget && !budget::is_left() {
         budget::under(Budget::unlimited(), || delay.poll(cx))

@@ -1,4 +1,4 @@
-//! What a fiber is: a task that waits in the middle of a call.
+//! Fibers: tasks with a stack of their own, which can wait in the middle of a call.
 
 use std::{
     cell::Cell,
@@ -14,11 +14,12 @@ use std::{
 
 use blitz_io::{
     channel::{mpsc as channel, oneshot},
-    fiber,
     runtime::{Builder, Handle, Runtime, RuntimeFlavor},
     task,
     time::sleep,
 };
+
+use crate::fiber;
 
 pub(crate) fn both(test: impl Fn(&Runtime)) {
     test(&Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap());
@@ -115,7 +116,7 @@ fn fibers_spread_over_their_threads_and_no_further() {
         seen
     });
     assert!((1..=3).contains(&seen.len()), "{seen:?}");
-    // While all are alive, each has some.
+    // While all 60 fibers are alive, each of the three threads has some.
     let (sender, receiver) = mpsc::channel();
     let fibers: Vec<_> = (0..60)
         .map(|_| {
@@ -172,8 +173,8 @@ fn the_runtime_the_task_and_the_budget_are_the_fibers_own() {
             let handle = fiber::spawn(move || {
                 let id = task::id();
                 for _ in 0..300 {
-                    // More than a budget: each is ready, and so nothing is waited for, until the
-                    // budget says so.
+                    // More operations than one budget allows. Each is ready at once, so the fiber
+                    // waits only when its budget is used up.
                     fiber::wait(task::consume_budget());
                 }
                 fiber::wait(task::yield_now());
@@ -273,7 +274,7 @@ fn a_borrowed_task_local_is_borrowed_by_its_fiber_alone() {
         NUMBER.sync_scope(1, || NUMBER.with(|_| fiber::wait(gone).unwrap()));
     }));
     let second = spawn(Box::new(move || {
-        // Would panic if the other's borrow counted here.
+        // This would panic if the other fiber's borrow counted here.
         NUMBER.sync_scope(2, || fiber::wait(task::yield_now()));
         go.send(()).unwrap();
     }));
@@ -311,7 +312,7 @@ fn a_checkpoint_lets_others_run_when_the_slice_is_over() {
     let computing = {
         let turns = turns.clone();
         let f = move || {
-            // Ends only if the other fiber, on the same thread, has run.
+            // The loop ends only if the other fiber, on the same thread, has run.
             while turns.load(SeqCst) == 0 {
                 fiber::checkpoint();
             }
@@ -367,7 +368,7 @@ fn a_panic_is_carried_to_who_joins() {
             .unwrap_err();
         assert!(error.is_panic());
         assert_eq!(error.into_panic().downcast_ref::<String>().unwrap(), "with 7");
-        // The stack it was on is good for another.
+        // The stack of the fiber that panicked can be used by another fiber.
         assert_eq!(rt.block_on(async { fiber::spawn(|| 1).await.unwrap() }), 1);
     });
 }
@@ -452,7 +453,7 @@ fn closures_of_any_alignment_come_through() {
     });
 }
 
-/// Polls `future` on a fiber; the answer is how often that was.
+/// Polls `future` on a fiber and returns the number of polls it took.
 fn polls(future: impl Future<Output = ()>) -> u32 {
     let mut future = std::pin::pin!(future);
     let mut polls = 0;
@@ -463,7 +464,7 @@ fn polls(future: impl Future<Output = ()>) -> u32 {
     polls
 }
 
-/// More operations than a poll may complete, all of them ready.
+/// Completes more operations than one poll may, all of which are ready.
 fn much() -> impl Future<Output = ()> {
     const MUCH: u32 = 1000;
     let (sender, mut receiver) = channel::unbounded_channel();

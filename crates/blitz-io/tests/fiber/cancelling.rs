@@ -17,15 +17,14 @@ use std::{
 
 use blitz_io::{
     channel::oneshot,
-    fiber,
     runtime::{Builder, Runtime},
     task::{self, JoinHandle},
     time::sleep,
 };
 
-use crate::basics::both;
+use crate::{basics::both, fiber};
 
-/// Counts its drops, and fails if one is on another thread than where it was made.
+/// Counts its drops, and panics if it is dropped on another thread than the one that created it.
 pub(crate) struct Witness(ThreadId, Arc<AtomicUsize>);
 
 impl Witness {
@@ -48,7 +47,7 @@ pub(crate) fn spawn<R: Send + 'static>(
     fiber::Builder::new().spawn_on(f, rt.handle()).unwrap()
 }
 
-/// A fiber that has begun, and waits for ever with a witness on its stack.
+/// Spawns a fiber that has started and waits for ever with a witness on its stack.
 pub(crate) fn suspended(rt: &Runtime, dropped: &Arc<AtomicUsize>) -> JoinHandle<()> {
     let (dropped, (began, begins)) = (dropped.clone(), mpsc::channel());
     let handle = spawn(rt, move || {
@@ -78,7 +77,7 @@ fn an_abort_before_the_first_run_drops_the_closure() {
     let rt = Builder::new_multi_thread().worker_threads(1).fiber_threads(1).build().unwrap();
     let (hold, held) = mpsc::channel::<()>();
     let (began, begins) = mpsc::channel();
-    // Keeps the only thread.
+    // Occupies the only thread.
     let hog = spawn(&rt, move || {
         began.send(()).unwrap();
         held.recv().unwrap_err();
@@ -190,7 +189,7 @@ fn a_fiber_that_always_catches_the_unwinding_is_given_up_after_a_while() {
         move || {
             began.send(()).unwrap();
             loop {
-                // As a server does that wants to survive its handlers.
+                // A server that survives panics of its handlers does this.
                 let turn = || fiber::wait(std::future::pending::<()>());
                 if catch_unwind(AssertUnwindSafe(turn)).is_err() {
                     caught.fetch_add(1, SeqCst);
@@ -203,11 +202,12 @@ fn a_fiber_that_always_catches_the_unwinding_is_given_up_after_a_while() {
     let error = rt.block_on(handle).unwrap_err();
     assert!(error.is_cancelled());
     assert_eq!(caught.load(SeqCst), 64);
-    // Its thread is good for others.
+    // The thread can still run other fibers.
     assert_eq!(rt.block_on(spawn(&rt, || fiber::wait(async { 3 }))).unwrap(), 3);
 }
 
-/// Of a fiber that is given up the stack stays, and nothing else.
+/// Abandoning a fiber leaks its stack and nothing else, so whatever a poll lends to others, such
+/// as its waker, must lie on that stack.
 #[test]
 fn what_a_poll_lends_out_lies_on_the_fibers_own_stack() {
     both(|rt| {
@@ -220,7 +220,7 @@ fn what_a_poll_lends_out_lies_on_the_fibers_own_stack() {
                 }))
             }))
             .unwrap();
-        // Stacks grow downwards, so it is above, or in the same frame.
+        // Stacks grow downwards, so the waker is above `here` or in the same frame.
         let stack = here - 4096..here + (256 << 10);
         assert!(stack.contains(&waker), "{waker:x} is not on the stack {stack:x?}");
     });
@@ -254,7 +254,7 @@ fn a_waker_that_a_fiber_has_lent_out_outlives_the_fiber_that_is_given_up() {
     begins.recv().unwrap();
     handle.abort();
     assert!(rt.block_on(handle).unwrap_err().is_cancelled());
-    // Whatever of its memory can be used again is.
+    // Reuses, and overwrites, any memory of the abandoned fiber that was freed.
     for _ in 0..100 {
         rt.block_on(spawn(&rt, || fiber::wait(async { [u64::MAX; 16] }))).unwrap();
     }
@@ -262,7 +262,7 @@ fn a_waker_that_a_fiber_has_lent_out_outlives_the_fiber_that_is_given_up() {
     wakes.recv().unwrap();
 }
 
-/// A runtime with one thread for fibers, and one of those that never waits for long.
+/// Creates a runtime with one thread for fibers, and a fiber that calls `turn` for ever.
 fn endless(turn: impl Fn() + Send + 'static) -> (ManuallyDrop<Runtime>, JoinHandle<()>) {
     let rt = Builder::new_multi_thread()
         .worker_threads(1)
@@ -278,7 +278,7 @@ fn endless(turn: impl Fn() + Send + 'static) -> (ManuallyDrop<Runtime>, JoinHand
         }
     });
     begins.recv().unwrap();
-    // A test that fails must not wait for it, too.
+    // A test that fails must not hang on this fiber in addition, so the runtime is not dropped.
     (ManuallyDrop::new(rt), handle)
 }
 
@@ -316,7 +316,7 @@ fn a_loop_of_waits_that_are_ready_lets_the_others_run() {
     drop(handle);
 }
 
-/// Waits when it is dropped, and says how that went.
+/// Calls its closure when it is dropped; the closure waits and reports how that went.
 struct WaitsInDrop<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for WaitsInDrop<F> {
@@ -403,7 +403,7 @@ fn what_is_dropped_with_an_output_may_panic() {
         }
     }
     both(|rt| {
-        // The output of a fiber that nobody joins.
+        // The output of a fiber whose join handle was dropped.
         let (done, dones) = mpsc::channel();
         drop(spawn(rt, move || {
             done.send(()).unwrap();

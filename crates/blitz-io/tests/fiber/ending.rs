@@ -1,4 +1,4 @@
-//! The end of a runtime unwinds its fibers, wherever it is ended.
+//! The end of a runtime unwinds its fibers, whichever thread ends it.
 
 use std::{
     sync::{
@@ -12,12 +12,14 @@ use std::{
 
 use blitz_io::{
     channel::oneshot,
-    fiber,
     runtime::{Builder, Runtime},
     task,
 };
 
-use crate::cancelling::{Witness, spawn, suspended};
+use crate::{
+    cancelling::{Witness, spawn, suspended},
+    fiber,
+};
 
 fn runtimes() -> [Runtime; 2] {
     [

@@ -1,7 +1,7 @@
-//! What safe code of others can do wrong once its thread has several stacks. Documented in
-//! `blitz_io::fiber`, since nothing can be done about it here. Each test shows the harm without
-//! coming to it: no value is touched that is gone. One that fails tells that the world has become
-//! better, and that the documentation can be.
+//! Shows why `fiber::spawn` is `unsafe`: what safe code in other crates does wrong once its thread
+//! has several stacks. Each test shows the hazard without causing the harm, because it touches no
+//! value that is gone. A test that fails means that std or the compiler has changed, so that
+//! `spawn` may become safe.
 
 use std::{
     cell::Cell,
@@ -14,27 +14,26 @@ use std::{
 };
 
 use blitz_io::{
-    fiber,
     runtime::{Builder, Runtime},
     sync::Semaphore,
 };
 
-use crate::cancelling::spawn;
+use crate::{cancelling::spawn, fiber};
 
 fn one_thread() -> Runtime {
     Builder::new_multi_thread().worker_threads(1).fiber_threads(1).build().unwrap()
 }
 
-/// Waits for a permit.
+/// Waits for a permit and consumes it.
 fn pass(gate: &Semaphore) {
     fiber::wait(gate.acquire()).unwrap().forget();
 }
 
-/// std takes an initialiser that has returned for the only one on its thread: the value that
-/// another one made meanwhile, and lent, is dropped.
+/// When a thread-local's initialiser returns, std assumes that no other initialiser has run on the
+/// thread meanwhile: a value that another fiber created, and has borrowed, is dropped.
 #[test]
 fn a_wait_in_the_initialiser_of_a_thread_local_drops_what_another_fiber_borrows() {
-    /// A number that may change under a reference, so that nothing here is undefined.
+    /// A number that may change under a reference, so that the test has no undefined behaviour.
     struct Numbered(Cell<usize>);
     static MADE: AtomicUsize = AtomicUsize::new(0);
     static DROPPED: AtomicUsize = AtomicUsize::new(0);
@@ -48,7 +47,7 @@ fn a_wait_in_the_initialiser_of_a_thread_local_drops_what_another_fiber_borrows(
         static VALUE: Numbered = {
             let number = MADE.fetch_add(1, SeqCst);
             if number == 0 {
-                // As a connection does that is made when it is first used.
+                // A connection that is opened when it is first used waits like this.
                 pass(&GATES[0]);
             }
             Numbered(Cell::new(number))
@@ -73,7 +72,7 @@ fn a_wait_in_the_initialiser_of_a_thread_local_drops_what_another_fiber_borrows(
     assert_eq!(after, (0, 1), "std leaves alone what is borrowed: say so in `blitz_io::fiber`");
 }
 
-/// What crates do that lend a value for the time of a call, by a pointer in a thread-local.
+/// Lends `value` for the time of a call through a pointer in a thread-local, as some crates do.
 fn with_slot<R>(slot: &Cell<*const u8>, value: &u8, f: impl FnOnce() -> R) -> R {
     struct Restore<'a>(&'a Cell<*const u8>, *const u8);
     impl Drop for Restore<'_> {

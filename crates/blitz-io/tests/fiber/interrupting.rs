@@ -1,10 +1,11 @@
-//! Why no signal takes a hog's thread away: what happens if a handler switches stacks.
+//! Shows why blitz-io takes no thread away from a hog by a signal: what happens if a signal handler
+//! switches stacks.
 //!
-//! Coroutines on one thread, and a signal every fifth of a millisecond whose handler goes over to the
-//! next one, in the middle of whatever the interrupted code did. Arithmetic does not mind. Code that
-//! allocates is interrupted inside of the allocator sooner or later, and the next coroutine finds it
-//! half changed: such a process does not end well. Nothing of blitz-io does this
-//! (docs/design/preemption.md).
+//! Several coroutines run on one thread. A signal arrives every fifth of a millisecond, and its
+//! handler switches to the next coroutine, in the middle of whatever the interrupted code did.
+//! Arithmetic is not affected. Code that allocates is sooner or later interrupted inside of the
+//! allocator, and the next coroutine finds the allocator half changed, so the process crashes or
+//! hangs. No part of blitz-io does this (docs/design/preemption.md).
 
 use std::{
     cell::Cell,
@@ -24,7 +25,7 @@ use corosensei::{Coroutine, Yielder, stack};
 
 use crate::{child, watch};
 
-/// Switches of stacks are asked for this often, and for this long at the most.
+/// The interval between stack switches, and the longest time for which they are requested.
 const OFTEN: Duration = Duration::from_micros(200);
 const LONG: Duration = Duration::from_secs(20);
 
@@ -43,15 +44,16 @@ unsafe impl stack::Stack for Plain {
 }
 
 thread_local! {
-    /// What the handler switches away from: null while none of them runs.
+    /// The coroutine that the handler switches away from; null while none of them runs.
     static RUNNING: Cell<*const Yielder<(), ()>> = const { Cell::new(ptr::null()) };
     static SWITCHES: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Goes over to whoever resumed the coroutine that was interrupted, and comes back later.
+/// Switches to the code that resumed the interrupted coroutine, and returns when it is resumed.
 extern "C" fn switch(_: libc::c_int) {
     let running = RUNNING.replace(ptr::null());
-    // SAFETY: it is there while its coroutine runs. All else is not safe, which is to be shown.
+    // SAFETY: the yielder lives while its coroutine runs. The switch itself is unsound, which is
+    // what this test shows.
     if let Some(yielder) = unsafe { running.as_ref() } {
         SWITCHES.set(SWITCHES.get() + 1);
         yielder.suspend(());
@@ -59,26 +61,26 @@ extern "C" fn switch(_: libc::c_int) {
     }
 }
 
-/// Runs three of `work` in turns that end when a signal comes, until the time is over.
+/// Runs three copies of `work` in turns that end when a signal arrives, until the time is over.
 fn interrupt(work: fn()) {
     static OVER: AtomicBool = AtomicBool::new(false);
-    // SAFETY: the handler is a function of that kind; this process does nothing else. SA_NODEFER,
-    // since a handler that was switched away from has not returned.
+    // SAFETY: `switch` has the signature of a handler, and this process does nothing else.
+    // SA_NODEFER is needed because a handler that was switched away from has not returned.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = switch as *const () as usize;
         action.sa_flags = libc::SA_NODEFER | libc::SA_RESTART;
         assert_eq!(libc::sigaction(libc::SIGURG, &raw const action, ptr::null_mut()), 0);
-        // It may as well wait for ever, for a lock that one of them holds.
+        // The process may also deadlock on a lock that one of the coroutines holds.
         libc::alarm(2 * LONG.as_secs() as u32);
     }
-    // SAFETY: it takes nothing.
+    // SAFETY: the call has no arguments and cannot fail.
     let this = unsafe { libc::pthread_self() };
     let began = Instant::now();
     let ends = thread::spawn(move || {
         while began.elapsed() < LONG {
             thread::sleep(OFTEN);
-            // SAFETY: the thread waits for this one.
+            // SAFETY: the thread `this` is alive, because it joins this one.
             assert_eq!(unsafe { libc::pthread_kill(this, libc::SIGURG) }, 0);
         }
         OVER.store(true, SeqCst);

@@ -1,4 +1,4 @@
-//! Fibers, as users meet them: `cargo test -p blitz-io --features fiber --test fiber`.
+//! Tests of fibers through the public API: `cargo test -p blitz-io --features fiber --test fiber`.
 
 #![cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 
@@ -12,6 +12,7 @@ mod watch;
 #[allow(dead_code, reason = "they serve other tests too")]
 #[path = "../it/child.rs"]
 mod child;
+mod fiber;
 mod basics;
 mod places;
 mod cancelling;

@@ -1,16 +1,16 @@
-//! Many fibers: alive at once, one after the other, and more than there can be.
+//! Many fibers: alive at once, one after the other, and more than memory allows.
 
 use std::{
     sync::{
-        Arc,
+        Arc, Barrier,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
     thread,
 };
 
-use blitz_io::{channel::broadcast, fiber, runtime::Builder, sync::Semaphore, task};
+use blitz_io::{channel::broadcast, runtime::Builder, sync::Semaphore, task};
 
-use crate::child;
+use crate::{child, fiber};
 
 #[test]
 fn thirty_thousand_are_alive_at_once() {
@@ -41,7 +41,7 @@ fn thirty_thousand_are_alive_at_once() {
     });
 }
 
-/// Spawns and joins, and counts that each ran once.
+/// Spawns and joins `count` fibers, and asserts that each ran once.
 fn spawn_and_join(count: usize) {
     let rt = Builder::new_multi_thread().worker_threads(2).build().unwrap();
     let ran = Arc::new(AtomicUsize::new(0));
@@ -109,8 +109,8 @@ fn a_crowd_that_wakes_each_other_is_heard_by_all() {
     });
 }
 
-/// In a process whose address space is small: the error says what to do, and what there is goes
-/// on.
+/// In a process with a small address space, a spawn that gets no stack returns an error that says
+/// what to do, and the fibers that exist go on.
 #[test]
 fn without_memory_for_a_stack_there_is_an_error_and_the_others_go_on() {
     const NAME: &str = "many::without_memory_for_a_stack_there_is_an_error_and_the_others_go_on";
@@ -149,7 +149,29 @@ fn without_memory_for_a_stack_there_is_an_error_and_the_others_go_on() {
 /// Limits this process's address space.
 fn libc_limit(bytes: libc::rlim_t) -> libc::rlim_t {
     let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
-    // SAFETY: a limit that is there.
+    // SAFETY: `limit` is a valid `rlimit` that outlives the call.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);
     bytes
+}
+
+/// Several threads spawn the first fibers of a runtime at once, and only some of them can start a
+/// carrier thread; the other fibers must go to the carriers that were started meanwhile. Before the
+/// spawner checked for those a second time, a fiber was cancelled in about one of thirty rounds.
+#[test]
+fn the_first_fibers_of_several_threads_all_run() {
+    const THREADS: usize = 4;
+    for _ in 0..300 {
+        let runtime = Builder::new_current_thread().fiber_threads(1).build().unwrap();
+        let together = Barrier::new(THREADS);
+        thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    let _entered = runtime.enter();
+                    together.wait();
+                    let ended = fiber::spawn(|| 7).blocking_join();
+                    assert_eq!(ended.unwrap(), 7);
+                });
+            }
+        });
+    }
 }

@@ -1,21 +1,22 @@
-//! What ended fibers leave behind while their runtime has nothing to do.
+//! The memory that ended fibers leave behind while their runtime is idle.
 
 use std::{
     thread,
     time::{Duration, Instant},
 };
 
-use blitz_io::{fiber, runtime::Builder, task::JoinHandle};
+use blitz_io::{runtime::Builder, task::JoinHandle};
 
-use crate::{child, count::Live};
+use crate::{child, count::Live, fiber};
 
 const FIBERS: usize = 500;
-/// What each gives back, in its task's memory.
+/// The size of each fiber's result, which lies in its task's memory.
 const RESULT: usize = 64 << 10;
-/// What may stay: a mebibyte waits for its thread, and a few more are on their way.
+/// The number of bytes that may stay allocated: up to a mebibyte waits for the carrier thread to
+/// free it, and a little more is on its way there.
 const STAYS: isize = 2 << 20;
 
-/// Waits until the carrier, which nobody calls, has given memory back.
+/// Waits until the carrier has freed memory although no task wakes it.
 #[track_caller]
 fn assert_given_back(before: Live, what: &str) {
     let begin = Instant::now();
@@ -39,7 +40,7 @@ fn large_results_do_not_stay_for_long() {
     let rt = Builder::new_multi_thread()
         .worker_threads(1)
         .fiber_threads(1)
-        // Builds that are not optimised copy results a few times.
+        // Unoptimised builds copy results a few times.
         .fiber_stack_size(16 * RESULT)
         .build()
         .unwrap();
@@ -52,7 +53,7 @@ fn large_results_do_not_stay_for_long() {
         drop(rt.block_on(spawn()));
     }
     assert_given_back(before, "one after the other");
-    // Given back by this thread, while the carrier sleeps.
+    // This thread frees the memory while the carrier sleeps.
     let fibers: Vec<_> = (0..FIBERS).map(|_| spawn()).collect();
     fibers.iter().for_each(|fiber| {
         while !fiber.is_finished() {

@@ -1,12 +1,12 @@
-//! Why a fiber stays on its thread: what a stack sees that another thread goes on with.
+//! Shows why a fiber stays on its thread: what happens if another thread resumes its stack.
 //!
-//! A thread-local has another address on each thread, and within a function a thread does not
-//! change, as far as the compiler knows: it may ask for the address once. A function that is
-//! suspended in between and resumed by another thread then uses the first thread's value while
-//! everybody else on its thread uses the second's. With a `Cell` in it that is a data race in
-//! code without `unsafe`.
+//! A thread-local has a different address on each thread. The compiler assumes that a function
+//! does not change its thread, so it may compute the address once. A function that is suspended
+//! in between and resumed by another thread then uses the first thread's value, while all other
+//! code on that thread uses the second's. With a `Cell` in the thread-local, that is a data race
+//! in code without `unsafe`.
 //!
-//! Nothing of blitz-io can do this; the test moves a bare coroutine by force.
+//! No part of blitz-io can do this; the test moves a bare coroutine by force.
 
 use std::{cell::Cell, num::NonZeroUsize, thread};
 
@@ -16,10 +16,10 @@ thread_local! {
     static VALUE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A stack without a guard; it is enough for one call.
+/// A stack without a guard page; it is large enough for one call.
 struct Plain(Box<[u128]>);
 
-// SAFETY: there is no guard, and none is needed for what runs here.
+// SAFETY: the stack has no guard page, and the one call that runs on it cannot overflow it.
 unsafe impl stack::Stack for Plain {
     fn base(&self) -> NonZeroUsize {
         NonZeroUsize::new(self.0.as_ptr_range().end.addr()).unwrap()
@@ -32,17 +32,17 @@ unsafe impl stack::Stack for Plain {
 
 struct Moved<T>(T);
 
-// SAFETY: it is not. This is the demonstration.
+// SAFETY: unsound on purpose: a coroutine must not move between threads, as this test shows.
 unsafe impl<T> Send for Moved<T> {}
 
-/// A function to which the thread-local is passed, and so its address.
+/// Adds one through a reference to the thread-local, so that the caller computes its address.
 #[inline(never)]
 fn add_one(value: &Cell<u64>) -> u64 {
     value.set(value.get() + 1);
     value.get()
 }
 
-/// What a careful author writes: the same thread-local, before and after.
+/// Uses the thread-local before and after a suspension, as correct code would.
 #[inline(never)]
 fn adds_twice(yielder: &Yielder<(), ()>) -> u64 {
     VALUE.with(add_one);
@@ -68,8 +68,8 @@ fn a_stack_that_changes_its_thread_uses_the_thread_local_of_the_first() {
         (seen, VALUE.with(Cell::get))
     });
     let (seen, theirs) = there.join().unwrap();
-    // Had each access meant the thread it is on, the second thread's value would be one, and so
-    // would be what was read there.
+    // If each access used the thread it runs on, the second thread's value would be one, and the
+    // value that was read there as well.
     assert_eq!(theirs, 0, "the second thread's value was touched: the address was asked for anew");
     assert_eq!(seen, 2, "what was read on the second thread is the first thread's");
     assert_eq!(VALUE.with(Cell::get), 2, "the second thread wrote to the first thread's");

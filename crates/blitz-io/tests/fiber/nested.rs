@@ -1,4 +1,4 @@
-//! Waits inside of futures that are waited for, and what those hold meanwhile.
+//! Waits inside of futures that a fiber waits for, and what those futures hold meanwhile.
 
 use std::{
     cell::RefCell,
@@ -15,7 +15,6 @@ use std::{
 };
 
 use blitz_io::{
-    fiber,
     runtime::{Builder, EnterGuard, Handle},
     sync::watch,
     task,
@@ -25,10 +24,10 @@ use blitz_io::{
 use crate::{
     basics::both,
     cancelling::{Witness, spawn},
-    watch as watching,
+    fiber, watch as watching,
 };
 
-/// All waits of a fiber have one waker: what comes for the outer one wakes the inner one.
+/// All waits of a fiber share one waker, so a wake-up for the outer future wakes the inner one too.
 #[test]
 fn a_wake_up_for_the_outer_future_is_not_used_up_by_a_wait_inside_of_it() {
     let _watch = watching::begin();
@@ -42,7 +41,7 @@ fn a_wake_up_for_the_outer_future_is_not_used_up_by_a_wait_inside_of_it() {
             fiber::wait(async {
                 blitz_io::join!(task::yield_now(), async { fiber::wait(task::yield_now()) });
             });
-            // One in every so many waits lets others run, whatever it waits for.
+            // Every so often a wait yields to other fibers, whatever future it waits for.
             for _ in 0..100 {
                 fiber::wait(async {
                     blitz_io::join!(task::yield_now(), async { fiber::wait(async {}) });
@@ -99,7 +98,7 @@ fn a_future_that_holds_a_lock_while_it_waits_is_refused() {
             fiber::wait(poll_fn(|cx| holds.as_mut().poll(cx)));
         });
         let sends = spawn(rt, move || {
-            // Not before the other one holds it, or has let it go.
+            // Sends only after the other fiber holds the value, or has let go of it.
             fiber::wait(task::yield_now());
             let _ = sender.send(2);
         });
@@ -110,7 +109,7 @@ fn a_future_that_holds_a_lock_while_it_waits_is_refused() {
     });
 }
 
-/// A waker whose end takes its time.
+/// A waker whose drop waits.
 struct WaitsWhenDropped(Arc<AtomicUsize>);
 
 impl Wake for WaitsWhenDropped {
@@ -139,7 +138,7 @@ fn the_waker_of_a_timer_may_wait_when_it_is_dropped() {
             }
             let pending = sleep.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending();
             assert!(pending);
-            // The thread is where it was for others.
+            // The thread's state is intact for other fibers.
             fiber::wait(task::yield_now());
         });
         rt.block_on(waits).unwrap();
@@ -148,7 +147,7 @@ fn the_waker_of_a_timer_may_wait_when_it_is_dropped() {
     });
 }
 
-/// A fiber begins with the runtime that its carrier has entered, and owns no reference to it.
+/// A fiber starts inside the runtime that its carrier has entered, and owns no reference to it.
 #[test]
 fn guards_that_change_places_between_stacks_give_back_what_they_took() {
     static OTHERS: OnceLock<[Handle; 2]> = OnceLock::new();
@@ -184,7 +183,7 @@ fn guards_that_change_places_between_stacks_give_back_what_they_took() {
         });
         rt.block_on(swaps).unwrap();
     }
-    // Handles are left, so both are there with what was spawned on them.
+    // Handles are left, so both runtimes exist, with the tasks that were spawned on them.
     assert_eq!(Arc::strong_count(&token), 3);
     for number in [0, 1] {
         other(number).spawn(async {}).abort();

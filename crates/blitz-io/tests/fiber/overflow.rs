@@ -1,19 +1,19 @@
-//! A stack that is used up ends the process, and says whose it was.
+//! A stack overflow on a fiber ends the process and reports which fiber it was.
 
 use std::{hint::black_box, process::Output};
 
-use blitz_io::{fiber, runtime::Builder};
+use blitz_io::runtime::Builder;
 
-use crate::child;
+use crate::{child, fiber};
 
-/// Uses up any stack.
+/// Recurses until any stack overflows.
 #[allow(unconditional_recursion, reason = "that is what is tested")]
 fn recurse(depth: u64) -> u64 {
     let frame = black_box([depth; 64]);
     black_box(recurse(depth + 1) + frame[(depth % 64) as usize])
 }
 
-/// Runs the test `name` in a process of its own, in the part of `role`.
+/// Runs the test `name` in a child process with the given `role`.
 fn run(name: &str, role: &str) -> (Output, String) {
     let output = child::command(&format!("overflow::{name}"), role).output().unwrap();
     let text = child::text(&output);
@@ -46,13 +46,13 @@ fn an_overflow_names_the_fiber() {
             let builder = fiber::Builder::new();
             let builder = if role == "named" { builder.name("deep") } else { builder };
             let fiber = builder.spawn_on(|| recurse(0), rt.handle()).unwrap();
-            // Never: the process has ended.
+            // Not reached: the process has ended.
             rt.block_on(fiber).unwrap();
         }
     }
 }
 
-/// std's report of its own threads is not disturbed.
+/// An overflow of an ordinary thread is still reported by std.
 #[test]
 fn an_overflow_of_a_thread_is_stds() {
     const NAME: &str = "an_overflow_of_a_thread_is_stds";
@@ -72,10 +72,10 @@ fn an_overflow_of_a_thread_is_stds() {
     deep.join().unwrap();
 }
 
-/// Says so and ends the process with a code of its own.
+/// Prints a line and ends the process with an exit code of its own.
 extern "C" fn user_handler(_: libc::c_int) {
     let text = b"the user's handler\n";
-    // SAFETY: bytes that are there; and both may be called in a handler.
+    // SAFETY: `text` is valid for its length, and both calls are async-signal-safe.
     unsafe {
         libc::write(2, text.as_ptr().cast(), text.len());
         libc::_exit(77);
@@ -91,7 +91,7 @@ fn an_overflow_reaches_a_handler_of_the_users_only_if_it_is_no_fibers() {
             assert_signal(&output, libc::SIGABRT, &text);
             assert!(text.contains("fiber 'deep'"), "{text}");
             assert!(!text.contains("the user's handler"), "{text}");
-            // Another fault on a fiber, and one outside of fibers.
+            // Another kind of fault on a fiber, and a fault outside of fibers.
             for role in ["fault", "outside"] {
                 let (output, text) = run(NAME, role);
                 assert_eq!(output.status.code(), Some(77), "{role}: {text}");
@@ -100,10 +100,10 @@ fn an_overflow_reaches_a_handler_of_the_users_only_if_it_is_no_fibers() {
         }
         Some(role) => {
             let handler: extern "C" fn(libc::c_int) = user_handler;
-            // SAFETY: a handler that calls what handlers may.
+            // SAFETY: the handler makes only async-signal-safe calls.
             unsafe { libc::signal(libc::SIGSEGV, handler as *const () as usize) };
             let fault = || {
-                // SAFETY: none: a fault is what is wanted.
+                // SAFETY: unsound on purpose: the invalid read must fault.
                 unsafe { black_box(16 as *const u8).read_volatile() };
             };
             let rt = Builder::new_current_thread().build().unwrap();
@@ -142,7 +142,8 @@ fn an_overflow_in_a_block_on_on_a_fiber_is_the_fibers() {
     rt.block_on(fiber).unwrap();
 }
 
-/// One that somebody sends is no fault that comes again: it does what it did without fibers.
+/// A signal that was sent with `raise` or `kill` is not a fault that repeats, so it has the effect
+/// that it has without fibers.
 #[test]
 fn a_signal_that_is_sent_does_what_it_did() {
     const NAME: &str = "a_signal_that_is_sent_does_what_it_did";
@@ -152,7 +153,7 @@ fn a_signal_that_is_sent_does_what_it_did() {
                 let (output, text) = run(NAME, role);
                 assert_signal(&output, signal, &text);
             }
-            // What was ignored is, and the handler is still there.
+            // A signal that was ignored still is, and the overflow handler is still installed.
             let (output, text) = run(NAME, "ignored");
             assert_signal(&output, libc::SIGABRT, &text);
             assert!(text.contains("lives on") && text.contains("fiber 'deep'"), "{text}");
@@ -160,7 +161,7 @@ fn a_signal_that_is_sent_does_what_it_did() {
         Some(role) => {
             let signal = if role == "BUS" { libc::SIGBUS } else { libc::SIGSEGV };
             let before = if role == "ignored" { libc::SIG_IGN } else { libc::SIG_DFL };
-            // SAFETY: handlers of the system's own.
+            // SAFETY: `SIG_IGN` and `SIG_DFL` are valid dispositions.
             unsafe { libc::signal(signal, before) };
             let rt = Builder::new_current_thread().build().unwrap();
             let run = |f: fn()| {
@@ -168,7 +169,7 @@ fn a_signal_that_is_sent_does_what_it_did() {
             };
             run(|| ()).unwrap();
             for _ in 0..2 {
-                // SAFETY: a signal for this thread.
+                // SAFETY: `signal` is a valid signal number.
                 assert_eq!(unsafe { libc::raise(signal) }, 0);
                 assert_eq!(role, "ignored", "the process has outlived it");
             }

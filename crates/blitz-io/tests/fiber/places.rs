@@ -1,4 +1,4 @@
-//! Where a fiber may wait, and what it is told where it may not.
+//! Where a fiber may wait, and the panic message where it may not.
 
 use std::{
     io,
@@ -10,15 +10,14 @@ use std::{
 
 use blitz_io::{
     channel::{mpsc, watch},
-    fiber,
     io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf},
     runtime::{Builder, Handle, RuntimeFlavor},
     task::{self, LocalSet},
 };
 
-use crate::basics::both;
+use crate::{basics::both, fiber};
 
-/// The text of the panic of `f`.
+/// Returns the message of the panic of `f`.
 #[track_caller]
 fn complaint<R>(f: impl FnOnce() -> R) -> String {
     let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else { panic!("it was allowed") };
@@ -30,7 +29,7 @@ fn wait() {
     fiber::wait(task::yield_now());
 }
 
-/// Runs `f` on a fiber of both kinds of runtimes.
+/// Runs `f` on a fiber, on both kinds of runtimes.
 #[track_caller]
 fn on_a_fiber(f: fn()) {
     both(|rt| rt.block_on(fiber::Builder::new().spawn_on(f, rt.handle()).unwrap()).unwrap());
@@ -79,7 +78,7 @@ fn block_in_place_may_block_and_block_on_works_inside_of_it() {
         let here = thread::current().id();
         task::block_in_place(|| {
             assert_eq!(thread::current().id(), here);
-            // Still on the fiber: what it waits for may come from another one.
+            // Still on the fiber: the value that it waits for may come from another fiber.
             assert_eq!(fiber::wait(fiber::spawn(|| 3)).unwrap(), 3);
             let rt = Builder::new_current_thread().enable_all().build().unwrap();
             let got = rt.block_on(async {
@@ -152,7 +151,7 @@ fn guards_that_a_fiber_leaks_are_not_the_others() {
 fn inside_of_a_fork_join_job_a_wait_panics() {
     on_a_fiber(|| {
         blitz_io::parallel::call(|_| {
-            // On this thread, or on one of the pool's.
+            // On this thread, or on a thread of the pool.
             let text = complaint(wait);
             assert!(text.contains("fork-join job") || text.contains("outside"), "{text}");
         });
@@ -193,7 +192,7 @@ fn a_hook_and_a_name_may_run_on_a_fiber() {
     let rt = Builder::new_multi_thread()
         .worker_threads(1)
         .on_task_spawn(|_| {
-            // Runs on the stack of whoever spawns.
+            // The hook runs on the stack of the code that spawns.
             if fiber::is_fiber() {
                 wait();
             }
@@ -210,7 +209,7 @@ fn a_hook_and_a_name_may_run_on_a_fiber() {
     });
 }
 
-/// A stream of a blocking codec: whoever reads waits in the middle of the poll.
+/// A reader like one around a blocking codec: it waits in the middle of its poll.
 struct WaitsInPolls;
 
 impl AsyncRead for WaitsInPolls {
@@ -276,7 +275,7 @@ fn while_a_watched_value_is_lent_a_wait_panics() {
         drop(fiber::wait(receiver.wait_for(looks)).unwrap());
         wait();
         assert!(fiber::is_fiber());
-        // While the thread unwinds a wait blocks, and does not add a panic to the one there is.
+        // While the thread unwinds, a wait blocks the thread and does not panic a second time.
         let text = complaint(|| {
             struct Waits;
             impl Drop for Waits {
@@ -304,7 +303,8 @@ fn a_lent_value_that_a_fiber_leaks_is_not_the_others() {
     rt.block_on(fiber::Builder::new().spawn_on(wait, rt.handle()).unwrap()).unwrap();
 }
 
-/// The lock of a slot is held while a value is cloned, and that of a watched value while it is shown.
+/// A broadcast channel holds the lock of a slot while it clones a value, and a watch channel holds
+/// its lock while its value is printed, so a wait inside of either panics.
 #[test]
 fn while_a_value_of_a_channel_is_cloned_or_shown_a_wait_panics() {
     struct Waits;
@@ -323,7 +323,7 @@ fn while_a_value_of_a_channel_is_cloned_or_shown_a_wait_panics() {
     }
     on_a_fiber(|| {
         let (sender, mut one) = blitz_io::channel::broadcast::channel(2);
-        // Not the last who sees it: that one gets the value itself.
+        // A second receiver is needed because the last one gets the value itself, not a clone.
         let _two = sender.subscribe();
         sender.send(Waits).unwrap();
         fiber::wait(one.recv()).unwrap();

@@ -1,4 +1,4 @@
-//! A fiber that does not let the others of its thread run is marked, told of and counted.
+//! A fiber that does not let the other fibers of its thread run is marked, reported and counted.
 
 use std::{
     sync::{
@@ -11,15 +11,14 @@ use std::{
 };
 
 use blitz_io::{
-    fiber,
     runtime::{Builder, Handle, Preemption, Runtime, StallKind, StallReport},
     sync::Semaphore,
     task,
 };
 
-use crate::watch;
+use crate::{fiber, watch};
 
-/// Runtimes that are watched, each in another way, and what they tell.
+/// Creates runtimes with preemption in different settings, and the channels of their reports.
 fn watched() -> Vec<(Runtime, mpsc::Receiver<StallReport>)> {
     let mut local = Builder::new_current_thread();
     local.preemption(Preemption::new());
@@ -52,12 +51,12 @@ fn spawn<R: Send + 'static>(
 fn a_fiber_that_hogs_its_thread_is_told_of_and_counted() {
     let _watch = watch::begin();
     for (rt, told) in watched() {
-        // Which would be told of as well, were it blamed for time in which it does not run.
+        // This fiber would be reported too if it were blamed for time in which it does not run.
         let waits = spawn(&rt, || fiber::wait(std::future::pending::<()>()));
         let hog = spawn(&rt, move || {
             let stall = told.recv().unwrap();
             assert!(task::should_yield(), "the mark is there as well");
-            // It begins anew, if its thread gets on in time.
+            // The fiber gets a new slice if its thread yields in time.
             while task::should_yield() {
                 fiber::wait(task::yield_now());
             }
@@ -102,7 +101,7 @@ fn operations_on_a_fiber_yield_when_its_slice_is_over() {
 #[test]
 fn a_checkpoint_yields_as_soon_as_the_fiber_is_marked() {
     let _watch = watch::begin();
-    // The mark comes after half a slice, and a clock would say so after a whole one.
+    // The mark comes after half a slice; a clock would report only after a whole one.
     let rt = Builder::new_current_thread()
         .preemption(Preemption::new().slice(Duration::from_secs(1)))
         .build()
@@ -124,7 +123,8 @@ fn a_checkpoint_yields_as_soon_as_the_fiber_is_marked() {
     assert_eq!(rt.metrics().preemption_stall_count(), 0, "who asks in time is not told of");
 }
 
-/// A destructor that waits while its thread unwinds blocks it; a mark must not make it spin.
+/// A destructor that waits while its thread unwinds blocks the thread. A mark must not make it
+/// spin.
 #[test]
 fn who_waits_while_it_unwinds_gets_on_when_its_slice_is_over() {
     struct Waits;
@@ -151,16 +151,16 @@ fn fibers_that_wait_are_not_looked_at() {
     for (rt, told) in watched() {
         let (go, gone) = blitz_io::sync::oneshot::channel::<()>();
         let waits = spawn(&rt, move || fiber::wait(gone));
-        // The monitor is there.
+        // A report shows that the monitor is running.
         drop(rt.block_on(spawn(&rt, move || told.recv().unwrap())).unwrap());
         let metrics = rt.metrics();
         watch::until(|| {
             let before = metrics.preemption_look_count();
-            // Not waited for: this is the stretch of time in which nothing is to happen.
+            // This sleep waits for no event: it is the period in which nothing may happen.
             thread::sleep(Duration::from_millis(200));
             metrics.preemption_look_count() == before
         });
-        // And one that begins to run again is.
+        // A fiber that starts to run again is watched.
         go.send(()).unwrap();
         rt.block_on(waits).unwrap().unwrap();
         let looks = metrics.preemption_look_count();
@@ -169,13 +169,13 @@ fn fibers_that_wait_are_not_looked_at() {
     }
 }
 
-/// Waits without a call, in a frame as code with frame pointers has one; the answer is the address
-/// that this frame says it returns to.
+/// Spins without a call, in a stack frame like that of code with frame pointers. Returns the
+/// address that this frame names as its return address.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #[inline(never)]
 fn spins_until(over: &std::sync::atomic::AtomicBool) -> usize {
     let returns_to: usize;
-    // SAFETY: it reads one byte, which is there, and leaves stack and registers as they were.
+    // SAFETY: the code reads one valid byte, and restores the stack and all registers.
     unsafe {
         std::arch::asm!(
             "lea {address}, [rip]",
@@ -195,7 +195,8 @@ fn spins_until(over: &std::sync::atomic::AtomicBool) -> usize {
     returns_to
 }
 
-/// In a process of its own: who handles a signal is the whole process's matter.
+/// The reported stack names the functions that a fiber is in. The test runs in a process of its
+/// own, because signal handlers belong to the whole process.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #[test]
 fn the_calls_that_a_fiber_is_in_are_told() {
@@ -218,7 +219,7 @@ fn the_calls_that_a_fiber_is_in_are_told() {
         .on_task_stall(move |stall| drop(tell.lock().unwrap().send(stall.clone())))
         .build()
         .unwrap();
-    // A machine that has much to do lets it answer too late, at times.
+    // On a busy machine the thread's reply to the signal may come too late.
     let is_told = (0..100).any(|_| {
         let over = Arc::new(AtomicBool::new(false));
         let ends = over.clone();

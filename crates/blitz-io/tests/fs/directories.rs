@@ -43,12 +43,12 @@ fn an_entry_says_what_it_is() {
         fs::remove_file(&path).await?;
         let error = entry.metadata().await.unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
-        assert!(error.to_string().contains("file-5"), "{error}");
         Ok(())
     });
 }
 
-/// One job for many entries: what the runtime counts as it is told of them.
+/// One blocking job reads many entries, so a task that walks a directory is polled a few times
+/// only.
 #[test]
 fn a_walk_is_a_few_jobs() {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -1,57 +1,73 @@
-//! Errors name the operation and the path, and keep their kind and number.
+//! Errors are those of the operating system, with the kind and the number that std reports.
 
-use std::{io, path::Path};
+use std::{fs as std_fs, io};
 
 use blitz_io::fs::{self, File};
 
-use crate::place::{file, on_all};
+#[cfg(unix)]
+use crate::place::file;
+use crate::place::on_all;
 
+/// Asserts that both results are errors, with the same kind and number.
 #[track_caller]
-fn names<T>(result: io::Result<T>, operation: &str, path: &Path, kind: io::ErrorKind) {
-    let Err(error) = result else { panic!("`{operation}` did not fail") };
-    assert_eq!(error.kind(), kind, "{error}");
-    let begin = format!("cannot {operation} {path:?}");
-    assert!(error.to_string().starts_with(&begin), "{error} does not begin with {begin}");
-    let inner = error.get_ref().expect("it has an error inside");
-    let cause = inner.source().and_then(|cause| cause.downcast_ref::<io::Error>());
-    assert_eq!(cause.expect("the system's is behind it").kind(), kind);
+fn like<T, U>(result: io::Result<T>, std: io::Result<U>) {
+    let (Err(error), Err(expected)) = (result, std) else { panic!("it did not fail") };
+    assert!(expected.raw_os_error().is_some(), "{expected:?}");
+    assert_eq!(error.raw_os_error(), expected.raw_os_error(), "{error:?}");
+    assert_eq!(error.kind(), expected.kind(), "{error:?}");
 }
 
 #[test]
-fn everything_that_takes_a_path_names_it() {
+fn everything_that_takes_a_path_fails_with_the_systems_number() {
     on_all(|dir| async move {
         let none = &*dir.join("none");
-        let missing = io::ErrorKind::NotFound;
-        names(fs::read(none).await, "read", none, missing);
-        names(fs::read_to_string(none).await, "read", none, missing);
-        names(File::open(none).await, "open", none, missing);
-        names(fs::write(none.join("x"), "").await, "write", &none.join("x"), missing);
-        names(fs::metadata(none).await, "look at", none, missing);
-        names(fs::symlink_metadata(none).await, "look at", none, missing);
-        names(fs::canonicalize(none).await, "resolve", none, missing);
-        names(fs::read_dir(none).await, "read the directory", none, missing);
-        names(fs::read_link(none).await, "read the link", none, missing);
-        names(fs::remove_file(none).await, "remove", none, missing);
-        names(fs::remove_dir(none).await, "remove the directory", none, missing);
-        names(fs::remove_dir_all(none).await, "remove the directory", none, missing);
-        names(
-            fs::create_dir(none.join("x")).await,
-            "create the directory",
-            &none.join("x"),
-            missing,
-        );
-        let below = file(&dir, 1).join("x");
-        let no_directory = io::ErrorKind::NotADirectory;
-        #[cfg(unix)]
-        names(fs::create_dir_all(&below).await, "create the directory", &below, no_directory);
-        #[cfg(unix)]
-        names(fs::try_exists(&below).await, "look at", &below, no_directory);
-        let _ = (below, no_directory);
+        like(fs::read(none).await, std_fs::read(none));
+        like(fs::read_to_string(none).await, std_fs::read_to_string(none));
+        like(File::open(none).await, std_fs::File::open(none));
+        like(File::create(none.join("x")).await, std_fs::File::create(none.join("x")));
+        like(fs::write(none.join("x"), "").await, std_fs::write(none.join("x"), ""));
+        like(fs::metadata(none).await, std_fs::metadata(none));
+        like(fs::symlink_metadata(none).await, std_fs::symlink_metadata(none));
+        like(fs::canonicalize(none).await, std_fs::canonicalize(none));
+        like(fs::read_dir(none).await, std_fs::read_dir(none));
+        like(fs::read_link(none).await, std_fs::read_link(none));
+        like(fs::remove_file(none).await, std_fs::remove_file(none));
+        like(fs::remove_dir(none).await, std_fs::remove_dir(none));
+        like(fs::remove_dir_all(none).await, std_fs::remove_dir_all(none));
+        like(fs::create_dir(none.join("x")).await, std_fs::create_dir(none.join("x")));
+        let builder = fs::DirBuilder::new();
+        like(builder.create(none.join("x")).await, std_fs::create_dir(none.join("x")));
         let perm = fs::metadata(&dir).await?.permissions();
-        names(fs::set_permissions(none, perm).await, "change the permissions of", none, missing);
-        names(fs::rename(none, dir.join("to")).await, "rename", none, missing);
-        names(fs::hard_link(none, dir.join("to")).await, "link", none, missing);
-        names(fs::copy(none, dir.join("to")).await, "copy", none, missing);
+        like(fs::set_permissions(none, perm.clone()).await, std_fs::set_permissions(none, perm));
+        let to = dir.join("to");
+        like(fs::rename(none, &to).await, std_fs::rename(none, &to));
+        like(fs::hard_link(none, &to).await, std_fs::hard_link(none, &to));
+        like(fs::copy(none, &to).await, std_fs::copy(none, &to));
+        Ok(())
+    });
+}
+
+#[cfg(unix)]
+#[test]
+fn a_number_tells_what_a_kind_does_not() {
+    on_all(|dir| async move {
+        let path = file(&dir, 1);
+        like(fs::create_dir_all(path.join("x")).await, std_fs::create_dir_all(path.join("x")));
+        like(fs::try_exists(path.join("x")).await, std_fs::exists(path.join("x")));
+        like(fs::create_dir(&path).await, std_fs::create_dir(&path));
+        like(File::create_new(&path).await, std_fs::File::create_new(&path));
+        like(fs::symlink("x", &path).await, std::os::unix::fs::symlink("x", &path));
+        like(fs::read_link(&path).await, std_fs::read_link(&path));
+        // `ENOTEMPTY`, `ENOTDIR`, `EISDIR`, and `ELOOP`, which has no kind.
+        like(fs::remove_dir(&dir).await, std_fs::remove_dir(&dir));
+        like(fs::rename(&dir, &path).await, std_fs::rename(&dir, &path));
+        like(fs::remove_file(&dir).await, std_fs::remove_file(&dir));
+        let circle = dir.join("circle");
+        fs::symlink(&circle, &circle).await?;
+        like(fs::read(&circle).await, std_fs::read(&circle));
+        let entry = fs::read_dir(&dir).await?.next_entry().await?.unwrap();
+        fs::remove_file(entry.path()).await?;
+        like(entry.metadata().await, std_fs::symlink_metadata(entry.path()));
         Ok(())
     });
 }
@@ -60,22 +76,14 @@ fn everything_that_takes_a_path_names_it() {
 #[test]
 fn a_directory_is_no_file() {
     on_all(|dir| async move {
-        names(fs::read(&dir).await, "read", &dir, io::ErrorKind::IsADirectory);
-        names(File::create(&dir).await, "open", &dir, io::ErrorKind::IsADirectory);
-        names(fs::write(&dir, "x").await, "write", &dir, io::ErrorKind::IsADirectory);
+        like(fs::read(&dir).await, std_fs::read(&dir));
+        like(File::create(&dir).await, std_fs::File::create(&dir));
+        like(fs::write(&dir, "x").await, std_fs::write(&dir, "x"));
         let mut opened = File::open(&dir).await?;
         let error = blitz_io::io::AsyncReadExt::read(&mut opened, &mut [0; 8]).await.unwrap_err();
-        assert_eq!(
-            error.raw_os_error(),
-            Some(libc::EISDIR),
-            "an open file's error is the system's"
-        );
-        names(
-            fs::read_dir(file(&dir, 1)).await,
-            "read the directory",
-            &dir.join("file-1"),
-            io::ErrorKind::NotADirectory,
-        );
+        assert_eq!(error.raw_os_error(), Some(libc::EISDIR));
+        let path = file(&dir, 1);
+        like(fs::read_dir(&path).await, std_fs::read_dir(&path));
         Ok(())
     });
 }
@@ -98,7 +106,6 @@ fn zeros_in_a_path_are_refused() {
             fs::rename(dir.join("x"), path).await.unwrap_err(),
         ] {
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{error}");
-            assert!(error.to_string().contains("a\\0b"), "{error}");
         }
         Ok(())
     });
@@ -111,7 +118,7 @@ fn names_that_are_too_long_are_refused() {
         let path = dir.join("x".repeat(300));
         let error = fs::read(&path).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidFilename, "{error}");
-        // Longer than what is tried at once, and right.
+        // A path that is too long for an inline open is still opened.
         let mut deep = dir.clone();
         while deep.as_os_str().len() < 600 {
             deep.push("y".repeat(100));

@@ -1,4 +1,4 @@
-//! An open file: reading, writing, seeking, and what waits for what.
+//! An open file: reading, writing, seeking, and which operation waits for which.
 
 use std::{
     future::poll_fn,
@@ -80,7 +80,7 @@ fn a_read_that_was_given_up_loses_nothing() {
                     result?;
                     all.extend_from_slice(buf.filled());
                 }
-                // Asked for once more, in a smaller buffer.
+                // Read again, into a smaller buffer.
                 Poll::Pending => {
                     given_up += 1;
                     let mut small = [0; 16];
@@ -94,7 +94,8 @@ fn a_read_that_was_given_up_loses_nothing() {
     });
 }
 
-/// Gives up a read of a pipe, which is a thread's, and does something else first.
+/// A read of a pipe runs on a blocking thread. If the read is dropped, the bytes it got come first
+/// in the next read, even if another operation happens in between.
 #[cfg(unix)]
 #[test]
 fn bytes_that_nobody_waited_for_come_first() {
@@ -122,11 +123,11 @@ fn bytes_that_nobody_waited_for_come_first() {
     });
 }
 
-/// The cursor is ahead of the reader if a thread has read for one that has gone.
+/// If a blocking thread has read for a future that was dropped, the cursor is ahead of the reader.
 #[test]
 fn what_was_read_ahead_does_not_move_writes_and_seeks() {
     if std::env::var_os("BLITZ_FS_INLINE").is_none_or(|way| way != "never") {
-        // Only a thread reads ahead: `forced` makes it so.
+        // Only a blocking thread reads ahead, and only `forced` makes reads use one always.
         return;
     }
     on_all(|dir| async move {
@@ -135,7 +136,7 @@ fn what_was_read_ahead_does_not_move_writes_and_seeks() {
             fs::write(&path, "0123456789").await?;
             let mut file = OpenOptions::new().read(true).write(true).open(&path).await?;
             let mut large = [0; 8];
-            // A thread that is done before the poll is has nothing left to give up.
+            // If the thread completes before the poll returns, there is no pending read to drop.
             let mut tries = 0;
             while !poll_fn(|cx| {
                 let mut buf = ReadBuf::new(&mut large);
@@ -211,7 +212,7 @@ fn clones_have_one_cursor() {
         }
         one.seek(SeekFrom::Start(40)).await?;
         assert_eq!(two.stream_position().await?, 40);
-        // Also std's.
+        // The cursor is shared with a file of std as well.
         let mut std = three.into_std().await;
         std.seek(SeekFrom::Start(50))?;
         assert_eq!(one.read_u8().await?, content(100)[50]);
@@ -328,7 +329,7 @@ fn a_file_that_is_busy_is_not_given_to_std_at_once() {
     let (open, gate) = std::sync::mpsc::channel::<()>();
     one_for_blocking().block_on(async {
         let mut file = File::create(dir.path().join("file")).await.unwrap();
-        // The only thread waits, so the write does not begin.
+        // The only blocking thread is busy, so the write does not start.
         let blocked = blitz_io::task::spawn_blocking(move || gate.recv());
         file.write_all(b"x").await.unwrap();
         let file = file.try_into_std().unwrap_err();
@@ -371,7 +372,8 @@ fn reading_yields_to_other_tasks() {
                 assert_eq!(file.metadata().await.unwrap().len(), 4096);
             }
         });
-        // Some thousand reads each: a root has its turn after 61 of tasks.
+        // Each of these yields covers some thousand reads, because the root future is polled after
+        // 61 polls of tasks.
         for _ in 0..3 {
             blitz_io::task::yield_now().await;
         }

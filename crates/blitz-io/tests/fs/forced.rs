@@ -1,20 +1,20 @@
-//! All tests of this program again, with each way forced that is otherwise chosen.
+//! Runs the tests of this program again, once for each method that is otherwise chosen at run time.
 
 use crate::child;
 
-/// Runs all tests with a variable set.
+/// Runs all tests with an environment variable set.
 fn again(variable: &str, value: &str) {
     some_again(variable, value, &[]);
 }
 
-/// Those whose names have one of these in them; all, if there are none.
+/// Runs the tests whose names contain one of `names`, or all tests if `names` is empty.
 fn some_again(variable: &str, value: &str, names: &[&str]) {
     if child::role().is_some() {
         return;
     }
     let mut command = child::program();
     child::prepare(&mut command, "forced");
-    // Those that have children of their own run as themselves.
+    // Tests that start child processes themselves are not run again.
     let skipped = ["--skip=forced::", "--skip=refused::", "--skip=faults::"];
     let output =
         command.args(skipped).args(names).env(variable, value).output().expect("it starts");
@@ -28,7 +28,7 @@ fn by_threads_alone() {
     again("BLITZ_FS_INLINE", "never");
 }
 
-/// Those that read at an offset.
+/// The modules with tests that read at an offset.
 const READ_AT: [&str; 4] = ["offsets::", "at_once::", "hostile::", "special::"];
 
 #[test]

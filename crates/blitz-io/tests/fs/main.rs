@@ -1,9 +1,10 @@
-//! `fs`, tested from outside.
+//! `fs`, tested through its public API.
 //!
-//! Nothing here knows how it works inside, but for one thing: what needs no thread starts
-//! none, and that can be counted. A test says in its name what a reader of the documentation
-//! may rely on, and fails if that does not hold. No test waits for time to pass; `watch` ends
-//! one that hangs. `forced` runs the others again with each way to read and copy forced.
+//! The tests know one thing about the implementation: an operation that needs no blocking thread
+//! starts none, and threads can be counted. A test's name states what a reader of the documentation
+//! may rely on, and the test fails if that does not hold. No test waits for time to pass; `watch`
+//! ends one that hangs. `forced` runs the other tests again with each method to read and copy
+//! forced.
 #![cfg(all(
     feature = "fs",
     feature = "io-util",
@@ -12,7 +13,7 @@
     not(blitz_loom)
 ))]
 
-// What the tests are made with; part of it is used by other tests alone.
+// Shared helpers; some of their functions are used only by other test programs.
 #[allow(dead_code)]
 #[path = "../it/watch.rs"]
 mod watch;
@@ -29,7 +30,7 @@ mod place;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod refusal;
 
-// Each part of the interface.
+// One module for each part of the API.
 mod whole;
 mod files;
 mod opening;
@@ -40,7 +41,7 @@ mod copies;
 mod errors;
 mod markers;
 
-// Without a thread, or not.
+// Operations with and without a blocking thread.
 #[cfg(target_os = "linux")]
 mod at_once;
 #[cfg(target_os = "linux")]
@@ -50,7 +51,7 @@ mod refused;
 #[cfg(target_os = "linux")]
 mod forced;
 
-// What goes wrong.
+// Failures.
 mod hostile;
 #[cfg(target_os = "linux")]
 mod faults;

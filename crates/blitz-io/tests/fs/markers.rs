@@ -1,4 +1,4 @@
-//! What may go to other threads: all of it, as in Tokio.
+//! Which types and futures are `Send` and `Sync`: all of them, as in Tokio.
 
 use std::{fs::Permissions, path::PathBuf, time::SystemTime};
 

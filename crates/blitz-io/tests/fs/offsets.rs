@@ -1,4 +1,4 @@
-//! Reads and writes at an offset, with buffers that are given away.
+//! Reads and writes at an offset, with owned buffers.
 
 use std::io::{ErrorKind, SeekFrom};
 

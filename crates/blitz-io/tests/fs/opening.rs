@@ -1,4 +1,4 @@
-//! Options for opening, and what std's would do.
+//! `OpenOptions`, compared with the behaviour of std.
 
 use std::io::ErrorKind;
 
@@ -81,7 +81,7 @@ fn modes_and_flags_are_passed_on() {
     });
 }
 
-/// What is opened at once has no mark of it.
+/// A file that was opened inline has the same descriptor flags as one of std's.
 #[cfg(unix)]
 #[test]
 fn an_opened_file_is_a_plain_one() {
@@ -92,7 +92,7 @@ fn an_opened_file_is_a_plain_one() {
         for _ in 0..3 {
             let (ours, std) = (File::open(&path).await?, std::fs::File::open(&path)?);
             for what in [libc::F_GETFL, libc::F_GETFD] {
-                // SAFETY: asks about descriptors that are open.
+                // SAFETY: both descriptors are open, and the commands take no argument.
                 let [ours, std] =
                     [ours.as_raw_fd(), std.as_raw_fd()].map(|fd| unsafe { libc::fcntl(fd, what) });
                 assert_eq!(ours, std);

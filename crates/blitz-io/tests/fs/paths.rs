@@ -1,4 +1,4 @@
-//! What is done by a path.
+//! Operations on paths.
 
 use std::io::ErrorKind;
 

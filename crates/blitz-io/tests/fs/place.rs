@@ -1,4 +1,4 @@
-//! Runtimes, folders and files to test with.
+//! Helpers: runtimes, folders and files.
 
 use std::{
     future::Future,
@@ -18,8 +18,8 @@ pub(crate) fn workers(count: usize) -> Runtime {
     Builder::new_multi_thread().worker_threads(count).enable_all().build().expect("a runtime")
 }
 
-/// Workers whose threads for blocking work are all for blocking work: none stands in for a
-/// worker whose poll takes long.
+/// Creates a runtime whose blocking threads run only blocking jobs: none of them replaces a worker
+/// that is in a long poll.
 #[allow(dead_code, reason = "only some systems read at once")]
 pub(crate) fn workers_as_they_are(count: usize) -> Runtime {
     Builder::new_multi_thread()
@@ -30,12 +30,12 @@ pub(crate) fn workers_as_they_are(count: usize) -> Runtime {
         .expect("a runtime")
 }
 
-/// A runtime with one thread for blocking work.
+/// Creates a current-thread runtime with one blocking thread.
 pub(crate) fn one_for_blocking() -> Runtime {
     Builder::new_current_thread().max_blocking_threads(1).build().expect("a runtime")
 }
 
-/// Runs the test on each kind of runtime, in a folder of its own.
+/// Runs the test on each kind of runtime, each time in a new folder.
 pub(crate) fn on_all<F: Future<Output = std::io::Result<()>>>(test: impl Fn(PathBuf) -> F) {
     let _watch = watch::begin();
     for runtime in [one_thread(), workers(1), workers(2)] {
@@ -49,12 +49,12 @@ pub(crate) fn folder() -> TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-/// Bytes that differ from their neighbours.
+/// Returns bytes that differ from their neighbours.
 pub(crate) fn content(size: usize) -> Vec<u8> {
     (0..size).map(|at| (at % 251) as u8).collect()
 }
 
-/// A file with that content, in the page cache.
+/// Creates a file with `content(size)`, which is then in the page cache.
 pub(crate) fn file(dir: &Path, size: usize) -> PathBuf {
     let path = dir.join(format!("file-{size}"));
     std::fs::write(&path, content(size)).expect("a file");

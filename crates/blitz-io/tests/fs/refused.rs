@@ -1,5 +1,5 @@
-//! Calls that are refused, each in a process of its own: what is done otherwise then, and
-//! errors in the middle of it.
+//! System calls that are refused, each in a process of its own: which fallback is used then, and
+//! which errors are returned in the middle of it.
 
 use std::{
     io::{ErrorKind, SeekFrom},
@@ -19,7 +19,7 @@ use crate::{
     watch,
 };
 
-/// Runs `test` in a process that is told its role.
+/// Runs `test` in one child process for each role.
 fn in_child(name: &str, roles: &[&str], test: impl Fn(&str)) {
     if let Some(role) = child::role() {
         return test(&role);
@@ -30,7 +30,7 @@ fn in_child(name: &str, roles: &[&str], test: impl Fn(&str)) {
     }
 }
 
-/// Everything that may be tried at once, and copies.
+/// Performs every operation that may be tried inline, and copies.
 async fn everything() {
     let dir = folder();
     let path = file(dir.path(), 200_000);
@@ -74,7 +74,7 @@ fn without_a_call_everything_is_as_it_was() {
     let roles: Vec<_> = calls
         .iter()
         .flat_map(|(call, _)| errors.map(|errno| format!("{call} {errno}")))
-        // std takes other errors of these for the truth.
+        // std returns other errors of these calls to its caller.
         .filter(|role| !role.starts_with("statx") || role.ends_with(&format!(" {}", libc::ENOSYS)))
         .filter(|role| {
             !role.starts_with("preadv2") || !role.ends_with(&format!(" {}", libc::EXDEV))
@@ -91,7 +91,7 @@ fn without_a_call_everything_is_as_it_was() {
     });
 }
 
-/// A write that fails is told of by the next write or the flush, once, with its number.
+/// The error of a failed write is returned once, with its number, by the next write or flush.
 #[test]
 fn a_disk_that_fails_is_told_of_once() {
     in_child("refused::a_disk_that_fails_is_told_of_once", &["write", "flush", "read"], |role| {
@@ -106,7 +106,7 @@ fn a_disk_that_fails_is_told_of_once() {
             }
             opened.write_all(b"lost").await.unwrap();
             if role == "read" {
-                // Goes on; whoever writes next is told.
+                // These succeed; the next write returns the error.
                 assert_eq!(opened.read(&mut [0; 4]).await.unwrap(), 0);
                 opened.sync_all().await.unwrap();
                 opened.seek(SeekFrom::Start(0)).await.unwrap();

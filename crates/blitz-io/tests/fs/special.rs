@@ -1,9 +1,8 @@
-//! Files that are none, or are none of the usual: pipes, `/proc`, terminals, direct files,
-//! sparse and huge ones.
+//! Special files: pipes, `/proc`, terminals, files opened for direct I/O, sparse and huge files.
 
 use std::{
     ffi::CString,
-    io::{SeekFrom, Write},
+    io::{Read, SeekFrom, Write},
     os::{
         fd::{AsRawFd, FromRawFd, OwnedFd},
         unix::ffi::OsStrExt,
@@ -24,12 +23,13 @@ use crate::{
 fn fifo(dir: &Path, name: &str) -> PathBuf {
     let path = dir.join(name);
     let name = CString::new(path.as_os_str().as_bytes()).unwrap();
-    // SAFETY: the name ends with a zero.
+    // SAFETY: `name` ends with a zero byte.
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
     path
 }
 
-/// An open waits for the other end, without its worker, and is not heard of before.
+/// Opening a named pipe waits for the other end without blocking its worker, and does not complete
+/// before.
 #[test]
 fn both_ends_of_a_named_pipe_are_opened_by_one_thread() {
     let _watch = watch::begin();
@@ -52,14 +52,14 @@ fn both_ends_of_a_named_pipe_are_opened_by_one_thread() {
     }
 }
 
-/// Who waits for a reader must not be let through by one that looks only what the path is.
+/// A writer that waits for a reader must not be let through by an open that only inspects the path.
 #[test]
 fn a_whole_read_of_a_named_pipe_is_one_reader() {
     let _watch = watch::begin();
     let dir = folder();
     for round in 0..50 {
-        // A pipe for each round: a child that another test starts has a copy of a round's reader
-        // until it is executed, and that would let the next round's writer through.
+        // Each round has its own pipe: a child that another test starts holds a copy of a round's
+        // reader until it executes its program, and that would let the next round's writer through.
         let path = fifo(dir.path(), &format!("fifo-{round}"));
         let writing = {
             let path = path.clone();
@@ -130,6 +130,9 @@ fn devices_are_read_and_written() {
         let mut buf = [7; 100];
         zero.read_exact(&mut buf).await?;
         assert_eq!(buf, [0; 100]);
+        let mut buf = vec![7; 1 << 20];
+        assert_eq!(zero.read(&mut buf).await?, 1 << 20);
+        assert!(buf.iter().all(|byte| *byte == 0));
         let mut full = OpenOptions::new().write(true).open("/dev/full").await?;
         full.write_all(b"x").await?;
         let error = full.flush().await.unwrap_err();
@@ -139,19 +142,19 @@ fn devices_are_read_and_written() {
     });
 }
 
-#[test]
-fn a_terminal_is_read_line_by_line() {
-    let _watch = watch::begin();
-    // SAFETY: asks for a new descriptor.
+/// Opens a terminal. Returns its master and the name of the other side, or `None` if the system
+/// has no terminals.
+fn terminal() -> Option<(std::fs::File, String)> {
+    // SAFETY: the call takes no pointers.
     let master = unsafe { libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY) };
     if master < 0 {
         println!("skipped: there are no terminals here");
-        return;
+        return None;
     }
-    // SAFETY: it was opened above, for us alone.
-    let mut master = unsafe { std::fs::File::from_raw_fd(master) };
+    // SAFETY: the descriptor was opened above and has no other owner.
+    let master = unsafe { std::fs::File::from_raw_fd(master) };
     let mut name = [0 as libc::c_char; 64];
-    // SAFETY: prepares the terminal that is open; `name` has room for what is written.
+    // SAFETY: the terminal is open, and `name` is writable for the length that is passed.
     let named = unsafe {
         libc::grantpt(master.as_raw_fd()) == 0
             && libc::unlockpt(master.as_raw_fd()) == 0
@@ -159,10 +162,17 @@ fn a_terminal_is_read_line_by_line() {
     };
     if !named {
         println!("skipped: the terminal could not be prepared");
-        return;
+        return None;
     }
-    // SAFETY: it was written with its zero.
-    let name = unsafe { std::ffi::CStr::from_ptr(name.as_ptr()) }.to_str().unwrap().to_owned();
+    // SAFETY: `ptsname_r` succeeded, so `name` ends with a zero byte.
+    let name = unsafe { std::ffi::CStr::from_ptr(name.as_ptr()) };
+    Some((master, name.to_str().unwrap().to_owned()))
+}
+
+#[test]
+fn a_terminal_is_read_line_by_line() {
+    let _watch = watch::begin();
+    let Some((mut master, name)) = terminal() else { return };
     one_thread().block_on(async {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(libc::O_NOCTTY);
@@ -173,6 +183,75 @@ fn a_terminal_is_read_line_by_line() {
             let count = terminal.read(&mut buf).await.unwrap();
             assert_eq!(&buf[..count], line.as_bytes());
         }
+    });
+}
+
+/// Reads through one clone of the file while the other clone writes what the far end waits for.
+async fn ask(mut writer: File, question: &[u8], answer: &[u8]) {
+    let mut reader = writer.try_clone().await.unwrap();
+    for _ in 0..50 {
+        let reading = async {
+            let mut got = vec![0; answer.len()];
+            reader.read_exact(&mut got).await.map(|_| got)
+        };
+        let writing = async {
+            // Lets the read start, so that it waits in the kernel.
+            for _ in 0..10 {
+                blitz_io::task::yield_now().await;
+            }
+            writer.write_all(question).await?;
+            writer.flush().await
+        };
+        let (got, written) = blitz_io::join!(reading, writing);
+        written.unwrap();
+        assert_eq!(got.unwrap(), answer);
+    }
+}
+
+#[test]
+fn a_clone_writes_while_another_waits_in_a_read() {
+    on_all(|_| async move {
+        let (near, far) = std::os::unix::net::UnixStream::pair()?;
+        let answering = std::thread::spawn(move || {
+            let mut question = [0; 3];
+            while (&far).read_exact(&mut question).is_ok() {
+                (&far).write_all(b"yes").unwrap();
+            }
+        });
+        ask(File::from(OwnedFd::from(near)), b"ok?", b"yes").await;
+        answering.join().unwrap();
+        // A terminal replies by itself, because it echoes.
+        if let Some((master, name)) = terminal() {
+            let _other = std::fs::OpenOptions::new().read(true).write(true).open(name)?;
+            ask(File::from_std(master), b"ok?\n", b"ok?\r\n").await;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_message_is_read_whole_and_alone() {
+    on_all(|_| async move {
+        let mut fds = [0; 2];
+        let (kind, flags) = (libc::SOCK_SEQPACKET, libc::SOCK_CLOEXEC);
+        // SAFETY: `fds` has room for two descriptors.
+        let made = unsafe { libc::socketpair(libc::AF_UNIX, kind | flags, 0, fds.as_mut_ptr()) };
+        assert_eq!(made, 0);
+        // SAFETY: both descriptors were opened above and have no other owner.
+        let [near, far] = fds.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+        let mut near = File::from(near);
+        std::fs::File::from(far.try_clone()?).write_all(&content(150_000))?;
+        let mut buf = vec![0; 400_000];
+        let count = near.read(&mut buf).await?;
+        assert!(buf[..count] == content(150_000), "{count} of 150000");
+        for message in ["one", "two"] {
+            std::fs::File::from(far.try_clone()?).write_all(message.as_bytes())?;
+        }
+        for message in ["one", "two"] {
+            let count = near.read(&mut buf).await?;
+            assert_eq!(&buf[..count], message.as_bytes());
+        }
+        Ok(())
     });
 }
 
@@ -189,11 +268,11 @@ fn a_direct_file_is_read_and_written_in_blocks() {
             Ok(direct) => direct,
             Err(why) => return println!("skipped: no direct files here: {why}"),
         };
-        // Memory and length as such a read wants them.
+        // Memory and a length that are aligned as a direct read requires.
         let mut memory = vec![0; 3 * 4096];
         let begin = memory.as_ptr().align_offset(4096);
         let block = &mut memory[begin..begin + 4096];
-        // The kernel may refuse a buffer of our own, which is not aligned.
+        // The kernel may refuse the runtime's internal buffer, which is not aligned.
         match direct.read(block).await {
             Ok(count) => assert!(block[..count] == content(8192)[..count]),
             Err(why) => assert_eq!(why.raw_os_error(), Some(libc::EINVAL)),
@@ -262,4 +341,22 @@ fn an_empty_file_and_one_that_is_being_written_end_where_they_end() {
         }
         Ok(())
     });
+}
+
+/// A call that reports a socket's pending error clears it, so the result of that very call must be
+/// the one that is returned.
+#[test]
+fn the_error_of_a_socket_is_not_taken_for_its_end() {
+    let _watch = watch::begin();
+    for runtime in [one_thread(), workers(1)] {
+        let (socket, peer) = std::os::unix::net::UnixStream::pair().unwrap();
+        (&socket).write_all(b"nobody reads it").unwrap();
+        drop(peer);
+        let mut file = File::from_std(OwnedFd::from(socket).into());
+        runtime.block_on(async {
+            let error = file.read(&mut [0; 8]).await.unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::ECONNRESET));
+            assert_eq!(file.read(&mut [0; 8]).await.unwrap(), 0);
+        });
+    }
 }

@@ -1,4 +1,4 @@
-//! Which futures and types may cross threads and be moved once polled: as Tokio's.
+//! Which futures and types are `Send`, `Sync` and `Unpin`: the same as Tokio's.
 
 use std::{cell::Cell, io::Cursor, io::IoSlice, io::SeekFrom, marker::PhantomData};
 
@@ -6,8 +6,8 @@ use blitz_io::io::{
     AsyncBufReadExt, AsyncReadExt, AsyncSeekExt, AsyncWriteExt, Chain, Lines, ReadBuf, Split, Take,
 };
 
-/// Asks a type what it is. An inherent method is found before one of a trait, and exists
-/// only where its bounds hold.
+/// Reports which traits a type implements. An inherent method takes precedence over a trait method,
+/// and exists only where its bounds hold.
 struct Asked<T: ?Sized>(PhantomData<T>);
 
 macro_rules! questions {
@@ -40,7 +40,7 @@ fn some<T>() -> T {
     unreachable!("nobody calls the closures of this table")
 }
 
-/// A letter for each of `S`end, s`Y`nc and `U`npin that holds.
+/// Returns one letter for each of `S`end, s`Y`nc and `U`npin that the type implements.
 macro_rules! letters {
     ($asked:expr) => {{
         let asked = $asked;
@@ -51,7 +51,7 @@ macro_rules! letters {
     }};
 }
 
-/// In memory, and what is next to it: may cross threads, may not be shared.
+/// A reader and writer in memory; `Unshared`, next to it, is `Send` but not `Sync`.
 type Plain = Cursor<Vec<u8>>;
 type Unshared = (Cursor<Vec<u8>>, Cell<u8>);
 
@@ -98,7 +98,7 @@ fn futures_cross_threads_and_stay_where_they_are() {
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
-/// A source that may not be shared.
+/// A source that is not `Sync`.
 struct Single(Unshared);
 
 impl blitz_io::io::AsyncRead for Single {
@@ -165,7 +165,7 @@ fn what_is_known_only_as_a_trait_has_the_methods_too() {
     assert_eq!(sink, b"ab\n\x00\x07");
 }
 
-/// Only that it compiles is tested: a generic caller knows that the futures are `Send`.
+/// Compiles only if a generic caller can rely on the futures being `Send`; that is the test.
 #[allow(clippy::manual_async_fn, reason = "`Send` is to be said, not found out")]
 fn cross_threads<R, W>(reader: &mut R, writer: &mut W) -> impl Future<Output = ()> + Send
 where

@@ -1,7 +1,7 @@
-//! Random bytes in random pieces, compared with what std makes of them in one piece.
+//! Feeds random bytes in random pieces, and compares the results with those of std for one piece.
 //!
-//! Where the bytes are cut, where the source waits and where it is interrupted must make no
-//! difference, nor whether a future is dropped at a wait if it is said to lose nothing.
+//! It must make no difference where the bytes are cut, where the source waits and where it is
+//! interrupted; nor, for cancel safe operations, whether a future is dropped while it is pending.
 
 use std::{
     io::{self, BufRead, Read},
@@ -14,13 +14,13 @@ use proptest::prelude::*;
 
 use crate::script::{Give, Source, finish_after, poll, source};
 
-/// Few different bytes, so that delimiters, line ends and bad text are frequent.
+/// Generates bytes from a small set, so that delimiters, line ends and invalid text are frequent.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     let byte = prop::sample::select(b"ab\r\n,\xc3\xa4\xff".to_vec());
     prop::collection::vec(byte, 0..80)
 }
 
-/// What comes before each piece, and how long the piece is.
+/// Generates the event before each piece, and the length of the piece.
 fn cuts() -> impl Strategy<Value = Vec<(u8, usize)>> {
     prop::collection::vec((0..4_u8, 1..40_usize), 1..20)
 }
@@ -44,7 +44,7 @@ fn in_pieces(bytes: &[u8], cuts: &[(u8, usize)]) -> Source {
     unreachable!("there is at least one cut")
 }
 
-/// Polls new futures, each once, until one is done.
+/// Polls new futures once each, until one completes.
 macro_rules! by_one_poll_each {
     ($future:expr) => {
         loop {

@@ -1,10 +1,10 @@
-//! The traits of `io` and their methods, tested from outside.
+//! The traits of `io` and their methods, tested through the public API.
 //!
-//! Nothing here needs a runtime: sources and sinks follow a script, and futures are polled
-//! by hand, so that every wait, error and short read is where a test puts it.
+//! These tests need no runtime: sources and sinks follow a script, and futures are polled by hand,
+//! so that a test decides where every wait, error and short read occurs.
 #![cfg(all(feature = "io-util", not(blitz_loom)))]
 
-// What the tests are made with.
+// Shared helpers.
 mod script;
 
 mod traits;
@@ -18,5 +18,5 @@ mod writing;
 mod seeking;
 mod auto_traits;
 
-// Compared with std.
+// Comparison with std.
 mod like_std;

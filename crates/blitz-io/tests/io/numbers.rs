@@ -1,4 +1,4 @@
-//! Numbers, read and written, in both orders.
+//! Numbers, read and written in both byte orders.
 
 use std::fmt::Debug;
 
@@ -9,7 +9,7 @@ use crate::script::{
     Take, finish_after, give_up, kind, now, sink, source,
 };
 
-/// Each method there and back, in whole and byte by byte.
+/// Tests each pair of methods in a round trip, in one piece and byte by byte.
 macro_rules! there_and_back {
     ($($test:ident: $write:ident $read:ident $to_bytes:ident $($value:expr),+;)*) => {$(
         #[test]
@@ -35,7 +35,7 @@ macro_rules! there_and_back {
     )*};
 }
 
-/// Equal, to the bit where that is more.
+/// Asserts equality, also of the bits where `==` is less strict.
 fn assert_same<T: PartialEq + Debug>(found: T, wanted: T) {
     assert_eq!(found, wanted);
     assert_eq!(format!("{found:?}"), format!("{wanted:?}"));

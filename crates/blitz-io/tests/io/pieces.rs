@@ -107,7 +107,7 @@ fn take_appends_behind_what_is_filled_and_knows_what_is_initialised() {
     assert_eq!((buf.filled(), buf.initialized()), (&b"xabc"[..], &b"xabc\x07\x07"[..]));
 }
 
-/// Puts a buffer of its own in the place of the one it is given.
+/// A reader that replaces the caller's buffer by one of its own.
 struct Swapping;
 
 impl AsyncRead for Swapping {

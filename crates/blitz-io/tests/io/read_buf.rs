@@ -1,4 +1,4 @@
-//! `ReadBuf`: its marks, and what it refuses.
+//! `ReadBuf`: its filled and initialised lengths, and what it refuses.
 
 use std::{
     cell::RefCell,
@@ -10,7 +10,7 @@ use std::{
 use blitz_io::io::ReadBuf;
 use bytes::BufMut;
 
-/// What a buffer is: filled, initialised, capacity.
+/// Returns the filled length, the initialised length and the capacity of a buffer.
 fn marks(buf: &ReadBuf<'_>) -> (usize, usize, usize) {
     (buf.filled().len(), buf.initialized().len(), buf.capacity())
 }
@@ -95,7 +95,7 @@ thread_local! {
     static FILE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// The text of a panic, which must be blamed on this file.
+/// Returns the message of a panic, whose location must be in this file.
 #[track_caller]
 fn refused(f: impl FnOnce()) -> String {
     static HOOK: Once = Once::new();

@@ -1,4 +1,4 @@
-//! Sources and sinks that do what a test says, one step a call.
+//! Sources and sinks that follow a script, one step for each call.
 
 use std::{
     collections::VecDeque,
@@ -9,18 +9,18 @@ use std::{
 
 use blitz_io::io::{AsyncBufRead, AsyncRead, AsyncWrite, ErrorKind, ReadBuf};
 
-/// What a source does next. When nothing is left, it is at its end.
+/// The next step of a source. After the last step the source is at its end.
 pub(crate) enum Give {
-    /// These bytes; what does not fit into the buffer is given by the next call.
+    /// Provides these bytes; those that do not fit into the buffer are left for the next call.
     Bytes(&'static [u8]),
-    /// Nothing yet.
+    /// Returns `Pending`.
     Wait,
     Fail(ErrorKind),
 }
 
 pub(crate) struct Source {
     steps: VecDeque<Give>,
-    /// How much room each read had.
+    /// The remaining capacity of the buffer of each read.
     pub(crate) rooms: Vec<usize>,
 }
 
@@ -92,9 +92,9 @@ impl AsyncBufRead for Source {
     }
 }
 
-/// What a sink does next. When nothing is left, it takes everything.
+/// The next step of a sink. After the last step the sink accepts everything.
 pub(crate) enum Take {
-    /// At most so many bytes.
+    /// Accepts at most this many bytes.
     Most(usize),
     Wait,
     Fail(ErrorKind),
@@ -104,9 +104,9 @@ pub(crate) enum Take {
 pub(crate) struct Sink {
     steps: VecDeque<Take>,
     pub(crate) taken: Vec<u8>,
-    /// It takes from several buffers at a time.
+    /// True if the sink accepts vectored writes.
     pub(crate) vectored: bool,
-    /// How many buffers each write had; 0 where it was a plain one.
+    /// The number of buffers of each write; 0 for a write that was not vectored.
     pub(crate) buffers: Vec<usize>,
     pub(crate) flushed: usize,
     pub(crate) ended: bool,
@@ -174,12 +174,12 @@ impl AsyncWrite for Sink {
     }
 }
 
-/// Polls once.
+/// Polls `future` once.
 pub(crate) fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Polls until it is done; answers how often it had to wait, too.
+/// Polls until the future completes; returns its output and the number of polls that were pending.
 pub(crate) fn finish_after<F: Future>(future: F) -> (F::Output, usize) {
     let mut future = pin!(future);
     for waits in 0..1_000 {
@@ -190,7 +190,7 @@ pub(crate) fn finish_after<F: Future>(future: F) -> (F::Output, usize) {
     panic!("a thousand polls, and not done")
 }
 
-/// What a future gives that must not wait.
+/// Returns the output of a future that must complete at its first poll.
 #[track_caller]
 pub(crate) fn now<F: Future>(future: F) -> F::Output {
     let (output, waits) = finish_after(future);
@@ -198,7 +198,7 @@ pub(crate) fn now<F: Future>(future: F) -> F::Output {
     output
 }
 
-/// Polls once, where it must wait, and drops it.
+/// Polls a future once, which must be pending, and drops it.
 #[track_caller]
 pub(crate) fn give_up<F: Future>(future: F)
 where
@@ -208,7 +208,7 @@ where
     assert!(polled.is_pending(), "{polled:?}");
 }
 
-/// The kind of an error that must be one.
+/// Returns the kind of an error that must have occurred.
 #[track_caller]
 pub(crate) fn kind<T: fmt::Debug>(result: io::Result<T>) -> ErrorKind {
     result.unwrap_err().kind()

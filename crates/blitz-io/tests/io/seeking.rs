@@ -22,7 +22,7 @@ fn positions_count_from_the_start() {
     assert_eq!(now(file.stream_position()).unwrap(), 0);
 }
 
-/// A move takes one poll, and only one may be under way.
+/// A seekable value whose seeks take one pending poll; only one seek may be in progress.
 #[derive(Default)]
 struct Slow {
     position: u64,

@@ -65,7 +65,7 @@ fn what_was_read_before_an_error_or_a_drop_is_kept() {
     assert_eq!(now(reader.read_to_end(&mut buf)).unwrap(), 0);
 }
 
-/// Wants zeroed memory, and uses one byte of it a read.
+/// A reader that requires zeroed memory, and fills one byte of it in each read.
 struct Zeroing {
     left: usize,
     zeroed: usize,

@@ -1,4 +1,4 @@
-//! What the traits are implemented for, and how.
+//! The implementations of the traits, and how they behave.
 #![allow(clippy::needless_borrows_for_generic_args, reason = "that a borrow does is tested")]
 
 use std::{
@@ -102,7 +102,7 @@ fn cursors_write_over_what_is_there() {
     assert_eq!(now(cursor.write(b"c")).unwrap(), 0);
 }
 
-/// A sink with only the methods it must have.
+/// A sink with only the required methods.
 struct Plain(Vec<u8>);
 
 impl AsyncWrite for Plain {

@@ -80,7 +80,7 @@ fn what_came_before_an_error_is_kept_if_it_is_text() {
     }
 }
 
-/// All lines, or errors, to the end.
+/// Returns all lines, or errors, up to the end.
 fn lines_of(reader: Source) -> Vec<Result<String, ErrorKind>> {
     let mut lines = reader.lines();
     let mut found = Vec::new();
@@ -166,7 +166,7 @@ fn fill_buf_shows_and_consume_takes() {
 
 #[test]
 fn fill_buf_asks_the_source_once() {
-    // A source whose end is not the last word: what comes after it is for the next call.
+    // A source that reports its end and then has more: the rest must be left for the next call.
     let mut reader = source([Bytes(b""), Bytes(b"more")]);
     assert_eq!(now(reader.fill_buf()).unwrap(), b"");
     reader.consume(0);

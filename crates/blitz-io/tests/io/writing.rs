@@ -136,3 +136,23 @@ fn a_sink_that_claims_more_than_it_was_given_is_found_out() {
     }
     let _ = now(Liar.write_all(b"abc"));
 }
+
+/// A flush that is dropped at any point loses nothing and writes nothing twice, even if more is
+/// written before the next flush.
+#[test]
+fn a_flush_of_a_buffered_writer_that_is_given_up_goes_on_where_it_was() {
+    for (first, second) in [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1), (3, 2)] {
+        let steps = [Most(first), Wait, Most(second), Wait];
+        let mut writer = blitz_io::io::BufWriter::with_capacity(8, sink(steps));
+        now(writer.write_all(b"abcd")).unwrap();
+        for (more, taken) in [(b"ef", first), (b"gh", first + second)] {
+            let held = writer.get_ref().taken.len() + writer.buffer().len();
+            give_up(writer.flush());
+            assert_eq!(writer.get_ref().taken, b"abcdefgh"[..taken]);
+            assert_eq!(writer.buffer(), &b"abcdefgh"[taken..held], "what the writer has not got");
+            now(writer.write_all(more)).unwrap();
+        }
+        now(writer.flush()).unwrap();
+        assert_eq!((&writer.get_ref().taken[..], writer.buffer()), (&b"abcdefgh"[..], &b""[..]));
+    }
+}

@@ -1,4 +1,4 @@
-//! Abort, at every moment of a task's life.
+//! Aborts, in every state of a task.
 
 use std::{
     future::pending,
@@ -14,7 +14,7 @@ use crate::{
     watch,
 };
 
-/// A future that holds `token` and never ends.
+/// Holds `token` and never completes.
 async fn hold(token: Token) {
     pending::<()>().await;
     token.keep();
@@ -77,11 +77,11 @@ fn aborted_while_it_waits() {
         let error = rt.block_on(task).unwrap_err();
         assert!(error.is_cancelled() && !error.is_panic());
         tally.assert_all_dropped(1);
-        gate.open(); // the waker of a task that is gone
+        gate.open(); // calls the waker of a task that no longer exists
     }
 }
 
-/// A task that is inside a poll until `gate` opens; then it does what `rest` says.
+/// Spawns a task that is inside a poll until `gate` opens, and then runs `rest`.
 fn running<F: Future<Output = u32> + Send + 'static>(
     rt: &blitz_io::runtime::Runtime,
     gate: &Arc<Gate>,
@@ -163,11 +163,11 @@ fn aborted_after_completion_the_output_stays() {
         task.abort();
         abort.abort();
         assert_eq!(rt.block_on(task).unwrap(), 3);
-        abort.abort(); // after everything
+        abort.abort(); // after the task has been joined
     }
 }
 
-/// A task that is given its own abort handle.
+/// Spawns a task that gets its own abort handle.
 fn with_own_handle<F>(
     rt: &blitz_io::runtime::Runtime,
     body: impl FnOnce(AbortHandle) -> F + Send + 'static,

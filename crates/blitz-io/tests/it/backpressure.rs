@@ -27,7 +27,7 @@ fn bounded(builder: &mut Builder, tasks: usize) -> Runtime {
     builder.max_bounded_tasks(tasks).build().expect("a runtime")
 }
 
-/// One of each kind, with so many places.
+/// Creates one runtime of each kind, with room for this many bounded tasks.
 fn all_kinds(tasks: usize) -> Vec<Runtime> {
     let mut kinds = vec![bounded(&mut Builder::new_current_thread(), tasks)];
     for workers in [1, 2, 4] {
@@ -36,7 +36,7 @@ fn all_kinds(tasks: usize) -> Vec<Runtime> {
     kinds
 }
 
-/// A future that holds `token` and never ends.
+/// Holds `token` and never completes.
 async fn hold(token: Token) {
     pending::<()>().await;
     token.keep();
@@ -46,7 +46,7 @@ fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// How many places are free, found by taking all of them.
+/// Returns the number of free places, by taking all of them.
 fn free_places(rt: &Runtime) -> usize {
     let taken: Vec<_> = std::iter::from_fn(|| rt.try_spawn_bounded(pending::<()>()).ok()).collect();
     for task in &taken {
@@ -333,7 +333,7 @@ fn shutdown_tells_those_who_wait_and_drops_those_who_live() {
         let outside = Builder::new_current_thread().build().unwrap();
         let mut waiting = Box::pin(rt.spawn_bounded(hold(tally.token())));
         assert!(poll_once(waiting.as_mut()).is_pending());
-        // A thread that sleeps in the wait is woken, not only one that looks again.
+        // A thread that sleeps in the wait is woken too, not only a future that is polled again.
         let handle = rt.handle().clone();
         let (asleep, token) = (Gate::new(), tally.token());
         let sleeper = std::thread::spawn({

@@ -1,5 +1,5 @@
-//! Bad input: a clear error, or a panic that names the caller's line and what to
-//! do next.
+//! Bad input causes a clear error, or a panic that names the caller's line and says what to do
+//! next.
 
 use std::io;
 
@@ -33,7 +33,7 @@ fn zero_of_anything_that_must_be_some_panics_at_the_caller() {
         .says(&["greater than 0"])
         .at(file!(), line!() - 2);
     panic_of(|| drop(builder.name(" \t").build())).says(&["empty"]).at(file!(), line!());
-    drop(builder.worker_threads(1).build().unwrap()); // nothing of it stuck
+    drop(builder.worker_threads(1).build().unwrap()); // the failed build left nothing
 }
 
 #[test]
@@ -45,7 +45,10 @@ fn absurd_worker_counts_are_an_error_that_names_them() {
         let text = error.to_string();
         assert!(text.contains(&count.to_string()) && text.contains("processor"), "{text}");
     }
-    // A current-thread runtime starts no worker, whatever is asked for.
+    // A number of blocking threads that is too large is limited to the maximum.
+    let most = Builder::new_multi_thread().max_blocking_threads(usize::MAX).build().unwrap();
+    assert_eq!(most.block_on(most.spawn_blocking(|| 1)).unwrap(), 1);
+    // A current-thread runtime starts no worker, whatever number is set.
     Builder::new_current_thread().worker_threads(usize::MAX).build().unwrap();
 }
 
@@ -101,8 +104,8 @@ fn a_worker_that_does_not_exist_has_no_metrics() {
     panic_of(|| metrics.worker_local_queue_depth(9)).at(file!(), line!());
 }
 
-/// The workers of a runtime that a child with these variables builds, or what it
-/// says when it cannot.
+/// Returns the number of workers of a runtime that a child with these variables builds, or the
+/// message of its panic.
 fn workers_with(variables: &[(&str, &str)]) -> Result<usize, String> {
     let name = "bad_input::the_number_of_workers_comes_from_the_environment";
     let mut command = child::command(name, "counts workers");
@@ -114,13 +117,13 @@ fn workers_with(variables: &[(&str, &str)]) -> Result<usize, String> {
 }
 
 fn count_workers() {
-    // Unset means the environment decides, and never zero.
+    // Without a setting the environment decides, and the number is never zero.
     let built = std::panic::catch_unwind(|| Builder::new_multi_thread().build().unwrap());
     match built {
         Ok(rt) => println!("<<{}>>", rt.metrics().num_workers()),
         Err(payload) => println!("<<panic: {}>>", crate::caught::message(&*payload)),
     }
-    // What is set in the program is not asked for outside.
+    // A number that is set in the program takes precedence over the environment.
     assert_eq!(workers(3).metrics().num_workers(), 3);
     Builder::new_current_thread().build().unwrap();
 }

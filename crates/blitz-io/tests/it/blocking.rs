@@ -1,4 +1,4 @@
-//! `spawn_blocking`: threads as many as needed and no more, each closure run once.
+//! `spawn_blocking`: as many threads as needed and no more, and each closure runs once.
 
 use std::{
     sync::{
@@ -24,7 +24,7 @@ use crate::{
     watch,
 };
 
-/// At most so many threads for blocking work, which leave when idle for `keep_alive`.
+/// Creates a runtime with at most `cap` blocking threads, which end when idle for `keep_alive`.
 fn capped(cap: usize, keep_alive: Duration) -> Runtime {
     Builder::new_multi_thread()
         .worker_threads(2)
@@ -81,7 +81,7 @@ fn no_budget_applies_inside_a_closure() {
     let sum: usize = rt
         .block_on(rt.spawn_blocking(move || {
             watch::until(|| handles.iter().all(task::JoinHandle::is_finished));
-            // One poll each: a budget of 128 would end before the last.
+            // Each handle is polled once; a budget of 128 would end before the last.
             handles
                 .into_iter()
                 .map(|mut handle| match poll_once(&mut handle) {
@@ -148,7 +148,7 @@ fn every_closure_runs_once_whoever_spawns_and_whoever_leaves() {
     let _watch = watch::begin();
     const SPAWNERS: usize = 8;
     const EACH: usize = 2_000;
-    // Threads leave as soon as they are idle: starting, calling and leaving all race.
+    // Threads end as soon as they are idle, so starting, waking and ending threads all race.
     for keep_alive in [Duration::ZERO, Duration::from_micros(50), LONG] {
         let rt = capped(3, keep_alive);
         let ran: Arc<Vec<AtomicUsize>> =
@@ -170,7 +170,7 @@ fn every_closure_runs_once_whoever_spawns_and_whoever_leaves() {
                 });
             }
         });
-        // One that was taken out of the queue may still be cancelled before it starts.
+        // A closure that was taken out of the queue may still be cancelled before it starts.
         watch::until(|| ran.iter().all(|ran| ran.load(Relaxed) > 0));
         watch::until(|| rt.metrics().blocking_queue_depth() == 0);
         drop(rt);
@@ -198,8 +198,8 @@ fn closures_that_wait_for_each_other_all_get_a_thread() {
     }
 }
 
-/// Closures that stay, among closures that come and go: a thread that was called but has
-/// not woken up must not be counted as idle by the next spawner.
+/// Some closures block for long, among closures that come and go: a thread that was notified but
+/// has not woken up must not be counted as idle by the next spawner.
 #[test]
 fn a_closure_that_stays_never_keeps_another_from_its_thread() {
     let _watch = watch::begin();
@@ -260,7 +260,7 @@ fn threads_are_as_many_as_run_and_never_more_than_the_cap() {
         rt.block_on(job).unwrap();
     }
     watch::until(|| figures() == (4, 4, 0));
-    // One job at a time: the same thread every time, and no new one.
+    // With one job at a time, the same thread runs each job, and no new thread is started.
     let threads: Vec<_> = (0..20)
         .map(|_| {
             let thread = rt.block_on(rt.spawn_blocking(|| thread::current().id())).unwrap();
@@ -269,6 +269,35 @@ fn threads_are_as_many_as_run_and_never_more_than_the_cap() {
         })
         .collect();
     assert!(threads.iter().all(|thread| *thread == threads[0]), "{threads:?}");
+}
+
+/// A job is often taken by a thread that has just finished another job, before the thread that was
+/// notified for it is awake. That thread counts as coming, so the next job starts no further
+/// thread. Before it was counted, 190 to 220 threads were started for these 50 jobs.
+#[test]
+fn under_a_steady_load_there_are_about_as_many_threads_as_jobs_in_flight() {
+    const IN_FLIGHT: usize = 50;
+    let _watch = watch::begin();
+    let rt = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let most = Arc::new(AtomicUsize::new(0));
+    let tasks: Vec<_> = (0..IN_FLIGHT)
+        .map(|_| {
+            let (most, metrics) = (most.clone(), rt.metrics());
+            rt.spawn(async move {
+                for _ in 0..200 {
+                    let job = || (0..2_000_u64).map(std::hint::black_box).sum::<u64>();
+                    blitz_io::task::spawn_blocking(job).await.unwrap();
+                    most.fetch_max(metrics.num_blocking_threads(), Relaxed);
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        rt.block_on(task).unwrap();
+    }
+    let most = most.load(Relaxed);
+    // A thread that has finished a job and has not yet returned to the queue is one more.
+    assert!(most <= 2 * IN_FLIGHT, "{most} threads for {IN_FLIGHT} jobs in flight");
 }
 
 #[test]
@@ -388,7 +417,7 @@ fn bounded_blocking_work_waits_for_a_place_in_the_queue() {
         move || gate.block()
     };
     let running = rt.handle().try_spawn_blocking_bounded(blocks.clone()).unwrap();
-    // It leaves the queue, and its place there, once the one thread has it.
+    // The job leaves the queue, and frees its place there, once the only thread has taken it.
     watch::until(|| rt.metrics().blocking_queue_depth() == 0);
     let mut queued = Vec::new();
     watch::until(|| {
@@ -399,7 +428,7 @@ fn bounded_blocking_work_waits_for_a_place_in_the_queue() {
     assert_eq!(rejected.rejection(), Rejection::Full);
     assert_eq!(rt.metrics().blocking_queue_depth(), 2);
     let waits = rt.spawn(rt.handle().spawn_blocking_bounded(|| 7));
-    // An abort frees no place before the work is out of the queue; the gate does.
+    // An abort frees no place before the job is out of the queue; opening the gate does.
     gate.open();
     assert_eq!(rt.block_on(async { waits.await.unwrap().unwrap().await.unwrap() }), 7);
     rt.block_on(running).unwrap();
@@ -431,6 +460,6 @@ fn bounded_blocking_work_that_waits_when_the_runtime_ends_is_given_back() {
     let Poll::Ready(Err(rejected)) = poll_once(&mut waits) else { panic!("it was not told") };
     assert_eq!(rejected.rejection(), Rejection::ShuttingDown);
     assert_eq!(rejected.into_inner()(), 7);
-    assert!(queued.blocking_join().unwrap_err().is_cancelled());
     gate.open();
+    queued.blocking_join().unwrap();
 }

@@ -1,5 +1,5 @@
-//! The end of a runtime that has blocking work: what waits is cancelled, what runs is
-//! waited for, by name.
+//! The end of a runtime that has blocking jobs: jobs that were queued before are run, as on Tokio,
+//! and the end waits for them and reports their names.
 
 use std::{
     sync::{
@@ -28,7 +28,7 @@ fn one_at_a_time() -> Runtime {
     Builder::new_multi_thread().worker_threads(2).max_blocking_threads(1).build().unwrap()
 }
 
-/// A closure that has started and waits at the second gate.
+/// Spawns a closure that has started and waits at the second gate.
 fn started(rt: &Runtime) -> (JoinHandle<()>, Arc<Gate>) {
     let (inside, go_on) = (Gate::new(), Gate::new());
     let (told, wait) = (inside.clone(), go_on.clone());
@@ -49,7 +49,7 @@ fn assert_cancelled(mut handle: JoinHandle<()>) {
 }
 
 #[test]
-fn a_drop_waits_for_what_runs_and_cancels_what_waits() {
+fn a_drop_waits_for_what_runs_and_for_what_is_queued() {
     let _watch = watch::begin();
     let rt = one_at_a_time();
     let tally = Tally::new();
@@ -60,7 +60,7 @@ fn a_drop_waits_for_what_runs_and_cancels_what_waits() {
             rt.spawn_blocking(move || token.keep())
         })
         .collect();
-    // From a worker too: their cells are of its core's home.
+    // One from a worker too, because its cell comes from that core's arena.
     let token = tally.token();
     let from_a_task =
         rt.block_on(rt.spawn(async { task::spawn_blocking(move || token.keep()) })).unwrap();
@@ -70,12 +70,12 @@ fn a_drop_waits_for_what_runs_and_cancels_what_waits() {
         drop(rt);
         told.store(true, Relaxed);
     });
-    for handle in waiting.into_iter().chain([from_a_task]) {
-        assert!(handle.blocking_join().unwrap_err().is_cancelled());
-    }
-    tally.assert_all_dropped(101);
     assert!(!over.load(Relaxed), "the drop did not wait");
     go_on.open();
+    for handle in waiting.into_iter().chain([from_a_task]) {
+        handle.blocking_join().unwrap();
+    }
+    tally.assert_all_dropped(101);
     dropper.join().unwrap();
     assert!(runs.is_finished(), "the drop did not wait");
     runs.blocking_join().unwrap();
@@ -103,7 +103,7 @@ fn a_shutdown_with_a_time_out_waits_so_long_and_no_longer() {
         assert!(begun.elapsed() >= limit && !runs.is_finished());
         go_on.open();
         runs.blocking_join().unwrap();
-        // One that has nothing to wait for does not.
+        // An end that has no job to wait for returns at once.
         let rt = one_thread();
         rt.block_on(rt.spawn_blocking(|| ())).unwrap();
         rt.shutdown_timeout(Duration::from_secs(3600));
@@ -158,7 +158,7 @@ fn during_a_shutdown_a_closure_is_run_or_cancelled_and_never_lost() {
             let (tally, count) = (tally.clone(), count.clone());
             thread::spawn(move || {
                 let mut handles: Vec<JoinHandle<()>> = Vec::new();
-                // Until some were refused: the shutdown is over then.
+                // Spawns until some closures were refused, because the shutdown is complete then.
                 let mut refused = 0;
                 while refused < 10 {
                     let (token, count) = (tally.token(), count.clone());
@@ -188,7 +188,7 @@ fn during_a_shutdown_a_closure_is_run_or_cancelled_and_never_lost() {
 }
 
 #[test]
-fn a_closure_that_is_dropped_by_a_shutdown_may_spawn_and_panic() {
+fn a_closure_that_is_refused_after_a_shutdown_may_spawn_and_panic() {
     let _watch = watch::begin();
     struct Nasty(mpsc::Sender<JoinHandle<()>>);
     impl Drop for Nasty {
@@ -198,18 +198,16 @@ fn a_closure_that_is_dropped_by_a_shutdown_may_spawn_and_panic() {
         }
     }
     let rt = one_at_a_time();
-    let (runs, go_on) = started(&rt);
+    let handle = rt.handle().clone();
+    drop(rt);
+    let _entered = handle.enter();
     let (send, receive) = mpsc::channel();
     let nasty = Nasty(send);
-    let waits = rt.spawn_blocking(move || {
+    let refused = handle.spawn_blocking(move || {
         let _nasty = nasty;
     });
-    let dropper = thread::spawn(move || drop(rt));
     assert_cancelled(receive.recv().unwrap());
-    assert!(waits.blocking_join().unwrap_err().is_panic());
-    go_on.open();
-    dropper.join().unwrap();
-    drop(runs);
+    assert!(refused.blocking_join().unwrap_err().is_panic());
 }
 
 #[test]
@@ -229,7 +227,7 @@ fn a_closure_may_drop_its_own_runtime() {
 fn a_closure_may_drop_its_own_runtime_on_a_thread_that_was_a_worker() {
     let _watch = watch::begin();
     let rt = workers(1);
-    // The worker loses its core to another thread, and serves blocking work from then on.
+    // The worker's core is handed off to another thread, and the worker becomes a blocking thread.
     let loses = rt.spawn(async {
         task::block_in_place(|| task::spawn(async {}).blocking_join().unwrap());
         let worker = thread::current().id();
@@ -272,7 +270,7 @@ fn a_shutdown_that_waits_says_for_whom() {
     let (one, go_on) = started(&rt);
     let (two, go_on_too) = started(&rt);
     println!("the id is {}", one.id());
-    // It waits until both are told of.
+    // Releases the jobs only when both were reported.
     let opener = thread::spawn(move || {
         child::until_answered();
         child::until_answered();
@@ -282,7 +280,7 @@ fn a_shutdown_that_waits_says_for_whom() {
     drop(rt);
     opener.join().unwrap();
     assert!(one.is_finished() && two.is_finished());
-    // A short wait is nobody's business.
+    // A short wait is not reported.
     let rt = workers(1);
     let (_, go_on) = started(&rt);
     go_on.open();

@@ -1,5 +1,5 @@
-//! The system refuses threads for blocking work: it waits for one that lives, or the
-//! spawner is told.
+//! The system refuses to start blocking threads: a job waits for a thread that exists, or the
+//! spawner gets an error.
 #![cfg(target_os = "linux")]
 
 use blitz_io::{
@@ -17,7 +17,7 @@ use crate::{
     watch,
 };
 
-/// Runs `f` in a process of its own, where no further thread can be started.
+/// Runs `f` in a child process that can start no further thread.
 fn without_threads(name: &str, f: impl FnOnce()) {
     let _watch = watch::begin();
     if child::role().is_none() {
@@ -51,7 +51,7 @@ fn with_no_thread_alive_the_spawner_panics_and_nothing_is_left() {
             assert_refused(&multi);
             assert_refused(&single);
         }
-        // Several at once, each of which cares for its own.
+        // Several tasks at once, each of which panics for its own job and leaves none in the queue.
         let tasks: Vec<_> = (0..20)
             .map(|_| {
                 multi.spawn(async {
@@ -88,7 +88,7 @@ fn with_a_thread_alive_the_work_waits_for_it() {
         for (n, job) in waiting.into_iter().enumerate() {
             assert_eq!(job.blocking_join().unwrap(), n);
         }
-        // Idle, it is called; nobody has to be started.
+        // The thread is idle, so it is woken and no thread has to be started.
         watch::until(|| rt.metrics().num_idle_blocking_threads() == 1);
         assert_eq!(rt.spawn_blocking(|| 1).blocking_join().unwrap(), 1);
     });
@@ -104,7 +104,7 @@ fn without_a_thread_to_be_had_block_in_place_blocks_in_place() {
         allow_threads(0);
         for _ in 0..50 {
             let task = rt.spawn(async {
-                // For the other worker to steal: it was in the LIFO slot.
+                // The other worker must steal this task, which was in the LIFO slot.
                 let other = blitz_io::spawn(async { 6 });
                 let inside = block_in_place(|| other.blocking_join().unwrap());
                 assert!(blitz_io::runtime::worker_index().is_some(), "the core came back");

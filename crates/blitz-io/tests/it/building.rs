@@ -1,4 +1,4 @@
-//! The builder's knobs, each seen to do what it says.
+//! The options of the builder, each of which must have the documented effect.
 
 use std::{
     collections::HashSet,
@@ -16,6 +16,10 @@ use crate::{
     watch,
 };
 
+/// The name of threads for which the builder sets none.
+const UNNAMED: &str =
+    if cfg!(feature = "tokio-names") { "tokio-rt-worker" } else { "blitz-worker" };
+
 fn thread_name() -> String {
     std::thread::current().name().unwrap_or_default().to_owned()
 }
@@ -24,7 +28,7 @@ fn thread_name() -> String {
 fn threads_have_the_name_they_were_given() {
     let _watch = watch::begin();
     let rt = workers(2);
-    assert_eq!(on_every_worker(&rt, thread_name), ["blitz-worker"; 2]);
+    assert_eq!(on_every_worker(&rt, thread_name), [UNNAMED; 2]);
     let rt = Builder::new_multi_thread().worker_threads(2).thread_name("mill").build().unwrap();
     assert_eq!(on_every_worker(&rt, thread_name), ["mill"; 2]);
 }
@@ -36,7 +40,7 @@ fn the_name_function_is_asked_once_for_each_thread() {
     let count = asked.clone();
     let rt = Builder::new_multi_thread()
         .worker_threads(3)
-        // Threads that stand in for workers have a name of the runtime's.
+        // Threads that replace a worker in a long poll are named by the runtime, so none may start.
         .preemption(Preemption::disabled())
         .thread_name_fn(move || format!("mill-{}", count.fetch_add(1, Relaxed)))
         .build()
@@ -52,8 +56,8 @@ fn the_name_function_is_asked_once_for_each_thread() {
 fn threads_have_the_stack_they_were_given() {
     let _watch = watch::begin();
     fn stack_size() -> usize {
-        // SAFETY: 1. zeroed attributes are filled before they are read. 2. They are
-        // destroyed once. 3. The thread asks about itself.
+        // SAFETY: 1. `pthread_getattr_np` fills the zeroed attributes before they are read. 2. They
+        // are destroyed once. 3. The thread queries itself, so it is alive.
         unsafe {
             let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
             assert_eq!(libc::pthread_getattr_np(libc::pthread_self(), &mut attributes), 0);
@@ -70,7 +74,7 @@ fn threads_have_the_stack_they_were_given() {
             .build()
             .unwrap();
         for size in on_every_worker(&rt, stack_size) {
-            // It may be more: the C library keeps stacks of threads that ended.
+            // The stack may be larger, because the C library reuses stacks of threads that ended.
             let slack = 64 << 10; // guard pages and thread-local storage
             assert!(size >= (mebibytes << 20) - slack, "{size}");
         }
@@ -143,7 +147,7 @@ fn a_current_thread_runtime_ignores_the_number_of_workers() {
 fn one_builder_builds_many_runtimes() {
     let _watch = watch::begin();
     let mut builder = Builder::new_multi_thread();
-    // The same two threads are asked to the end.
+    // Preemption is off, so that the same two threads run all tasks to the end.
     builder.worker_threads(2).thread_name("twin").preemption(Preemption::disabled());
     let (one, two) = (builder.build().unwrap(), builder.build().unwrap());
     assert_ne!(one.handle().id(), two.handle().id());
@@ -218,7 +222,7 @@ fn metrics_count_what_happened() {
         }
         crate::make::run_until(&rt, {
             let metrics = metrics.clone();
-            move || metrics.num_alive_tasks() == 2 // that one, and the one that looks
+            move || metrics.num_alive_tasks() == 2 // that task, and the one that checks this
         });
         assert_eq!(metrics.remote_schedule_count(), 52);
         let polls = |metrics: &runtime::RuntimeMetrics| -> u64 {
@@ -230,5 +234,38 @@ fn metrics_count_what_happened() {
         drop(rt);
         assert_eq!((metrics.num_alive_tasks(), metrics.spawned_tasks_count()), (0, 52));
         assert_eq!(metrics.global_queue_depth(), 0);
+    }
+}
+
+/// With more than 64 workers, the words that hold a bit for each worker are several, or shared.
+#[test]
+fn many_workers_all_take_part() {
+    let _watch = watch::begin();
+    for count in [64, 65, 256] {
+        let rt = workers(count);
+        // Each worker is needed, because the tasks wait for one another.
+        let threads: HashSet<_> =
+            on_every_worker(&rt, || std::thread::current().id()).into_iter().collect();
+        assert_eq!(threads.len(), count);
+        // Once more after they have slept, with work that is stolen.
+        let finished = rt.block_on(rt.spawn(async {
+            let tasks: Vec<_> = (0..4_096_u64)
+                .map(|n| {
+                    blitz_io::spawn(async move {
+                        blitz_io::task::yield_now().await;
+                        n
+                    })
+                })
+                .collect();
+            let mut sum = 0;
+            for task in tasks {
+                sum += task.await.unwrap();
+            }
+            sum
+        }));
+        assert_eq!(finished.unwrap(), 4_096 * 4_095 / 2);
+        let threads: HashSet<_> =
+            on_every_worker(&rt, || std::thread::current().id()).into_iter().collect();
+        assert_eq!(threads.len(), count);
     }
 }

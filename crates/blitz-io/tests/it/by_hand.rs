@@ -7,12 +7,12 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-/// Polls once.
+/// Polls `future` once.
 pub(crate) fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// The output of a future that needs one poll.
+/// Returns the output of a future that must complete at its first poll.
 #[track_caller]
 pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
     match poll(pin!(future)) {
@@ -21,7 +21,7 @@ pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// What happened, in this order.
+/// A log of events, in order.
 #[derive(Default)]
 pub(crate) struct Log(RefCell<Vec<String>>);
 
@@ -34,18 +34,18 @@ impl Log {
         self.0.take()
     }
 
-    /// A future with this output that notes its polls and its drop.
+    /// Returns a future with this output, which logs its polls and its drop.
     pub(crate) fn ready<'a, T>(&'a self, name: &'a str, output: T) -> Noted<'a, T> {
         self.ready_at(name, 1, output)
     }
 
-    /// The same, and it is ready when it is polled for the `polls`th time.
+    /// Returns a future like that of [`Log::ready`] that completes at the `polls`th poll.
     pub(crate) fn ready_at<'a, T>(&'a self, name: &'a str, polls: u32, output: T) -> Noted<'a, T> {
         Noted { log: self, name, polls, output: Some(output) }
     }
 }
 
-/// See [`Log::ready`].
+/// A future that logs its polls and its drop, created by [`Log::ready`].
 pub(crate) struct Noted<'a, T> {
     log: &'a Log,
     name: &'a str,

@@ -1,4 +1,4 @@
-//! `CancellationToken`: trees of any shape, and wakers that come back.
+//! `CancellationToken`: trees of any shape, and wakers that use the token again.
 
 use std::{
     future::{pending, poll_fn},
@@ -20,7 +20,7 @@ use crate::{
 
 type Waiting = Pin<Box<WaitForCancellationFutureOwned>>;
 
-/// Waits, with this waker.
+/// Starts a wait for the cancellation, with this waker.
 #[track_caller]
 fn in_line(token: &CancellationToken, calls: &Arc<Calls>) -> Waiting {
     let mut waiting = Box::pin(token.clone().cancelled_owned());
@@ -28,7 +28,7 @@ fn in_line(token: &CancellationToken, calls: &Arc<Calls>) -> Waiting {
     waiting
 }
 
-/// Each the child of the one before.
+/// Creates `length` tokens, each of which is the child of the one before.
 fn chain(length: usize) -> Vec<CancellationToken> {
     let first = CancellationToken::new();
     let next = |token: &CancellationToken| Some(token.child_token());
@@ -39,7 +39,7 @@ fn chain(length: usize) -> Vec<CancellationToken> {
 fn a_deep_tree_is_cancelled_and_dropped_without_recursion() {
     const DEPTH: usize = 100_000;
     let _watch = watch::begin();
-    // On a stack that no recursion of that depth fits on.
+    // On a stack that is too small for a recursion of that depth.
     let thread = std::thread::Builder::new().stack_size(64 << 10).spawn(|| {
         let tokens = chain(DEPTH);
         let (calls, last) = (Calls::new(), &tokens[DEPTH - 1]);
@@ -48,7 +48,7 @@ fn a_deep_tree_is_cancelled_and_dropped_without_recursion() {
         assert!(tokens.iter().all(CancellationToken::is_cancelled));
         assert_eq!(calls.count(), 1);
         drop((waiting, tokens));
-        // From the top, from the bottom, and all but the ends.
+        // Dropped from the top, from the bottom, and all but the ends.
         chain(DEPTH).into_iter().for_each(drop);
         chain(DEPTH).into_iter().rev().for_each(drop);
         let mut tokens = chain(DEPTH);
@@ -109,7 +109,7 @@ fn all_who_wait_in_a_tree_are_woken_once() {
     assert!(waiting.iter_mut().all(|waiting| poll(waiting.as_mut()).is_ready()), "they stay so");
 }
 
-/// No lock is held while wakers are called: they may do anything with the tree.
+/// No lock is held while wakers are called, so they may do anything with the tree.
 #[test]
 fn a_waker_may_change_the_tree() {
     let _watch = watch::begin();
@@ -148,7 +148,7 @@ fn a_run_is_not_polled_if_its_token_is_cancelled_and_else_comes_first() {
     let token = CancellationToken::new();
     {
         let mut run = pin!(token.run_until_cancelled(async {
-            // Cancelled and ready in the same poll.
+            // The token is cancelled in the poll in which the future completes.
             token.cancel();
             5
         }));
@@ -192,7 +192,7 @@ fn a_tree_that_many_threads_change_is_cancelled_whole() {
                 let token = root.child_token();
                 rt.spawn(async move {
                     let mut tokens = vec![token.clone()];
-                    // Children come and go until all are cancelled.
+                    // Creates and drops children until all tokens are cancelled.
                     while !token.is_cancelled() {
                         let child = tokens[tokens.len() / 2].child_token();
                         tokens.push(child);
@@ -220,10 +220,10 @@ fn a_tree_that_many_threads_change_is_cancelled_whole() {
     }
 }
 
-/// The simple way: everybody knows its parent.
+/// A simple model of the tree, in which every node knows its parent.
 #[derive(Default)]
 struct Simple {
-    /// Parent, and whether it is cancelled.
+    /// The parent of each node, and whether the node is cancelled.
     nodes: Vec<(Option<usize>, bool)>,
 }
 

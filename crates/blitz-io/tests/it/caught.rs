@@ -1,4 +1,4 @@
-//! Catches a panic: what it said, and where.
+//! Catches a panic and records its message and location.
 
 use std::{
     any::Any,
@@ -19,13 +19,13 @@ thread_local! {
     static PLACE: RefCell<Option<(String, u32)>> = const { RefCell::new(None) };
 }
 
-/// What a payload says.
+/// Returns the message of a panic's payload.
 pub(crate) fn message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default()
 }
 
-/// Calls `f`, which must panic on this thread.
+/// Calls `f`, which must panic on this thread, and returns the panic.
 #[track_caller]
 pub(crate) fn panic_of<R>(f: impl FnOnce() -> R) -> Caught {
     static HOOKED: Once = Once::new();
@@ -45,7 +45,7 @@ pub(crate) fn panic_of<R>(f: impl FnOnce() -> R) -> Caught {
 }
 
 impl Caught {
-    /// It says all of these.
+    /// Asserts that the message contains all of these words.
     #[track_caller]
     pub(crate) fn says(&self, words: &[&str]) -> &Self {
         for word in words {
@@ -54,7 +54,7 @@ impl Caught {
         self
     }
 
-    /// It names this line.
+    /// Asserts that the panic's location is this line.
     #[track_caller]
     pub(crate) fn at(&self, file: &str, line: u32) -> &Self {
         assert_eq!((self.file.as_str(), self.line), (file, line), "{}", self.message);

@@ -1,5 +1,5 @@
-//! A test that runs again, alone, in a process of its own: with variables, limits
-//! and threads that are nobody else's.
+//! Runs a test again, alone, in a child process, so that environment variables, limits and threads
+//! are not shared with other tests.
 
 use std::{
     env,
@@ -10,15 +10,15 @@ use std::{
 
 const ROLE: &str = "BLITZ_IT_ROLE";
 
-/// A command that runs this program where the system cannot: an emulator and its arguments.
+/// The variable that names an emulator and its arguments, where the system cannot run this program.
 const RUNNER: &str = "BLITZ_IT_RUNNER";
 
-/// The part that this process plays, if it is a child.
+/// Returns the role of this process, if it is a child.
 pub(crate) fn role() -> Option<String> {
     env::var(ROLE).ok()
 }
 
-/// A command that runs the test `name` (with its module) in the part of `role`.
+/// Returns a command that runs the test `name` (with its module) in the given `role`.
 pub(crate) fn command(name: &str, role: &str) -> Command {
     let mut command = program();
     prepare(&mut command, role);
@@ -26,7 +26,7 @@ pub(crate) fn command(name: &str, role: &str) -> Command {
     command
 }
 
-/// This program, once more.
+/// Returns a command that runs this program.
 pub(crate) fn program() -> Command {
     let this = env::current_exe().expect("a test has a program");
     let runner = env::var(RUNNER).unwrap_or_default();
@@ -37,42 +37,43 @@ pub(crate) fn program() -> Command {
     command
 }
 
-/// The environment of a child.
+/// Sets the environment of a child.
 pub(crate) fn prepare(command: &mut Command, role: &str) {
     command.env(ROLE, role).env("RUST_BACKTRACE", "0");
     command.env_remove("BLITZ_WORKER_THREADS").env_remove("TOKIO_WORKER_THREADS");
 }
 
-/// What the test program needs to run one test and nothing else.
+/// Returns the arguments that make the test program run one test and nothing else.
 pub(crate) fn arguments(name: &str) -> [String; 5] {
     [name, "--exact", "--nocapture", "--include-ignored", "--test-threads=1"].map(str::to_owned)
 }
 
-/// A child that starts has copies of all descriptors until it is executed: what is closed
-/// meanwhile is not closed for others.
+/// Held for writing while a child starts. A child has copies of all descriptors until it executes
+/// its program, so a descriptor that is closed meanwhile is not yet closed for its peers.
 static STARTING: RwLock<()> = RwLock::new(());
 
-/// While it lives, no child starts: for tests to whose peers a close must be known at once.
+/// Prevents children from starting while the guard lives, for tests whose peers must see a close at
+/// once.
 #[cfg_attr(not(unix), allow(dead_code, reason = "only tests of Unix ask for it"))]
 pub(crate) fn none_starts() -> RwLockReadGuard<'static, ()> {
     STARTING.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts it, while nobody minds.
+/// Starts a child while no guard of [`none_starts`] is held.
 pub(crate) fn start(command: &mut Command) -> io::Result<Child> {
     let _alone = STARTING.write().unwrap_or_else(PoisonError::into_inner);
-    // It is executed when this returns.
+    // The child has executed its program when this returns.
     command.spawn()
 }
 
-/// Runs it; the answer is all that it printed.
+/// Runs a command and returns everything that it printed.
 pub(crate) fn output(command: &mut Command) -> io::Result<Output> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     start(command)?.wait_with_output()
 }
 
-/// The same; and whenever it has written a line to standard error that has `mark` in it, its
-/// [`until_answered`] returns.
+/// Runs a command and returns everything that it printed. Whenever the child writes a line with
+/// `mark` to standard error, one of its calls of [`until_answered`] returns.
 #[cfg_attr(not(unix), allow(dead_code, reason = "only tests of Unix ask for it"))]
 pub(crate) fn answer_each(command: &mut Command, mark: &str) -> io::Result<Output> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -86,7 +87,7 @@ pub(crate) fn answer_each(command: &mut Command, mark: &str) -> io::Result<Outpu
             break;
         }
         if String::from_utf8_lossy(&stderr[before..]).contains(mark) {
-            // It may have ended, which its own end tells.
+            // The child may have ended, which its exit status shows.
             let _ = answers.write_all(b"!");
         }
     }
@@ -94,19 +95,19 @@ pub(crate) fn answer_each(command: &mut Command, mark: &str) -> io::Result<Outpu
     Ok(Output { stderr, ..output })
 }
 
-/// In the child: returns when the parent has read the next line that it waits for.
+/// Waits, in the child, until the parent has read the next line with the mark.
 #[cfg_attr(not(unix), allow(dead_code, reason = "only tests of Unix ask for it"))]
 pub(crate) fn until_answered() {
     io::stdin().read_exact(&mut [0]).expect("the parent is there");
 }
 
-/// What it printed, if it ended well and ran its test.
+/// Runs a command that must succeed and must have run its test; returns everything it printed.
 #[track_caller]
 pub(crate) fn succeed(command: &mut Command) -> String {
     has_succeeded(&output(command).expect("the test program starts"))
 }
 
-/// What it printed, if it ended well and ran its test.
+/// Returns everything a child printed, which must have succeeded and must have run its test.
 #[track_caller]
 pub(crate) fn has_succeeded(output: &Output) -> String {
     let text = text(output);
@@ -115,13 +116,22 @@ pub(crate) fn has_succeeded(output: &Output) -> String {
     text
 }
 
-/// Everything that a child printed.
+/// Returns everything that a child printed.
 pub(crate) fn text(output: &Output) -> String {
     let (out, err) = (&output.stdout, &output.stderr);
     format!("{}{}", String::from_utf8_lossy(out), String::from_utf8_lossy(err))
 }
 
-/// The threads of this process.
+/// Returns the number of descriptors of this process, without those of files in `/proc`: the watch
+/// reads some of those now and then, on a thread of its own. For Linux.
+#[allow(dead_code, reason = "other test programs use it")]
+pub(crate) fn descriptors() -> usize {
+    let all = std::fs::read_dir("/proc/self/fd").expect("Linux lists descriptors");
+    let links = all.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+    links.filter(|link| !link.starts_with("/proc")).count()
+}
+
+/// Returns the number of threads of this process.
 #[cfg(target_os = "linux")]
 pub(crate) fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").expect("Linux lists threads").count()

@@ -1,4 +1,4 @@
-//! Budgets: a task that always finds something ready lets others run.
+//! Budgets: a task whose operations are always ready lets others run.
 
 use std::{
     cell::Cell,
@@ -26,10 +26,10 @@ use crate::{
     watch,
 };
 
-/// Operations a poll may complete.
+/// The number of operations that one poll may complete.
 const BUDGET: usize = 128;
 
-/// Completes `operations` of them and says how many polls that took.
+/// Completes `operations` operations and returns the number of polls that took.
 async fn polls_for<F: Future>(operations: usize, operation: impl Fn() -> F) -> usize {
     let mut polls = 0;
     let mut all = pin!(async {
@@ -45,7 +45,7 @@ async fn polls_for<F: Future>(operations: usize, operation: impl Fn() -> F) -> u
     polls
 }
 
-/// Runs it as a task and as the future of `block_on`, on every kind of runtime.
+/// Runs a future as a task and as the future of `block_on`, on every kind of runtime.
 fn everywhere<F>(fact: impl Fn() -> F)
 where
     F: Future<Output = ()> + Send + 'static,
@@ -209,7 +209,7 @@ fn a_unit_of_the_unconstrained_gives_nothing_to_others() {
     });
 }
 
-/// How often another task of `rt` ran while one completed `operations` in a row.
+/// Returns how often another task of `rt` ran while one completed `operations` in a row.
 fn turns_of_another<F>(rt: &Runtime, operations: usize, operation: fn() -> F) -> usize
 where
     F: Future + Send + 'static,
@@ -236,7 +236,7 @@ where
 fn a_task_that_uses_its_budget_up_lets_others_run() {
     let _watch = watch::begin();
     for rt in [one_thread(), workers(1)] {
-        // The first 128 are done before the other one has its first turn.
+        // The first 128 operations complete before the other task has its first turn.
         assert_eq!(turns_of_another(&rt, 10 * BUDGET, task::consume_budget), 9);
         assert_eq!(turns_of_another(&rt, 10 * BUDGET, || coop::cooperative(ready(()))), 9);
         let free = || task::unconstrained(task::consume_budget());

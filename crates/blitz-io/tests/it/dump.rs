@@ -1,4 +1,4 @@
-//! Dumps: every task that lives, and what it does, whatever the workers do.
+//! Dumps list every task that is alive and what it does, whatever the workers do.
 
 use std::sync::{
     Arc,
@@ -19,8 +19,8 @@ use crate::{
     watch,
 };
 
-/// A dump in which nothing is missing: a worker that the system stops in the middle of a change of
-/// its list is not waited for.
+/// Takes dumps until one is complete. A dump does not wait for a worker that the system has
+/// suspended in the middle of a change of its task list, so a list may be missing.
 pub(crate) fn whole(handle: &Handle) -> Dump {
     loop {
         let dump = handle.dump_now();
@@ -81,7 +81,7 @@ fn a_dump_works_while_every_worker_is_stuck() {
         })
         .collect();
     watch::until(|| {
-        // Somebody has to be woken for the second.
+        // A worker has to be woken for the second task.
         drop(rt.spawn(async {}));
         inside.load(Relaxed) == 2
     });
@@ -176,7 +176,7 @@ fn dumps_against_spawns_and_ends_lose_nothing() {
             let over = over.clone();
             rt.spawn(async move {
                 let mut spawned = 0u32;
-                // At least once: the dumps may be over before we begin.
+                // At least once, because the dumps may be complete before this thread starts.
                 loop {
                     let tasks: Vec<_> = (0..20)
                         .map(|_| task::Builder::new().name("fly").spawn(yield_now()))
@@ -196,8 +196,8 @@ fn dumps_against_spawns_and_ends_lose_nothing() {
     for _ in 0..200 {
         let dump = rt.handle().dump_now();
         let ids: Vec<_> = dump.tasks().iter().map(|task| task.id()).collect();
-        // A list is left out, and counted, if the system stopped the thread that was
-        // changing it: a loaded machine does that.
+        // A list is left out, and counted, if the system suspended the thread that was changing it,
+        // which happens on a loaded machine.
         let is_whole = dump.missed_lists() == 0;
         whole += usize::from(is_whole);
         let found = kept.iter().all(|task| ids.contains(&task.id()));
@@ -220,4 +220,19 @@ fn a_dump_of_a_runtime_that_is_gone_is_empty() {
     let handle = rt.handle().clone();
     drop(rt);
     assert_eq!(handle.dump_now().tasks().iter().count(), 0);
+}
+
+#[test]
+fn a_loop_over_dumps_lets_its_select_go_on() {
+    let _watch = watch::begin();
+    for rt in make::all_kinds() {
+        let handle = rt.handle().clone();
+        rt.block_on(async {
+            blitz_io::select! {
+                biased;
+                () = async { loop { drop(handle.dump().await) } } => unreachable!("it has no end"),
+                () = yield_now() => {}
+            }
+        });
+    }
 }

@@ -86,7 +86,7 @@ fn a_guard_dropped_out_of_order_panics_and_nothing_dangles() {
         panic_of(|| drop(first)).says(&["EnterGuard", "out of order", "reverse order"]);
         assert_eq!(current(), Some(two.handle().id()), "the inner one is still entered");
         drop(second);
-        // Whichever is current now is a runtime that exists.
+        // If a runtime is current now, it is one that exists.
         if let Ok(handle) = Handle::try_current() {
             assert_eq!(handle.id(), one.handle().id());
             assert_eq!(one.block_on(handle.spawn(async { 1 })).unwrap(), 1);
@@ -111,7 +111,7 @@ fn guards_dropped_out_of_order_by_a_panic_do_not_abort() {
         let (one, two) = (workers(1), workers(1));
         let caught = catch_unwind(AssertUnwindSafe(|| {
             let (first, second) = (one.enter(), two.enter());
-            // Fields are dropped in order: the outer guard first.
+            // Tuple fields are dropped in order, so the outer guard goes first.
             let _pair = (first, second);
             panic!("unwinding");
         }));

@@ -1,4 +1,4 @@
-//! Metrics: what is counted, measured and told.
+//! Metrics: what is counted, measured and reported.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -12,6 +12,7 @@ use blitz_io::{
         Builder, Handle, HistogramConfiguration, HistogramScale, InvalidHistogramConfiguration,
         LogHistogram, Preemption, Runtime, RuntimeMetrics,
     },
+    sync::mpsc,
     task::yield_now,
 };
 
@@ -26,7 +27,7 @@ const fn us(count: u64) -> Duration {
     Duration::from_micros(count)
 }
 
-/// One runtime of each flavour, with a change to its builder.
+/// Creates one runtime of each flavour, with a change to its builder.
 fn with(change: impl Fn(&mut Builder)) -> [Runtime; 2] {
     [Builder::new_current_thread(), Builder::new_multi_thread()].map(|mut builder| {
         change(builder.worker_threads(2));
@@ -38,7 +39,7 @@ fn sum(metrics: &RuntimeMetrics, figure: impl Fn(usize) -> u64) -> u64 {
     (0..metrics.num_workers()).map(figure).sum()
 }
 
-/// All that the histogram of poll times has counted.
+/// Returns the total count of the histogram of poll times.
 fn timed_polls(metrics: &RuntimeMetrics) -> u64 {
     let buckets = metrics.poll_time_histogram_num_buckets();
     sum(metrics, |worker| {
@@ -46,7 +47,7 @@ fn timed_polls(metrics: &RuntimeMetrics) -> u64 {
     })
 }
 
-/// Takes at least so long, by the clock that the runtime reads.
+/// Spins for at least `duration`, by the clock that the runtime reads.
 fn spin(duration: Duration) {
     let began = Instant::now();
     while began.elapsed() < duration {
@@ -220,7 +221,7 @@ fn histograms_that_make_no_sense_are_refused() {
     panic_of(|| LogHistogram::builder().precision_exact(11)).says(&["precision must be <= 10"]);
     panic_of(|| LogHistogram::builder().max_value(Duration::ZERO))
         .says(&["max value must be greater than 0"]);
-    // The range is upside down: two buckets are left.
+    // The minimum is above the maximum: two buckets are left.
     let odd = LogHistogram::builder().min_value(us(10)).max_value(us(1)).max_buckets(2).unwrap();
     assert!(odd.max_value() > 1_000);
 }
@@ -243,7 +244,7 @@ fn the_older_names_work_and_win() {
         let first = Duration::from_nanos(65_536);
         assert_eq!(metrics.poll_count_histogram_bucket_range(1), first..2 * first);
         rt.block_on(rt.spawn(async {})).unwrap();
-        // Counted when the worker looks for its next task.
+        // The end of the task is counted when the worker looks for its next task.
         watch::until(|| metrics.num_alive_tasks() == 0);
         assert_eq!(metrics.active_tasks_count(), metrics.num_alive_tasks());
         assert_eq!(metrics.injection_queue_depth(), 0);
@@ -327,8 +328,8 @@ fn the_mean_poll_time_is_zero_first_and_then_about_right() {
         .unwrap();
         let looks = metrics.clone();
         run_until(&rt, move || looks.worker_mean_poll_time(0) > Duration::ZERO);
-        // Each reading covers one poll of 300 µs; the ones before and after pull it down,
-        // and a busy machine up.
+        // Each reading covers one poll of 300 µs; the polls before and after lower the mean, and a
+        // busy machine raises it.
         let mean = metrics.worker_mean_poll_time(0);
         assert!(mean > us(30), "{mean:?}");
     }
@@ -361,9 +362,76 @@ fn what_waits_in_a_local_queue_is_told() {
         for _ in 0..100 {
             blitz_io::spawn(async {});
         }
-        assert_eq!(metrics.worker_local_queue_depth(0), 100);
+        // The last task is in the LIFO slot, which Tokio does not count either.
+        assert_eq!(metrics.worker_local_queue_depth(0), 99);
     }))
     .unwrap();
+}
+
+/// Runs two tasks that wake each other on one worker, so that each is woken into its LIFO slot.
+fn woken_in_turn(rt: &Runtime) {
+    let metrics = rt.metrics();
+    rt.block_on(rt.spawn(async move {
+        let (there, mut inbox) = mpsc::channel(1);
+        let (back, mut outbox) = mpsc::channel(1);
+        blitz_io::spawn(async move {
+            while let Some(n) = inbox.recv().await {
+                back.send(n).await.unwrap();
+            }
+        });
+        for n in 0..10 {
+            there.send(n).await.unwrap();
+            assert_eq!(metrics.worker_local_queue_depth(0), 0, "the LIFO slot is not the queue");
+            assert_eq!(outbox.recv().await, Some(n));
+        }
+    }))
+    .unwrap();
+}
+
+#[test]
+fn tasks_from_the_lifo_slot_are_counted() {
+    let _watch = watch::begin();
+    let rt = workers(1);
+    woken_in_turn(&rt);
+    let hits = rt.metrics().worker_lifo_hit_count(0);
+    assert!((5..=40).contains(&hits), "{hits} of about 20 wake-ups");
+
+    let rt = Builder::new_multi_thread().worker_threads(1).disable_lifo_slot().build().unwrap();
+    rt.block_on(rt.spawn(async { blitz_io::spawn(async {}).await.unwrap() })).unwrap();
+    assert_eq!(rt.metrics().worker_lifo_hit_count(0), 0);
+}
+
+#[test]
+fn batches_from_the_intake_are_counted() {
+    let _watch = watch::begin();
+    for rt in with(|builder| {
+        builder.worker_threads(1);
+    }) {
+        let metrics = rt.metrics();
+        let before = metrics.worker_batch_fetch_count(0);
+        for n in 1..=3 {
+            // Each task comes alone, after the one before has run.
+            rt.block_on(rt.spawn(async {})).unwrap();
+            assert_eq!(metrics.worker_batch_fetch_count(0), before + n);
+        }
+        // A task that a worker spawns does not come through the injector.
+        rt.block_on(rt.spawn(async { blitz_io::spawn(async {}).await.unwrap() })).unwrap();
+        assert_eq!(metrics.worker_batch_fetch_count(0), before + 4);
+    }
+}
+
+#[test]
+fn a_worker_that_finds_nothing_to_do_is_counted() {
+    let _watch = watch::begin();
+    for rt in with(|builder| {
+        builder.enable_time();
+    }) {
+        rt.block_on(async { blitz_io::time::sleep(Duration::from_millis(1)).await });
+        let metrics = rt.metrics();
+        for worker in 0..metrics.num_workers() {
+            watch::until(|| metrics.worker_noop_count(worker) > 0);
+        }
+    }
 }
 
 #[test]
@@ -391,7 +459,7 @@ fn what_one_worker_steals_from_another_is_counted() {
         .unwrap();
     let metrics = rt.metrics();
     rt.block_on(rt.spawn(async {
-        // This worker stays here until the other one runs what it spawns.
+        // This worker stays here until the other worker runs the task that this one spawns.
         let inside = Gate::new();
         let told = inside.clone();
         let task = blitz_io::spawn(async move { told.open() });
@@ -474,7 +542,7 @@ fn the_time_from_queueing_to_polling_is_counted_once_a_poll() {
         watch::until(|| counted(0) + counted(1) == polls());
         assert!(polls() >= 200);
         if metrics.num_workers() > 1 {
-            // Another worker would come to help.
+            // Another worker would take the task.
             continue;
         }
         let slow = counted(1);
@@ -490,7 +558,7 @@ fn the_time_from_queueing_to_polling_is_counted_once_a_poll() {
     }
 }
 
-/// Also one that was told to stop before it had come round to sleep, or had begun.
+/// A worker counts as busy even if it was stopped before it had gone to sleep, or had started.
 #[test]
 fn every_worker_has_been_busy() {
     for _ in 0..200 {

@@ -1,4 +1,4 @@
-//! `future`: races, joins and selects over many.
+//! `future`: races, joins and selects over many futures.
 
 use std::{
     future::{Future, IntoFuture, Ready, pending, poll_fn, ready},
@@ -24,14 +24,14 @@ use crate::{
     watch,
 };
 
-/// A future that ends when it is told to, and counts its polls.
+/// A future that completes when [`Told::tell`] is called, and counts its polls.
 #[derive(Clone, Default)]
 struct Told(Arc<Telling>);
 
 #[derive(Default)]
 struct Telling {
     polls: AtomicUsize,
-    /// Whether it was told, and whom to wake.
+    /// True once the future is to complete, and the waker of the task that polls it.
     told: Mutex<(bool, Option<Waker>)>,
 }
 
@@ -69,7 +69,7 @@ impl Future for Told {
     }
 }
 
-/// Counts its calls.
+/// A waker that counts its calls.
 #[derive(Default)]
 struct Counting(AtomicUsize);
 
@@ -79,7 +79,7 @@ impl Wake for Counting {
     }
 }
 
-/// Panics in its poll, or in its drop.
+/// A future that panics in its poll, or in its drop.
 struct Bad {
     in_poll: bool,
     in_drop: bool,
@@ -270,7 +270,7 @@ fn only_those_that_were_woken_are_polled() {
         assert_eq!(one.polls(), 2);
         assert_eq!(told.iter().map(Told::polls).sum::<usize>(), 1000 + done);
     }
-    // A poll that nobody asked for polls none.
+    // A poll without a wake-up polls none of the futures.
     assert!(poll(all.as_mut()).is_pending());
     assert_eq!(told[0].polls(), 1);
     told[0].tell();
@@ -327,7 +327,7 @@ fn a_set_that_is_done_or_dropped_lets_the_task_go() {
     drop(all);
     drop(waker);
     assert_eq!(Arc::strong_count(&task), 1);
-    // Wakers that outlive the set wake nobody, and break nothing.
+    // Wakers that outlive the set wake no task, and break nothing.
     told.iter().for_each(Told::tell);
     assert_eq!(task.0.load(Relaxed), 0);
 }
@@ -337,7 +337,7 @@ fn a_wait_that_is_dropped_loses_nothing() {
     let told = Told::many(3);
     let mut all = select_all(told.iter().cloned());
     for place in [1, 0, 2] {
-        // Dropped while it waits, and once without a poll.
+        // A `next` is dropped while it waits, and once without a poll.
         assert!(poll(pin!(all.next())).is_pending());
         told[place].tell();
         drop(all.next());
@@ -469,7 +469,7 @@ fn without_budget_nobody_is_polled_in_vain() {
             let polls = polls.clone();
             poll_fn(move |cx| {
                 polls.fetch_add(1, Relaxed);
-                // A handle takes a unit of the budget, and refuses without.
+                // A poll of a handle takes a unit of the budget, and is pending if none is left.
                 Pin::new(&mut task).poll(cx)
             })
         });

@@ -1,4 +1,4 @@
-//! A gate that threads and tasks wait at until somebody opens it.
+//! A gate at which threads and tasks wait until it is opened.
 
 use std::{
     future::Future,
@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-/// Closed when made; once open it stays open.
+/// A gate that is closed when it is created, and stays open once it is opened.
 #[derive(Default)]
 pub(crate) struct Gate {
     state: Mutex<State>,
@@ -29,7 +29,7 @@ impl Gate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets everybody through who waits and who will come.
+    /// Lets through all threads and tasks that wait now or come later.
     pub(crate) fn open(&self) {
         let wakers = {
             let mut state = self.lock();
@@ -44,18 +44,18 @@ impl Gate {
         self.lock().open
     }
 
-    /// Wakes the tasks that wait, without opening.
+    /// Wakes the tasks that wait, without opening the gate.
     pub(crate) fn knock(&self) {
         let wakers = std::mem::take(&mut self.lock().wakers);
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// How many tasks wait at it.
+    /// Returns the number of tasks that wait at the gate.
     pub(crate) fn waiting(&self) -> usize {
         self.lock().wakers.len()
     }
 
-    /// Blocks the thread until it is open.
+    /// Blocks the thread until the gate is open.
     pub(crate) fn block(&self) {
         let mut state = self.lock();
         while !state.open {
@@ -63,7 +63,7 @@ impl Gate {
         }
     }
 
-    /// Waits, as a task does, until it is open.
+    /// Returns a future that waits until the gate is open.
     pub(crate) fn opened(self: &Arc<Self>) -> Opened {
         Opened(self.clone())
     }

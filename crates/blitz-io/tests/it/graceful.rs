@@ -1,4 +1,4 @@
-//! Graceful shutdown: everybody is told, waited for, and named if that does not help.
+//! Graceful shutdown: every task is notified, waited for, and named if it does not end.
 
 use std::{
     future::pending,
@@ -25,7 +25,7 @@ use crate::{
     watch,
 };
 
-/// So long that nobody waits for it.
+/// A time so long that no test waits until it is over.
 const LONG: Duration = Duration::from_secs(3600);
 
 #[test]
@@ -70,7 +70,8 @@ fn what_is_left_is_aborted_and_named() {
     }
 }
 
-/// `false` if the aborted had no turn on a processor in the time that they are waited for.
+/// Drains `rt` and checks the report. Returns `false` if the aborted tasks got no processor in the
+/// time for which the drain waits for them.
 fn aborts_and_names_what_is_left(rt: &Runtime) -> bool {
     let (shutdown, tally) = (Shutdown::new(), Tally::new());
     let token = tally.token();
@@ -85,7 +86,7 @@ fn aborts_and_names_what_is_left(rt: &Runtime) -> bool {
     let notice = Arc::new(Notify::new());
     let waits = shutdown.spawn_on(async move { notice.notified().await }, rt.handle());
     let good = shutdown.spawn_on(shutdown.token().cancelled_owned(), rt.handle());
-    // Until they wait: that is what is reported.
+    // Runs until they wait, because that is what the report says about them.
     let ids = [deaf.id(), waits.id()];
     let handle = rt.handle().clone();
     rt.block_on(async {
@@ -172,7 +173,7 @@ fn events_from_any_source_are_triggers() {
         events[1].notify_one();
         let report = rt.block_on(shutdown.drain(LONG));
         assert_eq!(report.aborted.len(), 1);
-        // Nobody waits for events any more.
+        // No task waits for events any more.
         let handle = rt.handle().clone();
         rt.block_on(async {
             while handle.dump_now().tasks().iter().count() > 0 {
@@ -243,8 +244,7 @@ fn after_it_is_over_nobody_is_let_in() {
     }
 }
 
-/// Exactly once: each is run to its end, and waited for, or refused, and never both or
-/// neither.
+/// Each spawn is either run to its end and waited for, or refused; never both, and never neither.
 #[test]
 fn spawns_from_everywhere_against_the_end_are_waited_for_or_refused() {
     let _watch = watch::begin();
@@ -261,7 +261,7 @@ fn spawns_from_everywhere_against_the_end_are_waited_for_or_refused() {
                         while refused < 3 {
                             let over = shutdown.progress().borrow().phase == Phase::Over;
                             if tasks.len() > 200 && !over {
-                                // Else there might always be one that has not ended.
+                                // Without this limit there might always be a task that is not done.
                                 thread::yield_now();
                                 continue;
                             }
@@ -381,7 +381,7 @@ fn progress_goes_down_and_ends() {
 #[test]
 fn one_that_is_stuck_is_named_and_holds_nobody_up() {
     let _watch = watch::begin();
-    // It blocks a thread for good, so there must be another.
+    // The task blocks a thread for good, so the runtime must have another one.
     let rt = crate::make::all_kinds_timed().pop().unwrap();
     let (shutdown, inside, go_on) = (Shutdown::new(), Gate::new(), Gate::new());
     let (told, wait) = (inside.clone(), go_on.clone());
@@ -401,7 +401,7 @@ fn one_that_is_stuck_is_named_and_holds_nobody_up() {
     assert!(report.to_string().contains("running for"), "{report}");
     assert!(report.to_string().contains("still not ended"), "{report}");
     go_on.open();
-    // It came to its end by itself, in the poll in which it was aborted.
+    // The task ended by itself, in the poll in which it was aborted.
     rt.block_on(stuck).ok();
     let report = rt.block_on(shutdown.drain(LONG));
     assert_eq!((report.finished, report.aborted.len()), (1, 0), "{report}");

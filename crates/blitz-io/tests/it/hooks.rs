@@ -1,4 +1,4 @@
-//! The hooks: called as often as said, on the threads they are said to be.
+//! Hooks: each is called as often, and on the threads, as documented.
 
 use std::{
     sync::{
@@ -26,7 +26,7 @@ enum Call {
 
 type Calls = Arc<Mutex<Vec<(ThreadId, Call)>>>;
 
-/// A runtime that writes down every call of a hook.
+/// Creates a runtime that records every call of a hook.
 fn logged(mut builder: Builder) -> (Runtime, Calls) {
     let calls = Calls::default();
     let log = |call| {
@@ -45,7 +45,7 @@ fn logged(mut builder: Builder) -> (Runtime, Calls) {
 fn each_worker_starts_then_parks_and_unparks_in_turn_then_stops() {
     let _watch = watch::begin();
     let mut builder = Builder::new_multi_thread();
-    // Threads that stand in for workers have the hooks, too.
+    // Threads that replace a worker in a long poll would call the hooks, too.
     builder.worker_threads(3).preemption(Preemption::disabled());
     let (rt, calls) = logged(builder);
     let threads = on_every_worker(&rt, || thread::current().id());
@@ -174,7 +174,7 @@ fn a_panic_in_any_hook_ends_there_and_the_thread_works_on() {
             rt.block_on(rt.spawn(async {})).unwrap();
         }
         let mut left = rt.spawn(std::future::pending::<()>());
-        // So that each of them has parked, and is unparked by the end.
+        // Waits until each worker has parked, so that the end of the runtime unparks it.
         watch::until(|| asleep.load(Relaxed) == 2);
         drop(rt);
         assert!(called.load(Relaxed) >= 2, "{bad:?}");

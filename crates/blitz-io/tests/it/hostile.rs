@@ -1,5 +1,5 @@
-//! What a hostile reader tried: users' code in every place where it can run, and
-//! starts and ends that go wrong half-way.
+//! Adversarial tests: user code in every place where it can run, and starts and ends that fail
+//! half-way.
 
 use std::{
     future::{Future, pending, poll_fn},
@@ -21,7 +21,7 @@ use blitz_io::{
 
 use crate::{child, make::NO_STACK, watch};
 
-/// Runs `f` on a thread of its own, which has an end.
+/// Runs `f` on a thread of its own; `watch` ends the test if it hangs.
 fn within<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> T {
     let _watch = watch::begin();
     thread::spawn(f).join().unwrap()
@@ -39,7 +39,8 @@ fn a_lazy_start_that_failed_is_reported_to_each_spawn() {
         let first =
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(rt.spawn(async {}))));
         assert!(first.is_err());
-        // The second says nothing, and its task never runs.
+        // The second spawn must fail as well: if it returned a handle whose task never ran, this
+        // would hang.
         if let Ok(handle) =
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| rt.spawn(async { 1 })))
         {
@@ -59,12 +60,13 @@ fn a_shutdown_timeout_is_kept_when_a_stop_hook_is_slow() {
         .build()
         .unwrap();
     rt.block_on(async { blitz_io::spawn(async {}).await.unwrap() });
-    // Were the hook waited for, this would hang.
+    // If the shutdown waited for the hook, this would hang.
     rt.shutdown_timeout(Duration::from_millis(100));
     gate.open();
 }
 
-/// B panics in line; C stands behind it and must get the core when A is through.
+/// B panics while it is queued for the core; C is queued behind it and must get the core when A is
+/// done.
 #[test]
 fn a_waiter_behind_one_that_panicked_gets_the_core() {
     within(|| {
@@ -86,7 +88,7 @@ fn a_waiter_behind_one_that_panicked_gets_the_core() {
             }
         });
         a_is_in.recv().unwrap();
-        // A holds the core. B takes its place in the line, then panics.
+        // A holds the core. B enters the wait queue, then panics.
         let b = thread::spawn({
             let rt = rt.clone();
             move || {
@@ -102,7 +104,7 @@ fn a_waiter_behind_one_that_panicked_gets_the_core() {
             }
         });
         assert!(b.join().is_err());
-        // C stands behind B, and needs a task that is woken only when A has gone.
+        // C is queued behind B, and needs a task that is woken only when A has gone.
         let go: Arc<Mutex<(bool, Option<Waker>)>> = Arc::default();
         let task = rt.spawn({
             let go = go.clone();
@@ -155,7 +157,7 @@ impl Drop for Stash {
     }
 }
 
-/// Safe code only. The output's drop takes a shield of its own task and keeps it.
+/// Safe code only: the drop of a task's output takes a shield of its own task and keeps it.
 #[test]
 fn a_shield_taken_in_the_drop_of_an_output_keeps_its_task() {
     let rt = Builder::new_current_thread().build().unwrap();
@@ -163,9 +165,10 @@ fn a_shield_taken_in_the_drop_of_an_output_keeps_its_task() {
         drop(blitz_io::spawn(async { Stash }));
         task_turn().await;
         assert_eq!(STASH.lock().unwrap().len(), 1);
-        // The same memory, a new task.
+        // A new task in the same memory.
         let other = blitz_io::spawn(async { 7 });
-        // Gives up a shield and a reference of the first task... or of `other`.
+        // Drops a shield and a reference: of the first task or, if that was freed too early, of
+        // `other`.
         STASH.lock().unwrap().clear();
         assert_eq!(other.await.unwrap(), 7);
     });
@@ -176,7 +179,7 @@ async fn task_turn() {
     blitz_io::spawn(async {}).await.unwrap();
 }
 
-/// In a process of its own: the memory of other tests is not to be counted.
+/// Runs in a process of its own, so that the memory of other tests is not counted.
 #[test]
 fn cells_that_come_back_during_a_long_poll_are_used_again() {
     if child::role().is_none() {
@@ -202,7 +205,7 @@ fn cells_that_come_back_during_a_long_poll_are_used_again() {
                     std::hint::black_box(&pad);
                     done2.fetch_add(1, SeqCst);
                 }));
-                // At most 64 tasks live at a time.
+                // At most 64 tasks are alive at once.
                 while round - done.load(SeqCst) > 64 {
                     std::hint::spin_loop();
                 }
@@ -259,7 +262,7 @@ fn foreign_pool_dies_on_a_core(panics: bool) {
     });
     drop(x);
     y.block_on(y.spawn(async move { drop(handle) })).unwrap();
-    // The next park or tick sends the cell home, which is closed.
+    // The next park or tick returns the cell to its arena, which is closed.
     for _ in 0..300 {
         y.block_on(async { blitz_io::spawn(async { task::yield_now().await }).await.unwrap() });
     }

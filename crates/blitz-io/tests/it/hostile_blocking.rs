@@ -1,5 +1,5 @@
-//! Blocking work, blocking in place and the end of a runtime, at their seams: whoever
-//! ends a runtime, and wherever, nobody waits for itself and nothing is lost.
+//! Blocking jobs, `block_in_place` and the end of a runtime, where they meet: whichever thread ends
+//! a runtime, and wherever, no thread waits for itself and nothing is lost.
 
 use std::{
     cell::RefCell,
@@ -26,16 +26,16 @@ use crate::{
 #[cfg(target_os = "linux")]
 use crate::{child, make::on_every_worker, out_of_threads::allow_threads};
 
-/// A place where somebody finds the runtime that it is to drop.
+/// A slot from which a thread takes the runtime that it must drop.
 type Slot = Arc<Mutex<Option<Runtime>>>;
 
-/// Takes the runtime out and drops it under no lock.
+/// Takes the runtime out of the slot and drops it while no lock is held.
 fn drop_from(slot: &Slot) {
     let rt = slot.lock().unwrap().take();
     drop(rt);
 }
 
-/// Makes the only worker lose its core and become a thread for blocking work.
+/// Makes the only worker lose its core and become a blocking thread.
 fn employ_the_worker(rt: &Runtime) -> thread::ThreadId {
     let worker = rt.block_on(rt.spawn(async {
         block_in_place(|| blitz_io::spawn(async {}).blocking_join().unwrap());
@@ -97,7 +97,7 @@ fn a_stop_hook_may_drop_the_runtime() {
 #[test]
 fn a_start_hook_may_drop_the_runtime() {
     let _watch = watch::begin();
-    // By a worker, and by a thread for blocking work.
+    // Dropped by a worker, and by a blocking thread.
     for multi in [true, false] {
         let (slot, filled, gone) = (Slot::default(), Gate::new(), Gate::new());
         let (found, wait, told) = (slot.clone(), filled.clone(), gone.clone());
@@ -153,7 +153,7 @@ fn a_hook_that_blocks_in_place_may_drop_the_runtime() {
         let rt = builder.build().unwrap();
         let handle = rt.handle().clone();
         *slot.lock().unwrap() = Some(rt);
-        // It wakes somebody, who goes to sleep again, unless the runtime is gone.
+        // Each spawn wakes a worker, which goes to sleep again, unless the runtime is gone.
         while !gone.is_open() {
             let _ = handle.spawn(async {}).blocking_join();
         }
@@ -185,7 +185,7 @@ fn without_a_thread_to_be_had_a_task_that_blocks_in_place_may_drop_its_own_runti
     tally.assert_all_dropped(1);
 }
 
-/// Opens a gate, then drops the runtime.
+/// Opens the first gate when it is dropped, then drops the runtime.
 struct Last(Arc<Gate>, Option<Runtime>, Arc<Gate>);
 
 impl Drop for Last {
@@ -226,8 +226,8 @@ fn a_thread_local_of_a_blocking_thread_may_drop_the_runtime_while_another_leaves
     }
 }
 
-/// Windows runs the destructors of a thread under a lock that other threads need to end, so
-/// nobody can wait for them there.
+/// Windows runs the destructors of a thread under a lock that other threads need in order to end,
+/// so a destructor cannot wait for threads there.
 #[cfg(unix)]
 #[test]
 fn a_thread_local_of_a_worker_may_drop_the_runtime() {
@@ -235,7 +235,7 @@ fn a_thread_local_of_a_worker_may_drop_the_runtime() {
     let rt = strict(2);
     let (gone, handle) = (Gate::new(), rt.handle().clone());
     let last = Last(Gate::new(), Some(rt), gone.clone());
-    // Only a panic ends a worker while somebody owns its runtime.
+    // Only a panic ends a worker while its runtime has an owner.
     let task = handle.spawn(async move {
         LAST.with(|here| *here.borrow_mut() = Some(last));
         panic!("boom");
@@ -295,7 +295,7 @@ fn a_panic_that_ends_a_runtime_counts_no_blocking_work_as_tasks() {
     let _watch = watch::begin();
     let rt = Builder::new_multi_thread()
         .worker_threads(2)
-        // The worker that is stuck stays so.
+        // Without preemption, the stuck worker keeps its core.
         .preemption(Preemption::disabled())
         .max_blocking_threads(1)
         .unhandled_panic(UnhandledPanic::ShutdownRuntime)
@@ -326,8 +326,8 @@ fn a_panic_that_ends_a_runtime_counts_no_blocking_work_as_tasks() {
     });
     told.block();
     let jobs = std::mem::take(&mut *jobs.lock().unwrap());
-    watch::until(|| jobs.iter().all(task::JoinHandle::is_finished));
-    // The worker that ended them had counted its last task before.
+    // The worker whose task panicked counts the task after the handle reports its end.
+    watch::until(|| ends.is_finished() && rt.metrics().num_alive_tasks() == 1);
     assert_eq!(rt.metrics().spawned_tasks_count(), 2);
     assert_eq!(rt.metrics().num_alive_tasks(), 1, "one is inside its poll");
     go_on.open();
@@ -335,7 +335,7 @@ fn a_panic_that_ends_a_runtime_counts_no_blocking_work_as_tasks() {
     assert!(ends.blocking_join().unwrap_err().is_panic());
     stays.blocking_join().unwrap();
     for job in jobs {
-        assert!(job.blocking_join().unwrap_err().is_cancelled());
+        job.blocking_join().unwrap();
     }
 }
 
@@ -381,7 +381,7 @@ fn a_terminate_hook_that_blocks_in_place_lets_the_other_tasks_go_on() {
         .build()
         .unwrap();
     let task = rt.spawn(async move {
-        // Behind the one that ends, on the same core.
+        // Queued behind the task that ends, on the same core.
         blitz_io::spawn(async move { gate.open() });
     });
     rt.block_on(task).unwrap();
@@ -411,7 +411,7 @@ fn a_destructor_that_blocks_in_place_lets_the_other_tasks_go_on() {
             Blocks(gate)
         });
         if keep {
-            // Dropped by the handle, on this thread.
+            // The handle drops the output, on this thread.
             let output = rt.block_on(task).unwrap();
             drop(output);
         } else {
@@ -442,10 +442,11 @@ fn a_hook_at_the_end_of_a_thread_may_spawn_and_block() {
         .unwrap();
     rt.block_on(rt.spawn_blocking(|| ())).unwrap();
     drop(rt);
-    // Two workers and one thread for blocking work. A runtime that ends cancels; the
-    // thread may be at its end before the workers are told, and then they run the task.
+    // Two workers and one blocking thread; more threads, if the hook of a worker spawns while the
+    // blocking pool still accepts jobs. A runtime that ends cancels tasks, and runs or cancels
+    // jobs.
     let log = log.lock().unwrap();
-    assert_eq!(log.len(), 6);
+    assert!(log.len() >= 6 && log.len().is_multiple_of(2), "{log:?}");
     assert!(log.iter().all(|answer| matches!(answer, Err(true) | Ok(7))), "{log:?}");
 }
 
@@ -478,6 +479,6 @@ fn panics_at_every_depth_of_blocking_leave_the_worker_as_it_was() {
         });
         rt.block_on(task).unwrap();
     }
-    // A worker counts what it ran when it looks for the next.
+    // A worker counts the task that it ran when it looks for the next one.
     watch::until(|| rt.metrics().num_alive_tasks() == 0);
 }

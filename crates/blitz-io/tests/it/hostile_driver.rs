@@ -1,5 +1,5 @@
-//! Sockets and pipes that tell the driver something and then change their mind, and owners
-//! that leave without a word.
+//! Sockets and pipes that report an event to the driver and then change their state, sockets that
+//! are dropped while waits on them are leaked, and backends that the system refuses.
 #![cfg(all(target_os = "linux", feature = "net", feature = "time", feature = "io-util"))]
 
 use std::{
@@ -17,13 +17,13 @@ use std::{
 use blitz_io::{
     io::{AsyncReadExt, Interest},
     net::{TcpStream, UnixStream, unix::pipe},
-    runtime::{Builder, Preemption, Runtime},
+    runtime::{Builder, IoBackend, Preemption, Runtime},
     time::timeout,
 };
 
 use crate::watch;
 
-/// Long enough for whoever does not hang, short enough to be waited for.
+/// A time that is long enough for code that does not hang, and short enough to wait for.
 const SOON: Duration = Duration::from_millis(50);
 
 fn one_thread() -> Runtime {
@@ -32,7 +32,7 @@ fn one_thread() -> Runtime {
 
 fn make_fifo(path: &Path) {
     let path = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
-    // SAFETY: a string that ends with zero.
+    // SAFETY: `path` ends with a zero byte.
     assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
 }
 
@@ -40,7 +40,8 @@ fn open_writer(path: &Path) -> File {
     OpenOptions::new().write(true).open(path).unwrap()
 }
 
-/// The first writer's end was an end; with a second one there is none, and nothing to read.
+/// When the first writer closes a FIFO, the reader is at its end; once a second writer has opened
+/// it, there is no end and nothing to read.
 #[test]
 fn a_fifo_with_a_second_writer_is_waited_for() {
     let _watch = watch::begin();
@@ -54,7 +55,8 @@ fn a_fifo_with_a_second_writer_is_waited_for() {
         first.write_all(b"1").unwrap();
         assert_eq!(receiver.read(&mut bytes).await.unwrap(), 1);
         drop(first);
-        // Until the driver has told of the end, too; `poll` tells it only to who waits.
+        // Waits until the driver has reported the end, too; `poll` reports it only to a task that
+        // waits.
         for _ in 0..100_000 {
             if receiver.ready(Interest::READABLE).await.unwrap().is_read_closed() {
                 break;
@@ -75,8 +77,8 @@ fn send_with_descriptor(socket: &std::os::unix::net::UnixStream, bytes: &[u8]) {
     let mut control = Control([0; 64]);
     let mut piece =
         libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    // SAFETY: all zeros are a message without anything; the pieces are ours, live until the
-    // call is over, and have room for one descriptor.
+    // SAFETY: all zeros are a valid empty `msghdr`. The buffers belong to this function, live
+    // until the call returns, and have room for one descriptor.
     let sent = unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
         message.msg_iov = &raw mut piece;
@@ -93,7 +95,7 @@ fn send_with_descriptor(socket: &std::os::unix::net::UnixStream, bytes: &[u8]) {
     assert_eq!(sent, bytes.len() as isize);
 }
 
-/// The kernel ends a read behind bytes that a descriptor came with, though there are more.
+/// The kernel ends a read behind the bytes that came with a descriptor, although there are more.
 #[test]
 fn a_read_that_ends_at_a_descriptor_does_not_forget_what_is_behind_it() {
     let _watch = watch::begin();
@@ -110,7 +112,7 @@ fn a_read_that_ends_at_a_descriptor_does_not_forget_what_is_behind_it() {
     });
 }
 
-/// The waits are leaked, so they stay in their lines when the socket goes.
+/// The waits are leaked, so they stay in the socket's wait queues when it is dropped.
 #[test]
 fn a_socket_whose_waits_were_forgotten_can_be_dropped_and_its_place_used_again() {
     let _watch = watch::begin();
@@ -130,8 +132,8 @@ fn a_socket_whose_waits_were_forgotten_can_be_dropped_and_its_place_used_again()
     });
 }
 
-/// One worker gets stuck in the poll that an event called it for, until a second event has
-/// been told; the other one sleeps.
+/// One worker gets stuck in the poll for which an event woke it, until a second event has been
+/// dispatched; the other worker sleeps.
 #[test]
 fn an_event_is_told_while_the_worker_of_the_last_one_is_stuck() {
     let _watch = watch::begin();
@@ -159,13 +161,13 @@ fn an_event_is_told_while_the_worker_of_the_last_one_is_stuck() {
             UnixStream::from_std(freed).unwrap().read_u8().await.unwrap();
             is_told.send(()).unwrap();
         });
-        // Both wait, and both workers sleep.
+        // Both tasks wait, and both workers sleep.
         watch::until(|| rt.metrics().worker_park_unpark_count(0) % 2 == 1);
         watch::until(|| rt.metrics().worker_park_unpark_count(1) % 2 == 1);
         calls.write_all(b"x").unwrap();
         stuck.recv().unwrap();
         frees.write_all(b"x").unwrap();
-        // Not by `block_on`, whose wake-up would call a worker.
+        // Not by `block_on`, whose wake-up would wake a worker.
         watch::until(|| waits.is_finished());
     }
 }
@@ -181,13 +183,13 @@ fn a_read_that_ends_at_an_urgent_byte_does_not_forget_what_is_behind_it() {
         theirs.write_all(b"one").unwrap();
         socket2::SockRef::from(&theirs).send_out_of_band(b"!").unwrap();
         theirs.write_all(b"four").unwrap();
-        // All of it is there before the first read.
+        // All bytes arrive before the first read.
         let mut all = [0; 16];
         watch::until(|| {
             let mut unread: libc::c_int = 0;
-            // SAFETY: writes one number, which is there.
+            // SAFETY: the call writes one integer, to `unread`.
             unsafe { libc::ioctl(ours.as_raw_fd(), libc::FIONREAD, &raw mut unread) };
-            // What lies in front of the byte, or all if the kernel counts on.
+            // The bytes in front of the urgent byte, or all if the kernel counts those behind it.
             unread >= 3
         });
         ours.set_nonblocking(true).unwrap();
@@ -199,4 +201,77 @@ fn a_read_that_ends_at_an_urgent_byte_does_not_forget_what_is_behind_it() {
         }
         assert_eq!(&all[..7], b"onefour");
     });
+}
+
+#[test]
+fn a_runtime_says_by_what_it_learns_of_events() {
+    let _watch = watch::begin();
+    // The environment variable would override the setting.
+    if std::env::var_os("BLITZ_IO_BACKEND").is_some() {
+        return;
+    }
+    assert_eq!(one_thread().handle().io_backend(), Some(IoBackend::Epoll));
+    assert_eq!(Builder::new_current_thread().build().unwrap().handle().io_backend(), None);
+    for backend in [IoBackend::Poll, IoBackend::Epoll, IoBackend::Uring] {
+        // Some systems refuse io_uring, so the build fails.
+        if let Ok(rt) = Builder::new_current_thread().io_backend(backend).enable_io().build() {
+            assert_eq!(rt.handle().io_backend(), Some(backend));
+        } else {
+            assert_eq!(backend, IoBackend::Uring);
+        }
+    }
+}
+
+/// A system call filter stays with its thread, so each case runs on its own thread.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn where_epoll_is_refused_poll_takes_its_place_unless_epoll_was_asked_for() {
+    use blitz_io::io::AsyncWriteExt;
+
+    let _watch = watch::begin();
+    if std::env::var_os("BLITZ_IO_BACKEND").is_some() {
+        return;
+    }
+    let refused = std::thread::spawn(|| {
+        crate::sandbox::forbid(libc::SYS_epoll_create1, 0);
+        let rt = one_thread();
+        assert_eq!(rt.handle().io_backend(), Some(IoBackend::Poll));
+        rt.block_on(async {
+            let (mut near, mut far) = UnixStream::pair().unwrap();
+            let reading = blitz_io::spawn(async move {
+                let mut bytes = [0; 3];
+                near.read_exact(&mut bytes).await.unwrap();
+                bytes
+            });
+            blitz_io::task::yield_now().await;
+            far.write_all(b"abc").await.unwrap();
+            assert_eq!(reading.await.unwrap(), *b"abc");
+        });
+        Builder::new_current_thread().io_backend(IoBackend::Epoll).enable_io().build()
+    });
+    let why = refused.join().unwrap().unwrap_err();
+    assert_eq!(why.kind(), std::io::ErrorKind::Unsupported);
+    let text = why.to_string();
+    for part in
+        ["epoll is refused here", "os error 1", "`IoBackend::Auto`", "unset BLITZ_IO_BACKEND"]
+    {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_ring_that_was_asked_for_and_is_refused_is_an_error() {
+    let _watch = watch::begin();
+    if std::env::var_os("BLITZ_IO_BACKEND").is_some() {
+        return;
+    }
+    let refused = std::thread::spawn(|| {
+        crate::sandbox::forbid(libc::SYS_io_uring_setup, 0);
+        Builder::new_current_thread().io_backend(IoBackend::Uring).enable_io().build()
+    });
+    let text = refused.join().unwrap().unwrap_err().to_string();
+    for part in ["uring is refused here", "`IoBackend::Auto`", "blitz doctor"] {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
 }

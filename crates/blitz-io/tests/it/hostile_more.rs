@@ -1,5 +1,5 @@
-//! More of the same: large futures, leaked guards, builds that fail, and shutdown
-//! against everything at once.
+//! More adversarial tests: large futures, leaked guards, builds that fail, and shutdown against
+//! everything at once.
 
 use std::{
     cell::RefCell,
@@ -120,7 +120,7 @@ fn spawns_from_drops_during_shutdown_are_dropped_too() {
     }
 }
 
-/// Stress: every kind of handle against shutdown.
+/// Stress test of every kind of handle against shutdown.
 #[test]
 fn shutdown_against_everything() {
     for round in 0..300 {

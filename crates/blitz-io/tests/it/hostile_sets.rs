@@ -1,5 +1,5 @@
-//! Sets, scopes, trackers, local sets and task-locals against what users may do to them
-//! in the worst places: hooks, wakers, destructors, and spawns that fail half-way.
+//! Sets, scopes, trackers, local sets and task-locals against user code in the worst places: hooks,
+//! wakers, destructors, and spawns that fail half-way.
 
 use std::{
     cell::{Cell, RefCell},
@@ -28,7 +28,7 @@ use crate::{
     watch,
 };
 
-/// Counts how often it was woken.
+/// A waker that counts how often it was woken.
 #[derive(Default)]
 struct Bell(AtomicUsize);
 
@@ -49,7 +49,7 @@ impl Wake for Bell {
     }
 }
 
-/// Panics when it is woken.
+/// A waker that panics when it is woken.
 struct Bad;
 
 impl Wake for Bad {
@@ -67,7 +67,7 @@ impl<F: FnMut()> Drop for OnDrop<F> {
     }
 }
 
-/// Calls a function once, when it is woken.
+/// A waker that calls a function once, when it is woken.
 struct Call<F>(Mutex<Option<F>>);
 
 impl<F: FnOnce() + Send + 'static> Call<F> {
@@ -335,7 +335,7 @@ fn every_driver_is_called_when_a_panic_ends_the_set() {
         drop(task::spawn_local(async { panic!("the task's own") }));
         pending::<()>().await;
     }));
-    // The spawn calls nobody: the driver that is being polled runs the task.
+    // The spawn wakes no driver, because the driver that is being polled runs the task.
     panic_of(|| poll_with(spawns.as_mut(), Waker::noop())).says(&["LocalSet"]);
     drop(spawns);
     assert!(bell.rung() > 0, "it waits for ever for a set that has ended");
@@ -363,7 +363,7 @@ fn a_local_set_takes_members_of_a_join_set_with_it_whoever_has_that() {
         );
     }
     assert!(poll_with(pin!(local.run_until(task::yield_now())), Waker::noop()).is_pending());
-    // The set of outputs that are `Send` may leave; the futures stay.
+    // The set may move to another thread because its outputs are `Send`; the futures stay.
     let other = thread::spawn(move || {
         set.abort_all();
         let rt = one_thread();
@@ -446,7 +446,7 @@ blitz_io::task_local! {
     static KEY: Arc<str>;
 }
 
-/// What the key says here.
+/// Returns the value of the task-local here.
 fn key() -> Option<String> {
     KEY.try_with(|value| value.to_string()).ok()
 }
@@ -459,7 +459,7 @@ fn a_scope_that_is_leaked_after_a_poll_leaves_nothing_behind() {
     }));
     assert!(poll_with(leaked.as_mut(), Waker::noop()).is_pending());
     assert_eq!(key(), None);
-    // Never dropped, and yet nothing that a search for leaks would report.
+    // Never dropped, but reachable, so a leak checker does not report it.
     static LEAKED: Mutex<Vec<Pin<Box<dyn Future<Output = ()> + Send>>>> = Mutex::new(Vec::new());
     LEAKED.lock().unwrap().push(leaked);
     assert_eq!(key(), None);
@@ -606,7 +606,7 @@ fn spawns_that_give_up_while_they_wait_lose_no_place() {
     }
     let spawned: usize = rt.block_on(set.join_all()).into_iter().sum();
     assert!(spawned > 0);
-    // All places are free again: as many as there are can be taken at once.
+    // All places are free again, so all of them can be taken at once.
     let gate = Gate::new();
     rt.block_on(async {
         let one = task::spawn_bounded(gate.opened()).await.unwrap();
@@ -639,7 +639,7 @@ fn members_in_every_state_end_with_their_runtime_and_are_joined_once() {
                         2 => task::shield(pending::<()>()).await,
                         3 => {}
                         4 => {
-                            // Wakes itself for ever, by the long way.
+                            // Wakes itself for ever, without `yield_now`.
                             poll_fn::<(), _>(|cx| {
                                 cx.waker().wake_by_ref();
                                 Poll::Pending
@@ -769,7 +769,7 @@ fn whatever_runs_at_the_end_of_a_task_may_block_in_place() {
     rt.block_on(async {
         for round in 0..20 {
             let blocks = || Blocks(handle.clone(), count.clone());
-            // The output of a task that nobody waits for.
+            // The output of a task whose handle was dropped.
             let output = blocks();
             let gate = Gate::new();
             let opener = gate.clone();
@@ -778,7 +778,7 @@ fn whatever_runs_at_the_end_of_a_task_may_block_in_place() {
                 output
             }));
             gate.opened().await;
-            // A future that is aborted, alone and in a set that goes away in a member.
+            // A future that is aborted, alone and in a set that a member drops.
             let future = blocks();
             let aborted = task::spawn(async move {
                 let _future = future;
@@ -872,15 +872,15 @@ fn a_local_set_that_is_dropped_by_a_panic_survives_destructors_that_panic() {
     assert_eq!(dropped.get(), 3);
 }
 
-// Figures.
+// Metrics.
 
 #[test]
-fn blocking_work_that_shutdown_drops_is_not_counted_as_a_task_that_ended() {
+fn blocking_work_at_a_shutdown_is_not_counted_as_a_task_that_ended() {
     let _watch = watch::begin();
     let stopped = Arc::new(AtomicUsize::new(0));
     let rt = Builder::new_multi_thread()
         .worker_threads(2)
-        // The worker that is stuck stays so.
+        // Without preemption, the stuck worker keeps its core.
         .preemption(Preemption::disabled())
         .max_blocking_threads(1)
         .on_thread_stop({
@@ -892,7 +892,7 @@ fn blocking_work_that_shutdown_drops_is_not_counted_as_a_task_that_ended() {
         .build()
         .unwrap();
     let (metrics, gate, stuck) = (rt.metrics(), Gate::new(), Gate::new());
-    // The one thread for blocking work and one worker are stuck.
+    // The only blocking thread and one worker are stuck.
     let begun = Gate::new();
     rt.spawn_blocking({
         let (gate, begun) = (gate.clone(), begun.clone());
@@ -910,15 +910,15 @@ fn blocking_work_that_shutdown_drops_is_not_counted_as_a_task_that_ended() {
         }
     });
     stuck.block();
-    // Work that waits, spawned by the other worker, on the outside, and in a set.
+    // Queued jobs, spawned by the other worker, from outside, and in a set.
     let mut set = JoinSet::new();
     set.spawn_blocking_on(|| (), rt.handle());
     rt.block_on(rt.spawn(async { drop(task::spawn_blocking(|| ())) })).unwrap();
     watch::until(|| metrics.num_alive_tasks() == 1);
     rt.shutdown_background();
-    watch::until(|| stopped.load(SeqCst) == 1);
+    watch::until(|| stopped.load(SeqCst) >= 1);
     assert_eq!(metrics.num_alive_tasks(), 1, "the one that is stuck");
     gate.open();
     assert!(one_thread().block_on(task).is_ok());
-    assert!(one_thread().block_on(set.join_next()).unwrap().unwrap_err().is_cancelled());
+    assert!(one_thread().block_on(set.join_next()).unwrap().is_ok(), "it was queued before");
 }

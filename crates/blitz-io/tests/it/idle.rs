@@ -11,7 +11,7 @@ use crate::{
     watch,
 };
 
-/// Work, and then none: answers when all workers sleep.
+/// Runs some work, and returns when all workers sleep again.
 fn tired(count: usize) -> Runtime {
     let rt = workers(count);
     rt.block_on(rt.spawn(async {
@@ -27,7 +27,7 @@ fn tired(count: usize) -> Runtime {
     rt
 }
 
-/// All of them are, and none that was called has yet to wake up.
+/// Waits until all workers sleep, and none that was notified has yet to wake up.
 fn until_asleep(rt: &Runtime) {
     let metrics = rt.metrics();
     let mut before = figures(rt);
@@ -55,7 +55,7 @@ fn figures(rt: &Runtime) -> Vec<u64> {
         .collect()
 }
 
-/// Processor time of this process.
+/// Returns the processor time of this process.
 #[cfg(unix)]
 fn processor_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -68,17 +68,17 @@ fn processor_time() -> Duration {
 #[test]
 fn an_idle_runtime_uses_no_processor_time() {
     let _watch = watch::begin();
-    // Alone in a process, so that the time is the runtime's.
+    // Alone in a process, so that all processor time is the runtime's.
     if child::role().is_none() {
         let name = "idle::an_idle_runtime_uses_no_processor_time";
         child::succeed(&mut child::command(name, "idles"));
         return;
     }
     let rt = tired(8);
-    // Until it is so: one that was called may have had no turn on a processor yet.
+    // Repeated, because a worker that was notified may have got no processor yet.
     watch::until(|| {
         let (before, time) = (figures(&rt), processor_time());
-        // Not waited for: this is the stretch of time that is measured.
+        // This sleep waits for no event: it is the period that is measured.
         std::thread::sleep(Duration::from_millis(300));
         figures(&rt) == before && processor_time() - time < Duration::from_millis(5)
     });
@@ -89,7 +89,7 @@ fn an_idle_runtime_makes_no_progress() {
     let _watch = watch::begin();
     for count in [1, 2, 8] {
         let rt = tired(count);
-        // As above.
+        // Repeated, because a worker that was notified may have got no processor yet.
         watch::until(|| {
             let before = figures(&rt);
             std::thread::sleep(Duration::from_millis(300));
@@ -98,22 +98,22 @@ fn an_idle_runtime_makes_no_progress() {
     }
 }
 
-/// What the child writes when its idleness begins and ends.
+/// The lines that the child writes when its idle period begins and ends.
 #[cfg(target_os = "linux")]
 const MARKS: [&str; 2] = ["idleness begins", "idleness ends"];
 
-/// The child under strace: prints its workers' thread ids and the marks.
+/// Runs in the child under strace: prints the thread ids of its workers and the marks.
 #[cfg(target_os = "linux")]
 fn idle_between_marks() {
     use std::io::Write;
 
     let rt = tired(4);
-    // SAFETY: a system call without arguments.
+    // SAFETY: the system call has no arguments.
     let ids = on_every_worker(&rt, || unsafe { libc::syscall(libc::SYS_gettid) });
     until_asleep(&rt);
-    // Counted as asleep a moment before the system call that sleeps: let all of
-    // them reach it, which strace slows down. Nothing passes because of this; a
-    // stretch that begins too early only shows more calls.
+    // A worker counts as asleep a moment before the system call that sleeps. The sleep lets all
+    // of them reach it, which strace slows down. The test cannot pass because of it: a period
+    // that begins too early only shows more calls.
     std::thread::sleep(Duration::from_secs(1));
     let mut out = std::io::stdout();
     writeln!(out, "workers {ids:?}").unwrap();
@@ -122,7 +122,7 @@ fn idle_between_marks() {
     writeln!(out, "{}", MARKS[1]).unwrap();
 }
 
-/// Skips, and says so, where there is no strace or where it may not trace.
+/// Skips, and prints why, where there is no strace or where it may not trace.
 #[cfg(target_os = "linux")]
 #[test]
 #[ignore = "long: run by `cargo xtask stress`"]
@@ -167,8 +167,8 @@ fn idle_workers_make_no_system_call_in_ten_seconds() {
     assert!(calls.is_empty(), "{} calls while idle: {calls:?}", calls.len());
 }
 
-/// While tasks are tiny the second worker leaves them to the first. It must come as soon
-/// as one of them blocks its thread on what stands behind it.
+/// While tasks are tiny, the second worker leaves them to the first. It must come as soon as one of
+/// them blocks its thread on a task that is queued behind it.
 #[test]
 fn a_worker_that_leaves_tiny_tasks_alone_comes_for_those_behind_a_blocked_one() {
     let _watch = watch::begin();
@@ -189,9 +189,9 @@ fn a_worker_that_leaves_tiny_tasks_alone_comes_for_those_behind_a_blocked_one() 
                 let (sender, receiver) = std::sync::mpsc::channel();
                 let behind = sender.clone();
                 blitz_io::spawn(async move { behind.send(1).unwrap() });
-                // In the place of the one before, which goes to the ring, if it has not been
-                // stolen out of its slot. This one is in a slot where nobody is called for it,
-                // so it is not waited for.
+                // Takes the LIFO slot of the task before, which moves to the ring, if it has not
+                // been stolen out of its slot. No worker is woken for the task that is now in the
+                // slot, so the test does not wait for it.
                 blitz_io::spawn(async move { _ = sender.send(2) });
                 receiver.recv().unwrap();
             });

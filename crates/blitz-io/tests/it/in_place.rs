@@ -1,14 +1,18 @@
-//! `block_in_place`: the others go on, and so does the task, wherever it is then.
+//! `block_in_place`: other tasks go on, and so does the caller, whichever thread it is on then.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, mpsc},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+        mpsc,
+    },
     thread,
     time::Duration,
 };
 
 use blitz_io::{
-    runtime::{Builder, Handle, Runtime},
+    runtime::{Builder, Handle, Preemption, Runtime},
     task::{self, block_in_place},
 };
 
@@ -26,7 +30,7 @@ fn other_tasks_of_the_worker_go_on() {
     for round in 0..50 {
         let rt = workers(1);
         let value = rt.block_on(rt.spawn(async move {
-            // In the LIFO slot, and some in the ring.
+            // One in the LIFO slot, and some in the ring.
             let others: Vec<_> = (0..5).map(|n| blitz_io::spawn(async move { n })).collect();
             let sum = block_in_place(|| {
                 let (send, receive) = mpsc::channel();
@@ -36,7 +40,7 @@ fn other_tasks_of_the_worker_go_on() {
                 let sum: i32 = others.into_iter().map(|other| other.blocking_join().unwrap()).sum();
                 sum + got
             });
-            // The task goes on: it can wait, wake and spawn.
+            // The task can still wait, wake and spawn.
             task::yield_now().await;
             sum + blitz_io::spawn(async { 1 }).await.unwrap()
         }));
@@ -102,6 +106,41 @@ fn the_cap_on_blocking_threads_does_not_stop_it() {
     assert_eq!(rt.block_on(task).unwrap().unwrap(), 3);
     gate.open();
     rt.block_on(busy).unwrap();
+}
+
+/// Beyond the bound a core stays without a thread until one is free, and no task is forgotten.
+#[test]
+fn of_thousands_at_once_as_many_block_as_there_may_be_threads() {
+    const TASKS: usize = 3_000;
+    const WORKERS: usize = 2;
+    const CAP: usize = 8;
+    let _watch = watch::begin_for(Duration::from_secs(120));
+    for preemption in [Preemption::new(), Preemption::disabled()] {
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(WORKERS).max_blocking_threads(CAP).preemption(preemption);
+        let rt = builder.build().unwrap();
+        let (now, peak) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let tasks: Vec<_> = (0..TASKS)
+            .map(|_| {
+                let (now, peak) = (now.clone(), peak.clone());
+                rt.spawn(async move {
+                    block_in_place(|| {
+                        peak.fetch_max(now.fetch_add(1, SeqCst) + 1, SeqCst);
+                        thread::sleep(Duration::from_micros(200));
+                        now.fetch_sub(1, SeqCst);
+                    });
+                })
+            })
+            .collect();
+        for task in tasks {
+            rt.block_on(task).unwrap();
+        }
+        // In addition to the bound: the workers that the runtime started with, and one thread for
+        // each core that is being handed off.
+        let bound = CAP + WORKERS + 2 * WORKERS;
+        assert!(peak.load(SeqCst) <= bound, "{} threads, at most {bound}", peak.load(SeqCst));
+        assert_eq!(on_every_worker(&rt, || 1).len(), WORKERS, "a worker was lost");
+    }
 }
 
 #[test]
@@ -201,7 +240,7 @@ fn a_worker_that_lost_its_core_serves_as_a_blocking_thread() {
     let was = rt
         .block_on(rt.spawn(async {
             block_in_place(|| {
-                // Another thread runs this: the core is lost for sure.
+                // Another thread runs this task, so the core is lost for certain.
                 blitz_io::spawn(async {}).blocking_join().unwrap();
             });
             assert_eq!(blitz_io::runtime::worker_index(), None, "without a core, no worker");
@@ -257,7 +296,7 @@ fn a_runtime_ends_whoever_holds_its_cores() {
             token.keep();
         });
         if round % 2 == 0 {
-            // With the core taken for sure.
+            // With the core taken for certain.
             rt.block_on(rt.spawn(async {})).unwrap();
         }
         let dropper = thread::spawn(move || drop(rt));
@@ -308,7 +347,7 @@ fn a_task_may_drop_its_own_runtime_inside_of_it() {
         let (handle, tally) = (rt.handle().clone(), Tally::new());
         let token = tally.token();
         let task = handle.spawn(async move {
-            // On the worker's first thread, and on one that stands in for it.
+            // On the worker's first thread, and on a thread that replaces it.
             if round % 4 < 2 {
                 block_in_place(|| blitz_io::spawn(async {}).blocking_join().unwrap());
                 task::yield_now().await;
@@ -316,7 +355,7 @@ fn a_task_may_drop_its_own_runtime_inside_of_it() {
             block_in_place(|| drop(rt));
             token.keep();
         });
-        // The end of the runtime does not wait for the poll that ends it.
+        // The end of the runtime does not wait for the poll in which it is ended.
         task.blocking_join().unwrap();
         tally.assert_all_dropped(1);
     }

@@ -1,4 +1,4 @@
-//! Descriptors that the runtime has no type for.
+//! `AsyncFd`: descriptors for which the runtime has no type.
 
 use std::{
     future::poll_fn,
@@ -32,11 +32,11 @@ fn pair() -> (UnixStream, UnixStream) {
 }
 
 fn registered(stream: UnixStream) -> AsyncFd<UnixStream> {
-    // SAFETY: 1. and 2. a stream owns its descriptor until it is dropped.
+    // SAFETY: obligations 1 and 2 hold because a stream owns its descriptor until it is dropped.
     unsafe { AsyncFd::register(stream) }.unwrap()
 }
 
-/// Fills what the system buffers for it.
+/// Fills the system's send buffer of the stream.
 fn fill(stream: &AsyncFd<UnixStream>) {
     while stream.get_ref().write(&[0; 4096]).is_ok() {}
 }
@@ -68,8 +68,8 @@ fn a_descriptor_becomes_readable_when_something_came() {
     }
 }
 
-/// Whether what was cleared and is still there is told again: `poll(2)` tells states, the
-/// others tell changes.
+/// Returns true if readiness that was cleared, and still holds, is reported again: `poll(2)` is
+/// level-triggered, the other backends are edge-triggered.
 fn tells_again() -> bool {
     std::env::var("BLITZ_IO_BACKEND").is_ok_and(|name| name.eq_ignore_ascii_case("poll"))
 }
@@ -232,14 +232,14 @@ fn a_descriptor_that_cannot_be_waited_for_comes_back() {
     let _rt = make::one_thread_with_io();
     let _guard = _rt.enter();
     let file = std::fs::File::open(std::env::current_exe().unwrap()).unwrap();
-    // SAFETY: 1. and 2. a file owns its descriptor until it is dropped.
+    // SAFETY: obligations 1 and 2 hold because a file owns its descriptor until it is dropped.
     let error = unsafe { AsyncFd::register(file) }.unwrap_err();
     let (file, cause) = error.into_parts();
     assert_eq!(cause.kind(), ErrorKind::PermissionDenied);
     assert!(file.metadata().unwrap().is_file());
 }
 
-/// Notes that it was dropped, and what its descriptor was then.
+/// Records that it was dropped, and its descriptor at that time.
 struct Noted(OwnedFd, Arc<AtomicBool>);
 
 impl AsRawFd for Noted {
@@ -263,7 +263,8 @@ fn a_descriptor_may_be_registered_again_after_it_was_taken_out() {
         let dropped = Arc::new(AtomicBool::new(false));
         let mut value = Noted(one.into(), dropped.clone());
         for _ in 0..3 {
-            // SAFETY: 1. and 2. the value owns its descriptor until it is dropped.
+            // SAFETY: obligations 1 and 2 hold because the value owns its descriptor until it is
+            // dropped.
             let fd = unsafe { AsyncFd::register_with_interest(value, Interest::READABLE) };
             let fd = fd.unwrap();
             assert_eq!(fd.as_fd().as_raw_fd(), fd.as_raw_fd());
@@ -272,7 +273,8 @@ fn a_descriptor_may_be_registered_again_after_it_was_taken_out() {
             value = fd.into_inner();
             assert!(!dropped.load(Relaxed));
         }
-        // SAFETY: as above.
+        // SAFETY: obligations 1 and 2 hold because the value owns its descriptor until it is
+        // dropped.
         drop(unsafe { AsyncFd::register(value) });
         assert!(dropped.load(Relaxed));
     });

@@ -96,7 +96,7 @@ fn a_seek_counts_from_what_was_handed_out() {
     assert_eq!(now(reader.read_u8()).unwrap(), b'5');
 }
 
-/// Tells how it was moved; every other poll of a seek waits.
+/// Records its seeks; every other poll of a seek is pending.
 #[derive(Default)]
 struct Seeker {
     asked: Vec<SeekFrom>,

@@ -37,10 +37,10 @@ impl Wake for Calls {
     }
 }
 
-/// For polls whose wake-up does not matter.
+/// A waker for polls whose wake-up does not matter.
 pub(crate) const NOBODY: &Waker = Waker::noop();
 
-/// Reads up to `N` bytes, once.
+/// Polls a read of up to `N` bytes once.
 pub(crate) fn read<const N: usize>(
     reader: &mut (impl AsyncRead + Unpin),
     waker: &Waker,
@@ -80,33 +80,33 @@ pub(crate) fn error<T: std::fmt::Debug>(poll: Poll<std::io::Result<T>>) -> Error
     }
 }
 
-/// What a scripted stream does when it is polled.
+/// The action of a scripted stream when it is polled.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// Reads these bytes, as far as there is room; the rest stays.
     Bytes(Vec<u8>),
-    /// Takes up to so many bytes of a write.
+    /// Accepts at most this many bytes of a write.
     Takes(usize),
-    /// Has to wait, and wakes nobody.
+    /// Returns `Pending`, and wakes no task.
     Waits,
     Fails(ErrorKind),
 }
 
-/// A stream that follows a script: one for its reads, one for its writes and flushes. At
-/// the end of the first it is at its end, at the end of the second it takes everything.
+/// A stream that follows one script for its reads and one for its writes and flushes. After the
+/// last read step it is at its end; after the last write step it accepts everything.
 #[derive(Default)]
 pub(crate) struct Scripted {
     pub(crate) reads: VecDeque<Step>,
     pub(crate) writes: VecDeque<Step>,
-    /// What it was given.
+    /// The bytes that were written to the stream.
     pub(crate) taken: Vec<u8>,
-    /// The sizes of the buffers that it was asked to fill.
+    /// The sizes of the buffers that the stream was requested to fill.
     pub(crate) asked: Vec<usize>,
     pub(crate) flushed: usize,
     pub(crate) shut: bool,
-    /// Writes with several slices are passed on as they are.
+    /// True if vectored writes are passed on as they are.
     pub(crate) vectored: bool,
-    /// How many writes it was given, with how many slices.
+    /// The number of slices of each write.
     pub(crate) slices: Vec<usize>,
 }
 

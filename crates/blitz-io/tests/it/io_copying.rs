@@ -1,4 +1,4 @@
-//! From readers to writers: copy, copy_buf, copy_bidirectional.
+//! `copy`, `copy_buf` and `copy_bidirectional`, from readers to writers.
 
 use std::{
     future::Future,
@@ -76,17 +76,26 @@ fn errors_end_a_copy() {
 fn a_stream_gets_a_larger_buffer_and_one_that_waits_gives_it_back() {
     const SMALL: usize = 8 * 1024;
     const LARGE: usize = 64 * 1024;
+    // The amount that sockets may buffer while the peer does not read.
+    const BEFORE: usize = 8 * 1024 * 1024;
     let few = || Bytes(vec![1; 100]);
-    let mut reader =
-        Scripted::reads([few(), Bytes(vec![2; 2 * SMALL + LARGE]), few(), Waits, few()]);
+    let mut steps = vec![few(), Bytes(vec![2; SMALL - 100])];
+    steps.extend((1..BEFORE / SMALL).map(|_| Bytes(vec![2; SMALL])));
+    // A read that does not fill the buffer, so that the count restarts.
+    steps.extend([few(), Bytes(vec![2; 2 * SMALL + LARGE]), few(), Waits, few()]);
+    let mut reader = Scripted::reads(steps);
     let mut writer = Scripted::default();
     {
         let mut copying = pin!(copy(&mut reader, &mut writer));
-        assert!(poll(copying.as_mut()).is_pending());
-        assert_eq!(now(copying).unwrap() as usize, 300 + 2 * SMALL + LARGE);
+        let unconstrained = blitz_io::task::unconstrained(copying.as_mut());
+        assert!(poll(pin!(unconstrained)).is_pending());
+        assert_eq!(now(copying).unwrap() as usize, BEFORE + 300 + 2 * SMALL + LARGE);
     }
-    let asked = [SMALL, SMALL, SMALL, LARGE, LARGE, LARGE, SMALL, SMALL];
-    assert_eq!(reader.asked, asked);
+    let early = 1 + BEFORE / SMALL;
+    assert!(reader.asked[..early].iter().all(|asked| *asked == SMALL), "nobody may have read");
+    // The first of these had grown, because reads were full and enough bytes were copied.
+    let asked = [LARGE, LARGE, LARGE, LARGE, LARGE, SMALL, SMALL];
+    assert_eq!(reader.asked[early..], asked);
 }
 
 #[test]
@@ -118,7 +127,7 @@ fn what_a_buffered_copy_has_not_written_is_still_in_the_reader() {
     assert_eq!(writer.taken, b"abcd");
 }
 
-/// Always ready, and knows nothing of budgets.
+/// A reader that is always ready, and knows nothing of budgets.
 struct Endless;
 
 impl AsyncRead for Endless {
@@ -150,7 +159,7 @@ impl AsyncWrite for Endless {
     }
 }
 
-/// Beyond Tokio, where a copy between such two never comes back.
+/// Beyond Tokio, where a copy between a reader and a writer that are always ready never yields.
 #[test]
 fn an_endless_copy_lets_others_run() {
     let _watch = watch::begin();
@@ -180,7 +189,7 @@ fn neither_way_keeps_the_other_from_moving() {
     let _watch = watch::begin();
     make::one_thread().block_on(async {
         let (mut near, mut far) = duplex(16);
-        // `Endless` never ends, so that way uses up the budget of every poll.
+        // `Endless` never ends, so that direction uses up the budget of every poll.
         let proxy = blitz_io::spawn(async move {
             let mut both = blitz_io::io::join(Endless, Vec::new());
             let mut other = blitz_io::io::join(&mut far, sink());
@@ -248,7 +257,7 @@ fn buffers_of_no_size_are_refused() {
     }
 }
 
-/// A copy is a future like any other: it can be sent and be dropped at any poll.
+/// A copy is a future like any other: it can be sent to another thread and dropped after any poll.
 #[test]
 fn copies_are_sent_between_threads() {
     fn sent<T: Send>(future: T) -> T {

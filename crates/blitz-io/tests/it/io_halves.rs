@@ -1,5 +1,4 @@
-//! Streams in halves and put together: split, join; and what is nothing: empty, repeat,
-//! sink.
+//! Streams that are split and joined, and the trivial ones: `empty`, `repeat`, `sink`.
 
 use std::{
     io::{self, ErrorKind, SeekFrom},
@@ -87,10 +86,10 @@ fn two_tasks_use_the_halves_at_the_same_time() {
     });
 }
 
-/// Must not be moved once it was polled, and says so.
+/// A stream that asserts that it is not moved after its first poll.
 #[derive(Default)]
 struct Pinned {
-    /// Where it was polled first.
+    /// The address at its first poll.
     address: AtomicUsize,
     _pinned: PhantomPinned,
 }
@@ -186,7 +185,7 @@ fn a_repeated_byte_fills_any_buffer() {
     }
 }
 
-/// Tokio's halves can be shared whenever the stream can, even if it may not be sent.
+/// Tokio's halves are `Sync` whenever the stream is, even if the stream is not `Send`.
 #[test]
 fn halves_of_a_stream_that_stays_can_be_shared() {
     struct Stays(Empty, PhantomData<MutexGuard<'static, ()>>);

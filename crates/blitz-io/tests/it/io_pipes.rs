@@ -1,4 +1,4 @@
-//! Streams in memory: duplex, simplex, and their ends.
+//! Streams in memory: `duplex` and `simplex`, and how they end.
 
 use std::{
     io::{ErrorKind, IoSlice},
@@ -168,8 +168,8 @@ fn a_pipe_without_room_is_refused() {
     }
 }
 
-/// Polls the other end of a pipe when it is woken, or dropped: as executors do that run
-/// a task at once.
+/// A waker that polls the other end of a pipe when it is woken or dropped, as executors do that
+/// run a task immediately.
 struct ComesBack<T> {
     end: Mutex<Option<T>>,
     poll: fn(&mut T),

@@ -1,4 +1,4 @@
-//! The standard streams, in processes of their own.
+//! The standard streams, each test in a process of its own.
 
 use std::{
     io::{Read, Write},
@@ -41,7 +41,7 @@ fn what_comes_in_goes_out() {
     assert!(err.contains("at the end\n"), "{err}");
 }
 
-/// Larger than one job may hold, and than any pipe.
+/// The output is larger than one blocking job may hold, and larger than any pipe's buffer.
 #[test]
 fn a_large_output_is_whole_and_in_order() {
     const NAME: &str = "io_standard::a_large_output_is_whole_and_in_order";
@@ -53,7 +53,7 @@ fn a_large_output_is_whole_and_in_order() {
             let mut out = stdout();
             out.write_all(b"\nBEGIN\n").await.unwrap();
             out.write_all(&all).await.unwrap();
-            // Not flushed: std does that at the end, with the line that follows.
+            // Not flushed: std flushes at exit, with the line that follows.
             out.write_all(b"\n").await.unwrap();
         });
         return;

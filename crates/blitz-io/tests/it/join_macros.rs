@@ -1,6 +1,6 @@
-//! `join!` and `try_join!`: all of them, in turns.
+//! `join!` and `try_join!`: all futures are polled, in turns.
 //!
-//! A user who denies warnings gets none from the macros: this file does.
+//! A user who denies warnings gets none from the macros, which this file checks by doing so.
 #![deny(warnings)]
 
 use std::{
@@ -42,7 +42,7 @@ fn outputs_come_in_a_tuple_of_any_length() {
         assert_eq!(try_join!(biased;) as Result<_, ()>, Ok(()));
         assert_eq!(try_join!(ready(ok(1))), Ok((1,)));
         assert_eq!(try_join!(biased; ready(ok(1)), ready(Ok("2")),), Ok((1, "2")));
-        // A variable may be called as the mode is.
+        // A variable may have the name of the mode.
         let biased = ready(1);
         assert_eq!(join!(biased, ready(2)), (1, 2));
     });
@@ -84,7 +84,7 @@ fn one_that_is_done_is_dropped_and_not_polled_again() {
     assert_eq!(log.take(), ["poll b", "drop b"]);
 }
 
-/// The names of three futures, in the order of their polls, `polls` each.
+/// Returns the names of three futures in the order of their polls, `polls` each.
 macro_rules! order {
     ($polls:literal, $output:expr, $join:ident!($($biased:tt)*)) => {{
         let log = Log::default();
@@ -110,7 +110,7 @@ fn biased_polls_from_the_left_each_time() {
     assert_eq!(order!(4, ok(0), try_join!(biased;)), "123123123123");
 }
 
-/// Tasks that have ended: to await one takes a unit of the budget, and no time.
+/// Returns handles of tasks that have ended: awaiting one takes a unit of the budget, and no time.
 async fn ended(count: usize) -> Vec<JoinHandle<()>> {
     let tasks: Vec<_> = (0..count).map(|_| blitz_io::spawn(async {})).collect();
     while !tasks.iter().all(JoinHandle::is_finished) {
@@ -124,7 +124,7 @@ fn one_that_uses_up_the_budget_does_not_starve_the_others() {
     let _watch = watch::begin();
     for rt in all_kinds() {
         let done = rt.block_on(rt.spawn(async {
-            // Ten polls' worth of budget.
+            // Ten times the budget of one poll.
             let (many, few) = join!(ended(1_280), ended(2));
             let left = AtomicUsize::new(many.len());
             let greedy = async {
@@ -247,7 +247,7 @@ fn names_of_the_caller_are_its_own() {
 
 #[test]
 fn futures_that_point_into_themselves_stay_where_they_are() {
-    /// Ready at the third poll, if it was never moved in between.
+    /// A future that completes at the third poll, and reports whether it stayed at its address.
     #[derive(Default)]
     struct Fixed(Option<usize>, u32, std::marker::PhantomPinned);
     impl Future for Fixed {
@@ -255,7 +255,7 @@ fn futures_that_point_into_themselves_stay_where_they_are() {
 
         fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<bool> {
             let here = &raw const *self as usize;
-            // SAFETY: nothing is moved.
+            // SAFETY: the pinned value is not moved through the reference.
             let this = unsafe { self.get_unchecked_mut() };
             this.1 += 1;
             let there = *this.0.get_or_insert(here);

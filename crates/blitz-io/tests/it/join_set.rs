@@ -1,4 +1,4 @@
-//! Sets of tasks: what goes in comes out once, in the order of ending.
+//! Sets of tasks: each member that is spawned is joined once, in the order in which they end.
 
 use std::{
     future::{Future, pending, poll_fn},
@@ -297,7 +297,7 @@ fn the_waker_of_the_last_poll_is_woken() {
     assert_eq!(bells[0].0.load(Relaxed), 0);
 }
 
-/// A waker whose end runs what is left to run.
+/// A waker whose drop runs the tasks that are left.
 struct RunsOnDrop(Runtime);
 
 impl Wake for RunsOnDrop {
@@ -450,7 +450,7 @@ fn a_large_future_is_spawned_as_any_other() {
     assert_eq!(rt.block_on(set.join_next()).unwrap().unwrap(), 280_000);
 }
 
-/// Panics when it is dropped, unless the thread panics already.
+/// Panics when it is dropped, unless the thread is panicking already.
 struct Sore;
 
 impl Drop for Sore {
@@ -501,7 +501,7 @@ fn a_task_may_drop_the_set_that_it_is_in() {
     }
 }
 
-/// Spawns, joins, aborts, detaches and drops; every future and output goes once.
+/// Spawns, joins, aborts, detaches and drops; every future and output must be dropped once.
 fn exactly_once(rounds: u64, members: u64) {
     let rt = workers(4);
     let (futures, outputs) = (Tally::new(), Tally::new());

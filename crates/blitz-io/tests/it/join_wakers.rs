@@ -1,4 +1,4 @@
-//! The wakers that a join handle is polled with: kept, replaced, let go, and never
+//! The wakers with which a join handle is polled: they are kept, replaced and dropped, and never
 //! trusted.
 
 use std::{
@@ -39,7 +39,7 @@ fn counted() -> (Arc<Count>, Waker) {
     (count.clone(), Waker::from(count))
 }
 
-/// A task that waits at `gate` and then answers with a token.
+/// Spawns a task that waits at `gate`.
 fn waiting(rt: &blitz_io::runtime::Runtime, gate: &Arc<Gate>) -> JoinHandle<u32> {
     let opened = gate.opened();
     let task = rt.spawn(async move {
@@ -115,8 +115,8 @@ fn no_completion_is_missed_while_wakers_change() {
         });
         let mut last;
         let mut polls = 0;
-        // Some polls with ever new wakers while the task completes; then nothing
-        // but the last waker may be needed.
+        // Polls with new wakers each time while the task completes; after that only the last waker
+        // may be needed.
         loop {
             let (count, waker) = counted();
             last = count;
@@ -150,7 +150,7 @@ fn two_threads_may_poll_one_handle_in_turn() {
     assert_eq!(rt.block_on(&mut task).unwrap(), 11);
 }
 
-/// Which of a waker's functions panics.
+/// The function of a waker that panics.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Bad {
     Clone,
@@ -160,7 +160,7 @@ enum Bad {
 
 struct Panicking {
     bad: Bad,
-    /// Panics that are left: a waker that panics in every drop cannot be got rid of.
+    /// The number of panics that are left: a waker that panics in every drop could not be dropped.
     left: AtomicUsize,
     panicked: Arc<AtomicUsize>,
 }
@@ -177,13 +177,13 @@ impl Panicking {
 
 static PANICKING: RawWakerVTable = {
     /// # Safety
-    /// `data` is an `Arc<Panicking>` made raw, and alive.
+    /// `data` must come from `Arc::into_raw` of an `Arc<Panicking>` that is alive.
     unsafe fn borrow<'a>(data: *const ()) -> &'a Panicking {
-        // SAFETY: the caller's obligation.
+        // SAFETY: the caller guarantees that `data` points to a live `Panicking`.
         unsafe { &*data.cast::<Panicking>() }
     }
     unsafe fn clone(data: *const ()) -> RawWaker {
-        // SAFETY: a waker calls this with the data it was made with.
+        // SAFETY: a waker calls this with the data that it was created with, a live `Arc`.
         unsafe {
             borrow(data).reached(Bad::Clone);
             Arc::increment_strong_count(data.cast::<Panicking>());
@@ -191,18 +191,20 @@ static PANICKING: RawWakerVTable = {
         RawWaker::new(data, &PANICKING)
     }
     unsafe fn wake(data: *const ()) {
-        // SAFETY: as in `clone`; waking by value gives its reference back.
+        // SAFETY: a waker calls this with the data that it was created with, and waking by value
+        // gives up its reference, which `from_raw` takes over.
         unsafe {
             let arc = Arc::from_raw(data.cast::<Panicking>());
             arc.reached(Bad::Wake);
         }
     }
     unsafe fn wake_by_ref(data: *const ()) {
-        // SAFETY: as in `clone`.
+        // SAFETY: a waker calls this with the data that it was created with, a live `Arc`.
         unsafe { borrow(data).reached(Bad::Wake) }
     }
     unsafe fn drop(data: *const ()) {
-        // SAFETY: as in `clone`; a drop gives its reference back.
+        // SAFETY: a waker calls this with the data that it was created with, and a drop gives up
+        // its reference, which `from_raw` takes over.
         unsafe {
             let arc = Arc::from_raw(data.cast::<Panicking>());
             arc.reached(Bad::Drop);
@@ -211,14 +213,14 @@ static PANICKING: RawWakerVTable = {
     RawWakerVTable::new(clone, wake, wake_by_ref, drop)
 };
 
-/// A waker that panics once in `bad`, the number of its panics so far, and its
-/// memory.
+/// Returns a waker that panics once in `bad`, the number of its panics so far, and a weak reference
+/// to its memory.
 fn panicking(bad: Bad) -> (Waker, Arc<AtomicUsize>, std::sync::Weak<Panicking>) {
     let panicked = Arc::new(AtomicUsize::new(0));
     let data = Arc::new(Panicking { bad, left: AtomicUsize::new(1), panicked: panicked.clone() });
     let weak = Arc::downgrade(&data);
     let raw = RawWaker::new(Arc::into_raw(data).cast(), &PANICKING);
-    // SAFETY: the table's functions treat the data as the `Arc` it is.
+    // SAFETY: the functions of the vtable treat the data as the `Arc` that it is.
     (unsafe { Waker::from_raw(raw) }, panicked, weak)
 }
 
@@ -264,7 +266,7 @@ fn a_waker_that_panics_when_replaced_harms_nothing() {
     let mut task = waiting(&rt, &gate);
     let (waker, panicked, memory) = panicking(Bad::Drop);
     assert!(poll_with(&mut task, &waker).is_pending());
-    // Leaked, so that only the task's copy is there to panic.
+    // Leaked, so that only the task's copy can panic.
     let own = std::mem::ManuallyDrop::new(waker);
     let (count, next) = counted();
     let _ = catch_unwind(AssertUnwindSafe(|| poll_with(&mut task, &next)));
@@ -298,7 +300,7 @@ fn a_waker_that_panics_when_let_go_with_its_handle_harms_nothing() {
         }
         let _ = catch_unwind(AssertUnwindSafe(|| drop(task)));
         gate.open();
-        // A waker that was woken by value has no drop left to panic in.
+        // A waker that was woken by value has no drop left in which to panic.
         watch::until(|| completed || panicked.load(Relaxed) == 1);
         assert_eq!(rt.block_on(rt.spawn(async { 2 })).unwrap(), 2, "the worker goes on");
         drop(rt);

@@ -245,7 +245,7 @@ fn a_task_knows_its_id_in_its_body_and_in_every_drop() {
         let task = rt.spawn(async move { output });
         let id = task.id();
         drop(task);
-        rt.block_on(rt.spawn(async {})).unwrap(); // a current-thread runtime runs now
+        rt.block_on(rt.spawn(async {})).unwrap(); // lets a current-thread runtime run
         let who = receiver.recv().unwrap();
         assert_eq!(who, ("an output that nobody wants", Some(id)));
 

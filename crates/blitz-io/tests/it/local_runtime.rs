@@ -34,7 +34,7 @@ fn local() -> LocalRuntime {
     LocalRuntime::new().expect("a runtime")
 }
 
-/// Wakers that tasks have left.
+/// The wakers of tasks that have left a clone there.
 type Left = Arc<Mutex<Vec<Waker>>>;
 
 #[test]
@@ -123,14 +123,14 @@ fn a_local_task_cannot_be_spawned_from_another_thread() {
         let _guard = handle.enter();
         let line = line!() + 1;
         panic_of(|| task::spawn_local(async {})).says(&[said]).at(file!(), line);
-        // Not by way of a set either: the runtime comes first.
+        // Nor through a set, because the runtime takes precedence.
         let set = LocalSet::new();
         let _inside = set.enter();
         panic_of(|| task::spawn_local(async {})).says(&[said]);
     })
     .join()
     .unwrap();
-    // Also once it has gone.
+    // Also after the runtime has been dropped.
     let handle = rt.handle().clone();
     drop(rt);
     thread::spawn(move || {
@@ -209,8 +209,8 @@ fn block_on_of_its_handle_elsewhere_only_waits() {
         }
     });
     waits.block();
-    // The other thread stands in no line for the core: nobody runs the task until
-    // this thread does.
+    // The other thread does not queue for the core, so no thread runs the task until this one
+    // does.
     watch::until(|| {
         rt.block_on(task::yield_now());
         waiter.is_finished()
@@ -246,7 +246,7 @@ fn with_the_runtime_its_tasks_are_dropped_here_and_late_wakes_do_nothing() {
         let mut handles: Vec<_> =
             (0..20).map(|_| rt.spawn_local(parks(Stays::new(&tally), &left))).collect();
         rt.block_on(task::yield_now());
-        // One that is queued in the intake, and one that never ran.
+        // One task is queued in the injector, and one never ran.
         left.lock().unwrap()[2].wake_by_ref();
         handles.push(rt.spawn_local(parks(Stays::new(&tally), &left)));
         let aborts: Vec<_> = handles.iter().map(JoinHandle::abort_handle).collect();
@@ -318,7 +318,7 @@ fn in_a_thread_local_it_ends_with_its_thread_and_on_it() {
             let rt = local();
             let handle = rt.spawn_local(parks(Stays::new(&tally), &left));
             let at_the_end = OnDrop(move || {
-                // The runtime is there, and refuses.
+                // The runtime still exists, and refuses spawns.
                 let stays = Stays::new(&tally);
                 let spawned = task::spawn_local(async move { stays.keep() });
                 *outcome.lock().unwrap() = Some(spawned.is_finished());
@@ -471,7 +471,7 @@ fn a_builder_may_build_both_kinds_one_after_the_other() {
     let local = builder.build_local(LocalOptions::default()).unwrap();
     let plain = builder.build().unwrap();
     assert_eq!(local.handle().name(), plain.handle().name());
-    // The plain one may still be used by any thread.
+    // Any thread may still use the plain runtime.
     assert_eq!(
         thread::spawn(move || plain.block_on(plain.spawn(async { 1 }))).join().unwrap().unwrap(),
         1

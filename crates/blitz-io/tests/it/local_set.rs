@@ -28,7 +28,7 @@ use crate::{
     watch,
 };
 
-/// Something that is not `Send`, and is counted when it is dropped.
+/// A value that is not `Send`, and is counted when it is dropped.
 pub(crate) struct Stays {
     token: Token,
     _not_send: Rc<()>,
@@ -44,7 +44,7 @@ impl Stays {
     }
 }
 
-/// All of them were dropped once, and here.
+/// Asserts that all tokens were dropped once, and on this thread.
 #[track_caller]
 pub(crate) fn assert_all_dropped_here(tally: &Tally, expected: usize) {
     tally.assert_all_dropped(expected);
@@ -52,7 +52,7 @@ pub(crate) fn assert_all_dropped_here(tally: &Tally, expected: usize) {
     assert!(tally.dropped_on().iter().all(|on| *on == here), "one was dropped elsewhere");
 }
 
-/// Waits for ever with `stays` inside, after it has left its waker.
+/// Clones its waker into `left`, and then waits for ever with `stays` inside.
 pub(crate) fn parks(
     stays: Stays,
     left: &Arc<Mutex<Vec<Waker>>>,
@@ -78,13 +78,13 @@ impl<F: FnMut()> Drop for OnDrop<F> {
     }
 }
 
-/// Keeps a value for ever without a drop, where a search for leaks still finds it.
+/// Keeps a value for ever without dropping it, where a leak checker still finds it.
 fn keep_for_ever<T: 'static>(value: T) {
     static KEPT: Mutex<Vec<usize>> = Mutex::new(Vec::new());
     KEPT.lock().unwrap().push(Box::into_raw(Box::new(value)).expose_provenance());
 }
 
-/// Counts its calls.
+/// A waker that counts its calls.
 #[derive(Default)]
 struct Calls(AtomicUsize);
 
@@ -285,7 +285,7 @@ fn with_the_set_its_tasks_are_dropped_here_and_late_wakes_do_nothing() {
             (LocalSet::new(), Tally::new(), Arc::<Mutex<Vec<Waker>>>::default());
         let mut handles: Vec<_> =
             (0..20).map(|_| set.spawn_local(parks(Stays::new(&tally), &left))).collect();
-        // One that never ran, and one that is queued.
+        // One task never ran, and one is queued.
         handles.push(set.spawn_local(parks(Stays::new(&tally), &Arc::default())));
         set.block_on(&rt, task::yield_now());
         left.lock().unwrap()[3].wake_by_ref();
@@ -305,7 +305,7 @@ fn with_the_set_its_tasks_are_dropped_here_and_late_wakes_do_nothing() {
     }
 }
 
-/// What the storm below does to the tasks of one set.
+/// Wakes and aborts the tasks of one set until `stop` is set.
 fn wake_and_abort(left: &Mutex<Vec<Waker>>, aborts: &[task::AbortHandle], stop: &AtomicBool) {
     while !stop.load(Relaxed) {
         let wakers: Vec<Waker> = left.lock().unwrap().clone();
@@ -364,7 +364,7 @@ fn a_set_in_a_thread_local_ends_with_its_thread_and_on_it() {
             let set = LocalSet::new();
             let handle = set.spawn_local(parks(Stays::new(&tally), &left));
             let at_the_end = OnDrop(move || {
-                // No runtime is left on this thread; the set is, and refuses.
+                // No runtime is left on this thread; the set exists, and refuses spawns.
                 let alone = Handle::try_current().is_err();
                 let stays = Stays::new(&tally);
                 let spawned = task::spawn_local(async move { stays.keep() });
@@ -469,7 +469,7 @@ fn a_task_may_drive_its_own_set() {
     }
 }
 
-/// Polls each of two futures only when it was woken itself.
+/// Polls each of two futures only when that future was woken.
 async fn apart(one: impl Future<Output = ()>, two: impl Future<Output = ()>) {
     struct Half(AtomicBool, Mutex<Option<Waker>>);
     impl Wake for Half {
@@ -503,8 +503,8 @@ async fn apart(one: impl Future<Output = ()>, two: impl Future<Output = ()>) {
 fn two_drivers_of_a_set_are_both_called() {
     let _watch = watch::begin();
     let (rt, set) = (one_thread(), LocalSet::new());
-    // The second driver is polled last and goes first; the first still hears of the
-    // tasks that it waits for.
+    // The second driver is polled last and completes first; the first is still woken for the
+    // task that it waits for.
     let gates = [Gate::new(), Gate::new()];
     let [slow, quick] = gates.each_ref().map(|gate| {
         let gate = gate.clone();
@@ -516,7 +516,7 @@ fn two_drivers_of_a_set_are_both_called() {
         set.run_until(async {
             thread::spawn(move || quick_gate.open()).join().unwrap();
             quick.await.unwrap();
-            // In the last poll of this driver, which will not come again.
+            // In the last poll of this driver, which is not polled again.
             thread::spawn(move || slow_gate.open()).join().unwrap();
         }),
     ));
@@ -531,7 +531,7 @@ fn what_a_driver_leaves_behind_is_run_by_the_other() {
         set.run_until(gate.opened()),
         set.run_until(async {
             let gate = gate.clone();
-            // It is done in the poll that spawns.
+            // The task completes in the poll that spawns it.
             task::spawn_local(async move { gate.open() });
         }),
     ));
@@ -595,7 +595,7 @@ fn neither_the_future_nor_the_tasks_can_keep_the_others_waiting() {
             }
         });
     }
-    // Something else on the thread, too.
+    // Another task on the same thread.
     let beside = rt.spawn(async {
         for _ in 0..100 {
             task::yield_now().await;
@@ -825,7 +825,7 @@ fn a_guard_from_inside_a_poll_may_outlive_it() {
 #[test]
 fn a_guard_that_is_leaked_harms_nobody() {
     let _watch = watch::begin();
-    // On a thread of its own: the set stays entered there.
+    // On a thread of its own, because the set stays entered there.
     thread::spawn(|| {
         let rt = one_thread();
         let (set, other) = (LocalSet::new(), LocalSet::new());
@@ -853,7 +853,7 @@ fn a_set_that_is_leaked_takes_wakes_and_gives_nothing() {
     })
     .join()
     .unwrap();
-    // Perhaps in the memory, and with the number, of the thread that is gone.
+    // This thread may have the memory, and the number, of the thread that is gone.
     thread::spawn(move || left.lock().unwrap().drain(..).for_each(Waker::wake)).join().unwrap();
     assert_eq!(tally.dropped(), 0, "there is no thread left that may drop it");
 }
@@ -970,7 +970,7 @@ fn sets_have_ids_and_tokios_marker_traits() {
     assert!(has!(LocalEnterGuard: Unpin) && !has!(LocalEnterGuard: std::panic::UnwindSafe));
 }
 
-/// What a set says that ended because of a panic.
+/// The message of a set that ended because of a panic.
 const ENDED: &str =
     "a spawned task panicked and the LocalSet is configured to shutdown on unhandled panic";
 
@@ -1012,8 +1012,8 @@ fn a_panic_in_a_destructor_ends_such_a_set_too() {
     panic_of(|| poll_once(&mut set)).says(&[ENDED]);
 }
 
-/// A task that drives its own set is running when the set ends: what it does with
-/// the panic decides nothing.
+/// A task that drives its own set is running when the set ends. It is ended, whatever it does with
+/// the panic.
 #[test]
 fn a_set_that_ends_inside_of_its_own_task_ends_that_task() {
     for yields in [false, true] {
@@ -1071,7 +1071,7 @@ fn blocking_in_place_is_not_for_sets() {
         rt.block_on(async { drop(set) });
         receiver.recv().unwrap().says(&said);
     }
-    // Around a set it is as ever.
+    // Around a set, blocking in place works as usual.
     let rt = workers(1);
     rt.block_on(async { LocalSet::new().run_until(async {}).await });
     assert_eq!(rt.block_on(async { task::block_in_place(|| 1) }), 1);

@@ -1,4 +1,4 @@
-//! Locks and semaphores: what goes wrong, what is given up, and what is left afterwards.
+//! Locks and semaphores: failures, futures that are dropped, and the state afterwards.
 
 use std::{
     cell::Cell,
@@ -28,7 +28,7 @@ fn poll<T>(waiting: &mut Waiting<T>) -> Poll<T> {
     waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Polled once, and in line since.
+/// Polls a future once, which enters it into the wait queue.
 #[track_caller]
 fn in_line<T: 'static>(future: impl Future<Output = T> + 'static) -> Waiting<T> {
     let mut waiting: Waiting<T> = Box::pin(future);
@@ -51,7 +51,7 @@ fn a_mutex_that_is_waited_for_and_given_up_is_free_afterwards() {
     drop((never_served, owned));
     drop(guards);
     assert!(mutex.try_lock().is_err() && shared.try_lock().is_err(), "they were handed over");
-    // They were given the lock and nobody has looked.
+    // Both were granted the lock and have not been polled since.
     drop((served, owned_served));
     assert!(mutex.try_lock().is_ok() && shared.try_lock().is_ok());
     assert_eq!(Arc::strong_count(&shared), 1);
@@ -124,7 +124,7 @@ fn a_writer_keeps_later_readers_waiting_and_earlier_ones_go_on() {
     assert!(poll(&mut late).is_pending());
     let Poll::Ready(mut guard) = poll(&mut writer) else { panic!("it was its turn") };
     *guard = 1;
-    // Those who wait to read come in as soon as it only reads.
+    // Waiting readers are admitted as soon as the guard only reads.
     let reader = guard.downgrade();
     let Poll::Ready(late) = poll(&mut late) else { panic!("it may read") };
     assert_eq!((*reader, *late), (1, 1));
@@ -157,7 +157,8 @@ fn locks_take_budget() {
                 let over = over.clone();
                 async move { over.store(true, Relaxed) }
             });
-            // It runs only if the locks let it: there is one thread, and nobody waits.
+            // The other task runs only if the locks yield: there is one thread, and no lock is
+            // contended.
             while !over.load(Relaxed) {
                 match kind {
                     0 => *mutex.lock().await += 1,
@@ -171,7 +172,7 @@ fn locks_take_budget() {
     });
 }
 
-/// Polls as a task does that has no budget left.
+/// Polls like a task that has no budget left.
 async fn poll_without_budget<T>(waiting: &mut Waiting<T>) -> Poll<T> {
     while poll(&mut (Box::pin(blitz_io::task::consume_budget()) as Waiting<()>)).is_ready() {}
     poll(waiting)
@@ -422,12 +423,12 @@ fn locks_show_what_they_hold() {
     assert_eq!(format!("{:?}", Semaphore::new(3)), "Semaphore { permits: 3 }");
 }
 
-/// `Send` and `Sync` as the names say.
+/// Types that are `Send` and `Sync` as their names say: `Y` for yes, `N` for no.
 type NN = Rc<u8>;
 type YN = Cell<u8>;
 type YY = u8;
 
-/// Send, Sync, Unpin.
+/// Returns whether the type is `Send`, `Sync` and `Unpin`.
 macro_rules! moves {
     ($type:ty) => {
         (has!($type: Send), has!($type: Sync), has!($type: Unpin))
@@ -493,7 +494,7 @@ fn futures_of_locks_may_move_and_be_shared() {
     moves(semaphore.clone().acquire_many_owned(1));
 }
 
-/// A guard that borrows a mutex is a pointer; a reader also points to what it reads.
+/// A guard that borrows a mutex is one pointer; a read guard also points to the value.
 #[cfg(not(debug_assertions))]
 #[test]
 fn guards_are_small() {
@@ -556,8 +557,8 @@ mod held {
                     return false;
                 };
                 let [holder] = found.trace().lock_holders() else { return false };
-                // It is asked what it waits for, and then who holds that: it may have come there
-                // in between.
+                // The dump reads what the task waits for first, and the lock's holder second: the
+                // task may have started to wait in between.
                 if found.trace().waits_for() != Some("a lock") {
                     return false;
                 }

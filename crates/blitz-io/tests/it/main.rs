@@ -1,14 +1,13 @@
-//! The runtime as its documentation describes it, tested from outside.
+//! The runtime as its documentation describes it, tested through the public API.
 //!
-//! Nothing here knows how the engine works. A test says in its name what a
-//! reader of the documentation may rely on, and fails if that does not hold.
-//! No test waits for time to pass in order to succeed: threads and tasks meet at
-//! gates and channels, and `watch` ends a test that hangs.
+//! No test depends on how the engine works. A test's name states what a reader of the documentation
+//! may rely on, and the test fails if that does not hold. No test waits for time to pass in order
+//! to succeed: threads and tasks meet at gates and channels, and `watch` ends a test that hangs.
 #![cfg(all(feature = "rt-multi-thread", not(blitz_loom)))]
 #![allow(clippy::waker_clone_wake, reason = "waking by value is what is tested")]
 #![allow(clippy::async_yields_async, reason = "handles as outputs are what is tested")]
 
-// What the tests are made with.
+// Shared helpers.
 mod watch;
 mod gate;
 mod tally;
@@ -38,6 +37,7 @@ mod futures;
 // Code that blocks.
 mod blocking;
 mod blocking_end;
+mod ends;
 mod in_place;
 mod join_set;
 mod time_smoke;
@@ -45,7 +45,7 @@ mod timeouts;
 mod tracking;
 mod scopes;
 
-// Bytes.
+// Byte streams.
 #[cfg(feature = "io-util")]
 mod io_by_hand;
 #[cfg(feature = "io-util")]
@@ -61,7 +61,7 @@ mod io_async_fd;
 #[cfg(all(unix, feature = "io-util", feature = "io-std"))]
 mod io_standard;
 
-// Waiting for each other.
+// Synchronisation.
 mod locks;
 
 // The runtime.
@@ -78,7 +78,7 @@ mod late;
 mod local_set;
 mod local_runtime;
 
-// Waiting for each other.
+// Synchronisation, with the feature `sync`.
 #[cfg(feature = "sync")]
 mod wakers;
 #[cfg(feature = "sync")]
@@ -110,8 +110,10 @@ mod hostile_driver;
 #[cfg(all(feature = "net", feature = "io-util"))]
 mod net_failing;
 
-// What goes wrong, what is much, and what is nothing.
+// Failures, load, and idleness.
 mod bad_input;
+#[cfg(all(unix, feature = "full", feature = "test-util"))]
+mod panic_texts;
 mod out_of_threads;
 mod blocking_out_of_threads;
 mod panics;

@@ -1,4 +1,4 @@
-//! Runtimes, and the little that every test does with them.
+//! Creates runtimes, and has the few helpers that every test uses.
 
 use std::{
     future::Future,
@@ -15,12 +15,12 @@ use blitz_io::runtime::{Builder, Preemption, Runtime};
 
 use crate::{gate::Gate, watch};
 
-/// A stack of three quarters of the address space, for which there is never room: the thread
-/// is refused.
+/// A stack of three quarters of the address space. There is never room for it, so a thread with
+/// this stack size cannot be started.
 pub(crate) const NO_STACK: usize = 3 << (usize::BITS - 2);
 
-/// Workers that wait for their tasks: who uses this blocks them, counts them or knows them by
-/// their threads.
+/// Creates a runtime without preemption, so that workers stay in the polls of their tasks, for
+/// tests that block workers, count them or identify them by their threads.
 pub(crate) fn workers(count: usize) -> Runtime {
     Builder::new_multi_thread()
         .worker_threads(count)
@@ -33,27 +33,27 @@ pub(crate) fn one_thread() -> Runtime {
     Builder::new_current_thread().build().expect("a runtime")
 }
 
-/// One of each kind, with everything that can be enabled.
+/// Creates one runtime of each kind, with all drivers enabled.
 pub(crate) fn all_kinds_timed() -> Vec<Runtime> {
     let many = |count| Builder::new_multi_thread().worker_threads(count).enable_all().build();
     let one = Builder::new_current_thread().enable_all().build();
     [one, many(1), many(2), many(4)].map(|runtime| runtime.expect("a runtime")).into()
 }
 
-/// The same, but nobody watches how long polls take: for facts that hold to the letter, though
-/// others may need the processors.
+/// Creates one runtime of each kind, without preemption: for facts that must hold exactly, even if
+/// other processes need the processors.
 pub(crate) fn all_kinds_unwatched() -> Vec<Runtime> {
     vec![one_thread(), workers(1), workers(2), workers(4)]
 }
 
-/// One of each kind, for facts that hold on all.
+/// Creates one runtime of each kind, for facts that hold on all.
 pub(crate) fn all_kinds() -> Vec<Runtime> {
     let many = |count| Builder::new_multi_thread().worker_threads(count).build();
     let many = [many(1), many(2), many(4)].map(|runtime| runtime.expect("a runtime"));
     [one_thread()].into_iter().chain(many).collect()
 }
 
-/// A runtime and the threads of its workers.
+/// Creates a runtime, and returns it with the threads of its workers.
 pub(crate) fn workers_and_threads(count: usize) -> (Runtime, Vec<ThreadId>) {
     let threads: Arc<Mutex<Vec<ThreadId>>> = Arc::default();
     let seen = threads.clone();
@@ -68,7 +68,7 @@ pub(crate) fn workers_and_threads(count: usize) -> (Runtime, Vec<ThreadId>) {
     (rt, threads)
 }
 
-/// Runs tasks until `fact` holds, by a task that looks and yields.
+/// Runs tasks until `fact` holds, by a task that checks it and yields.
 pub(crate) fn run_until(rt: &Runtime, fact: impl Fn() -> bool + Send + 'static) {
     rt.block_on(rt.spawn(async move {
         while !fact() {
@@ -78,20 +78,20 @@ pub(crate) fn run_until(rt: &Runtime, fact: impl Fn() -> bool + Send + 'static) 
     .expect("a fact does not panic");
 }
 
-/// Polls once with this waker.
+/// Polls `future` once with this waker.
 pub(crate) fn poll_with<F: Future + Unpin>(future: &mut F, waker: &Waker) -> Poll<F::Output> {
     Pin::new(future).poll(&mut Context::from_waker(waker))
 }
 
-/// Polls once with a waker that does nothing.
+/// Polls `future` once with a waker that does nothing.
 pub(crate) fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     poll_with(future, Waker::noop())
 }
 
-/// Brings every worker of `rt` into a poll at the same time, calls `f` on each,
-/// and gives back the answers.
+/// Brings every worker of `rt` into a poll at the same time, calls `f` on each, and returns the
+/// results.
 ///
-/// Spawns until all are there, so that it does not depend on who sleeps when.
+/// Spawns until all workers are in a poll, so that it does not depend on which of them sleep.
 pub(crate) fn on_every_worker<T: Send + 'static>(
     rt: &Runtime,
     f: impl Fn() -> T + Send + Sync + 'static,
@@ -116,13 +116,13 @@ pub(crate) fn on_every_worker<T: Send + 'static>(
     tasks.into_iter().map(|task| rt.block_on(task).expect("an answer")).collect()
 }
 
-/// One thread that waits for descriptors too.
+/// Creates a current-thread runtime with the I/O driver.
 #[cfg(all(unix, feature = "net"))]
 pub(crate) fn one_thread_with_io() -> Runtime {
     Builder::new_current_thread().enable_io().build().expect("a runtime")
 }
 
-/// Workers that wait for descriptors too.
+/// Creates a multi-thread runtime with the I/O driver.
 #[cfg(all(unix, feature = "net"))]
 pub(crate) fn workers_with_io(count: usize) -> Runtime {
     Builder::new_multi_thread().worker_threads(count).enable_io().build().expect("a runtime")

@@ -1,4 +1,4 @@
-//! Which public types are `Send`, `Sync`, `Unpin` and unwind safe: as Tokio's are.
+//! Which public types are `Send`, `Sync`, `Unpin` and unwind safe: the same as Tokio's.
 
 use std::{
     cell::Cell,
@@ -20,8 +20,8 @@ use blitz_io::{
     },
 };
 
-/// Whether a type has a trait, as a constant. An inherent constant is found before
-/// one of a trait, and exists only where its bounds hold.
+/// Expands to a constant that is true if a type implements a trait. An inherent constant takes
+/// precedence over one of a trait, and exists only where its bounds hold.
 macro_rules! has {
     ($type:ty: $trait:path) => {{
         struct Asked<T>(std::marker::PhantomData<T>);
@@ -40,7 +40,7 @@ macro_rules! has {
 
 pub(crate) use has;
 
-/// Send, Sync, Unpin, UnwindSafe, RefUnwindSafe.
+/// Expands to whether a type is `Send`, `Sync`, `Unpin`, `UnwindSafe` and `RefUnwindSafe`.
 macro_rules! traits_of {
     ($type:ty) => {
         [
@@ -73,7 +73,7 @@ fn types_of_the_runtime_have_tokios_marker_traits() {
     assert_eq!(traits_of!(TryCurrentError), [YES; 5]);
     assert_eq!(traits_of!(Builder)[..3], [YES, YES, YES]);
     assert_eq!(traits_of!(runtime::TaskMeta<'static>), [YES; 5]);
-    // A guard belongs to the thread that entered.
+    // A guard belongs to the thread that entered the runtime.
     assert_eq!(traits_of!(EnterGuard<'static>)[0], NO);
 }
 
@@ -83,7 +83,8 @@ fn types_of_tasks_have_tokios_marker_traits() {
     assert_eq!(traits_of!(Id), [YES; 5]);
     assert_eq!(traits_of!(JoinError)[..3], [YES, YES, YES]);
     assert_eq!(traits_of!(JoinHandle<u8>), [YES; 5]);
-    // Send and Sync if the output is Send; a handle hands it out and lends nothing.
+    // A handle is `Send` and `Sync` if the output is `Send`, because it gives the output away and
+    // lends no reference to it.
     assert_eq!(traits_of!(JoinHandle<Cell<u8>>), [YES; 5]);
     assert_eq!(traits_of!(JoinHandle<Rc<u8>>), [NO, NO, YES, YES, YES]);
     assert_eq!(traits_of!(JoinHandle<MutexGuard<'static, u8>>)[..3], [NO, NO, YES]);

@@ -1,4 +1,4 @@
-//! What the tests of the network are made with: runtimes with I/O, and two ends.
+//! Helpers of the network tests: runtimes with I/O, and connected pairs.
 
 use std::{
     io,
@@ -13,17 +13,17 @@ use blitz_io::{
 
 use crate::watch;
 
-/// A runtime of one thread, with I/O.
+/// Creates a current-thread runtime with I/O.
 pub(crate) fn one_thread() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-/// Two workers, with I/O.
+/// Creates a runtime with two workers and I/O.
 pub(crate) fn workers() -> Runtime {
     Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime")
 }
 
-/// Runs a fact that holds on every kind of runtime on each.
+/// Runs `fact` on every kind of runtime.
 pub(crate) fn on_each(fact: impl AsyncFn()) {
     let _watch = watch::begin();
     for rt in [one_thread(), workers()] {
@@ -35,7 +35,7 @@ pub(crate) async fn listener() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").await.expect("a free port")
 }
 
-/// The end that connected, and the one that was accepted.
+/// Returns the two ends of a connection: the one that connected, and the one that was accepted.
 pub(crate) async fn tcp() -> (TcpStream, TcpStream) {
     let listener = listener().await;
     let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
@@ -43,7 +43,7 @@ pub(crate) async fn tcp() -> (TcpStream, TcpStream) {
     (client, server)
 }
 
-/// Two sockets that are connected to each other.
+/// Returns two sockets that are connected to each other.
 pub(crate) async fn udp() -> (UdpSocket, UdpSocket) {
     let one = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let other = UdpSocket::bind("127.0.0.1:0").await.unwrap();
@@ -62,7 +62,7 @@ pub(crate) fn would_block<T: std::fmt::Debug>(answer: io::Result<T>) {
     assert_eq!(answer.unwrap_err().kind(), io::ErrorKind::WouldBlock);
 }
 
-/// Calls until it no longer says `WouldBlock`, waiting in between.
+/// Calls `attempt` until it no longer returns `WouldBlock`, and waits for readiness in between.
 pub(crate) async fn when_ready<T>(
     ready: impl AsyncFn() -> io::Result<()>,
     mut attempt: impl FnMut() -> io::Result<T>,

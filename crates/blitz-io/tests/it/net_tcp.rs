@@ -14,7 +14,7 @@ use blitz_io::{
 
 use crate::net_pairs::{listener, on_each, once, tcp, when_ready, would_block};
 
-/// More than the kernel keeps for a connection, so that both ends have to wait.
+/// More bytes than the kernel buffers for a connection, so that both ends have to wait.
 const MUCH: usize = 8 << 20;
 
 fn much() -> Vec<u8> {
@@ -210,7 +210,7 @@ fn any_number_of_tasks_wait_for_one_stream() {
     on_each(async || {
         let (mut client, server) = tcp().await;
         let server = Arc::new(server);
-        // Until somebody has been told 'not yet', a new stream may be taken for readable.
+        // Until an operation has returned `WouldBlock`, a new stream may be reported as readable.
         would_block(server.try_read(&mut [0]));
         let waiting: Vec<_> = (0..16)
             .map(|_| {
@@ -281,13 +281,13 @@ fn a_number_that_is_used_again_gets_no_event_of_before() {
             let (mut server, _) = listener.accept().await.unwrap();
             client.write_u32(round).await.unwrap();
             assert_eq!(server.read_u32().await.unwrap(), round);
-            // Both are closed with an event under way.
+            // Both ends are closed while an event is pending.
             client.write_u32(round).await.unwrap();
         }
     });
 }
 
-/// Wine shuts a socket down before it closes it, so that no reset is sent.
+/// Wine shuts a socket down before it closes it, so no reset is sent there.
 #[cfg(unix)]
 #[test]
 fn a_reset_is_an_error_for_who_reads_and_who_writes() {
@@ -301,7 +301,7 @@ fn a_reset_is_an_error_for_who_reads_and_who_writes() {
     });
 }
 
-/// Only Linux tells ends apart from data.
+/// Only Linux distinguishes a closed direction from data.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_closed_direction_is_among_the_ready_states() {

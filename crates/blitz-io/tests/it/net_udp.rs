@@ -27,7 +27,7 @@ fn datagrams_arrive_with_their_bounds_and_their_sender() {
     });
 }
 
-/// Windows says that it did not fit instead.
+/// Windows returns an error for a datagram that does not fit instead.
 #[cfg(unix)]
 #[test]
 fn what_does_not_fit_is_thrown_away() {
@@ -138,7 +138,7 @@ fn tasks_that_share_a_socket_get_a_datagram_each() {
     });
 }
 
-/// Windows need not tell it.
+/// Windows need not report it.
 #[cfg(unix)]
 #[test]
 fn who_is_connected_hears_that_nobody_is_there() {

@@ -19,7 +19,7 @@ use blitz_io::{
 
 use crate::net_pairs::{on_each, once, would_block};
 
-/// A folder of one's own, removed when this is dropped.
+/// A temporary folder, removed when this is dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -44,7 +44,7 @@ impl Drop for Folder {
 
 fn fifo(path: &Path) {
     let path = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
-    // SAFETY: a string that ends with zero.
+    // SAFETY: `path` ends with a zero byte.
     assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
 }
 
@@ -290,9 +290,68 @@ fn a_pipe_goes_to_std_in_either_mode() {
         let mut buf = [0; 3];
         receiver.read_exact(&mut buf).await.unwrap();
         assert_eq!(&buf, b"abc");
-        // In blocking mode the end is waited for, and not an error.
+        // In blocking mode a read waits for the end, and does not return an error.
         let mut reader = File::from(receiver.into_blocking_fd().unwrap());
         drop(writer);
         assert_eq!(reader.read(&mut buf).unwrap(), 0);
+    });
+}
+
+/// Binds a socket to a path that fills `sun_path`, so that no zero byte ends it.
+#[cfg(target_os = "linux")]
+fn bind_to_108_bytes(socket: &impl std::os::fd::AsRawFd, folder: &Folder) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    let room = 108 - folder.join("").as_os_str().len();
+    let path = folder.join(&"p".repeat(room));
+    // SAFETY: all zeros are a valid `sockaddr_un`.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    assert_eq!(path.as_os_str().len(), address.sun_path.len());
+    for (to, from) in address.sun_path.iter_mut().zip(path.as_os_str().as_bytes()) {
+        *to = libc::c_char::from_ne_bytes([*from]);
+    }
+    let length = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: the address is valid for `length` bytes, and is only read during the call.
+    let bound = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
+    assert_eq!(bound, 0, "{}", std::io::Error::last_os_error());
+    path
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_message_of_a_peer_with_a_path_of_108_bytes_is_received() {
+    on_each(async || {
+        let folder = Folder::new();
+        let here = UnixDatagram::bind(folder.join("here")).unwrap();
+        let peer = std::os::unix::net::UnixDatagram::unbound().unwrap();
+        let path = bind_to_108_bytes(&peer, &folder);
+        peer.send_to(b"abc", folder.join("here")).unwrap();
+        let mut buf = [0; 8];
+        let (count, from) = here.recv_from(&mut buf).await.unwrap();
+        assert_eq!(&buf[..count], b"abc");
+        assert_eq!((from.as_pathname(), from.is_unnamed()), (Some(path.as_path()), false));
+        assert_eq!(format!("{from:?}"), format!("{path:?} (pathname)"));
+        let refused = UnixListener::bind_addr(&from).unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(libc::EINVAL));
+        assert!(std::os::unix::net::SocketAddr::from(from).is_unnamed());
+    });
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_connection_of_a_peer_with_a_path_of_108_bytes_is_accepted() {
+    on_each(async || {
+        let folder = Folder::new();
+        let listener = UnixListener::bind(folder.join("here")).unwrap();
+        let peer = UnixSocket::new_stream().unwrap();
+        let path = bind_to_108_bytes(&peer, &folder);
+        let mut peer = peer.connect(folder.join("here")).await.unwrap();
+        let (mut stream, from) = listener.accept().await.unwrap();
+        assert_eq!(from.as_pathname(), Some(path.as_path()));
+        assert_eq!(stream.peer_addr().unwrap().as_pathname(), Some(path.as_path()));
+        peer.write_all(b"abc").await.unwrap();
+        let mut buf = [0; 3];
+        stream.read_exact(&mut buf).await.unwrap();
+        assert_eq!(&buf, b"abc");
     });
 }

@@ -1,4 +1,4 @@
-//! `Notify`: order, batches, re-entrance, and what is passed on.
+//! `Notify`: order, wake lists, re-entrance, and notifications that are passed on.
 
 use std::{
     future::Future,
@@ -18,12 +18,12 @@ use crate::{
     watch,
 };
 
-/// More than three batches of wakers.
+/// More waiters than three wake lists hold.
 const MANY: usize = 100;
 
 type Waiting = Pin<Box<OwnedNotified>>;
 
-/// In line with this waker.
+/// Starts a wait for a notification, with this waker.
 #[track_caller]
 fn in_line(notify: &Arc<Notify>, calls: &Arc<Calls>) -> Waiting {
     let mut waiting = Box::pin(notify.clone().notified_owned());
@@ -31,7 +31,7 @@ fn in_line(notify: &Arc<Notify>, calls: &Arc<Calls>) -> Waiting {
     waiting
 }
 
-/// Takes the permit, if there is one.
+/// Takes the permit; returns true if there was one.
 fn has_permit(notify: &Notify) -> bool {
     pin!(notify.notified()).enable()
 }
@@ -66,8 +66,8 @@ fn all_of_many_are_woken_once() {
     assert!(!has_permit(&notify));
 }
 
-/// The first batch is woken while the rest still stand in line: what is done there comes
-/// after the notification of all.
+/// `notify_waiters` wakes the first wake list while the other waiters are still queued. A
+/// `notify_one` from one of those wakers takes effect after the notification of all waiters.
 #[test]
 fn a_waker_may_notify_one_while_all_are_notified() {
     let _watch = watch::begin();
@@ -104,7 +104,7 @@ fn who_comes_while_all_are_notified_waits_for_the_next_time() {
     assert!(late.iter_mut().all(|late| poll(late.as_mut()).is_ready()));
 }
 
-/// Also one that is polled before its batch came.
+/// Also a waiter that is polled before its wake list was processed is ready.
 #[test]
 fn one_who_is_polled_between_the_batches_is_ready() {
     let _watch = watch::begin();
@@ -159,7 +159,7 @@ fn a_notification_of_all_is_not_passed_on() {
     assert!(!has_permit(&notify));
 }
 
-/// What was created before is notified by the first of all, and leaves the permit.
+/// A future that was created before `notify_waiters` is notified by it, and leaves the permit.
 #[test]
 fn one_notified_with_all_leaves_the_permit() {
     let notify = Notify::new();
@@ -180,7 +180,7 @@ fn a_waker_that_panics_leaves_a_notify_usable() {
     let mut third = in_line(&notify, &calls);
     assert!(panic_of(|| notify.notify_one()).message.contains("told to panic"));
     assert!(poll(first.as_mut()).is_ready());
-    // Many have nobody to tell; all the others are woken.
+    // `notify_waiters` swallows the panic of a waker, and wakes all the others.
     notify.notify_waiters();
     assert_eq!((bad.count(), calls.count()), (2, 1));
     assert!(poll(second.as_mut()).is_ready() && poll(third.as_mut()).is_ready());
@@ -196,7 +196,7 @@ fn being_notified_takes_budget() {
     assert_eq!(count, 128);
 }
 
-/// Debug is for looking at, in any state.
+/// `Debug` must work in any state.
 #[test]
 fn a_notify_can_be_printed_in_any_state() {
     let (notify, calls) = (Arc::new(Notify::new()), Calls::new());
@@ -234,7 +234,7 @@ fn no_notification_is_lost_between_threads() {
     });
 }
 
-/// Waiters that come and go, notified one by one and all at once: every turn ends.
+/// Waiters come and go, and are notified one by one and all at once: every turn must end.
 #[test]
 fn waiters_that_give_up_lose_nothing_for_others() {
     const ROUNDS: usize = 500;
@@ -256,7 +256,7 @@ fn waiters_that_give_up_lose_nothing_for_others() {
                         .await;
                         blitz_io::task::yield_now().await;
                     }
-                    // What it took it gives back.
+                    // If the future took the permit, the permit is put back.
                     if notified.as_mut().enable() {
                         notify.notify_one();
                     }

@@ -1,4 +1,4 @@
-//! `OnceCell` and `SetOnce`: who writes, who waits, and what is dropped.
+//! `OnceCell` and `SetOnce`: which task initialises, which tasks wait, and what is dropped.
 
 use std::{
     future::{Future, pending, ready},
@@ -21,12 +21,12 @@ use crate::{
     watch,
 };
 
-/// More than three batches of wakers.
+/// More waiters than three wake lists hold.
 const MANY: usize = 100;
 
 type Waiting<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Asks, with a waker; the initialiser never ends.
+/// Polls a `get_or_init` once, with an initialiser that never completes.
 fn endless(cell: &Arc<OnceCell<u32>>, calls: &Arc<Calls>) -> Waiting<u32> {
     let cell = cell.clone();
     let mut waiting: Waiting<u32> = Box::pin(async move { *cell.get_or_init(pending).await });
@@ -34,7 +34,7 @@ fn endless(cell: &Arc<OnceCell<u32>>, calls: &Arc<Calls>) -> Waiting<u32> {
     waiting
 }
 
-/// Asks in line, with a waker, and has this value if it is asked to make one.
+/// Enters a `get_or_init` into the wait queue; it provides `value` if it becomes the initialiser.
 fn in_line(cell: &Arc<OnceCell<u32>>, calls: &Arc<Calls>, value: u32) -> Waiting<u32> {
     let cell = cell.clone();
     let mut waiting: Waiting<u32> =
@@ -85,7 +85,7 @@ fn every_value_of_a_set_once_is_dropped_once() {
     tally.assert_all_dropped(3);
 }
 
-/// A value whose drop panics is dropped once, and the panic is the owner's.
+/// A value whose drop panics is dropped once, and the panic reaches the owner of the cell.
 #[test]
 fn a_drop_that_panics_happens_once() {
     struct Bad(Arc<AtomicUsize>);
@@ -137,7 +137,7 @@ fn the_right_to_try_goes_down_the_line() {
     drop(first);
     assert_eq!(calls.count(), 1, "one is enough to try");
     assert!(poll(third.as_mut()).is_pending());
-    // It has the right, and never looked.
+    // This waiter has the right to initialise, and was not polled since.
     drop(second);
     assert_eq!(poll(third.as_mut()), Poll::Ready(3));
     assert_eq!(poll(fourth.as_mut()), Poll::Ready(3));
@@ -169,7 +169,7 @@ fn all_of_many_who_wait_for_a_cell_are_woken() {
 fn all_of_many_who_wait_for_a_set_are_woken_by_it() {
     let _watch = watch::begin();
     let cell = Arc::new(SetOnce::new());
-    // A waker may come back to the cell.
+    // A waker may use the cell again.
     let calls = Calls::doing({
         let cell = cell.clone();
         move || assert_eq!((cell.get(), cell.set(2)), (Some(&1), Err(SetOnceError(2))))
@@ -210,7 +210,7 @@ fn asking_a_cell_takes_budget() {
     assert_eq!(completed_in_one_poll(|| set.wait()), 128);
 }
 
-/// Tasks that fail, give up and succeed: one value, made once, seen by all.
+/// Tasks fail, give up and succeed: one value is created once, and all tasks see it.
 #[test]
 fn one_initialiser_of_many_wins() {
     const TASKS: usize = 16;
@@ -229,7 +229,7 @@ fn one_initialiser_of_many_wins() {
                     };
                     let mut asked = pin!(cell.get_or_try_init(make));
                     if number % 4 == 3 {
-                        // Polled once, and given up in whatever state it is.
+                        // Polled once, and dropped in whatever state it is.
                         let _ =
                             std::future::poll_fn(|cx| Poll::Ready(asked.as_mut().poll(cx))).await;
                         return None;

@@ -1,4 +1,4 @@
-//! Facts that did not hold when they were first tested.
+//! Regression tests: facts that did not hold when they were first tested.
 
 use std::{
     panic::{RefUnwindSafe, UnwindSafe},
@@ -22,7 +22,7 @@ use crate::{
     watch,
 };
 
-/// Guards against a build that waits for threads which it never started.
+/// Guards against a build that waits for threads that it never started.
 #[test]
 fn a_name_function_that_panics_is_reported_and_leaves_nothing_behind() {
     let _watch = watch::begin();
@@ -49,8 +49,8 @@ fn a_name_function_that_panics_is_reported_and_leaves_nothing_behind() {
     watch::until(|| started.load(Relaxed) == stopped.load(Relaxed));
 }
 
-/// Guards against a worker that sleeps on what came into its queue while it was
-/// about to: the hook's own thread put it there, so nobody else is told.
+/// Guards against a worker that goes to sleep although a task came into its queue meanwhile: the
+/// hook's own thread put it there, so no other worker is notified.
 #[test]
 fn a_wake_inside_the_park_hook_is_not_lost() {
     let _watch = watch::begin();
@@ -63,7 +63,7 @@ fn a_wake_inside_the_park_hook_is_not_lost() {
     }
 }
 
-/// The same, for a new task.
+/// Guards against a worker that goes to sleep although its park hook has spawned a task.
 #[test]
 fn a_spawn_inside_the_park_hook_runs() {
     let _watch = watch::begin();
@@ -84,8 +84,7 @@ fn a_spawn_inside_the_park_hook_runs() {
     }
 }
 
-/// Guards against a `block_on` that polls its own future again and again and
-/// nothing else.
+/// Guards against a `block_on` that polls its own future again and again and nothing else.
 #[test]
 fn a_yielding_block_on_lets_tasks_run() {
     let _watch = watch::begin();
@@ -96,8 +95,8 @@ fn a_yielding_block_on_lets_tasks_run() {
             let polls = rt.block_on(async move {
                 let task = outside.unwrap_or_else(|| handle.spawn(async {}));
                 let mut polls = 0_u64;
-                // A bound, so that it fails on one thread instead of hanging; other
-                // threads get their time by the system's grace.
+                // The bound makes the test fail on one thread instead of hanging; other threads get
+                // processor time only by the system's scheduling.
                 while !task.is_finished() && (polls < 100_000 || worker_index().is_none()) {
                     polls += 1;
                     yield_now().await;
@@ -110,7 +109,7 @@ fn a_yielding_block_on_lets_tasks_run() {
     }
 }
 
-/// Guards against a build that waits for threads which it never started.
+/// Guards against a build that waits for threads that it never started.
 #[test]
 fn a_name_that_no_thread_can_have_ends_the_build() {
     let _watch = watch::begin();
@@ -120,8 +119,8 @@ fn a_name_that_no_thread_can_have_ends_the_build() {
     assert!(!matches!(built, Ok(Ok(()))), "no thread has such a name");
 }
 
-/// Guards against a thread that leaves `block_on` and takes with it the wake-up
-/// by which another would have taken over the tasks.
+/// Guards against a thread that leaves `block_on` and consumes the wake-up by which another thread
+/// would have taken over the tasks.
 #[test]
 fn many_threads_inside_block_on_all_finish() {
     let _watch = watch::begin();
@@ -147,8 +146,8 @@ fn many_threads_inside_block_on_all_finish() {
     }
 }
 
-/// Guards against a look into the intake that lets its first overtake those that
-/// were taken out of it before.
+/// Guards against a check of the injector that lets its first task overtake tasks that were taken
+/// out of it before.
 #[test]
 fn many_tasks_run_in_the_order_in_which_they_were_spawned_from_outside() {
     let _watch = watch::begin();
@@ -178,8 +177,8 @@ fn a_guard_can_be_shared_with_other_threads_as_tokios_can() {
     assert!(has!(EnterGuard<'static>: Sync));
 }
 
-/// Brings as many tasks as there are workers into a poll at the same time; nothing
-/// else is spawned that would wake anybody.
+/// Brings as many tasks as there are workers into a poll at the same time; nothing else is spawned
+/// that would wake a worker.
 fn meet(rt: &Runtime) {
     let count = rt.metrics().num_workers();
     let meeting = Arc::new(Barrier::new(count));
@@ -194,8 +193,8 @@ fn meet(rt: &Runtime) {
     }
 }
 
-/// Guards against a task that lies in the queue of a worker which is inside a long
-/// poll, while another worker sleeps.
+/// Guards against a task that stays in the queue of a worker that is inside a long poll, while
+/// another worker sleeps.
 #[test]
 fn as_many_blocking_polls_as_workers_run_at_the_same_time_on_new_runtimes() {
     let _watch = watch::begin();
@@ -205,7 +204,7 @@ fn as_many_blocking_polls_as_workers_run_at_the_same_time_on_new_runtimes() {
     }
 }
 
-/// The same, where the workers have worked and slept before.
+/// Guards against the same on workers that have worked and slept before.
 #[test]
 fn as_many_blocking_polls_as_workers_run_at_the_same_time() {
     let _watch = watch::begin();

@@ -1,6 +1,10 @@
-//! The current-thread runtime: its order, and several threads inside it.
+//! The current-thread runtime: the order of tasks, and several threads inside it.
 
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+    mpsc,
+};
 
 use blitz_io::task;
 
@@ -10,8 +14,7 @@ use crate::{
     watch,
 };
 
-/// The first task that ran out of turn, if `count` are spawned, inside a task or
-/// from outside.
+/// Spawns `count` tasks, inside a task or from outside; returns the first that ran out of order.
 pub(crate) fn out_of_turn(count: u32, inside: bool) -> Option<u32> {
     let rt = one_thread();
     let order: Arc<Mutex<Vec<u32>>> = Arc::default();
@@ -189,5 +192,73 @@ fn a_spawn_from_another_thread_wakes_the_sleeping_block_on() {
             receiver.recv().unwrap();
         }
         stop.open();
+    });
+}
+
+#[test]
+fn a_root_that_yields_has_its_turn_as_often_as_a_task_that_yields() {
+    let _watch = watch::begin();
+    let rt = one_thread();
+    let polls = Arc::new(AtomicUsize::new(0));
+    let counted = polls.clone();
+    rt.spawn(async move {
+        loop {
+            counted.fetch_add(1, Relaxed);
+            task::yield_now().await;
+        }
+    });
+    rt.block_on(async {
+        for _ in 0..1_000 {
+            task::yield_now().await;
+        }
+    });
+    let polls = polls.load(Relaxed);
+    assert!((990..=1_010).contains(&polls), "1,000 yields of the root cost {polls} polls");
+}
+
+#[test]
+fn a_root_that_yields_waits_for_all_that_was_queued_before_it() {
+    let _watch = watch::begin();
+    let rt = one_thread();
+    let polls = Arc::new(AtomicUsize::new(0));
+    for _ in 0..50 {
+        let polls = polls.clone();
+        rt.spawn(async move {
+            polls.fetch_add(1, Relaxed);
+        });
+    }
+    rt.block_on(async {
+        task::yield_now().await;
+        assert_eq!(polls.load(Relaxed), 50);
+    });
+}
+
+/// Tokio's order, on which clients with connection pools rely: all work that tasks start before the
+/// root future is polled is complete by then, however long the chain of their wake-ups.
+#[test]
+fn a_woken_root_waits_for_tasks_that_were_woken_after_it() {
+    let _watch = watch::begin();
+    let rt = one_thread();
+    let ended = Arc::new(AtomicUsize::new(0));
+    let (wake_root, root_woken) = blitz_io::sync::oneshot::channel();
+    let (first, mut woken) = blitz_io::sync::oneshot::channel::<()>();
+    for _ in 0..10 {
+        let (wake, next) = blitz_io::sync::oneshot::channel();
+        let (before, ended) = (std::mem::replace(&mut woken, next), ended.clone());
+        rt.spawn(async move {
+            before.await.unwrap();
+            ended.fetch_add(1, Relaxed);
+            // The last task has no task to wake.
+            let _ = wake.send(());
+        });
+    }
+    rt.spawn(async move {
+        task::yield_now().await;
+        wake_root.send(()).unwrap();
+        first.send(()).unwrap();
+    });
+    rt.block_on(async {
+        root_woken.await.unwrap();
+        assert_eq!(ended.load(Relaxed), 10);
     });
 }

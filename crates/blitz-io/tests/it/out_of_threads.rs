@@ -1,4 +1,4 @@
-//! The system refuses a thread: an error that says so, nothing left behind.
+//! The system refuses a thread: the build returns an error that says so and leaves nothing behind.
 #![cfg(target_os = "linux")]
 
 use std::{
@@ -13,8 +13,8 @@ use blitz_io::runtime::{Builder, Preemption, Runtime};
 
 use crate::{caught::panic_of, child, make::NO_STACK, tally::Tally, watch};
 
-/// The threads of this process that a user has. An emulator has one of its own, which stays
-/// with root, and would be one more that we may start.
+/// Returns the number of threads of this process that belong to `user`. An emulator has a thread of
+/// its own that stays with root, and would count as one more that the test may start.
 fn threads_of(user: libc::uid_t) -> usize {
     let all = fs::read_dir("/proc/self/task").expect("Linux lists threads");
     let status = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("status")).ok();
@@ -27,10 +27,10 @@ fn threads_of(user: libc::uid_t) -> usize {
 
 /// Lets this process start `more` threads and no further one.
 pub(crate) fn allow_threads(more: usize) {
-    // SAFETY: plain system calls; the limit outlives its call.
+    // SAFETY: the system calls take integers and a pointer to `limit`, which outlives its call.
     unsafe {
         if libc::getuid() == 0 {
-            // Root has no limit. 65534 is nobody, by custom.
+            // Root has no limit. 65534 is the user `nobody` by convention.
             assert_eq!(libc::setuid(65534), 0);
         }
         let allowed = (threads_of(libc::getuid()) + more) as libc::rlim_t;
@@ -69,17 +69,17 @@ fn a_refused_thread_makes_build_fail_and_leaves_none_behind() {
         assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "{error}");
         let text = error.to_string();
         assert!(text.contains("of 6 worker threads") && text.contains("worker_threads"), "{text}");
-        // A thread that was joined leaves the list a moment after.
+        // A thread that was joined disappears from the list a moment later.
         watch::until(|| child::threads() == before);
         assert!(started.load(Relaxed) <= 3);
         assert_eq!(started.load(Relaxed), stopped.load(Relaxed));
     }
-    // What was started is free again.
+    // The threads that were started are released.
     let rt = Builder::new_multi_thread().worker_threads(1).build();
     if let Ok(rt) = rt {
         assert_eq!(rt.block_on(rt.spawn(async { 1 })).unwrap(), 1);
     }
-    // A current-thread runtime needs none.
+    // A current-thread runtime needs no thread.
     let rt = Builder::new_current_thread().build().unwrap();
     assert_eq!(rt.block_on(rt.spawn(async { 1 })).unwrap(), 1);
 }
@@ -126,7 +126,7 @@ fn a_spawn_after_a_refused_lazy_start_hangs_nobody() {
     let tally = Tally::new();
     for _ in 0..3 {
         let token = tally.token();
-        // It panics, or gives a handle that ends with its runtime: no third way.
+        // A spawn either panics or returns a handle that ends with its runtime.
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             rt.spawn(async move { token.keep() })
         }));
@@ -159,17 +159,17 @@ fn a_lazy_start_starts_no_thread_before_the_first_spawn() {
     assert_eq!((child::threads(), asked.load(Relaxed)), (before, 0));
     rt.block_on(rt.spawn(async {})).unwrap();
     assert!(asked.load(Relaxed) >= 1);
-    // All of them come, not only the first.
+    // All workers start, not only the first.
     assert_eq!(crate::make::on_every_worker(&rt, || ()).len(), 3);
     assert_eq!(child::threads(), before + 3);
     drop(_entered);
     drop(rt);
     watch::until(|| child::threads() == before);
-    // One that never had work ends as well.
+    // A runtime that never had work ends as well.
     let rt = Builder::new_multi_thread().worker_threads(3).lazy_start().build().unwrap();
     drop(rt);
     assert_eq!(child::threads(), before);
-    // Without the option they are there at once.
+    // Without the option, the workers start at once.
     let rt = crate::make::workers(3);
     assert_eq!(child::threads(), before + 3);
     drop(rt);

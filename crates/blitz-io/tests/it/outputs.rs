@@ -1,4 +1,4 @@
-//! An output is dropped exactly once, whatever becomes of its task and handle.
+//! An output is dropped exactly once, whatever happens to its task and handle.
 
 use crate::{
     gate::Gate,

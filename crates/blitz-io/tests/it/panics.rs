@@ -1,4 +1,4 @@
-//! Panics wherever a program can put one: they end where they belong.
+//! Panics wherever user code can run: each reaches only the code that it concerns.
 
 use std::{
     future::pending,
@@ -13,7 +13,7 @@ use crate::{
     watch,
 };
 
-/// Panics when dropped, and holds what must be dropped all the same.
+/// Panics when dropped, and holds a value that must be dropped even so.
 struct PanicsInDrop(#[expect(dead_code, reason = "held for its drop")] Token);
 
 impl Drop for PanicsInDrop {
@@ -74,7 +74,7 @@ fn a_panic_in_the_drop_of_an_output_in_its_handle_harms_nothing() {
         let task = rt.spawn(async move { bad });
         let ends = task.abort_handle();
         run_until(&rt, move || ends.is_finished());
-        // Swallowed or not is left open; the output goes once.
+        // Whether the panic is swallowed is not specified; the output is dropped once.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(task)));
         tally.assert_all_dropped(1);
         assert_eq!(rt.block_on(rt.spawn(async { 1 })).unwrap(), 1, "the runtime goes on");

@@ -1,4 +1,4 @@
-//! Tasks and pools: what is awaited, what blocks, and who goes on meanwhile.
+//! Tasks and fork-join pools: what is awaited, what blocks, and which tasks go on meanwhile.
 
 use std::{
     future::poll_fn,
@@ -98,7 +98,7 @@ fn a_closure_that_has_not_begun_does_not_run_for_a_future_that_is_gone() {
     drop(run);
     assert_eq!(Arc::strong_count(&captured), 1, "the closure went with the future");
     gate.open();
-    // First in, first out: what was given before has been looked at when this runs.
+    // First in, first out: the job of the dropped future has left the queue when this one runs.
     assert!(pool.install(|| !ran.load(SeqCst)));
 }
 
@@ -172,14 +172,14 @@ fn a_future_that_is_over_says_so() {
     assert!(again.is_err());
 }
 
-/// The one worker of the runtime waits for something that only a task of its own brings.
+/// Asserts that the runtime's only worker can wait for something that only one of its tasks sends.
 fn others_go_on_during(wait: impl FnOnce(mpsc::Receiver<()>) + Send + 'static) {
     let _watch = watch::begin();
     let runtime = runtime(1);
     let waits = runtime.spawn(async move {
         let (sender, receiver) = mpsc::channel();
         task::spawn(async move {
-            // Through the driver and back, so that I/O is seen to go on as well.
+            // Through the driver and back, which shows that I/O goes on as well.
             let listener = blitz_io::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = listener.local_addr().unwrap();
             let (stream, accepted) =
@@ -244,7 +244,7 @@ fn a_call_inside_a_task_gives_up_the_core() {
     });
 }
 
-/// A worker of the runtime that is a pool's, too.
+/// The worker belongs to a runtime and to a pool.
 #[test]
 fn a_wait_of_a_worker_that_was_lent_to_a_pool_gives_up_the_core() {
     others_go_on_during(|receiver| {
@@ -254,7 +254,7 @@ fn a_wait_of_a_worker_that_was_lent_to_a_pool_gives_up_the_core() {
         let receiver = std::sync::Mutex::new(receiver);
         let first = || {
             begun.open();
-            // Until the pool's other thread has the second half.
+            // Waits until the pool's other thread has taken the second half.
             taken.block();
         };
         let second = || {
@@ -265,7 +265,7 @@ fn a_wait_of_a_worker_that_was_lent_to_a_pool_gives_up_the_core() {
     });
 }
 
-/// It blocks, as the documentation says, and nothing is stuck afterwards.
+/// The join blocks the thread, as documented, and nothing is stuck afterwards.
 #[test]
 fn a_join_on_a_current_thread_runtime_blocks_it_and_ends() {
     let _watch = watch::begin();
@@ -290,7 +290,7 @@ fn a_closure_on_the_pool_may_block_on_the_runtime() {
     assert_eq!(answer, 6);
 }
 
-/// Tasks that compute by joins, by runs and by nothing of the kind, all at once.
+/// Some tasks use joins, some await `run`, and some use neither, all at once.
 #[test]
 fn tasks_that_join_and_tasks_that_await_all_end() {
     const TASKS: usize = 300;
@@ -329,7 +329,7 @@ fn tasks_that_join_and_tasks_that_await_all_end() {
     assert_eq!(total, TASKS * 4950);
 }
 
-/// A dump says what a task waits for.
+/// A dump reports which pool a task waits for.
 #[test]
 fn a_dump_names_the_pool_that_a_task_waits_for() {
     let _watch = watch::begin();
@@ -346,7 +346,7 @@ fn a_dump_names_the_pool_that_a_task_waits_for() {
     runtime.block_on(waits).unwrap();
 }
 
-/// Nobody else is there to run it.
+/// The pool has no other thread to run the future's closure.
 #[test]
 fn a_thread_of_the_pool_may_wait_for_a_future_of_its_own_pool() {
     let _watch = watch::begin();
@@ -360,14 +360,14 @@ fn a_thread_of_the_pool_may_wait_for_a_future_of_its_own_pool() {
         assert_eq!(both, (4, 5));
         assert_eq!(pool.yield_now(), Some(parallel::Yield::Idle), "nothing is left to be run");
         drop(pool);
-        // The thread is the pool's for ever, though that has ended.
+        // The thread belongs to the pool for ever, although the pool has ended.
         assert_eq!(runtime(1).block_on(parallel::run(|| 10)), 10);
     })
     .join()
     .unwrap();
 }
 
-/// It lies in the intake, where a thread that waits for a future does not look.
+/// The closure is in the injector, where a thread that waits for a future does not search.
 #[test]
 fn a_thread_of_the_pool_may_wait_for_a_future_that_came_from_outside() {
     let _watch = watch::begin();
@@ -387,7 +387,7 @@ fn a_thread_of_the_pool_may_wait_for_a_future_that_came_from_outside() {
     assert_eq!(answer.1.recv(), Ok(4));
 }
 
-/// If it did, that one would block inside of another one's `block_on`, and panic.
+/// If the thread ran another job, that job would call `block_on` inside of a `block_on`, and panic.
 #[test]
 fn a_thread_of_the_pool_that_waits_for_a_future_runs_no_other_job() {
     let _watch = watch::begin();
@@ -402,7 +402,7 @@ fn a_thread_of_the_pool_that_waits_for_a_future_runs_no_other_job() {
                 gate.block();
             }
         });
-        // The pool's other thread has it, and will take nothing else before the gate is open.
+        // The pool's other thread runs this job, and takes nothing else before the gate is open.
         begun.block();
         scope.spawn(|_| {
             runtime.block_on(async {});
@@ -419,7 +419,7 @@ fn a_thread_of_the_pool_that_waits_for_a_future_runs_no_other_job() {
     assert!(has_run.into_inner());
 }
 
-/// The closure is run by the thread that awaits it, inside of `block_on`, and may block as well.
+/// The thread that awaits the closure runs it, inside of `block_on`, and it may block as well.
 #[test]
 fn a_closure_that_its_own_pool_awaits_may_block_on_the_runtime() {
     let _watch = watch::begin();

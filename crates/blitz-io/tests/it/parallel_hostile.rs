@@ -1,5 +1,5 @@
-//! Programs that mean a pool ill: caught panics of the wrong thread, failed builds, an error
-//! output that nobody reads, jobs that wait for their maker.
+//! Adversarial use of a pool: panics caught on the wrong thread, failed builds, a standard error
+//! that is not read, jobs that wait for the code that spawned them.
 
 use std::{
     io,
@@ -15,7 +15,7 @@ use blitz_io::parallel::{ThreadPoolBuilder, broadcast, current_thread_index, joi
 
 use crate::{parallel_join::pool, watch};
 
-/// A builder's thread that runs where it was made, on a worker of another pool.
+/// The builder runs its thread function in place, on a worker of another pool.
 #[test]
 fn a_worker_that_is_asked_to_be_another_pools_stays_what_it_is() {
     let _watch = watch::begin();
@@ -32,7 +32,7 @@ fn a_worker_that_is_asked_to_be_another_pools_stays_what_it_is() {
                 .is_ok()
         };
         let payload = catch_unwind(AssertUnwindSafe(build)).unwrap_err();
-        // Of the outer pool, which is there; the other one is gone.
+        // The thread belongs to the outer pool, which exists; the other pool is gone.
         assert!(current_thread_index().is_some_and(|index| index < 2));
         assert_eq!(blitz_io::parallel::current_num_threads(), 2);
         assert_eq!(join(|| 1, || 2), (1, 2));
@@ -63,7 +63,7 @@ fn a_thread_whose_pool_could_not_be_made_is_as_free_as_before() {
             }));
             assert!(panicked.is_err());
             assert_eq!(current_thread_index(), None);
-            // Not a worker of the one that failed, so it may be one of the next.
+            // The thread is no worker of the failed pool, so it may be one of the next.
             let pool = builder().build().unwrap();
             assert_eq!(current_thread_index(), Some(0));
             assert_eq!(pool.join(|| 1, || 2), (1, 2));
@@ -71,7 +71,7 @@ fn a_thread_whose_pool_could_not_be_made_is_as_free_as_before() {
     });
 }
 
-/// A thread that was lent to a pool is that pool's for ever, and there is nobody else.
+/// A thread that was added to a pool belongs to it for ever, and there is no other thread.
 #[test]
 fn what_is_spawned_on_a_thread_whose_pool_has_ended_runs_there() {
     let _watch = watch::begin();
@@ -91,7 +91,7 @@ fn what_is_spawned_on_a_thread_whose_pool_has_ended_runs_there() {
                 assert_eq!((context.index(), context.num_threads()), (0, 1));
                 everywhere();
             });
-            // One by one: it would take a deep stack to run each inside of the one before.
+            // Run one after the other: to run each inside of the one before takes a deep stack.
             fn chain(left: u32, end: mpsc::Sender<()>) {
                 match left {
                     0 => end.send(()).unwrap(),
@@ -122,7 +122,8 @@ fn what_an_exit_handler_spawns_runs() {
     assert_eq!(indices, [0, 1]);
 }
 
-/// The global pool is needed to name its threads. The next attempt is as good as the first.
+/// The function that names the threads of the global pool uses that pool, so the build panics and
+/// says why. The next attempt works like a first one.
 #[test]
 fn what_names_the_threads_of_the_global_pool_cannot_use_it_and_is_told() {
     use crate::child;
@@ -143,7 +144,7 @@ fn what_names_the_threads_of_the_global_pool_cannot_use_it_and_is_told() {
     assert_eq!(blitz_io::parallel::current_num_threads(), 3);
 }
 
-/// The last that holds the pool may be any of them, between two joins of others.
+/// Any thread may drop the last reference to the pool, between two joins of others.
 #[test]
 fn threads_that_join_while_others_drop_the_pool_are_served() {
     const CALLERS: usize = 4;
@@ -166,7 +167,7 @@ fn threads_that_join_while_others_drop_the_pool_are_served() {
     }
 }
 
-/// Its destructor panics so often, one within the other.
+/// A value whose destructor panics this many times, each with a payload that panics again.
 struct Bomb(u8);
 
 impl Drop for Bomb {
@@ -181,7 +182,7 @@ fn explode<T>() -> T {
     resume_unwind(Box::new(Bomb(9)))
 }
 
-/// The first panic leaves, whatever the destructors of other payloads and of results do.
+/// The first panic is propagated, whatever the destructors of other payloads and of results do.
 #[test]
 fn payloads_and_results_whose_destructors_panic_end_nothing() {
     let _watch = watch::begin();
@@ -212,10 +213,10 @@ fn payloads_and_results_whose_destructors_panic_end_nothing() {
 }
 
 /// If a worker waited for the others on the caller's behalf, it would find the spawned job
-/// meanwhile and never come back.
+/// meanwhile and never return.
 ///
-/// The second worker is inside the broadcast when the job is spawned: before, it might steal
-/// and run that first, as any job. It stays there until the job has begun.
+/// The second worker is inside the broadcast when the job is spawned, because otherwise it might
+/// steal that job and run it first. It stays there until the job has begun.
 #[test]
 fn a_broadcast_from_outside_returns_before_the_jobs_that_it_spawned() {
     let _watch = watch::begin();
@@ -254,7 +255,7 @@ fn a_broadcast_to_another_pool_runs_its_own_pools_jobs_meanwhile() {
     let _watch = watch::begin();
     let (one, two) = (pool(1), pool(2));
     let counts = one.install(|| {
-        // The only thread of the first pool is needed for this, while it waits.
+        // The only thread of the first pool must run this job while it waits.
         let (sender, receiver) = mpsc::channel();
         spawn(move || (0..2).for_each(|_| sender.send(()).unwrap()));
         let receiver = Mutex::new(receiver);
@@ -264,7 +265,7 @@ fn a_broadcast_to_another_pool_runs_its_own_pools_jobs_meanwhile() {
     assert_eq!(two.install(|| broadcast(|context| context.index())), [0, 1]);
 }
 
-/// A detached job panics on the frame of a join, and nobody reads what is said about it.
+/// A detached job panics on the stack of a join, and standard error is a pipe without a reader.
 #[cfg(unix)]
 #[test]
 fn a_detached_panic_aborts_though_nobody_reads_the_errors() {
@@ -277,7 +278,7 @@ fn a_detached_panic_aborts_though_nobody_reads_the_errors() {
     let _watch = watch::begin();
     const NAME: &str = "parallel_hostile::a_detached_panic_aborts_though_nobody_reads_the_errors";
     if child::role().is_some() {
-        // One thread: the join comes back to its second half, and runs the job above it.
+        // With one thread, the join returns to its second half, and runs the job that is above it.
         let unwound = catch_unwind(|| {
             pool(1).install(|| join(|| spawn(|| panic!("nobody waits for me")), || ()))
         });
@@ -291,7 +292,7 @@ fn a_detached_panic_aborts_though_nobody_reads_the_errors() {
     assert_eq!(status.signal(), Some(libc::SIGABRT), "{status}");
 }
 
-/// A sandbox that is entered after the pool has begun to rely on the barrier.
+/// A sandbox is entered after the pool has begun to rely on `membarrier`.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #[test]
 fn a_barrier_that_is_refused_later_aborts_and_says_what_to_do() {
@@ -305,7 +306,7 @@ fn a_barrier_that_is_refused_later_aborts_and_says_what_to_do() {
     if let Some(role) = child::role() {
         assert_eq!(pool(2).join(|| 1, || 2), (1, 2));
         crate::sandbox::forbid(libc::SYS_membarrier, 0);
-        // Threads of this one inherit the filter, and come to the barrier before they sleep.
+        // Threads that are started here inherit the filter, and use the barrier before they sleep.
         let pool = pool(2);
         assert_eq!(pool.join(|| 1, || 2), (1, 2));
         if role == "has fences" {

@@ -1,6 +1,6 @@
-//! Joins: both halves run, once each, and what they throw arrives when both are done.
+//! Joins: both halves run once each, and a panic is propagated when both are done.
 //!
-//! None of these tests knows how jobs are kept; `pool` makes the pools of all of them.
+//! No test depends on how jobs are stored; `pool` creates the pools of all of them.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
@@ -18,7 +18,7 @@ use blitz_io::parallel::{
 
 use crate::{gate::Gate, watch};
 
-/// The pool of the process has one seat for guests: whoever counts on it asks for it here.
+/// Reserves the global pool's only seat for a guest thread, for tests that rely on it.
 pub(crate) fn one_guest() -> MutexGuard<'static, ()> {
     static SEAT: Mutex<()> = Mutex::new(());
     SEAT.lock().unwrap_or_else(PoisonError::into_inner)
@@ -53,7 +53,7 @@ fn both_halves_run_at_once_if_there_are_two_threads() {
     let _watch = watch::begin();
     let (pool, both) = (pool(2), Barrier::new(2));
     for _ in 0..50 {
-        // Neither goes on without the other.
+        // Neither half goes on without the other.
         let (a, b) = pool.join(
             || {
                 both.wait();
@@ -73,8 +73,8 @@ fn a_half_that_is_busy_for_long_is_relieved_of_all_that_waits() {
     let _watch = watch::begin();
     let (pool, left) = (pool(2), AtomicUsize::new(7));
     let gate = Gate::new();
-    // The first of each join blocks until all others have run: by the other thread, which
-    // nobody tells of them.
+    // The first half of each join blocks until all second halves have run, on the other thread,
+    // which is not notified of them.
     fn nest(depth: usize, left: &AtomicUsize, gate: &Gate) {
         if depth == 0 {
             gate.block();
@@ -108,7 +108,7 @@ fn a_panic_of_either_half_waits_for_the_other() {
             };
             let both = || pool.join(|| half("a"), || half("b"));
             let payload = catch_unwind(AssertUnwindSafe(both)).unwrap_err();
-            // The first one's goes on.
+            // The panic of the first half is propagated.
             assert_eq!(payload.downcast_ref::<&str>(), Some(&&panicking[..1]));
             assert_eq!(ran.into_inner(), 2, "both run, whatever becomes of the other");
         }
@@ -155,7 +155,7 @@ fn a_closure_knows_whether_it_moved() {
     let _watch = watch::begin();
     let moved = |context: FnContext| context.migrated();
     let one = pool(1);
-    // From outside both are sent to the pool; inside nobody is there to take the second.
+    // From outside both halves are sent to the pool; inside, no other thread can take the second.
     assert_eq!(join_context(moved, moved), (true, true));
     assert_eq!(one.install(|| join_context(moved, moved)), (false, false));
     let (two, gate) = (pool(2), Gate::new());
@@ -180,7 +180,7 @@ fn a_second_half_that_a_nested_wait_ran_counts_as_moved() {
     let moves = pool(1).install(|| {
         join_context(
             |_| {
-                // It takes what lies on the stack: the second half.
+                // Takes the job on top of the stack: the second half.
                 assert!(yield_local().is_some());
             },
             |context| context.migrated(),
@@ -205,7 +205,7 @@ fn jobs_that_the_first_half_left_behind_run_before_the_second() {
             move || second.send("second half").unwrap(),
         );
     });
-    // The newest first.
+    // The newest job first.
     assert_eq!(receiver.into_iter().collect::<Vec<_>>(), ["b", "a", "second half"]);
 }
 
@@ -217,7 +217,7 @@ fn a_job_in_the_place_of_one_that_was_run_is_not_taken_for_it() {
         let (first, second) = (sender.clone(), sender);
         join(
             move || {
-                // Runs the second half, and puts another job where it lay.
+                // Runs the second half, and pushes another job in its place.
                 assert!(yield_local().is_some());
                 spawn(move || first.send("other").unwrap());
             },
@@ -227,7 +227,7 @@ fn a_job_in_the_place_of_one_that_was_run_is_not_taken_for_it() {
     assert_eq!(receiver.into_iter().collect::<Vec<_>>(), ["second half", "other"]);
 }
 
-/// A join whose first half is a join, and so on.
+/// Runs a join whose first half is a join, and so on.
 fn nest(depth: usize) -> usize {
     if depth == 0 {
         return 0;
@@ -300,7 +300,7 @@ fn a_caller_takes_part_and_is_no_thread_of_the_pool() {
     let caller = here();
     let total = call(|worker| {
         assert_eq!((here(), current_thread_index()), (caller, None));
-        // A guest's jobs are not lost, and a second guest is served by the pool.
+        // A guest's jobs are not lost, and the pool runs the job of a second guest.
         let (sender, receiver) = std::sync::mpsc::channel();
         spawn(move || sender.send(()).unwrap());
         let other = std::thread::scope(|scope| {

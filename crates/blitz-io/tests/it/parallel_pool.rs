@@ -1,4 +1,4 @@
-//! Pools: how they are made, what their threads are, and how they end.
+//! Pools: how they are created, what their threads are, and how they end.
 
 use std::{
     error::Error,
@@ -164,7 +164,7 @@ fn a_detached_panic_without_a_handler_aborts() {
             }
             let pool = builder.build().unwrap();
             pool.spawn(|| panic!("nobody waits for me"));
-            // The process ends before this does.
+            // The process ends before this returns.
             Gate::new().block();
         }
         None => {
@@ -304,7 +304,7 @@ fn injected_jobs_are_found_beside_a_load_from_within() {
             spawn(move || forever(gate));
         }
     }
-    // Each job leaves another one behind, so there is always one on the stack.
+    // Each job spawns another one, so there is always one on the stack.
     pool.spawn({
         let gate = gate.clone();
         move || forever(gate)

@@ -1,4 +1,4 @@
-//! Scopes: nothing that was spawned outlives one, and its panics come out of it.
+//! Scopes: no job outlives its scope, and the scope propagates panics.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
@@ -77,7 +77,7 @@ fn the_newest_job_runs_first_and_in_a_fifo_scope_the_oldest() {
 fn an_in_place_scope_runs_its_body_here_and_its_jobs_there() {
     let _watch = watch::begin();
     let (pool, gate) = (pool(1), Gate::new());
-    // The body blocks until the job has run: the job is not the caller's.
+    // The body blocks until the job has run, so the caller does not run the job itself.
     pool.in_place_scope(|scope| {
         assert_eq!(current_thread_index(), None);
         scope.spawn(|_| {
@@ -99,7 +99,7 @@ fn a_thread_of_one_pool_waits_for_a_scope_of_another() {
     let (one, two, ran) = (pool(1), pool(1), AtomicUsize::new(0));
     one.install(|| {
         two.in_place_scope(|scope| {
-            // Back into the first pool, whose only thread waits: it serves its own.
+            // Back into the first pool, whose only thread waits and runs its pool's jobs meanwhile.
             scope.spawn(|_| one.install(|| _ = ran.fetch_add(1, SeqCst)));
         });
         two.scope(|scope| scope.spawn(|_| _ = ran.fetch_add(1, SeqCst)));

@@ -1,5 +1,4 @@
-//! Programs at random: whatever joins, spawns, waits and panics are nested, each closure
-//! runs once.
+//! Random programs: however joins, spawns, waits and panics are nested, each closure runs once.
 
 use std::{
     ops::Range,
@@ -14,7 +13,7 @@ use blitz_io::parallel::{
 
 use crate::watch;
 
-/// Closures that were made, and that have run.
+/// The numbers of closures that were created, and that have run.
 #[derive(Default)]
 struct Count {
     made: AtomicUsize,
@@ -27,7 +26,7 @@ impl Count {
     }
 }
 
-/// A closure that is made counts; its run counts, and goes on with the program.
+/// Creates and counts a closure. Its run is counted as well, and goes on with the program.
 fn counted<'a>(count: &'a Count, seed: u64, depth: u32) -> impl FnOnce() + Send + use<'a> {
     count.made.fetch_add(1, Relaxed);
     move || {
@@ -36,7 +35,7 @@ fn counted<'a>(count: &'a Count, seed: u64, depth: u32) -> impl FnOnce() + Send 
     }
 }
 
-/// Splitmix: the next seed and a number of it.
+/// Returns the next seed and a random number from it (Splitmix).
 fn next(seed: u64) -> (u64, u64) {
     let seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut word = seed;
@@ -45,7 +44,7 @@ fn next(seed: u64) -> (u64, u64) {
     (seed, word ^ (word >> 31))
 }
 
-/// A program: some steps, each of them anything.
+/// Runs a random program: some steps, each of any kind.
 fn storm(count: &Count, seed: u64, depth: u32) {
     if depth == 0 {
         return;
@@ -71,7 +70,7 @@ fn storm(count: &Count, seed: u64, depth: u32) {
                 scope.spawn_fifo(move |_| run());
             }),
             4 => {
-                // Left behind: whoever comes to it runs it.
+                // Detached: any thread that finds this job runs it.
                 LEFT.made.fetch_add(1, Relaxed);
                 spawn(|| _ = LEFT.ran.fetch_add(1, Relaxed));
             }
@@ -95,7 +94,7 @@ fn storm(count: &Count, seed: u64, depth: u32) {
 static LEFT: Count = Count::new();
 
 fn rage(rounds: u64) {
-    // The oldest job first is the other way in which jobs are kept.
+    // Breadth first, the oldest job first, is the other way in which jobs are stored.
     let kinds = [(1, false), (2, false), (3, false), (8, false), (2, true), (3, true)];
     for (threads, breadth_first) in kinds {
         let builder = ThreadPoolBuilder::new().num_threads(threads);
@@ -118,7 +117,8 @@ fn in_any_program_each_closure_runs_once() {
     rage(60);
 }
 
-/// The same in a process whose barriers are fences: push and pop take another path there.
+/// Runs the same programs in a process whose barriers are fences, because push and pop take another
+/// path there.
 #[cfg(target_os = "linux")]
 #[test]
 fn in_any_program_each_closure_runs_once_where_barriers_are_fences() {
@@ -143,25 +143,25 @@ fn in_any_program_each_of_very_many_closures_runs_once() {
     rage(6_000);
 }
 
-/// Jobs with a number each, some of which panic.
+/// Numbered jobs, some of which panic.
 struct Crowd {
-    /// A bit for each that has run.
+    /// One bit for each job that has run.
     ran: Vec<AtomicU64>,
     panics: AtomicUsize,
 }
 
 impl Crowd {
-    /// Jobs are divided down to one; a panic goes up to the first node of fewer jobs than this, through
-    /// some ten joins.
+    /// The size below which a node catches panics. Jobs are divided down to one, so a panic passes
+    /// through some ten joins up to the first such node.
     const CATCHES: usize = 2_000;
 
-    /// `jobs` is a multiple of 64.
+    /// Creates a crowd; `jobs` must be a multiple of 64.
     fn new(jobs: usize) -> Self {
         let ran = (0..jobs / 64).map(|_| AtomicU64::new(0)).collect();
         Self { ran, panics: AtomicUsize::new(0) }
     }
 
-    /// One in ten thousand, without an order: many in all, and few nodes have two.
+    /// Returns true for one job in ten thousand, in no order: many in all, and few nodes have two.
     fn panics(job: usize) -> bool {
         next(job as u64).1.is_multiple_of(10_000)
     }
@@ -188,7 +188,8 @@ impl Crowd {
         join(|| self.divide(jobs.start..middle), || self.divide(middle..jobs.end));
     }
 
-    /// The panic that arrives is that of the first half, at each join: that of the lowest number.
+    /// Catches the panic of `jobs`. Each join propagates the panic of its first half, so it must be
+    /// that of the lowest number.
     fn catch(&self, jobs: Range<usize>) {
         let outcome = catch_unwind(AssertUnwindSafe(|| self.halve(jobs.clone())));
         let panicked = outcome.err().map(|payload| match payload.downcast::<usize>() {
@@ -207,7 +208,7 @@ fn crowd(jobs: usize) {
     let lost = crowd.ran.iter().position(|bits| bits.load(Relaxed) != u64::MAX);
     assert_eq!(lost, None, "the 64 jobs of this number");
     let panics = crowd.panics.into_inner();
-    // All but those that share a node.
+    // All panics but those that share a node with another.
     assert!(panics > jobs / 10_000 / 2, "{panics} panics");
 }
 

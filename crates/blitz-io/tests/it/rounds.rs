@@ -1,4 +1,4 @@
-//! `Barrier`: leaders, rounds, and those who give up.
+//! `Barrier`: leaders, rounds, and waits that are dropped.
 
 use std::{
     pin::Pin,
@@ -59,13 +59,13 @@ fn one_who_gives_up_has_arrived_all_the_same() {
     assert!(now(barrier.wait()).is_leader());
     assert!(poll(second.as_mut()).is_ready());
     assert_eq!(calls.count(), 1, "who has gone is not woken");
-    // One that was never polled has not arrived.
+    // A wait that was never polled has not arrived.
     drop(barrier.wait());
     let [mut first, mut second] = [(); 2].map(|()| arrived(&barrier, &calls));
     assert!(poll(first.as_mut()).is_pending() && poll(second.as_mut()).is_pending());
 }
 
-/// The first batch is woken while others of the round still stand in line.
+/// The first wake list is woken while other waiters of the round are still queued.
 #[test]
 fn a_waker_may_arrive_for_the_next_round() {
     let _watch = watch::begin();
@@ -108,7 +108,7 @@ fn every_round_has_one_leader_and_everybody() {
                         shared.2.fetch_add(1, Relaxed);
                     }
                     assert_eq!(shared.1.load(Relaxed), round * TASKS, "somebody was not there");
-                    // Nobody begins the next round before all have looked.
+                    // No task begins the next round before all have checked.
                     shared.0.wait().await;
                 }
             })

@@ -1,4 +1,4 @@
-//! Scopes: nothing that was started in one goes on after it.
+//! Scopes: no task that was spawned in a scope goes on after it.
 
 use std::{
     future::{Future, pending, poll_fn},

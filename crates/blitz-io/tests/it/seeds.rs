@@ -1,4 +1,4 @@
-//! Seeds: a runtime that repeats itself.
+//! Seeds: a runtime with a seed repeats its decisions.
 
 use std::{
     future::Future,
@@ -32,7 +32,7 @@ type Log = Arc<Mutex<Vec<(u64, u32)>>>;
 
 type Boxed = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A task that draws lots for how often it yields, and whether it spawns another.
+/// Returns a task that draws random numbers for how often it yields, and whether it spawns another.
 fn gamble(name: u64, log: Log, poll: Duration) -> Boxed {
     Box::pin(async move {
         let lot = thread_rng_n(6);
@@ -49,11 +49,11 @@ fn gamble(name: u64, log: Log, poll: Duration) -> Boxed {
     })
 }
 
-/// What a current-thread runtime does with this seed if polls take so long.
+/// Returns the order of events on a current-thread runtime with this seed, if polls take `poll`.
 fn history(seed: &[u8], poll: Duration) -> Vec<(u64, u32)> {
     let rt = seeded(Builder::new_current_thread(), seed);
     let log = Log::default();
-    // More than one batch, from outside: they meet what is spawned inside.
+    // More tasks than one batch from the injector; they mix with tasks that are spawned inside.
     for name in 1..300 {
         rt.spawn(gamble(name, log.clone(), poll));
     }
@@ -83,7 +83,7 @@ fn a_seeded_current_thread_runtime_repeats_itself_whatever_polls_take() {
     let first = history(b"one", Duration::ZERO);
     assert!(first.len() > 1_000, "{}", first.len());
     assert_eq!(history(b"one", Duration::ZERO), first);
-    // Slow enough for an interval that follows the clock to become another.
+    // Slow enough to change an interval that follows the clock.
     assert_eq!(history(b"one", Duration::from_micros(200)), first);
     assert_ne!(history(b"two", Duration::ZERO), first);
 }

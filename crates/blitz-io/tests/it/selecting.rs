@@ -1,6 +1,6 @@
-//! `select!`: the first that fits wins, and the others are gone.
+//! `select!`: the first branch whose pattern matches wins, and the others are dropped.
 //!
-//! A user who denies warnings gets none from the macro: this file does.
+//! A user who denies warnings gets none from the macro, which this file checks by doing so.
 #![deny(warnings)]
 
 use std::{
@@ -41,7 +41,7 @@ fn a_branch_may_be_written_in_every_way() {
     });
 }
 
-/// So that a turbofish with a comma can stand where a future does.
+/// Allows a turbofish with a comma in the place of a future.
 trait IntoPending: Sized {
     fn into_future(self) -> std::future::Pending<Self> {
         pending()
@@ -260,7 +260,7 @@ fn every_branch_that_is_ready_wins_its_share() {
         });
         won[branch] += 1;
     }
-    // A thousand each; less than 800 does not happen once in 10^10 runs.
+    // Each is expected to win a thousand times; less than 800 happens less than once in 10^10 runs.
     assert!(won.iter().all(|&won| won > 800), "{won:?}");
 }
 
@@ -353,7 +353,7 @@ fn sixty_four_branches_are_fine() {
     };
     let mut won = [false; 64];
     (0..6_400).map(branches).for_each(|branch: usize| won[branch] = true);
-    // A hundred draws each: one that is never drawn comes once in 10^41 runs.
+    // A hundred draws each: that one is never drawn happens once in 10^41 runs.
     assert_eq!(won, [true; 64]);
 }
 
@@ -441,4 +441,19 @@ fn the_future_is_as_large_as_tokios() {
         select! { _ = a => {}, _ = b => {}, _ = c => {} }
     };
     assert_eq!([size_of_val(&one), size_of_val(&two), size_of_val(&three)], [32, 40, 48]);
+}
+
+/// Imports nothing, like programs that rely on the names that Tokio's macro brings into scope.
+mod nothing_imported {
+    #[test]
+    fn pin_is_in_scope_in_a_branch() {
+        crate::by_hand::now(async {
+            let (mut first, mut second) = (std::future::ready(1), std::future::ready(2));
+            let sum = blitz_io::select! {
+                biased;
+                one = Pin::new(&mut first) => one + Pin::new(&mut second).await,
+            };
+            assert_eq!(sum, 3);
+        });
+    }
 }

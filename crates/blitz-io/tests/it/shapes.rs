@@ -14,7 +14,7 @@ use crate::{
     watch,
 };
 
-/// Yields twice and looks each time whether its bytes and its place are as before.
+/// A future that yields twice and checks each time that its bytes and its address are unchanged.
 struct Filled<const BYTES: usize, A> {
     bytes: [u8; BYTES],
     align: [A; 0],
@@ -60,7 +60,7 @@ struct Page;
 
 fn goes_through<const BYTES: usize, A: Copy + Send + 'static>(rt: &Runtime) {
     for _ in 0..3 {
-        // Boxed while it is handed around: a debug build copies it often.
+        // Boxed while it is passed around, because a debug build copies it often.
         let future = Box::new(Filled::<BYTES, A> {
             bytes: [0xA5; BYTES],
             align: [],
@@ -96,7 +96,7 @@ fn futures_of_every_size_and_alignment_stay_put_and_whole() {
 #[test]
 fn a_future_of_a_mebibyte_goes_through() {
     let _watch = watch::begin();
-    // On a thread with room for the copies that an unoptimised build makes.
+    // On a thread with enough stack for the copies that an unoptimised build makes.
     let thread = std::thread::Builder::new().stack_size(64 << 20).spawn(|| {
         let rt = blitz_io::runtime::Builder::new_multi_thread()
             .worker_threads(1)

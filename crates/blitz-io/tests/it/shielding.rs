@@ -1,4 +1,4 @@
-//! `task::shield`, sentence by sentence.
+//! `task::shield`: each sentence of its documentation.
 
 use std::{
     future::{Future, pending, poll_fn},
@@ -19,7 +19,7 @@ use crate::{
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Polls `future` once, with the task's own waker, and goes on.
+/// Polls `future` once with the task's own waker, and returns the result without waiting.
 async fn once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     poll_fn(|cx| Poll::Ready(Pin::new(&mut *future).poll(cx))).await
 }
@@ -79,7 +79,7 @@ fn an_abort_before_the_first_poll_is_not_deferred() {
     let gate = Gate::new();
     let opened = gate.opened();
     let task = rt.spawn(async move {
-        let shielded = shield(pending::<()>()); // made, and not polled yet
+        let shielded = shield(pending::<()>()); // created, and not polled yet
         opened.await;
         shielded.await;
     });
@@ -265,7 +265,7 @@ fn polled_by_another_task_the_shield_moves_with_the_future() {
         token.keep();
     });
     polled.block();
-    gate.knock(); // forgets the waker of `one`
+    gate.knock(); // drops the waker of `one`
     let two = rt.spawn(receiver.recv().unwrap());
     watch::until(|| gate.waiting() == 1);
     one.abort();
@@ -315,7 +315,7 @@ fn a_shield_that_outlives_its_task_is_harmless() {
     });
     rt.block_on(task).unwrap();
     let shielded = receiver.recv().unwrap();
-    // Other tasks may get the memory of the one that is gone.
+    // Other tasks may get the memory of the task that is gone.
     let others: Vec<_> = (0..100).map(|_| rt.spawn(pending::<()>())).collect();
     drop(shielded);
     for task in others {
@@ -375,7 +375,7 @@ fn shutdown_drops_shielded_tasks() {
     }
 }
 
-/// `depth` shields around `inner`.
+/// Wraps `inner` in `depth` shields.
 fn nested(depth: u32, inner: Boxed<u32>) -> Boxed<u32> {
     (0..depth).fold(inner, |inside, _| Box::pin(shield(inside)))
 }
@@ -434,7 +434,7 @@ fn the_panic_of_one_shield_too_many_leaves_the_count_as_it_was() {
         .await;
         drop(deep);
         told.open();
-        opened.await; // no shield is left: it can be aborted here
+        opened.await; // no shield is left, so the task can be aborted here
     });
     caught.block();
     watch::until(|| gate.waiting() == 1);

@@ -1,4 +1,4 @@
-//! The end of a runtime: every task dropped once, no thread left, no hang.
+//! The end of a runtime: every task is dropped once, no thread is left, and nothing hangs.
 
 use std::{
     future::pending,
@@ -26,7 +26,7 @@ async fn hold(token: Token) {
     token.keep();
 }
 
-/// Runs `f` when dropped.
+/// Runs `f` when it is dropped.
 struct OnDrop<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for OnDrop<F> {
@@ -40,7 +40,7 @@ fn a_drop_drops_every_task_once_and_cancels_it() {
     let _watch = watch::begin();
     for rt in all_kinds() {
         let (tally, gate) = (Tally::new(), Gate::new());
-        // Some that wait, some that nobody has polled, some that yield for ever.
+        // Some tasks wait, some have never been polled, some yield for ever.
         let mut tasks: Vec<JoinHandle<()>> = Vec::new();
         for _ in 0..100 {
             let (token, opened) = (tally.token(), gate.opened());
@@ -120,7 +120,7 @@ fn tasks_that_spawn_in_their_drop_end_all_the_same() {
         let token = tally.token();
         let spawns = OnDrop(move || {
             if depth > 0 {
-                // Inside the drop the runtime is still the current one.
+                // During the drop, the runtime is still the current one.
                 drop(blitz_io::spawn(boxed(depth - 1, tally.clone())));
             }
         });
@@ -175,7 +175,7 @@ fn tasks_that_hold_each_others_handles_and_wakers_end_all_the_same() {
     let _watch = watch::begin();
     for rt in all_kinds() {
         let tally = Tally::new();
-        // A ring: each task holds and awaits the handle of the next.
+        // A cycle: each task holds and awaits the handle of the next.
         let slots: Arc<Mutex<Vec<Option<JoinHandle<()>>>>> = Arc::default();
         let wakers: Arc<Mutex<Vec<Waker>>> = Arc::default();
         for index in 0..20 {
@@ -318,7 +318,7 @@ fn a_runtime_dropped_in_an_asynchronous_context_panics_and_says_what_to_do() {
             } else {
                 outer.block_on(drops);
             }
-            watch::until(|| tally.dropped() == 1); // it ends all the same
+            watch::until(|| tally.dropped() == 1); // it ends even so
         }
     }
 }
@@ -410,13 +410,17 @@ fn drops_of_tasks_find_their_runtime() {
     for rt in all_kinds() {
         let (sender, receiver) = mpsc::channel();
         let id = rt.handle().id();
+        let (begin, begun) = blitz_io::sync::oneshot::channel();
         rt.spawn(async move {
             let _asks = OnDrop(move || {
                 sender.send(Handle::try_current().map(|handle| handle.id()).ok()).unwrap();
             });
+            begin.send(()).unwrap();
             pending::<()>().await;
         });
-        rt.block_on(rt.spawn(async {})).unwrap();
+        // The end of another task does not prove that this one has begun: they may run on different
+        // workers.
+        rt.block_on(begun).unwrap();
         drop(rt);
         assert_eq!(receiver.recv().unwrap(), Some(id));
     }

@@ -1,4 +1,4 @@
-//! Much of everything at once, and every task accounted for.
+//! A large mix of operations at once, with every task accounted for.
 
 use std::{
     future::poll_fn,
@@ -18,7 +18,7 @@ use crate::{
     watch,
 };
 
-/// Marsaglia's xorshift: a seed gives the same storm again, as far as threads let it.
+/// Marsaglia's xorshift: the same seed repeats a storm, as far as the threads' timing allows.
 struct Dice(u64);
 
 impl Dice {
@@ -30,7 +30,7 @@ impl Dice {
     }
 }
 
-/// How tasks ended, as they count it themselves.
+/// The counts of completed and cancelled tasks, as the tasks count them themselves.
 #[derive(Clone, Default)]
 struct Ends(Arc<(AtomicUsize, AtomicUsize)>);
 
@@ -52,7 +52,7 @@ async fn body(mut end: End, yields: u64, output: Token) -> Token {
     output
 }
 
-/// Spawns, aborts, joins and forgets `count` tasks from inside and outside.
+/// Spawns, aborts, joins and detaches `count` tasks from inside and outside.
 fn spawn_abort_and_join_at_random(count: usize, worker_count: usize, seed: u64) {
     println!("{count} tasks on {worker_count} workers, seed {seed:#x}");
     let rt = workers(worker_count);
@@ -82,7 +82,7 @@ fn spawn_abort_and_join_at_random(count: usize, worker_count: usize, seed: u64) 
                     let never = dice.roll(16) == 0;
                     let future = body(end, dice.roll(4), outputs.token());
                     let handle = if dice.roll(4) == 0 {
-                        // From inside: the task is spawned by a worker.
+                        // From inside: a worker spawns the task.
                         let spawned = rt.spawn(async move { blitz_io::spawn(future) });
                         rt.block_on(spawned).unwrap()
                     } else if never {
@@ -145,7 +145,7 @@ fn a_million_tasks_spawned_aborted_and_joined_at_random() {
     }
 }
 
-/// Tasks that wait until they were woken often enough, and threads that wake them.
+/// Runs tasks that wait until they were woken a given number of times, and threads that wake them.
 fn storm_of_wakes(rt: &blitz_io::runtime::Runtime, tasks: usize, wakes: usize, run: impl Fn()) {
     struct Target {
         count: AtomicUsize,
@@ -162,7 +162,7 @@ fn storm_of_wakes(rt: &blitz_io::runtime::Runtime, tasks: usize, wakes: usize, r
             let targets = targets.clone();
             rt.spawn(poll_fn(move |cx| {
                 let target = &targets[index];
-                // The waker first, the count after: a wake in between is seen.
+                // The waker is stored before the count is read, so a wake in between is seen.
                 *target.waker.lock().unwrap() = Some(cx.waker().clone());
                 let count = target.count.load(Relaxed);
                 if count == threads * wakes { Poll::Ready(count) } else { Poll::Pending }

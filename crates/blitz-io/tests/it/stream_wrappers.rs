@@ -1,4 +1,4 @@
-//! Streams of receivers, intervals, listeners and lines.
+//! Streams over receivers, intervals, listeners and lines.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Streams: every combinator against what an iterator does, ends, hints, turns and time.
+//! Streams: every combinator compared with an iterator, ends, size hints, fairness and time.
 
 use std::{
     cell::Cell,
@@ -26,14 +26,14 @@ use crate::{
     watch,
 };
 
-/// A stream that says what it is told: `None` is `Pending`, which wakes at once.
+/// A stream with scripted items: `None` is `Pending`, which wakes the task at once.
 struct Script<T> {
     answers: std::vec::IntoIter<Option<T>>,
-    /// Polls after the end.
+    /// The number of polls after the end.
     late: Rc<Cell<usize>>,
 }
 
-/// All items, with a pause before each.
+/// Returns a stream of all items, with a pending poll before each.
 fn with_pauses<T>(items: impl IntoIterator<Item = T>) -> Script<T> {
     let answers: Vec<_> = items.into_iter().flat_map(|item| [None, Some(item)]).collect();
     Script { answers: answers.into_iter(), late: Rc::default() }
@@ -59,7 +59,7 @@ impl<T> Stream for Script<T> {
     }
 }
 
-/// A stream from elsewhere that is always ready and knows of no budget.
+/// A foreign stream that is always ready and uses no budget.
 struct Endless;
 
 impl Stream for Endless {
@@ -70,7 +70,7 @@ impl Stream for Endless {
     }
 }
 
-/// What a stream gives, in whatever pieces its source comes.
+/// Collects the items of a stream, in whatever pieces its source comes.
 fn all<S: Stream>(stream: S) -> Vec<S::Item> {
     let _watch = watch::begin();
     one_thread().block_on(stream.collect())
@@ -230,7 +230,7 @@ fn a_merge_ends_after_both() {
     });
 }
 
-/// Another task of the same thread runs while the stream is asked without an end.
+/// Asserts that another task of the same thread runs while a stream is polled without an end.
 fn lets_others_run(asks: impl Future<Output = ()> + Send + 'static) {
     let rt = all_kinds_timed().remove(0);
     let others = Arc::new(AtomicUsize::new(0));
@@ -329,7 +329,7 @@ fn a_next_that_is_dropped_loses_nothing() {
         assert!(poll_once(&mut stream.next()).is_pending());
         for n in 0..10 {
             sender.send(n).await.unwrap();
-            // It has taken the first one, whose future waits, and is dropped.
+            // The stream has taken the first item, whose future waits and is dropped.
             assert!(poll_once(&mut stream.next()).is_pending());
         }
         gate.open();
@@ -370,7 +370,7 @@ fn a_map_hears_everybody_beside_one_that_is_always_ready() {
             let (key, _) = map.next().await.unwrap();
             heard[usize::from(key)] += 1;
         }
-        // Each is first a thousand times; a tenth of that is beyond chance.
+        // Each is expected to be first a thousand times; a tenth of that is beyond chance.
         assert!(heard.iter().all(|count| *count > 100), "{heard:?}");
     });
 }
@@ -434,7 +434,7 @@ fn a_time_out_is_told_once_and_the_stream_goes_on() {
             let start = Instant::now();
             assert!(timed.next().await.unwrap().is_err());
             assert!(start.elapsed() >= limit);
-            // Not again: it waits for an item.
+            // The timeout is not reported again: the stream waits for an item.
             assert!(poll_once(&mut timed.next()).is_pending());
             sender.send(1).await.unwrap();
             assert!(matches!(timed.next().await, Some(Ok(1))));
@@ -499,7 +499,7 @@ fn chunks_are_full_or_their_time_is_over() {
         }
         assert_eq!(chunks.next().await, Some(vec![0, 1, 2]));
         assert_eq!(chunks.next().await, Some(vec![3, 4, 5]));
-        // Gathered in a `next` that is dropped, and not lost.
+        // This item was received in a `next` that is dropped, and is not lost.
         assert!(poll_once(&mut chunks.next()).is_pending());
         let start = Instant::now();
         assert_eq!(chunks.next().await, Some(vec![6]));

@@ -1,4 +1,4 @@
-//! Counts what is made and what is dropped: nothing twice, nothing never.
+//! Counts what is created and what is dropped, so that nothing is dropped twice or never.
 
 use std::{
     sync::{
@@ -8,8 +8,8 @@ use std::{
     thread::ThreadId,
 };
 
-/// The account of a kind of token. The counters are relaxed: whoever compares
-/// them has joined, by a handle or a thread, those who count.
+/// The account of a kind of token. The counters are relaxed, because the thread that compares them
+/// has joined, by a handle or a thread, all threads that count.
 #[derive(Clone, Default)]
 pub(crate) struct Tally(Arc<Account>);
 
@@ -20,14 +20,14 @@ struct Account {
     dropped_on: Mutex<Vec<ThreadId>>,
 }
 
-/// Something that is dropped exactly once, or its tally tells.
+/// A value that must be dropped exactly once; its tally detects anything else.
 pub(crate) struct Token {
     tally: Tally,
-    /// Told apart from memory that was dropped before.
+    /// A number that distinguishes a live token from memory that was dropped before.
     alive: u64,
 }
 
-/// Any number that memory does not hold by chance.
+/// An arbitrary number that memory does not contain by chance.
 const ALIVE: u64 = 0xA11E_0F17_5EEC_0DED;
 
 impl Tally {
@@ -48,12 +48,12 @@ impl Tally {
         self.0.dropped.load(Relaxed)
     }
 
-    /// The threads on which tokens were dropped, in that order.
+    /// Returns the threads on which tokens were dropped, in that order.
     pub(crate) fn dropped_on(&self) -> Vec<ThreadId> {
         self.0.dropped_on.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// All that were made, `expected` of them, were dropped once.
+    /// Asserts that `expected` tokens were created, and that all were dropped once.
     #[track_caller]
     pub(crate) fn assert_all_dropped(&self, expected: usize) {
         assert_eq!((self.made(), self.dropped()), (expected, expected), "(made, dropped)");
@@ -61,7 +61,7 @@ impl Tally {
 }
 
 impl Token {
-    /// A token that lives here: closures capture it whole.
+    /// Asserts that the token is alive. The call makes a closure capture the whole token.
     pub(crate) fn keep(&self) {
         assert_eq!(self.alive, ALIVE, "a token is used after its drop");
     }
@@ -75,7 +75,7 @@ impl Drop for Token {
         }
         let account = &self.tally.0;
         let mut threads = account.dropped_on.lock().unwrap_or_else(PoisonError::into_inner);
-        // The first few are enough to look at; a storm makes a million.
+        // The first few are enough to examine; a storm creates a million.
         if threads.len() < 1024 {
             threads.push(std::thread::current().id());
         }

@@ -1,6 +1,9 @@
-//! The hooks of tasks: called once per event, with what the task is.
+//! The hooks of tasks: called once per event, with the task's metadata.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use blitz_io::{
     runtime::{Builder, Runtime, TaskMeta},
@@ -151,4 +154,61 @@ fn a_hook_may_spawn() {
         task::spawn(async {}).await.unwrap();
         done.opened().await;
     });
+}
+
+#[test]
+fn hooks_learn_how_long_a_task_was_queued() {
+    let _watch = watch::begin();
+    for mut builder in both() {
+        let seen = Arc::new(Mutex::new(Vec::<(Event, Option<Duration>)>::new()));
+        let note = |event| {
+            let seen = seen.clone();
+            move |meta: &TaskMeta<'_>| seen.lock().unwrap().push((event, meta.schedule_latency()))
+        };
+        let rt = builder
+            .worker_threads(1)
+            .track_task_schedule_latency()
+            .on_task_spawn(note(Event::Spawn))
+            .on_before_task_poll(note(Event::Before))
+            .on_after_task_poll(note(Event::After))
+            .on_task_terminate(note(Event::Terminate))
+            .build()
+            .unwrap();
+        let queued = Duration::from_millis(3);
+        rt.block_on(rt.spawn(async move {
+            let task = task::spawn(async {});
+            // The task is in the queue of this worker meanwhile.
+            std::thread::sleep(queued);
+            task.await.unwrap();
+        }))
+        .unwrap();
+        drop(rt);
+        let seen = seen.lock().unwrap();
+        for pair in seen.windows(2) {
+            if let [(Event::Before, before), (Event::After, after)] = pair {
+                assert_eq!(before, after, "time in the poll is not counted");
+            }
+        }
+        for (event, latency) in seen.iter() {
+            let is_of_poll = matches!(event, Event::Before | Event::After);
+            assert_eq!(latency.is_some(), is_of_poll, "{event:?}");
+        }
+        let longest = seen.iter().filter_map(|(_, latency)| *latency).max().unwrap();
+        assert!(longest >= queued, "{longest:?}");
+    }
+}
+
+#[test]
+fn hooks_do_not_learn_it_unless_it_is_asked_for() {
+    let _watch = watch::begin();
+    for mut builder in both() {
+        let seen: Arc<Mutex<Vec<Option<Duration>>>> = Arc::default();
+        let noted = seen.clone();
+        let rt = builder
+            .on_before_task_poll(move |meta| noted.lock().unwrap().push(meta.schedule_latency()))
+            .build()
+            .unwrap();
+        rt.block_on(rt.spawn(async {})).unwrap();
+        assert_eq!(*seen.lock().unwrap(), [None]);
+    }
 }

@@ -1,4 +1,4 @@
-//! `task_local!`: a value for the time of a future.
+//! `task_local!`: a value that is set while a future is polled.
 #![deny(warnings)]
 
 use std::{
@@ -50,7 +50,7 @@ fn every_task_has_its_own() {
                 rt.spawn(NUMBER.scope(number, async {
                     let before = NUMBER.get();
                     yield_now().await;
-                    // What is spawned does not inherit.
+                    // A spawned task does not inherit the value.
                     assert!(blitz_io::spawn(async { NUMBER.try_get() }).await.unwrap().is_err());
                     (before, NUMBER.get())
                 }))
@@ -93,7 +93,7 @@ fn a_scope_inside_of_with_panics_as_tokio_documents() {
         panic.at(file!(), line);
         let mut future = pin!(NUMBER.scope(2, async {}));
         panic_of(|| NUMBER.with(|_| poll(future.as_mut()))).says(&["is borrowed"]);
-        // What was caught has not left it borrowed.
+        // The panic that was caught has not left the value borrowed.
         assert_eq!(NUMBER.sync_scope(3, || NUMBER.get()), 3);
     });
 }
@@ -127,7 +127,7 @@ fn a_panic_ends_a_scope() {
     assert!(NUMBER.try_get().is_err());
 }
 
-/// Tells the number that it finds when it is dropped.
+/// Sends the number that it finds when it is dropped.
 struct AtDrop<F>(F, mpsc::Sender<Result<u32, AccessError>>);
 
 impl<F> Drop for AtDrop<F> {
@@ -148,7 +148,7 @@ impl<F: Future + Unpin> Future for AtDrop<F> {
 fn the_value_is_there_when_the_future_is_dropped() {
     let _watch = watch::begin();
     let (told, found) = mpsc::channel();
-    // Never polled; done, in the poll that ends it; in the middle of it.
+    // Never polled; completed, in the poll that completes it; and in the middle.
     drop(NUMBER.scope(1, AtDrop(pending::<()>(), told.clone())));
     assert_eq!(found.recv().unwrap(), Ok(1));
     let mut done = Box::pin(NUMBER.scope(2, AtDrop(std::future::ready(()), told.clone())));
@@ -171,7 +171,7 @@ fn a_value_can_be_taken_back_once() {
     assert_eq!(future.as_mut().take_value(), Some(1));
     assert_eq!(future.as_mut().take_value(), None);
     assert_eq!(format!("{future:?}"), "TaskLocalFuture { value: <missing> }");
-    // The value of a scope around it is not its own.
+    // The value of a scope around the future is not the future's own.
     let inner = NUMBER.sync_scope(2, || poll(future.as_mut()));
     assert!(matches!(inner, Poll::Ready(Err(_))));
     panic_of(|| poll(future.as_mut())).says(&["`TaskLocalFuture` polled after completion"]);
@@ -202,7 +202,8 @@ fn it_works_while_a_thread_ends() {
     }
     thread_local! { static AT_EXIT: AtExit = const { AtExit }; }
     thread::spawn(|| {
-        // Used after it, so a thread-local with a destructor would be gone before.
+        // `AT_EXIT` is used before the task-local, so a thread-local with a destructor would be
+        // destroyed before it.
         AT_EXIT.with(|_| {});
         NUMBER.sync_scope(1, || {});
     })

@@ -1,4 +1,4 @@
-//! Timers in a runtime: somebody always sleeps for them.
+//! Timers in a runtime: there is always a thread that sleeps until the next one.
 
 use std::time::{Duration, Instant};
 
@@ -46,7 +46,7 @@ fn a_timeout_ends_what_never_does() {
     }
 }
 
-/// A root that yields all the time leaves no moment to park in.
+/// A root future that yields all the time leaves the thread no chance to park.
 #[test]
 fn a_busy_root_does_not_stop_the_time() {
     let _watch = watch::begin();
@@ -60,9 +60,9 @@ fn a_busy_root_does_not_stop_the_time() {
     }
 }
 
-/// The core that armed the timer is stuck in a poll when another worker falls asleep, which then
-/// sleeps for that timer. (One that slept before the timer was armed does not know of it: it
-/// was left to its core, which was awake.)
+/// The core that armed the timer is stuck in a poll when another worker goes to sleep, which must
+/// then wait for that timer. (A worker that slept before the timer was armed does not know of it,
+/// because the timer was left to its core, which was awake.)
 #[test]
 fn a_stuck_core_does_not_stop_its_timers() {
     let _watch = watch::begin();
@@ -97,7 +97,7 @@ fn a_stuck_core_does_not_stop_its_timers() {
     });
 }
 
-/// Blocks this worker until another one has run something.
+/// Blocks this worker until another worker has run a task.
 fn wake_another_worker() {
     let runtime = blitz_io::runtime::Handle::current();
     let (sender, receiver) = std::sync::mpsc::channel();

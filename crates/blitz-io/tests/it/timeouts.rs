@@ -1,5 +1,5 @@
-//! Timeouts that are made in one place and waited for in another. (The clock of this
-//! process is never paused, so the cheap way is the one that is tested.)
+//! Timeouts that are created in one place and awaited in another. (The clock of this process is
+//! never paused, so these tests cover the cheap implementation.)
 
 use std::{
     future::{pending, poll_fn},
@@ -27,7 +27,7 @@ impl Wake for Unparks {
     }
 }
 
-/// Waits for a future on a thread that knows of no runtime.
+/// Waits for a future on a thread without a runtime.
 fn wait_for<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unparks(thread::current())));
@@ -65,7 +65,7 @@ fn a_timeout_waited_for_in_another_runtime_ends() {
     let _watch = watch::begin();
     for runtime in runtimes() {
         let others = runtimes();
-        // It belongs to the other one, which has to run for it.
+        // The timeout belongs to the other runtime, which has to run for it.
         let (begin, waiting) = others[0]
             .block_on(async { (Instant::now(), Box::pin(timeout(SHORT, pending::<()>()))) });
         runtime.block_on(waiting).unwrap_err();
@@ -80,7 +80,7 @@ fn a_timeout_of_a_runtime_that_has_ended_says_so() {
         drop(runtime);
         let caught = panic_of(|| waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())));
         caught.says(&["being shutdown"]);
-        // But what is ready needs no timer.
+        // A future that is ready needs no timer.
         let runtime = runtimes().into_iter().next().unwrap();
         let ready = runtime.block_on(async { timeout(SHORT, async { 7 }) });
         drop(runtime);
@@ -96,7 +96,7 @@ fn the_time_counts_from_the_call_not_from_the_first_poll() {
             let late = Duration::from_millis(300);
             let mut waiting = pin!(timeout(SHORT, pending::<()>()));
             blitz_io::time::sleep(late).await;
-            // Long over: the first poll says so.
+            // The deadline passed long ago, so the first poll is ready.
             let first = poll_fn(|cx| Poll::Ready(waiting.as_mut().poll(cx))).await;
             assert!(first.is_ready());
         });

@@ -1,4 +1,4 @@
-//! Task trackers: a wait ends when all that is tracked is gone, and not before.
+//! Task trackers: a wait ends when everything that is tracked is gone, and not before.
 
 use std::{
     future::pending,

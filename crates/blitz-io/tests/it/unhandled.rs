@@ -1,4 +1,4 @@
-//! Panics that end the runtime, where the builder says so.
+//! Panics that end the runtime, where the builder is configured so.
 
 use std::{
     future::pending,
@@ -36,12 +36,12 @@ fn strict() -> [Runtime; 3] {
     with(&UnhandledPanic::ShutdownRuntime)
 }
 
-/// A task's panic, without the report of the panic hook.
+/// Panics like a task, without the report of the panic hook.
 fn boom() {
     std::panic::resume_unwind(Box::new("boom"));
 }
 
-/// What a `block_on` panicked with.
+/// Returns the message with which a `block_on` panicked.
 fn block_on_fails<F: Future>(rt: &Runtime, future: F) -> String {
     let caught = catch_unwind(AssertUnwindSafe(|| drop(rt.block_on(future))));
     message(&*caught.expect_err("block_on goes on"))
@@ -146,7 +146,7 @@ fn what_is_spawned_later_is_cancelled() {
         rt.spawn(async { boom() });
         assert!(block_on_fails(&rt, pending::<()>()).starts_with(TEXT));
         let mut task = rt.spawn(async { 1 });
-        // A worker that was in a poll may still be at its end.
+        // A worker that was in a poll may not have finished it yet.
         watch::until(|| task.is_finished());
         let std::task::Poll::Ready(Err(error)) = poll_once(&mut task) else { panic!("it ran") };
         assert!(error.is_cancelled());
@@ -173,7 +173,7 @@ fn all_who_wait_in_block_on_panic() {
             .collect();
         (0..4).for_each(|_| hear.recv().unwrap());
         rt.spawn(async { boom() });
-        // On a current-thread runtime the task runs once somebody drives.
+        // On a current-thread runtime the task runs once a thread drives it.
         for thread in threads {
             assert!(message(&*thread.join().unwrap_err()).starts_with(TEXT));
         }

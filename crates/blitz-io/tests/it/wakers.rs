@@ -1,4 +1,4 @@
-//! Wakers that count, that call back, and that panic.
+//! Wakers that count, that use the primitive again, and that panic.
 
 use std::{
     future::Future,
@@ -12,14 +12,14 @@ use std::{
 
 use crate::make::one_thread;
 
-/// Counts its calls, and does something at each.
+/// A waker that counts its calls, and runs an action at each.
 pub(crate) struct Calls {
     count: AtomicUsize,
     action: Box<dyn Fn() + Send + Sync>,
 }
 
 impl Calls {
-    /// Only counts.
+    /// Creates a waker that only counts.
     pub(crate) fn new() -> Arc<Self> {
         Self::doing(|| ())
     }
@@ -36,7 +36,7 @@ impl Calls {
         self.count.load(Relaxed)
     }
 
-    /// Polls once with this waker.
+    /// Polls `future` once with this waker.
     pub(crate) fn poll<F: Future + ?Sized>(
         self: &Arc<Self>,
         future: Pin<&mut F>,
@@ -52,23 +52,23 @@ impl Wake for Calls {
     }
 }
 
-/// Polls once, with a waker that does nothing.
+/// Polls `future` once with a waker that does nothing.
 pub(crate) fn poll<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// How many of these futures a task can complete before it must let others run.
+/// Returns how many of these futures a task can complete before it must yield.
 pub(crate) fn completed_in_one_poll<F: Future>(mut make: impl FnMut() -> F) -> usize {
     let mut count = 0;
     let polls = std::future::poll_fn(|cx| {
-        // Twice what is expected ends a test in which nothing ends it.
+        // A limit of twice the expected number ends a test in which the budget does not.
         while count < 256 && pin!(make()).poll(cx).is_ready() {
             count += 1;
         }
         Poll::Ready(())
     });
     let local = blitz_io::task::LocalSet::new();
-    // A task's budget begins with its poll; `block_on` has one too.
+    // A task's budget is reset with each poll; `block_on` has a budget too.
     one_thread().block_on(local.run_until(polls));
     count
 }

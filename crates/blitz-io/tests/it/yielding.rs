@@ -1,4 +1,4 @@
-//! `yield_now`: the others get their turn.
+//! `yield_now`: the other tasks get their turn.
 
 use std::{
     future::poll_fn,
@@ -39,8 +39,8 @@ fn two_yielders_on_one_thread_alternate() {
     assert_eq!(*order.lock().unwrap(), [1, 2].repeat(100));
 }
 
-/// Spawns yielders on the one worker of `rt`, lets each yield `yields` times once
-/// all have begun, and answers with the largest lead of one over another.
+/// Spawns yielders on the one worker of `rt`, lets each yield `yields` times once all have begun,
+/// and returns the largest lead of one over another.
 fn largest_lead(rt: &Runtime, yielders: usize, yields: u64) -> u64 {
     let counts: Arc<Vec<AtomicU64>> = Arc::new((0..yielders).map(|_| AtomicU64::new(0)).collect());
     let begun = Arc::new(AtomicU64::new(0));
@@ -77,8 +77,8 @@ fn largest_lead(rt: &Runtime, yielders: usize, yields: u64) -> u64 {
 fn yielders_on_one_worker_go_on_evenly() {
     let _watch = watch::begin();
     let rt = workers(1);
-    // At the end of a queue means behind all the others: one round of lead, and a
-    // second for the one whose turn came before the last had begun.
+    // A task that yields is queued behind all the others: one round of lead, and a second for the
+    // task that ran before the last had begun.
     let lead = largest_lead(&rt, 2, 1_000);
     assert!(lead <= 2, "one of two is {lead} rounds ahead");
     let lead = largest_lead(&rt, 100, 200);
@@ -88,8 +88,8 @@ fn yielders_on_one_worker_go_on_evenly() {
 #[test]
 fn yielders_that_do_not_fit_into_one_queue_all_go_on() {
     let _watch = watch::begin();
-    // How evenly is not said for tasks that wait in two queues; that nobody is left
-    // out is. The number of yields is picked, ten times what nearly always is enough.
+    // For tasks that wait in two queues there is no promise of evenness, only that none is left
+    // out. The number of yields is chosen: ten times what is nearly always enough.
     let (yielders, yields) = (1_000, 300);
     let rt = workers(1);
     let counts: Arc<Vec<AtomicU64>> = Arc::new((0..yielders).map(|_| AtomicU64::new(0)).collect());
@@ -132,8 +132,8 @@ fn yielding_alone_comes_back() {
     }
 }
 
-/// How often tasks of `rt` were polled between the return of a spawn from outside
-/// and the first poll of what it spawned, at most, while `yielders` yield.
+/// Returns the largest number of polls of tasks of `rt` between the return of a spawn from outside
+/// and the first poll of the spawned task, while `yielders` tasks yield.
 fn longest_wait(rt: &Runtime, yielders: usize) -> u64 {
     let (yields, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
     for _ in 0..yielders {
@@ -173,8 +173,8 @@ fn yielders_do_not_starve_what_comes_from_outside() {
             .build()
             .unwrap();
         let longest = longest_wait(&rt, yielders as usize);
-        // Taken out of the intake after at most `interval` polls, it stands behind
-        // those that are in the worker's queue.
+        // The task is taken out of the injector after at most `interval` polls, and is then queued
+        // behind the tasks in the worker's queue.
         let bound = u64::from(interval + yielders) * 2;
         assert!(longest <= bound, "{longest} polls went by, and {bound} are the bound");
     }
@@ -184,7 +184,7 @@ fn yielders_do_not_starve_what_comes_from_outside() {
 fn yielders_do_not_starve_what_comes_from_outside_with_a_tuned_interval() {
     let _watch = watch::begin();
     let rt = workers(1);
-    // The interval is tuned for about a millisecond; ten thousand polls are several.
+    // The interval is tuned for about a millisecond; ten thousand polls take several.
     let longest = longest_wait(&rt, 1);
     assert!(longest <= 10_000, "{longest} polls went by");
 }

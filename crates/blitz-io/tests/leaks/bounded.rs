@@ -45,7 +45,7 @@ fn ends() {
             let large = task::spawn_bounded(async move { large.len() }).await.unwrap();
             large.await.unwrap();
         });
-        // Lives when the runtime ends.
+        // This task is alive when the runtime ends.
         drop(rt.try_spawn_bounded(for_ever()));
     }
 }
@@ -59,12 +59,12 @@ fn dropped_waiters() {
             assert!(poll_once(waiter).is_pending());
         }
         let last = waiters.pop();
-        // In the middle of the line, at its end, and one that was never polled.
+        // From the middle of the wait queue, from its end, and one that was never polled.
         drop(waiters.remove(2));
         drop(rt.spawn_bounded(for_ever()));
         gate.open();
         rt.block_on(first).unwrap();
-        // The first has been served and does not know; its place goes on.
+        // The first has been granted a place and was not polled since; the place is passed on.
         drop(waiters);
         let last = rt.block_on(last.unwrap()).unwrap();
         last.abort();
@@ -86,7 +86,7 @@ fn waiters_at_the_end() {
         assert!(waits.is_pending());
         // In a task of the same runtime.
         rt.spawn(async { task::spawn_bounded(for_ever()).await.is_ok() });
-        // In a thread that sleeps.
+        // On a thread that sleeps.
         let (handle, asleep) = (rt.handle().clone(), Gate::new());
         let told = asleep.clone();
         let sleeper = thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Scenarios that keep something on purpose: the check must see it.
+//! Scenarios that leak on purpose: the check must detect it.
 
 use std::{
     future::{pending, poll_fn},
@@ -13,7 +13,7 @@ use crate::{
     make::{one_thread, workers},
 };
 
-/// Each keeps one block or more each time.
+/// The scenarios, each of which keeps one block or more each time.
 pub(crate) const CONTROLS: &[Scenario] = &[
     ("a box is kept", || keep(Kept::Box(Box::new(1)))),
     ("the waker of a task is kept", a_waker),
@@ -21,7 +21,7 @@ pub(crate) const CONTROLS: &[Scenario] = &[
     ("the handle of a runtime is kept", || keep(Kept::Handle(workers(1).handle().clone()))),
 ];
 
-/// Not behind a box of its own, which would be what is seen.
+/// A value that is kept. It is not boxed, because the box would be what is detected.
 #[allow(dead_code, reason = "kept, and not read")]
 enum Kept {
     Box(Box<u64>),
@@ -36,7 +36,7 @@ fn keep(what: Kept) {
     KEPT.lock().unwrap().push(what);
 }
 
-/// After each control, so that the next begins without.
+/// Frees what a control has kept, so that the next one starts clean.
 pub(crate) fn give_back() {
     *KEPT.lock().unwrap() = Vec::new();
 }

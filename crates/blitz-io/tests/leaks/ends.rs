@@ -1,4 +1,4 @@
-//! Ends of runtimes: with tasks in every state, by every way, and what stays after them.
+//! Ends of runtimes: with tasks in every state, by every method, and what remains after them.
 
 use std::{
     future::poll_fn,
@@ -50,7 +50,7 @@ fn nothing() {
     }
 }
 
-/// Tasks in every state, and what refers to them.
+/// Tasks in every state, and the handles and wakers that refer to them.
 struct Zoo {
     rt: Runtime,
     _handles: Vec<JoinHandle<()>>,
@@ -70,7 +70,7 @@ impl Zoo {
         };
         let gate = Gate::new();
         let mut handles = Vec::new();
-        // Idle; idle and detached; idle, and joined by another; with an abort behind a
+        // Idle; idle and detached; idle and joined by another task; with an abort pending behind a
         // shield.
         handles.push(rt.spawn(parks(sender.clone())));
         drop(rt.spawn(parks(sender.clone())));
@@ -78,7 +78,7 @@ impl Zoo {
         drop(rt.spawn(async { drop(inner.await) }));
         let behind = gate.opened();
         let shielded = rt.spawn(shield(behind));
-        // Done, panicked and aborted, and not joined.
+        // Completed, panicked and aborted, and not joined.
         let done = rt.spawn(async { drop(String::from("done")) });
         let fell = rt.spawn(async { panic!("{ON_PURPOSE}") });
         let aborted = rt.spawn(for_ever());
@@ -87,12 +87,12 @@ impl Zoo {
         run_until(&rt, move || gate.waiting() == 1 && ends.iter().all(|task| task.is_finished()));
         shielded.abort();
         let wakers: Vec<_> = (0..3).map(|_| receiver.recv().unwrap()).collect();
-        // Woken, and spawned: queued somewhere, or idle again by the time it ends.
+        // Woken, and spawned: queued somewhere, or idle again by the time the runtime ends.
         wakers[0].wake_by_ref();
         for _ in 0..20 {
             drop(rt.spawn(for_ever()));
         }
-        // In the queues of a worker, too: one that never rests, and its children.
+        // In the queues of a worker, too: a task that always yields, and its children.
         drop(rt.spawn(async {
             loop {
                 drop(task::spawn(for_ever()));
@@ -163,7 +163,7 @@ fn spawns_against_the_end() {
     }
 }
 
-/// Spawns another when it is dropped.
+/// Spawns another task when it is dropped.
 struct Hydra(Handle, u32);
 
 impl Drop for Hydra {
@@ -234,7 +234,7 @@ fn handles_after() {
 }
 
 fn holds_its_runtime() {
-    // Given back by the task itself, to a thread that may block.
+    // The task itself sends the runtime back, to a thread that may block.
     let rt = Arc::new(workers(2));
     let (own, (sender, receiver)) = (rt.clone(), mpsc::channel());
     drop(rt.spawn(async move {

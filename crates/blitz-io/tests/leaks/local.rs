@@ -1,4 +1,4 @@
-//! Local sets and local runtimes: what stays on its thread is given back there.
+//! Local sets and local runtimes: what stays on its thread is freed there.
 
 use std::{
     cell::RefCell,
@@ -35,7 +35,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("a local runtime in a thread-local", runtime_in_thread_local),
 ];
 
-/// Leaves its waker and waits for ever, with something that is not `Send`.
+/// Sends its waker and waits for ever, with a value that is not `Send`.
 async fn parks(sender: mpsc::Sender<Waker>) {
     let stays = Rc::new(ON_PURPOSE.to_owned());
     poll_fn(|cx| {
@@ -80,7 +80,7 @@ fn set_dropped() {
     let aborted = set.spawn_local(for_ever());
     assert!(poll_once(&mut set).is_pending());
     aborted.abort();
-    // Woken and not polled again, and spawned and never polled.
+    // One task was woken and not polled again, and one was spawned and never polled.
     wakers.recv().unwrap().wake();
     let queued = set.spawn_local(for_ever());
     drop(set);

@@ -115,7 +115,7 @@ fn set_detached() {
         assert!(set.is_empty());
         gate.open();
         let handle = rt.handle().clone();
-        // Its own, and the one that waits for ever.
+        // The task that checks this, and the one that waits for ever.
         run_until(&rt, move || handle.metrics().num_alive_tasks() == 2);
     }
 }
@@ -146,7 +146,7 @@ fn set_after_the_end() {
         set.spawn_on(text(1), &handle);
         let other = workers(1);
         other.block_on(async {
-            // Some are joined, the others dropped with the set.
+            // Some members are joined, the others are dropped with the set.
             for _ in 0..4 {
                 drop(set.join_next().await.unwrap());
             }
@@ -156,7 +156,7 @@ fn set_after_the_end() {
 
 fn set_left() {
     for rt in all_kinds() {
-        // The waker of a task is in the set, and the set in the task.
+        // A cycle: the set has the waker of the task that owns the set.
         let task = rt.spawn(async {
             let mut set: JoinSet<()> = (0..3).map(|_| for_ever()).collect();
             set.join_next().await;
@@ -200,7 +200,7 @@ fn tracker_left() {
         let mut wait = Box::pin(tracker.wait());
         assert!(poll_once(&mut wait).is_pending());
         let own = tracker.clone();
-        // In a circle: the tracker has the waker of a task that has the tracker.
+        // A cycle: the tracker has the waker of a task that owns the tracker.
         let circle = rt.spawn(async move {
             let _token = own.token();
             own.wait().await;
@@ -227,7 +227,7 @@ fn scope_completes() {
             joined
         }));
         assert_eq!(output, "5");
-        // A scope that outlives its end, and one that is never polled.
+        // A scope handle that outlives the scope's end, and a scope that is never polled.
         let late = rt.block_on(task::scope(|scope| async move { scope }));
         let entered = rt.enter();
         drop(late.spawn(for_ever()));
@@ -291,7 +291,7 @@ fn scope_after_the_end() {
             thread::spawn(move || drop(other)).join().unwrap();
             assert!(scope.spawn_on(for_ever(), &handle).await.unwrap_err().is_cancelled());
         }));
-        // And one whose own runtime ends first.
+        // A scope whose own runtime ends first.
         rt.spawn(task::scope(|scope| async move {
             scope.spawn(for_ever());
             for_ever().await;

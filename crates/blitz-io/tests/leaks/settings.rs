@@ -1,4 +1,4 @@
-//! Builders with everything set: hooks, names, figures, dumps, seeds.
+//! Builders with every option set: hooks, names, metrics, dumps, seeds.
 
 use std::{
     sync::{
@@ -109,7 +109,7 @@ fn dumps() {
         let handle = rt.handle().clone();
         run_until(&rt, move || handle.metrics().num_alive_tasks() == 1);
         drop(rt);
-        // A dump lives on by itself.
+        // A dump does not depend on its runtime.
         assert!(dump.tasks().iter().count() >= 10 && later.tasks().iter().count() >= 10);
         assert!(format!("{dump:?}").contains("task 3"));
     }

@@ -1,5 +1,5 @@
-//! Locks and channels: with values inside, with those who wait, and with halves that go
-//! in every order, on one thread and on several.
+//! Locks and channels: with values inside, with waiters, and with halves that are dropped in every
+//! order, on one thread and on several.
 
 use std::{
     future::Future,
@@ -42,8 +42,8 @@ fn text(n: usize) -> String {
 }
 
 fn locks() {
-    // In debug builds who holds a lock is written down, and each part of that book keeps an
-    // empty page: see that every part has one.
+    // Debug builds record the holder of each lock in a sharded table, and each shard keeps an empty
+    // page: this loop makes sure that every shard has one.
     for _ in 0..32 {
         drop(Mutex::new(0).try_lock().unwrap());
         let lock = RwLock::new(0);

@@ -1,4 +1,4 @@
-//! Tasks: every way to begin, to end, and to be let go.
+//! Tasks: every way to start, to end, and to be detached.
 
 use std::{
     future::{Future, pending, poll_fn},
@@ -96,7 +96,7 @@ fn detach() {
     }
 }
 
-/// Waits for ever, with something on the heap.
+/// Waits for ever, with a value on the heap.
 pub(crate) async fn for_ever() {
     let text = ON_PURPOSE.to_owned();
     pending::<()>().await;
@@ -190,17 +190,17 @@ fn panic_in_drop() {
         });
         aborted.abort();
         assert!(rt.block_on(aborted).unwrap_err().is_panic());
-        // An output that nobody takes.
+        // An output whose handle was dropped.
         let output = rt.spawn(async { Bomb::new() });
         let abort = output.abort_handle();
         drop(output);
         run_until(&rt, move || abort.is_finished());
-        // One whose handle is dropped later.
+        // An output whose handle is dropped later.
         let output = rt.spawn(async { Bomb::new() });
         let abort = output.abort_handle();
         run_until(&rt, move || abort.is_finished());
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(output)));
-        // A waker, let go by a handle that is dropped.
+        // A waker that is dropped together with a join handle.
         let waker = Waker::from(Arc::new(BadBell(Bomb::new())));
         let mut left = rt.spawn(for_ever());
         assert!(poll_with(&mut left, &waker).is_pending());
@@ -212,7 +212,7 @@ fn panic_in_drop() {
             Poll::Ready(Bomb::new())
         }));
         assert!(rt.block_on(both).err().is_some_and(|error| error.is_panic()));
-        // And one that shutdown drops.
+        // A future that the shutdown drops.
         let bomb = Bomb::new();
         rt.spawn(async move {
             let _bomb = bomb;
@@ -221,7 +221,7 @@ fn panic_in_drop() {
     }
 }
 
-/// A waker that is a block on the heap.
+/// Returns a waker that is a block on the heap.
 fn a_waker() -> Waker {
     struct Bell(#[allow(dead_code, reason = "something on the heap")] String);
     impl std::task::Wake for Bell {
@@ -240,7 +240,7 @@ fn several_wakers() {
                 let _ = Pin::new(&mut *task).poll(&mut Context::from_waker(&waker));
             }
         }
-        // Some are dropped with a waker inside, some end with one.
+        // Some handles are dropped with a waker inside, some tasks end with one.
         tasks.truncate(5);
         gate.open();
         for task in tasks {
@@ -301,7 +301,7 @@ fn shielded() {
         for task in ends {
             assert!(rt.block_on(task).unwrap_err().is_cancelled());
         }
-        // Never polled, dropped inside, and ended by the runtime inside.
+        // Never polled, dropped inside the shield, and ended by the runtime inside the shield.
         drop(shield(for_ever()));
         let dropped = rt.spawn(async {
             let mut section = Box::pin(shield(for_ever()));

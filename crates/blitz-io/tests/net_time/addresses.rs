@@ -76,7 +76,7 @@ fn no_address_at_all_is_an_error() {
 #[test]
 fn addresses_are_tried_until_one_works() {
     each(|| async {
-        // Bound and never listening: nobody is there, and nobody else takes the port.
+        // Bound and never listening, so connections are refused, and no other socket gets the port.
         let deserted = blitz_io::net::TcpSocket::new_v4().unwrap();
         deserted.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let dead = deserted.local_addr().unwrap();
@@ -95,10 +95,10 @@ fn addresses_are_tried_until_one_works() {
 #[test]
 fn an_address_that_is_not_here_cannot_be_bound() {
     one(async {
-        // Reserved for documentation: no machine has it.
+        // An address that is reserved for documentation: no machine has it.
         let error = TcpListener::bind("192.0.2.1:0").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::AddrNotAvailable);
-        // Wine binds it.
+        // Wine binds this address.
         #[cfg(unix)]
         {
             let error = UdpSocket::bind("192.0.2.1:0").await.unwrap_err();

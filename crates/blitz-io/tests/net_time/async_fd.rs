@@ -1,4 +1,4 @@
-//! `AsyncFd`: readiness of anything with a descriptor.
+//! `AsyncFd`: readiness of any descriptor.
 
 use std::{
     io::{self, ErrorKind, Read, Write},
@@ -53,7 +53,7 @@ fn it_waits_until_there_is_something_to_read() {
     });
 }
 
-/// Whether what was cleared and is still there is told again.
+/// Returns true if readiness that was cleared, and still holds, is reported again.
 fn tells_again() -> bool {
     std::env::var("BLITZ_IO_BACKEND").is_ok_and(|name| name.eq_ignore_ascii_case("poll"))
 }
@@ -209,10 +209,10 @@ fn a_descriptor_is_registered_once() {
         let error = AsyncFd::try_new(Same(raw)).unwrap_err();
         let (same, cause) = error.into_parts();
         assert_eq!((same.0, cause.kind()), (raw, ErrorKind::AlreadyExists));
-        // The failed attempts have left the first registration alone.
+        // The failed attempts have not changed the first registration.
         b.write_all(b"x").unwrap();
         fd.readable().await.unwrap().retain_ready();
-        // After it is given up the descriptor is free.
+        // After deregistration the descriptor is free.
         let a = fd.into_inner();
         let again = AsyncFd::new(a).unwrap();
         again.readable().await.unwrap().retain_ready();
@@ -278,4 +278,56 @@ fn interests_are_sets() {
     assert_eq!(ready - Ready::READABLE, Ready::WRITE_CLOSED);
     assert!(Ready::ALL.is_read_closed() && (Ready::ALL & Ready::READABLE) == Ready::READABLE);
     assert!(!format!("{both:?} {ready:?}").is_empty());
+}
+
+/// A value whose descriptor can become invalid.
+#[derive(Debug)]
+struct Changing(Arc<std::sync::atomic::AtomicI32>);
+
+impl AsRawFd for Changing {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.load(std::sync::atomic::Ordering::SeqCst)
+    }
+}
+
+#[test]
+fn a_value_without_a_descriptor_is_refused_and_comes_back() {
+    each(|| async {
+        // No descriptor, and two numbers that are not open.
+        for bad in [-1, -5, 1 << 20] {
+            let value = || Changing(Arc::new(bad.into()));
+            let error = AsyncFd::new(value()).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::EBADF), "{bad}");
+            let error = AsyncFd::with_interest(value(), Interest::READABLE).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::EBADF), "{bad}");
+            // SAFETY: the call returns an error, so nothing is registered.
+            let error = unsafe { AsyncFd::register(value()) }.unwrap_err();
+            let (value, cause) = error.into_parts();
+            assert_eq!((value.as_raw_fd(), cause.raw_os_error()), (bad, Some(libc::EBADF)));
+        }
+    });
+}
+
+#[test]
+fn a_value_that_has_lost_its_descriptor_is_dropped_in_peace() {
+    each(|| async {
+        let (a, mut b) = pair();
+        let number = Arc::new(std::sync::atomic::AtomicI32::new(a.as_raw_fd()));
+        let fd = AsyncFd::new(Changing(number.clone())).unwrap();
+        number.store(-1, std::sync::atomic::Ordering::SeqCst);
+        drop(fd);
+        number.store(a.as_raw_fd(), std::sync::atomic::Ordering::SeqCst);
+        // Closed elsewhere, while a copy is open.
+        let copy = a.try_clone().unwrap();
+        let other = AsyncFd::new(Changing(Arc::new(copy.as_raw_fd().into()))).unwrap();
+        drop(copy);
+        drop(other);
+        // Events for the descriptors that are gone wake no task, and other descriptors work.
+        b.write_all(b"x").unwrap();
+        blitz_io::task::yield_now().await;
+        let (c, mut d) = pair();
+        let last = AsyncFd::new(c).unwrap();
+        d.write_all(b"x").unwrap();
+        last.readable().await.unwrap().retain_ready();
+    });
 }

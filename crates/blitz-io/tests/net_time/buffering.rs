@@ -1,4 +1,4 @@
-//! `BufReader`, `BufWriter`, `BufStream`: fewer calls, the same bytes.
+//! `BufReader`, `BufWriter`, `BufStream`: fewer calls, and the same bytes.
 
 use std::io::{Cursor, SeekFrom};
 
@@ -87,7 +87,7 @@ fn a_flush_that_is_dropped_loses_no_byte_and_repeats_none() {
     let mut writer = BufWriter::new(near);
     now(writer.write_all(b"abcdef")).unwrap();
     let mut got = Vec::new();
-    // Two bytes at a time get through; each flush is dropped where it waits.
+    // Two bytes at a time get through; each flush is dropped while it is pending.
     for _ in 0..3 {
         assert!(got.len() == 6 || by_hand(writer.flush()).poll().is_pending() || got.len() == 4);
         let mut part = [0; 2];

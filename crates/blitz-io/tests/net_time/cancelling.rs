@@ -51,7 +51,7 @@ fn reads_that_time_out_lose_nothing() {
         let mut got = Vec::new();
         let mut buffer = [0; 64];
         loop {
-            // Mostly too short: cut off somewhere on the way.
+            // The timeout is mostly too short, and cuts the read off at some point.
             match timeout(std::time::Duration::from_micros(1), server.read(&mut buffer)).await {
                 Err(_) => {}
                 Ok(Ok(0)) => break,
@@ -129,7 +129,7 @@ fn connect_that_is_dropped_closes_what_it_began() {
         for _ in 0..20 {
             drop(once(TcpStream::connect(address)));
         }
-        // Whatever arrived has ended; one that is not dropped works.
+        // The connections that arrived have ended; one that is not dropped works.
         let mut client = TcpStream::connect(address).await.unwrap();
         client.write_all(b"x").await.unwrap();
         loop {
@@ -144,8 +144,8 @@ fn connect_that_is_dropped_closes_what_it_began() {
 #[test]
 fn writes_that_are_dropped_have_written_all_or_nothing_of_a_part() {
     each(|| async {
-        // Each `write` tells how much it took; one that is dropped took nothing. So
-        // what arrives is exactly what was told.
+        // Each `write` returns how much it accepted; one that is dropped accepted nothing. So
+        // exactly the bytes that were reported arrive.
         let (mut client, mut server) = pairs::tcp().await;
         let reading = blitz_io::spawn(async move {
             let mut all = Vec::new();
@@ -177,7 +177,7 @@ fn readable_and_writable_may_be_dropped_at_will() {
             let _ = once(server.readable());
             let _ = once(server.writable());
         }
-        // An accepted socket may begin as ready; a try that finds nothing ends that.
+        // An accepted socket may start as ready; an attempt that finds nothing clears that.
         assert!(server.try_read(&mut [0; 1]).is_err());
         let mut kept = waiting(server.readable());
         client.write_all(b"x").await.unwrap();

@@ -88,7 +88,7 @@ fn both_ways_until_both_have_ended() {
     now(a.shutdown()).unwrap();
     assert!(copying.woken());
     copying.pending();
-    // The end of one way has reached the other side, whose own way is still open.
+    // The end of one direction has reached the other side, whose own direction is still open.
     assert_eq!(now(b.read(&mut to_b)).unwrap(), 0);
     now(b.write_all(b"more")).unwrap();
     copying.pending();
@@ -122,7 +122,7 @@ fn both_ways_over_sockets_of_the_system() {
     });
 }
 
-/// Gives an error at its first read, and counts shutdowns.
+/// A stream whose reads return an error.
 struct Broken;
 
 impl AsyncRead for Broken {

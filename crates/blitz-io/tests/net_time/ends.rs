@@ -75,7 +75,7 @@ fn a_runtime_ends_with_everything_pending() {
     }
 }
 
-/// What a future gives that a second runtime polls after the first one is gone.
+/// Returns the output of a future that a second runtime polls after the first one has ended.
 fn after_the_end<T>(work: impl Future<Output = T>) -> T {
     one_thread().block_on(work)
 }
@@ -95,7 +95,7 @@ fn a_socket_that_outlives_its_runtime_gives_errors_and_does_not_hang() {
         assert!(after_the_end(listener.accept()).is_err());
         assert!(after_the_end(udp.recv(&mut [0; 4])).is_err());
         assert!(after_the_end(server.readable()).is_err());
-        // What needs no readiness works on.
+        // Operations that need no readiness still work.
         assert!(server.local_addr().is_ok());
         drop(server);
         let std = client.into_std().unwrap();
@@ -230,8 +230,8 @@ fn runtimes_come_and_go_without_leaving_descriptors() {
     if !cfg!(target_os = "linux") {
         return;
     }
-    // Descriptors of this thread's runtimes alone cannot be told from those of other
-    // tests, so it counts in a child of its own.
+    // The descriptors of this thread's runtimes cannot be distinguished from those of other tests,
+    // so a child process counts them.
     let name = "ends::child_counts_descriptors";
     let mut command = child::program();
     command.args([name, "--exact", "--include-ignored", "--test-threads=1"]);
@@ -243,7 +243,7 @@ fn runtimes_come_and_go_without_leaving_descriptors() {
 #[test]
 #[ignore = "a part of `runtimes_come_and_go_without_leaving_descriptors`"]
 fn child_counts_descriptors() {
-    let count = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let count = child::descriptors;
     let run = || {
         for rt in all_kinds() {
             rt.block_on(async {

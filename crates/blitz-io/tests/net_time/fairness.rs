@@ -1,4 +1,4 @@
-//! A task that always finds bytes or time ready still lets others run.
+//! A task whose I/O or timers are always ready still lets others run.
 
 use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
@@ -15,8 +15,8 @@ use crate::{
     pairs, watch,
 };
 
-/// Polls `busy`, which never waits by itself, and tells after how many turns it gave
-/// the thread back.
+/// Polls `busy`, which never waits by itself, and returns the number of turns after which it
+/// yielded.
 async fn turns_until_it_yields<F: Future<Output = ()>>(busy: impl Fn() -> F) -> usize {
     let mut turns = 0;
     loop {
@@ -62,7 +62,7 @@ fn datagrams_that_are_there_spend_the_budget() {
         task::spawn(async {
             let socket = UdpSocket::bind(pairs::ANY).await.unwrap();
             let address = socket.local_addr().unwrap();
-            // Sends to itself: both the sends and the receives are always ready.
+            // The socket sends to itself, so sends and receives are always ready.
             let turns = turns_until_it_yields(|| async {
                 socket.send_to(b"x", address).await.unwrap();
                 socket.recv(&mut [0; 4]).await.unwrap();
@@ -157,7 +157,7 @@ fn sockets_that_are_always_busy_do_not_keep_others_waiting() {
     }
 }
 
-/// More of them than a worker's own queue holds.
+/// More connections than a worker's own queue holds.
 #[cfg(unix)]
 #[test]
 fn connections_that_are_always_ready_are_served_in_turns() {
@@ -174,13 +174,13 @@ fn connections_that_are_always_ready_are_served_in_turns() {
             (0..CONNECTIONS).map(|_| UnixStream::pair().unwrap()).unzip();
         let (go, gone) = std::sync::mpsc::channel::<()>();
         let client = std::thread::spawn(move || {
-            // All are there.
+            // All connections exist.
             gone.recv().unwrap();
             for client in &mut clients {
                 client.set_nonblocking(true).unwrap();
                 client.write_all(&[7]).unwrap();
             }
-            // How many answers there were, and how many when each one asked.
+            // The number of replies so far, and that number when each client sent its request.
             let (mut answers, mut asked) = (0, vec![0; CONNECTIONS]);
             let mut longest = 0;
             while answers < CONNECTIONS * ROUNDS {

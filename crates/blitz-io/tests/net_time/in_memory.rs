@@ -1,4 +1,4 @@
-//! `duplex`, `simplex`, `split`: streams without a system.
+//! `duplex`, `simplex`, `split`: streams without system calls.
 
 use std::io::ErrorKind;
 

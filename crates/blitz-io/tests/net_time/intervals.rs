@@ -10,8 +10,8 @@ use crate::{
     polled::{by_hand, now},
 };
 
-/// When the next ticks come, in milliseconds from `start`, each taken as soon as it is
-/// there.
+/// Returns the times of the next ticks, in milliseconds from `start`, each awaited as soon as the
+/// one before has come.
 async fn ticks(interval: &mut Interval, start: Instant, count: usize) -> Vec<u128> {
     let mut seen = Vec::new();
     for _ in 0..count {
@@ -59,7 +59,7 @@ fn it_may_have_started_earlier() {
         time::advance(ms(100)).await;
         let start = Instant::now() - ms(25);
         let mut interval = interval_at(start, ms(10));
-        // Burst: all that were missed come at once.
+        // Burst: all missed ticks come at once.
         assert_eq!(ticks(&mut interval, start, 5).await, [0, 10, 20, 30, 40]);
     });
 }
@@ -84,7 +84,7 @@ fn a_period_that_no_instant_holds_ticks_once() {
     });
 }
 
-/// Ticks after 25 ms were slept through, with a period of 10 ms, from the start on.
+/// Returns the ticks after 25 ms were slept through, with a period of 10 ms, from the start on.
 async fn after_a_gap(behavior: MissedTickBehavior, count: usize) -> Vec<u128> {
     let start = Instant::now();
     let mut interval = interval(ms(10));
@@ -193,7 +193,7 @@ fn a_tick_that_is_dropped_is_not_lost() {
             assert!(by_hand(interval.tick()).poll().is_pending());
         }
         time::advance(ms(10)).await;
-        // Woken but not taken.
+        // The tick has woken its task, and has not been taken.
         others_wait().await;
         assert_eq!(ticks(&mut interval, start, 2).await, [10, 20]);
     });

@@ -1,10 +1,10 @@
-//! `time`, `io` and `net`, tested from outside.
+//! `time`, `io` and `net`, tested through the public API.
 //!
-//! Nothing here knows how they work inside. A test says in its name what a reader of
-//! the documentation may rely on, and fails if that does not hold. No test waits for
-//! time to pass so that something else may happen meanwhile: an order is made by polls
-//! by hand, by gates, or by the paused clock. Where real time is looked at, a test asks
-//! only whether something came too early. `watch` ends a test that hangs.
+//! No test depends on how they work inside. A test's name states what a reader of the documentation
+//! may rely on, and the test fails if that does not hold. No test waits for time to pass so that
+//! something else may happen meanwhile: an order is established by polls by hand, by gates, or by
+//! the paused clock. Where real time matters, a test checks only whether something came too early.
+//! `watch` ends a test that hangs.
 #![cfg(all(
     feature = "io-util",
     feature = "macros",
@@ -16,7 +16,7 @@
 ))]
 #![allow(clippy::await_holding_refcell_ref, reason = "polled by hand, on one thread")]
 
-// What the tests are made with; part of it is used by other tests alone.
+// Shared helpers; some of their functions are used only by other test programs.
 #[allow(dead_code)]
 #[path = "../it/watch.rs"]
 mod watch;
@@ -46,7 +46,7 @@ mod intervals;
 mod paused;
 mod timers_model;
 
-// Bytes, without a system call.
+// Byte streams, without a system call.
 mod read_buf;
 mod reading;
 mod writing;
@@ -61,7 +61,8 @@ mod tcp_halves;
 mod tcp_options;
 mod addresses;
 mod udp;
-mod postponing;
+#[cfg(unix)]
+mod queued;
 #[cfg(unix)]
 mod unix_streams;
 #[cfg(unix)]

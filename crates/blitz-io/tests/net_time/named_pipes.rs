@@ -28,7 +28,7 @@ fn name() -> String {
     format!(r"\\.\pipe\blitz-net-time-{}-{number}", std::process::id())
 }
 
-/// A server and its client, connected.
+/// Returns a server and its client, connected.
 async fn pair() -> (NamedPipeServer, NamedPipeClient) {
     let name = name();
     let server = ServerOptions::new().create(&name).unwrap();
@@ -82,7 +82,7 @@ fn a_server_waits_for_its_client() {
         let mut connecting = waiting(server.connect());
         connecting.still_waits();
         drop(connecting);
-        // What was given up is not lost.
+        // The wait that was dropped is not lost.
         let connecting = server.connect();
         let client = ClientOptions::new().open(&name).unwrap();
         connecting.await.unwrap();
@@ -139,13 +139,13 @@ fn one_client_after_the_other_is_served_by_one_instance() {
         let name = name();
         let mut server = ServerOptions::new().create(&name).unwrap();
         for round in 0..10_u8 {
-            // It can be found only while it waits.
+            // A client finds the pipe only while the server waits.
             let mut connecting = waiting(server.connect());
             let mut client = ClientOptions::new().open(&name).unwrap();
             connecting.pin().await.unwrap();
             drop(connecting);
             client.write_all(&[round, round]).await.unwrap();
-            // One byte is left behind, and is not the next one's.
+            // One byte is left unread, and does not go to the next client.
             assert_eq!(server.read_u8().await.unwrap(), round);
             server.disconnect().unwrap();
             drop(client);
@@ -191,7 +191,7 @@ fn messages_are_kept_apart() {
         let mut bytes = [0; 64];
         assert_eq!(server.read(&mut bytes).await.unwrap(), 3);
         assert_eq!(server.read(&mut bytes).await.unwrap(), 7);
-        // Longer than a read: it comes in parts, and nothing is lost.
+        // Longer than one read: it comes in parts, and nothing is lost.
         let long: Vec<u8> = (0..20_000_u32).map(|number| number as u8).collect();
         client.write_all(&long).await.unwrap();
         let mut all = vec![0; long.len()];

@@ -1,4 +1,4 @@
-//! Runtimes with their drivers, and ways to run a test on them.
+//! Runtimes with their drivers, and functions that run a test on them.
 
 use std::{future::Future, time::Duration};
 
@@ -14,7 +14,7 @@ pub(crate) fn workers(count: usize) -> Runtime {
     Builder::new_multi_thread().worker_threads(count).enable_all().build().expect("a runtime")
 }
 
-/// One of each kind.
+/// Creates one runtime of each kind.
 pub(crate) fn all_kinds() -> Vec<Runtime> {
     vec![one_thread(), workers(1), workers(2)]
 }
@@ -31,14 +31,14 @@ where
     }
 }
 
-/// Runs the test on one thread whose clock stands still.
+/// Runs the test on a current-thread runtime with a paused clock.
 pub(crate) fn paused<F: Future>(test: F) -> F::Output {
     let _watch = watch::begin();
     let rt = Builder::new_current_thread().enable_all().start_paused(true).build();
     rt.expect("a runtime").block_on(test)
 }
 
-/// Runs the test on one thread.
+/// Runs the test on a current-thread runtime.
 pub(crate) fn one<F: Future>(test: F) -> F::Output {
     let _watch = watch::begin();
     one_thread().block_on(test)
@@ -48,8 +48,8 @@ pub(crate) fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
-/// Lets every other task of a runtime with one thread run until it waits; a hundred
-/// turns are more than any test here has tasks in a row.
+/// Lets every other task of a runtime with one thread run until it waits; a hundred turns are more
+/// than any test here has tasks in a row.
 pub(crate) async fn others_wait() {
     for _ in 0..100 {
         blitz_io::task::yield_now().await;

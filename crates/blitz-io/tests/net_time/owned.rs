@@ -1,5 +1,5 @@
-//! Buffers that are given away come back, or are dropped once, whatever happens meanwhile:
-//! by io_uring, where the kernel has it for us, and by readiness.
+//! Owned buffers are returned, or dropped once, whatever happens meanwhile: through io_uring, where
+//! the kernel permits it, and through readiness.
 
 use std::{
     collections::HashSet,
@@ -29,7 +29,7 @@ use crate::{
 #[cfg(target_os = "linux")]
 mod rings;
 
-/// A runtime of each kind, one after the other, with rings and without.
+/// Creates a runtime of each kind, one after the other, with io_uring and without.
 fn kinds() -> impl Iterator<Item = Runtime> {
     let other = if cfg!(target_os = "linux") { IoBackend::Epoll } else { IoBackend::Poll };
     [IoBackend::Auto, other].into_iter().flat_map(|backend| {
@@ -46,7 +46,7 @@ fn kinds() -> impl Iterator<Item = Runtime> {
     })
 }
 
-/// Runs the test on each, as the future of `block_on` and as a task.
+/// Runs the test on each runtime, as the future of `block_on` and as a task.
 fn each<F>(test: impl Fn() -> F)
 where
     F: Future<Output = ()> + Send + 'static,
@@ -58,7 +58,7 @@ where
     }
 }
 
-/// A buffer that counts its end.
+/// A buffer that counts its drop.
 struct Counted {
     memory: Vec<u8>,
     dropped: Arc<AtomicUsize>,
@@ -68,7 +68,7 @@ fn counted(dropped: &Arc<AtomicUsize>) -> Counted {
     Counted { memory: vec![0; 64], dropped: dropped.clone() }
 }
 
-// SAFETY: as the vector in it.
+// SAFETY: obligations 1 to 3 hold because the vector keeps them: each method forwards to it.
 unsafe impl OwnedBuf for Counted {
     fn stable_ptr(&self) -> *const u8 {
         self.memory.stable_ptr()
@@ -83,14 +83,14 @@ unsafe impl OwnedBuf for Counted {
     }
 }
 
-// SAFETY: as the vector in it.
+// SAFETY: obligations 1 and 2 hold because the vector keeps them: each method forwards to it.
 unsafe impl OwnedBufMut for Counted {
     fn stable_mut_ptr(&mut self) -> *mut u8 {
         self.memory.stable_mut_ptr()
     }
 
     unsafe fn set_init(&mut self, count: usize) {
-        // SAFETY: our caller's promise.
+        // SAFETY: the caller guarantees that the first `count` bytes are initialised.
         unsafe { self.memory.set_init(count) };
     }
 }
@@ -160,7 +160,7 @@ fn a_vector_is_as_long_as_what_was_read() {
         one.write_all_owned("2nd").await.0.unwrap();
         let (result, buf) = other.read_owned(buf).await;
         assert_eq!((result.unwrap(), &buf[..]), (3, &b"2nd"[..]), "it has room as before");
-        // A part of it keeps what is around.
+        // A read into a slice of the buffer leaves the rest unchanged.
         one.write_all_owned("mid").await.0.unwrap();
         let (result, buf) = other.read_owned(Vec::from(b"0123456789").slice(2..6)).await;
         assert_eq!((result.unwrap(), &buf.into_inner()[..]), (3, &b"01mid56789"[..]));
@@ -271,7 +271,7 @@ fn a_dropped_read_drops_its_buffer_once_and_the_next_one_reads() {
     });
 }
 
-/// The kernel holds the file of an operation: only when that has ended is it closed.
+/// The kernel holds the file of an operation, so the file is closed only when that has ended.
 #[test]
 fn a_dropped_read_does_not_keep_its_stream_open() {
     each(|| async {
@@ -289,7 +289,7 @@ fn a_leaked_read_harms_nobody() {
         let dropped = Arc::default();
         rt.block_on(async {
             let (mut one, other) = pairs::tcp().await;
-            // In a box of its own, which stays as well.
+            // Boxed, and the box is leaked as well.
             std::mem::forget(waiting(other.read_owned(counted(&dropped))));
             one.write_all(b"into what nobody looks at").await.unwrap();
             let (mut third, fourth) = pairs::tcp().await;
@@ -348,7 +348,7 @@ fn who_waits_when_the_runtime_ends_gets_an_error_and_the_buffer() {
         let error = result.unwrap_err();
         assert!(blitz_io::runtime::is_rt_shutdown_err(&error), "{error}");
         assert_eq!(buf, [3; 8]);
-        // And who comes later. By readiness, a write is tried first; it may succeed.
+        // Later reads fail as well. Through readiness, a write is tried first; it may succeed.
         let (result, buf) = by_hand(other.read_owned(vec![4; 8])).ready();
         assert!(blitz_io::runtime::is_rt_shutdown_err(&result.unwrap_err()));
         assert_eq!(buf, [4; 8]);
@@ -365,7 +365,7 @@ fn what_a_thread_has_begun_goes_on_without_it() {
         let reading = std::thread::spawn(move || {
             waiting(async move { other.read_owned(Vec::with_capacity(16)).await })
         });
-        // The thread has exited by then, destructors and all.
+        // The thread has exited by then, and its destructors have run.
         let mut reading = reading.join().unwrap();
         let (result, buf) = rt.block_on(async move {
             one.write_all(b"still here").await.unwrap();

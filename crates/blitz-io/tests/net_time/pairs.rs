@@ -1,4 +1,4 @@
-//! Connected sockets, and what tests do with two ends.
+//! Connected sockets, and helpers for their two ends.
 
 use std::net::SocketAddr;
 #[cfg(unix)]
@@ -9,7 +9,7 @@ use std::{
 
 use blitz_io::net::{TcpListener, TcpStream, UdpSocket};
 
-/// Any free port of this machine alone.
+/// A free port on the loopback interface.
 pub(crate) const ANY: &str = "127.0.0.1:0";
 
 pub(crate) async fn listener() -> (TcpListener, SocketAddr) {
@@ -18,26 +18,26 @@ pub(crate) async fn listener() -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
-/// Two ends of one connection: who connected, and who accepted.
+/// Returns the two ends of a connection: the one that connected, and the one that was accepted.
 pub(crate) async fn tcp() -> (TcpStream, TcpStream) {
     let (listener, address) = listener().await;
     let (client, server) = blitz_io::join!(TcpStream::connect(address), listener.accept());
     (client.expect("it connects"), server.expect("it accepts").0)
 }
 
-/// Two ends of a stream within this machine.
+/// Returns the two ends of a stream within this machine.
 #[cfg(unix)]
 pub(crate) async fn near() -> (blitz_io::net::UnixStream, blitz_io::net::UnixStream) {
     blitz_io::net::UnixStream::pair().expect("it makes a pair")
 }
 
-/// Two ends of a stream within this machine.
+/// Returns the two ends of a stream within this machine.
 #[cfg(not(unix))]
 pub(crate) async fn near() -> (TcpStream, TcpStream) {
     tcp().await
 }
 
-/// Two sockets that are connected to each other.
+/// Returns two sockets that are connected to each other.
 pub(crate) async fn udp() -> (UdpSocket, UdpSocket) {
     let a = UdpSocket::bind(ANY).await.expect("a free port");
     let b = UdpSocket::bind(ANY).await.expect("a free port");
@@ -46,7 +46,7 @@ pub(crate) async fn udp() -> (UdpSocket, UdpSocket) {
     (a, b)
 }
 
-/// A path where nothing is, removed when it is dropped.
+/// A path at which no file exists; a file that is created there is removed on drop.
 #[cfg(unix)]
 pub(crate) struct Path(PathBuf);
 
@@ -68,7 +68,7 @@ impl AsRef<std::path::Path> for Path {
 #[cfg(unix)]
 impl Drop for Path {
     fn drop(&mut self) {
-        // A test that made nothing there leaves nothing.
+        // There is nothing to remove if the test created nothing.
         let _ = std::fs::remove_file(&self.0);
     }
 }

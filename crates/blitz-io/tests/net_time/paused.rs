@@ -1,4 +1,4 @@
-//! The paused clock: who may stop it, what moves it, and in which order timers fire.
+//! The paused clock: which code may pause it, what advances it, and in which order timers fire.
 
 use std::{
     cell::RefCell,
@@ -171,8 +171,8 @@ fn a_blocking_task_holds_the_clock() {
     });
 }
 
-/// A runtime that goes to rest just when the work ends has to see that somebody is woken, and
-/// not only that the clock is free again.
+/// A runtime that parks just when the blocking task ends must see that a task is woken, and not
+/// only that the clock may advance again.
 #[test]
 fn the_end_of_a_blocking_task_comes_before_the_next_timer() {
     paused(async {

@@ -20,7 +20,7 @@ use crate::{
 fn fifo() -> Path {
     let path = path();
     let name = CString::new(path.as_ref().as_os_str().as_bytes()).unwrap();
-    // SAFETY: 1. `name` ends with a zero and lives through the call.
+    // SAFETY: `name` ends with a zero byte and lives through the call.
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
     path
 }
@@ -86,7 +86,7 @@ fn one_with_a_path_is_opened_from_both_sides() {
     each(|| async {
         let path = fifo();
         let options = pipe::OpenOptions::new();
-        // Nobody reads yet.
+        // The pipe has no reader yet.
         let error = options.open_sender(&path).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENXIO));
         let mut receiver = options.open_receiver(&path).unwrap();
@@ -97,7 +97,7 @@ fn one_with_a_path_is_opened_from_both_sides() {
         assert_eq!(&five, b"hello");
         drop(sender);
         assert_eq!(receiver.read(&mut five).await.unwrap(), 0);
-        // The next sender goes on where the last one ended.
+        // The next sender continues where the last one ended.
         let mut sender = options.open_sender(&path).unwrap();
         sender.write_all(b"again").await.unwrap();
         receiver.read_exact(&mut five).await.unwrap();

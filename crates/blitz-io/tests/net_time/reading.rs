@@ -1,4 +1,4 @@
-//! `AsyncReadExt` and `AsyncBufReadExt`, on sources that give little at a time.
+//! `AsyncReadExt` and `AsyncBufReadExt`, on sources that provide little at a time.
 
 use std::{
     io::{self, Cursor, ErrorKind},
@@ -13,7 +13,7 @@ use blitz_io::io::{
 
 use crate::polled::{by_hand, now};
 
-/// Gives its parts one at a time: bytes, or an error.
+/// A reader that provides its parts one at a time: bytes, or an error.
 pub(crate) struct Parts(Vec<Result<&'static [u8], ErrorKind>>);
 
 impl Parts {
@@ -21,7 +21,7 @@ impl Parts {
         Self(parts.iter().rev().copied().collect())
     }
 
-    /// Each byte alone.
+    /// Creates a reader that provides each byte alone.
     pub(crate) fn single(bytes: &'static [u8]) -> Self {
         Self(bytes.chunks(1).rev().map(Ok).collect())
     }
@@ -111,7 +111,7 @@ fn read_to_string_wants_utf_8_and_leaves_the_string_if_it_is_not() {
     assert_eq!(text, "aöß€");
 }
 
-/// Each integer read in both orders, whole and cut short.
+/// Reads each integer in both byte orders, complete and truncated.
 macro_rules! integers {
     ($($read:ident $read_le:ident $kind:ty),* $(,)?) => {$(
         let size = size_of::<$kind>();
@@ -236,7 +236,7 @@ fn split_cuts_at_every_byte_of_its_kind() {
         found.push(part);
     }
     assert_eq!(found, [&b"a"[..], b"b", b"", b"c"]);
-    // A separator at the end begins no new part.
+    // A separator at the end starts no new segment.
     let mut split = AsyncBufReadExt::split(&b"a,"[..], b',');
     assert_eq!(now(split.next_segment()).unwrap().unwrap(), b"a");
     assert_eq!(now(split.next_segment()).unwrap(), None);

@@ -1,4 +1,4 @@
-//! One socket, several tasks.
+//! One socket that several tasks use.
 
 use std::{
     collections::BTreeSet,
@@ -57,7 +57,7 @@ fn several_accept_from_one_listener_and_each_connection_is_got_once() {
 fn one_who_reads_and_one_who_writes_do_not_wake_each_other_for_nothing() {
     one(async {
         let (client, mut server) = pairs::tcp().await;
-        // Full: nobody can write.
+        // The buffers are full, so no task can write.
         client.writable().await.unwrap();
         let mut sent = 0;
         while let Ok(count) = client.try_write(&[0; 65536]) {
@@ -143,7 +143,7 @@ fn a_stream_that_moves_from_task_to_task_keeps_its_place() {
         let mut server = Some(server);
         for number in 0..50_u32 {
             let mut moved = server.take().unwrap();
-            // It waits in one task, and is taken out by an abort-free hand-over.
+            // The stream waits in one task, which returns it to the next; no abort is involved.
             let task = blitz_io::spawn(async move {
                 let got = moved.read_u32().await.unwrap();
                 (got, moved)

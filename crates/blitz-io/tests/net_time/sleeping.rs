@@ -1,4 +1,4 @@
-//! `sleep`, `sleep_until`, and what can be asked of a `Sleep`.
+//! `sleep`, `sleep_until`, and the methods of `Sleep`.
 
 use std::{future::Future, pin::pin, task::Waker, thread, time::Duration};
 
@@ -82,7 +82,7 @@ fn a_duration_beyond_what_an_instant_holds_is_far_in_the_future() {
 
 #[test]
 fn far_deadlines_come_at_their_time_and_not_before() {
-    // Beyond two years Tokio's own wheel rounds; this one stays below.
+    // Beyond two years Tokio's own wheel rounds; these deadlines stay below.
     for days in [1, 9, 13, 14, 40, 300, 600] {
         paused(async move {
             let duration = Duration::from_secs(days * 24 * 3600) + ms(3);
@@ -238,7 +238,7 @@ fn thousands_that_are_dropped_leave_the_others_in_order() {
 
 #[test]
 fn a_runtime_driven_from_outside_fires_for_its_own_tasks() {
-    // Armed by a thread that is no worker, awaited by a worker.
+    // Armed by a thread that is not a worker, awaited by a worker.
     let _watch = watch::begin();
     let rt = workers(2);
     let entered = rt.enter();
@@ -251,7 +251,7 @@ fn a_runtime_driven_from_outside_fires_for_its_own_tasks() {
 
 #[test]
 fn it_is_woken_also_while_all_else_is_idle() {
-    // Deadlines in falling order: each must shorten the sleep of whoever sleeps.
+    // Deadlines in falling order: each must shorten the sleep of the thread that sleeps.
     let _watch = watch::begin();
     for rt in [one_thread(), workers(1), workers(2)] {
         rt.block_on(async {

@@ -1,4 +1,4 @@
-//! Many sockets at once, opened and closed as fast as it goes.
+//! Many sockets at once, opened and closed as fast as possible.
 
 use std::{io::ErrorKind, sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{
     pairs, watch,
 };
 
-/// Windows does not use a number again soon.
+/// Windows does not reuse a descriptor's number soon.
 #[cfg(unix)]
 #[test]
 fn a_descriptor_that_is_used_again_at_once_starts_afresh() {
@@ -81,7 +81,7 @@ fn connections_come_and_go_by_the_hundred() {
                     set.spawn(async move {
                         let number = stream.read_u32().await.unwrap();
                         stream.write_u32(number + 1).await.unwrap();
-                        // Waits for the client, so that the port lingers there.
+                        // Waits for the client's close, so that the port lingers on its side.
                         assert_eq!(stream.read(&mut [0; 1]).await.unwrap(), 0);
                     });
                 }
@@ -145,7 +145,7 @@ fn hundreds_of_idle_sockets_and_timers_leave_the_busy_one_alone() {
     for rt in all_kinds() {
         rt.block_on(async {
             let mut idle = Vec::new();
-            // Pairs of the system: two descriptors each, within the usual limit of 1024.
+            // Local pairs: two descriptors each, within the usual limit of 1024.
             for _ in 0..150 {
                 let (a, b) = pairs::near().await;
                 idle.push(blitz_io::spawn(async move {
@@ -181,7 +181,7 @@ fn timeouts_beside_sockets_neither_lose_nor_repeat() {
         let mut got = Vec::new();
         for number in 0..100_u8 {
             let mut buffer = [0; 4];
-            // Nothing is there.
+            // No datagram has been sent.
             let early = timeout(Duration::from_micros(10), b.recv(&mut buffer)).await;
             assert!(early.is_err());
             a.send(&[number]).await.unwrap();

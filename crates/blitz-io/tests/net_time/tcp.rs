@@ -1,4 +1,4 @@
-//! TCP: connecting, accepting, bytes, ends, resets, readiness.
+//! TCP: connecting, accepting, transfer, closing, resets, readiness.
 
 use std::{
     future::poll_fn,
@@ -87,7 +87,7 @@ fn who_waits_to_accept_is_woken() {
 #[test]
 fn nobody_there_is_refused() {
     each(|| async {
-        // Bound and never listening: nobody is there, and nobody else takes the port.
+        // Bound and never listening, so connections are refused, and no other socket gets the port.
         let deserted = blitz_io::net::TcpSocket::new_v4().unwrap();
         deserted.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = deserted.local_addr().unwrap();
@@ -152,7 +152,7 @@ fn shutdown_ends_one_way_and_the_other_goes_on() {
         client.read_to_string(&mut answer).await.unwrap();
         assert_eq!(answer, "answer");
         let error = client.write_all(b"more").await.unwrap_err();
-        // Windows has a number of its own for it, which has no kind.
+        // Windows has a number of its own for this error, which has no kind.
         if cfg!(unix) {
             assert_eq!(error.kind(), ErrorKind::BrokenPipe);
         }
@@ -169,7 +169,7 @@ fn who_waits_for_bytes_is_woken_by_the_end() {
     });
 }
 
-/// Wine shuts a socket down before it closes it, so that no reset is sent.
+/// Wine shuts a socket down before it closes it, so no reset is sent there.
 #[cfg(unix)]
 #[test]
 fn a_reset_is_an_error_for_who_reads() {
@@ -183,7 +183,7 @@ fn a_reset_is_an_error_for_who_reads() {
     });
 }
 
-/// Wine shuts a socket down before it closes it, so that no reset is sent.
+/// Wine shuts a socket down before it closes it, so no reset is sent there.
 #[cfg(unix)]
 #[test]
 fn unread_bytes_at_a_close_are_a_reset_too() {
@@ -274,8 +274,8 @@ fn try_read_would_block_until_readable_says_more() {
         let mut buffer = [0; 16];
         assert_eq!(server.try_read(&mut buffer).unwrap_err().kind(), ErrorKind::WouldBlock);
         for round in 0..20_u8 {
-            // The kernel may tell of the same bytes twice, the second time after they were
-            // read: but it comes to an end.
+            // The kernel may report the same bytes twice, the second time after they were read; but
+            // that must end.
             let mut told_again = 0;
             while once(server.readable()).is_ready() {
                 let none = server.try_read(&mut buffer).unwrap_err();
@@ -302,7 +302,7 @@ fn readiness_lasts_until_a_read_finds_nothing() {
         let (mut client, server) = pairs::tcp().await;
         client.write_all(b"ab").await.unwrap();
         server.readable().await.unwrap();
-        // Asked again without a read, it is still there.
+        // Without a read in between, the socket is still readable.
         server.readable().await.unwrap();
         let mut one = [0; 1];
         assert_eq!(server.try_read(&mut one).unwrap(), 1);
@@ -359,7 +359,7 @@ fn vectors_are_written_and_read_as_one() {
     });
 }
 
-/// Only Linux tells ends apart from data.
+/// Only Linux distinguishes a closed direction from data.
 #[cfg(target_os = "linux")]
 #[test]
 fn ready_tells_each_kind_apart() {
@@ -372,7 +372,7 @@ fn ready_tells_each_kind_apart() {
         assert!(ready.is_readable() && !ready.is_read_closed());
         server.try_read(&mut [0; 8]).unwrap();
         drop(client);
-        // What is known may be old: the driver must have its turn.
+        // The cached readiness may be old, so the driver must be polled.
         while !server.ready(Interest::READABLE).await.unwrap().is_read_closed() {
             blitz_io::task::yield_now().await;
         }
@@ -402,7 +402,7 @@ fn try_io_runs_when_ready_and_clears_what_was_not() {
             Err(ErrorKind::WouldBlock.into())
         });
         assert_eq!(blocked.unwrap_err().kind(), ErrorKind::WouldBlock);
-        // Nothing is there now, so the closure is not even called.
+        // The readiness was cleared, so the closure is not even called.
         let before = calls;
         let blocked: io::Result<()> = server.try_io(Interest::READABLE, || {
             calls += 1;
@@ -442,7 +442,7 @@ fn a_stream_of_std_comes_in_and_goes_out() {
         let (client, server) = blitz_io::join!(TcpStream::connect(address), listener.accept());
         let (client, (mut server, _)) = (client.unwrap(), server.unwrap());
         let mut client = client.into_std().unwrap();
-        // It stays as it was: not blocking.
+        // The socket stays in non-blocking mode.
         assert_eq!(client.read(&mut [0; 1]).unwrap_err().kind(), ErrorKind::WouldBlock);
         client.set_nonblocking(false).unwrap();
         client.write_all(b"abc").unwrap();

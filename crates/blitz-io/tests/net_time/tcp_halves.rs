@@ -54,7 +54,7 @@ fn owned_halves_work_on_two_tasks() {
         for number in 0..5000 {
             assert_eq!(read.read_u32().await.unwrap(), number);
         }
-        // Dropping the writing half ends the way out.
+        // Dropping the write half shuts down that direction.
         drop(writing.await.unwrap());
         echo.await.unwrap();
         assert_eq!(read.read(&mut [0; 1]).await.unwrap(), 0);

@@ -1,4 +1,4 @@
-//! `TcpSocket`, and options of streams and listeners.
+//! `TcpSocket`, and the options of streams and listeners.
 
 #[cfg(unix)]
 use std::os::fd::AsRawFd;
@@ -57,7 +57,7 @@ fn what_is_set_is_what_is_found() {
         socket.set_zero_linger().unwrap();
         socket.set_send_buffer_size(50_000).unwrap();
         socket.set_recv_buffer_size(60_000).unwrap();
-        // The system may round up, and Linux doubles.
+        // The system may round up, and Linux doubles the size.
         assert!(socket.send_buffer_size().unwrap() >= 50_000);
         assert!(socket.recv_buffer_size().unwrap() >= 60_000);
         assert!(socket.take_error().unwrap().is_none());
@@ -105,7 +105,7 @@ fn two_listeners_share_a_port_when_both_say_so() {
         let second = make(first.local_addr().unwrap());
         assert_eq!(first.local_addr().unwrap(), second.local_addr().unwrap());
         let address = first.local_addr().unwrap();
-        // The system chooses between them; with so many, each gets one.
+        // The system distributes the connections; with this many, each listener gets one.
         let mut clients = Vec::new();
         for _ in 0..64 {
             clients.push(TcpStream::connect(address).await.unwrap());
@@ -129,7 +129,7 @@ fn a_socket_of_another_family_cannot_connect_there() {
 fn version_six_works_where_the_machine_has_it() {
     one(async {
         let Ok(listener) = TcpListener::bind("[::1]:0").await else {
-            // No such address on this machine: nothing to test.
+            // This machine has no such address, so there is nothing to test.
             assert!(std::net::TcpListener::bind("[::1]:0").is_err());
             return;
         };
@@ -152,7 +152,7 @@ fn a_stream_of_std_that_is_not_connected_becomes_a_socket() {
             use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
             let socket = TcpSocket::new_v4().unwrap();
             let fd = socket.into_raw_fd();
-            // SAFETY: 1. `into_raw_fd` gave the descriptor up. 2. It is used once.
+            // SAFETY: 1. `into_raw_fd` gave up the ownership of the descriptor. 2. It is used once.
             std::net::TcpStream::from(unsafe { OwnedFd::from_raw_fd(fd) })
         };
         let socket = TcpSocket::from_std_stream(raw);

@@ -10,15 +10,15 @@ use crate::{
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// Arm a timer so many milliseconds from now.
+    /// Arms a timer this many milliseconds from now.
     Arm(u64),
-    /// Make one, and do not poll it.
+    /// Creates a timer without polling it.
     Make(u64),
-    /// Drop the timer at this place, if there is one.
+    /// Drops the timer at this index, if there is one.
     Drop(usize),
-    /// Give it another deadline.
+    /// Resets the timer at this index to another deadline.
     Reset(usize, u64),
-    /// Let time pass.
+    /// Advances the clock.
     Advance(u64),
 }
 
@@ -51,9 +51,10 @@ struct Armed {
 }
 
 impl Armed {
-    /// What is due is ready and, if it had been polled, was woken; nothing else is.
+    /// Asserts that a timer that is due is ready and, if it had been polled, was woken, and that
+    /// any other timer is not.
     fn check(&mut self, now: Instant) -> bool {
-        // A timer may be late by a millisecond, Tokio's tick, and never early.
+        // A timer may be late by a millisecond, which is Tokio's tick, and never early.
         if self.due + ms(1) <= now {
             assert!(self.sleep.woken() || !self.polled, "nobody woke it");
             self.sleep.ready();
@@ -88,7 +89,7 @@ async fn run(steps: Vec<Step>) {
                 if let Some(timer) = timers.get_mut(at) {
                     timer.due = now + ms(after);
                     timer.sleep.pin().reset(timer.due);
-                    // The new deadline may have come already, and then it may be ready.
+                    // The new deadline may have passed already, and then the timer may be ready.
                     if timer.sleep.poll().is_ready() {
                         assert!(timer.due <= now);
                         timers.swap_remove(at);
@@ -105,7 +106,7 @@ async fn run(steps: Vec<Step>) {
             }
         }
     }
-    // What is left comes in the order of its deadlines.
+    // The timers that are left fire in the order of their deadlines.
     timers.sort_by_key(|timer| timer.due);
     for timer in &mut timers {
         timer.sleep.pin().await;

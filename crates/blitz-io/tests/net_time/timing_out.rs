@@ -101,7 +101,7 @@ fn the_future_lives_until_the_timeout_is_dropped() {
 
 #[test]
 fn a_future_that_never_yields_by_itself_is_still_ended() {
-    // It spends the whole budget in each poll; the timer needs none of it.
+    // The future spends the whole budget in each poll; the timer needs none of it.
     paused(async {
         let busy = async {
             loop {

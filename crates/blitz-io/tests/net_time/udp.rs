@@ -1,4 +1,4 @@
-//! UDP: whole datagrams, cut or empty, with and without a peer.
+//! UDP: whole, truncated and empty datagrams, with and without a peer.
 
 use std::{
     future::poll_fn,
@@ -50,7 +50,7 @@ fn datagrams_do_not_run_together() {
     });
 }
 
-/// Windows says that it did not fit instead.
+/// Windows returns an error for a datagram that does not fit instead.
 #[cfg(unix)]
 #[test]
 fn what_does_not_fit_is_cut_off_and_gone() {
@@ -119,7 +119,7 @@ fn more_than_a_datagram_holds_is_an_error() {
     });
 }
 
-/// Windows need not tell it.
+/// Windows need not report it.
 #[cfg(unix)]
 #[test]
 fn a_peer_that_is_gone_is_an_error_of_the_next_operation() {
@@ -130,7 +130,7 @@ fn a_peer_that_is_gone_is_an_error_of_the_next_operation() {
         a.send(b"x").await.unwrap();
         let error = a.recv(&mut [0; 8]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
-        // The socket itself is as good as before.
+        // The socket itself can be used as before.
         let (c, c_address) = bound().await;
         a.connect(c_address).await.unwrap();
         a.send(b"y").await.unwrap();
@@ -214,7 +214,7 @@ fn it_is_used_by_two_tasks_at_once_without_a_lock() {
                 b.send(&buffer[..count]).await.unwrap();
             }
         });
-        // One at a time, so that no datagram is dropped for want of room.
+        // One at a time, so that no datagram is dropped for lack of room.
         let receiving = a.clone();
         let (told, mut turn) = blitz_io::sync::mpsc::channel(1);
         let receiver = blitz_io::spawn(async move {
@@ -269,7 +269,7 @@ fn a_socket_of_std_comes_in_and_goes_out() {
     });
 }
 
-/// Windows says that it did not fit instead.
+/// Windows returns an error for a datagram that does not fit instead.
 #[cfg(unix)]
 #[test]
 fn a_buffer_without_room_takes_a_datagram_all_the_same() {

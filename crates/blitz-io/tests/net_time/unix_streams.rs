@@ -92,7 +92,7 @@ fn credentials_are_those_of_this_process() {
     one(async {
         let (a, _b) = UnixStream::pair().unwrap();
         let cred = a.peer_cred().unwrap();
-        // SAFETY: 1. neither call takes or gives a pointer.
+        // SAFETY: neither call takes or returns a pointer.
         let (uid, gid) = unsafe { (libc::getuid(), libc::getgid()) };
         assert_eq!((cred.uid(), cred.gid()), (uid, gid));
         #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! `AsyncWriteExt`, on sinks that take little at a time.
+//! `AsyncWriteExt`, on sinks that accept little at a time.
 
 use std::{
     io::{self, ErrorKind, IoSlice},
@@ -10,7 +10,7 @@ use blitz_io::io::{AsyncWrite, AsyncWriteExt, sink};
 
 use crate::polled::now;
 
-/// Takes at most so many bytes a call and so many in all; then nothing more.
+/// A sink that accepts at most `at_once` bytes in a call, and a limited number in all.
 #[derive(Default)]
 pub(crate) struct Slow {
     pub(crate) taken: Vec<u8>,

@@ -1,6 +1,6 @@
-//! Signals and children, tested from outside.
+//! Signals and child processes, tested through the public API.
 //!
-//! Both are the whole process's, so each test runs in a process of its own.
+//! Both belong to the whole process, so each test runs in a process of its own.
 #![cfg(all(unix, feature = "rt-multi-thread", feature = "sync", not(blitz_loom)))]
 
 #[allow(dead_code, reason = "they serve other tests too")]
@@ -14,3 +14,11 @@ mod child;
 mod signals;
 #[cfg(all(target_os = "linux", feature = "process"))]
 mod processes;
+
+/// Returns true if a runtime with this backend can be built: some systems refuse io_uring.
+#[cfg(feature = "signal")]
+fn has_backend(name: &str) -> bool {
+    let backend = name.parse().expect("the name of a backend");
+    let mut builder = blitz_io::runtime::Builder::new_current_thread();
+    builder.io_backend(backend).enable_io().build().is_ok()
+}

@@ -1,7 +1,7 @@
-//! Signals are told to everybody who listens, whatever becomes of runtimes.
+//! Signals reach every listener, whatever happens to runtimes.
 //!
-//! They are the whole process's, so each test runs in a process of its own, once for each
-//! mechanism of the driver.
+//! Signals belong to the whole process, so each test runs in a process of its own, once for each
+//! backend of the driver.
 
 use std::{
     collections::HashSet,
@@ -29,12 +29,12 @@ const BACKENDS: &[&str] = &["epoll", "poll", "uring"];
 #[cfg(not(target_os = "linux"))]
 const BACKENDS: &[&str] = &["auto"];
 
-/// Runs the test in processes of its own; `true` in those.
+/// Runs the test in child processes; returns `true` in those.
 fn alone(name: &str) -> bool {
     if child::role().is_some() {
         return true;
     }
-    for backend in BACKENDS {
+    for backend in BACKENDS.iter().filter(|name| crate::has_backend(name)) {
         let name = format!("signals::{name}");
         child::succeed(child::command(&name, "alone").env("BLITZ_IO_BACKEND", backend));
     }
@@ -49,13 +49,13 @@ fn one_thread() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// Sends it to this process, on whichever thread it comes.
+/// Sends a signal to this process; any thread may receive it.
 fn send(number: i32) {
-    // SAFETY: two numbers.
+    // SAFETY: the calls take integers.
     assert_eq!(unsafe { libc::kill(libc::getpid(), number) }, 0);
 }
 
-/// Whether this process catches a signal.
+/// Returns true if this process has a handler for the signal.
 #[cfg(target_os = "linux")]
 fn is_caught(number: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -64,7 +64,7 @@ fn is_caught(number: i32) -> bool {
     caught & (1 << (number - 1)) != 0
 }
 
-/// Polls on this thread, which has no runtime, until it is told.
+/// Polls a listener on this thread, which has no runtime, until the signal is received.
 fn told_outside(signal: &mut Signal) {
     struct Unpark(std::thread::Thread);
     impl Wake for Unpark {
@@ -116,8 +116,8 @@ fn deliveries_that_nobody_asked_for_yet_are_told_as_one() {
         rt.block_on(async {
             let mut signal = signal(SignalKind::user_defined2()).unwrap();
             for _ in 0..5 {
-                // To this thread: delivered when the call returns.
-                // SAFETY: a number.
+                // Sent to this thread, so it is delivered when the call returns.
+                // SAFETY: the call takes an integer.
                 assert_eq!(unsafe { libc::raise(libc::SIGUSR2) }, 0);
             }
             signal.recv().await.unwrap();
@@ -136,7 +136,7 @@ fn a_listener_outlives_the_runtime_it_was_made_in() {
     for _ in 0..10 {
         let first = one_thread();
         let mut signal = first.block_on(async { signal(SignalKind::hangup()).unwrap() });
-        // The second runtime was never asked for a signal.
+        // No listener was created on the second runtime.
         let second = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let (tell, told) = mpsc::channel();
         let waits = second.spawn(async move {
@@ -174,9 +174,9 @@ fn what_comes_between_two_runtimes_is_told_by_the_second() {
         new.recv().await.unwrap();
     });
     drop(second);
-    // And after them all nobody is ended by it. On this thread, so that it is delivered when
-    // the call returns: with no runtime left nobody would wake us.
-    // SAFETY: a number.
+    // After all runtimes are gone, the signal does not end the process. It is sent to this thread,
+    // so that it is delivered when the call returns: no runtime is left to wake this thread.
+    // SAFETY: the call takes an integer.
     assert_eq!(unsafe { libc::raise(libc::SIGUSR1) }, 0);
     told_outside(&mut old);
 }
@@ -237,7 +237,7 @@ fn a_handler_that_was_there_is_still_called() {
         CALLED.fetch_add(1, SeqCst);
     }
     let handler: extern "C" fn(i32) = handler;
-    // SAFETY: the function is one that a handler may be; zeroes are no flags and no mask.
+    // SAFETY: the function has the signature of a handler; all zeros mean no flags and no mask.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler as libc::sighandler_t;
@@ -260,7 +260,7 @@ fn nothing_is_installed_before_somebody_asks() {
     if !alone("nothing_is_installed_before_somebody_asks") {
         return;
     }
-    // Only these: other threads may have files open for a moment.
+    // Only these descriptors are counted, because other threads may have files open for a moment.
     let bells = || {
         let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
         let links = open.filter_map(|entry| std::fs::read_link(entry.path()).ok());
@@ -302,13 +302,14 @@ fn what_must_not_be_caught_is_refused_by_name() {
         ];
         for (number, name, instead) in named {
             let error = signal(SignalKind::from_raw(number)).unwrap_err();
-            assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+            assert_eq!(error.kind(), std::io::ErrorKind::Other);
             let text = error.to_string();
             assert!(text.starts_with("cannot listen to signal"), "{text}");
             assert!(text.contains(name) && text.contains(instead), "{text}");
         }
         for number in [0, -1, i32::MIN, i32::MAX, 65, 1_000] {
             let error = signal(SignalKind::from_raw(number)).unwrap_err();
+            assert_eq!(error.kind(), std::io::ErrorKind::Other);
             assert!(error.to_string().contains(&format!("signal {number}: ")), "{error}");
         }
     });
@@ -326,7 +327,7 @@ fn a_storm_of_children_is_told_to_its_end() {
             let mut running: Vec<_> = (0..200)
                 .map(|_| std::process::Command::new("true").spawn().expect("it starts"))
                 .collect();
-            // Each end is followed by an answer, so asking after each is enough.
+            // Each end of a child is followed by a notification, so one check after each is enough.
             while !running.is_empty() {
                 ends.recv().await.unwrap();
                 running.retain_mut(|child| child.try_wait().unwrap().is_none());
@@ -352,7 +353,7 @@ fn a_storm_from_many_threads_loses_nobody() {
             });
             signal.recv().await.unwrap();
             all_sent.await.unwrap();
-            // The last of all is told, however many were one.
+            // The last signal is received, however many were merged into one.
             let _ = poll_fn(|cx| Poll::Ready(signal.poll_recv(cx))).await;
             send(libc::SIGUSR1);
             signal.recv().await.unwrap();
@@ -412,7 +413,7 @@ fn ctrl_c_is_told_and_does_not_end_the_process() {
     for rt in runtimes() {
         rt.block_on(async {
             let mut waits = std::pin::pin!(ctrl_c());
-            // From the first poll on.
+            // The listener exists from the first poll on.
             assert!(poll_fn(|cx| Poll::Ready(waits.as_mut().poll(cx))).await.is_pending());
             send(libc::SIGINT);
             waits.await.unwrap();
@@ -440,10 +441,10 @@ fn a_signal_needs_a_runtime_with_io() {
     assert!(text.contains("enable_io"), "{text}");
 }
 
-/// How often the other threads of this process went to sleep or were sent to it.
+/// Returns how often the other threads of this process went to sleep or were preempted.
 #[cfg(target_os = "linux")]
 fn switches_of_others() -> u64 {
-    // SAFETY: no argument.
+    // SAFETY: the call has no arguments.
     let own = unsafe { libc::gettid() }.to_string();
     let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
     let others = threads.filter(|entry| entry.file_name() != own.as_str());
@@ -478,7 +479,7 @@ fn a_runtime_that_listens_and_hears_nothing_does_nothing() {
     told.recv().unwrap();
     send(libc::SIGUSR1);
     told.recv().unwrap();
-    // Workers take a moment to lie down. From then on nothing moves, however long one looks.
+    // Workers take a moment to park. From then on nothing changes, however long one waits.
     let mut before = switches_of_others();
     watch::until(|| {
         std::thread::sleep(std::time::Duration::from_millis(100));
@@ -513,4 +514,98 @@ fn a_signal_begins_a_shutdown_and_a_second_one_cuts_it_short() {
             });
         }
     }
+}
+
+/// A program that blocks a signal in its own threads, in order to wait for it, is not ended by it,
+/// because the threads of this crate that belong to no runtime block all signals.
+#[cfg(target_os = "linux")]
+#[test]
+fn threads_that_no_runtime_owns_take_no_signals() {
+    let _watch = watch::begin();
+    if !alone("threads_that_no_runtime_owns_take_no_signals") {
+        return;
+    }
+    // The monitor and the reporter outlive this runtime.
+    let rt = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .on_task_stall(|_| ())
+        .build()
+        .unwrap();
+    rt.block_on(rt.spawn(async { std::thread::sleep(std::time::Duration::from_millis(50)) }))
+        .unwrap();
+    watch::until(|| rt.metrics().preemption_stall_count() > 0);
+    drop(rt);
+    // A thread waits for a child that was dropped.
+    let rt = one_thread();
+    let _enter = rt.enter();
+    let child = blitz_io::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    let number = i32::try_from(child.id().unwrap()).unwrap();
+    drop(child);
+    let masks = || {
+        let folders = std::fs::read_dir("/proc/self/task").unwrap();
+        folders.filter_map(|folder| {
+            let folder = folder.unwrap().path();
+            let name = std::fs::read_to_string(folder.join("comm")).ok()?;
+            let status = std::fs::read_to_string(folder.join("status")).ok()?;
+            let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"))?;
+            let blocked = u64::from_str_radix(blocked.trim(), 16).unwrap();
+            Some((name.trim().to_owned(), blocked & (1 << (libc::SIGTERM - 1)) != 0))
+        })
+    };
+    let services =
+        || -> Vec<_> { masks().filter(|(name, _)| name.starts_with("blitz-")).collect() };
+    watch::until(|| services().iter().any(|(name, _)| name == "blitz-reaper"));
+    let services = services();
+    assert!(services.len() >= 2, "{services:?}");
+    assert!(services.iter().all(|(_, blocks)| *blocks), "{services:?}");
+    // SAFETY: the number belongs to the child of this test, which was not waited for.
+    unsafe { libc::kill(number, libc::SIGKILL) };
+}
+
+/// Threads that the monitor starts to replace a stuck worker receive signals like all others, and
+/// so do the children that tasks on them start.
+#[cfg(target_os = "linux")]
+#[test]
+fn threads_that_stand_in_have_the_signal_mask_of_their_runtime() {
+    let _watch = watch::begin();
+    if !alone("threads_that_stand_in_have_the_signal_mask_of_their_runtime") {
+        return;
+    }
+    let rt = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (go, gone) = std::sync::mpsc::channel::<()>();
+    let stuck = rt.spawn(async move { gone.recv() });
+    // Runs on a thread that was started to replace the worker above.
+    let blocked = rt.spawn(async {
+        let output = blitz_io::process::Command::new("cat").arg("/proc/self/status").output();
+        (std::fs::read_to_string("/proc/thread-self/status").unwrap(), output.await.unwrap())
+    });
+    let (own, child) = rt.block_on(blocked).unwrap();
+    for status in [own, String::from_utf8(child.stdout).unwrap()] {
+        let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
+        assert_eq!(u64::from_str_radix(blocked.trim(), 16).unwrap(), 0, "{status}");
+    }
+    drop(go);
+    rt.block_on(stuck).unwrap().unwrap_err();
+}
+
+/// Without a descriptor there is no listener, and the signal keeps the effect that it had before.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_that_cannot_be_listened_to_is_not_caught() {
+    let _watch = watch::begin();
+    if !alone("a_signal_that_cannot_be_listened_to_is_not_caught") {
+        return;
+    }
+    let rt = one_thread();
+    let _enter = rt.enter();
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 4_096 };
+    // SAFETY: the call reads `none`, which outlives it.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &none) }, 0);
+    let error = signal(SignalKind::user_defined2()).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
+    let some = libc::rlimit { rlim_cur: 64, ..none };
+    // SAFETY: the call reads `some`, which outlives it.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &some) }, 0);
+    assert!(!is_caught(libc::SIGUSR2), "it is caught, and nobody listens");
 }

@@ -1,4 +1,4 @@
-//! What can only be tested in a process of its own: stopped, forked, or out of threads.
+//! Tests that need a process of their own: one that is stopped, forked, or out of threads.
 
 use std::{
     process::Stdio,
@@ -23,7 +23,7 @@ fn preempting(workers: usize) -> Runtime {
     builder.worker_threads(workers).preemption(Preemption::new()).build().expect("a runtime")
 }
 
-/// Runs this test again, alone; `true` if this is that run.
+/// Runs this test again in a process of its own; returns `true` in that process.
 pub(crate) fn is_alone(name: &str) -> bool {
     if child::role().is_some() {
         return true;
@@ -32,12 +32,12 @@ pub(crate) fn is_alone(name: &str) -> bool {
     false
 }
 
-/// Lets this process start no further thread.
+/// Prevents this process from starting further threads.
 pub(crate) fn allow_no_thread() {
-    // SAFETY: plain system calls; the limit outlives its call.
+    // SAFETY: the system calls take integers and a pointer to `limit`, which outlives its call.
     unsafe {
         if libc::getuid() == 0 {
-            // Root has no limit. 65534 is nobody, by custom.
+            // Root has no limit. 65534 is the user `nobody` by convention.
             assert_eq!(libc::setuid(65534), 0);
         }
         let limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -52,7 +52,7 @@ fn a_core_for_which_the_system_refuses_a_thread_is_not_lost() {
         return;
     }
     let rt = preempting(1);
-    // The monitor is there.
+    // Starts the monitor.
     rt.block_on(rt.spawn(async {})).unwrap();
     allow_no_thread();
     for _ in 0..3 {
@@ -66,7 +66,7 @@ fn a_core_for_which_the_system_refuses_a_thread_is_not_lost() {
         rt.block_on(stuck).unwrap();
         assert_eq!(rt.block_on(waits).unwrap(), 7);
     }
-    // Nor is a thread to be had for a task that was caught.
+    // Nor can a thread be started for a task that is known to hog.
     let polls = rt.spawn(async {
         thread::sleep(Duration::from_millis(50));
         for _ in 0..10 {
@@ -90,7 +90,7 @@ fn without_a_monitor_tasks_run_all_the_same() {
     assert_eq!(rt.metrics().preemption_look_count(), 0);
 }
 
-/// The process is stopped for a second and goes on: nobody is to blame.
+/// The process is stopped for a second in all, and goes on: no task must be blamed for that.
 #[test]
 fn time_in_which_the_process_was_stopped_is_nobodys_fault() {
     let _watch = watch::begin();
@@ -101,7 +101,7 @@ fn time_in_which_the_process_was_stopped_is_nobodys_fault() {
         let process = stopped.id() as libc::pid_t;
         for _ in 0..5 {
             thread::sleep(Duration::from_millis(100));
-            // SAFETY: signals to a child that was not waited for.
+            // SAFETY: the number belongs to a child that was not waited for.
             unsafe {
                 libc::kill(process, libc::SIGSTOP);
                 thread::sleep(Duration::from_millis(200));
@@ -121,7 +121,8 @@ fn time_in_which_the_process_was_stopped_is_nobodys_fault() {
         })
         .build()
         .unwrap();
-    // Polls of a few milliseconds, one after the other, for as long as somebody stops us.
+    // Polls of a few milliseconds, one after the other, for as long as the parent stops this
+    // process.
     rt.block_on(rt.spawn(async {
         for _ in 0..400 {
             thread::sleep(Duration::from_millis(5));
@@ -132,7 +133,8 @@ fn time_in_which_the_process_was_stopped_is_nobodys_fault() {
     assert_eq!(long.load(Relaxed), 0, "somebody was blamed");
 }
 
-/// The child has a copy of a runtime whose threads are not there, and makes one of its own.
+/// The child has a copy of a runtime whose threads do not exist there, and creates a runtime of its
+/// own.
 #[test]
 fn a_process_that_is_forked_by_a_task_has_a_monitor_of_its_own() {
     let _watch = watch::begin();
@@ -141,18 +143,18 @@ fn a_process_that_is_forked_by_a_task_has_a_monitor_of_its_own() {
     }
     let rt = preempting(1);
     let status = rt.spawn(async {
-        // Caught meanwhile: this thread has no worker when it forks.
+        // Caught meanwhile, so this thread has no core when it forks.
         thread::sleep(Duration::from_millis(50));
         // SAFETY: the child starts threads of its own and ends by `_exit`.
         let process = unsafe { libc::fork() };
         if process == 0 {
-            // What runs here has the words of a thread that had a core: not on this one.
+            // The thread-locals of this thread say that it had a core, so a new thread is used.
             let ok = thread::spawn(stuck_and_not).join().unwrap_or(false);
-            // SAFETY: ends the process.
+            // SAFETY: the call ends the process.
             unsafe { libc::_exit(if ok { 0 } else { 1 }) };
         }
         let mut status = 0;
-        // SAFETY: waits for the child, and writes where there is room.
+        // SAFETY: the call writes to `status`, which outlives it.
         assert_eq!(unsafe { libc::waitpid(process, &raw mut status, 0) }, process);
         status
     });
@@ -160,10 +162,11 @@ fn a_process_that_is_forked_by_a_task_has_a_monitor_of_its_own() {
     assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status:#x}");
 }
 
-/// Whether this process has become the first of a namespace of numbers of its own: then it is a
-/// child of who has called. `None` if the system does not allow it.
+/// Forks a child that is the first process of a new PID namespace. Returns `true` in that child,
+/// `false` in the caller once the child has ended, and `None` if the system does not permit it.
 fn begin_namespace() -> Option<bool> {
-    // SAFETY: plain system calls; the child makes threads of its own and ends by `_exit`.
+    // SAFETY: the system calls write only to `status`; the child starts threads of its own and ends
+    // by `_exit`.
     unsafe {
         if libc::unshare(libc::CLONE_NEWPID) != 0 {
             return None;
@@ -181,7 +184,7 @@ fn begin_namespace() -> Option<bool> {
     }
 }
 
-/// Both are the first of their namespace: number 1.
+/// Parent and child are each the first of their namespace, so both have number 1.
 #[test]
 fn a_process_with_the_number_of_its_parent_has_a_monitor_of_its_own() {
     let _watch = watch::begin();
@@ -194,13 +197,13 @@ fn a_process_with_the_number_of_its_parent_has_a_monitor_of_its_own() {
         Some(true) => {
             let ok = stuck_and_not()
                 && (!begin_namespace().expect("it was allowed before") || stuck_and_not());
-            // SAFETY: ends the process.
+            // SAFETY: the call ends the process.
             unsafe { libc::_exit(i32::from(!ok)) };
         }
     }
 }
 
-/// How often the monitor has gone to sleep, if there is one.
+/// Returns how often the monitor has gone to sleep, if there is one.
 fn naps() -> u64 {
     let mut threads =
         std::fs::read_dir("/proc/self/task").unwrap().map(|thread| thread.unwrap().path());
@@ -215,7 +218,7 @@ fn naps() -> u64 {
     words.next().unwrap().parse().unwrap()
 }
 
-/// It is told of, and then nothing is left to be done about it.
+/// The stuck task is reported, and then the monitor has nothing left to do for its runtime.
 #[test]
 fn a_runtime_that_never_ends_is_not_looked_at() {
     let _watch = watch::begin();
@@ -226,7 +229,7 @@ fn a_runtime_that_never_ends_is_not_looked_at() {
     let quiet = || {
         watch::until(|| {
             let before = naps();
-            // Not waited for: this is the stretch of time in which nothing is to happen.
+            // This sleep waits for no event: it is the period in which nothing may happen.
             thread::sleep(Duration::from_millis(200));
             naps() == before
         });
@@ -256,7 +259,7 @@ fn a_runtime_that_never_ends_is_not_looked_at() {
         (rt, told)
     };
     let task = |rt: &Runtime, begin| drop(rt.spawn(async { never_ends(begin) }));
-    // Most likely it has not been caught when the runtime is told to end.
+    // Most likely the task has not been caught yet when the runtime starts to shut down.
     let (rt, told) = telling();
     stuck(rt, task, |_| true);
     told.recv().unwrap();
@@ -270,18 +273,20 @@ fn a_runtime_that_never_ends_is_not_looked_at() {
         let (rt, told) = telling();
         let fiber = |rt: &Runtime, begin| {
             let fiber = blitz_io::fiber::Builder::new();
-            fiber.spawn_on(move || never_ends(begin), rt.handle()).unwrap();
+            // SAFETY: obligations 1 and 2 hold because the closure waits in no initialiser and no
+            // scope of a thread-local.
+            unsafe { fiber.spawn_on(move || never_ends(begin), rt.handle()) }.unwrap();
         };
         stuck(rt, fiber, |rt| rt.metrics().preemption_stall_count() >= 1);
         told.recv().unwrap();
         quiet();
     }
-    // It is awake when there is need of it.
+    // The monitor wakes up when it is needed.
     assert!(stuck_and_not());
 }
 
-/// Whoever is told of stalls does not come back: nothing waits for it, and what it is not told of
-/// is counted. In a process of its own: one thread tells all runtimes.
+/// A stall callback does not return: no worker waits for it, and the reports that are dropped are
+/// counted. In a process of its own, because one thread reports for all runtimes.
 #[test]
 fn a_report_that_blocks_for_ever_costs_reports_and_no_core() {
     let _watch = watch::begin();
@@ -307,9 +312,9 @@ fn a_report_that_blocks_for_ever_costs_reports_and_no_core() {
         .unwrap();
     let metrics = rt.metrics();
     let stalls = || metrics.preemption_stall_count();
-    // More than may wait.
+    // More reports than the queue holds.
     while stalls() < 1_500 {
-        // Until it is caught.
+        // Hogs until it is caught.
         let sleeps = || {
             rt.spawn(async {
                 while worker_index().is_some() {
@@ -324,15 +329,15 @@ fn a_report_that_blocks_for_ever_costs_reports_and_no_core() {
     open.store(true, Release);
     watch::until(|| told.load(Relaxed) + forgotten.load(Relaxed) == stalls());
     assert!(forgotten.load(Relaxed) > 0);
-    // A core that was lost would be waited for.
+    // A core that was lost would make this hang.
     drop(rt);
 }
 
-/// There are fibers.
+/// True if fibers are supported.
 const FIBERS: bool =
     cfg!(all(feature = "fiber", any(target_arch = "x86_64", target_arch = "aarch64")));
 
-/// Those who wait inside of a poll until all of them are let go.
+/// Tasks and fibers that wait inside of a poll until all of them are released.
 #[derive(Clone, Default)]
 struct Waiting {
     begun: Arc<AtomicUsize>,
@@ -350,13 +355,13 @@ impl Waiting {
         }
     }
 
-    /// Until so many are in their polls: who has not begun is dropped by a shutdown, not waited
-    /// for.
+    /// Waits until this many are in their polls, because a shutdown drops a task that has not begun
+    /// and does not wait for it.
     fn until_begun(&self, count: usize) {
         watch::until(|| self.begun.load(Relaxed) == count);
     }
 
-    /// Drops the runtime, and lets them go when it was told that they are waited for.
+    /// Drops the runtime, and releases the waiting polls when the shutdown has reported them.
     fn outlast(self, rt: Runtime) {
         let ends = thread::spawn(move || {
             child::until_answered();
@@ -401,10 +406,12 @@ fn a_shutdown_that_waits_for_polls_names_them() {
     #[cfg(all(feature = "fiber", any(target_arch = "x86_64", target_arch = "aarch64")))]
     {
         let fiber = blitz_io::fiber::Builder::new().name("fiber");
-        fiber.spawn_on(waiting.one_more(), rt.handle()).unwrap();
+        // SAFETY: obligations 1 and 2 hold because the closure waits in no initialiser and no
+        // scope of a thread-local.
+        unsafe { fiber.spawn_on(waiting.one_more(), rt.handle()) }.unwrap();
     }
     waiting.until_begun(2 + usize::from(FIBERS));
-    // Counted when its thread was told of it, which may have begun by then.
+    // The offload is counted when its thread was notified, and the poll may have begun by then.
     watch::until(|| rt.metrics().preemption_lent_count() > 0);
     let stalls = 1 + u64::from(FIBERS);
     watch::until(|| rt.metrics().preemption_stall_count() >= stalls);
@@ -417,7 +424,34 @@ fn a_shutdown_that_waits_for_polls_names_them() {
     waiting.outlast(rt);
 }
 
-/// What is said of those who are waited for is not said by who waits.
+/// A thread of its own reports a shutdown that waits, not the one that calls `on_task_stall`.
+#[test]
+fn a_shutdown_that_waits_is_reported_though_the_stall_callback_blocks() {
+    let _watch = watch::begin();
+    if child::role().is_none() {
+        let name = "alone::a_shutdown_that_waits_is_reported_though_the_stall_callback_blocks";
+        let output = child::answer_each(&mut child::command(name, "waits"), "has waited");
+        let text = child::has_succeeded(&output.unwrap());
+        assert!(text.contains("for 1 poll,") && text.contains("\"stuck\""), "{text}");
+        return;
+    }
+    let waiting = Waiting::default();
+    let (begin, begun) = mpsc::channel();
+    let blocks = move |_: &_| {
+        let _ = begin.send(());
+        loop {
+            std::thread::park();
+        }
+    };
+    let rt = Builder::new_multi_thread().worker_threads(1).on_task_stall(blocks).build().unwrap();
+    let stuck = waiting.one_more();
+    let task = blitz_io::task::Builder::new().name("stuck");
+    task.spawn_on(async { stuck() }, rt.handle()).unwrap();
+    begun.recv().unwrap();
+    waiting.outlast(rt);
+}
+
+/// The thread that waits in the shutdown is not the one that reports the polls it waits for.
 #[test]
 fn a_shutdown_with_a_limit_ends_though_a_poll_has_the_lock_of_standard_error() {
     let _watch = watch::begin();
@@ -436,11 +470,11 @@ fn a_shutdown_with_a_limit_ends_though_a_poll_has_the_lock_of_standard_error() {
         }
     });
     told.recv().unwrap();
-    // After a second it would be said for whom it waits.
+    // After a second the shutdown would report what it waits for.
     rt.shutdown_timeout(Duration::from_millis(1_500));
 }
 
-/// Whether a task runs beside one that is stuck on the only worker.
+/// Returns true if a task runs beside one that is stuck on the only worker.
 fn stuck_and_not() -> bool {
     let rt = preempting(1);
     let over = Arc::new(AtomicBool::new(false));

@@ -1,4 +1,4 @@
-//! Who is blamed for a poll that lasts, and who is not.
+//! Which tasks are blamed for a long poll, and which are not.
 
 use std::{
     future::poll_fn,
@@ -27,10 +27,10 @@ fn preempting(workers: usize) -> Runtime {
     builder.thread_name("its-name").enable_all().build().expect("a runtime")
 }
 
-/// What this thread has used of processors.
+/// Returns the processor time that this thread has used.
 fn used() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes a `timespec` where we have one.
+    // SAFETY: the call fills `time`, which outlives it.
     assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) }, 0);
     Duration::new(time.tv_sec.try_into().unwrap(), time.tv_nsec.try_into().unwrap())
 }
@@ -40,7 +40,7 @@ fn compute(time: Duration) {
     while used() < until {}
 }
 
-/// Polls of less than half a slice, for a while; on as many tasks as there are.
+/// Runs polls of less than half a slice on `tasks` tasks, for a while.
 fn short_polls(rt: &Runtime, tasks: usize, each: Duration, during: Duration) {
     let end = Instant::now() + during;
     let polls = move || async move {
@@ -72,9 +72,9 @@ fn a_storm_ends_though_polls_of_some_milliseconds_go_on() {
     assert_eq!(metrics.preemption_lent_count(), 0, "they are not trusted");
 }
 
-/// Lets this process run on one processor.
+/// Restricts this process to one processor.
 fn use_one_processor() {
-    // SAFETY: a set of bits, all of them zero, is one; the calls read and write what we have.
+    // SAFETY: all zeros are a valid `cpu_set_t`, and the calls read and write only `set`.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         assert_eq!(libc::sched_getaffinity(0, size_of_val(&set), &raw mut set), 0);
@@ -123,14 +123,15 @@ fn who_does_not_get_its_share_of_a_processor_is_not_blamed_and_a_hog_is() {
     others.into_iter().for_each(|other| other.join().unwrap());
 }
 
-/// It is in the runtime's code most of the time, and comes there again before a barrier is over.
+/// The task is in the runtime's code most of the time, and is there again before a memory barrier
+/// completes.
 #[test]
 fn who_calls_the_runtime_all_the_time_is_caught_too() {
     let _watch = watch::begin();
     let rt = preempting(1);
     let (tell, told) = mpsc::channel::<Waker>();
     let pending = rt.spawn(poll_fn(move |cx| {
-        // Only once does anybody want it.
+        // Only the first waker is received.
         let _ = tell.send(cx.waker().clone());
         Poll::<()>::Pending
     }));
@@ -200,7 +201,7 @@ fn a_task_that_waits_for_good_does_not_keep_the_monitor_awake() {
     watch::until(|| metrics.preemption_detached_threads() == 1);
     watch::until(|| {
         let before = metrics.preemption_look_count();
-        // Not waited for: this is the stretch of time in which nothing is to happen.
+        // This sleep waits for no event: it is the period in which nothing may happen.
         thread::sleep(Duration::from_millis(200));
         metrics.preemption_look_count() == before
     });
@@ -221,7 +222,7 @@ fn a_thread_that_stands_in_has_the_name_of_the_others() {
     let _disconnected = rt.block_on(waiting).unwrap();
 }
 
-/// The barrier that the protocol needs is granted at first, and refused later.
+/// The memory barrier that the protocol needs is granted at first, and refused later.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn a_sandbox_that_is_entered_later_costs_the_preemption_and_nothing_else() {
@@ -242,12 +243,12 @@ fn a_sandbox_that_is_entered_later_costs_the_preemption_and_nothing_else() {
     watch::until(|| {
         rt.block_on(rt.spawn(async { compute(Duration::from_millis(15)) })).unwrap();
         let before = metrics.preemption_look_count();
-        // Not waited for: nobody looks any more.
+        // This sleep waits for no event: the monitor must not check any more.
         thread::sleep(Duration::from_millis(300));
         metrics.preemption_look_count() == before
     });
     if cfg!(debug_assertions) {
-        // It says so.
+        // The runtime prints that preemption is off.
         child::until_answered();
     }
     let handoffs = metrics.preemption_handoff_count();

@@ -1,5 +1,5 @@
-//! Code that waits in the middle of a poll that has lasted for long: by `block_in_place`, by an
-//! executor of its own, or by fork-join. It goes on, whatever became of its worker.
+//! Code that waits in the middle of a long poll: by `block_in_place`, by another executor, or by
+//! fork-join. It goes on, whatever happened to its worker.
 
 use std::{
     future::Future,
@@ -27,7 +27,7 @@ fn preempting(workers: usize, slice: u64) -> Runtime {
         .expect("a runtime")
 }
 
-/// Blocks this thread until it has no worker any more.
+/// Blocks this thread until its core has been handed off.
 fn lose_worker() {
     watch::until(|| {
         thread::sleep(Duration::from_millis(1));
@@ -35,7 +35,7 @@ fn lose_worker() {
     });
 }
 
-/// Somebody else's executor.
+/// Runs a future like the executor of another crate.
 fn foreign_block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
     impl Wake for Unpark {
@@ -53,7 +53,7 @@ fn foreign_block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Something that waits and then does several hundred operations.
+/// Waits, and then performs several hundred operations.
 async fn errand() -> usize {
     let (send, mut receive) = channel::channel(4);
     let sender = blitz_io::spawn(async move {
@@ -137,7 +137,7 @@ fn another_executor_inside_of_a_task() {
     }
 }
 
-/// Polls that are each longer than a slice, in sets of tasks that are polled by a `block_on`.
+/// Local tasks whose polls are longer than a slice, in a set that a `block_on` polls.
 #[test]
 fn a_set_of_local_tasks_is_told_of_where_it_is_asked_for() {
     let _watch = watch::begin();
@@ -149,15 +149,14 @@ fn a_set_of_local_tasks_is_told_of_where_it_is_asked_for() {
         let stall = rt.block_on(task::LocalSet::new().run_until(marked));
         assert!(stall.spawned_at().file().ends_with("bridges.rs"));
         assert!(!stall.was_handed_off());
-        // That thread is a worker of the first, and none of the second.
+        // This thread is a worker of the current-thread runtime, and none of the multi-thread one.
         let is_worker = rt.handle().runtime_flavor() == RuntimeFlavor::CurrentThread;
         assert_eq!(stall.worker().is_some(), is_worker);
         assert_eq!(stall.to_string().contains("of a `block_on`"), !is_worker, "{stall}");
     }
 }
 
-/// A local task that computes until it hears that it should let others run, and then does
-/// something else.
+/// Runs a local task that computes until it should yield, and then calls `then`.
 async fn is_marked_and_goes_on<R: 'static>(then: impl FnOnce() -> R + 'static) -> R {
     let task = task::spawn_local(async {
         while !task::should_yield() {
@@ -168,8 +167,8 @@ async fn is_marked_and_goes_on<R: 'static>(then: impl FnOnce() -> R + 'static) -
     task.await.unwrap()
 }
 
-/// More threads that run sets than there are seats for, some of them inside of others' polls; each
-/// gets on, and those who have a seat are told of.
+/// More threads run local sets than the monitor has seats for, some of them inside of polls of
+/// other sets. Each set completes, and those with a seat are reported.
 #[test]
 fn sets_on_many_threads_and_inside_of_each_other_get_on() {
     let _watch = watch::begin();
@@ -193,7 +192,7 @@ fn sets_on_many_threads_and_inside_of_each_other_get_on() {
                 let set = task::LocalSet::new();
                 rt.block_on(set.run_until(async {
                     task::spawn_local(async {
-                        // A set inside of the poll of another one's task, by a worker's leave.
+                        // A set inside of the poll of another set's task, through `block_in_place`.
                         blitz_io::spawn(async move { task::block_in_place(inner) }).await.unwrap();
                         thread::sleep(Duration::from_millis(30));
                     })

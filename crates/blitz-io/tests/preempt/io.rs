@@ -1,5 +1,5 @@
-//! Sockets, whose answers do not wait for a thread that is stuck, whoever it was that asked the
-//! system for them.
+//! Socket operations complete although a thread is stuck, even if it is the thread that submitted
+//! them to the system.
 
 use std::{
     io::Write,
@@ -29,7 +29,7 @@ fn connected() -> (TcpStream, Peer) {
     (TcpStream::from_std(stream).unwrap(), peer)
 }
 
-/// Computes until it is told to end.
+/// Spawns a task that computes until `over` is set.
 fn hog(rt: &Runtime, over: &Arc<AtomicBool>) -> JoinHandle<()> {
     let over = over.clone();
     rt.spawn(async move {
@@ -39,8 +39,8 @@ fn hog(rt: &Runtime, over: &Arc<AtomicBool>) -> JoinHandle<()> {
     })
 }
 
-/// How long it takes until a byte of the peer's is with a task that has asked for it, with a buffer
-/// that is given away, if the thread that has asked the system is stuck since.
+/// Returns the time until a byte from the peer reaches a task that waits in an owned read, if the
+/// thread that submitted the read is stuck meanwhile.
 fn round_trip(rt: &Runtime, stream: &Arc<TcpStream>, peer: &mut Peer) -> Duration {
     let (stream, (asks, asked)) = (stream.clone(), mpsc::channel());
     let reads = rt.spawn(async move {
@@ -50,7 +50,7 @@ fn round_trip(rt: &Runtime, stream: &Arc<TcpStream>, peer: &mut Peer) -> Duratio
         Instant::now()
     });
     asked.recv().unwrap();
-    // There is one worker: it has asked when it comes to this.
+    // There is only one worker, so it has submitted the read when it runs this task.
     let over = Arc::new(AtomicBool::new(false));
     let hog = hog(rt, &over);
     watch::until(|| rt.metrics().preemption_detached_threads() == 1);
@@ -64,8 +64,8 @@ fn round_trip(rt: &Runtime, stream: &Arc<TcpStream>, peer: &mut Peer) -> Duratio
     took
 }
 
-/// One worker asks for what comes from a peer, by readiness and with a buffer that is given
-/// away, and then is stuck in another task. Each answer comes while it is.
+/// One worker submits reads from a peer, by readiness and with an owned buffer, and is then stuck
+/// in another task. Each read completes meanwhile.
 #[test]
 fn answers_come_beside_a_hog_on_the_thread_that_asked_for_them() {
     let _watch = watch::begin();
@@ -115,7 +115,7 @@ fn answers_come_beside_a_hog_on_the_thread_that_asked_for_them() {
             times.sort_unstable();
             times[3]
         };
-        // Until it is so: others may need the processors for a while.
+        // Repeated, because other processes may need the processors for a while.
         watch::until(|| median() < Duration::from_millis(20));
     }
 }

@@ -1,6 +1,6 @@
-//! Tasks that do not let others run, tested from outside.
+//! Tasks that do not let others run, tested through the public API.
 //!
-//! A process of its own: hogs take processors from whoever else is tested there.
+//! A program of its own, because hogs take processors from other tests in the same process.
 #![cfg(all(feature = "rt-multi-thread", feature = "time", feature = "sync", not(blitz_loom)))]
 
 #[allow(dead_code, reason = "they serve other tests too")]

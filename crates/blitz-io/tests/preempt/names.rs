@@ -1,7 +1,7 @@
-//! A look-up of a name that blocks inside of a poll.
+//! A name lookup that blocks inside of a poll.
 //!
-//! Nobody here can make a name server slow. So this program has a `getaddrinfo` of its own, in
-//! front of the system's: one name waits in it until it is let go.
+//! No test can make a name server slow. So this program has a `getaddrinfo` of its own, in front of
+//! the system's: the lookup of one name waits in it until it is released.
 
 use std::{
     ffi::{CStr, c_char, c_int},
@@ -16,11 +16,11 @@ use crate::watch;
 
 const SLOW: &CStr = c"slow.test";
 
-/// Whether the slow name is let go.
+/// True once the lookup of the slow name is released.
 static LET_GO: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
 
 /// # Safety
-/// 1. The strings end with zero or are null, and there is room for the answer.
+/// 1. The strings must end with a zero byte or be null, and `found` must be writable.
 type GetAddrInfo = unsafe extern "C" fn(
     *const c_char,
     *const c_char,
@@ -29,8 +29,8 @@ type GetAddrInfo = unsafe extern "C" fn(
 ) -> c_int;
 
 /// # Safety
-/// 1. As [`GetAddrInfo`].
-// SAFETY: it has the type of the function whose place it takes, and does what that does.
+/// 1. The arguments must satisfy [`GetAddrInfo`].
+// SAFETY: the function has the type of the one that it replaces, and the same behaviour.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn getaddrinfo(
     node: *const c_char,
@@ -38,16 +38,16 @@ unsafe extern "C" fn getaddrinfo(
     hints: *const libc::addrinfo,
     found: *mut *mut libc::addrinfo,
 ) -> c_int {
-    // SAFETY: a string that ends with zero, if there is one.
+    // SAFETY: by obligation 1, `node` ends with a zero byte if it is not null.
     if !node.is_null() && unsafe { CStr::from_ptr(node) } == SLOW {
         let (lock, told) = &LET_GO;
         drop(told.wait_while(lock.lock().unwrap(), |go| !*go).unwrap());
         return libc::EAI_NONAME;
     }
-    // SAFETY: a name that ends with zero.
+    // SAFETY: the name ends with a zero byte.
     let real = unsafe { libc::dlsym(libc::RTLD_NEXT, c"getaddrinfo".as_ptr()) };
     assert!(!real.is_null(), "the system has one");
-    // SAFETY: that is its type, and the arguments are the caller's for it.
+    // SAFETY: `real` has this type, and by obligation 1 the arguments are valid for it.
     unsafe {
         std::mem::transmute::<*mut libc::c_void, GetAddrInfo>(real)(node, service, hints, found)
     }
@@ -72,7 +72,7 @@ fn a_name_that_is_looked_up_in_a_poll_holds_up_nobody() {
     LET_GO.1.notify_all();
     let error: io::Error = rt.block_on(looks_up).unwrap().unwrap_err();
     assert!(error.to_string().contains("lookup"), "{error}");
-    // The others are the system's.
+    // The system looks up all other names.
     assert!(("127.0.0.1", 80).to_socket_addrs().unwrap().next().is_some());
     let local = ("localhost", 80).to_socket_addrs();
     assert!(local.unwrap().all(|address| address.ip().is_loopback()));

@@ -1,6 +1,6 @@
 //! No task can stall the others, and the runtime names the one that tried.
 //!
-//! A hog ends when it is told to, not after a time: had the runtime waited for it, the test
+//! A hog ends when the test releases it, not after a time: if the runtime waited for it, the test
 //! would hang, and `watch` would end it.
 
 use std::{
@@ -39,10 +39,10 @@ fn with_slice(workers: usize, slice: Duration) -> Runtime {
         .expect("a runtime")
 }
 
-/// Ends hogs when it is dropped, and after a test that failed, too.
+/// Ends hogs when it is dropped, also after a test that failed.
 pub(crate) struct Leash(Arc<Post>);
 
-/// What it is tied to.
+/// The state that a [`Leash`] shares with its hogs.
 #[derive(Default)]
 struct Post {
     over: AtomicBool,
@@ -61,7 +61,7 @@ impl Leash {
         Self(Arc::default())
     }
 
-    /// Computes until the leash is dropped.
+    /// Returns a closure that computes until the leash is dropped.
     pub(crate) fn hog(&self) -> impl FnOnce() + Send + use<> {
         let post = self.0.clone();
         move || {
@@ -71,7 +71,7 @@ impl Leash {
         }
     }
 
-    /// Sleeps until then, a bit at a time.
+    /// Returns a closure that sleeps until the leash is dropped, a bit at a time.
     fn sleeper(&self) -> impl FnOnce() + Send + use<> {
         let post = self.0.clone();
         move || {
@@ -81,7 +81,7 @@ impl Leash {
         }
     }
 
-    /// Waits until then, and uses no processor meanwhile.
+    /// Returns a closure that waits until the leash is dropped, and uses no processor meanwhile.
     #[cfg(target_os = "linux")]
     pub(crate) fn waiter(&self) -> impl FnOnce() + Send + use<> {
         let post = self.0.clone();
@@ -188,7 +188,7 @@ fn a_deadlock_of_two_tasks_leaves_the_others_alone() {
     let _watch = watch::begin();
     let rt = preempting(1);
     let (one, two) = (mpsc::channel::<()>(), mpsc::channel::<()>());
-    // Each waits for the other's message; a third one ends them, late.
+    // Each waits for the other's message; a third task ends them, late.
     let (first, second) = (one.0.clone(), two.0.clone());
     let waits = |own: mpsc::Receiver<()>, other: mpsc::Sender<()>| {
         rt.spawn(async move {
@@ -216,7 +216,7 @@ fn a_thread_that_has_lost_its_worker_is_none() {
     let task = rt.spawn(async move {
         let before = worker_index();
         gone.recv().unwrap();
-        // What it spawns and wakes now goes another way, and runs all the same.
+        // The tasks that it spawns and wakes now are queued in another way, and run even so.
         let child = blitz_io::spawn(async { 7 });
         tell.send(()).unwrap();
         let after = worker_index();
@@ -228,10 +228,10 @@ fn a_thread_that_has_lost_its_worker_is_none() {
     rt.block_on(told).unwrap();
     let (before, after, child, later) = rt.block_on(task).unwrap();
     assert_eq!((before, after, child), (Some(0), None, 7));
-    // It was caught, and is polled by threads that are no workers for a while.
+    // The task was caught, so threads that are not workers poll it for a while.
     assert!(later.is_none());
     watch::until(|| rt.metrics().preemption_detached_threads() == 0);
-    // Counted by the monitor, which may have been interrupted in between.
+    // The monitor counts these, and may have been interrupted in between.
     watch::until(|| rt.metrics().preemption_handoff_count() >= 1);
     watch::until(|| rt.metrics().preemption_stall_count() >= 1);
 }
@@ -292,7 +292,7 @@ fn without_preemption_a_worker_waits_for_its_task() {
     assert_eq!(rt.metrics().preemption_look_count(), 0);
 }
 
-/// What the function of a builder is told.
+/// Builds the runtime, and returns it with the channel of its stall reports.
 fn told(builder: &mut Builder) -> (Runtime, mpsc::Receiver<StallReport>) {
     let (tell, told) = mpsc::channel();
     let tell = Mutex::new(tell);
@@ -355,7 +355,7 @@ fn a_task_of_a_current_thread_runtime_is_reported_and_never_moved() {
             let stall = told.recv().unwrap();
             assert!(!stall.was_handed_off());
             assert!(task::should_yield(), "the mark is there as well");
-            // It begins anew, if its thread gets on in time.
+            // The task gets a new slice if its thread yields in time.
             while task::should_yield() {
                 task::checkpoint().await;
             }
@@ -369,7 +369,7 @@ fn a_task_of_a_current_thread_runtime_is_reported_and_never_moved() {
 #[test]
 fn a_loop_that_asks_yields_when_its_slice_is_over() {
     let _watch = watch::begin();
-    // Nobody takes its core: what lets the other run is that it asks.
+    // The task keeps its core: the other task runs only because this one checks and yields.
     let rt = Builder::new_multi_thread()
         .worker_threads(1)
         .preemption(Preemption::disabled())
@@ -441,7 +441,7 @@ fn a_long_running_task_that_asks_can_be_aborted() {
     assert!(rt.block_on(looper).unwrap_err().is_cancelled());
 }
 
-/// As one would say that there is to be none.
+/// The largest possible value is a way to say that there is no bound.
 #[test]
 fn a_bound_may_be_as_large_as_one_likes() {
     let _watch = watch::begin();
@@ -461,8 +461,8 @@ fn a_task_that_is_dropped_in_the_middle_of_something_else_leaves_the_core() {
     let _watch = watch::begin();
     let rt = preempting(1);
     let leash = Leash::new();
-    // The last reference to a runtime is in a hook of another one, which goes with its last
-    // task's memory.
+    // The destructor of a task of the inner runtime hogs; it runs when that runtime is shut down
+    // inside of a poll of the outer one.
     struct Hogs<F: FnOnce()>(Option<F>);
     impl<F: FnOnce()> Drop for Hogs<F> {
         fn drop(&mut self) {
@@ -476,7 +476,7 @@ fn a_task_that_is_dropped_in_the_middle_of_something_else_leaves_the_core() {
         std::future::pending::<()>().await;
     });
     let dropper = rt.spawn(async move { inner.shutdown_background() });
-    // It is a part of the poll: that is what loses its core.
+    // The destructor is a part of the poll, so that poll loses its core.
     rt.block_on(rt.spawn(async {})).unwrap();
     drop(leash);
     rt.block_on(dropper).unwrap();
@@ -504,8 +504,8 @@ fn operations_of_the_runtime_yield_when_the_slice_is_over() {
     assert!(rt.block_on(count).unwrap() >= 1);
 }
 
-/// A mark that a `block_on` inside of the poll took for its own would never go away, and its
-/// operations would yield for ever.
+/// If a `block_on` inside of the poll took the poll's mark for its own, the mark would never go
+/// away, and the operations of the `block_on` would yield for ever.
 #[test]
 fn who_blocks_inside_of_a_poll_that_is_overdue_gets_on() {
     let _watch = watch::begin();
@@ -573,8 +573,8 @@ fn two_hundred_tasks_that_sleep_are_not_one_after_the_other() {
     for task in tasks {
         rt.block_on(task).unwrap();
     }
-    // One after the other on two workers they would take fifty seconds. How much less it is, is
-    // for `bench/preempt` to say: here others may need the processors.
+    // One after the other on two workers they would take fifty seconds. `bench/preempt` measures
+    // how much less it is; here other processes may need the processors.
     assert!(most.load(Relaxed) > 10, "at once slept {most:?}");
     assert!(threads.lock().unwrap().len() <= 202);
     assert!(rt.metrics().preemption_detached_peak() <= 200);
@@ -604,7 +604,7 @@ fn a_task_that_never_ends_does_not_keep_a_bounded_shutdown() {
         }
         rt.shutdown_timeout(Duration::from_millis(50));
         drop(leash);
-        // Whoever has the core ends its tasks.
+        // The thread that has the core drops its tasks.
         watch::until(|| Arc::strong_count(&dropped) == 1);
     }
 }
@@ -656,7 +656,7 @@ fn hooks_that_block_hold_up_nobody() {
     for hook in ["before", "after", "end"] {
         let leash = Leash::new();
         let over = leash.0.clone();
-        // Of the first task alone.
+        // Only the hook of the first task blocks.
         let first = AtomicBool::new(true);
         let slow = move || {
             if first.swap(false, Relaxed) {
@@ -681,8 +681,8 @@ fn hooks_that_block_hold_up_nobody() {
     }
 }
 
-/// A runtime with one worker, in whose hook the first `hang` of the threads that stand in for
-/// others hang until the leash is dropped; and how many have come there.
+/// Creates a runtime with one worker, in whose start hook the first `hang` spare threads hang until
+/// the leash is dropped; returns it with the number of spare threads that have started.
 fn hanging(hang: usize, leash: &Leash) -> (Runtime, Arc<AtomicUsize>) {
     let (over, came) = (leash.0.clone(), Arc::new(AtomicUsize::new(0)));
     let counted = came.clone();
@@ -694,7 +694,7 @@ fn hanging(hang: usize, leash: &Leash) -> (Runtime, Arc<AtomicUsize>) {
         }
     };
     let mut builder = Builder::new_multi_thread();
-    // With a function that names threads, which is not asked for those that stand in.
+    // The function that names threads is not called for spare threads.
     builder.worker_threads(1).thread_name_fn(|| "worker".to_owned());
     builder.preemption(Preemption::new()).on_thread_start(hook);
     (builder.build().unwrap(), came)
@@ -734,18 +734,18 @@ fn if_all_threads_hang_in_their_hook_few_are_started() {
     let (go, gone) = mpsc::channel::<()>();
     let stuck = rt.spawn(async move { gone.recv().unwrap() });
     watch::until(|| came.load(Relaxed) == 4);
-    // Not waited for: this is the stretch of time in which none is to be started.
+    // This sleep waits for no event: it is the period in which no thread may be started.
     thread::sleep(Duration::from_millis(300));
     assert_eq!(came.load(Relaxed), 4);
     go.send(()).unwrap();
     rt.block_on(stuck).unwrap();
-    // Its own thread has the core again.
+    // The worker's own thread has the core again.
     assert_eq!(rt.block_on(rt.spawn(async { worker_index() })).unwrap(), Some(0));
     drop(leash);
 }
 
-/// The monitor finds nobody at work, and sleeps, while the only worker blocks in place and no other
-/// thread comes for its core; then that poll goes on, and is one to be told of.
+/// The monitor finds no worker in a poll, and sleeps, while the only worker blocks in place and no
+/// other thread takes its core. Then that poll goes on, and must be watched and reported.
 #[test]
 fn a_poll_that_goes_on_after_it_has_blocked_in_place_is_watched() {
     let _watch = watch::begin();
@@ -756,7 +756,7 @@ fn a_poll_that_goes_on_after_it_has_blocked_in_place_is_watched() {
     let rt = Builder::new_multi_thread()
         .worker_threads(1)
         .on_thread_start(move || {
-            // All but the worker.
+            // All threads but the worker.
             while !first.swap(false, Relaxed) && !over.is_over() {
                 thread::sleep(Duration::from_millis(1));
             }
@@ -767,7 +767,7 @@ fn a_poll_that_goes_on_after_it_has_blocked_in_place_is_watched() {
     let metrics = rt.metrics();
     let task = rt.spawn(async move {
         task::block_in_place(|| {
-            // Until it has looked for the last time.
+            // Waits until the monitor has checked for the last time.
             let mut looks = metrics.preemption_look_count();
             loop {
                 thread::sleep(Duration::from_millis(100));
@@ -784,7 +784,7 @@ fn a_poll_that_goes_on_after_it_has_blocked_in_place_is_watched() {
     drop(leash);
 }
 
-/// However often cores are taken.
+/// The bound holds however often cores are taken.
 #[test]
 fn threads_that_hang_in_their_hook_are_bounded_in_all() {
     const MOST: usize = 64;
@@ -858,7 +858,7 @@ fn an_idle_runtime_is_not_looked_at() {
     let metrics = rt.metrics();
     watch::until(|| {
         let before = metrics.preemption_look_count();
-        // Not waited for: this is the stretch of time in which nothing is to happen.
+        // This sleep waits for no event: it is the period in which nothing may happen.
         thread::sleep(Duration::from_millis(200));
         metrics.preemption_look_count() == before
     });
@@ -873,8 +873,8 @@ fn a_slice_that_makes_no_sense_is_refused() {
     }
 }
 
-/// Polls around a slice of a tenth of a millisecond, with wakes, spawns and timers, so that
-/// cores change hands everywhere; every task runs to its end, once.
+/// Polls of about a tenth of a millisecond, which is the slice, with wakes, spawns and timers, so
+/// that cores are handed off everywhere; every task runs to its end, once.
 #[test]
 fn under_a_storm_of_handoffs_nothing_is_lost_or_done_twice() {
     const TASKS: usize = 400;
@@ -892,8 +892,8 @@ fn under_a_storm_of_handoffs_nothing_is_lost_or_done_twice() {
                     let (tell, told) = oneshot::channel();
                     (sends, receives) = (Some(tell), Some(told));
                     while began.elapsed() < long {}
-                    // Some go on until they have lost their worker: on a busy machine the
-                    // monitor comes too late for most of the others.
+                    // Some tasks go on until they have lost their core, because on a busy machine
+                    // the monitor comes too late for most of the others.
                     if (n + round) % 11 == 0 {
                         while worker_index().is_some() {}
                     }

@@ -1,6 +1,6 @@
-//! The calls that a stuck task is in, by a signal.
+//! Stack traces of stuck tasks, which a signal captures.
 //!
-//! Who handles a signal is the whole process's matter, so each test has one of its own.
+//! Signal handlers belong to the whole process, so each test has a process of its own.
 
 use std::{
     hint::black_box,
@@ -41,8 +41,8 @@ fn capturing() -> Preemption {
     Preemption::new().capture_stacks(true)
 }
 
-/// Computes until it is over, and calls nothing nearly all of the time: without frame pointers
-/// only the innermost function is sure to be told.
+/// Computes until `over` is set, and calls nothing nearly all of the time: without frame pointers
+/// only the innermost function is certain to be reported.
 #[inline(never)]
 fn crunches_numbers(over: &AtomicBool) -> u64 {
     let mut sum = 1_u64;
@@ -56,7 +56,7 @@ fn crunches_numbers(over: &AtomicBool) -> u64 {
     black_box(sum)
 }
 
-/// Spawns hogs, one after the other, until one is reported as `is_good` would have it.
+/// Spawns hogs, one after the other, until `is_good` accepts the report of one.
 fn a_hog(
     rt: &Runtime,
     told: &mpsc::Receiver<StallReport>,
@@ -75,7 +75,7 @@ fn a_hog(
         };
         over.store(true, Release);
         rt.block_on(hog).unwrap();
-        // A machine that has much to do lets it answer too late, at times.
+        // On a busy machine the thread's reply to the signal may come too late.
         if is_good(&stall) {
             return stall;
         }
@@ -87,7 +87,7 @@ fn has_frames(stall: &StallReport) -> bool {
 }
 
 fn within(function: usize, address: usize) -> bool {
-    // More than it has instructions, in any build.
+    // More bytes than the function's code has, in any build.
     (function..function + 4096).contains(&address)
 }
 
@@ -100,7 +100,7 @@ fn a_hog_is_found_in_its_function() {
     let (rt, told) = told(capturing());
     let function = crunches_numbers as fn(&AtomicBool) -> u64 as usize;
     let stall = a_hog(&rt, &told, |stall| {
-        // It may be in what it calls just then.
+        // The hog may be inside a function that it calls at that moment.
         stall.frames().first().is_some_and(|frame| within(function, frame.address()))
     });
     if cfg!(feature = "stall-stacks") {
@@ -109,7 +109,7 @@ fn a_hog_is_found_in_its_function() {
         assert!(name.ends_with("crunches_numbers"), "{name}");
         if cfg!(debug_assertions) {
             assert!(first.file().expect("and debug information").ends_with("stacks.rs"));
-            // Some instructions are of no line.
+            // Some instructions belong to no line.
             a_hog(&rt, &told, |stall| stall.frames().iter().any(|frame| frame.line().is_some()));
         }
         let text = stall.to_string();
@@ -120,7 +120,7 @@ fn a_hog_is_found_in_its_function() {
     }
 }
 
-/// Whether there is another handler than those of the test, and signals that it did not send.
+/// Returns true if a foreign handler is installed and foreign signals arrive; prints that.
 fn is_urged() -> bool {
     let is_urged = watch::is_urged();
     if is_urged {
@@ -129,9 +129,9 @@ fn is_urged() -> bool {
     is_urged
 }
 
-/// Whether SIGURG has a handler.
+/// Returns true if SIGURG has a handler.
 fn is_handled() -> bool {
-    // SAFETY: only asks; plain words, of which zero is one.
+    // SAFETY: the call only queries, and all zeros are a valid `sigaction` to write to.
     let action = unsafe {
         let mut action = std::mem::zeroed::<libc::sigaction>();
         assert_eq!(libc::sigaction(libc::SIGURG, std::ptr::null(), &raw mut action), 0);
@@ -151,7 +151,7 @@ fn nobody_is_interrupted_unless_asked_for() {
     assert!(!is_handled());
     let (rt, reports) = told(capturing().slice(Duration::from_millis(50)));
     assert!(is_handled());
-    // One that waits is left alone.
+    // A task that waits gets no signal.
     let (go, gone) = mpsc::channel::<()>();
     let waits = rt.spawn(async move { gone.recv().unwrap() });
     let stall = reports.recv().unwrap();
@@ -172,7 +172,7 @@ fn one_that_blocks_is_told_too_if_asked_for_and_goes_on() {
     let blocks = rt.spawn(async move { gone.recv().unwrap() });
     let stall = told.recv().unwrap();
     assert_eq!(stall.kind(), StallKind::Blocked);
-    // A thread that waits answers at once, if it gets a processor.
+    // A thread that waits replies to the signal at once, if it gets a processor.
     go.send(7).unwrap();
     assert_eq!(rt.block_on(blocks).unwrap(), 7);
     let mut stall = stall;
@@ -191,9 +191,9 @@ extern "C" fn of_a_user(_: libc::c_int) {
     CALLS.fetch_add(1, Release);
 }
 
-/// Installs a user's handler, which passes nothing on.
+/// Installs a user's handler, which does not call the previous handler.
 fn install() {
-    // SAFETY: plain words, of which zero is one; a handler that may run anywhere.
+    // SAFETY: all zeros are a valid `sigaction`, and the handler is async-signal-safe.
     unsafe {
         let mut action = std::mem::zeroed::<libc::sigaction>();
         action.sa_sigaction = of_a_user as extern "C" fn(libc::c_int) as usize;
@@ -214,13 +214,13 @@ fn a_handler_that_was_there_gets_its_own_signals_and_not_ours() {
     a_hog(&rt, &told, has_frames);
     assert_eq!(CALLS.load(Acquire), 0, "ours are not a user's");
     for count in 1..=100 {
-        // To this thread: when it returns, its handler has run.
-        // SAFETY: a plain call.
+        // Sent to this thread, so the handler has run when the call returns.
+        // SAFETY: the call takes an integer.
         assert_eq!(unsafe { libc::raise(libc::SIGURG) }, 0);
         assert_eq!(CALLS.load(Acquire), count);
     }
-    // To the process: some thread gets it.
-    // SAFETY: a plain call.
+    // Sent to the process, so any thread may receive it.
+    // SAFETY: the calls take integers.
     assert_eq!(unsafe { libc::kill(libc::getpid(), libc::SIGURG) }, 0);
     watch::until(|| CALLS.load(Acquire) == 101);
     a_hog(&rt, &told, has_frames);
@@ -243,15 +243,15 @@ fn a_handler_that_comes_later_gets_ours_and_reports_go_without() {
         a_hog(&rt, &told, |_| true);
         CALLS.load(Acquire) > 0
     });
-    // Nor if it is ignored, or nobody's.
+    // Nor if the signal is ignored, or has no handler.
     for nobody in [libc::SIG_IGN, libc::SIG_DFL] {
-        // SAFETY: a plain call.
+        // SAFETY: `SIG_IGN` and `SIG_DFL` are valid dispositions.
         assert_ne!(unsafe { libc::signal(libc::SIGURG, nobody) }, libc::SIG_ERR);
         assert!(a_hog(&rt, &told, |_| true).frames().is_empty());
     }
 }
 
-/// As listeners of this crate are, and Tokio's: they pass on what was there before.
+/// The listeners of this crate, like Tokio's, call the handler that was installed before.
 #[cfg(feature = "signal")]
 #[test]
 fn a_listener_and_the_handler_live_together() {
@@ -267,12 +267,13 @@ fn a_listener_and_the_handler_live_together() {
         signal(SignalKind::from_raw(libc::SIGURG)).unwrap()
     };
     a_hog(&rt, &told, has_frames);
-    // SAFETY: a plain call.
+    // SAFETY: the calls take integers.
     assert_eq!(unsafe { libc::kill(libc::getpid(), libc::SIGURG) }, 0);
     rt.block_on(listener.recv()).unwrap();
 }
 
-/// Ten thousand signals from outside, at workers, beside those of reports: every task runs once.
+/// Ten thousand signals from outside arrive at workers, besides those of reports: every task runs
+/// once.
 #[test]
 fn signals_from_outside_do_no_harm() {
     const SIGNALS: usize = 10_000;
@@ -296,7 +297,7 @@ fn signals_from_outside_do_no_harm() {
     };
     let (done, polls) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let mut tasks = 0;
-    // As many as there are, and until the last signal.
+    // At least this many tasks, and until the last signal.
     while tasks < TASKS || !sent.load(Acquire) {
         let some: Vec<_> = (0..100)
             .map(|n: u64| {
@@ -325,14 +326,14 @@ fn signals_from_outside_do_no_harm() {
     println!("{} reports had frames", listens.join().unwrap());
 }
 
-/// One signal, to one of the threads of this process in turn.
+/// Sends one signal, to each of the threads of this process in turn.
 fn send_to_all(number: usize) {
     let threads: Vec<i32> = std::fs::read_dir("/proc/self/task")
         .unwrap()
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .collect();
     let thread = threads[number % threads.len()];
-    // SAFETY: a plain call. A thread that has ended meanwhile is refused.
+    // SAFETY: the calls take integers. A thread that has ended meanwhile causes an error.
     let sent = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGURG) };
     let error = io::Error::last_os_error();
     assert!(sent == 0 || error.raw_os_error() == Some(libc::ESRCH), "{error}");

@@ -1,5 +1,5 @@
-//! What is told of tasks that last where nobody has asked, of those that are caught again, and of
-//! bounds that were reached; and that they are bounds.
+//! Reports about long tasks without a stall callback, about tasks that are caught again, and about
+//! bounds that were reached; and tests that those bounds hold.
 
 use std::{
     sync::{Arc, Mutex, mpsc},
@@ -19,7 +19,7 @@ fn preempting(workers: usize, preemption: Preemption) -> Runtime {
     builder.worker_threads(workers).preemption(preemption).build().expect("a runtime")
 }
 
-/// Waits until all that was to be told before has been: one thread tells all runtimes, in order.
+/// Waits until all earlier reports were delivered: one thread reports for all runtimes, in order.
 fn until_all_is_told() {
     let (tell, told) = mpsc::channel();
     let mut builder = Builder::new_multi_thread();
@@ -28,7 +28,7 @@ fn until_all_is_told() {
     rt.block_on(rt.spawn(async move { told.recv().unwrap() })).unwrap();
 }
 
-/// Stays in its poll until it is counted: in a storm it loses its worker before.
+/// Stays in its poll until its stall is counted; under load it loses its core before.
 fn hogs(rt: &Runtime) -> impl Future<Output = ()> + Send + 'static {
     let metrics = rt.metrics();
     let before = metrics.preemption_stall_count();
@@ -53,16 +53,16 @@ fn a_line_for_each_place_and_minute_is_written_where_nobody_asked_in_debug_build
         return;
     }
     let rt = preempting(1, Preemption::new().learning(false));
-    // One place, three times.
+    // Three stalls of tasks that were spawned at one place.
     for _ in 0..3 {
         rt.block_on(rt.spawn(hogs(&rt))).unwrap();
     }
-    // And another one.
+    // One of a task that was spawned at another place.
     rt.block_on(rt.spawn(hogs(&rt))).unwrap();
     until_all_is_told();
 }
 
-/// Whoever asked is told of each poll that lasts, also of those that hold up nobody.
+/// The stall callback is called for each long poll, also for those that delay no other task.
 #[test]
 fn a_task_that_is_caught_again_is_told_of_again() {
     let _watch = watch::begin();
@@ -114,7 +114,7 @@ fn a_task_that_is_caught_again_is_told_of_again() {
     assert_eq!(rt.metrics().preemption_handoff_count(), 1);
 }
 
-/// It is told of once, and the monitor has nothing left to do about it.
+/// The task is reported once, and then the monitor has nothing left to do about it.
 #[test]
 fn a_task_that_waits_for_good_when_it_is_caught_again_does_not_keep_the_monitor_awake() {
     let _watch = watch::begin();
@@ -129,7 +129,7 @@ fn a_task_that_waits_for_good_when_it_is_caught_again_does_not_keep_the_monitor_
     watch::until(|| metrics.preemption_stall_count() >= 2);
     watch::until(|| {
         let before = metrics.preemption_look_count();
-        // Not waited for: this is the stretch of time in which nothing is to happen.
+        // This sleep waits for no event: it is the period in which nothing may happen.
         thread::sleep(Duration::from_millis(200));
         metrics.preemption_look_count() == before
     });
@@ -137,7 +137,7 @@ fn a_task_that_waits_for_good_when_it_is_caught_again_does_not_keep_the_monitor_
     let _disconnected = rt.block_on(waiting).unwrap();
 }
 
-/// Nobody looks at it any more when its runtime ends, and it asks whether it should let others run.
+/// The monitor no longer watches the task when its runtime ends, and the task calls `checkpoint`.
 #[test]
 fn a_task_that_was_caught_and_asks_ends_with_its_runtime() {
     let _watch = watch::begin();
@@ -163,7 +163,7 @@ fn a_task_that_was_caught_and_asks_ends_with_its_runtime() {
     }
 }
 
-/// Each step waits for a moment, and then it asks: that is in time.
+/// Each step blocks for a moment and then checks whether to yield, which is in time.
 #[test]
 fn who_blocks_in_short_steps_and_asks_keeps_its_worker() {
     let _watch = watch::begin();
@@ -181,7 +181,7 @@ fn who_blocks_in_short_steps_and_asks_keeps_its_worker() {
     assert_eq!((metrics.preemption_stall_count(), metrics.preemption_handoff_count()), (0, 0));
 }
 
-/// Each of these would have a thread, if nobody counted.
+/// Without the bound, each of these tasks would have a thread.
 #[test]
 fn tasks_that_say_that_they_are_long_and_block_are_bounded() {
     let _watch = watch::begin();
@@ -207,8 +207,8 @@ fn tasks_that_say_that_they_are_long_and_block_are_bounded() {
     };
     let tasks: Vec<_> = std::iter::repeat_with(waits).take(100).collect();
     watch::until(|| rt.metrics().preemption_refused_count() > 0);
-    // Eight that block and four of which that is not known yet; besides them up to four for each
-    // worker that is late, the monitor, and the one that tells.
+    // Eight tasks that block, and four that are not yet known to block; besides those up to four
+    // threads for each worker that is late, the monitor, and the reporter.
     let threads = child::threads() - before;
     assert!(threads <= 8 + 4 + 4 * 2 + 2, "{threads}");
     drop(leash);
@@ -218,7 +218,7 @@ fn tasks_that_say_that_they_are_long_and_block_are_bounded() {
     until_all_is_told();
 }
 
-/// All of them hog until they are told to end: as many as may have threads, and the others wait.
+/// All tasks hog until they are released: as many as may have threads run, and the others wait.
 #[test]
 fn ten_thousand_hogs_at_once_are_bounded() {
     let _watch = watch::begin();
@@ -238,7 +238,7 @@ fn ten_thousand_hogs_at_once_are_bounded() {
     for computes in [true, false] {
         let rt = Builder::new_multi_thread()
             .worker_threads(2)
-            // Not 64: threads that compute share the processors with those that watch them.
+            // Not 64, because threads that compute share the processors with those that watch them.
             .preemption(Preemption::new().slice(Duration::from_millis(1)).max_detached(16))
             .max_blocking_threads(100)
             .build()
@@ -262,7 +262,9 @@ fn ten_thousand_hogs_at_once_are_bounded() {
             thread::sleep(Duration::from_millis(1));
             metrics.preemption_refused_count() > 0
         });
-        let bound = if computes { 16 } else { 100 };
+        // A blocked thread that was just woken by a signal, as by `xtask urge`, is taken for one
+        // that computes, so up to 16 more may be detached than may block.
+        let bound = if computes { 16 } else { 100 + 16 };
         let peak = metrics.preemption_detached_peak();
         assert!(peak <= bound, "{peak}");
         let threads = child::threads() - before;
@@ -274,7 +276,8 @@ fn ten_thousand_hogs_at_once_are_bounded() {
     until_all_is_told();
 }
 
-/// Nobody waits for such a thread, and the report does not say that it has come.
+/// The system refuses the thread that would take the core: the monitor does not wait for it, and
+/// the report does not claim a hand-off.
 #[test]
 fn a_core_that_no_thread_comes_for_was_not_handed_off() {
     let _watch = watch::begin();
@@ -293,14 +296,14 @@ fn a_core_that_no_thread_comes_for_was_not_handed_off() {
         .build()
         .unwrap();
     let told = rt.block_on(rt.spawn(async move {
-        // With that the threads are there that watch, that tell, and that stand in.
+        // After this the monitor, the reporter and a spare thread exist.
         told.recv().unwrap();
         told
     }));
     let told = told.unwrap();
     let handoffs = rt.metrics().preemption_handoff_count();
     crate::alone::allow_no_thread();
-    // Whoever stood in before takes the next ones, one after the other.
+    // The spare thread takes the next cores, one after the other.
     let (release, held) = mpsc::channel::<()>();
     let held = Arc::new(Mutex::new(held));
     let mut stuck = Vec::new();
@@ -314,7 +317,7 @@ fn a_core_that_no_thread_comes_for_was_not_handed_off() {
         assert!(stuck.len() < 100);
     };
     assert!(refused.to_string().contains("other tasks wait for it"), "{refused}");
-    // As many if a thread comes after all, once this was told.
+    // The count may reach this if a thread takes the core after all, after the report.
     assert!(rt.metrics().preemption_handoff_count() <= handoffs + stuck.len() as u64);
     drop(release);
     for task in stuck {
@@ -324,7 +327,8 @@ fn a_core_that_no_thread_comes_for_was_not_handed_off() {
     until_told_once_more(&rt);
 }
 
-/// No further runtime can be had there; the line is written before the next report is told.
+/// Causes one more stall on `rt`, because no further runtime can be built in that process; the line
+/// is written before the next report is delivered.
 fn until_told_once_more(rt: &Runtime) {
     let stalls = rt.metrics().preemption_stall_count();
     let metrics = rt.metrics();
@@ -355,7 +359,7 @@ fn tasks_of_a_local_runtime_are_told_of_and_marked_and_not_moved() {
     assert!(told.try_recv().is_err());
 }
 
-/// A file that waits for somebody who opens its other end.
+/// Opening a FIFO blocks until its other end is opened.
 #[test]
 fn a_file_that_blocks_holds_up_nobody() {
     let _watch = watch::begin();
@@ -363,7 +367,7 @@ fn a_file_that_blocks_holds_up_nobody() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("fifo");
     let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
-    // SAFETY: a string that ends with zero.
+    // SAFETY: `name` ends with a zero byte.
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
     let opened = path.clone();
     let reads = rt.spawn(async move { std::fs::read(opened).unwrap() });

@@ -1,4 +1,4 @@
-//! A control group that is out of its quota: all threads stand still, and no task is to blame.
+//! A control group that has used up its quota: all threads stand still, and no task is to blame.
 
 use std::{
     env, fs, io,
@@ -11,18 +11,18 @@ use blitz_io::{runtime::Builder, task};
 
 use crate::{child, watch};
 
-/// Where the child finds its group.
+/// The variable that names the child's control group.
 const GROUP: &str = "BLITZ_IT_GROUP";
 
-/// A control group. It is removed when this is dropped; nobody is in it then.
+/// A control group. It is removed when this is dropped; it has no members then.
 struct Group(PathBuf);
 
 impl Group {
-    /// Whose members may use a tenth of a processor, in turns of a tenth of a second; if the system
-    /// lets us make one.
+    /// Creates a group whose members may use a tenth of a processor, in periods of a tenth of a
+    /// second, if the system permits it.
     fn with_a_tenth() -> io::Result<Self> {
         let name = format!("blitz-test-{}", process::id());
-        // The first version has a tree for each resource, the second one for all.
+        // Version 1 has a tree for each resource, version 2 has one for all.
         let first = Path::new("/sys/fs/cgroup/cpu");
         if first.join("tasks").exists() {
             let group = Self::make(first.join(name))?;
@@ -40,7 +40,7 @@ impl Group {
         Ok(Self(path))
     }
 
-    /// In how many turns its members had to wait.
+    /// Returns the number of periods in which the group's members were throttled.
     fn throttled(path: &Path) -> u64 {
         let text = fs::read_to_string(path.join("cpu.stat")).unwrap();
         let mut words = text.split_whitespace();
@@ -56,15 +56,15 @@ impl Drop for Group {
     }
 }
 
-/// What the calling thread has used.
+/// Returns the processor time that the calling thread has used.
 fn used() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the system writes where there is room.
+    // SAFETY: the call fills `time`, which outlives it.
     assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) }, 0);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Polls that use two milliseconds, or wait for two, while all stand still for most of the time.
+/// Runs polls that compute or wait for two milliseconds, while all threads are mostly throttled.
 async fn short_polls(end: Instant) {
     while Instant::now() < end {
         let before = used();
@@ -93,7 +93,7 @@ fn time_in_which_the_quota_was_used_up_is_nobodys_fault_and_a_hog_is_found() {
     fs::write(group.join("cgroup.procs"), process::id().to_string()).unwrap();
     let rt = Builder::new_multi_thread().worker_threads(2).on_task_stall(|_| ()).build().unwrap();
     let metrics = rt.metrics();
-    // Until they wanted more than they may have: others may leave them less.
+    // Repeated until the group was throttled, because other processes may leave it less time.
     watch::until(|| {
         let end = Instant::now() + Duration::from_secs(2);
         let tasks: Vec<_> = (0..4).map(|_| rt.spawn(short_polls(end))).collect();

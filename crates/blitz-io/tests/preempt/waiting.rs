@@ -1,6 +1,6 @@
-//! What a report tells of a thread that is blocked: the system call, and what for.
+//! The contents of a report about a blocked thread: the system call, and what it waits for.
 //!
-//! Where the system does not tell (a sandbox without the file), the tests say so and end.
+//! Where the system does not provide this (a sandbox without the file), the tests print so and end.
 
 use std::{
     collections::HashMap,
@@ -18,7 +18,8 @@ use blitz_io::{
 
 use crate::watch;
 
-/// The slice is long enough for what a thread does before it waits not to count as computing.
+/// Creates a runtime that reports stalls. Its slice is long enough that the work of a thread before
+/// it waits does not count as computing.
 fn told(workers: usize) -> (Runtime, mpsc::Receiver<StallReport>) {
     let (tell, told) = mpsc::channel();
     let tell = Mutex::new(tell);
@@ -31,7 +32,7 @@ fn told(workers: usize) -> (Runtime, mpsc::Receiver<StallReport>) {
     (rt, told)
 }
 
-/// Whether this system tells what a thread waits in.
+/// Returns true if this system reports the system call in which a thread waits.
 fn is_told() -> bool {
     let tells = std::fs::read("/proc/self/syscall").is_ok();
     if !tells {
@@ -47,7 +48,7 @@ fn one_that_sleeps_is_said_to() {
         return;
     }
     let (rt, told) = told(1);
-    // It is left behind.
+    // The task is left behind when the test ends.
     drop(rt.spawn(async { thread::sleep(Duration::from_secs(3600)) }));
     let stall = told.recv().unwrap();
     assert_eq!(stall.kind(), StallKind::Blocked);
@@ -94,12 +95,12 @@ fn a_deadlock_has_two_locks() {
     }
     let (rt, told) = told(2);
     let locks = [(); 2].map(|()| Arc::new(Mutex::new(())));
-    // Only when both have one.
+    // Each goes on only when both have a lock.
     let both = Arc::new(Barrier::new(2));
     for (name, (own, other)) in [("ab", (0, 1)), ("ba", (1, 0))] {
         let (own, other, both) = (locks[own].clone(), locks[other].clone(), both.clone());
         let deadlocks = async move {
-            // A guard does not live across an `await`, and this one need not.
+            // A guard must not live across an `await`, so it is leaked and the lock stays locked.
             std::mem::forget(own.lock().unwrap());
             both.wait().await;
             drop(other.lock());

@@ -1,7 +1,10 @@
-//! Operations of the runtime let others run when the slice of their poll is over, though they are
-//! ready.
+//! Operations of the runtime yield when the slice of their poll is over, even if they are ready.
 
-use std::{pin::Pin, time::Duration};
+use std::{
+    pin::{Pin, pin},
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
 
 use blitz_io::{
     channel::mpmc,
@@ -17,8 +20,8 @@ use blitz_io::{
 
 use crate::watch as watching;
 
-/// Waits, in one poll, until that is marked, and then for the operation: how often that was made
-/// to yield.
+/// Spins in one poll until the poll is marked, and then awaits the operation. Returns how often the
+/// operation was forced to yield.
 async fn forced<T>(operation: impl Future<Output = T>) -> u64 {
     let metrics = Handle::current().metrics();
     watching::until(task::should_yield);
@@ -49,7 +52,7 @@ fn every_operation_yields_when_the_slice_is_over() {
     let _watch = watching::begin();
     let rt = Builder::new_multi_thread()
         .worker_threads(1)
-        // The poll keeps its worker, and is marked all the same.
+        // The poll keeps its core, and is marked even so.
         .preemption(Preemption::disabled())
         .on_task_stall(|_| ())
         .enable_all()
@@ -147,4 +150,42 @@ fn every_operation_yields_when_the_slice_is_over() {
     for (name, operation) in operations {
         assert!(rt.block_on(rt.spawn(operation)).unwrap() >= 1, "{name}");
     }
+}
+
+/// Polls once with a waker that does nothing, as `now_or_never` of the crate `futures` does.
+fn look<T>(future: impl Future<Output = T>) -> Poll<T> {
+    pin!(future).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+#[test]
+fn a_look_finds_what_is_ready_though_the_slice_is_over() {
+    let _watch = watching::begin();
+    let rt = Builder::new_multi_thread()
+        .worker_threads(1)
+        .preemption(Preemption::disabled())
+        .on_task_stall(|_| ())
+        .build()
+        .unwrap();
+    rt.block_on(rt.spawn(async {
+        let (sender, mut receiver) = mpsc::channel(3);
+        for n in 0..3 {
+            sender.try_send(n).unwrap();
+        }
+        watching::until(task::should_yield);
+        assert_eq!(look(receiver.recv()), Poll::Ready(Some(0)));
+        assert!(look(Mutex::new(()).lock()).is_ready());
+        assert!(look(RwLock::new(()).read()).is_ready());
+        assert!(look(Semaphore::new(1).acquire()).is_ready());
+        let notify = Notify::new();
+        notify.notify_one();
+        assert!(look(notify.notified()).is_ready());
+        // An operation that can wait yields, and a single poll after that is right as well.
+        let metrics = Handle::current().metrics();
+        let before = metrics.budget_forced_yield_count();
+        assert_eq!(receiver.recv().await, Some(1));
+        assert_eq!(metrics.budget_forced_yield_count(), before + 1);
+        watching::until(task::should_yield);
+        assert_eq!(look(receiver.recv()), Poll::Ready(Some(2)));
+    }))
+    .unwrap();
 }

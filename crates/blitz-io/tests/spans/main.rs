@@ -1,7 +1,7 @@
-//! With `tracing` on: a span per task, events of its wakers, one event per panic, one per task that
-//! does not let others run.
+//! The feature `tracing`: a span for each task, events of its wakers, one event for each panic, and
+//! one for each task that does not let others run.
 //!
-//! A program of its own: the feature is built for nothing else.
+//! A program of its own, because no other test is built with the feature.
 #![allow(clippy::waker_clone_wake, reason = "what is done with wakers is what is told")]
 #![cfg(all(feature = "tracing", feature = "rt-multi-thread", not(blitz_loom)))]
 
@@ -35,7 +35,7 @@ fn one_thread() -> Runtime {
     Builder::new_current_thread().build().expect("a runtime")
 }
 
-/// Writes down all that it is told.
+/// A subscriber that records everything.
 #[derive(Clone, Default)]
 struct Recorder {
     next: Arc<AtomicU64>,
@@ -99,7 +99,7 @@ impl Subscriber for Recorder {
     }
 }
 
-/// A subscriber of the whole process is told of tasks that do not let others run.
+/// A subscriber of the whole process receives an event for a task that does not let others run.
 #[test]
 fn a_task_that_lasts_is_an_event() {
     let _watch = watch::begin();
@@ -178,7 +178,7 @@ fn a_panic_adds_one_event_that_says_which_task_it_was() {
     assert_eq!(recorder.lines_with(&words), 1, "{:#?}", recorder.lines.lock().unwrap());
 }
 
-/// Panics at each event of a waker, and has nothing to say to the rest.
+/// A subscriber that panics at each event of a waker, and ignores the rest.
 struct Clumsy;
 
 impl Subscriber for Clumsy {

@@ -1,4 +1,4 @@
-//! Barrier: generations, one leader each.
+//! `Barrier`: generations, with one leader each.
 
 use std::sync::{
     Arc,
@@ -58,7 +58,7 @@ fn a_waiter_of_the_past_generation_passes_however_late_it_is_polled() {
     let barrier = Barrier::new(2);
     let mut slow = waiting(barrier.wait());
     now(barrier.wait());
-    // The next generation begins, and even ends, before the slow one looks.
+    // The next generation begins, and even ends, before the slow waiter is polled.
     let mut next = waiting(barrier.wait());
     next.still_waits();
     assert!(!slow.woken_and_ready().is_leader());
@@ -87,7 +87,7 @@ fn one_who_came_and_left_still_counts() {
     stays.still_waits();
     assert!(now(barrier.wait()).is_leader(), "the one who left is counted");
     assert!(!stays.woken_and_ready().is_leader());
-    // And the next generation starts from nothing.
+    // The next generation starts from zero.
     drop(waiting(barrier.wait()));
     drop(waiting(barrier.wait()));
     assert!(now(barrier.wait()).is_leader());

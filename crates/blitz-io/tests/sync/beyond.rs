@@ -1,8 +1,8 @@
-//! What is promised here and not by Tokio.
+//! Guarantees that blitz-io makes and Tokio does not.
 //!
-//! Every operation that completes takes a unit of budget; no value is dropped or cloned
-//! where it could not use its own channel; a waker that panics keeps nobody else from
-//! being woken; trees of tokens may be as deep as memory allows.
+//! Every operation that completes takes a unit of budget; a value is dropped or cloned only where
+//! it can use its own channel; a waker that panics does not prevent others from being woken; trees
+//! of tokens may be as deep as memory allows.
 
 use std::{
     future::Future,
@@ -102,12 +102,12 @@ fn a_broadcast_value_that_goes_with_its_last_receiver_may_use_its_channel() {
     assert_eq!(times.load(Relaxed), 3);
 }
 
-/// A message that looks at its channel when it is cloned.
+/// A message that uses its channel when it is cloned.
 struct Looks(Sender<Looks>, Arc<AtomicUsize>);
 
 impl Clone for Looks {
     fn clone(&self) -> Self {
-        // Not the slot it is in, but everything else.
+        // Everything but the slot that holds this message.
         let _ = self.0.receiver_count();
         drop(self.0.subscribe());
         self.1.fetch_add(1, Relaxed);
@@ -127,13 +127,13 @@ fn a_broadcast_value_that_is_cloned_may_use_its_channel() {
     drop((one, two));
 }
 
-/// One waits with a waker that panics between two with good ones; `end` wakes them all.
+/// Waits with a waker that panics, between two waits with good wakers; `end` must wake them all.
 fn all_are_woken<F: Future>(wait: impl Fn() -> F, end: impl FnOnce()) {
     let mut first = waiting(wait());
     let mut bad = by_hand(wait());
     assert!(bad.poll_with(&panics()).is_pending());
     let mut last = waiting(wait());
-    // Whether the panic comes out is not what is tested.
+    // Whether the panic reaches the caller is not tested.
     let _ = catch_unwind(AssertUnwindSafe(end));
     first.woken_and_ready();
     bad.ready();
@@ -178,7 +178,7 @@ fn a_waker_that_panics_keeps_no_other_waiter_of_a_channel_from_being_woken() {
         rx.mark_unchanged();
         async move { rx.changed().await }
     };
-    // Often: they may wait in several places, and it depends on who is in which.
+    // Repeated, because receivers wait in one of several queues, and the order depends on which.
     for n in 0..100 {
         all_are_woken(changed, || tx.send(n).unwrap());
     }
@@ -213,7 +213,7 @@ fn a_tree_of_tokens_may_be_deep() {
     waiter.woken_and_ready();
     drop(waiter);
     drop(cancelled);
-    // Dropped from the root down, from the leaf up, and by the leaf alone.
+    // Dropped from the root down, from the leaf up, and only the leaf kept.
     drop(chain());
     chain().into_iter().rev().for_each(drop);
     let leaf = chain().pop();

@@ -1,4 +1,4 @@
-//! The `blocking_*` methods: they wait on a thread, and refuse inside async code.
+//! The `blocking_*` methods: they block a thread, and panic inside async code.
 
 use std::{sync::Arc, thread};
 
@@ -13,7 +13,7 @@ use crate::{
     watch,
 };
 
-/// Each panics inside async code, with the usual words, and names the file of its caller.
+/// Asserts that each call panics inside async code, with the usual message and the caller's file.
 macro_rules! refuses {
     ($($call:expr),+ $(,)?) => {
         let rt = one_thread();
@@ -90,7 +90,7 @@ fn blocking_calls_are_allowed_where_code_may_block() {
     assert_eq!(value.unwrap(), 2);
 }
 
-/// Runs `wait` on a thread of its own while tasks of a runtime make it end.
+/// Runs `wait` on a thread of its own while tasks of a runtime complete it.
 fn meanwhile<T: Send>(wait: impl FnOnce() -> T + Send, end: impl FnOnce(&Runtime)) -> T {
     let _watch = watch::begin();
     let rt = workers(2);

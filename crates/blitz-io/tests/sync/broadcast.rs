@@ -1,4 +1,4 @@
-//! The broadcast channel: every receiver sees every message, or is told how many it missed.
+//! The broadcast channel: every receiver gets every message, or the number of those it missed.
 
 use std::{
     cell::Cell,
@@ -19,7 +19,7 @@ use crate::{
     tally::{Tally, Token},
 };
 
-/// Counts its clones; each is a token of its own.
+/// A value that counts its clones; each clone has a token of its own.
 struct Cloned {
     tally: Tally,
     clones: Arc<AtomicUsize>,
@@ -280,7 +280,7 @@ fn a_clone_that_panics_harms_no_other_receiver() {
         rx.try_recv().map_err(drop).unwrap().0.keep();
         assert!(rx.try_recv().is_ok());
     }
-    // The one it failed on counts as seen; the channel still works for it.
+    // The message whose clone failed counts as seen; the receiver can still be used.
     assert!(one.try_recv().is_ok());
     assert!(matches!(one.try_recv(), Err(TryRecvError::Empty)));
     assert!(tx.send(Fragile(tally.token(), tally.clone())).is_ok());

@@ -1,7 +1,7 @@
-//! Random operations on a broadcast channel beside a model of it.
+//! Random operations on a broadcast channel, compared with a model.
 //!
-//! The model keeps every message ever sent; a receiver is a place in that list. What a
-//! receiver can still see is as long as the room, which is a power of two.
+//! The model keeps every message ever sent; a receiver is a position in that list. A receiver can
+//! still see as many messages as the capacity, which is a power of two.
 
 use std::task::Poll;
 
@@ -17,7 +17,7 @@ use crate::polled::once;
 enum Op {
     Send,
     TryRecv(usize),
-    /// One poll of a receive that is dropped if it waits.
+    /// Polls a receive once, and drops it if it is pending.
     Recv(usize),
     Subscribe,
     Resubscribe(usize),
@@ -39,7 +39,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// What a receiver must answer.
+/// The expected result of a receive.
 #[derive(Debug, PartialEq)]
 enum Answer {
     Message(u64),
@@ -50,14 +50,14 @@ enum Answer {
 
 struct Run {
     room: u64,
-    /// Messages are numbered by their order: this many were sent.
+    /// The number of messages that were sent; each message is its number in that order.
     sent: u64,
     senders: Vec<Sender<u64>>,
     receivers: Vec<(Receiver<u64>, u64)>,
 }
 
 impl Run {
-    /// What the receiver at this place must answer, and where it stands then.
+    /// Returns the expected result of the receiver at this index, and its position after that.
     fn expected(&self, at: usize) -> (Answer, u64) {
         let next = self.receivers[at].1;
         let oldest = self.sent.saturating_sub(self.room);
@@ -139,7 +139,7 @@ impl Run {
             assert_eq!(rx.is_closed(), self.senders.is_empty(), "after {op:?}");
         }
         if let Some(tx) = self.senders.last() {
-            // The oldest message that somebody has still to see, if it is still kept.
+            // The oldest message that a receiver has still to see, if it is still kept.
             let oldest = self.receivers.iter().map(|(_, next)| *next).min().unwrap_or(self.sent);
             let kept = (self.sent - oldest).min(self.room);
             assert_eq!(tx.len() as u64, kept, "after {op:?}");

@@ -17,11 +17,11 @@ use blitz_io::sync::{
 
 use crate::{make::one_thread, watch};
 
-/// How many operations a poll may complete.
+/// The number of operations that one poll may complete.
 pub(crate) const BUDGET: usize = 128;
 
-/// Completes operations for ever as a task, and asserts that a poll ends after at most
-/// [`BUDGET`] of them; the waker must have been called, or the task would never go on.
+/// Completes operations for ever as a task, and asserts that a poll ends after at most [`BUDGET`]
+/// of them; the waker must have been called, because otherwise the task would never go on.
 pub(crate) fn yields<F>(forever: impl FnOnce(Arc<AtomicUsize>) -> F)
 where
     F: Future<Output = ()> + Send + 'static,
@@ -46,7 +46,7 @@ where
     .unwrap();
 }
 
-/// A loop that counts after each turn. Where a turn were not charged, it would hang:
+/// Expands to a loop that counts after each turn. If a turn took no budget, the loop would hang;
 /// the limit makes that a failure.
 macro_rules! forever {
     ($done:ident, $turn:expr) => {
@@ -223,7 +223,7 @@ fn a_task_that_yields_for_its_budget_loses_nothing() {
 fn cells_and_tokens_that_are_ready_end_at_once_even_without_budget() {
     let _watch = watch::begin();
     let rt = one_thread();
-    // These need not charge; that they complete is what is promised.
+    // These need not take budget; only their completion is promised.
     rt.block_on(rt.spawn(async {
         let (cell, once) = (OnceCell::from(1), SetOnce::from(2));
         let token = CancellationToken::new();
@@ -245,8 +245,8 @@ async fn busy() {
     }
 }
 
-/// A task polls a wait after a future that leaves it no budget. `end` is what ends the wait,
-/// before its first poll or between two: either way it must come to its end.
+/// Asserts that a task completes a wait that it polls after a future that leaves no budget. `end`
+/// ends the wait, before its first poll or between two polls.
 fn ends_beside_a_busy_future<F, E>(wait: impl Fn() -> (F, E))
 where
     F: Future + Send + 'static,
@@ -324,7 +324,7 @@ fn a_round_ends_beside_a_busy_future() {
     });
 }
 
-/// What it was given while it waited would be kept from everybody else.
+/// If the task did not take the lock that it was granted, no other task could get it.
 #[test]
 fn a_lock_that_was_given_is_taken_beside_a_busy_future() {
     let _watch = watch::begin();

@@ -1,6 +1,6 @@
 //! Dropping a pending future at any poll loses no permit, message or wake-up.
 //!
-//! Each test drops a future after every number of polls while the other side moves
+//! Each test drops a future after every number of polls while the other side makes progress
 //! (`cut`), and then counts.
 
 use std::{
@@ -58,7 +58,7 @@ fn acquire_many_loses_no_part_of_its_permits() {
 
 #[test]
 fn an_acquire_that_goes_serves_those_behind_it() {
-    // One waits in front, one behind; whatever happens to the first, the second is served.
+    // One waits in front and one behind; whatever happens to the first, the second is served.
     for polls in 0..3 {
         for late in [false, true] {
             let semaphore = Semaphore::new(1);
@@ -150,7 +150,7 @@ fn notified_loses_no_notification_of_one() {
         |notify| Box::pin(notify.notified()),
         &[|_| {}, Notify::notify_one, |_| {}],
         |notify, notified| {
-            // Either it was taken, or it is there for the next.
+            // Either the notification was taken, or it is there for the next waiter.
             let mut next = by_hand(notify.notified());
             assert_eq!(next.poll().is_ready(), notified.is_none());
         },

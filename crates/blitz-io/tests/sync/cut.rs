@@ -1,4 +1,4 @@
-//! Drops a future after every number of polls, with the other side moving in between.
+//! Drops a future after every number of polls, with steps of the other side in between.
 
 use std::{future::Future, pin::Pin, task::Poll};
 
@@ -6,13 +6,13 @@ use crate::polled::by_hand;
 
 pub(crate) type Boxed<'a, O> = Pin<Box<dyn Future<Output = O> + 'a>>;
 
-/// What the other side does between two polls.
+/// A step that the other side takes between two polls.
 pub(crate) type Step<S> = fn(&S);
 
-/// For every number of polls, with and without a last step between the last poll and
-/// the drop: makes a fresh `S`, polls `start`'s future that often with one step after
-/// each poll, drops it, takes the steps that are left, and calls `check` with the
-/// output if there was one.
+/// Runs a scenario for every number of polls, with and without a last step between the last poll
+/// and the drop: creates a new `S`, polls `start`'s future that often with one step after each
+/// poll, drops it, takes the steps that are left, and calls `check` with the output if there was
+/// one.
 pub(crate) fn at_every_poll<S, O>(
     make: impl Fn() -> S,
     start: impl for<'a> Fn(&'a S) -> Boxed<'a, O>,
@@ -49,6 +49,6 @@ pub(crate) fn at_every_poll<S, O>(
             check(&subject, output);
         }
     }
-    // A scenario in which it never completes, or never is dropped, shows nothing.
+    // A scenario in which the future never completes, or never is dropped, proves nothing.
     assert!(completed > 0 && dropped > 1, "completed {completed}, dropped {dropped}");
 }

@@ -1,4 +1,4 @@
-//! Debug never panics, never waits, whatever state a thing is in.
+//! `Debug` never panics and never waits, whatever state a value is in.
 
 use std::{fmt::Debug, sync::Arc};
 
@@ -12,7 +12,7 @@ use crate::{
     watch,
 };
 
-/// Printed both ways; something is said.
+/// Formats a value in both forms, which must not be empty, and returns the short one.
 #[track_caller]
 fn prints(thing: &dyn Debug) -> String {
     assert!(!format!("{thing:#?}").is_empty());

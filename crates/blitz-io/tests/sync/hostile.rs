@@ -1,4 +1,4 @@
-//! Values whose Drop panics, and wakers that panic: nothing is lost or dropped twice.
+//! Values whose `Drop` panics, and wakers that panic: nothing is lost or dropped twice.
 
 use std::{
     future::Future,
@@ -19,7 +19,7 @@ use crate::{
     watch,
 };
 
-/// A value that panics when dropped, once it is armed; its token counts all the same.
+/// A value that panics when it is dropped, once it is armed; its token counts the drop even so.
 struct Bomb {
     armed: bool,
     _token: Token,
@@ -43,14 +43,14 @@ impl Drop for Bomb {
     }
 }
 
-/// Waits with a waker that panics.
+/// Polls a future with a waker that panics; it must be pending.
 fn waits_badly<F: Future>(future: F) -> Polled<F> {
     let mut polled = by_hand(future);
     assert!(polled.poll_with(&panics()).is_pending(), "it is ready");
     polled
 }
 
-/// Calls `f`; a panic, if there is one, is that of the waker. Whether it reaches the
+/// Calls `f`; if it panics, the panic must be that of the waker. Whether that panic reaches the
 /// caller is not promised.
 fn survives<R>(f: impl FnOnce() -> R) -> Option<R> {
     let result = catch_unwind(AssertUnwindSafe(f));
@@ -96,7 +96,7 @@ fn a_broadcast_value_whose_drop_panics_leaves_the_channel_working() {
     let tally = Tally::new();
     let (tx, mut rx) = broadcast::channel(1);
     assert!(tx.send(Bomb::new(&tally, true)).is_ok());
-    // Overwritten: the panic may come out of `send`; the new value is there or was dropped.
+    // Overwritten: the panic may come out of `send`; the new value was sent or dropped.
     let _ = catch_unwind(AssertUnwindSafe(|| tx.send(Bomb::new(&tally, false)).is_ok()));
     assert_eq!(tx.receiver_count(), 1);
     while rx.try_recv().is_ok_and(|_| true) {}
@@ -137,7 +137,7 @@ fn a_waker_that_panics_does_not_keep_a_permit() {
     drop(bad.ready().expect("it was served before it was woken"));
     drop(bad);
     assert_eq!(semaphore.available_permits(), 1);
-    // And its line goes on.
+    // The semaphore's wait queue still works.
     let held = semaphore.try_acquire().unwrap();
     let bad = waits_badly(semaphore.acquire());
     survives(|| drop(held));
@@ -184,7 +184,7 @@ fn a_senders_waker_that_panics_takes_no_room_away() {
     let (tx, mut rx) = mpsc::channel(1);
     tx.try_send(0).unwrap();
     let mut bad = waits_badly(tx.send(1));
-    // The message that made room is delivered, or it went down with the panic.
+    // The message that made room is received, or is lost with the panic.
     survives(|| assert_eq!(rx.try_recv(), Ok(0)));
     bad.ready().unwrap();
     drop(bad);
@@ -227,7 +227,7 @@ fn one_panicking_waker_does_not_keep_a_change_from_being_seen() {
     let bad = waits_badly(one.changed());
     let good = waiting(two.changed());
     survives(|| tx.send(1).is_ok());
-    // Whether the panic kept the other from being woken is not asked here.
+    // Whether the panic prevented the other wake-up is not tested here.
     drop((bad, good));
     now(one.changed()).unwrap();
     now(two.changed()).unwrap();

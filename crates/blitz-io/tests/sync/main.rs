@@ -1,14 +1,13 @@
-//! The primitives of `sync` and their channels, tested from outside.
+//! The primitives of `sync` and their channels, tested through the public API.
 //!
-//! Nothing here knows how they work inside. A test says in its name what a reader of
-//! the documentation may rely on, and fails if that does not hold. Futures are polled
-//! by hand where an order matters, so that no test waits for time to pass; `watch`
-//! ends a test that hangs.
+//! No test depends on how they work inside. A test's name states what a reader of the documentation
+//! may rely on, and the test fails if that does not hold. Futures are polled by hand where an order
+//! matters, so that no test waits for time to pass; `watch` ends a test that hangs.
 #![cfg(all(feature = "sync", feature = "rt-multi-thread", not(blitz_loom)))]
 #![allow(clippy::await_holding_refcell_ref, reason = "polled by hand, on one thread")]
 #![allow(clippy::waker_clone_wake, reason = "waking by value is what is tested")]
 
-// What the tests are made with; part of it is used by the tests of the runtime alone.
+// Shared helpers; some of their functions are used only by the tests of the runtime.
 #[allow(dead_code)]
 #[path = "../it/watch.rs"]
 mod watch;
@@ -28,7 +27,7 @@ mod polled;
 mod wakers;
 mod cut;
 
-// One file a primitive.
+// One file for each primitive.
 mod semaphore;
 mod mutex;
 mod rwlock;
@@ -38,7 +37,7 @@ mod once_cell;
 mod set_once;
 mod token;
 
-// One file a channel.
+// One file for each channel.
 mod mpsc_bounded;
 mod mpsc_unbounded;
 mod oneshot;

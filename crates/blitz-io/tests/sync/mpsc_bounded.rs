@@ -1,4 +1,4 @@
-//! The bounded mpsc channel: order, room, permits, closing, weak senders, counts.
+//! The bounded mpsc channel: order, capacity, permits, closing, weak senders, counts.
 
 use std::task::{Context, Poll, Waker};
 
@@ -479,7 +479,7 @@ fn errors_say_what_happened() {
     assert_eq!(SendTimeoutError::Closed(1).into_inner(), 1);
     assert_eq!(TrySendError::from(SendError(1)), TrySendError::Closed(1));
     assert_eq!(TrySendError::Full(3).into_inner(), 3);
-    // A value without Debug does not keep an error from being printed.
+    // An error can be printed even if its value does not implement `Debug`.
     struct Plain;
     assert!(!format!("{:?}", SendError(Plain)).is_empty());
     let _: &dyn std::error::Error = &TryRecvError::Empty;

@@ -1,6 +1,6 @@
-//! Random operations on both mpsc channels beside a model of them.
+//! Random operations on both mpsc channels, compared with a model.
 //!
-//! The model is a queue, a count of free room, and a line of senders that wait for room.
+//! The model is a queue, the free capacity, and a wait queue of senders that wait for capacity.
 
 use std::{collections::VecDeque, future::Future, task::Poll};
 
@@ -15,18 +15,18 @@ use crate::polled::{Polled, by_hand, once};
 #[derive(Clone, Copy, Debug)]
 enum Op {
     TrySend,
-    /// Starts to send, with a first poll.
+    /// Starts a send, and polls it once.
     Send,
-    /// Starts to send and is dropped without a poll.
+    /// Creates a send and drops it without a poll.
     SendUnpolled,
-    /// Polls the sender that waits at this place (modulo their number).
+    /// Polls the pending send at this index (modulo their number).
     PollSend(usize),
     GiveUpSend(usize),
     Reserve,
     UsePermit(usize),
     DropPermit(usize),
     TryRecv,
-    /// One poll of a receive that is dropped if it waits.
+    /// Polls a receive once, and drops it if it is pending.
     Recv,
     RecvMany(usize),
     CloneSender,
@@ -57,8 +57,8 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Those that an unbounded channel has; more come in than go out, so that it grows past
-/// any block.
+/// Generates the operations that an unbounded channel has; more messages come in than go out, so
+/// that it grows beyond any block.
 fn unbounded_op() -> impl Strategy<Value = Op> {
     prop_oneof![
         20 => Just(Op::TrySend),
@@ -70,14 +70,14 @@ fn unbounded_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Where a send that began stands.
+/// The state of a send that has begun.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stand {
-    /// In line.
+    /// The send is in the wait queue.
     Waits,
-    /// Room is its own; its message is not sent yet.
+    /// The send has been granted capacity; its message is not sent yet.
     Served,
-    /// The channel closed while it was in line.
+    /// The channel was closed while the send was in the wait queue.
     Refused,
 }
 
@@ -86,12 +86,12 @@ struct Model {
     free: usize,
     closed: bool,
     permits: usize,
-    /// In the order they came: name and stand.
+    /// The name and state of each send, in the order of arrival.
     line: Vec<(usize, Stand)>,
 }
 
 impl Model {
-    /// Room that came free goes to the first who waits.
+    /// Gives capacity that became free to the first sends that wait.
     fn room(&mut self, mut count: usize) {
         for waiter in &mut self.line {
             if count > 0 && waiter.1 == Stand::Waits {
@@ -115,9 +115,9 @@ impl Model {
         }
     }
 
-    /// What an empty receiver answers: the end, if nothing can come any more.
+    /// Returns true if an empty receiver must report the end, because no message can come any more.
     fn ended(&self, senders: usize) -> bool {
-        // Who sends or holds a permit has a sender of its own in the test.
+        // A send or permit holds a sender of its own in this test.
         senders == 0 || self.closed && self.permits == 0 && !self.has_served()
     }
 
@@ -157,7 +157,7 @@ impl Bounded {
         self.next
     }
 
-    /// Handles that keep the channel open, those inside futures and permits included.
+    /// Returns the number of handles that keep the channel open, in futures and permits as well.
     fn open_handles(&self) -> usize {
         self.senders.len() + self.waits.len() + self.permits.len()
     }
@@ -268,7 +268,7 @@ impl Bounded {
             (Stand::Waits, _) => return wait.still_waits(),
             (Stand::Served, false) => wait.woken_and_ready().unwrap(),
             (Stand::Refused, _) => assert_eq!(wait.woken_and_ready(), Err(SendError(name))),
-            // Served, then closed: either is right, but nothing may be lost.
+            // Granted, then closed: either result is right, but nothing may be lost.
             (Stand::Served, true) => match wait.woken_and_ready() {
                 Ok(()) => {}
                 Err(SendError(back)) => {

@@ -1,4 +1,4 @@
-//! Mutex: one at a time, first come first served, owned and mapped guards.
+//! `Mutex`: mutual exclusion, first come first served, owned and mapped guards.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Notify: a permit that is kept, one or all woken, enable, owned.
+//! `Notify`: a stored permit, one or all waiters woken, `enable`, owned futures.
 
 use std::sync::Arc;
 
@@ -97,7 +97,7 @@ fn notify_one_does_not_need_a_poll_to_be_kept_for_the_next() {
     let notify = Notify::new();
     let mut created = by_hand(notify.notified());
     notify.notify_one();
-    // It is not bound to the future that exists.
+    // The permit is not bound to the future that exists.
     now(notify.notified());
     created.pending();
 }
@@ -131,7 +131,7 @@ fn a_notified_future_that_is_dropped_passes_it_on() {
     assert!(first.woken());
     drop(first);
     second.woken_and_ready();
-    // With nobody to pass it to, it is kept.
+    // Without another waiter to pass it to, the notification is stored.
     let only = waiting(notify.notified());
     notify.notify_one();
     drop(only);

@@ -1,4 +1,4 @@
-//! OnceCell: set once, initialised once, whoever tries.
+//! `OnceCell`: set once and initialised once, whichever task tries.
 
 use std::{
     cell::Cell,
@@ -20,7 +20,7 @@ use crate::{
     watch,
 };
 
-/// Waits for a notification, then answers.
+/// Waits for a notification, then returns `value`.
 async fn after<T>(notify: &Notify, value: T) -> T {
     notify.notified().await;
     value
@@ -149,7 +149,7 @@ fn an_owner_reaches_takes_and_unwraps_the_value() {
     assert_eq!(cell.take(), Some(2));
     assert_eq!((cell.initialized(), cell.get_mut()), (false, None));
     assert_eq!(cell.take(), None);
-    // A cell that was emptied is as new.
+    // A cell whose value was taken is like a new one.
     cell.set(5).unwrap();
     assert_eq!(cell.into_inner(), Some(5));
     assert_eq!(OnceCell::<u8>::new_with(None).into_inner(), None);

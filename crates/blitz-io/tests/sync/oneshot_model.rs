@@ -1,4 +1,4 @@
-//! Random operations on a oneshot channel beside a model of it.
+//! Random operations on a oneshot channel, compared with a model.
 
 use std::{
     future::Future,
@@ -38,11 +38,11 @@ struct Run {
     tally: Tally,
     tx: Option<Sender<Token>>,
     rx: Option<Receiver<Token>>,
-    /// A value lies in the channel.
+    /// True if the channel holds a value.
     full: bool,
-    /// The receiver closed.
+    /// True if the receiver has closed the channel.
     closed: bool,
-    /// The receiver has answered for good.
+    /// True if the receiver has returned its final result.
     done: bool,
 }
 
@@ -101,7 +101,7 @@ impl Run {
         assert_eq!(self.tally.made() - self.tally.dropped(), usize::from(self.full));
     }
 
-    /// Without a value, nothing can come any more.
+    /// Returns true if a channel without a value can get none any more.
     fn ended(&self) -> bool {
         self.closed || self.tx.is_none()
     }
@@ -111,7 +111,7 @@ impl Run {
         assert_eq!(value, self.full);
         assert!(value || self.ended());
         (self.done, self.full) = (true, false);
-        // From then on it is gone for the sender.
+        // From then on the receiver is gone for the sender.
         self.closed = true;
     }
 }

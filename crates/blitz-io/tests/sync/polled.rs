@@ -1,4 +1,4 @@
-//! A future that a test polls by hand, with a waker that counts.
+//! Futures that a test polls by hand, with a waker that counts.
 
 use std::{
     future::Future,
@@ -10,7 +10,7 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-/// Counts how often it was woken.
+/// A waker that counts how often it was woken.
 #[derive(Default)]
 struct Count(AtomicUsize);
 
@@ -31,12 +31,12 @@ pub(crate) struct Polled<F> {
     seen: usize,
 }
 
-/// Nothing is polled yet.
+/// Wraps a future without polling it.
 pub(crate) fn by_hand<F: Future>(future: F) -> Polled<F> {
     Polled { future: Box::pin(future), count: Arc::default(), seen: 0 }
 }
 
-/// Polled once; it must not be ready.
+/// Wraps a future and polls it once; it must be pending.
 #[track_caller]
 pub(crate) fn waiting<F: Future>(future: F) -> Polled<F> {
     let mut polled = by_hand(future);
@@ -44,13 +44,13 @@ pub(crate) fn waiting<F: Future>(future: F) -> Polled<F> {
     polled
 }
 
-/// The output of a future that must be ready at its first poll.
+/// Returns the output of a future that must be ready at its first poll.
 #[track_caller]
 pub(crate) fn now<F: Future>(future: F) -> F::Output {
     by_hand(future).ready()
 }
 
-/// One poll; the future is dropped, ready or not.
+/// Polls a future once and drops it, ready or not.
 pub(crate) fn once<F: Future>(future: F) -> Poll<F::Output> {
     by_hand(future).poll()
 }
@@ -62,12 +62,12 @@ impl<F: Future> Polled<F> {
         self.future.as_mut().poll(&mut Context::from_waker(&waker))
     }
 
-    /// Polls with another waker; the own one is not in play then.
+    /// Polls with another waker; the wake-ups of that waker are not counted.
     pub(crate) fn poll_with(&mut self, waker: &Waker) -> Poll<F::Output> {
         self.future.as_mut().poll(&mut Context::from_waker(waker))
     }
 
-    /// Polls; it must be ready.
+    /// Polls the future, which must be ready.
     #[track_caller]
     pub(crate) fn ready(&mut self) -> F::Output {
         match self.poll() {
@@ -76,25 +76,25 @@ impl<F: Future> Polled<F> {
         }
     }
 
-    /// Polls; it must not be ready.
+    /// Polls the future, which must be pending.
     #[track_caller]
     pub(crate) fn pending(&mut self) {
         assert!(self.poll().is_pending(), "it is ready");
     }
 
-    /// Whether it was woken since it was last polled.
+    /// Returns true if the future was woken since it was last polled by its own waker.
     pub(crate) fn woken(&self) -> bool {
         self.count.0.load(Relaxed) > self.seen
     }
 
-    /// It was woken, and is ready: nobody needs to poll it without a reason.
+    /// Asserts that the future was woken, and is ready: a real executor polls only after a wake-up.
     #[track_caller]
     pub(crate) fn woken_and_ready(&mut self) -> F::Output {
         assert!(self.woken(), "nobody woke it");
         self.ready()
     }
 
-    /// It was not woken, and is not ready.
+    /// Asserts that the future was not woken, and is pending.
     #[track_caller]
     pub(crate) fn still_waits(&mut self) {
         assert!(!self.woken(), "it was woken");

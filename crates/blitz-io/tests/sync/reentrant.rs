@@ -1,8 +1,8 @@
-//! Wakers and values that come back to the primitive they are called from.
+//! Wakers and values that use the primitive from which they are called.
 //!
-//! A waker may do anything when it is woken or dropped, and so may a value when it is
-//! dropped: nobody may hold a lock meanwhile that they need. A deadlock ends the test
-//! through `watch`.
+//! A waker may do anything when it is woken or dropped, and so may a value when it is dropped, so
+//! the primitive must hold no lock meanwhile that they need. A deadlock ends the test through
+//! `watch`.
 
 use std::{
     future::Future,
@@ -24,12 +24,12 @@ use crate::{
     watch,
 };
 
-/// How often something was done.
+/// A count of how often an action ran.
 #[derive(Clone, Default)]
 struct Times(Arc<AtomicUsize>);
 
 impl Times {
-    /// `act`, counted.
+    /// Wraps `act` so that its calls are counted.
     fn of(&self, mut act: impl FnMut() + Send + 'static) -> impl FnMut() + Send + 'static {
         let count = self.0.clone();
         move || {
@@ -44,7 +44,7 @@ impl Times {
     }
 }
 
-/// A value that does something when dropped.
+/// A value that runs an action when it is dropped.
 struct Acts(StdMutex<Option<Box<dyn FnMut() + Send>>>);
 
 impl Acts {
@@ -65,7 +65,7 @@ impl Drop for Acts {
     }
 }
 
-/// Waits with this waker; it must not be ready.
+/// Polls a future with this waker; it must be pending.
 #[track_caller]
 fn waits<F: Future>(future: F, waker: &Waker) -> Polled<F> {
     let mut polled = by_hand(future);
@@ -104,17 +104,17 @@ fn a_waker_that_is_replaced_or_dropped_may_use_the_semaphore() {
             same.forget_permits(1);
         }))
     };
-    // Replaced by another.
+    // The waker is replaced by another.
     let mut waiter = waits(semaphore.acquire(), &acting());
     drop(waiter.poll());
     times.assert(1);
-    // What the waker added went to the waiter, and comes back with it.
+    // The permit that the waker added went to the waiter, and returns with its drop.
     drop(waiter);
     assert_eq!(semaphore.forget_permits(9), 1);
-    // Dropped with its future.
+    // The waker is dropped with its future.
     drop(waits(semaphore.acquire(), &acting()));
     times.assert(2);
-    // Dropped after it was woken.
+    // The waker is dropped after it was woken.
     let waiter = waits(semaphore.acquire(), &acting());
     semaphore.add_permits(1);
     drop(waiter);
@@ -212,7 +212,8 @@ fn a_waker_of_a_notify_may_use_the_notify() {
     let _ = by_hand(notify.notified()).poll();
     let mut waiter = waits(notify.notified(), &waker);
     drop(waker);
-    // The waker that is replaced notifies the one who replaces it: at once, or next time.
+    // The drop of the replaced waker notifies the future that replaces it: in this poll or the
+    // next.
     if waiter.poll().is_pending() {
         waiter.woken_and_ready();
     }
@@ -330,7 +331,7 @@ fn a_waker_of_a_receiver_may_drop_the_receiver_or_the_last_sender() {
     let waker = on_wake(times.of(move || drop(same.lock().unwrap().take())));
     let mut cx = std::task::Context::from_waker(&waker);
     assert!(receiver.lock().unwrap().as_mut().unwrap().poll_recv(&mut cx).is_pending());
-    // Either it was delivered into a channel that then went, or it was refused.
+    // The message was delivered into a channel that was then dropped, or it was refused.
     let _ = tx.try_send(1);
     times.assert(1);
     assert!(tx.is_closed());
@@ -399,7 +400,7 @@ fn a_waker_that_goes_with_its_wait_may_use_the_channel() {
 fn a_message_whose_drop_uses_its_channel_is_dropped_in_peace() {
     let _watch = watch::begin();
     let times = Times::default();
-    // With the receiver.
+    // Messages that are dropped with the receiver.
     let (tx, rx) = mpsc::channel(4);
     for _ in 0..3 {
         let same = tx.clone();
@@ -412,7 +413,7 @@ fn a_message_whose_drop_uses_its_channel_is_dropped_in_peace() {
     }
     drop(rx);
     times.assert(3);
-    // As they hold senders themselves, the channel ends with them.
+    // The messages hold senders themselves, so the channel ends with them.
     let (tx, rx) = mpsc::unbounded_channel();
     for _ in 0..50 {
         let same = tx.clone();
@@ -428,7 +429,7 @@ fn a_message_whose_drop_uses_its_channel_is_dropped_in_peace() {
 fn a_message_that_holds_its_own_receiver_may_be_dropped() {
     let _watch = watch::begin();
     let times = Times::default();
-    // A oneshot value that owns the sender of another, which waits.
+    // A oneshot value that owns the sender of another channel, whose receiver waits.
     let (tx, rx) = oneshot::channel();
     let (inner_tx, inner_rx) = oneshot::channel::<()>();
     let act = times.of(|| {});
@@ -455,7 +456,7 @@ fn a_waker_of_a_oneshot_may_drop_either_half() {
     assert!(receiver.lock().unwrap().as_mut().unwrap().as_mut().poll(&mut cx).is_pending());
     let _ = tx.send(Acts::on_drop(times.of(|| {})));
     times.assert(2);
-    // The sender's, while the receiver closes.
+    // The sender's waker, while the receiver closes.
     let (tx, mut rx) = oneshot::channel::<u8>();
     let sender = Arc::new(StdMutex::new(Some(tx)));
     let same = sender.clone();

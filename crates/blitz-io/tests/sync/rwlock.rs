@@ -1,4 +1,4 @@
-//! RwLock: many readers or one writer, no overtaking, all guards.
+//! `RwLock`: many readers or one writer, no overtaking, all kinds of guards.
 
 use std::sync::Arc;
 
@@ -131,7 +131,7 @@ fn a_bounded_lock_admits_so_many_readers() {
     drop((two, third));
     let writer = lock.try_write().unwrap();
     assert!(lock.try_read().is_err());
-    // A writer that becomes a reader leaves room for one more.
+    // A writer that becomes a reader leaves room for one more reader.
     let reader = writer.downgrade();
     let other = lock.try_read().unwrap();
     assert!(lock.try_read().is_err());

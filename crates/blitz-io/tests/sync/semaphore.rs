@@ -1,4 +1,4 @@
-//! Semaphore: permits, first come first served, closing, many, owned, forgotten.
+//! `Semaphore`: permits, first come first served, closing, many permits, owned and forgotten ones.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ fn nobody_overtakes_a_waiter_who_wants_many() {
     let semaphore = Semaphore::new(3);
     let held = semaphore.try_acquire_many(2).unwrap();
     let mut many = waiting(semaphore.acquire_many(3));
-    // The one permit that is free is promised to the waiter.
+    // The one free permit is reserved for the waiter.
     assert_eq!(semaphore.try_acquire().unwrap_err(), TryAcquireError::NoPermits);
     let mut one = waiting(semaphore.acquire());
     drop(held);
@@ -161,7 +161,7 @@ fn a_waiter_served_just_before_the_close_loses_no_permit() {
     let mut served = waiting(semaphore.acquire());
     semaphore.add_permits(1);
     semaphore.close();
-    // Whether it still gets the permit or is refused is not promised.
+    // Whether the waiter still gets the permit or is refused is not promised.
     drop(served.woken_and_ready());
     drop(served);
     assert_eq!(semaphore.available_permits(), 1);

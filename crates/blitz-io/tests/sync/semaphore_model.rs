@@ -1,7 +1,7 @@
-//! Random operations on a Semaphore beside a model of it.
+//! Random operations on a `Semaphore`, compared with a model.
 //!
-//! The model is a count and a line of waiters, each with what it still lacks. The first
-//! of the line is served as far as permits go before anybody else.
+//! The model is a count and a wait queue, with the permits that each waiter has so far. Permits go
+//! to the first waiter, as far as they suffice, before any other.
 
 use std::{collections::VecDeque, future::Future};
 
@@ -13,15 +13,15 @@ use crate::polled::{Polled, by_hand};
 #[derive(Clone, Copy, Debug)]
 enum Op {
     TryAcquire(u32),
-    /// Starts to wait, with a first poll.
+    /// Starts an acquire, and polls it once.
     Acquire(u32),
     Add(usize),
     Forget(usize),
-    /// Gives back the held permit at this place of the list (modulo its length).
+    /// Releases the held permit at this index of the list (modulo its length).
     Release(usize),
-    /// Drops the waiter at this place.
+    /// Drops the waiter at this index.
     GiveUp(usize),
-    /// Polls the waiter at this place.
+    /// Polls the waiter at this index.
     Poll(usize),
     Close,
 }
@@ -43,9 +43,9 @@ fn op() -> impl Strategy<Value = Op> {
 struct Model {
     free: usize,
     closed: bool,
-    /// The name of each waiter, what it wants, and what it has.
+    /// The name of each waiter, the number of permits it wants, and the number it has.
     line: VecDeque<(usize, usize, usize)>,
-    /// Waiters that have all they want but were not polled since.
+    /// Waiters that have all their permits but were not polled since.
     served: Vec<(usize, usize)>,
 }
 
@@ -75,8 +75,8 @@ impl Model {
     }
 }
 
-/// Whether a waiter that was served before the close gets its permits is not promised:
-/// the sequences end with the close.
+/// Runs the operations on the semaphore and the model. Whether a waiter that was granted its
+/// permits before a close gets them is not promised, so a sequence ends with its close.
 fn run(start: usize, ops: &[Op]) {
     let semaphore = Semaphore::new(start);
     let mut model = Model { free: start, ..Model::default() };
@@ -108,7 +108,7 @@ fn run(start: usize, ops: &[Op]) {
                     }
                     std::task::Poll::Pending => {
                         assert!(!at_once, "{op:?}: it had not to wait");
-                        // The free ones go to the line; with others in it there are none.
+                        // The free permits go to the waiter; if others are queued there are none.
                         let part = std::mem::take(&mut model.free);
                         model.line.push_back((name, wants, part));
                         waits.push((name, wait));
@@ -161,7 +161,7 @@ fn run(start: usize, ops: &[Op]) {
     conserved(&semaphore, held, waits, &model);
 }
 
-/// Everybody in line is refused.
+/// Closes the semaphore; every queued waiter must be refused.
 fn close<'a, F>(semaphore: &Semaphore, waits: &mut [(usize, Polled<F>)], model: &mut Model)
 where
     F: Future<Output = Result<SemaphorePermit<'a>, AcquireError>>,
@@ -176,7 +176,7 @@ where
     model.closed = true;
 }
 
-/// With nobody left every permit is back.
+/// Asserts that every permit is back once no waiter and no guard is left.
 fn conserved<W>(semaphore: &Semaphore, held: Vec<SemaphorePermit<'_>>, waits: W, model: &Model) {
     let out: usize = held.iter().map(SemaphorePermit::num_permits).sum();
     let line: usize = model.line.iter().map(|waiter| waiter.2).sum();

@@ -1,4 +1,4 @@
-//! SetOnce: set once, and everybody who waits sees it.
+//! `SetOnce`: set once, and every waiter sees the value.
 
 use std::sync::{
     Arc,

@@ -1,4 +1,4 @@
-//! Many tasks on many threads: every message, permit and turn exactly once.
+//! Many tasks on many threads: every message, permit and turn is seen exactly once.
 //!
 //! The short runs are part of the suite. The long ones are the same with more turns.
 
@@ -20,14 +20,14 @@ use blitz_io::{
 
 use crate::{make::workers, polled::once, tally::Tally, watch};
 
-/// Turns of a short run: a debug build on two busy cores does any of these in a second.
+/// The turns of a short run: a debug build on two busy cores does any of these in a second.
 const SHORT: usize = 2_000;
-/// Turns of a long one: a release build takes some seconds each.
+/// The turns of a long run: a release build takes some seconds each.
 const LONG: usize = 1_000_000;
-/// Picked: more than a long run takes in a debug build.
+/// The limit of a long run. Chosen: more than it takes in a debug build.
 const LONG_LIMIT: Duration = Duration::from_secs(600);
 
-/// Runs a test short, and long when asked for.
+/// Defines a short test, and a long one that is ignored by default.
 macro_rules! short_and_long {
     ($($short:ident, $long:ident: $run:path;)+) => { $(
         #[test]
@@ -84,7 +84,7 @@ fn all(rt: &Runtime, tasks: Vec<JoinHandle<()>>) {
 
 const PRODUCERS: usize = 4;
 
-/// Looks that every producer's numbers come in order without a gap.
+/// Checks that every producer's numbers come in order without a gap.
 struct Expected([usize; PRODUCERS]);
 
 impl Expected {
@@ -186,7 +186,7 @@ fn given_up_sends(turns: usize) {
     tasks.push(rt.spawn(async move {
         let mut got = 0;
         loop {
-            // A receive is given up now and then as well.
+            // A receive is polled once, and dropped if it is pending.
             let _ = once(rx.recv()).map(|message| got += usize::from(message.is_some()));
             match rx.recv().await {
                 Some(_) => got += 1,
@@ -238,7 +238,7 @@ fn closing(turns: usize) {
 
 fn mutex(turns: usize) {
     let rt = workers(4);
-    // Two counters that are equal whenever nobody is inside.
+    // Two counters that are equal whenever the lock is free.
     let pair = Arc::new(Mutex::new((0usize, 0usize)));
     let tasks = (0..6)
         .map(|me| {
@@ -246,7 +246,7 @@ fn mutex(turns: usize) {
             rt.spawn(async move {
                 for n in 0..turns {
                     if (n + me) % 5 == 0 {
-                        // A lock that is given up, granted or not.
+                        // A lock future that is dropped, granted or not.
                         drop(once(pair.lock()));
                     }
                     let mut guard = pair.lock().await;
@@ -333,7 +333,7 @@ fn notify(turns: usize) {
         rt.spawn(async move {
             for n in 0..turns {
                 a.notify_one();
-                // Given up now and then: what it was notified of stays for the next.
+                // Dropped now and then: its notification stays for the next wait.
                 if n % 5 == 0 && once(b.notified()).is_ready() {
                     continue;
                 }
@@ -367,9 +367,9 @@ fn oneshots(turns: usize) {
         });
         let receiver = rt.spawn(async move {
             let got = match n % 4 {
-                // It waits to the end.
+                // The receiver waits to the end.
                 0 | 1 => rx.await.is_ok(),
-                // It closes; what came before still counts.
+                // The receiver closes; a value that was sent before still counts.
                 2 => {
                     rx.close();
                     rx.try_recv().is_ok()
@@ -425,7 +425,7 @@ fn cells(turns: usize) {
                         filled.fetch_add(1, Relaxed);
                         me
                     };
-                    // One poll of an initialiser that takes two: it gives up.
+                    // An initialiser that takes two polls is polled once and dropped.
                     let _ = once(cell.get_or_init(make)).map(|value| *value);
                     cell.get_or_init(make).await;
                 })

@@ -1,4 +1,4 @@
-//! CancellationToken: a tree that is cancelled from any node down.
+//! `CancellationToken`: a tree that is cancelled from any node down.
 
 use std::future::{pending, ready};
 
@@ -157,7 +157,7 @@ fn run_until_cancelled_gives_the_output_or_nothing() {
     assert_eq!(owned.woken_and_ready(), None);
     drop(running);
     tally.assert_all_dropped(1);
-    // The token is asked first.
+    // The token is checked first.
     assert_eq!(now(token.run_until_cancelled(ready(1))), None);
 }
 

@@ -17,7 +17,7 @@ struct Acting {
 }
 
 fn run(action: &Mutex<Option<Action>>) {
-    // Taken out: an action that wakes this waker again finds nothing to do.
+    // Taken out, so that an action that wakes this waker again finds nothing to do.
     let taken = action.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(mut act) = taken {
         act();
@@ -41,22 +41,22 @@ impl Drop for Acting {
     }
 }
 
-/// Does `act` when it is first woken.
+/// Creates a waker that runs `act` when it is first woken.
 pub(crate) fn on_wake(act: impl FnMut() + Send + 'static) -> Waker {
     let on_wake = Mutex::new(Some(Box::new(act) as Action));
     Arc::new(Acting { on_wake, on_drop: Mutex::new(None), woken: Arc::default() }).into()
 }
 
-/// Does `act` when its last clone is dropped.
+/// Creates a waker that runs `act` when its last clone is dropped.
 pub(crate) fn on_drop(act: impl FnMut() + Send + 'static) -> Waker {
     let on_drop = Mutex::new(Some(Box::new(act) as Action));
     Arc::new(Acting { on_wake: Mutex::new(None), on_drop, woken: Arc::default() }).into()
 }
 
-/// Panics when it is first woken.
+/// Creates a waker that panics when it is first woken.
 pub(crate) fn panics() -> Waker {
     on_wake(|| panic!("{WAKER_PANIC}"))
 }
 
-/// What [`panics`] says.
+/// The message of the panic of [`panics`].
 pub(crate) const WAKER_PANIC: &str = "this waker panics";

@@ -1,4 +1,4 @@
-//! Random operations on a watch channel beside a model of it.
+//! Random operations on a watch channel, compared with a model.
 //!
 //! The model numbers the changes; a receiver knows the number of the last it has seen.
 
@@ -13,11 +13,11 @@ use crate::polled::{by_hand, once};
 enum Op {
     Send,
     Replace,
-    /// Changes the value; says that it did, or not.
+    /// Changes the value, and reports whether it did.
     Modify(bool),
-    /// One poll, dropped if it waits.
+    /// Polls a `changed` once, and drops it if it is pending.
     Changed(usize),
-    /// One poll of a wait for a value divisible by three.
+    /// Polls a wait for a value divisible by three once.
     WaitFor(usize),
     Borrow(usize),
     BorrowAndUpdate(usize),
@@ -53,7 +53,7 @@ fn op() -> impl Strategy<Value = Op> {
 struct Run {
     value: u32,
     senders: Vec<Sender<u32>>,
-    /// With whether it has seen the current value.
+    /// The receivers, each with whether it has seen the current value.
     receivers: Vec<(Receiver<u32>, bool)>,
 }
 
@@ -119,7 +119,7 @@ impl Run {
                     Poll::Ready(Err(_)) => assert!(closed && value % 3 != 0),
                     Poll::Pending => assert!(!closed && value % 3 != 0),
                 }
-                // What it looked at counts as seen, found or not.
+                // The value that the closure checked counts as seen, accepted or not.
                 *seen = true;
             }
             Op::Borrow(_) => {

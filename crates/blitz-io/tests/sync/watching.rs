@@ -1,4 +1,4 @@
-//! The watch channel: the latest value, and whether it was seen.
+//! The watch channel: the latest value, and whether a receiver has seen it.
 
 use blitz_io::sync::watch::{
     self,
@@ -119,7 +119,7 @@ fn without_receivers_send_refuses_and_changes_nothing() {
     let error = tx.send(1).unwrap_err();
     assert_eq!((error.0, error.to_string().as_str()), (1, "channel closed"));
     assert_eq!(*tx.borrow(), 0);
-    // The others do not ask for receivers.
+    // The other methods do not require receivers.
     assert_eq!(tx.send_replace(2), 0);
     tx.send_modify(|value| *value += 1);
     let rx = tx.subscribe();

@@ -1,9 +1,9 @@
-//! Which types and futures of `sync` may cross threads, be moved once polled and be seen
-//! after a panic: as Tokio's.
+//! Which types and futures of `sync` are `Send`, `Sync`, `Unpin` and unwind safe: the same as
+//! Tokio's.
 //!
 //! A cell of the table has a letter for each trait that holds: `S`end, s`Y`nc, `U`npin,
-//! un`W`ind safe, `R`ef unwind safe, and a dash where it does not. The columns are what
-//! the type is made of:
+//! un`W`ind safe, `R`ef unwind safe, and a dash where it does not. The columns are the types from
+//! which a generic type is made:
 //!
 //! | column | Send | Sync |
 //! |---|---|---|
@@ -12,7 +12,7 @@
 //! | `MutexGuard<u8>`, of std | no | yes |
 //! | `Rc<u8>`, `*mut u8` | no | no |
 //!
-//! The last two differ in what they are after a panic.
+//! The last two differ in their unwind safety.
 
 use std::{
     cell::Cell,
@@ -26,8 +26,8 @@ use std::{
 
 use blitz_io::sync::*;
 
-/// Asks a type what it is. An inherent method is found before one of a trait, and exists
-/// only where its bounds hold.
+/// Reports which traits a type implements. An inherent method takes precedence over a trait method,
+/// and exists only where its bounds hold.
 struct Asked<T: ?Sized>(PhantomData<T>);
 
 macro_rules! questions {
@@ -54,7 +54,7 @@ questions! {
     is_ref_unwind_safe OrNotRefUnwindSafe: RefUnwindSafe;
 }
 
-/// The letters of an `Asked`.
+/// Returns the letters of an [`Asked`].
 macro_rules! letters {
     ($asked:expr) => {{
         let asked = $asked;
@@ -71,12 +71,12 @@ macro_rules! letters {
     }};
 }
 
-/// What a closure would give. It is never called: it only has a type.
+/// Returns the type of a closure's result. The closure is never called; only its type matters.
 fn result_of<T>(_: impl FnOnce() -> T) -> Asked<T> {
     Asked(PhantomData)
 }
 
-/// A value to write such closures with.
+/// Provides a value of any type for such closures.
 fn some<T>() -> T {
     unreachable!("nobody calls the closures of this table")
 }
@@ -93,7 +93,7 @@ type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Shared<T> = Pin<Box<dyn Future<Output = T> + Send + Sync>>;
 type Tried<T, E> = Ready<Result<T, E>>;
 
-/// Compares a table with what is, and names the rows that do not fit.
+/// Compares a table with the actual traits, and names the rows that do not fit.
 fn compare(rows: &[(&str, Vec<String>, &[&str])]) {
     let wrong: Vec<String> = rows
         .iter()
@@ -106,8 +106,9 @@ fn compare(rows: &[(&str, Vec<String>, &[&str])]) {
     assert!(wrong.is_empty(), "{} rows do not fit:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Send and Sync are exactly Tokio's: more would have to be proven sound, and less would
-/// not compile for its users. The others may be more than Tokio's and never less.
+/// Returns true if the traits fit. `Send` and `Sync` must be exactly Tokio's: more would have to be
+/// proven sound, and less would not compile for its users. The others may be more than Tokio's and
+/// never less.
 fn fits(found: &str, wanted: &str) -> bool {
     let exact = 2;
     found.len() == wanted.len()
@@ -115,8 +116,8 @@ fn fits(found: &str, wanted: &str) -> bool {
         && found.chars().zip(wanted.chars()).all(|(found, wanted)| wanted == '-' || found == wanted)
 }
 
-/// The cells of a row: the same with each column's `T`. An alias, because items are seen
-/// by what a macro is given, as its own `let` would not be.
+/// Expands to the cells of a row: the expression with each column's `T`. `T` is a type alias,
+/// because a macro's argument sees items, and does not see the macro's own `let`.
 macro_rules! columns {
     ($asked:expr) => {
         vec![
@@ -144,7 +145,7 @@ macro_rules! columns {
     };
 }
 
-/// Types that are made of a `T`.
+/// Compares types that are made of a `T`.
 macro_rules! types_with {
     ($($type:ty => [$($wanted:literal),+];)+) => {
         compare(&[$((
@@ -165,7 +166,7 @@ macro_rules! types {
     };
 }
 
-/// Futures of methods of what is made of a `T`.
+/// Compares the futures of methods of types that are made of a `T`.
 macro_rules! futures_with {
     ($($future:expr => [$($wanted:literal),+];)+) => {
         compare(&[$((

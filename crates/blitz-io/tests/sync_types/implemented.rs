@@ -1,7 +1,7 @@
-//! Every trait that the types of `tokio::sync` have, under Tokio's bounds.
+//! Every trait that the types of `tokio::sync` implement, under Tokio's bounds.
 //!
-//! There is nothing to run: what is missing does not compile. Send, Sync and the like,
-//! which come of themselves, are in `auto_traits.rs`.
+//! There is nothing to run: a missing implementation does not compile. Auto traits such as `Send`
+//! and `Sync` are in `auto_traits.rs`.
 #![allow(dead_code, reason = "compiled, not run")]
 #![allow(deprecated, reason = "what Tokio keeps is kept")]
 

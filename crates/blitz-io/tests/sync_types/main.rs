@@ -1,5 +1,5 @@
-//! The shape of `sync`: its functions, its traits, and what may cross threads, as in
-//! Tokio. Each list was compiled against Tokio 1.54.1 itself, and fits it.
+//! The API of `sync`: its functions, its traits, and its auto traits, as in Tokio. Each list was
+//! compiled against Tokio 1.54.1 itself, and fits it.
 #![cfg(all(feature = "sync", not(blitz_loom)))]
 
 mod signatures;

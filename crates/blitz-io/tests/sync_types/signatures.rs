@@ -1,10 +1,10 @@
 //! Every function and method of `tokio::sync`, with Tokio's signature.
 //!
-//! There is nothing to run: a function that is missing, or that takes or gives something
-//! else, does not compile. What is `async` in Tokio may be a plain function here; only
-//! what it gives when awaited is looked at, and its arguments.
+//! There is nothing to run: a function that is missing, or that has other arguments or another
+//! result, does not compile. A function that is `async` in Tokio may be a plain function here; only
+//! its arguments and its output when awaited are compared.
 //!
-//! The list is Tokio 1.54.1's, without what its traits bring: `implemented.rs` has those.
+//! The list is Tokio 1.54.1's, without the methods of traits, which are in `implemented.rs`.
 #![allow(dead_code, reason = "compiled, not run")]
 #![allow(clippy::type_complexity, reason = "they are Tokio's signatures")]
 #![allow(clippy::extra_unused_lifetimes, reason = "used inside of the functions")]
@@ -18,7 +18,7 @@ use std::{
 
 use blitz_io::sync::*;
 
-/// A function whose future has a certain output.
+/// Checks a function whose future has a certain output.
 macro_rules! awaits {
     ($function:path, ($($argument:ident: $type:ty),*) -> $output:ty) => {
         let _ = |$($argument: $type),*| async move {
@@ -259,7 +259,7 @@ fn semaphore_permit<'a>() {
         SemaphorePermit::split;
 }
 
-// What is set once, and what is waited for together.
+// Values that are set once, and synchronisation of several tasks.
 
 fn notified() {
     let _: fn(Pin<&mut futures::Notified<'static>>) -> bool = futures::Notified::enable;
@@ -323,7 +323,7 @@ fn set_once<'a, T: 'a>() {
     awaits!(SetOnce::wait, (a: &'a SetOnce<T>) -> &'a T);
 }
 
-// Many producers, one consumer. `send_timeout` waits for the time module.
+// Many producers, one consumer. `send_timeout` needs the feature `time`, so it is not listed.
 
 fn mpsc_send_timeout_error<T>() {
     let _: fn(mpsc::error::SendTimeoutError<T>) -> T = mpsc::error::SendTimeoutError::into_inner;
@@ -480,7 +480,7 @@ fn oneshot_sender<'a, T: 'a>() {
     let _: fn(oneshot::Sender<T>, T) -> Result<(), T> = oneshot::Sender::send;
 }
 
-// Every value to everyone.
+// Every value to every receiver.
 
 fn broadcast_receiver<'a, T: Clone + 'a>() {
     let _: fn(&mut broadcast::Receiver<T>) -> Result<T, broadcast::error::RecvError> =
@@ -566,7 +566,7 @@ fn watch_sender<'a, T: 'a>() {
     awaits!(watch::Sender::closed, (a: &'a watch::Sender<T>) -> ());
 }
 
-// What a user constructs in constants, and what a match over an error must name.
+// Values that a user constructs in constants, and variants that a match over an error must name.
 
 #[allow(clippy::declare_interior_mutable_const, reason = "made at compile time, not used")]
 mod at_compile_time {

@@ -1,5 +1,5 @@
-//! A sandbox that refuses `epoll_pwait2`, with either of the errors that sandboxes use: the
-//! older call takes its place, nothing fails and no sleep is short.
+//! A sandbox that refuses `epoll_pwait2`, with either of the errors that sandboxes use: the runtime
+//! must fall back to the older call, nothing may fail and no sleep may be short.
 
 use std::{
     thread,
@@ -17,8 +17,8 @@ use crate::{
 
 pub(super) fn run(flavour: Flavour) -> Verdict {
     for errno in [libc::ENOSYS, libc::EPERM] {
-        // A filter is inherited by the threads that are started under it, and stays for
-        // good, so each has a thread of its own to begin with.
+        // A filter is inherited by the threads that are started under it, and cannot be removed, so
+        // each attempt starts on a thread of its own.
         let tried = thread::spawn(move || refused(flavour, errno)).join();
         if let Told::Skipped(why) = tried.map_err(|_| "the thread panicked".to_owned())?? {
             return Ok(Told::Skipped(why));

@@ -1,4 +1,4 @@
-//! What must be found: a check that cannot fail shows nothing.
+//! Controls: scenarios that must fail or hang, because a check that cannot fail shows nothing.
 
 use blitz_io::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -11,7 +11,7 @@ use crate::{
     told::{Told, Verdict, While},
 };
 
-/// A server that says something else back.
+/// Runs a server that sends back something else.
 pub(super) fn wrong(flavour: Flavour) -> Verdict {
     flavour.runtime()?.block_on(async {
         let listener = TcpListener::bind(echo::HERE).await.during("bind")?;
@@ -25,7 +25,7 @@ pub(super) fn wrong(flavour: Flavour) -> Verdict {
     })
 }
 
-/// A read to which nobody writes.
+/// Waits for a read to which no peer writes.
 pub(super) fn hang(flavour: Flavour) -> Verdict {
     flavour.runtime()?.block_on(async {
         let listener = TcpListener::bind(echo::HERE).await.during("bind")?;

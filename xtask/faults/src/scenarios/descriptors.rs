@@ -1,5 +1,5 @@
-//! EMFILE in `accept`: it answers the error, the runtime does not spin about the client
-//! that still waits, and it goes on with the first descriptor that is free.
+//! EMFILE in `accept`: `accept` returns the error, the runtime does not spin because of the client
+//! that still waits, and it continues with the first descriptor that becomes free.
 
 use std::{
     fs::File,
@@ -17,17 +17,18 @@ use crate::{
     told::{Told, Verdict, While, ensure},
 };
 
-/// More than the runtime has, and few enough to be filled at once. Picked.
+/// The limit of descriptors. More than the runtime needs, and few enough to be filled at once.
+/// Picked.
 const LIMIT: u64 = 128;
 const CLIENTS: usize = 6;
-/// How long it is watched for spinning.
+/// The time during which the runtime is watched for spinning.
 const WATCHED: Duration = Duration::from_millis(400);
 
 pub(super) fn run(flavour: Flavour) -> Verdict {
     flavour.runtime()?.block_on(async {
         let listener = TcpListener::bind(echo::HERE).await.during("bind")?;
         let address = listener.local_addr().during("local_addr")?;
-        // They are connected before anybody accepts them.
+        // The clients are connected before the server accepts them.
         let clients = clients(address).during("connect")?;
         let mut fill = fill().during("limit")?;
         for _ in 0..50 {
@@ -35,7 +36,7 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
         }
         let spent = spent_while_waiting().await;
         ensure!(spent < WATCHED / 4, "{spent:?} of {WATCHED:?} were spent on waiting");
-        // One that is free is enough for one client.
+        // One free descriptor is enough for one client.
         for (number, client) in clients.iter().enumerate() {
             fill.pop();
             let accepted = time::timeout(PATIENCE, listener.accept()).await;
@@ -74,14 +75,14 @@ async fn refused(listener: &TcpListener) -> Result<(), String> {
     }
 }
 
-/// The processor's time that a runtime takes which only sleeps.
+/// Returns the processor time that a runtime uses which only sleeps.
 async fn spent_while_waiting() -> Duration {
     let before = kernel::processor_time();
     time::sleep(WATCHED).await;
     kernel::processor_time() - before
 }
 
-/// A message there and back, from a thread that may wait.
+/// Sends a message and verifies its echo, from a thread that may block.
 async fn talk(client: &TcpStream, id: u64) -> Result<(), String> {
     client.set_nonblocking(true).during("set_nonblocking")?;
     let (sent, mut answer) = (echo::message(id, 0), [0; 16]);

@@ -1,6 +1,6 @@
-//! The runtime ends in the middle of it all: messages, timers, connections and resets under
-//! way, in each of the ways to end it. It ends soon, every task is dropped, no descriptor
-//! stays open, and clients outside are told.
+//! The runtime ends in the middle of work: messages, timers, connections and resets under way, with
+//! each way to end it. It must end soon, every task must be dropped, no descriptor may stay open,
+//! and outside clients must see the end of their connections.
 
 use std::{
     io::{Read, Write},
@@ -23,7 +23,7 @@ use crate::{
 };
 
 const ROUNDS: u64 = 24;
-/// Nothing that runs here holds a worker for long.
+/// The time limit for the end: nothing that runs here occupies a worker for long.
 const SOON: Duration = Duration::from_secs(5);
 
 pub(super) fn run(flavour: Flavour) -> Verdict {
@@ -33,7 +33,7 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
         let runtime = flavour.runtime()?;
         let address = runtime.block_on(begin(alive.clone()))?;
         let outside: Vec<_> = (0..2).map(|_| thread::spawn(move || outsider(address))).collect();
-        // One thread works only in here; a different moment in each round.
+        // A `current_thread` runtime works only in here; each round ends at a different moment.
         let moment = Duration::from_micros(500 + 1_700 * (round % 12));
         runtime.block_on(async { time::sleep(moment).await });
         let start = Instant::now();
@@ -45,7 +45,8 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
             told.during(&format!("round {round}: a client outside"))?;
         }
         wait(&format!("round {round}: tasks are not dropped"), || {
-            // SeqCst: pairs with the guards' steps, so that none is missed; speed is no matter.
+            // SeqCst: pairs with the guards' increments and decrements, so that none is missed;
+            // speed does not matter.
             alive.load(SeqCst) == 0
         })?;
         wait(&format!("round {round}: descriptors stay open"), || {
@@ -55,7 +56,8 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
     Ok(Told::Passed(format!("{ROUNDS} runtimes ended in the middle of their work")))
 }
 
-/// In turn: the drop, one with a limit, and one that does not wait.
+/// Ends a runtime, in turn, by a drop, by a shutdown with a time limit, and by one that does not
+/// wait.
 fn end(runtime: Runtime, round: u64) {
     match round % 3 {
         0 => drop(runtime),
@@ -64,7 +66,7 @@ fn end(runtime: Runtime, round: u64) {
     }
 }
 
-/// What follows the end without being waited for.
+/// Waits until a condition holds that follows the end asynchronously.
 fn wait(otherwise: &str, mut holds: impl FnMut() -> bool) -> Result<(), String> {
     let start = Instant::now();
     while !holds() {
@@ -74,7 +76,7 @@ fn wait(otherwise: &str, mut holds: impl FnMut() -> bool) -> Result<(), String> 
     Ok(())
 }
 
-/// Counted as long as it lives.
+/// A guard that is counted as long as it lives.
 struct Alive(Arc<AtomicUsize>);
 
 impl Alive {
@@ -92,7 +94,7 @@ impl Drop for Alive {
     }
 }
 
-/// Everything at once, none of which ends by itself.
+/// Starts one of everything, none of which ends by itself.
 async fn begin(alive: Arc<AtomicUsize>) -> Result<SocketAddr, String> {
     let (address, _server) = echo::server().await?;
     for id in 0..12u64 {
@@ -109,7 +111,7 @@ async fn begin(alive: Arc<AtomicUsize>) -> Result<SocketAddr, String> {
         blitz_io::spawn(async move {
             let _guard = guard;
             loop {
-                // Some are reset, some leave in order, some are cut off in the middle.
+                // Some connections are reset, some end in order, some are cancelled in the middle.
                 let _ = time::timeout(Duration::from_micros(300), brief(address, id)).await;
             }
         });
@@ -131,9 +133,9 @@ async fn brief(address: SocketAddr, id: u64) -> Result<(), String> {
     stream.read(&mut [0; 1]).await.during("read").map(drop)
 }
 
-/// Talks until the server is gone; an error if it is neither heard nor told.
+/// Exchanges messages until the server is gone; returns an error if a read times out instead.
 fn outsider(address: SocketAddr) -> std::io::Result<()> {
-    // It may be gone already.
+    // The server may be gone already.
     let Ok(mut stream) = std::net::TcpStream::connect(address) else { return Ok(()) };
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut answer = [0; 16];
@@ -143,7 +145,7 @@ fn outsider(address: SocketAddr) -> std::io::Result<()> {
         }
         match stream.read_exact(&mut answer) {
             Ok(()) => {}
-            // What a read says whose time is over.
+            // The error of a read that timed out.
             Err(why) if why.kind() == std::io::ErrorKind::WouldBlock => return Err(why),
             Err(_) => return Ok(()),
         }

@@ -1,6 +1,6 @@
-//! Peers that are only half there: one that never writes, one that never reads, one that
-//! never answers a connection. A time-out ends the wait, neither early nor much too late,
-//! and what was waited for can still be used.
+//! Peers that are only half there: one that never writes, one that never reads, one that never
+//! replies to a connection attempt. A time-out must end the wait, neither early nor much too late,
+//! and the socket must remain usable.
 
 use std::{
     io::Write,
@@ -54,7 +54,8 @@ fn on_time(start: Instant) -> Result<(), String> {
     Ok(())
 }
 
-/// Says nothing for longer than the time-out; then it does, and is heard.
+/// Tests a peer that writes nothing for longer than the time-out; what it writes afterwards must
+/// arrive.
 async fn silent(
     mut stream: TcpStream,
     mut peer: std::net::TcpStream,
@@ -72,9 +73,10 @@ async fn silent(
     Ok(())
 }
 
-/// The buffers of both kernels are full, and the rest waits.
+/// Tests a peer that never reads: the buffers of both kernels fill up, and the rest of the write
+/// waits.
 async fn never_reads(mut stream: TcpStream) -> Result<(), String> {
-    // More than the buffers of a connection to this machine take.
+    // More than the buffers of a loopback connection hold.
     let much = vec![1; 32 << 20];
     let start = Instant::now();
     let written = time::timeout(WAIT, stream.write_all(&much)).await;
@@ -82,7 +84,7 @@ async fn never_reads(mut stream: TcpStream) -> Result<(), String> {
     on_time(start)
 }
 
-/// What is sent to the listener is lost, so a connection is neither made nor refused.
+/// Tests a listener whose packets are lost, so a connection is neither established nor refused.
 async fn never_answers(listener: &TcpListener, address: SocketAddr) -> Result<(), String> {
     kernel::lose_all_packets(listener).during("filter")?;
     let before = kernel::open_descriptors();

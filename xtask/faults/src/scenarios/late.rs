@@ -1,5 +1,6 @@
-//! Sockets after their runtime: each use that would wait is told so, whoever asks, nothing
-//! hangs or panics, and the descriptor can be given to another runtime.
+//! Sockets that outlive their runtime: each operation that would wait must return an error, from
+//! whatever runtime it is called; nothing may hang or panic; and the descriptor can be registered
+//! with another runtime.
 
 use std::{io, net::SocketAddr};
 
@@ -16,7 +17,7 @@ use crate::{
     told::{Told, Verdict, While, ensure},
 };
 
-/// All that is left of a runtime.
+/// The sockets that are left of a runtime.
 struct Left {
     listener: TcpListener,
     address: SocketAddr,
@@ -56,7 +57,7 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
     Ok(Told::Passed("each use is told, and the descriptors live on in another runtime".into()))
 }
 
-/// Each waits for what will never be told.
+/// Waits for events that will never come; each wait must return an error.
 async fn told(mut left: Left) -> Result<(TcpListener, SocketAddr, TcpStream), String> {
     ended("accept", time::timeout(PATIENCE, left.listener.accept()).await)?;
     ended("read", time::timeout(PATIENCE, left.stream.read(&mut [0; 1])).await)?;
@@ -78,7 +79,7 @@ fn ended<T>(what: &str, answer: Result<io::Result<T>, time::error::Elapsed>) -> 
     }
 }
 
-/// The descriptors themselves are sound.
+/// Checks that the descriptors themselves still work.
 async fn again(
     listener: TcpListener,
     address: SocketAddr,

@@ -1,8 +1,8 @@
-//! Packets are lost, by chance: streams lose nothing, whatever the time-outs and tries, and
-//! datagrams are asked for again.
+//! Random packet loss: streams must lose nothing, whatever the time-outs and retries, and datagrams
+//! are requested again.
 //!
-//! The packets are lost by a filter of each socket, so neither a namespace nor anybody's
-//! network tools are needed.
+//! The packets are dropped by a filter on each socket, so neither a namespace nor network tools are
+//! needed.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -19,8 +19,8 @@ use crate::{
     told::{Told, Verdict, While, ensure},
 };
 
-/// Enough that every run loses some, few enough that the kernel's own waits, which double
-/// with each loss, stay within the time.
+/// The share of packets that is lost: enough that every run loses some, few enough that the
+/// kernel's own waits, which double with each loss, stay within the time.
 const PERCENT: u32 = 5;
 const CLIENTS: u64 = 24;
 const ROUNDS: u64 = 15;
@@ -52,11 +52,11 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
     })
 }
 
-/// Reads with short time-outs, each of which may cut a read off; no byte is lost by it.
+/// Reads with short time-outs, each of which may cancel a read; no byte may be lost by that.
 async fn stream(address: SocketAddr, id: u64) -> Result<u32, String> {
     let socket = TcpSocket::new_v4().during("socket")?;
     kernel::lose_packets(&socket, PERCENT).during("filter")?;
-    // A lost SYN is sent again only after a second, then after two more.
+    // A lost SYN is retransmitted only after a second, then after two more.
     let connected = time::timeout(2 * PATIENCE, socket.connect(address)).await;
     let mut stream = connected.during("a connection")?.during("connect")?;
     for number in 0..ROUNDS {
@@ -78,11 +78,11 @@ async fn stream(address: SocketAddr, id: u64) -> Result<u32, String> {
     kernel::sent_again(&stream).during("TCP_INFO")
 }
 
-/// Asks until it is answered; answers with how often it asked.
+/// Sends requests until each has a reply; returns the number of requests sent.
 async fn datagrams() -> Result<u64, String> {
     let (near, far) = (udp().await?, udp().await?);
     let address = far.local_addr().during("local_addr")?;
-    // Five in a hundred are few for so few; a quarter is lost here.
+    // Five percent would lose too few of so few datagrams; here a quarter is lost.
     kernel::lose_packets(&near, 25).during("filter")?;
     let server = blitz_io::spawn(async move {
         let mut message = [0; 16];
@@ -95,7 +95,7 @@ async fn datagrams() -> Result<u64, String> {
         let sent = echo::message(asked, number);
         let mut got = [0; 16];
         let start = Instant::now();
-        // Answers to earlier questions are passed over by their number.
+        // Replies to earlier requests are skipped by their number.
         while got[8..] != sent[8..] {
             ensure!(start.elapsed() < PATIENCE, "datagram {number} is never answered");
             near.send_to(&sent, address).await.during("send_to")?;

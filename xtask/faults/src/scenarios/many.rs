@@ -1,5 +1,5 @@
-//! 9,000 connections at once (2,000 by `poll`): all are served, they cost nothing while they
-//! are silent, and all are closed at the end.
+//! 9,000 connections at once (2,000 with `poll`): all must be served, they must cost nothing while
+//! they are silent, and all must be closed at the end.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -17,12 +17,12 @@ use crate::{
 };
 
 const WANTED: usize = 9_000;
-/// `poll(2)` is told of every descriptor at each wait, so its time grows with the square: on
-/// one thread 9,000 take minutes.
+/// The number of connections with `poll(2)`, which is passed every descriptor at each wait, so its
+/// time grows with the square: on one thread 9,000 take minutes.
 const WANTED_OF_POLL: usize = 2_000;
-/// What else is open, generously.
+/// A generous bound on the other open descriptors.
 const OTHERS: u64 = 200;
-/// How many connect at a time: fewer than the listener's queue takes.
+/// The number of concurrent connection attempts: fewer than the listener's queue holds.
 const AT_ONCE: usize = 200;
 const SILENCE: Duration = Duration::from_secs(1);
 
@@ -48,7 +48,7 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
     Ok(Told::Passed(format!("{count} connections{fewer}, {spent:?} of processor a silent second")))
 }
 
-/// Answers with the processor's time of a second in which nobody speaks.
+/// Connects all clients; returns the processor time of a second in which no client sends.
 async fn all(count: usize) -> Result<Duration, String> {
     let (address, server) = echo::server().await?;
     let mut streams = Vec::with_capacity(count);
@@ -89,7 +89,7 @@ async fn connect(
     tasks.join_all().await.into_iter().collect()
 }
 
-/// All of them at once.
+/// Exchanges a message on all connections at once.
 async fn exchange(
     streams: Vec<(u64, TcpStream)>,
     number: u64,

@@ -1,4 +1,4 @@
-//! What can go wrong, one file each.
+//! The fault scenarios, one file each.
 
 use crate::{flavour::Flavour, told::Verdict};
 
@@ -18,13 +18,13 @@ mod ending;
 mod two_runtimes;
 mod late;
 
-/// One thing that goes wrong.
+/// One fault scenario.
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
-    /// Several times what it takes on two busy cores in a debug build.
+    /// The time limit: several times what it takes on two busy cores in a debug build.
     pub(crate) limit_s: u64,
-    /// The one way to wait for events that has such calls, if it is not any.
+    /// The only event backend that makes these calls; `None` for any.
     pub(crate) only: Option<&'static str>,
     pub(crate) run: fn(Flavour) -> Verdict,
 }
@@ -56,7 +56,7 @@ const fn uring(
     Scenario { name, what, limit_s, only: Some("uring"), run }
 }
 
-/// All of them. The first two are controls, which must fail and must hang.
+/// All scenarios. The first two are controls, which must fail and must hang.
 pub(crate) const ALL: &[Scenario] = &[
     any("control-wrong", 20, control::wrong, "a server that answers wrongly is found out"),
     any("control-hang", 3, control::hang, "a read that waits for ever is ended"),

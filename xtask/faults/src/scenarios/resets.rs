@@ -1,6 +1,6 @@
-//! RST storms: clients, then the server, end their connections by a reset, with data on
-//! the way and before they are accepted. Whoever reads or writes is told and ends; one
-//! steady client notices nothing; no descriptor is left behind.
+//! RST storms: clients, then the server, end their connections by a reset, with data in flight and
+//! before they are accepted. Every task that reads or writes must get an error and end; one steady
+//! client must notice nothing; no descriptor may be left behind.
 
 use std::{
     io::{ErrorKind, Write},
@@ -42,7 +42,7 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
     })
 }
 
-/// Waits until no more than so many descriptors are open; answers with how many are.
+/// Waits until at most `wanted` descriptors are open; returns how many are.
 async fn settle(wanted: usize) -> usize {
     let start = time::Instant::now();
     loop {
@@ -54,12 +54,12 @@ async fn settle(wanted: usize) -> usize {
     }
 }
 
-/// Threads that connect, say something and reset.
+/// Starts threads that connect, send something and reset.
 fn attack(address: SocketAddr) -> Vec<thread::JoinHandle<std::io::Result<()>>> {
     let one = move |number: usize| {
         let mut client = std::net::TcpStream::connect(address)?;
         kernel::end_with_reset(&client)?;
-        // Every third says nothing, so that some are reset before they are accepted.
+        // Every third sends nothing, so that some are reset before they are accepted.
         if !number.is_multiple_of(3) {
             client.write_all(&[7; 1000])?;
         }
@@ -68,7 +68,7 @@ fn attack(address: SocketAddr) -> Vec<thread::JoinHandle<std::io::Result<()>>> {
     (0..THREADS).map(|_| thread::spawn(move || (0..EACH).try_for_each(one))).collect()
 }
 
-/// Answers with how many of the server's tasks were told of a reset.
+/// Lets clients reset; returns how many of the server's tasks got an error for a reset.
 async fn by_clients() -> Result<usize, String> {
     let listener = TcpListener::bind(echo::HERE).await.during("bind")?;
     let address = listener.local_addr().during("local_addr")?;
@@ -109,7 +109,7 @@ async fn by_clients() -> Result<usize, String> {
     Ok(told)
 }
 
-/// The server resets while its clients wait for an answer.
+/// Lets the server reset while its clients wait for a reply.
 async fn by_server() -> Result<(), String> {
     let listener = TcpListener::bind(echo::HERE).await.during("bind")?;
     let address = listener.local_addr().during("local_addr")?;

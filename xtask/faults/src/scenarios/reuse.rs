@@ -1,6 +1,6 @@
-//! Numbers of descriptors that are used again at once: many tasks and threads open and
-//! close while events are under way. No event and no byte reaches another's socket: each
-//! message carries whose it is, and sockets to which nobody writes are never ready.
+//! Descriptor numbers that are reused at once: many tasks and threads open and close while events
+//! are under way. No event and no byte may reach another socket: each message carries the ID of its
+//! client, and sockets to which no peer writes must never be ready.
 
 use std::{
     io::Write,
@@ -44,7 +44,8 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
         echo::all(noise).await?;
         echo::all(quiet).await
     });
-    // Relaxed: as above; also where the runtime was not made.
+    // Relaxed: a flag that publishes nothing. Set here too for the case that the runtime was not
+    // created.
     over.store(true, Relaxed);
     for thread in threads {
         thread.join().map_err(|_| "a thread panicked".to_owned())?;
@@ -53,7 +54,7 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
     Ok(Told::Passed(format!("{} connections, each with its own messages", CLIENTS * ROUNDS)))
 }
 
-/// Opens and closes sockets of its own, which have numbers that tasks just had.
+/// Starts a thread that opens and closes sockets, which get numbers that tasks just had.
 fn opening(over: Arc<AtomicBool>) -> thread::JoinHandle<()> {
     thread::spawn(move || {
         // Relaxed: a flag that publishes nothing.
@@ -68,7 +69,7 @@ fn opening(over: Arc<AtomicBool>) -> thread::JoinHandle<()> {
     })
 }
 
-/// Leaves while answers are on the way to it.
+/// Runs a client that leaves while replies are on the way to it.
 async fn client(address: SocketAddr, id: u64) -> Result<(), String> {
     for round in 0..ROUNDS {
         let mut stream = echo::connect(address).await?;
@@ -87,12 +88,12 @@ async fn client(address: SocketAddr, id: u64) -> Result<(), String> {
 
 fn watched(stream: UnixStream) -> Result<AsyncFd<UnixStream>, String> {
     stream.set_nonblocking(true).during("set_nonblocking")?;
-    // SAFETY: the stream owns its descriptor, and nobody here takes it out of it.
+    // SAFETY: the stream owns its descriptor, and no code here takes it out of it.
     let watched = unsafe { AsyncFd::register_with_interest(stream, Interest::READABLE) };
     watched.during("register")
 }
 
-/// Registers, makes an event, and closes before it is told.
+/// Registers a socket, causes an event, and closes the socket before the event is dispatched.
 async fn noisy(over: Arc<AtomicBool>) -> Result<(), String> {
     // Relaxed: a flag that publishes nothing.
     while !over.load(Relaxed) {
@@ -107,7 +108,8 @@ async fn noisy(over: Arc<AtomicBool>) -> Result<(), String> {
     Ok(())
 }
 
-/// Nobody writes to it and nobody closes it, so it is not ready, whatever number it has.
+/// Watches a socket to which no peer writes and which no peer closes, so it must not become ready,
+/// whatever number it has.
 async fn quiet(over: Arc<AtomicBool>) -> Result<(), String> {
     // Relaxed: a flag that publishes nothing.
     while !over.load(Relaxed) {

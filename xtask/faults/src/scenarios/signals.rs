@@ -22,7 +22,7 @@ use crate::{
 
 const CLIENTS: u64 = 8;
 const ROUNDS: u64 = 40;
-/// Fewer than this were no storm; ten times as many come in the time of the rounds.
+/// The least number of signals for a storm; ten times as many come in the time of the rounds.
 const ENOUGH: u64 = 500;
 const EVERY: Duration = Duration::from_micros(200);
 
@@ -64,7 +64,7 @@ impl Storm {
 
 impl Drop for Storm {
     fn drop(&mut self) {
-        // Relaxed: as above.
+        // Relaxed: a flag that publishes nothing.
         self.over.store(true, Relaxed);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -109,7 +109,7 @@ async fn datagrams(id: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// No signal makes a sleep short, nor a thread's work fail.
+/// Checks that no signal shortens a sleep or makes a blocking job fail.
 async fn timers() -> Result<(), String> {
     for round in 0..ROUNDS {
         let (start, wanted) = (Instant::now(), Duration::from_micros(300 * (round % 10)));

@@ -1,6 +1,6 @@
-//! A socket that two runtimes use: registered with one and polled by tasks of the other, in
-//! halves by both, and twice, as two descriptors of one connection. When the first ends,
-//! whoever waits for its driver in the second is told.
+//! A socket that two runtimes use: registered with one and polled by tasks of the other, in halves
+//! by both, and twice, as two descriptors of one connection. When the first runtime ends, tasks of
+//! the second that wait for its driver must get an error.
 
 use std::{thread, time::Duration};
 
@@ -26,7 +26,7 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
     let second = flavour.runtime()?;
     let handle = first.handle.clone();
     let (client, server) = second.block_on(async {
-        // Both ends are the first's; the second's tasks use them.
+        // Both ends are registered with the first runtime; tasks of the second use them.
         let (client, server) = within(handle.spawn(pair())).await??;
         let (client, server) = halves(&handle, client, server).await?;
         twice(&handle, client, server).await
@@ -38,7 +38,7 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
         read
     });
     second.block_on(async {
-        // The read waits by now, or will be told at once.
+        // By now the read waits, or it will fail at once.
         time::sleep(Duration::from_millis(20)).await;
         first.end()?;
         let told = within(waiting).await?;
@@ -51,7 +51,7 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
     })
 }
 
-/// What a task answers, if it does.
+/// Returns a task's output, or an error if it does not end in time.
 async fn within<T>(task: JoinHandle<T>) -> Result<T, String> {
     time::timeout(PATIENCE, task).await.during("a task of another runtime")?.during("a task")
 }
@@ -87,7 +87,7 @@ async fn pair() -> Result<(TcpStream, TcpStream), String> {
     Ok((client, server))
 }
 
-/// The server's reader in one runtime, its writer in the other, the client here.
+/// Puts the server's reader on one runtime, its writer on the other, and the client here.
 async fn halves(
     first: &Handle,
     mut client: TcpStream,
@@ -116,7 +116,7 @@ async fn halves(
     Ok((client, reader.reunite(writer).during("reunite")?))
 }
 
-/// A second descriptor of the server's end is registered with the second runtime.
+/// Registers a second descriptor of the server's end with the second runtime.
 async fn twice(
     first: &Handle,
     mut client: TcpStream,
@@ -130,7 +130,7 @@ async fn twice(
     let mut theirs = TcpStream::from_std(copy).during("from_std in the second")?;
     let mut ours = ours;
     for number in 0..ROUNDS {
-        // In turn, one of the two reads and the other answers; both are told of each event.
+        // In turn, one of the two reads and the other replies; both get each event.
         let (reader, writer) =
             if number % 2 == 0 { (&mut ours, &mut theirs) } else { (&mut theirs, &mut ours) };
         let answer = async {

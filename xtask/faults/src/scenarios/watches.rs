@@ -1,8 +1,8 @@
-//! ENOSPC from `epoll_ctl`: a new socket is refused with words that say what to raise, its
-//! descriptor is closed, and the sockets that are registered go on.
+//! ENOSPC from `epoll_ctl`: a new socket must be refused with the system's error code, its
+//! descriptor must be closed, and the registered sockets must continue to work.
 //!
-//! The real limit is one number for the whole machine, so a filter of system calls gives
-//! its error to this process alone.
+//! The real limit is one number for the whole machine, so a system call filter returns its error to
+//! this process alone.
 
 use std::{io, time::Duration};
 
@@ -59,13 +59,8 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
 
 fn refused<T>(what: &str, answer: io::Result<T>) -> Result<(), String> {
     match answer {
-        Err(why)
-            if why.kind() == io::ErrorKind::StorageFull
-                && why.to_string().contains("max_user_watches") =>
-        {
-            Ok(())
-        }
-        Err(why) => Err(format!("{what} answered other words: {why:?}")),
+        Err(why) if why.raw_os_error() == Some(libc::ENOSPC) => Ok(()),
+        Err(why) => Err(format!("{what} returned another error: {why:?}")),
         Ok(_) => Err(format!("{what} succeeded although epoll refuses it")),
     }
 }

@@ -1,8 +1,8 @@
-//! What can go wrong with a broadcast channel.
+//! Errors of sending into and receiving from broadcast channels.
 
 use std::{error::Error, fmt};
 
-/// Nobody receives: the value comes back.
+/// Error of a send into a channel without receivers; contains the value.
 ///
 /// # Examples
 ///
@@ -26,7 +26,7 @@ impl<T> fmt::Display for SendError<T> {
 
 impl<T: fmt::Debug> Error for SendError<T> {}
 
-/// Why [`Receiver::recv`](super::Receiver::recv) has no value.
+/// Error of [`Receiver::recv`](super::Receiver::recv).
 ///
 /// # Examples
 ///
@@ -38,10 +38,11 @@ impl<T: fmt::Debug> Error for SendError<T> {}
 /// ```
 #[derive(Debug, PartialEq, Eq, Clone)]
 pub enum RecvError {
-    /// Everything was received, and no sender is left.
+    /// Every value was received, and all senders were dropped.
     Closed,
-    /// So many values were overwritten before this receiver saw them. The next call
-    /// answers with the oldest one that is still there.
+    /// This number of values was overwritten before the receiver saw them.
+    ///
+    /// The next call returns the oldest value that is still stored.
     Lagged(u64),
 }
 
@@ -56,7 +57,7 @@ impl fmt::Display for RecvError {
 
 impl Error for RecvError {}
 
-/// Why [`Receiver::try_recv`](super::Receiver::try_recv) has no value.
+/// Error of [`Receiver::try_recv`](super::Receiver::try_recv).
 ///
 /// # Examples
 ///
@@ -71,12 +72,13 @@ impl Error for RecvError {}
 /// ```
 #[derive(Debug, PartialEq, Eq, Clone)]
 pub enum TryRecvError {
-    /// Everything was received so far; more may come.
+    /// Every value so far was received; more may come.
     Empty,
-    /// Everything was received, and no sender is left.
+    /// Every value was received, and all senders were dropped.
     Closed,
-    /// So many values were overwritten before this receiver saw them. The next call
-    /// answers with the oldest one that is still there.
+    /// This number of values was overwritten before the receiver saw them.
+    ///
+    /// The next call returns the oldest value that is still stored.
     Lagged(u64),
 }
 

@@ -1,31 +1,30 @@
-//! A channel from many to many, in which every receiver sees every value.
+//! A channel with many senders and many receivers, in which every receiver sees every value.
 //!
-//! A value is stored once, cloned for each receiver, and dropped when the last one has
-//! seen it. Senders never wait: the channel keeps the last values, as many
-//! as its capacity, rounded up to a power of two, and a new value takes the place of
-//! the oldest.
+//! A value is stored once, cloned for each receiver, and dropped when the last receiver has seen
+//! it. Senders never wait for capacity: the channel keeps the most recent values, up to its
+//! capacity rounded up to a power of two, and a new value replaces the oldest.
 //!
 //! # Lagging
 //!
-//! A receiver that has fallen behind so far that values it had not seen are gone is
-//! told so, once, with their exact number: [`RecvError::Lagged`](error::RecvError).
-//! It then goes on with the oldest value that is still there.
+//! If a receiver falls so far behind that values are overwritten before it has seen them, its
+//! next receive fails once with [`RecvError::Lagged`](error::RecvError), which contains their
+//! exact number. The receiver then continues with the oldest value that is still stored.
 //!
 //! # Closing
 //!
-//! When the last [`Sender`] is dropped, receivers get what is still there, and then
-//! [`RecvError::Closed`](error::RecvError). A [`WeakSender`] does not keep the channel
-//! open. When the last [`Receiver`] is dropped, sending fails, until somebody
-//! [subscribes](Sender::subscribe) again.
+//! When the last [`Sender`] is dropped, receivers get the values that are still stored, and then
+//! [`RecvError::Closed`](error::RecvError). A [`WeakSender`] does not keep the channel open.
+//! When the last [`Receiver`] is dropped, sending fails until there is a [new
+//! subscriber](Sender::subscribe).
 //!
 //! # Clones
 //!
-//! Values need not be `Sync`: two receivers never clone the same value at the same
-//! time. Whoever overwrites a value waits until its clone is made, and keeps all the
-//! others from sending, subscribing and counting meanwhile. So a `clone` should leave
-//! its channel alone: if the value is the oldest of a full channel and somebody sends,
-//! be it the clone itself or another thread, both wait for ever. So does a clone that
-//! asks for the value that is being cloned.
+//! Values need not be `Sync`, because two receivers never clone the same value at the same time.
+//! A sender that overwrites a value waits until a clone of it in progress is made, and until
+//! then all other sends, subscriptions and counts on the channel wait, too. So a `clone` must
+//! not use its own channel: if the value is the oldest of a full channel, and the clone itself
+//! or another thread sends, both deadlock. A clone that receives the value that is being cloned
+//! deadlocks, too.
 //!
 //! # Examples
 //!
@@ -80,10 +79,9 @@ pub use self::{
     sender::{Sender, WeakSender},
 };
 
-/// Makes a channel that keeps the last `capacity` values, or some more: the capacity
-/// is rounded up to a power of two.
+/// Creates a channel that keeps the last `capacity` values, rounded up to a power of two.
 ///
-/// The receiver sees everything that is sent from now on.
+/// The receiver sees every value that is sent from now on.
 ///
 /// # Panics
 ///

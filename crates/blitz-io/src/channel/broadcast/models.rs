@@ -19,7 +19,7 @@ fn poll<F: Future + ?Sized>(future: &mut Pin<Box<F>>, waker: &Waker) -> Poll<F::
     future.as_mut().poll(&mut Context::from_waker(waker))
 }
 
-/// A receiver that stands in line.
+/// Creates a receive that waits in the wait queue.
 #[track_caller]
 fn in_line(mut receiver: Receiver<u32>, waker: &Waker) -> Waiting {
     let mut waiting: Waiting = Box::pin(async move { receiver.recv().await });
@@ -27,16 +27,16 @@ fn in_line(mut receiver: Receiver<u32>, waker: &Waker) -> Waiting {
     waiting
 }
 
-/// What a receiver found, in the order it did.
+/// The values that a receiver found, in order, and the number it lost.
 #[derive(Default, Debug, PartialEq, Eq)]
 struct Found {
     values: Vec<u32>,
-    /// How many it was told are gone.
+    /// The number of values that were reported as lagged.
     lost: u64,
 }
 
 impl Found {
-    /// Looks once; `false` if there was nothing.
+    /// Receives once; returns `false` if there was nothing.
     fn look(&mut self, receiver: &mut Receiver<u32>) -> bool {
         match receiver.try_recv() {
             Ok(value) => {
@@ -51,7 +51,7 @@ impl Found {
     }
 }
 
-/// Sends 1, 2 and so on.
+/// Sends 1, 2 and so on, from another thread.
 fn send(sender: Sender<u32>, count: u32) -> thread::JoinHandle<Sender<u32>> {
     thread::spawn(move || {
         for value in 1..=count {
@@ -92,15 +92,16 @@ fn a_first_value_is_seen_whole() {
     });
 }
 
-/// `Send`, and not `Sync`: a clone writes into the original.
+/// A value that is `Send` and not `Sync`, because a clone writes into the original.
 struct Touchy(UnsafeCell<u32>);
 
-// SAFETY: whoever clones it is alone with it; the model checks that.
+// SAFETY: the channel clones a value on one thread at a time, so the cell moves between threads
+// but is never shared; the model checks that.
 unsafe impl Send for Touchy {}
 
 impl Clone for Touchy {
     fn clone(&self) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the channel clones a value on one thread at a time, which the model checks.
         let count = self.0.with_mut(|count| unsafe {
             *count += 1;
             *count
@@ -113,7 +114,7 @@ impl Clone for Touchy {
 fn two_receivers_never_clone_at_once() {
     model(|| {
         let (sender, mut one) = channel(1);
-        // The third keeps the value in its slot.
+        // The third receiver keeps the value in its slot.
         let (mut two, _three) = (sender.subscribe(), sender.subscribe());
         assert!(sender.send(Touchy(UnsafeCell::new(0))).is_ok());
         let other = thread::spawn(move || one.try_recv().is_ok());
@@ -140,7 +141,7 @@ fn a_value_seen_by_all_leaves_its_slot_to_the_sender() {
     });
 }
 
-/// Counts its drops; the count is std's, and no part of what a model explores.
+/// A value that counts its drops, in a std atomic that the model does not explore.
 #[derive(Clone)]
 struct Counted(std::sync::Arc<AtomicUsize>);
 
@@ -171,7 +172,7 @@ fn a_receiver_dropped_against_an_overwrite_drops_each_value_once() {
     });
 }
 
-/// Its slot is overwritten, seen by all others, and written again without the lock.
+/// The receiver's slot is overwritten, seen by all others, and written again without the lock.
 #[test]
 fn a_receiver_overtaken_while_it_is_dropped_touches_nothing() {
     model(|| {
@@ -256,7 +257,7 @@ fn a_recv_dropped_against_a_send_loses_no_value() {
     });
 }
 
-/// More than fit into a model's batch.
+/// Uses more receivers than fit into a model's batch.
 #[test]
 fn a_batch_of_receivers_against_a_drop_wakes_the_rest() {
     model(|| {

@@ -1,4 +1,4 @@
-//! The receiving half: a position in the ring.
+//! The receiving half of a broadcast channel: a position in the ring.
 
 use std::{
     fmt,
@@ -25,7 +25,7 @@ use crate::{
     sync::outside,
 };
 
-/// The receiving half of a broadcast channel: sees every value that is sent while it
+/// The receiving half of a broadcast channel, which sees every value that is sent while it
 /// lives.
 ///
 /// # Examples
@@ -39,17 +39,17 @@ use crate::{
 /// ```
 pub struct Receiver<T> {
     shared: Arc<Shared<T>>,
-    /// The position of the next value to see.
+    /// The position of the next value to receive.
     next: u64,
 }
 
 impl<T> Receiver<T> {
-    /// A receiver that the tail counts already.
+    /// Creates a receiver that the tail already counts.
     pub(super) fn counted(shared: Arc<Shared<T>>, next: u64) -> Self {
         Self { shared, next }
     }
 
-    /// One more receiver, from now on.
+    /// Adds a receiver, which sees the values that are sent from now on.
     #[track_caller]
     pub(super) fn join(shared: &Arc<Shared<T>>) -> Self {
         let mut tail = shared.tail();
@@ -63,8 +63,9 @@ impl<T> Receiver<T> {
         Self::counted(shared.clone(), next)
     }
 
-    /// How many values were sent that this receiver has not seen. Some of them may be
-    /// gone, so this can be more than the capacity.
+    /// Returns the number of values that were sent and that this receiver has not seen.
+    ///
+    /// Some of them may be overwritten already, so this can be more than the capacity.
     ///
     /// # Examples
     ///
@@ -82,7 +83,7 @@ impl<T> Receiver<T> {
         self.shared.tail().position.wrapping_sub(self.next) as usize
     }
 
-    /// Whether this receiver has seen everything.
+    /// Returns `true` if this receiver has seen every value.
     ///
     /// # Examples
     ///
@@ -98,7 +99,7 @@ impl<T> Receiver<T> {
         self.len() == 0
     }
 
-    /// Whether both receive from the same channel.
+    /// Returns `true` if both receivers belong to the same channel.
     ///
     /// # Examples
     ///
@@ -112,7 +113,7 @@ impl<T> Receiver<T> {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// How many strong senders there are.
+    /// Returns the number of strong senders.
     ///
     /// # Examples
     ///
@@ -127,7 +128,7 @@ impl<T> Receiver<T> {
         self.shared.strong_count()
     }
 
-    /// How many weak senders there are.
+    /// Returns the number of weak senders.
     ///
     /// # Examples
     ///
@@ -142,7 +143,9 @@ impl<T> Receiver<T> {
         self.shared.weak_count()
     }
 
-    /// Whether the last sender has gone. There may still be values to see.
+    /// Returns `true` if the last sender was dropped.
+    ///
+    /// There may still be values to receive.
     ///
     /// # Examples
     ///
@@ -159,8 +162,9 @@ impl<T> Receiver<T> {
         self.shared.strong_count() == 0
     }
 
-    /// Passes every value that it has not seen. Answers with the first panic of those
-    /// that were dropped for it.
+    /// Passes every value that this receiver has not seen.
+    ///
+    /// If dropping values on its behalf panicked, returns the first panic.
     fn pass_all(&self, until: u64) -> Result<(), Box<dyn std::any::Any + Send>> {
         let behind = until.wrapping_sub(self.next).min(self.shared.capacity());
         let mut outcome = Ok(());
@@ -183,8 +187,10 @@ impl<T> Receiver<T> {
 }
 
 impl<T: Clone> Receiver<T> {
-    /// Another receiver of the same channel, which sees what is sent from now on, and
-    /// not what this one has still to see.
+    /// Creates another receiver of the same channel, which sees the values that are sent from
+    /// now on.
+    ///
+    /// Values that this receiver has not seen yet are not delivered to the new one.
     ///
     /// # Panics
     ///
@@ -207,17 +213,18 @@ impl<T: Clone> Receiver<T> {
         Self::join(&self.shared)
     }
 
-    /// Waits for the next value.
+    /// Waits for the next value and returns it.
     ///
     /// # Errors
     ///
-    /// [`RecvError::Lagged`] if values are gone that this receiver has not seen: the
-    /// next call answers with the oldest one there is. [`RecvError::Closed`] once
-    /// everything was seen and the last sender has gone.
+    /// [`RecvError::Lagged`] if values were overwritten that this receiver has not seen; the
+    /// next call returns the oldest one that is still stored. [`RecvError::Closed`] once every
+    /// value was seen and the last sender was dropped.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses no value: a receiver advances only when `recv` answers.
+    /// Cancel safe: dropping the future loses no value, because a receiver advances only when
+    /// `recv` completes.
     ///
     /// # Examples
     ///
@@ -236,11 +243,12 @@ impl<T: Clone> Receiver<T> {
         Recv { receiver: self, waiter: Waiter::new(0) }
     }
 
-    /// The next value, if it is there.
+    /// Receives the next value if it was sent, without waiting.
     ///
     /// # Errors
     ///
-    /// As [`recv`](Self::recv), and [`TryRecvError::Empty`] where that would wait.
+    /// [`TryRecvError::Empty`] where [`recv`](Self::recv) would wait. Otherwise
+    /// [`TryRecvError::Lagged`] and [`TryRecvError::Closed`], as in `recv`.
     ///
     /// # Examples
     ///
@@ -258,22 +266,25 @@ impl<T: Clone> Receiver<T> {
             if let Some(value) = self.take() {
                 return Ok(value);
             }
-            // Its value may have come since.
+            // The value at this position may have been sent since the look above; then look
+            // again.
             if let Some(error) = self.why_not() {
                 return Err(error);
             }
         }
     }
 
-    /// Waits for the next value on a thread that runs no tasks.
+    /// Receives the next value, blocking the thread until there is one.
+    ///
+    /// The counterpart of [`recv`](Self::recv) for code outside of asynchronous tasks.
     ///
     /// # Errors
     ///
-    /// As [`recv`](Self::recv).
+    /// [`RecvError::Lagged`] or [`RecvError::Closed`], as in [`recv`](Self::recv).
     ///
     /// # Panics
     ///
-    /// Inside an asynchronous context.
+    /// If called within an asynchronous context.
     ///
     /// # Examples
     ///
@@ -290,16 +301,16 @@ impl<T: Clone> Receiver<T> {
         outside::wait_for(self.recv(), "await `recv` there")
     }
 
-    /// The value at our position, if it is there.
+    /// Returns the value at this receiver's position, if it is stored there.
     #[inline]
     fn take(&mut self) -> Option<T> {
         let held = self.shared.slot(self.next).at(self.next, &self.shared.gate)?;
-        // First: a clone that panics counts as seen.
+        // The position moves first, so that a value with a `clone` that panics counts as seen.
         self.next = self.next.wrapping_add(1);
         Some(held.see())
     }
 
-    /// Why the value is not there; `None` if it is.
+    /// Returns why there is no value at this receiver's position, or `None` if there is one.
     #[cold]
     fn why_not(&mut self) -> Option<TryRecvError> {
         let ahead = self.shared.ahead(&self.shared.tail(), self.next);
@@ -311,7 +322,7 @@ impl<T: Clone> Receiver<T> {
         }
     }
 
-    /// So many are gone.
+    /// Skips `count` values that were overwritten, and returns `count`.
     fn skip(&mut self, count: u64) -> u64 {
         self.next = self.next.wrapping_add(count);
         count
@@ -345,23 +356,23 @@ impl<T> fmt::Debug for Receiver<T> {
 /// Future of [`Receiver::recv`].
 struct Recv<'a, T> {
     receiver: &'a mut Receiver<T>,
-    /// In the line of receivers, for the position in it.
+    /// The waiter in the wait queue of receivers; its data is the awaited position.
     waiter: Waiter<u64>,
 }
 
 impl<T> Recv<'_, T> {
     #[inline]
     fn parts(self: Pin<&mut Self>) -> (&mut Receiver<T>, Pin<&Waiter<u64>>) {
-        // SAFETY: nothing is moved out of it: the waiter is pinned with the future, and
-        // a reference to the receiver may move.
+        // SAFETY: nothing is moved out of the future: the waiter is pinned with it, and the
+        // reference to the receiver is not structurally pinned.
         let this = unsafe { self.get_unchecked_mut() };
-        // SAFETY: as above.
+        // SAFETY: the waiter is pinned with the future, which is pinned.
         (this.receiver, unsafe { Pin::new_unchecked(&this.waiter) })
     }
 }
 
 impl<T: Clone> Recv<'_, T> {
-    /// The value is not there, or was not a moment ago.
+    /// Joins the wait queue, unless there is a value, a lag or a close to return by now.
     #[cold]
     fn wait(self: Pin<&mut Self>, cx: &Context<'_>) -> Poll<Result<T, RecvError>> {
         let (receiver, waiter) = self.parts();
@@ -370,7 +381,8 @@ impl<T: Clone> Recv<'_, T> {
             let shared = &*receiver.shared;
             if weakened!("broadcast_empty_looks_again") && spare.is_some() {
                 let line = &mut shared.tail().line;
-                // SAFETY: as below.
+                // SAFETY: 1. of `stand`: we own the waiter, and `Drop` removes it. 2. This is
+                // the only wait queue that it joins.
                 let _ = unsafe { stand(line, waiter, receiver.next, cx.waker(), &mut spare) };
                 return Poll::Pending;
             }
@@ -385,14 +397,15 @@ impl<T: Clone> Recv<'_, T> {
                     drop(tail);
                     match receiver.take() {
                         Some(value) => return Poll::Ready(Ok(value)),
-                        // Overwritten since.
+                        // The value was overwritten after the lock was released.
                         None => continue,
                     }
                 }
                 Ahead::Nothing => {}
             }
             let line = &mut tail.line;
-            // SAFETY: 1. we own it, and `Drop` removes it. 2. This is its only line.
+            // SAFETY: 1. of `stand`: we own the waiter, and `Drop` removes it. 2. This is the
+            // only wait queue that it joins.
             if unsafe { stand(line, waiter, receiver.next, cx.waker(), &mut spare) } {
                 drop(tail);
                 current::waits_for(Wait::Message);
@@ -425,18 +438,19 @@ impl<T> Drop for Recv<'_, T> {
     #[inline]
     fn drop(&mut self) {
         if self.waiter.place() == Place::In {
-            // SAFETY: it was pinned if it was ever polled, and is not moved from here on.
+            // SAFETY: the future was pinned if it was ever polled, and is not moved from here
+            // on.
             leave(unsafe { Pin::new_unchecked(self) });
         }
     }
 }
 
-/// Leaves the line.
+/// Removes the future from the wait queue.
 #[cold]
 fn leave<T>(recv: Pin<&mut Recv<'_, T>>) {
     let (receiver, waiter) = recv.parts();
-    // SAFETY: 1. we own the waiter. 2. This is its only line.
+    // SAFETY: 1. of `remove`: we own the waiter. 2. This is the only wait queue that it joins.
     let waker = unsafe { receiver.shared.tail().line.remove(waiter) };
-    // The lock was let go at the end of the statement above.
+    // The lock was released at the end of the statement above.
     drop(waker);
 }

@@ -1,8 +1,8 @@
-//! The sending half, strong and weak.
+//! The sending half of a broadcast channel, strong and weak.
 //!
 //! # Protocol
-//! `senders` counts the strong ones. It falls to zero once and stays there: a weak one
-//! becomes strong by an exchange that refuses zero. Whoever makes it zero closes the
+//! `senders` counts the strong senders. It falls to zero once and stays there, because a weak
+//! sender is upgraded by an exchange that refuses zero. The sender that makes it zero closes the
 //! ring under the tail's lock.
 //!
 //! # Checked by
@@ -34,7 +34,9 @@ use crate::{
     },
 };
 
-/// The sending half of a broadcast channel. Clones send into the same channel.
+/// The sending half of a broadcast channel.
+///
+/// Clones send into the same channel.
 ///
 /// # Examples
 ///
@@ -51,8 +53,9 @@ pub struct Sender<T> {
     shared: Arc<Shared<T>>,
 }
 
-/// A sender that does not keep the channel open: it must be
-/// [upgraded](WeakSender::upgrade) to send.
+/// A sender that does not keep the channel open.
+///
+/// To send, [upgrade](WeakSender::upgrade) it.
 ///
 /// # Examples
 ///
@@ -73,7 +76,7 @@ pub struct WeakSender<T> {
 }
 
 impl<T> Sender<T> {
-    /// Makes a channel without a receiver; see [`channel`](super::channel).
+    /// Creates a channel without a receiver; see [`channel`](super::channel).
     ///
     /// # Panics
     ///
@@ -95,7 +98,10 @@ impl<T> Sender<T> {
         Self::with_receivers(capacity, 0, 0)
     }
 
-    /// `start` is the position of the first value; tests begin late.
+    /// Creates a channel with a count of receivers and `start` as the position of the first
+    /// value.
+    ///
+    /// Tests pass a large `start` to begin close to the wrap-around.
     #[track_caller]
     pub(super) fn with_receivers(capacity: usize, receivers: u32, start: u64) -> Self {
         assert!(capacity > 0, "broadcast channel capacity cannot be zero: pass 1 or more");
@@ -112,14 +118,15 @@ impl<T> Sender<T> {
         &self.shared
     }
 
-    /// Sends a value to all receivers there are now; answers with their number. They
-    /// may still be dropped, or lag, before they see it.
+    /// Sends a value to all current receivers and returns their number.
     ///
-    /// It never waits. If the channel is full, the oldest value goes.
+    /// A receiver may still be dropped, or lag, before it sees the value.
+    ///
+    /// Never waits for capacity: if the channel is full, the oldest value is overwritten.
     ///
     /// # Errors
     ///
-    /// Without a receiver the value comes back. Sending may succeed later, after
+    /// Returns the value in the error if there is no receiver. A later send may succeed, after
     /// [`subscribe`](Self::subscribe).
     ///
     /// # Examples
@@ -144,20 +151,21 @@ impl<T> Sender<T> {
         }
         let position = tail.position;
         tail.position = position.wrapping_add(1);
-        // SAFETY: 1. we hold the tail's lock. 2. Receivers see every position from the
-        // one at which they came, and pass the rest when they go.
+        // SAFETY: 1. of `put`: we hold the tail's lock. 2. of `put`: each of the `count`
+        // receivers goes through every position from the one at which it subscribed, and passes
+        // the rest when it is dropped.
         let old = unsafe { shared.slot(position).put(position, count, value, &shared.gate) };
         if tail.line.is_empty() || weakened!("broadcast_send_wakes") {
             drop(tail);
         } else {
             shared.wake_receivers(tail);
         }
-        // Last: dropping it is a user's code, and everything is done by now.
+        // Dropped last, because a value's drop runs user code, and by now the send is complete.
         drop(old);
         Ok(count as usize)
     }
 
-    /// A new receiver, which sees what is sent from now on.
+    /// Creates a new receiver, which sees the values that are sent from now on.
     ///
     /// # Panics
     ///
@@ -179,7 +187,7 @@ impl<T> Sender<T> {
         Receiver::join(&self.shared)
     }
 
-    /// A sender that does not keep the channel open.
+    /// Creates a sender that does not keep the channel open.
     ///
     /// # Examples
     ///
@@ -195,7 +203,7 @@ impl<T> Sender<T> {
         WeakSender::new(&self.shared)
     }
 
-    /// How many values there are that a receiver has still to see.
+    /// Returns the number of stored values that at least one receiver has not seen.
     ///
     /// # Examples
     ///
@@ -212,7 +220,8 @@ impl<T> Sender<T> {
     pub fn len(&self) -> usize {
         let tail = self.shared.tail();
         let (mut seen, mut end) = (0, self.shared.capacity());
-        // Receivers go from old to new, so the slots that are seen by all come first.
+        // Receivers go from old to new, so the slots that every receiver has seen come first,
+        // and a binary search finds the first one that is still wanted.
         while seen < end {
             let middle = seen + (end - seen) / 2;
             if self.shared.slot(tail.position.wrapping_add(middle)).is_wanted() {
@@ -224,7 +233,7 @@ impl<T> Sender<T> {
         (self.shared.capacity() - seen) as usize
     }
 
-    /// Whether the receivers have seen everything.
+    /// Returns `true` if the receivers have seen every value.
     ///
     /// # Examples
     ///
@@ -243,7 +252,7 @@ impl<T> Sender<T> {
         !self.shared.slot(tail.position.wrapping_sub(1)).is_wanted()
     }
 
-    /// How many receivers there are.
+    /// Returns the number of receivers.
     ///
     /// # Examples
     ///
@@ -258,7 +267,7 @@ impl<T> Sender<T> {
         self.shared.tail().receivers as usize
     }
 
-    /// Whether both send into the same channel.
+    /// Returns `true` if both senders send into the same channel.
     ///
     /// # Examples
     ///
@@ -273,11 +282,13 @@ impl<T> Sender<T> {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// Waits until there is no receiver. Somebody may subscribe again later.
+    /// Waits until there is no receiver.
+    ///
+    /// New receivers may [`subscribe`](Self::subscribe) later.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing.
+    /// Cancel safe: dropping the future loses nothing.
     ///
     /// # Examples
     ///
@@ -296,7 +307,7 @@ impl<T> Sender<T> {
         Closed { shared: &self.shared, waiter: Waiter::new(()), put_off: false }
     }
 
-    /// How many strong senders there are.
+    /// Returns the number of strong senders.
     ///
     /// # Examples
     ///
@@ -311,7 +322,7 @@ impl<T> Sender<T> {
         self.shared.strong_count()
     }
 
-    /// How many weak senders there are.
+    /// Returns the number of weak senders.
     ///
     /// # Examples
     ///
@@ -329,17 +340,18 @@ impl<T> Sender<T> {
 
 impl<T> Shared<T> {
     pub(super) fn strong_count(&self) -> usize {
-        // Acquire: who reads 0 sees what the senders did. Pairs with the AcqRel in the
+        // Acquire: a caller that reads 0 sees what the senders did. Pairs with the AcqRel in the
         // drop of `Sender`.
         self.senders.load(Acquire)
     }
 
     pub(super) fn weak_count(&self) -> usize {
-        // Acquire: pairs with the AcqRel in the drop of `WeakSender`.
+        // Acquire: a caller sees what the dropped weak senders did. Pairs with the AcqRel in the
+        // drop of `WeakSender`.
         self.weak_senders.load(Acquire)
     }
 
-    /// The last sender has gone.
+    /// Closes the channel, because the last sender was dropped, and wakes the receivers.
     #[cold]
     fn close(&self) {
         let mut tail = self.tail();
@@ -352,7 +364,8 @@ impl<T> Shared<T> {
 
 impl<T> Clone for Sender<T> {
     fn clone(&self) -> Self {
-        // Relaxed: a count, and we hold one of it.
+        // Relaxed: this only counts, and the count cannot reach zero because it includes this
+        // sender.
         self.shared.senders.fetch_add(1, Relaxed);
         Self { shared: self.shared.clone() }
     }
@@ -360,7 +373,8 @@ impl<T> Clone for Sender<T> {
 
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
-        // AcqRel: what each sender did comes before the close. Each pairs with the last.
+        // AcqRel: what each sender did happens before the close. The `fetch_sub` of each sender
+        // pairs with that of the last one.
         if self.shared.senders.fetch_sub(1, AcqRel) == 1 {
             self.shared.close();
         }
@@ -375,12 +389,12 @@ impl<T> fmt::Debug for Sender<T> {
 
 impl<T> WeakSender<T> {
     fn new(shared: &Arc<Shared<T>>) -> Self {
-        // Relaxed: a count that decides nothing.
+        // Relaxed: nothing is decided by this count.
         shared.weak_senders.fetch_add(1, Relaxed);
         Self { shared: shared.clone() }
     }
 
-    /// A strong sender, unless the last one has gone.
+    /// Returns a strong sender, or `None` if the last one was dropped.
     ///
     /// # Examples
     ///
@@ -401,7 +415,7 @@ impl<T> WeakSender<T> {
             if now == 0 && !weakened!("broadcast_upgrade_refuses_zero") {
                 return None;
             }
-            // Relaxed: a count; the ring itself is behind its lock.
+            // Relaxed: this only counts; the ring itself is protected by its lock.
             match self.shared.senders.compare_exchange_weak(now, now + 1, Relaxed, Relaxed) {
                 Ok(_) => return Some(Sender { shared: self.shared.clone() }),
                 Err(seen) => now = seen,
@@ -409,7 +423,7 @@ impl<T> WeakSender<T> {
         }
     }
 
-    /// How many strong senders there are.
+    /// Returns the number of strong senders.
     ///
     /// # Examples
     ///
@@ -424,7 +438,7 @@ impl<T> WeakSender<T> {
         self.shared.strong_count()
     }
 
-    /// How many weak senders there are.
+    /// Returns the number of weak senders.
     ///
     /// # Examples
     ///
@@ -447,7 +461,8 @@ impl<T> Clone for WeakSender<T> {
 
 impl<T> Drop for WeakSender<T> {
     fn drop(&mut self) {
-        // AcqRel: as the strong ones; pairs with the Acquire in `weak_count`.
+        // AcqRel: what this weak sender did happens before a count without it. Pairs with the
+        // Acquire in `weak_count`.
         self.shared.weak_senders.fetch_sub(1, AcqRel);
     }
 }
@@ -462,7 +477,7 @@ impl<T> fmt::Debug for WeakSender<T> {
 struct Closed<'a, T> {
     shared: &'a Shared<T>,
     waiter: Waiter<()>,
-    /// Without budget, once.
+    /// Set when the future was postponed once for lack of budget.
     put_off: bool,
 }
 
@@ -479,24 +494,26 @@ impl<T> Future for Closed<'_, T> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        // SAFETY: nothing is moved out of it.
+        // SAFETY: nothing is moved out of the future.
         let this = unsafe { self.get_unchecked_mut() };
-        // SAFETY: the waiter is pinned with the future.
+        // SAFETY: the waiter is pinned with the future, which is pinned.
         let (shared, waiter) = (this.shared, unsafe { Pin::new_unchecked(&this.waiter) });
         let mut spare = spare_for(&waiter, cx.waker());
         loop {
             let mut tail = shared.tail();
             if tail.receivers == 0 {
                 drop(tail);
-                // Without budget it is put off once, and not at all if it has waited: what
-                // is polled beside it may use up the budget of every poll.
+                // Without budget, completion is postponed once, and not at all if the future has
+                // waited, because a future that is polled beside it may use up the budget of
+                // every poll.
                 let comes = waiter.place() == Place::Out && !replace(&mut this.put_off, true);
                 if comes || budget::is_left() {
                     ready!(budget::proceed(cx)).spend();
                 }
                 return Poll::Ready(());
             }
-            // SAFETY: 1. we own it, and `Drop` removes it. 2. This is its only line.
+            // SAFETY: 1. of `stand`: we own the waiter, and `Drop` removes it. 2. `closers` is
+            // the only wait queue that it joins.
             if unsafe { stand(&mut tail.closers, waiter, (), cx.waker(), &mut spare) } {
                 drop(tail);
                 current::waits_for(Wait::Close);
@@ -513,11 +530,12 @@ impl<T> Drop for Closed<'_, T> {
         if self.waiter.place() != Place::In {
             return;
         }
-        // SAFETY: it was pinned if it was ever polled, and is not moved from here on.
+        // SAFETY: the future was pinned if it was ever polled, and is not moved from here on.
         let (shared, waiter) = unsafe { Pin::new_unchecked(&*self) }.waiter();
-        // SAFETY: 1. we own the waiter. 2. This is its only line.
+        // SAFETY: 1. of `remove`: we own the waiter. 2. `closers` is the only wait queue that it
+        // joins.
         let waker = unsafe { shared.tail().closers.remove(waiter) };
-        // The lock was let go at the end of the statement above.
+        // The lock was released at the end of the statement above.
         drop(waker);
     }
 }

@@ -1,25 +1,27 @@
-//! What the handles of a channel share: the ring, its end, and who waits there.
+//! The state that the handles of a broadcast channel share: the ring, its end, and the wait
+//! queues.
 //!
 //! # Protocol
-//! Values are put at the end of the ring under the tail's lock, one position each. A
-//! receiver knows its own position and looks at the slot there without that lock
-//! (`slot.rs`). Only if the slot holds another position does it lock the tail, which
-//! tells why, and joins the line if nothing is there yet. A sender puts its value and
-//! dismisses the line under the same lock, so neither misses the other.
+//! Values are put at the end of the ring under the tail's lock, one position each. A receiver
+//! knows its own position and looks at the slot there without that lock (`slot.rs`). Only if the
+//! slot holds another position does the receiver lock the tail, which shows why, and join the
+//! wait queue if there is no value yet. A sender puts its value and dismisses the wait queue
+//! under the same lock, so neither misses the other.
 //!
-//! A full batch of wakers means letting the lock go, and others may join meanwhile.
-//! Each in line says which position it waits for, and whoever waits for the end that
-//! the ring had when the round began, or for more, has come since: these are left to
-//! whoever sends that. Positions in line never fall, so the first of these ends the
-//! round, which is as long as the line was, however quickly others send.
+//! When a batch of wakers is full, the lock is released to wake them, and other receivers may
+//! join meanwhile. Each waiter stores the position that it waits for. A waiter for the position
+//! that was the end of the ring when the round began, or for a later one, has come since: it is
+//! left to the sender of that position. Positions in the wait queue never decrease, so the first
+//! such waiter ends the round. So a round is as long as the wait queue was, however quickly
+//! other threads send.
 //!
 //! # Invariants
 //! - Under the tail's lock, a position is in its slot exactly if it is one of the last
 //!   `capacity` before the end.
 //! - A receiver is counted in every value that was put since it came, until it has seen
 //!   or passed it, or it was overwritten.
-//! - Nobody is in the line of receivers who waits for a position before the end, or
-//!   after the last sender has gone, once the lock was free and the round is over.
+//! - No waiter in the wait queue of receivers waits for a position before the end, or after the
+//!   last sender was dropped, once the lock was free and the round is over.
 //!
 //! # Checked by
 //! `send_against_recv_is_never_left_waiting`, `the_last_sender_against_recv_ends_it`,
@@ -39,50 +41,53 @@ use crate::engine::{
     wait::{batch::wake_each, line::Line},
 };
 
-/// See the module. In the order that is written: the compiler would move the gate behind
-/// the tail.
+/// The shared state of a broadcast channel.
+///
+/// `repr(C)` keeps the order of the fields, because the compiler would move the gate behind the
+/// tail.
 #[repr(C)]
 pub(super) struct Shared<T> {
-    /// As many as a power of two.
+    /// The slots of the ring; their number is a power of two.
     pub(super) slots: Box<[Slot<T>]>,
     pub(super) gate: Gate,
     pub(super) senders: AtomicUsize,
     pub(super) weak_senders: AtomicUsize,
-    /// Keeps what every receive reads off the line that every send writes. 64 bytes: a
-    /// line of most machines.
+    /// Padding that keeps what every receive reads off the cache line that every send writes.
+    ///
+    /// 64 bytes: the cache line of most machines.
     _apart: [u64; 8],
     tail: Bolted<Tail>,
 }
 
-/// The end of the ring.
+/// The end of the ring: the next position, the count of receivers, and the wait queues.
 pub(super) struct Tail {
     /// The position of the next value.
     pub(super) position: u64,
     pub(super) receivers: u32,
-    /// The last sender has gone.
+    /// `true` once the last sender was dropped.
     pub(super) closed: bool,
-    /// Receivers, with the position that each waits for.
+    /// Waiting receivers, each with the position that it waits for.
     pub(super) line: Line<u64>,
-    /// Senders that wait for the last receiver to go.
+    /// Senders that wait until the last receiver is dropped.
     pub(super) closers: Line<()>,
 }
 
-/// What there is for a receiver at its position.
+/// Result of looking for a value at a receiver's position.
 #[must_use]
 pub(super) enum Ahead {
     Value,
     Nothing,
-    /// Nothing, and nothing will come.
+    /// There is no value, and none can come.
     Closed,
-    /// So many are gone.
+    /// This number of values was overwritten.
     Lagged(u64),
 }
 
 impl<T> Shared<T> {
-    /// A ring whose first value has the position `start`, with one sender.
+    /// Creates a ring with one sender, and `start` as the position of the first value.
     pub(super) fn new(capacity: usize, receivers: u32, start: u64) -> Self {
         let mask = capacity as u64 - 1;
-        // The position that the slot would have held a round before the first.
+        // The position that the slot would have held one round before the first.
         let stamp = |at: u64| {
             let first = start.wrapping_add(at.wrapping_sub(start) & mask);
             first.wrapping_sub(capacity as u64)
@@ -119,7 +124,7 @@ impl<T> Shared<T> {
         self.slots.len() as u64
     }
 
-    /// What there is at `position`.
+    /// Returns what a receiver finds at `position`.
     pub(super) fn ahead(&self, tail: &Tail, position: u64) -> Ahead {
         let behind = tail.position.wrapping_sub(position);
         if behind > self.capacity() {
@@ -133,8 +138,9 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Wakes the receivers for whom there is something by now. Who comes later is the
-    /// duty of whoever sends what it waits for.
+    /// Wakes the receivers for which there is a value by now.
+    ///
+    /// A receiver that joins later is woken by the sender of the value that it waits for.
     #[cold]
     pub(super) fn wake_receivers(&self, tail: Opened<'_, Tail>) {
         let end = tail.position;
@@ -145,17 +151,17 @@ impl<T> Shared<T> {
         });
     }
 
-    /// Wakes the senders that wait for the last receiver to go.
+    /// Wakes the senders that wait until the last receiver is dropped.
     pub(super) fn wake_closers(&self, tail: Opened<'_, Tail>) {
         self.wake(tail, |tail| {
-            // Another receiver has come meanwhile: the rest goes on waiting.
+            // If a new receiver has subscribed meanwhile, the rest continues to wait.
             (tail.receivers == 0).then_some(())?;
             tail.closers.first()?;
             Some(tail.closers.dismiss_first())
         });
     }
 
-    /// Wakes whom `next` dismisses, batch by batch, outside of the lock.
+    /// Wakes the waiters that `next` dismisses, batch by batch, outside of the lock.
     fn wake<'a>(
         &'a self,
         tail: Opened<'a, Tail>,

@@ -1,7 +1,7 @@
-//! One place of the ring: a value, and how many receivers have still to see it.
+//! One slot of the ring: a value, and the number of receivers that have not seen it yet.
 //!
-//! Values need not be `Sync`, so two receivers never clone one at the same time: a
-//! receiver locks the slot while it clones.
+//! Values need not be `Sync`, so two receivers must never clone the same value at the same time:
+//! a receiver locks the slot while it clones.
 //!
 //! # Protocol
 //! ```text
@@ -13,24 +13,25 @@
 //! R5 counts itself off; the last one        S4 lets go, if it locked
 //!    takes the value out. Lets go
 //! ```
-//! Without S2 the sender is alone all the same: who passes R3 is counted in the value
-//! that is there, so `remaining` is not 0 until R5. One who is between R1 and R3 and
-//! not counted (a receiver that is being dropped, overtaken by a whole round) finds
-//! another stamp, and touches nothing but the lock.
+//! Without S2 the sender is alone nevertheless: a receiver that passes R3 is counted in the
+//! stored value, so `remaining` is not 0 until R5. A receiver that is between R1 and R3 and not
+//! counted (because it is being dropped, and was overtaken by a whole round) finds another
+//! stamp, and accesses nothing but the lock.
 //!
 //! # Invariants
 //! - There is a value exactly if `remaining` is not 0, whenever the lock is free.
-//! - A value is dropped outside of the lock. It is cloned inside, which is a user's
-//!   code: a clone that asks for the same slot waits for itself.
+//! - A value is dropped outside of the lock. It is cloned inside, which runs user code: a clone
+//!   that accesses the same slot deadlocks.
 //!
 //! # Rejected
-//! - The value itself, without a clone, for the last one who wants it: Tokio clones
-//!   for everybody, and programs can tell (a clone that panics, or counts).
-//! - A count and a lock in one word: a receiver that is being dropped would write to
-//!   a word that the sender believes to be its own at S1.
-//! - Moving the value out for the time of the clone, so that no sender waits for a
-//!   user's code: putting it back is an exchange, which costs every receiver what
-//!   a slow clone costs a sender that has come round the whole ring.
+//! - The value itself, without a clone, for the last receiver that wants it: Tokio clones for
+//!   every receiver, and programs can observe the difference (by a clone that panics, or
+//!   counts).
+//! - A count and a lock in one word: a receiver that is being dropped would write to a word that
+//!   the sender believes to be its own at S1.
+//! - Moving the value out for the time of the clone, so that no sender waits for user code:
+//!   putting it back is an exchange, which costs every receiver what a slow clone costs a sender
+//!   that has come around the whole ring.
 //!
 //! # Checked by
 //! `overwrite_against_read_is_seen_whole_or_missed`,
@@ -53,22 +54,24 @@ use crate::engine::{
     work::current::Holding,
 };
 
-/// See the module.
+/// A slot of the ring, with its lock.
 pub(super) struct Slot<T> {
     /// The position of the value that was put here last.
     stamp: AtomicU64,
     bolt: Bolt,
-    /// How many receivers have still to see the value; written by who is alone.
+    /// The number of receivers that have not seen the value.
+    ///
+    /// Written only by a thread that has exclusive access to the slot.
     remaining: AtomicU32,
     value: UnsafeCell<Option<T>>,
 }
 
-// SAFETY: who has a reference to the value is alone with it (the protocol), and the
-// value may move between threads.
+// SAFETY: a thread with a reference to the value has exclusive access to it (see the protocol),
+// and the value may move between threads.
 unsafe impl<T: Send> Sync for Slot<T> {}
 
 impl<T> Slot<T> {
-    /// Empty; `stamp` is a position that nobody asks for.
+    /// Creates an empty slot; `stamp` must be a position that no receiver looks for.
     pub(super) fn new(stamp: u64) -> Self {
         Self {
             stamp: AtomicU64::new(stamp),
@@ -78,39 +81,44 @@ impl<T> Slot<T> {
         }
     }
 
-    /// Whether receivers have still to see the value.
+    /// Returns `true` if any receiver has not seen the value.
     pub(super) fn is_wanted(&self) -> bool {
-        // Relaxed: a count; the value is not looked at.
+        // Relaxed: only a count; the value is not accessed.
         self.remaining.load(Relaxed) != 0
     }
 
-    /// S1 to S4. Answers with the value that some had not seen, to be dropped after
-    /// the tail's lock was let go.
+    /// Puts a value into the slot (S1 to S4).
+    ///
+    /// Returns the previous value if not every receiver had seen it. The caller must drop it
+    /// after the tail's lock is released.
     ///
     /// # Safety
     /// 1. The caller holds the tail's lock.
-    /// 2. Whoever is counted in `count` asks for `position`, or releases it.
+    /// 2. Every receiver that is counted in `count` takes the value at `position`, or passes it.
     #[inline]
     pub(super) unsafe fn put(&self, position: u64, count: u32, value: T, gate: &Gate) -> Option<T> {
         let order = if weakened!("broadcast_remaining_acquire") { Relaxed } else { Acquire };
-        // Acquire: the value was moved out before. Pairs with the Release in `end`.
+        // Acquire: the previous value was moved out before. Pairs with the Release in `end`.
         if self.remaining.load(order) == 0 || weakened!("broadcast_overwrite_locks") {
-            // SAFETY: 1. and 2. of `write`: nobody is counted, so nobody passes R3.
+            // SAFETY: 1. of `write`: by our obligation 1 the caller holds the tail's lock. 2. No
+            // receiver is counted, so none passes R3.
             return unsafe { self.write(position, count, value) };
         }
         let _held = self.lock(gate);
-        // SAFETY: 1. and 2. of `write`: we hold the lock.
+        // SAFETY: 1. of `write`: by our obligation 1 the caller holds the tail's lock. 2. We
+        // hold the slot's lock.
         unsafe { self.write(position, count, value) }
     }
 
-    /// S3.
+    /// Writes the value, `remaining` and the stamp (S3).
     ///
     /// # Safety
     /// 1. The caller holds the tail's lock.
-    /// 2. It holds the slot's too, or nobody is counted in what is here.
+    /// 2. It holds the slot's lock, too, or no receiver is counted in the stored value.
     #[inline]
     unsafe fn write(&self, position: u64, count: u32, value: T) -> Option<T> {
-        // SAFETY: 1. and 2.: nobody else has a reference.
+        // SAFETY: by our obligation 1 no other sender accesses the value, and by 2 no receiver
+        // does.
         let old = self.value.with_mut(|slot| unsafe { (*slot).replace(value) });
         // Relaxed: the stamp publishes it.
         self.remaining.store(count, Relaxed);
@@ -120,19 +128,19 @@ impl<T> Slot<T> {
         old
     }
 
-    /// R1 to R3: the slot, locked, if its value is that of `position`.
+    /// Locks the slot if its value is that of `position` (R1 to R3).
     ///
-    /// The caller is counted in that value, and has not seen it.
+    /// The caller must be counted in that value, and must not have seen it.
     #[inline]
     pub(super) fn at<'a>(&'a self, position: u64, gate: &'a Gate) -> Option<Held<'a, T>> {
         let order = if weakened!("broadcast_stamp_acquire") { Relaxed } else { Acquire };
-        // Acquire: sees the value of a sender that took no lock. Pairs with the Release
-        // in `write`.
+        // Acquire: sees the value of a sender that took no lock. Pairs with the Release in
+        // `write`.
         if self.stamp.load(order) != position {
             return None;
         }
         let held = self.lock(gate);
-        // Relaxed: whoever overwrites a value that we are counted in had the lock.
+        // Relaxed: a sender that overwrites a value in which we are counted had the slot's lock.
         let same = self.stamp.load(Relaxed) == position;
         (same || weakened!("broadcast_stamp_again")).then_some(held)
     }
@@ -144,30 +152,30 @@ impl<T> Slot<T> {
     }
 }
 
-/// A slot that is locked, and holds the value its holder asked for.
+/// A locked slot that holds the value its holder looked for.
 pub(super) struct Held<'a, T> {
     slot: &'a Slot<T>,
     gate: &'a Gate,
-    /// What will remain, if the holder has counted itself off.
+    /// The new value of `remaining`, if the holder has counted itself off.
     left: Option<u32>,
 }
 
 impl<T> Held<'_, T> {
-    /// R4 and R5.
+    /// Clones the value and counts the holder off (R4 and R5).
     #[inline]
     pub(super) fn see(mut self) -> T
     where
         T: Clone,
     {
-        // First: a clone that panics counts as seen.
+        // Counted off first, so that a value with a `clone` that panics counts as seen.
         self.count_off();
-        // It is a user's code, under the lock.
+        // The clone runs user code under the lock.
         let _holding = Holding::lock();
-        // SAFETY: we hold the lock, so nobody else has a reference.
+        // SAFETY: we hold the lock, so there is no other reference.
         self.slot.value.with(|value| unsafe { (*value).clone() }).expect("counted, so it is there")
     }
 
-    /// R5 alone: the holder does not want it.
+    /// Counts the holder off without a clone, because it does not want the value (R5 alone).
     #[inline]
     pub(super) fn pass(mut self) {
         self.count_off();
@@ -179,18 +187,18 @@ impl<T> Held<'_, T> {
         self.left = Some(self.slot.remaining.load(Relaxed) - 1);
     }
 
-    /// The end of R5. Answers with the value if nobody wants it any more.
+    /// Stores the new count (the end of R5), and returns the value if no receiver wants it any
+    /// more.
     #[inline]
     fn end(&mut self) -> Option<T> {
         let left = self.left?;
         let value = match left {
-            // SAFETY: we hold the lock, so nobody else has a reference.
+            // SAFETY: we hold the lock, so there is no other reference.
             0 => self.slot.value.with_mut(|value| unsafe { (*value).take() }),
             _ => None,
         };
         let order = if weakened!("broadcast_remaining_release") { Relaxed } else { Release };
-        // Release: a sender that finds 0 may write the value. Pairs with the Acquire in
-        // `put`.
+        // Release: a sender that finds 0 may write the value. Pairs with the Acquire in `put`.
         self.slot.remaining.store(left, order);
         value
     }
@@ -201,7 +209,7 @@ impl<T> Drop for Held<'_, T> {
     fn drop(&mut self) {
         let unwanted = self.end();
         self.slot.bolt.unlock(self.gate);
-        // Last: dropping it is a user's code.
+        // Dropped last, because a value's drop runs user code.
         drop(unwanted);
     }
 }

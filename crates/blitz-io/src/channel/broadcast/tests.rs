@@ -1,4 +1,4 @@
-//! The broadcast channel one step at a time against a simple reference, then under load.
+//! Tests of the broadcast channel, step by step against a simple reference, then under load.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -28,7 +28,7 @@ use crate::engine::{
     },
 };
 
-/// A channel whose first value has the position `start`.
+/// Creates a channel with `start` as the position of the first value.
 fn starting_at<T>(capacity: usize, start: u64) -> (Sender<T>, Receiver<T>) {
     let sender = Sender::with_receivers(capacity, 1, start);
     let receiver = Receiver::counted(sender.shared().clone(), start);
@@ -39,7 +39,7 @@ fn panics(f: impl FnOnce()) -> bool {
     catch_unwind(AssertUnwindSafe(f)).is_err()
 }
 
-/// Counts what lives, and panics when told to.
+/// A value that counts its living instances, and panics in a clone or drop on request.
 struct Fragile {
     number: u32,
     account: Arc<Account>,
@@ -220,7 +220,7 @@ fn a_drop_that_panics_in_a_send_leaves_the_new_value_sent() {
     assert_eq!(account.alive(), 0);
 }
 
-/// Uses the channel it is in, wherever user code runs.
+/// A value that uses its own channel wherever user code runs.
 struct Reentrant {
     sender: Sender<Reentrant>,
     on_clone: bool,
@@ -258,7 +258,7 @@ fn a_value_may_use_its_channel_when_it_is_cloned_and_dropped() {
     assert!(sender.send(value(true)).is_ok());
     drop(first.try_recv());
     assert_eq!((first.len(), second.len()), (1, 2), "the clone has sent");
-    // Overwritten, unseen.
+    // These values are overwritten without being seen.
     for _ in 0..3 {
         assert!(sender.send(value(false)).is_ok());
     }
@@ -284,7 +284,8 @@ fn a_recv_takes_a_unit_of_budget_and_the_129th_waits_its_turn() {
     assert_eq!(receiver.len(), 72, "what was refused took nothing");
 }
 
-/// What is polled beside it may use up the budget of every poll.
+/// Guards against starvation: a future that is polled beside it may use up the budget of every
+/// poll.
 #[test]
 fn a_closed_without_budget_waits_in_line_and_is_put_off_once() {
     let (sender, receiver) = channel::<u32>(1);
@@ -327,7 +328,7 @@ fn a_recv_that_is_polled_with_another_waker_wakes_that_one() {
     assert_eq!((Arc::strong_count(&old), Arc::strong_count(&new)), (1, 1));
 }
 
-/// More than fit into a batch, twice over.
+/// Uses more receivers than twice the size of a batch.
 #[test]
 fn a_send_wakes_each_of_a_hundred_receivers_once() {
     let sender = Sender::new(4);
@@ -348,7 +349,7 @@ fn a_send_wakes_each_of_a_hundred_receivers_once() {
     assert!(bells.iter().all(|bell| Arc::strong_count(bell) == 1));
 }
 
-/// A waker that receives, and waits again, on the spot.
+/// Uses a waker that receives, and waits again, while it is being woken.
 #[test]
 fn whoever_waits_again_while_a_long_line_is_served_is_not_served_again() {
     struct Again {
@@ -380,7 +381,7 @@ fn whoever_waits_again_while_a_long_line_is_served_is_not_served_again() {
     wakers.iter().for_each(|waker| drop(waker.again.lock().unwrap().take()));
 }
 
-/// Runs a closure when it is woken first.
+/// A waker that runs a closure when it is woken for the first time.
 struct Act(std::sync::Mutex<Option<Box<dyn FnOnce() + Send>>>);
 
 impl Act {
@@ -396,7 +397,7 @@ impl std::task::Wake for Act {
     }
 }
 
-/// A new receiver that waits.
+/// Creates a new receiver that waits in the wait queue.
 fn in_line(sender: &Sender<u32>, waker: &Waker) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     let mut receiver = sender.subscribe();
     let mut waiting = Box::pin(async move { drop(receiver.recv().await) });
@@ -404,11 +405,11 @@ fn in_line(sender: &Sender<u32>, waker: &Waker) -> Pin<Box<dyn Future<Output = (
     waiting
 }
 
-/// The first send stops between two batches. Meanwhile others come, and a second send
-/// stops at the first waker of its own batch: the rest is the second one's to wake.
+/// Stops the first send between two batches. Meanwhile other receivers join, and a second send
+/// stops at the first waker of its own batch: the second send must wake the rest.
 #[test]
 fn a_send_wakes_nobody_for_what_others_send_meanwhile() {
-    // As many as a batch; if that grows, the patience below ends the test.
+    // The size of a batch. If that grows, the timeout below ends the test.
     const BATCH: usize = 32;
     let patience = std::time::Duration::from_secs(20);
     let (sender, late) = (Sender::new(4), Bell::new());
@@ -460,11 +461,11 @@ fn positions_wrap() {
     }
 }
 
-/// A reader of the reference: what it has still to see.
+/// The reference: all values that were sent, and the position of each receiver.
 struct Reference {
     sent: Vec<u32>,
     capacity: usize,
-    /// Where each receiver is, by its number.
+    /// The position of each receiver, by its number.
     next: HashMap<usize, usize>,
 }
 
@@ -493,7 +494,7 @@ impl Reference {
 }
 
 proptest! {
-    /// `steps` say what is done, and by whom.
+    /// Each of `steps` says what is done, and by which handle.
     #[test]
     fn a_broadcast_behaves_as_a_simple_model(
         capacity in 1usize..6,
@@ -619,7 +620,7 @@ fn under_load_every_receiver_sees_or_is_told_of_every_value() {
     }
 }
 
-/// Receivers and senders that come and go: each value is dropped once.
+/// Receivers and senders come and go, and each value is dropped once.
 #[test]
 fn under_load_receivers_that_come_and_go_leave_nothing() {
     let account = Arc::new(Account::default());

@@ -1,8 +1,8 @@
-//! The channel itself: a ring of slots with stamps, the counts, and who waits.
+//! The channel itself: a ring of slots with stamps, the handle counts, and the wait queues.
 //!
 //! # Protocol
-//! A position is a lap and an index. `tail` is where the next value is written, `head`
-//! where the next one is read. The stamp of a slot says whose turn it is:
+//! A position is a lap and an index. `tail` is where the next value is written, `head` where the
+//! next one is read. The stamp of a slot says which side may use it:
 //!
 //! ```text
 //! who sends                                   who receives
@@ -12,45 +12,44 @@
 //! S3 stamp := position + 1                    R3 stamp := position + a lap
 //! S4 somebody waits for a message: wakes one  R4 somebody waits for room: wakes one
 //! ```
-//! A lap is a power of two and at least twice the capacity, so 'full in this lap' and
-//! 'free in the next' differ for every capacity, one included, and the capacity itself
-//! need not be a power of two. Stamps and positions are compared by their difference,
-//! which may wrap.
+//! A lap is a power of two and at least twice the capacity, so 'full in this lap' and 'free in
+//! the next' differ for every capacity, one included, and the capacity itself need not be a
+//! power of two. Stamps and positions are compared by their difference, which may wrap.
 //!
-//! A stamp that is behind means 'full' (or 'empty'), or that somebody is between S1 and
-//! S3, or R1 and R3. Nobody waits for those by spinning, beyond a short backoff: to them
-//! the channel is full or empty, and they wait in line. S3 and S4 (R3 and R4) of the one
-//! in the middle end that wait, by the argument in `queue.rs`: the place that a waiter
-//! looked at last is the place whose stamp is written next.
+//! A stamp that is behind means 'full' (or 'empty'), or that another thread is between S1 and
+//! S3, or R1 and R3. No thread waits for those by spinning, beyond a short backoff: for it the
+//! channel is full or empty, and it waits in the wait queue. S3 and S4 (R3 and R4) of the thread
+//! in the middle end that wait, by the argument in `queue.rs`: the slot that a waiter looked at
+//! last is the slot that gets the next stamp.
 //!
-//! The bit MARK of `tail` says 'closed'. S1 is an exchange of `tail`, so nobody begins to
-//! send behind a close; and a receiver that finds `head` where the marked `tail` is knows
-//! that there will never be anything more.
+//! The bit MARK of `tail` means 'closed'. S1 is an exchange of `tail`, so no thread begins to
+//! send after a close; and a receiver that finds `head` equal to the marked `tail` knows that
+//! there will never be another message.
 //!
-//! Receivers that wait while the channel is closed, with somebody in the middle of S2,
-//! are woken by S4 one at a time; whoever of them finds the end wakes all.
+//! Receivers that wait while the channel is closed, with a sender in the middle of S2, are woken
+//! by S4 one at a time; the first of them to find the end wakes all.
 //!
 //! # Invariants
-//! - A slot belongs to whoever moved a position past it, until it writes the stamp.
+//! - A slot belongs to the thread that moved a position past it, until that thread writes the
+//!   stamp.
 //! - `head` is never past `tail`, and at most a capacity behind it.
-//! - No position has MARK but the `tail` of a closed channel, which does not move.
-//! - Positions wrap. A thread that stalls between its look and its exchange while the
-//!   others go all the way round would not notice: with 32-bit words and a capacity of
-//!   one that is 2^31 messages, with 64-bit words it is out of reach.
+//! - No position has MARK except the `tail` of a closed channel, which does not move.
+//! - Positions wrap. A thread that stalls between its look and its exchange while the others go
+//!   all the way round would not notice: with 32-bit words and a capacity of one that is 2^31
+//!   messages, with 64-bit words it is out of reach.
 //!
 //! # Who frees what
-//! All the senders together hold one share of the allocation, all the receivers another,
-//! and each weak handle one of its own. When the last receiver goes it closes, says GONE,
-//! and drops what is queued. Whoever was in the middle of a send finds GONE at S4, and
-//! drops it as well: behind GONE and a fence everybody receives and drops until there is
-//! nothing ready, so whoever comes last leaves nothing. No value waits for the end of the
-//! allocation.
+//! All senders together hold one share of the allocation, all receivers another, and each weak
+//! handle one of its own. When the last receiver is dropped, it closes, sets GONE, and drops the
+//! queued messages. A sender in the middle of a send finds GONE at S4, and drops them as well:
+//! after GONE and a fence each such thread receives and drops until nothing is ready, so the
+//! last one leaves nothing. No value lives until the end of the allocation.
 //!
 //! # Rejected
-//! - A sequence that is position + 1 when full and position + capacity when free again:
-//!   with a capacity of one these are the same number.
-//! - One lock round a `VecDeque`: simple, and slower with many on each side.
-//! - To compare `head` and `tail` to find out what is full: a value between R1 and R3
+//! - A sequence that is position + 1 when full and position + capacity when free again: with a
+//!   capacity of one these are the same number.
+//! - One lock around a `VecDeque`: simple, and slower with many tasks on each side.
+//! - Comparing `head` and `tail` to find out whether the ring is full: a value between R1 and R3
 //!   is still in its slot.
 //!
 //! # Checked by
@@ -91,38 +90,42 @@ use crate::engine::prim::{
     weakened,
 };
 
-/// From so many bytes of slots on, `head` and `tail` have cache lines of their own: the
-/// padding is then at most a third of the whole. Picked, not measured.
+/// The size of the slots in bytes from which `head` and `tail` have cache lines of their own.
+///
+/// From this size the padding is at most a third of the whole. Picked, not measured.
 const SPREAD_FROM: usize = 512;
 
-/// More handles than this have been forgotten, not kept: the count must not wrap.
+/// The most handles that a channel counts; more can only be leaked ones, and the count must not
+/// wrap.
 const MOST_HANDLES: usize = isize::MAX as usize;
 
-/// The header; the ends and the slots follow in the same allocation.
+/// The header of a channel; the ends and the slots follow in the same allocation.
 pub(super) struct Chan<T> {
     capacity: usize,
-    /// The power of two that is not below the capacity: the bit above the index. In
-    /// `tail` it says 'closed'; a lap is twice that.
+    /// The smallest power of two that is not below the capacity: the bit above the index.
+    ///
+    /// In `tail` it means 'closed'. A lap is twice this number.
     mark: usize,
     tail: NonNull<AtomicUsize>,
     head: NonNull<AtomicUsize>,
     slots: NonNull<Slot<T>>,
     /// Receivers that wait for a message.
     pub(super) for_message: Queue,
-    /// Senders that wait for room.
+    /// Senders that wait for free capacity.
     pub(super) for_room: Queue,
     /// Senders that wait for the close.
     pub(super) for_close: Queue,
-    /// Shares of the allocation.
+    /// The number of shares of the allocation.
     shares: AtomicUsize,
     pub(super) senders: Count,
     pub(super) receivers: Count,
 }
 
-// SAFETY: a value goes in on one thread and comes out on another, and is reached by
-// whoever moved a position past its slot; nobody gets a `&T`.
+// SAFETY: a value is sent on one thread and received on another, so `T: Send` is required; it is
+// accessed only by the thread that moved a position past its slot.
 unsafe impl<T: Send> Send for Chan<T> {}
-// SAFETY: as above.
+// SAFETY: a shared reference hands out no `&T`; a value is accessed only by the thread that
+// moved a position past its slot.
 unsafe impl<T: Send> Sync for Chan<T> {}
 
 struct Slot<T> {
@@ -130,13 +133,13 @@ struct Slot<T> {
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
-/// The handles of one side.
+/// The numbers of strong and weak handles of one side.
 pub(super) struct Count {
     strong: AtomicUsize,
     weak: AtomicUsize,
 }
 
-/// Where the parts are.
+/// Layout of the allocation, and the offsets of its parts.
 struct Parts {
     whole: Layout,
     tail: usize,
@@ -144,37 +147,37 @@ struct Parts {
     slots: usize,
 }
 
-/// A slot that was claimed: where it is, and the stamp that gives it to the other side.
+/// A claimed slot, and the stamp that gives it to the other side.
 struct Claimed<'a, T> {
     slot: &'a Slot<T>,
     stamp: usize,
 }
 
-/// Why nothing was claimed.
+/// Reason why no slot was claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// Full, or empty, or somebody is in the middle of it.
+    /// The channel is full, or empty, or another thread is in the middle of using the slot.
     NotNow,
-    /// Closed; to a receiver: and there is nothing more.
+    /// The channel is closed; for a receiver also: it is empty.
     Closed,
 }
 
 impl<T> Chan<T> {
-    /// A new channel, with one handle on each side.
+    /// Creates a channel, with one handle on each side.
     ///
     /// # Panics
-    /// If the capacity is zero, or more than memory can hold.
+    /// If the capacity is zero, or larger than what fits into memory.
     #[track_caller]
     pub(super) fn allocate(capacity: usize) -> NonNull<Self> {
         assert!(capacity > 0, "mpmc channel requires capacity > 0: ask for one slot at least");
         let Some(parts) = Self::parts(capacity) else {
             panic!("capacity overflow: {capacity} slots do not fit into memory; ask for fewer");
         };
-        // SAFETY: the layout is not of size zero: the header is not.
+        // SAFETY: the layout is not of size zero, because it contains the header.
         let whole = unsafe { alloc::alloc(parts.whole) };
         let Some(whole) = NonNull::new(whole) else { alloc::handle_alloc_error(parts.whole) };
-        // SAFETY: each part lies inside the allocation, aligned, by `parts`; nobody else
-        // knows it yet.
+        // SAFETY: each part lies inside the allocation, aligned, by `parts`, and no other thread
+        // knows the allocation yet.
         unsafe {
             let (tail, head) = (whole.add(parts.tail).cast(), whole.add(parts.head).cast());
             let slots = whole.add(parts.slots).cast::<Slot<T>>();
@@ -202,15 +205,15 @@ impl<T> Chan<T> {
         }
     }
 
-    /// How large the allocation is.
+    /// Returns the size of the allocation.
     #[cfg(all(test, not(blitz_loom)))]
     pub(super) fn bytes(capacity: usize) -> Option<usize> {
         Self::parts(capacity).map(|parts| parts.whole.size())
     }
 
-    /// `None` if there is no such layout.
+    /// Returns the layout of a channel; `None` if it overflows.
     fn parts(capacity: usize) -> Option<Parts> {
-        // A position needs the index, MARK, and some laps.
+        // A position needs bits for the index, MARK, and some laps.
         if capacity > usize::MAX >> 4 {
             return None;
         }
@@ -226,26 +229,31 @@ impl<T> Chan<T> {
         Some(Parts { whole, tail, head, slots })
     }
 
-    /// Gives one share of the allocation up; the last one frees it.
+    /// Gives up one share of the allocation; the last one frees it.
     ///
     /// # Safety
-    /// 1. The caller has a share, and does not use the channel from here on.
+    /// 1. The caller has a share, and does not use the channel after this call.
     pub(super) unsafe fn give_up(chan: NonNull<Self>) {
-        // SAFETY: by 1. it lives.
+        // SAFETY: by our obligation 1 the caller has a share, so the channel is alive.
         let this = unsafe { chan.as_ref() };
-        // AcqRel: whoever frees it sees what all the others did. Each pairs with the rest.
+        // AcqRel: the thread that frees sees what all the others did. Each `fetch_sub` pairs
+        // with the others.
         if this.shares.fetch_sub(1, AcqRel) == 1 {
-            // SAFETY: 1. nobody has a share any more.
+            // SAFETY: 1. of `free`: that was the last share, and the AcqRel above sees what the
+            // others did.
             unsafe { Self::free(chan) };
         }
     }
 
+    /// Frees the channel.
+    ///
     /// # Safety
-    /// 1. Nobody uses the channel any more, and we see what everybody did.
+    /// 1. No other thread uses the channel any more, and the caller sees what all of them did.
     #[cold]
     unsafe fn free(chan: NonNull<Self>) {
-        // SAFETY: by 1. it is ours alone; each part is dropped once. The values are gone:
-        // the last receiver saw to that.
+        // SAFETY: by our obligation 1 this thread is alone with the channel; each part is
+        // dropped once. There are no values left, because the last receiver, and senders that
+        // came after it, dropped them.
         unsafe {
             let this = chan.as_ref();
             debug_assert_eq!(this.len(), 0, "a channel ended with values in it");
@@ -260,20 +268,20 @@ impl<T> Chan<T> {
         }
     }
 
-    /// One share more.
+    /// Adds a share of the allocation.
     pub(super) fn share(&self) {
         count_up(&self.shares);
     }
 
     #[inline]
     fn tail(&self) -> &AtomicUsize {
-        // SAFETY: it is a part of our allocation.
+        // SAFETY: `tail` points into our own allocation.
         unsafe { self.tail.as_ref() }
     }
 
     #[inline]
     fn head(&self) -> &AtomicUsize {
-        // SAFETY: it is a part of our allocation.
+        // SAFETY: `head` points into our own allocation.
         unsafe { self.head.as_ref() }
     }
 
@@ -281,17 +289,17 @@ impl<T> Chan<T> {
     fn slot(&self, position: usize) -> &Slot<T> {
         let index = position & (self.mark - 1);
         debug_assert!(index < self.capacity, "{index} of {}", self.capacity);
-        // SAFETY: an index is below the capacity: `after` sees to it.
+        // SAFETY: the index is below the capacity, because `after` never produces another.
         unsafe { self.slots.add(index).as_ref() }
     }
 
-    /// The difference of two laps.
+    /// Returns the difference between a position and the same index one lap later.
     #[inline]
     fn lap(&self) -> usize {
         if weakened!("mpmc_lap_is_larger") { self.mark } else { self.mark << 1 }
     }
 
-    /// The position that follows.
+    /// Returns the position that follows.
     #[inline]
     fn after(&self, position: usize) -> usize {
         let index = position & (self.mark - 1);
@@ -302,11 +310,11 @@ impl<T> Chan<T> {
         }
     }
 
-    /// S1.
+    /// Claims a free slot for a send (S1).
     #[inline]
     fn claim_free(&self) -> Result<Claimed<'_, T>, Refused> {
         let mut backoff = Backoff::default();
-        // Acquire, here and below: who is refused sees what was done before the close.
+        // Acquire, here and below: a sender that is refused sees what was done before the close.
         // Pairs with the AcqRel in `close`.
         let mut tail = self.tail().load(Acquire);
         loop {
@@ -315,13 +323,13 @@ impl<T> Chan<T> {
             }
             let slot = self.slot(tail);
             let order = if weakened!("mpmc_slot_acquires") { Relaxed } else { Acquire };
-            // Acquire: we write over what was read there. Pairs with R3.
+            // Acquire: we overwrite a slot that another thread has read. Pairs with R3.
             let stamp = slot.stamp.load(order);
             match stamp.wrapping_sub(tail).cast_signed() {
                 0 => {
                     let next = self.after(tail);
-                    // Relaxed: the stamp orders what is in the slot. Acquire on failure:
-                    // as above.
+                    // Relaxed: the stamp orders the access to the slot. Acquire on failure: a
+                    // refused sender sees what was done before the close.
                     match self.tail().compare_exchange_weak(tail, next, Relaxed, Acquire) {
                         Ok(_) => return Ok(Claimed { slot, stamp: tail.wrapping_add(1) }),
                         Err(seen) => {
@@ -330,9 +338,10 @@ impl<T> Chan<T> {
                         }
                     }
                 }
-                // A lap behind: it is full, or somebody is in the middle of it.
+                // A lap behind: the channel is full, or another thread is in the middle of using
+                // the slot.
                 ..0 => {
-                    // Acquire: as above.
+                    // Acquire: a refused sender sees what was done before the close.
                     let seen = self.tail().load(Acquire);
                     // Relaxed: a guess at whether it is worth waiting a moment.
                     let full = self.head().load(Relaxed).wrapping_add(self.lap()) == tail;
@@ -341,30 +350,30 @@ impl<T> Chan<T> {
                     }
                     tail = seen;
                 }
-                // Others have moved on; with that stamp comes their `tail`. Acquire: as
-                // above.
+                // Other senders have moved on; together with that stamp we see their `tail`.
+                // Acquire: a refused sender sees what was done before the close.
                 1.. => tail = self.tail().load(Acquire),
             }
         }
     }
 
-    /// R1.
+    /// Claims a full slot for a receive (R1).
     #[inline]
     fn claim_full(&self) -> Result<Claimed<'_, T>, Refused> {
         let mut backoff = Backoff::default();
-        // Relaxed, here and below where it is read: the stamp orders what is in the slot.
+        // Relaxed, here and at the loads below: the stamp orders the access to the slot.
         let mut head = self.head().load(Relaxed);
         loop {
             let slot = self.slot(head);
             let order = if weakened!("mpmc_slot_acquires") { Relaxed } else { Acquire };
-            // Acquire: we read what was written there. Pairs with S3.
+            // Acquire: we read what another thread has written. Pairs with S3.
             let stamp = slot.stamp.load(order);
             match stamp.wrapping_sub(head.wrapping_add(1)).cast_signed() {
                 0 => {
                     let next = self.after(head);
                     let order = if weakened!("mpmc_head_releases") { Relaxed } else { Release };
-                    // Release: who finds the message received finds it sent. Pairs with the
-                    // Acquire in `len`.
+                    // Release: a thread that sees this message received also sees it sent. Pairs
+                    // with the Acquire in `len`.
                     match self.head().compare_exchange_weak(head, next, order, Relaxed) {
                         Ok(_) => {
                             return Ok(Claimed { slot, stamp: head.wrapping_add(self.lap()) });
@@ -375,10 +384,11 @@ impl<T> Chan<T> {
                         }
                     }
                 }
-                // Not written in this lap: it is empty, or somebody is in the middle of it.
+                // Not written in this lap: the channel is empty, or another thread is in the
+                // middle of using the slot.
                 ..0 => {
-                    // Acquire: who finds the end sees what was done before the close.
-                    // Pairs with the AcqRel in `close`.
+                    // Acquire: a receiver that finds the end sees what was done before the
+                    // close. Pairs with the AcqRel in `close`.
                     let tail = self.tail().load(Acquire);
                     if tail & !self.mark == head {
                         let closed = tail & self.mark != 0;
@@ -390,36 +400,38 @@ impl<T> Chan<T> {
                     }
                     head = seen;
                 }
-                // Others have moved on; with that stamp comes their `head`.
+                // Other receivers have moved on; together with that stamp we see their `head`.
                 1.. => head = self.head().load(Relaxed),
             }
         }
     }
 
-    /// M1 of `queue.rs`: gives a slot to the other side. The flags are read after this.
+    /// Writes a stamp, which gives the slot to the other side (M1 of `queue.rs`).
+    ///
+    /// The flags must be read after this.
     #[inline]
     fn publish(stamp: &AtomicUsize, to: usize, planted: bool) {
         if cfg!(blitz_loom) {
-            // The model checker has no total order of stores; a fence has one, and is as
-            // strong here.
-            // Release: publishes the slot. Pairs with the Acquire in S1 and R1.
+            // The model checker has no total order of stores, but it has one of fences, and a
+            // fence is as strong here. Release: publishes the slot. Pairs with the Acquire in S1
+            // and R1.
             stamp.store(to, if planted { Relaxed } else { Release });
             if !weakened!("mpmc_publish_fences") {
                 // SeqCst: pairs with the fence in `Stand::wait`.
                 fence(SeqCst);
             }
         } else {
-            // SeqCst: publishes the slot, which pairs with the Acquire in S1 and R1, and
-            // comes before the flags in the one total order, which pairs with the fence
-            // in `Stand::wait`.
+            // SeqCst: publishes the slot, which pairs with the Acquire in S1 and R1, and comes
+            // before the flags in the one total order, which pairs with the fence in
+            // `Stand::wait`.
             stamp.store(to, SeqCst);
         }
     }
 
-    /// S2 to S4.
+    /// Writes a value into a claimed slot and publishes it (S2 to S4).
     #[inline]
     fn write(&self, claimed: &Claimed<'_, T>, value: T) {
-        // SAFETY: S1 made the slot ours, and there is nothing in it.
+        // SAFETY: S1 gave the slot to this thread alone, and no value is in it.
         claimed.slot.value.with_mut(|place| unsafe { (*place).write(value) });
         Self::publish(&claimed.slot.stamp, claimed.stamp, weakened!("mpmc_send_publishes"));
         if self.for_message.flags() != 0 {
@@ -427,11 +439,11 @@ impl<T> Chan<T> {
         }
     }
 
-    /// R2 to R4.
+    /// Reads the value out of a claimed slot and frees the slot (R2 to R4).
     #[inline]
     fn read(&self, claimed: &Claimed<'_, T>) -> T {
-        // SAFETY: R1 made the slot ours, and the stamp said that a value is in it. It is
-        // taken once.
+        // SAFETY: R1 gave the slot to this thread alone, and the stamp showed that a value is in
+        // it. It is taken once.
         let value = claimed.slot.value.with_mut(|place| unsafe { (*place).assume_init_read() });
         Self::publish(&claimed.slot.stamp, claimed.stamp, weakened!("mpmc_recv_publishes"));
         if self.for_room.flags() != 0 {
@@ -440,7 +452,7 @@ impl<T> Chan<T> {
         value
     }
 
-    /// S4, with somebody to tell.
+    /// Wakes a waiting receiver, or drops the messages if all receivers are gone (S4).
     #[cold]
     fn tell_receivers(&self) {
         let flags = self.for_message.flags();
@@ -452,10 +464,11 @@ impl<T> Chan<T> {
         }
     }
 
-    /// Sends what `value` holds, and takes it, if there is room.
+    /// Sends the message in `value`, and takes it out, if there is free capacity.
     #[inline]
     pub(super) fn send_from(&self, value: &mut Option<T>) -> Result<(), Refused> {
-        // Before a slot is claimed: one that is never written holds everybody up.
+        // Checked before a slot is claimed, because a slot that is never written blocks all
+        // threads.
         assert!(value.is_some(), "a send was polled after it has answered: drop it by then");
         let claimed = self.claim_free()?;
         let value = value.take().expect("looked at above");
@@ -488,8 +501,9 @@ impl<T> Chan<T> {
         })
     }
 
-    /// A receiver was dismissed and has its answer: sees to the next one, if there is
-    /// something for it.
+    /// Wakes the next receiver, if there is something for it.
+    ///
+    /// Called by a receiver that was dismissed and has completed.
     #[cold]
     pub(super) fn pass_on_messages(&self) {
         if self.for_message.flags() & WAITING == 0 || weakened!("mpmc_waiter_passes_on") {
@@ -504,8 +518,11 @@ impl<T> Chan<T> {
         }
     }
 
-    /// The same for a sender and room. On a close all of them are woken by whoever
-    /// closes: none of them waits for anybody in the middle then.
+    /// Wakes the next sender, if there is free capacity for it.
+    ///
+    /// Called by a sender that was dismissed and has completed. After a close it is not needed:
+    /// the closing thread wakes all waiting senders, and none of them waits for a thread in the
+    /// middle of an operation.
     #[cold]
     pub(super) fn pass_on_room(&self) {
         let waiting = self.for_room.flags() & WAITING != 0;
@@ -514,13 +531,13 @@ impl<T> Chan<T> {
         }
     }
 
-    /// Whether R1 would succeed.
+    /// Returns `true` if R1 would succeed.
     fn has_message(&self) -> bool {
         loop {
-            // Relaxed: as in R1. A stale one leads to a stamp that says so.
+            // Relaxed: as in R1, a stale `head` leads to a stamp that shows it.
             let head = self.head().load(Relaxed);
-            // Acquire: with a stamp of the next lap comes the `head` that goes with it.
-            // Pairs with R3.
+            // Acquire: together with a stamp of the next lap we see the `head` that belongs to
+            // it. Pairs with R3.
             let stamp = self.slot(head).stamp.load(Acquire);
             match stamp.wrapping_sub(head.wrapping_add(1)).cast_signed() {
                 0 => return true,
@@ -530,15 +547,16 @@ impl<T> Chan<T> {
         }
     }
 
-    /// Whether S1 would succeed, or be refused for good.
+    /// Returns `true` if S1 would succeed, or fail for good because of a close.
     fn has_room(&self) -> bool {
         loop {
-            // Relaxed: as in `has_message`.
+            // Relaxed: a stale `tail` leads to a stamp that shows it.
             let tail = self.tail().load(Relaxed);
             if tail & self.mark != 0 {
                 return true;
             }
-            // Acquire: as in `has_message`. Pairs with S3.
+            // Acquire: together with a newer stamp we see the `tail` that belongs to it. Pairs
+            // with S3.
             let stamp = self.slot(tail).stamp.load(Acquire);
             match stamp.wrapping_sub(tail).cast_signed() {
                 0 => return true,
@@ -548,10 +566,10 @@ impl<T> Chan<T> {
         }
     }
 
-    /// Nobody begins to send any more.
+    /// Closes the channel: no thread begins to send any more, and all waiters are woken.
     pub(super) fn close(&self) {
-        // AcqRel: what was done before the close is seen by who is refused. Pairs with
-        // the Acquire loads of `tail`.
+        // AcqRel: a sender that is refused sees what was done before the close. Pairs with the
+        // Acquire loads of `tail`.
         let before = if weakened!("mpmc_close_marks_the_tail") {
             self.tail().load(Acquire)
         } else {
@@ -566,11 +584,12 @@ impl<T> Chan<T> {
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        // Acquire: as in `close`, with which it pairs.
+        // Acquire: the caller sees what was done before the close. Pairs with the AcqRel in
+        // `close`.
         self.tail().load(Acquire) & self.mark != 0
     }
 
-    /// The last receiver goes.
+    /// Closes the channel and drops the queued messages, because the last receiver was dropped.
     #[cold]
     pub(super) fn end_receivers(&self) {
         self.close();
@@ -578,29 +597,31 @@ impl<T> Chan<T> {
         self.drop_queued();
     }
 
-    /// Drops what can be received. Whoever is in the middle of a send does it again.
+    /// Drops all messages that can be received; a sender in the middle of a send does it again.
     #[cold]
     fn drop_queued(&self) {
         if !weakened!("mpmc_gone_fences") {
-            // SeqCst: as W2 of `queue.rs`, with GONE for WAITING. Pairs with the store in
-            // `publish`.
+            // SeqCst: the role of W2 in `queue.rs`, with GONE in place of WAITING. Pairs with
+            // the store in `publish`.
             fence(SeqCst);
         }
         while let Ok(value) = self.recv_now() {
-            // A panic of one would leave the others; and it may be a sender's thread.
+            // A panic in one drop would leave the other messages, and this may run on a sender's
+            // thread.
             discard(value);
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        // Acquire: what was received was sent. Pairs with the Release in R1.
+        // Acquire: messages that were received are seen as sent. Pairs with the Release in R1.
         let head = self.head().load(Acquire);
-        // Acquire: pairs with `close`. It comes second, so that it is not behind.
+        // Acquire: pairs with the AcqRel in `close`. Loaded second, so that `tail` is not behind
+        // `head`.
         let tail = self.tail().load(Acquire) & !self.mark;
         let index = |position: usize| position & (self.mark - 1);
         let laps = (tail - index(tail)).wrapping_sub(head - index(head)) / (self.mark << 1);
         let len = (laps.wrapping_mul(self.capacity) + index(tail)).wrapping_sub(index(head));
-        // Others may have moved both on in between.
+        // Other threads may have moved both between the two loads.
         len.min(self.capacity)
     }
 
@@ -627,22 +648,23 @@ impl Count {
     }
 
     pub(super) fn strong(&self) -> usize {
-        // Acquire: who finds the others gone sees what they did. Pairs with `remove`.
+        // Acquire: a thread that finds the others gone sees what they did. Pairs with the AcqRel
+        // in `remove`.
         self.strong.load(Acquire)
     }
 
     pub(super) fn weak(&self) -> usize {
-        // Relaxed: a figure.
+        // Relaxed: only a number to report.
         self.weak.load(Relaxed)
     }
 
-    /// One handle more, made from one that is there.
+    /// Counts one more handle, cloned from an existing one.
     #[inline]
     pub(super) fn add(&self) {
         count_up(&self.strong);
     }
 
-    /// One handle more, made from a weak one: `false` if all are gone.
+    /// Counts one more handle, upgraded from a weak one; returns `false` if all were dropped.
     pub(super) fn add_unless_gone(&self) -> bool {
         // Relaxed: a guess; the exchange below confirms it.
         let mut now = self.strong.load(Relaxed);
@@ -651,7 +673,7 @@ impl Count {
                 return false;
             }
             assert_countable(now);
-            // Relaxed: a count alone; what handles do is ordered by the channel.
+            // Relaxed: only a count; the channel itself orders what handles do.
             match self.strong.compare_exchange_weak(now, now + 1, Relaxed, Relaxed) {
                 Ok(_) => return true,
                 Err(seen) => now = seen,
@@ -659,12 +681,12 @@ impl Count {
         }
     }
 
-    /// One handle less; whether it was the last.
+    /// Counts one handle less, and returns `true` if it was the last.
     #[inline]
     #[must_use]
     pub(super) fn remove(&self) -> bool {
-        // AcqRel: the last one closes after all that the others did. Each pairs with the
-        // rest.
+        // AcqRel: the last handle closes after everything that the others did. Each `fetch_sub`
+        // pairs with the others.
         self.strong.fetch_sub(1, AcqRel) == 1
     }
 
@@ -673,18 +695,18 @@ impl Count {
     }
 
     pub(super) fn remove_weak(&self) {
-        // Relaxed: a figure; the share orders the end.
+        // Relaxed: only a number to report; giving up the share orders the end.
         self.weak.fetch_sub(1, Relaxed);
     }
 }
 
 #[inline]
 fn count_up(count: &AtomicUsize) {
-    // Relaxed: it is made from one that is there.
+    // Relaxed: the new handle is made from an existing one, which keeps the count above zero.
     assert_countable(count.fetch_add(1, Relaxed));
 }
 
-/// Ends the process before a count wraps: to go on would free what is used.
+/// Aborts the process before a count wraps, because otherwise memory in use would be freed.
 #[inline]
 fn assert_countable(count: usize) {
     if count > MOST_HANDLES {
@@ -692,8 +714,10 @@ fn assert_countable(count: usize) {
     }
 }
 
-/// Waits a moment for somebody in the middle; `false` when it was long enough. A model
-/// does not wait.
+/// Pauses briefly for a thread in the middle of an operation; returns `false` once that was long
+/// enough.
+///
+/// A model does not pause.
 #[inline]
 fn pause(backoff: &mut Backoff) -> bool {
     !cfg!(blitz_loom) && backoff.spin()

@@ -1,4 +1,4 @@
-//! Why a value could not be sent or received: the errors of [`mpsc`](crate::channel::mpsc).
+//! Errors of sending and receiving, which are those of [`mpsc`](crate::channel::mpsc).
 //!
 //! ```
 //! use blitz_io::channel::mpmc::{self, error::{SendError, TryRecvError, TrySendError}};

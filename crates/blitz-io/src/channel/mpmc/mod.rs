@@ -1,9 +1,9 @@
-//! Many senders, many receivers, a bounded number of messages.
+//! A bounded channel with many senders and many receivers.
 //!
-//! [`channel`] makes a [`Sender`] and a [`Receiver`]; both can be cloned. Each message
-//! is received once, by any one of the receivers. The capacity is exact: with a capacity
-//! of one, one message waits, and the next sender waits with its own. Everything is in
-//! one allocation.
+//! [`channel`] creates a [`Sender`] and a [`Receiver`]; both can be cloned. Each message is
+//! received once, by any one of the receivers. The capacity is exact: with a capacity of one,
+//! one message is queued, and the next sender waits with its own. The whole channel is one
+//! allocation.
 //!
 //! ```
 //! use blitz_io::channel::mpmc;
@@ -36,26 +36,26 @@
 //!
 //! # Closing
 //!
-//! A channel is closed by [`Sender::close`] or [`Receiver::close`], or when all the
-//! senders or all the receivers are gone. Then nothing can be sent any more. What is
-//! queued can still be received; when all the receivers are gone it is dropped.
+//! A channel is closed by [`Sender::close`] or [`Receiver::close`], or when all senders or all
+//! receivers are dropped. Then nothing more can be sent. Queued messages can still be received;
+//! when all receivers are dropped, so are the messages.
 //!
 //! # Order
 //!
-//! Messages are received in the order in which they were sent; those of different senders
-//! in the order in which their sends took effect. A message that is being written by a
-//! thread that was interrupted in the middle holds back those behind it, which were
-//! sent meanwhile: to receivers the channel is empty until then.
+//! Messages are received in the order in which they were sent; messages of different senders in
+//! the order in which their sends took effect. If a thread is interrupted while it writes a
+//! message, the messages that were sent behind it are held back: for receivers the channel is
+//! empty until the write completes.
 //!
-//! Those who wait are woken in the order in which they came. Somebody who never waited
-//! may still be quicker than one that was woken: it takes the message or the room, and
-//! the other waits again, behind those who came since. So somebody always goes on, and
-//! no single one is promised to. Who needs every sender to have its turn takes
-//! permits of a semaphore, or a channel of its own for each.
+//! Waiting tasks are woken in the order in which they began to wait. A task that never waited
+//! may still be faster than one that was woken: it takes the message or the capacity, and the
+//! woken task waits again, behind those that came since. So some task always makes progress, but
+//! no single task is guaranteed to. If every sender must get its turn, use permits of a
+//! semaphore, or a separate channel for each sender.
 //!
-//! One who was woken has to look. A future that waits and is then neither polled nor
-//! dropped, but kept or forgotten, may be the one that is woken: the others wait until
-//! the next message, or the next room, wakes one of them.
+//! A woken future must be polled or dropped. If a waiting future is kept or forgotten instead,
+//! it may be the one that is woken; the others then wait until the next message, or the next
+//! free capacity, wakes one of them.
 
 mod chan;
 pub mod error;
@@ -75,10 +75,10 @@ pub use self::{
     weak::{WeakReceiver, WeakSender},
 };
 
-/// A new channel with room for so many messages.
+/// Creates a channel with a capacity of `capacity` messages.
 ///
 /// # Panics
-/// If the capacity is zero, or more than fits into memory.
+/// If the capacity is zero, or larger than what fits into memory.
 ///
 /// # Examples
 ///
@@ -94,6 +94,6 @@ pub use self::{
 #[track_caller]
 pub fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     let chan = chan::Chan::allocate(capacity);
-    // SAFETY: 1. of both: it is new, and has one handle on each side.
+    // SAFETY: 1. of both: the channel is new, and counts one handle on each side.
     unsafe { (Sender::new(chan), Receiver::new(chan)) }
 }

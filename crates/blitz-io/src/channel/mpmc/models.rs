@@ -1,4 +1,4 @@
-//! Models of the channel: nothing lost, nothing twice, nobody left asleep.
+//! Models of the mpmc channel: no message is lost or duplicated, and no task is left asleep.
 
 use std::{
     pin::Pin,
@@ -16,13 +16,13 @@ use crate::engine::{
 struct Waits<'a, R> {
     future: Pin<Box<dyn Future<Output = R> + 'a>>,
     bell: Arc<Bell>,
-    /// So often its bell had rung when it was polled last.
+    /// How often its bell had rung when the future was polled last.
     heard: usize,
     answer: Option<R>,
 }
 
 impl<'a, R> Waits<'a, R> {
-    /// Polled once.
+    /// Wraps a future and polls it once.
     fn new(future: impl Future<Output = R> + 'a) -> Self {
         let mut waits =
             Self { future: Box::pin(future), bell: Bell::new(), heard: 0, answer: None };
@@ -38,7 +38,7 @@ impl<'a, R> Waits<'a, R> {
         }
     }
 
-    /// Polls it if its bell has rung; whether it did anything.
+    /// Polls the future if its bell has rung, and returns `true` if it was polled.
     fn go_on(&mut self) -> bool {
         let due = self.answer.is_none() && self.bell.rung() > self.heard;
         if due {
@@ -48,7 +48,7 @@ impl<'a, R> Waits<'a, R> {
     }
 }
 
-/// Polls those whose bells have rung, until all is quiet.
+/// Polls every future that was woken, until none is left.
 fn settle<R>(all: &mut [Waits<'_, R>]) {
     while all.iter_mut().any(Waits::go_on) {}
 }
@@ -186,14 +186,14 @@ fn the_last_receiver_goes_while_two_send() {
         });
         drop(rx);
         others.into_iter().for_each(|other| other.join().unwrap());
-        // The channel lives, and has nothing.
+        // The channel still exists, and holds no value.
         assert_eq!(Arc::strong_count(&value), 1);
         assert!(tx.is_closed());
     });
 }
 
-/// The thread may be in the middle of its send when the second message is there already:
-/// both receivers then wait for the first one, and one wake-up has to serve both.
+/// The thread may be in the middle of its send when the second message is already there: both
+/// receivers then wait for the first message, and one wake-up has to serve both.
 #[test]
 fn two_receivers_wait_for_two_messages() {
     model(|| {
@@ -297,8 +297,8 @@ fn a_weak_sender_against_the_last_strong_one() {
     });
 }
 
-/// Whoever sees that a message was received sees that it was sent. It looks on a thread
-/// of its own, joined first, so that the model lets it look last.
+/// A thread that sees that a message was received must see that it was sent. It looks on a
+/// thread of its own, joined first, so that the model lets it look last.
 #[test]
 fn a_length_counts_only_what_was_sent() {
     model(|| {

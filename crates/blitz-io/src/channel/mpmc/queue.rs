@@ -1,8 +1,9 @@
-//! Who waits on one side of a channel, and how they are not missed.
+//! The wait queue of one side of a channel, and how no waiter is missed.
 //!
 //! # Protocol
-//! Whoever makes something (a message, or room) does not take a lock to find out that
-//! nobody waits for it:
+//! A thread that makes something available (a message, or free capacity) takes no lock to find
+//! out that no task waits for it. In the table, 'the line' is the wait queue, and a 'place' is a
+//! slot:
 //!
 //! ```text
 //! who makes something at a place             who waits for something at that place
@@ -10,31 +11,32 @@
 //! M2 reads the flags, SeqCst                 W2 fence(SeqCst)
 //! M3 WAITING: locks, dismisses the first     W3 looks at the place's stamp once more
 //! ```
-//! M1 and W2 are in one total order. If M1 is before W2, W3 sees what was made. If W2 is
-//! before M1, M2 is behind it too and sees WAITING, for as long as the waiter is in line.
+//! M1 and W2 are in one total order. If M1 is before W2, W3 sees what was made available. If W2
+//! is before M1, M2 comes after it too and sees WAITING, for as long as the waiter is in the
+//! wait queue.
 //!
-//! One who was dismissed looks again. It may find nothing, because somebody who never
-//! waited was quicker; it then joins the line anew, at its end. If it finds something it
-//! looks whether there is more for the next one (`Chan::pass_on`), since several
-//! things may have become available at once while those who made them saw nobody
-//! wait: the place that all the waiters looked at was a place before theirs.
-//! One who was dismissed and goes without looking dismisses the next.
+//! A waiter that was dismissed looks again. It may find nothing, because a task that never
+//! waited was faster; it then joins the wait queue again, at its end. If it finds something, it
+//! checks whether there is more for the next waiter (`Chan::pass_on_messages`,
+//! `Chan::pass_on_room`), because several slots may have become available at once while the
+//! threads that published them saw no waiter: the slot that all the waiters looked at was one
+//! before theirs. A waiter that was dismissed and is dropped without looking dismisses the next.
 //!
 //! # Invariants
-//! - WAITING is set exactly if the line is not empty, whenever the lock is free.
+//! - WAITING is set exactly if the wait queue is not empty, whenever the lock is free.
 //! - GONE is never cleared.
 //!
 //! # Rejected
-//! - The asymmetric barrier (`prim/barrier.rs`): to wait would be a system call, and
-//!   tasks that pass messages to and fro wait all the time.
-//! - To hand the value over to the first in line: whoever sends would take the lock and
-//!   wait for whoever is in the middle of a receive. It would be fair; see the module's
-//!   documentation for what is promised instead.
-//! - That newcomers queue up behind a line that is not empty: with many on each side
-//!   everybody would then go through the lock.
+//! - The asymmetric barrier (`prim/barrier.rs`): each wait would be a system call, and tasks
+//!   that pass messages back and forth wait all the time.
+//! - Handing the value over to the first waiter: a sender would take the lock and wait for a
+//!   receiver that is in the middle of a receive. It would be fair; the module's documentation
+//!   says what is guaranteed instead.
+//! - Making newcomers queue behind a wait queue that is not empty: with many tasks on each side
+//!   all of them would then go through the lock.
 //!
 //! # Checked by
-//! See `chan.rs`; weakened as `mpmc_waiter_fences`, `mpmc_waiter_looks_again`,
+//! The models of `chan.rs`; weakened as `mpmc_waiter_fences`, `mpmc_waiter_looks_again`,
 //! `mpmc_dismissed_passes_on`.
 
 use std::{
@@ -57,12 +59,12 @@ use crate::engine::{
     work::task::budget::{self, Unit},
 };
 
-/// The line is not empty.
+/// Flag: the wait queue is not empty.
 pub(super) const WAITING: u32 = 1;
-/// Nobody will ever wait here again: all of that side are gone.
+/// Flag: no task will ever wait here again, because all handles of that side were dropped.
 pub(super) const GONE: u32 = 1 << 1;
 
-/// Those who wait for one kind of thing.
+/// The tasks that wait for one kind of event, and flags that can be read without the lock.
 pub(super) struct Queue {
     flags: AtomicU32,
     line: Bolted<Line<()>>,
@@ -73,21 +75,22 @@ impl Queue {
         Self { flags: AtomicU32::new(0), line: Bolted::new(Line::new()) }
     }
 
-    /// M2.
+    /// Returns the flags (M2).
     #[inline]
     pub(super) fn flags(&self) -> u32 {
         // SeqCst: comes after the stamp in the one total order. Pairs with the fence in
-        // `join`.
+        // `Stand::wait`.
         self.flags.load(SeqCst)
     }
 
-    /// All of that side are gone.
+    /// Sets GONE, because all handles of that side were dropped.
     pub(super) fn set_gone(&self) {
-        // SeqCst: as the flag in `join`; whoever calls this looks behind a fence.
+        // SeqCst: ordered like WAITING in `Stand::wait`; the caller looks at the slots after a
+        // fence.
         self.flags.fetch_or(GONE, SeqCst);
     }
 
-    /// M3: dismisses the first in line, if there is one.
+    /// Dismisses and wakes the first waiter, if there is one (M3).
     #[cold]
     pub(super) fn wake_one(&self) {
         let mut batch = Batch::new();
@@ -100,7 +103,7 @@ impl Queue {
         batch.wake_all();
     }
 
-    /// Dismisses everybody, a batch at a time.
+    /// Dismisses and wakes all waiters, a batch at a time.
     #[cold]
     pub(super) fn wake_all(&self) {
         let lock = || self.line.lock();
@@ -112,19 +115,19 @@ impl Queue {
         });
     }
 
-    /// Clears WAITING if the line is empty; under the lock.
+    /// Clears WAITING if the wait queue is empty; called under the lock.
     fn note(&self, line: &Line<()>) {
         if line.is_empty() {
-            // Relaxed: who sets it again does so under the lock.
+            // Relaxed: WAITING is set again only under the lock.
             self.flags.fetch_and(!WAITING, Relaxed);
         }
     }
 }
 
-/// A place in a queue, pinned in a future.
+/// A future's place in a wait queue, pinned in that future.
 pub(super) struct Stand<'a> {
     queue: &'a Queue,
-    /// A waiter of that queue and of no other.
+    /// The waiter, which joins this wait queue and no other.
     waiter: Waiter<()>,
 }
 
@@ -135,14 +138,15 @@ impl<'a> Stand<'a> {
     }
 
     fn waiter(self: Pin<&Self>) -> Pin<&Waiter<()>> {
-        // SAFETY: the waiter is pinned with us: nothing moves it, and its destructor
-        // runs in place.
+        // SAFETY: the waiter is pinned with `self`: nothing moves it, and its destructor runs in
+        // place.
         unsafe { self.map_unchecked(|this| &this.waiter) }
     }
 
-    /// A unit of the budget, to be spent with the answer. One who has waited needs none:
-    /// nobody else is woken for what it is dismissed for, and what is polled beside it
-    /// may use up the budget of every poll.
+    /// Returns a unit of the budget, to be spent when the future completes.
+    ///
+    /// A future that has waited needs none: no other waiter is woken for the event it was
+    /// dismissed for, and a future that is polled beside it may use up the budget of every poll.
     #[inline]
     pub(super) fn proceed(&self, cx: &mut Context<'_>) -> Poll<Option<Unit>> {
         if self.waiter.place() != Place::Out && !budget::is_left() {
@@ -151,8 +155,10 @@ impl<'a> Stand<'a> {
         budget::proceed(cx).map(Some)
     }
 
-    /// Attempts, waits in line, attempts again. The answer comes with whether somebody
-    /// has dismissed us on the way: then the caller sees to the next one.
+    /// Attempts the operation, joins the wait queue, and attempts it again.
+    ///
+    /// The result comes with `true` if this waiter was dismissed on the way: then the caller
+    /// must check whether there is something for the next waiter.
     #[inline]
     pub(super) fn poll<R>(
         self: Pin<&Self>,
@@ -168,27 +174,27 @@ impl<'a> Stand<'a> {
         }
     }
 
-    /// W1 to W3.
+    /// Joins the wait queue and attempts the operation once more (W1 to W3).
     #[cold]
     fn wait<R>(
         self: Pin<&Self>,
         waker: &Waker,
         mut attempt: impl FnMut() -> Option<R>,
     ) -> Poll<(R, bool)> {
-        // A user's code, and so before the lock; also before we forget that we were
-        // dismissed, should it panic.
+        // Cloned before the lock is taken, because a waker's clone runs user code; and before
+        // the dismissal is forgotten, because the clone may panic.
         let waker = waker.clone();
         let dismissed = self.settle();
         let mut line = self.queue.line.lock();
-        // SAFETY: 1. we own the waiter, and it is OUT. 2. `Drop` does.
+        // SAFETY: 1. of `join`: we own the waiter, and it is OUT. 2. `Drop` removes it.
         unsafe { line.join(self.waiter(), waker) };
-        // SeqCst: ordered before the fence for whoever looks at the flags. Pairs with
-        // the load in `flags`.
+        // SeqCst: ordered before the fence for a thread that reads the flags. Pairs with the
+        // load in `flags`.
         self.queue.flags.fetch_or(WAITING, SeqCst);
         drop(line);
         if !weakened!("mpmc_waiter_fences") {
-            // SeqCst: comes before or after the stamp of whoever makes something. Pairs
-            // with the SeqCst store in `Chan::publish`.
+            // SeqCst: comes before or after the stamp of a thread that makes something
+            // available. Pairs with the SeqCst store in `Chan::publish`.
             fence(SeqCst);
         }
         if weakened!("mpmc_waiter_looks_again") {
@@ -200,16 +206,18 @@ impl<'a> Stand<'a> {
         }
     }
 
-    /// In line, as far as we know: sees that the right task will be woken. `false` if it
-    /// was dismissed meanwhile.
+    /// Makes sure that the current waker is woken, for a waiter that is still in the wait queue.
+    ///
+    /// Returns `false` if the waiter was dismissed meanwhile.
     #[cold]
     fn stays(self: Pin<&Self>, waker: &Waker) -> bool {
         let waiter = self.waiter();
-        // SAFETY: 1. we own it. 2. It joined this line.
+        // SAFETY: 1. of `keep_waker`: we own the waiter. 2. It joined the wait queue behind this
+        // lock.
         !unsafe { keep_waker(&self.queue.line, |line| line, waiter, waker) }
     }
 
-    /// May wait again; whether it was dismissed.
+    /// Prepares the waiter for another wait, and returns `true` if it was dismissed.
     #[inline]
     fn settle(&self) -> bool {
         let dismissed = self.waiter.place() == Place::Left;
@@ -219,15 +227,15 @@ impl<'a> Stand<'a> {
         dismissed
     }
 
-    /// Leaves the line; whether it was dismissed before.
+    /// Leaves the wait queue, and returns `true` if the waiter was dismissed before.
     #[cold]
     fn leave(self: Pin<&Self>) -> bool {
         let mut line = self.queue.line.lock();
-        // SAFETY: 1. we own the waiter. 2. This is the line it joined.
+        // SAFETY: 1. of `remove`: we own the waiter. 2. This is the wait queue that it joined.
         let waker = unsafe { line.remove(self.waiter()) };
         self.queue.note(&line);
         drop(line);
-        // Outside the lock: it is a user's code.
+        // Dropped outside of the lock, because a waker's drop runs user code.
         drop(waker);
         self.settle()
     }
@@ -236,14 +244,15 @@ impl<'a> Stand<'a> {
 impl Drop for Stand<'_> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: it was pinned if it was ever polled, and is not moved from here on.
+        // SAFETY: `self` was pinned if it was ever polled, and is not moved from here on.
         let this = unsafe { Pin::new_unchecked(&*self) };
         let dismissed = match this.waiter.place() {
             Place::Out => false,
             Place::In => this.leave(),
             Place::Left => true,
         };
-        // It goes without having looked: what it was woken for is the next one's.
+        // The waiter leaves without having looked, so the next one must be woken for the same
+        // event.
         if dismissed && !weakened!("mpmc_dismissed_passes_on") {
             this.queue.wake_one();
         }

@@ -1,4 +1,4 @@
-//! The side that receives.
+//! The receiving half of an mpmc channel.
 
 use std::{
     fmt,
@@ -27,8 +27,9 @@ use crate::{
     sync::outside,
 };
 
-/// Receives messages; see [`channel`](super::channel). Of the clones any one gets a
-/// message, and only that one.
+/// The receiving half of an mpmc channel; see [`channel`](super::channel).
+///
+/// Each message goes to exactly one of the clones, which may be any of them.
 ///
 /// # Examples
 ///
@@ -45,33 +46,35 @@ pub struct Receiver<T> {
     chan: NonNull<Chan<T>>,
 }
 
-// SAFETY: it is a shared reference to a `Chan<T>`, which threads may share, and it moves
-// a `T` out.
+// SAFETY: the handle is a shared reference to a `Chan<T>`, which threads may share if `T: Send`,
+// and it moves values of type `T` out.
 unsafe impl<T: Send> Send for Receiver<T> {}
-// SAFETY: as above.
+// SAFETY: a `&Receiver` gives only a shared reference to a `Chan<T>` and moves values out, which
+// is sound if `T: Send`.
 unsafe impl<T: Send> Sync for Receiver<T> {}
-// No panic of a user's code leaves the channel half changed.
+// A panic in user code never leaves the channel in an inconsistent state.
 impl<T> UnwindSafe for Receiver<T> {}
 impl<T> RefUnwindSafe for Receiver<T> {}
 
 impl<T> Receiver<T> {
     /// # Safety
-    /// 1. The caller has counted a receiver of that channel, which is this one.
+    /// 1. The caller has counted a receiver of that channel for the returned handle.
     pub(super) unsafe fn new(chan: NonNull<Chan<T>>) -> Self {
         Self { chan }
     }
 
     #[inline]
     fn chan(&self) -> &Chan<T> {
-        // SAFETY: the receivers have a share of it as long as one is counted.
+        // SAFETY: the receivers hold a share of the allocation while at least one is counted,
+        // and this one is.
         unsafe { self.chan.as_ref() }
     }
 
-    /// Waits for a message. `None` once the channel is closed and nothing is left in it.
+    /// Waits for a message and returns it, or `None` once the channel is closed and empty.
     ///
     /// # Cancel safety
-    /// If the future is dropped before it has answered, no message was received, and what
-    /// it was woken for goes to the next who waits.
+    /// If the future is dropped before it completes, no message was received, and the next
+    /// waiting receiver is woken for the message.
     ///
     /// # Examples
     ///
@@ -91,11 +94,11 @@ impl<T> Receiver<T> {
         Receiving { chan, stand: Stand::new(&chan.for_message) }
     }
 
-    /// The next message, if it is there.
+    /// Receives the next message if one is queued, without waiting.
     ///
     /// # Errors
-    /// [`TryRecvError::Empty`] if one may still come (or if the next one is being written at
-    /// this moment), [`TryRecvError::Disconnected`] if not.
+    /// [`TryRecvError::Empty`] if a message may still come (or if the next one is being written
+    /// at this moment), [`TryRecvError::Disconnected`] if none can come.
     ///
     /// # Examples
     ///
@@ -114,10 +117,12 @@ impl<T> Receiver<T> {
         self.chan().try_recv()
     }
 
-    /// Waits for a message on this thread.
+    /// Receives a message, blocking the thread until there is one.
+    ///
+    /// Returns `None` once the channel is closed and empty.
     ///
     /// # Panics
-    /// Inside an asynchronous context.
+    /// If called within an asynchronous context.
     ///
     /// # Examples
     ///
@@ -134,12 +139,13 @@ impl<T> Receiver<T> {
         outside::wait_for(self.recv(), "use `recv`")
     }
 
-    /// Waits for a message, and appends it and those behind it to `buffer`, `limit` at
-    /// most. The answer is how many: zero only if the limit is, or at the end of a closed
-    /// channel.
+    /// Receives up to `limit` messages into `buffer` and returns their number.
+    ///
+    /// Waits for the first message, then takes the ones that are queued behind it. Returns zero
+    /// only if `limit` is zero, or once the channel is closed and empty.
     ///
     /// # Cancel safety
-    /// If the future is dropped before it has answered, no message was received.
+    /// Cancel safe: if the future is dropped before it completes, no message was received.
     ///
     /// # Examples
     ///
@@ -167,10 +173,12 @@ impl<T> Receiver<T> {
         1 + rest.map(|value| buffer.push(value)).count()
     }
 
-    /// Takes the messages that are queued now, without waiting. What the iterator has not
-    /// given out when it is dropped is dropped with it.
+    /// Returns an iterator that takes the messages that are queued now, without waiting.
     ///
-    /// Messages that come later stay; those that others receive meanwhile are theirs.
+    /// Messages that the iterator has not yielded when it is dropped are dropped with it.
+    ///
+    /// Messages that are sent later stay in the channel; those that other receivers take
+    /// meanwhile are not yielded.
     ///
     /// # Examples
     ///
@@ -189,7 +197,9 @@ impl<T> Receiver<T> {
         Drain { chan, left: chan.len() }
     }
 
-    /// Closes the channel, as [`Sender::close`](super::Sender::close).
+    /// Closes the channel: later sends fail, but queued messages can still be received.
+    ///
+    /// The same operation as [`Sender::close`](super::Sender::close).
     ///
     /// # Examples
     ///
@@ -206,7 +216,9 @@ impl<T> Receiver<T> {
         self.chan().close();
     }
 
-    /// Whether the channel is closed. There may still be messages in it.
+    /// Returns `true` if the channel is closed.
+    ///
+    /// There may still be messages in it.
     ///
     /// # Examples
     ///
@@ -221,7 +233,7 @@ impl<T> Receiver<T> {
         self.chan().is_closed()
     }
 
-    /// Whether both are of the same channel.
+    /// Returns `true` if both receivers belong to the same channel.
     ///
     /// # Examples
     ///
@@ -235,7 +247,7 @@ impl<T> Receiver<T> {
         self.chan == other.chan
     }
 
-    /// How many messages are queued now.
+    /// Returns the number of messages that are queued now.
     ///
     /// # Examples
     ///
@@ -248,7 +260,7 @@ impl<T> Receiver<T> {
         self.chan().len()
     }
 
-    /// Whether no message is queued now.
+    /// Returns `true` if no message is queued now.
     ///
     /// # Examples
     ///
@@ -262,7 +274,7 @@ impl<T> Receiver<T> {
         self.len() == 0
     }
 
-    /// Whether there is no room now.
+    /// Returns `true` if there is no free capacity now.
     ///
     /// # Examples
     ///
@@ -275,7 +287,7 @@ impl<T> Receiver<T> {
         self.capacity() == 0
     }
 
-    /// For how many messages there is room now.
+    /// Returns how many more messages the channel has capacity for now.
     ///
     /// # Examples
     ///
@@ -288,8 +300,7 @@ impl<T> Receiver<T> {
         self.max_capacity() - self.len()
     }
 
-    /// For how many messages there is room in all: what [`channel`](super::channel) was
-    /// called with.
+    /// Returns the capacity with which the channel was created.
     ///
     /// # Examples
     ///
@@ -302,7 +313,7 @@ impl<T> Receiver<T> {
         self.chan().capacity()
     }
 
-    /// A receiver that does not keep the channel open.
+    /// Creates a receiver that does not keep the channel open.
     ///
     /// # Examples
     ///
@@ -317,11 +328,12 @@ impl<T> Receiver<T> {
     /// ```
     #[must_use = "a weak receiver does nothing by itself"]
     pub fn downgrade(&self) -> WeakReceiver<T> {
-        // SAFETY: 1. we have a share, so it lives.
+        // SAFETY: 1. of `WeakReceiver::new`: the receivers hold a share, so the channel is
+        // alive.
         unsafe { WeakReceiver::new(self.chan) }
     }
 
-    /// How many receivers there are, weak ones not counted.
+    /// Returns the number of receivers; weak receivers do not count.
     ///
     /// # Examples
     ///
@@ -334,7 +346,7 @@ impl<T> Receiver<T> {
         self.chan().receivers.strong()
     }
 
-    /// How many weak receivers there are.
+    /// Returns the number of weak receivers.
     ///
     /// # Examples
     ///
@@ -347,7 +359,7 @@ impl<T> Receiver<T> {
         self.chan().receivers.weak()
     }
 
-    /// How many senders there are, weak ones not counted.
+    /// Returns the number of senders; weak senders do not count.
     ///
     /// # Examples
     ///
@@ -375,7 +387,7 @@ impl<T> Future for Receiving<'_, T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
         let this = self.into_ref().get_ref();
         let unit = ready!(this.stand.proceed(cx));
-        // SAFETY: it is pinned with us, and not moved.
+        // SAFETY: `stand` is pinned with this future, and is not moved.
         let stand = unsafe { Pin::new_unchecked(&this.stand) };
         let attempt = || match this.chan.recv_now() {
             Ok(value) => Some(Some(value)),
@@ -394,7 +406,7 @@ impl<T> Future for Receiving<'_, T> {
     }
 }
 
-/// The messages that were queued; see [`Receiver::drain`].
+/// An iterator over the messages that were queued; see [`Receiver::drain`].
 ///
 /// # Examples
 ///
@@ -412,7 +424,7 @@ impl<T> Future for Receiving<'_, T> {
 #[must_use = "what a drain has not given out is dropped with it"]
 pub struct Drain<'a, T> {
     chan: &'a Chan<T>,
-    /// So many at most.
+    /// The most messages that it still yields.
     left: usize,
 }
 
@@ -437,7 +449,7 @@ impl<T> FusedIterator for Drain<'_, T> {}
 
 impl<T> Drop for Drain<'_, T> {
     fn drop(&mut self) {
-        /// What is left if one panics as it is dropped.
+        /// Drops the remaining messages if the drop of one of them panics.
         struct Rest<'a, 'c, T>(&'a mut Drain<'c, T>);
         impl<T> Drop for Rest<'_, '_, T> {
             fn drop(&mut self) {
@@ -467,7 +479,8 @@ impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
         if self.chan().receivers.remove() {
             self.chan().end_receivers();
-            // SAFETY: 1. the receivers' share, which the last of them gives up.
+            // SAFETY: 1. of `give_up`: this is the share of all receivers, and the last of them
+            // is being dropped.
             unsafe { Chan::give_up(self.chan) };
         }
     }

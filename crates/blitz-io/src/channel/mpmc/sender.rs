@@ -1,4 +1,4 @@
-//! The side that sends.
+//! The sending half of an mpmc channel.
 
 use std::{
     fmt,
@@ -23,7 +23,7 @@ use crate::{
     sync::outside,
 };
 
-/// Sends messages; see [`channel`](super::channel).
+/// The sending half of an mpmc channel; see [`channel`](super::channel).
 ///
 /// # Examples
 ///
@@ -40,36 +40,38 @@ pub struct Sender<T> {
     chan: NonNull<Chan<T>>,
 }
 
-// SAFETY: it is a shared reference to a `Chan<T>`, which threads may share, and its
-// last one drops a `T` at most.
+// SAFETY: the handle is a shared reference to a `Chan<T>`, which threads may share if `T: Send`,
+// and dropping the last handle drops at most values of type `T`.
 unsafe impl<T: Send> Send for Sender<T> {}
-// SAFETY: as above.
+// SAFETY: a `&Sender` gives only a shared reference to a `Chan<T>`, which threads may share if
+// `T: Send`.
 unsafe impl<T: Send> Sync for Sender<T> {}
-// No panic of a user's code leaves the channel half changed.
+// A panic in user code never leaves the channel in an inconsistent state.
 impl<T> UnwindSafe for Sender<T> {}
 impl<T> RefUnwindSafe for Sender<T> {}
 
 impl<T> Sender<T> {
     /// # Safety
-    /// 1. The caller has counted a sender of that channel, which is this one.
+    /// 1. The caller has counted a sender of that channel for the returned handle.
     pub(super) unsafe fn new(chan: NonNull<Chan<T>>) -> Self {
         Self { chan }
     }
 
     #[inline]
     fn chan(&self) -> &Chan<T> {
-        // SAFETY: the senders have a share of it as long as one is counted.
+        // SAFETY: the senders hold a share of the allocation while at least one is counted, and
+        // this one is.
         unsafe { self.chan.as_ref() }
     }
 
-    /// Sends a message, and waits for room if there is none.
+    /// Sends a message, waiting while the channel is full.
     ///
     /// # Errors
-    /// The message itself, if the channel is closed.
+    /// Returns the message in the error if the channel is closed.
     ///
     /// # Cancel safety
-    /// If the future is dropped before it has answered, the message was not sent, and is
-    /// dropped with it. No room is lost: it goes to the next who waits.
+    /// If the future is dropped before it completes, the message was not sent, and is dropped
+    /// with it. No capacity is lost: the next waiting sender is woken for it.
     ///
     /// # Examples
     ///
@@ -96,10 +98,10 @@ impl<T> Sender<T> {
         Sending { chan, value: Some(value), stand: Stand::new(&chan.for_room) }
     }
 
-    /// Sends a message if there is room now.
+    /// Sends a message if there is free capacity now.
     ///
     /// # Errors
-    /// The message itself, with whether the channel is full or closed.
+    /// Returns the message in the error, which says whether the channel is full or closed.
     ///
     /// # Examples
     ///
@@ -117,13 +119,13 @@ impl<T> Sender<T> {
         self.chan().try_send(value)
     }
 
-    /// Sends a message, and waits for room on this thread.
+    /// Sends a message, blocking the thread while the channel is full.
     ///
     /// # Errors
-    /// The message itself, if the channel is closed.
+    /// Returns the message in the error if the channel is closed.
     ///
     /// # Panics
-    /// Inside an asynchronous context.
+    /// If called within an asynchronous context.
     ///
     /// # Examples
     ///
@@ -141,11 +143,11 @@ impl<T> Sender<T> {
         outside::wait_for(self.send(value), "use `send`")
     }
 
-    /// Waits until the channel is closed: by somebody, or because all the receivers are
-    /// gone.
+    /// Waits until the channel is closed, by a call of `close` or because all receivers were
+    /// dropped.
     ///
     /// # Cancel safety
-    /// Safe to drop at any moment.
+    /// Cancel safe: dropping the future loses nothing.
     ///
     /// # Examples
     ///
@@ -164,8 +166,7 @@ impl<T> Sender<T> {
         Closing { chan, stand: Stand::new(&chan.for_close) }
     }
 
-    /// Closes the channel: nothing can be sent any more, what is queued can still be
-    /// received.
+    /// Closes the channel: later sends fail, but queued messages can still be received.
     ///
     /// # Examples
     ///
@@ -182,7 +183,7 @@ impl<T> Sender<T> {
         self.chan().close();
     }
 
-    /// Whether the channel is closed.
+    /// Returns `true` if the channel is closed.
     ///
     /// # Examples
     ///
@@ -197,7 +198,7 @@ impl<T> Sender<T> {
         self.chan().is_closed()
     }
 
-    /// Whether both are of the same channel.
+    /// Returns `true` if both senders belong to the same channel.
     ///
     /// # Examples
     ///
@@ -211,7 +212,7 @@ impl<T> Sender<T> {
         self.chan == other.chan
     }
 
-    /// How many messages are queued now.
+    /// Returns the number of messages that are queued now.
     ///
     /// # Examples
     ///
@@ -224,7 +225,7 @@ impl<T> Sender<T> {
         self.chan().len()
     }
 
-    /// Whether no message is queued now.
+    /// Returns `true` if no message is queued now.
     ///
     /// # Examples
     ///
@@ -238,7 +239,7 @@ impl<T> Sender<T> {
         self.len() == 0
     }
 
-    /// Whether there is no room now.
+    /// Returns `true` if there is no free capacity now.
     ///
     /// # Examples
     ///
@@ -251,7 +252,7 @@ impl<T> Sender<T> {
         self.capacity() == 0
     }
 
-    /// For how many messages there is room now.
+    /// Returns how many more messages the channel has capacity for now.
     ///
     /// # Examples
     ///
@@ -264,8 +265,7 @@ impl<T> Sender<T> {
         self.max_capacity() - self.len()
     }
 
-    /// For how many messages there is room in all: what [`channel`](super::channel) was
-    /// called with.
+    /// Returns the capacity with which the channel was created.
     ///
     /// # Examples
     ///
@@ -278,7 +278,7 @@ impl<T> Sender<T> {
         self.chan().capacity()
     }
 
-    /// A sender that does not keep the channel open.
+    /// Creates a sender that does not keep the channel open.
     ///
     /// # Examples
     ///
@@ -292,11 +292,11 @@ impl<T> Sender<T> {
     /// ```
     #[must_use = "a weak sender does nothing by itself"]
     pub fn downgrade(&self) -> WeakSender<T> {
-        // SAFETY: 1. we have a share, so it lives.
+        // SAFETY: 1. of `WeakSender::new`: the senders hold a share, so the channel is alive.
         unsafe { WeakSender::new(self.chan) }
     }
 
-    /// How many senders there are, weak ones not counted.
+    /// Returns the number of senders; weak senders do not count.
     ///
     /// # Examples
     ///
@@ -309,7 +309,7 @@ impl<T> Sender<T> {
         self.chan().senders.strong()
     }
 
-    /// How many weak senders there are.
+    /// Returns the number of weak senders.
     ///
     /// # Examples
     ///
@@ -322,7 +322,7 @@ impl<T> Sender<T> {
         self.chan().senders.weak()
     }
 
-    /// How many receivers there are, weak ones not counted.
+    /// Returns the number of receivers; weak receivers do not count.
     ///
     /// # Examples
     ///
@@ -340,7 +340,7 @@ impl<T> Sender<T> {
 #[must_use = "futures do nothing unless you `.await` or poll them"]
 struct Sending<'a, T> {
     chan: &'a Chan<T>,
-    /// There until it was sent or given back.
+    /// `Some` until the message is sent or returned.
     value: Option<T>,
     stand: Stand<'a>,
 }
@@ -350,10 +350,10 @@ impl<T> Future for Sending<'_, T> {
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // SAFETY: of what is in it only the stand is pinned, which is not moved.
+        // SAFETY: only the `stand` field is structurally pinned, and it is not moved.
         let this = unsafe { self.get_unchecked_mut() };
         let unit = ready!(this.stand.proceed(cx));
-        // SAFETY: it is pinned with us.
+        // SAFETY: `stand` is pinned with this future.
         let stand = unsafe { Pin::new_unchecked(&this.stand) };
         let attempt = || match this.chan.send_from(&mut this.value) {
             Err(Refused::NotNow) => None,
@@ -387,7 +387,7 @@ impl<T> Future for Closing<'_, T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.into_ref().get_ref();
         let unit = ready!(this.stand.proceed(cx));
-        // SAFETY: it is pinned with us, and not moved.
+        // SAFETY: `stand` is pinned with this future, and is not moved.
         let stand = unsafe { Pin::new_unchecked(&this.stand) };
         if stand.poll(cx, || this.chan.is_closed().then_some(())).is_pending() {
             current::waits_for(Wait::Close);
@@ -411,7 +411,8 @@ impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
         if self.chan().senders.remove() {
             self.chan().close();
-            // SAFETY: 1. the senders' share, which the last of them gives up.
+            // SAFETY: 1. of `give_up`: this is the share of all senders, and the last of them is
+            // being dropped.
             unsafe { Chan::give_up(self.chan) };
         }
     }

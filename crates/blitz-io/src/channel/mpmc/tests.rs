@@ -1,4 +1,4 @@
-//! Against a simple model, under load, and what needs knowledge of the inside.
+//! Tests against a simple model, under load, and of internals.
 
 use std::{
     collections::VecDeque,
@@ -74,7 +74,7 @@ fn the_capacity_is_exact_for_every_size() {
                 assert_eq!(rx.try_recv(), Ok(start + n));
             }
             assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
-            // One step on, so that the next round begins elsewhere.
+            // Moves on by one position, so that the next round begins at another index.
             tx.try_send(0).unwrap();
             assert_eq!(rx.try_recv(), Ok(0));
         }
@@ -108,8 +108,8 @@ fn operations_take_budget_when_they_complete() {
     });
 }
 
-/// Nobody else is woken for what it was dismissed for. What is polled beside it may use up
-/// the budget of every poll.
+/// No other receiver is woken for the event that this one was dismissed for, and a future that
+/// is polled beside it may use up the budget of every poll.
 #[test]
 fn one_who_has_waited_needs_no_budget() {
     let (tx, rx) = channel(1);
@@ -209,7 +209,7 @@ fn what_is_queued_outlives_the_senders() {
     assert_eq!(rx.try_recv(), Err(TryRecvError::Disconnected));
 }
 
-/// Counts its drops, and panics in the second one.
+/// A value that counts its drops, and panics in the second one.
 struct Fragile(Arc<AtomicUsize>);
 
 impl Drop for Fragile {
@@ -272,7 +272,7 @@ fn one_who_was_woken_too_late_waits_again() {
 
 #[test]
 fn close_wakes_everybody() {
-    // More than a batch of wakers on each side.
+    // More waiters than a batch of wakers on each side.
     let (tx, rx) = channel(1);
     tx.try_send(0).unwrap();
     let bell = Bell::new();
@@ -332,8 +332,7 @@ fn recv_many_takes_what_is_there_up_to_its_limit() {
 
 const LOAD: usize = if cfg!(miri) { 50 } else { 10_000 };
 
-/// Each of `senders` sends `LOAD` values; what arrives is each of them once, and in
-/// order for each sender.
+/// Asserts that each of `LOAD` values of each sender arrives once, and in order for each sender.
 fn assert_each_once(senders: usize, received: Vec<Vec<(usize, usize)>>) {
     for values in &received {
         for sender in 0..senders {
@@ -406,7 +405,7 @@ fn every_value_arrives_once_between_tasks() {
     }
 }
 
-/// Receivers come and go while others send: what was sent was received or dropped.
+/// Receivers come and go while others send, and each sent value is received or dropped.
 #[test]
 fn every_value_is_dropped_once_when_the_receivers_go() {
     let value = Arc::new(());
@@ -456,13 +455,13 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A value with its number, counted by its drops.
+/// A value with its number; its drops are counted by the `Arc`.
 type Token = (usize, Arc<()>);
 
-/// What a send answers with.
+/// The result of a send.
 type Sent = Result<(), SendError<Token>>;
 
-/// Somebody who waits: polled when its bell has rung.
+/// A waiting future, which is polled when its bell has rung.
 struct Waits<R> {
     future: Boxed<'static, R>,
     bell: Arc<Bell>,
@@ -474,7 +473,7 @@ impl<R> Waits<R> {
         Self { future: Box::pin(future), bell: Bell::new(), heard: None }
     }
 
-    /// Polls it if it is due.
+    /// Polls the future if it was woken, or never polled.
     fn go_on(&mut self) -> Option<Poll<R>> {
         let rung = self.bell.rung();
         (self.heard != Some(rung)).then(|| {
@@ -484,15 +483,15 @@ impl<R> Waits<R> {
     }
 }
 
-/// What a channel should be, beside the channel.
+/// A channel and a simple model of it.
 struct Pair {
     senders: Vec<Sender<Token>>,
     receivers: Vec<Receiver<Token>>,
-    /// What is queued.
+    /// The messages that should be queued.
     queued: VecDeque<usize>,
     capacity: usize,
     closed: bool,
-    /// Those who wait, with what they send.
+    /// The sends that wait, with their messages.
     sending: Vec<(usize, Waits<Sent>)>,
     receiving: Vec<Waits<Option<Token>>>,
     next: usize,
@@ -578,7 +577,7 @@ impl Pair {
         assert_eq!(self.receivers[0].try_recv().map(|token| token.0), expected);
     }
 
-    /// Looks at so many, and drops the rest.
+    /// Takes `take` messages from a drain, and drops the rest with it.
     fn drain(&mut self, take: usize) {
         let mut drain = self.receivers[0].drain();
         for _ in 0..take {
@@ -588,7 +587,7 @@ impl Pair {
         self.queued.clear();
     }
 
-    /// Polls who is due until nobody is; then nobody waits beside what it waits for.
+    /// Polls woken futures until none is left, then asserts that none waits without a reason.
     fn settle(&mut self) {
         loop {
             self.note_ends();

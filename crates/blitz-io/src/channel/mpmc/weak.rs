@@ -23,19 +23,20 @@ pub struct WeakSender<T> {
     chan: NonNull<Chan<T>>,
 }
 
-// SAFETY: it is a shared reference to a `Chan<T>`, which threads may share.
+// SAFETY: the handle is a shared reference to a `Chan<T>`, which threads may share if `T: Send`.
 unsafe impl<T: Send> Send for WeakSender<T> {}
-// SAFETY: as above.
+// SAFETY: a `&WeakSender` gives only a shared reference to a `Chan<T>`, which threads may share
+// if `T: Send`.
 unsafe impl<T: Send> Sync for WeakSender<T> {}
-// No panic of a user's code leaves the channel half changed.
+// A panic in user code never leaves the channel in an inconsistent state.
 impl<T> UnwindSafe for WeakSender<T> {}
 impl<T> RefUnwindSafe for WeakSender<T> {}
 
 impl<T> WeakSender<T> {
-    /// Takes a share of its own.
+    /// Creates a weak sender, which holds its own share of the allocation.
     ///
     /// # Safety
-    /// 1. The channel lives.
+    /// 1. The channel is alive.
     pub(super) unsafe fn new(chan: NonNull<Chan<T>>) -> Self {
         let weak = Self { chan };
         weak.chan().share();
@@ -44,11 +45,11 @@ impl<T> WeakSender<T> {
     }
 
     fn chan(&self) -> &Chan<T> {
-        // SAFETY: we have a share of it.
+        // SAFETY: this handle holds a share of the allocation, so the channel is alive.
         unsafe { self.chan.as_ref() }
     }
 
-    /// A sender again; `None` if there was none left.
+    /// Returns a sender, or `None` if all senders were dropped.
     ///
     /// # Examples
     ///
@@ -60,11 +61,11 @@ impl<T> WeakSender<T> {
     /// assert!(weak.upgrade().is_none());
     /// ```
     pub fn upgrade(&self) -> Option<Sender<T>> {
-        // SAFETY: 1. it was counted in that moment.
+        // SAFETY: 1. of `Sender::new`: `add_unless_gone` has just counted this sender.
         self.chan().senders.add_unless_gone().then(|| unsafe { Sender::new(self.chan) })
     }
 
-    /// How many senders there are, weak ones not counted.
+    /// Returns the number of senders; weak senders do not count.
     ///
     /// # Examples
     ///
@@ -79,7 +80,7 @@ impl<T> WeakSender<T> {
         self.chan().senders.strong()
     }
 
-    /// How many weak senders there are.
+    /// Returns the number of weak senders.
     ///
     /// # Examples
     ///
@@ -97,7 +98,7 @@ impl<T> WeakSender<T> {
 
 impl<T> Clone for WeakSender<T> {
     fn clone(&self) -> Self {
-        // SAFETY: 1. we have a share.
+        // SAFETY: 1. of `new`: this handle holds a share, so the channel is alive.
         unsafe { Self::new(self.chan) }
     }
 }
@@ -105,7 +106,8 @@ impl<T> Clone for WeakSender<T> {
 impl<T> Drop for WeakSender<T> {
     fn drop(&mut self) {
         self.chan().senders.remove_weak();
-        // SAFETY: 1. our own share.
+        // SAFETY: 1. of `give_up`: the share is this handle's own, and the handle is being
+        // dropped.
         unsafe { Chan::give_up(self.chan) };
     }
 }
@@ -131,19 +133,20 @@ pub struct WeakReceiver<T> {
     chan: NonNull<Chan<T>>,
 }
 
-// SAFETY: it is a shared reference to a `Chan<T>`, which threads may share.
+// SAFETY: the handle is a shared reference to a `Chan<T>`, which threads may share if `T: Send`.
 unsafe impl<T: Send> Send for WeakReceiver<T> {}
-// SAFETY: as above.
+// SAFETY: a `&WeakReceiver` gives only a shared reference to a `Chan<T>`, which threads may
+// share if `T: Send`.
 unsafe impl<T: Send> Sync for WeakReceiver<T> {}
-// No panic of a user's code leaves the channel half changed.
+// A panic in user code never leaves the channel in an inconsistent state.
 impl<T> UnwindSafe for WeakReceiver<T> {}
 impl<T> RefUnwindSafe for WeakReceiver<T> {}
 
 impl<T> WeakReceiver<T> {
-    /// Takes a share of its own.
+    /// Creates a weak receiver, which holds its own share of the allocation.
     ///
     /// # Safety
-    /// 1. The channel lives.
+    /// 1. The channel is alive.
     pub(super) unsafe fn new(chan: NonNull<Chan<T>>) -> Self {
         let weak = Self { chan };
         weak.chan().share();
@@ -152,11 +155,11 @@ impl<T> WeakReceiver<T> {
     }
 
     fn chan(&self) -> &Chan<T> {
-        // SAFETY: we have a share of it.
+        // SAFETY: this handle holds a share of the allocation, so the channel is alive.
         unsafe { self.chan.as_ref() }
     }
 
-    /// A receiver again; `None` if there was none left.
+    /// Returns a receiver, or `None` if all receivers were dropped.
     ///
     /// # Examples
     ///
@@ -168,11 +171,11 @@ impl<T> WeakReceiver<T> {
     /// assert!(weak.upgrade().is_none());
     /// ```
     pub fn upgrade(&self) -> Option<Receiver<T>> {
-        // SAFETY: 1. it was counted in that moment.
+        // SAFETY: 1. of `Receiver::new`: `add_unless_gone` has just counted this receiver.
         self.chan().receivers.add_unless_gone().then(|| unsafe { Receiver::new(self.chan) })
     }
 
-    /// How many receivers there are, weak ones not counted.
+    /// Returns the number of receivers; weak receivers do not count.
     ///
     /// # Examples
     ///
@@ -187,7 +190,7 @@ impl<T> WeakReceiver<T> {
         self.chan().receivers.strong()
     }
 
-    /// How many weak receivers there are.
+    /// Returns the number of weak receivers.
     ///
     /// # Examples
     ///
@@ -205,7 +208,7 @@ impl<T> WeakReceiver<T> {
 
 impl<T> Clone for WeakReceiver<T> {
     fn clone(&self) -> Self {
-        // SAFETY: 1. we have a share.
+        // SAFETY: 1. of `new`: this handle holds a share, so the channel is alive.
         unsafe { Self::new(self.chan) }
     }
 }
@@ -213,7 +216,8 @@ impl<T> Clone for WeakReceiver<T> {
 impl<T> Drop for WeakReceiver<T> {
     fn drop(&mut self) {
         self.chan().receivers.remove_weak();
-        // SAFETY: 1. our own share.
+        // SAFETY: 1. of `give_up`: the share is this handle's own, and the handle is being
+        // dropped.
         unsafe { Chan::give_up(self.chan) };
     }
 }

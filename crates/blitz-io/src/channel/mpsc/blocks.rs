@@ -1,8 +1,8 @@
-//! A queue without an end: blocks of slots, one after the other.
+//! An unbounded queue: a linked list of blocks of slots.
 //!
 //! # Protocol
-//! The word `tail` holds the position of the next message and two bits: SEALED, and
-//! GROWING for 'the last slot of a block was claimed, and `last` is about to move'.
+//! The word `tail` holds the position of the next message and two bits: SEALED, and GROWING for
+//! 'the last slot of a block was claimed, and `last` is about to move'.
 //!
 //! ```text
 //! a sender                                     the receiver
@@ -13,43 +13,43 @@
 //!    moves `last` to it, clears GROWING
 //! S4 puts the message into its slot
 //! ```
-//! **Which block.** `last` moves only between the exchange that sets GROWING and the one
-//! that clears it. If S2 succeeds, the tail was what S1 read, without GROWING, so `last`
-//! was and is the block of this position. (It is stored with Release and read with
-//! Acquire, so S1 cannot see a move that begins after S2.) The position has 62 bits: it
-//! does not come back to the same value while a sender is between S1 and S2.
+//! **Which block.** `last` moves only between the exchange that sets GROWING and the one that
+//! clears it. If S2 succeeds, the tail was what S1 read, without GROWING, so `last` was and is
+//! the block of this position. (It is stored with Release and read with Acquire, so S1 cannot
+//! see a move that begins after S2.) The position has 62 bits: it does not return to the same
+//! value while a sender is between S1 and S2.
 //!
-//! **Who frees.** A sender reaches into a block only between S2 and S4, for the position
-//! that it claimed. R2 comes after all positions of the block were put, so after the last
-//! touch of every sender; and the next block was linked before the last one was put.
-//! So the receiver alone frees, without asking anybody.
+//! **Which thread frees.** A sender accesses a block only between S2 and S4, for the position
+//! that it claimed. R2 comes after all positions of the block were filled, so after the last
+//! access of every sender; and the next block was linked before the last slot was filled. So
+//! only the receiver frees blocks, without any further synchronization.
 //!
-//! **The end.** Sealing sets a bit in the tail. What was claimed before will be put, what
-//! comes after is refused at S2: the position in the tail is final. So the receiver knows
-//! whether a message is still on its way, and no message goes in behind its back.
+//! **The end.** Sealing sets a bit in the tail. Positions that were claimed before will be
+//! filled; later claims are refused at S2, so the position in the tail is final. So the receiver
+//! knows whether a message is still on its way, and no message is added after it has looked.
 //!
-//! **Who waits for whom.** A sender that finds GROWING waits for S3 of another; the receiver
-//! that needs a message which was claimed (to tell whether the queue is empty, or to take all
-//! that is left) for S4. These waits have no bound of their own, but end: from S2 to S4 a
-//! sender moves a message and stores two or three words. It runs none of the user's code,
+//! **Which thread waits for which.** A sender that finds GROWING waits for S3 of another sender.
+//! A receiver that needs a message that was claimed (to find out whether the queue is empty, or
+//! to take all that is left) waits for S4. These waits have no bound of their own, but they end:
+//! from S2 to S4 a sender moves a message and stores two or three words. It runs no user code,
 //! locks and allocates nothing (the next block was made before S2), and cannot panic. It can
-//! only lose its processor, and who waits lets others run after a microsecond.
+//! only be preempted, and the waiting thread yields its CPU after a microsecond.
 //!
 //! # Invariants
-//! - Positions are claimed in order and each is put, by the one who claimed it, without
-//!   any of the user's code in between.
-//! - All slots of a block that is spare or new are empty, and it is linked to nothing.
-//! - Positions are compared by their distance: they wrap round.
+//! - Positions are claimed in order, and each is filled by the sender that claimed it, without
+//!   any user code in between.
+//! - All slots of a block that is spare or new are empty, and the block is linked to nothing.
+//! - Positions are compared by their distance, because they wrap around.
 //!
 //! # Rejected
-//! - Claiming by an addition, and walking to the block afterwards: who has claimed but not
-//!   walked yet keeps `last` where it is, so that everybody walks further and further;
-//!   and to free a block one must know who may still walk through it. Tokio does so.
-//! - Letting others go on while the tail is GROWING: they would have to reach into a block
-//!   in which they have no position. It is two stores long, once a block; who finds it
-//!   spins, then lets the other thread run.
-//! - More than one spare block: one is enough as long as the queue is shorter than a block,
-//!   and a longer queue has time to allocate.
+//! - Claiming by an addition, and walking to the block afterwards: a sender that has claimed but
+//!   not walked yet keeps `last` where it is, so that every sender walks further and further;
+//!   and to free a block one must know which senders may still walk through it. Tokio does so.
+//! - Letting other senders continue while the tail is GROWING: they would have to access a block
+//!   in which they have no position. GROWING lasts two stores, once per block; a sender that
+//!   finds it spins, then yields to the other thread.
+//! - More than one spare block: one is enough as long as the queue is shorter than a block, and
+//!   a longer queue has time to allocate.
 //!
 //! # Checked by
 //! `two_senders_at_the_end_of_a_block_lose_nothing`, `a_spare_block_is_used_again_empty`,
@@ -67,7 +67,8 @@ use crate::engine::prim::{
     thread, weakened,
 };
 
-/// Slots of a block: Tokio's figure. Two in a model, so that it gets to see the end of one.
+/// Number of slots in a block: Tokio's number. A model uses two, so that it covers the end of a
+/// block.
 pub(super) const BLOCK: usize = if cfg!(blitz_loom) { 2 } else { 32 };
 
 const SEALED: u64 = 1;
@@ -75,7 +76,7 @@ const GROWING: u64 = 1 << 1;
 const SHIFT: u32 = 2;
 const ONE: u64 = 1 << SHIFT;
 
-/// See the module.
+/// A block of slots, and the link to the next block.
 pub(super) struct Block<T> {
     next: AtomicPtr<Block<T>>,
     slots: [Slot<T>; BLOCK],
@@ -85,8 +86,8 @@ impl<T> Block<T> {
     fn new() -> Box<Self> {
         let mut block = Box::<Self>::new_uninit();
         let place = block.as_mut_ptr();
-        // In its place: a block of large messages is larger than a stack.
-        // SAFETY: both fields are written, slot by slot, before it is a block.
+        // Initialized in place, because a block of large messages may not fit on a stack.
+        // SAFETY: both fields are written, slot by slot, before `assume_init`.
         unsafe {
             (&raw mut (*place).next).write(AtomicPtr::new(ptr::null_mut()));
             let first = (&raw mut (*place).slots).cast::<Slot<T>>();
@@ -96,29 +97,31 @@ impl<T> Block<T> {
     }
 }
 
-/// Where the receiver is: the next position it takes. It has one, made with the queue.
+/// The receiver's place in the queue: the next position that it takes.
+///
+/// Each queue has exactly one cursor, created together with it.
 pub(super) struct Cursor<T> {
     pub(super) head: u64,
-    /// Null for a queue that has no blocks.
+    /// The block of that position; null for a queue that has no blocks.
     pub(super) block: *mut Block<T>,
 }
 
-/// See the module.
+/// An unbounded queue of messages.
 pub(super) struct Blocks<T> {
     tail: AtomicU64,
     last: AtomicPtr<Block<T>>,
     spare: AtomicPtr<Block<T>>,
 }
 
-/// The place of a position.
+/// Returns the index of a position's slot within its block.
 #[inline]
 fn offset(position: u64) -> usize {
-    // The remainder by a power of two fits.
+    // The cast loses nothing: the remainder is below `BLOCK`.
     (position % BLOCK as u64) as usize
 }
 
 impl<T> Blocks<T> {
-    /// An empty queue whose first message has position `start`.
+    /// Creates an empty queue, with `start` as the position of the first message.
     pub(super) fn new(start: u64) -> (Self, Cursor<T>) {
         let head = start << SHIFT >> SHIFT;
         let block = Box::into_raw(Block::new());
@@ -130,22 +133,25 @@ impl<T> Blocks<T> {
         (queue, Cursor { head, block })
     }
 
-    /// Puts a message at the end; `true` if the receiver has to be woken. A sealed queue
-    /// gives the message back.
+    /// Adds a message at the end, and returns `true` if the caller must wake the receiver.
+    ///
+    /// A sealed queue returns the message as an error.
     #[inline]
     pub(super) fn push(&self, value: T) -> Result<bool, T> {
         let Some((block, position)) = self.claim() else { return Err(value) };
-        // SAFETY: the block lives until all its positions were put, and ours was not. 1. We
-        // claimed the slot. 2. Nothing follows.
+        // SAFETY: the block lives until all its positions were filled, and ours was not. 1. of
+        // `put`: we claimed the slot. 2. of `put`: nothing touches the slot after the call.
         Ok(unsafe { Slot::put(&raw const (*block).slots[offset(position)], value) })
     }
 
-    /// S1 to S3; `None` if the queue is sealed.
+    /// Claims a position, and adds a block if it is the last of its block (S1 to S3).
+    ///
+    /// Returns `None` if the queue is sealed.
     #[inline]
     fn claim(&self) -> Option<(*mut Block<T>, u64)> {
         let (mut next, mut backoff) = (None, Backoff::default());
         loop {
-            // Acquire: `last` is at least as new. Pairs with the Release in `grow`.
+            // Acquire: `last` is at least as new as this tail. Pairs with the Release in `grow`.
             let now = self.tail.load(Acquire);
             if now & SEALED != 0 && !weakened!("blocks_sealed_refuses") {
                 return None;
@@ -158,26 +164,28 @@ impl<T> Blocks<T> {
             let block = self.last.load(Acquire);
             let is_last = offset(now >> SHIFT) == BLOCK - 1;
             if is_last && next.is_none() {
-                // Before the claim: others wait for us after it.
+                // Allocated before the claim, because other threads wait for us after it.
                 next = Some(self.fresh());
             }
             let step = now.wrapping_add(ONE) | if is_last { GROWING } else { 0 };
-            // AcqRel: orders those who move `last` one after the other. Pairs with itself.
-            // Relaxed on failure: it is read again.
+            // AcqRel: orders the senders that move `last` one after the other. Pairs with
+            // itself. Relaxed on failure: the tail is read again.
             if self.tail.compare_exchange_weak(now, step, AcqRel, Relaxed).is_ok() {
                 if let Some(next) = next {
                     self.settle(block, next, is_last);
                 }
                 return Some((block, now >> SHIFT));
             }
-            // A copy for the next round would be as old.
+            // In a model the next load may return a value that is as old, so let other threads
+            // run.
             if cfg!(blitz_loom) {
                 thread::yield_now();
             }
         }
     }
 
-    /// What becomes of the block that was made ready: it is the next, or somebody else's was.
+    /// Uses the block that was allocated: as the next one, or as the spare if another sender was
+    /// faster.
     #[cold]
     fn settle(&self, block: *mut Block<T>, next: Box<Block<T>>, is_last: bool) {
         if is_last {
@@ -187,19 +195,19 @@ impl<T> Blocks<T> {
         }
     }
 
-    /// S3.
+    /// Links the next block, moves `last` to it, and clears GROWING (S3).
     fn grow(&self, block: *mut Block<T>, next: *mut Block<T>) {
-        // Relaxed: the receiver reads it after it saw our message, which we put later.
-        // SAFETY: the block lives, as in `push`.
+        // Relaxed: the receiver reads the link after it saw our message, which we put later.
+        // SAFETY: the block lives until all its positions were filled, and ours was not.
         unsafe { (*block).next.store(next, Relaxed) };
         let order = if weakened!("blocks_last_release") { Relaxed } else { Release };
-        // Release, both: who sees that we are done sees the new block, and that it is
+        // Release, both: a thread that sees GROWING cleared sees the new block, and that it is
         // empty. Pair with the Acquires in `claim`.
         self.last.store(next, order);
         self.tail.fetch_and(!GROWING, order);
     }
 
-    /// A block that is empty and linked to nothing.
+    /// Returns a block that is empty and linked to nothing: the spare one, or a new one.
     #[cold]
     fn fresh(&self) -> Box<Block<T>> {
         // Acquire: the slots were emptied. Pairs with the exchange in `keep`.
@@ -207,45 +215,48 @@ impl<T> Blocks<T> {
         if spare.is_null() {
             return Block::new();
         }
-        // SAFETY: what is spare was a box, and by the exchange it is ours alone.
+        // SAFETY: a spare block came from a box, and after the exchange it is ours alone.
         unsafe { Box::from_raw(spare) }
     }
 
-    /// Keeps an empty block for the next one who needs it.
+    /// Keeps an empty block as the spare one, and frees the previous spare.
     #[cold]
     fn keep(&self, block: *mut Block<T>) {
         let order = if weakened!("blocks_spare_release") { Relaxed } else { AcqRel };
-        // AcqRel: we emptied its slots, and somebody emptied those of the other. Pairs
-        // with itself and with the exchange in `fresh`.
+        // AcqRel: we emptied the slots of this block, and another thread emptied those of the
+        // other. Pairs with itself and with the exchange in `fresh`.
         let other = self.spare.swap(block, order);
         if !other.is_null() {
-            // SAFETY: as in `fresh`.
+            // SAFETY: a spare block came from a box, and after the exchange it is ours alone.
             drop(unsafe { Box::from_raw(other) });
         }
     }
 
-    /// The slot of the next message.
+    /// Returns the slot of the next message.
     ///
     /// # Safety
-    /// 1. The cursor is the one that was made with this queue, and not left.
+    /// 1. The cursor was created with this queue, and the receiver has not left.
     #[inline]
     pub(super) unsafe fn slot(&self, cursor: &Cursor<T>) -> &Slot<T> {
-        // SAFETY: 1.: the cursor's block lives until the cursor moves on.
+        // SAFETY: by our obligation 1 the cursor is this queue's, and its block lives until the
+        // cursor moves on.
         unsafe { &(&(*cursor.block).slots)[offset(cursor.head)] }
     }
 
-    /// R2, after the message was taken.
+    /// Moves the cursor past a message that was taken, and recycles a finished block (R2).
     ///
     /// # Safety
-    /// 1. As `slot`. 2. The message at the cursor was taken.
+    /// 1. The cursor was created with this queue, and the receiver has not left. 2. The message
+    ///    at the cursor was taken.
     #[inline]
     pub(super) unsafe fn advance(&self, cursor: &mut Cursor<T>) {
         let is_last = offset(cursor.head) == BLOCK - 1;
         cursor.head = (cursor.head + 1) << SHIFT >> SHIFT;
         if is_last {
             let block = cursor.block;
-            // Relaxed: it was linked before the last message was put, which we saw.
-            // SAFETY: 1. and 2.: see 'Who frees'.
+            // Relaxed: the block was linked before its last message was put, which we saw.
+            // SAFETY: by our obligations 1 and 2 the cursor is this queue's and all messages of
+            // the block were taken, so no sender accesses it any more; see 'Which thread frees'.
             unsafe {
                 cursor.block = (*block).next.load(Relaxed);
                 (*block).next.store(ptr::null_mut(), Relaxed);
@@ -254,46 +265,52 @@ impl<T> Blocks<T> {
         }
     }
 
-    /// How many were claimed and not taken.
+    /// Returns the number of positions that were claimed and not taken.
     pub(super) fn len(&self, cursor: &Cursor<T>) -> usize {
-        // Acquire: a look at what others sent. Pairs with the exchange in `claim`.
+        // Acquire: sees what other threads sent. Pairs with the exchange in `claim`.
         let tail = self.tail.load(Acquire) & !(SEALED | GROWING);
         let distance = tail.wrapping_sub(cursor.head << SHIFT) >> SHIFT;
         usize::try_from(distance).unwrap_or(usize::MAX)
     }
 
     pub(super) fn is_sealed(&self) -> bool {
-        // Acquire: who is refused sees what was done before. Pairs with `seal`.
+        // Acquire: a sender that is refused sees what was done before. Pairs with the AcqRel in
+        // `seal`.
         self.tail.load(Acquire) & SEALED != 0
     }
 
-    /// Nothing goes in from now on.
+    /// Seals the queue: no message is added from now on.
     pub(super) fn seal(&self) {
-        // AcqRel: orders it among the claims, and shows what the receiver did to those who
-        // are refused. Pairs with the exchange and the Acquire in `claim`.
+        // AcqRel: orders the seal among the claims, and publishes what the receiver did to the
+        // senders that are refused. Pairs with the exchange and the Acquire in `claim`.
         self.tail.fetch_or(SEALED, AcqRel);
     }
 
-    /// The slot of the position that is claimed next. Nobody may be about to claim it: then
-    /// its block stays, since only a block whose positions were all taken is passed on.
+    /// Returns the slot of the position that would be claimed next.
+    ///
+    /// No sender may be about to claim it. Then its block stays, because only a block with all
+    /// its positions taken is recycled.
     ///
     /// # Safety
     /// 1. No sender is in the middle of a push, and none begins one.
     pub(super) unsafe fn tail_slot(&self) -> &Slot<T> {
-        // Acquire, both: as in `claim`. Pair with the Release in `grow`.
+        // Acquire, both: they see the block and that it is empty, as in `claim`. Pair with the
+        // Release in `grow`.
         let position = self.tail.load(Acquire) >> SHIFT;
-        // SAFETY: 1.: `last` is the block of this position, and is freed with the queue.
+        // SAFETY: by our obligation 1 the tail does not change, so `last` is the block of this
+        // position, and it is freed with the queue.
         unsafe { &(&(*self.last.load(Acquire)).slots)[offset(position)] }
     }
 }
 
 impl<T> Drop for Blocks<T> {
     fn drop(&mut self) {
-        // The receiver took everything before it left, and so it was in the last block.
-        // Relaxed: whoever frees the channel has seen all that was done with it.
+        // The receiver took everything before it left, and so its cursor was in the last block.
+        // Relaxed: the thread that frees the channel has seen everything that was done with it.
         for block in [self.last.load(Relaxed), self.spare.load(Relaxed)] {
             if !block.is_null() {
-                // SAFETY: they were boxes, are two, and nobody else has them.
+                // SAFETY: both came from boxes, they are different blocks, and no other thread
+                // has them.
                 drop(unsafe { Box::from_raw(block) });
             }
         }

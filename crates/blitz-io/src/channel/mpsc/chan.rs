@@ -1,12 +1,12 @@
-//! What a bounded and an unbounded channel have in common: handles, the receiver, the end.
+//! The part that bounded and unbounded channels share: handles, the receiver, and the end.
 //!
-//! A channel is one block of memory: this header, and behind it the slots, if it is a
-//! ring. The receiver's own place (the cursor) is in the receiver.
+//! A channel is one allocation: this header, followed by the slots if it is a ring. The
+//! receiver's own position (the cursor) is in the receiver.
 //!
 //! # Protocol
-//! *Memory.* `handles` has a bit for the receiver, a bit for all senders together, and
-//! counts the weak senders above. Who clears or takes away the last of these frees the
-//! channel. So to clone or drop a sender is one exchange, on `senders`.
+//! *Memory.* `handles` has a bit for the receiver, a bit for all senders together, and counts
+//! the weak senders above. The thread that clears or subtracts the last of these frees the
+//! channel. So cloning or dropping a sender is one exchange, of `senders`.
 //!
 //! *The receiver waits.*
 //! ```text
@@ -16,44 +16,45 @@
 //! R4 looks whether the channel is over: closed, and nothing can come any more
 //! R5 looks whether there are senders; none: looks at the slot a last time
 //! ```
-//! What happens after R3 wakes it: a message (see `slot.rs`), the last permit of a closed
-//! channel (see `room.rs`), and the drop of the last sender. After the last two nobody
-//! sends any more. So the receiver waits, if it does, for the slot at the tail, and whoever
-//! did it exchanges that slot (E2) after it (E1).
+//! An event after R3 wakes the receiver: a message (see `slot.rs`), the last permit of a closed
+//! channel (see `room.rs`), or the drop of the last sender. After the last two, nothing is sent
+//! any more. So if the receiver waits, it waits for the slot at the tail, and the thread that
+//! caused the event (E1) exchanges that slot afterwards (E2).
 //!
-//! One of E2 and R3 comes first in the order of the slot. If R3, E2 finds AWAITED, and
-//! wakes. If E2, R3 sees E1, unless the receiver stored EMPTY in between, for a message
-//! that was in that slot: the ring was full. Therefore E1 ends with an exchange of the
-//! room's word, and the receiver exchanges that word after its messages and before R2. If
-//! that exchange comes first, E2 sees the slot emptied, and nothing is in between; if E1,
-//! the receiver sees it by that. (Where the receiver hands its room over to one in line, or
-//! somebody else has collected it, and so exchanges nothing, the lock of the line does
-//! the same.) Blocks have a fresh slot at the tail.
+//! One of E2 and R3 comes first in the order of the slot. If R3 does, E2 finds AWAITED, and
+//! wakes. If E2 does, R3 sees E1, unless the receiver stored EMPTY in between, for a message
+//! that was in that slot: the ring was full. Therefore E1 ends with an exchange of the room's
+//! word, and the receiver exchanges that word after its messages and before R2. If the
+//! receiver's exchange comes first, E2 sees the slot emptied, and nothing is in between; if E1
+//! does, the receiver sees it by its own exchange. (Where the receiver hands its permits over to
+//! a sender in the wait queue, or another thread has collected them, the receiver exchanges
+//! nothing; then the lock of the wait queue gives the same order.) Blocks have a fresh slot at
+//! the tail.
 //!
-//! R5: a sender puts its messages before it is dropped, with Release; who sees zero
-//! senders, with Acquire, sees all messages. From zero no sender comes back: a weak one
-//! adds only to what is not zero.
+//! R5: a sender puts its messages before it is dropped, with Release; a thread that sees zero
+//! senders, with Acquire, sees all messages. From zero the count never rises, because a weak
+//! sender is upgraded only if the count is not zero.
 //!
-//! *Who waits for the close* looks again under the lock of its line. The closer closes
-//! first and takes that lock then: it dismisses who joined before, and is seen by
-//! who comes after.
+//! *Waiting for the close.* The waiting future checks again under the lock of its wait queue.
+//! The closing thread first closes and then takes that lock: it dismisses the waiters that
+//! joined before, and a later one sees the close.
 //!
-//! *The receiver leaves*: it closes, seals, and takes what is left. A position that was
-//! claimed but not put yet will be in a few instructions: it waits for these. So every
-//! message is dropped by the receiver, or refused to its sender and dropped there, and no
-//! message is left in a channel without a receiver.
+//! *The receiver leaves*: it closes, seals, and takes what is left. A position that was claimed
+//! but not filled yet will be filled within a few instructions, and the receiver waits for
+//! these. So every message is dropped by the receiver, or is refused to its sender and dropped
+//! there, and no message is left in a channel without a receiver.
 //!
 //! # Invariants
-//! - No user code between the claim of a position and the put, nor under a lock.
-//! - A message is the receiver's once it is taken; its slot and its permit are given back
-//!   before any of its code runs. So its drop may panic, or use the channel.
+//! - No user code runs between the claim of a position and the put, nor under a lock.
+//! - A message is the receiver's once it is taken; its slot and its permit are given back before
+//!   any of its code runs. So its drop may panic, or use the channel.
 //!
 //! # Rejected
 //! - `Arc`, and counts beside it: two more words, and two exchanges for each clone.
-//! - Leaving what was sent too late to the one who frees the channel, as Tokio does: a
-//!   message with a way to answer in it would keep its own sender waiting for ever.
-//! - To sleep in `try_recv` until a message that was claimed is put: it is a copy and an
-//!   exchange away, and only a thread that lost its core there makes anybody wait.
+//! - Leaving messages that were sent too late to the thread that frees the channel, as Tokio
+//!   does: a message that contains a reply channel would keep its own sender waiting forever.
+//! - Sleeping in `try_recv` until a message that was claimed is put: it is a copy and an
+//!   exchange away, and only a sender that was preempted there makes a receiver wait.
 //!
 //! # Checked by
 //! `the_last_sender_dropped_against_a_recv_ends_it`,
@@ -95,68 +96,72 @@ use crate::engine::{
     },
 };
 
-/// A queue of messages, of one kind or the other.
+/// A queue of messages, bounded or unbounded.
 ///
 /// # Safety
 /// 1. `slot` and `advance` go through the slots in the order of their positions.
-/// 2. A position that was claimed is put without waiting for anybody.
+/// 2. A position that was claimed is filled without waiting for any other thread.
 /// 3. After `seal` no position is claimed.
 pub(super) unsafe trait Queue<T> {
-    /// The slots behind the header: where, and how many.
+    /// Returns the address and the number of the slots behind the header.
     fn ring(&self) -> (NonNull<Slot<T>>, usize);
 
-    /// The slot of the next message.
+    /// Returns the slot of the next message.
     ///
     /// # Safety
-    /// 1. The cursor was made with this queue, and the receiver has not left.
+    /// 1. The cursor was created with this queue, and the receiver has not left.
     unsafe fn slot(&self, cursor: &Cursor<T>) -> &Slot<T>;
 
-    /// On to the next slot.
+    /// Moves the cursor to the next slot.
     ///
     /// # Safety
-    /// 1. As `slot`. 2. The message at the cursor was taken.
+    /// 1. The cursor was created with this queue, and the receiver has not left. 2. The message
+    ///    at the cursor was taken.
     unsafe fn advance(&self, cursor: &mut Cursor<T>);
 
-    /// So many messages were taken, and their slots are empty.
+    /// Gives the capacity of `count` messages back, which were taken and left their slots empty.
     fn give_back(&self, count: usize);
 
-    /// The receiver is about to wait: what it has given back must be told.
+    /// Publishes everything that was given back, because the receiver is about to wait.
     fn settle(&self);
 
-    /// How many positions were claimed and not taken.
+    /// Returns the number of positions that were claimed and not taken.
     fn len(&self, cursor: &Cursor<T>) -> usize;
 
-    /// Closed, nothing is queued, and nobody may send any more.
+    /// Returns `true` if the queue is closed and empty, and no sender may send any more.
     fn is_over(&self, cursor: &Cursor<T>) -> bool;
 
     fn is_closed(&self) -> bool;
 
-    /// Refuses those who want to send from now on.
+    /// Closes the queue: refuses senders from now on, except those that hold a permit.
     fn close(&self);
 
-    /// Refuses also those who were allowed to before.
+    /// Seals the queue: refuses permit holders, too.
     fn seal(&self);
 
-    /// The slot of the next position that would be claimed, after an exchange that orders
-    /// the caller among the give-backs of the receiver.
+    /// Returns the slot of the position that would be claimed next.
+    ///
+    /// Before that, makes an exchange that orders the caller among the give-backs of the
+    /// receiver.
     ///
     /// # Safety
-    /// 1. Nobody is sending, and nobody will.
+    /// 1. No sender is sending, and none will.
     unsafe fn tail_slot(&self) -> &Slot<T>;
 
-    /// Who waits for messages.
+    /// Returns the place of the receiver's waker.
     fn receiver(&self) -> &Sleeper;
 }
 
-/// Wakes the receiver if it waits: no message will do that any more.
+/// Wakes the receiver if it waits, because no message will do that any more.
 ///
 /// # Safety
-/// 1. Nobody is sending, and nobody will.
+/// 1. No sender is sending, and none will.
 #[cold]
 pub(super) unsafe fn rouse<T, Q: Queue<T>>(queue: &Q) {
-    // A batch, since this happens in drops, where a waker must not panic.
+    // A batch contains panics of wakers, which is required because this runs in drops.
     let mut batch = Batch::new();
-    // SAFETY: 1. by 1. 1. of `take`: `rouse` took AWAITED off.
+    // SAFETY: 1. of `tail_slot`: by our obligation 1 no sender is sending and none will. 1. of
+    // `take`: `Slot::rouse` removed AWAITED.
     unsafe {
         if queue.tail_slot().rouse() {
             queue.receiver().take().into_iter().for_each(|waker| batch.push(waker));
@@ -169,9 +174,10 @@ const SENDERS: usize = 1;
 const RECEIVER: usize = 1 << 1;
 const WEAK: usize = 1 << 2;
 
-/// See the module.
+/// A channel: the header of its allocation, followed by the slots of a ring.
 ///
-/// It begins on a cache line of its own, with what senders exchange for each message.
+/// The header begins on its own cache line, with the fields that senders exchange for each
+/// message.
 #[repr(C, align(64))]
 pub(super) struct Chan<Q> {
     pub(super) queue: Q,
@@ -181,10 +187,10 @@ pub(super) struct Chan<Q> {
 }
 
 impl<Q> Chan<Q> {
-    /// The memory of a channel with so many slots, and where these begin.
+    /// Returns the layout of a channel with `slots` slots, and the offset of the first.
     ///
     /// # Panics
-    /// If there is not so much memory in the world.
+    /// If the size overflows, because no memory is that large.
     pub(super) fn layout<T>(slots: usize) -> (Layout, usize) {
         let slots = Layout::array::<Slot<T>>(slots);
         let whole = slots.and_then(|slots| Layout::new::<Self>().extend(slots));
@@ -192,7 +198,7 @@ impl<Q> Chan<Q> {
         (whole.pad_to_align(), at)
     }
 
-    /// A channel with one sender. `make` is told where the slots are.
+    /// Creates a channel with one sender; `make` gets the address of the slots.
     pub(super) fn create<T>(
         slots: usize,
         make: impl FnOnce(NonNull<Slot<T>>) -> (Q, Cursor<T>),
@@ -201,13 +207,13 @@ impl<Q> Chan<Q> {
         Q: Queue<T>,
     {
         let (layout, at) = Self::layout::<T>(slots);
-        // SAFETY: the layout is not empty: it has the header.
+        // SAFETY: the layout is not of size zero, because it contains the header.
         let Some(memory) = NonNull::new(unsafe { alloc(layout) }) else {
             handle_alloc_error(layout)
         };
         let chan = memory.cast::<Self>();
-        // SAFETY: the layout has room for so many slots there, aligned, and nobody else
-        // knows the memory.
+        // SAFETY: the layout has space for this number of slots at that offset, aligned, and no
+        // other thread knows the memory.
         let first = unsafe {
             let first = memory.add(at).cast::<Slot<T>>();
             (0..slots).for_each(|index| first.add(index).write(Slot::new()));
@@ -215,7 +221,8 @@ impl<Q> Chan<Q> {
         };
         let (queue, cursor) = make(first);
         debug_assert_eq!(queue.ring().1, slots, "what is allocated is freed");
-        // SAFETY: as above, for the header.
+        // SAFETY: the layout begins with space for the header, aligned, and no other thread
+        // knows the memory.
         unsafe {
             chan.write(Self {
                 queue,
@@ -227,34 +234,36 @@ impl<Q> Chan<Q> {
         (Strong { chan, _messages: PhantomData }, Owner { chan, cursor, awaited: None })
     }
 
-    /// Gives up a part of `handles`, and the memory with the last.
+    /// Gives up a part of `handles`, and frees the channel with the last part.
     ///
     /// # Safety
-    /// 1. The part is the caller's, and it does not use the channel after this.
+    /// 1. The part is the caller's, which does not use the channel after this call.
     #[inline]
     unsafe fn let_go<T>(chan: NonNull<Self>, part: usize)
     where
         Q: Queue<T>,
     {
-        // AcqRel: what everybody did with the channel happens before it is freed. Pairs
-        // with itself.
-        // SAFETY: 1.: it lives.
+        // AcqRel: what every handle did with the channel happens before it is freed. Pairs with
+        // itself.
+        // SAFETY: by our obligation 1 the caller still has its part, so the channel is alive.
         if unsafe { chan.as_ref() }.handles.fetch_sub(part, AcqRel) == part {
-            // SAFETY: 1. that was the last part.
+            // SAFETY: 1. of `free`: that was the last part, so no other handle exists.
             unsafe { Self::free(chan) };
         }
     }
 
+    /// Frees the channel.
+    ///
     /// # Safety
-    /// 1. Nobody else has the channel.
+    /// 1. No other handle of the channel exists.
     #[cold]
     unsafe fn free<T>(chan: NonNull<Self>)
     where
         Q: Queue<T>,
     {
-        // SAFETY: 1.: everything in it was written by `create` and is dropped once;
-        // the layout is the same. Slots have no messages: the receiver took them when it
-        // left, and nobody puts any behind it.
+        // SAFETY: by our obligation 1 this thread is alone with the channel. Everything in it
+        // was written by `create` and is dropped once, and the layout is the same. Slots hold no
+        // messages: the receiver took them when it left, and nothing is put after that.
         unsafe {
             let (slots, count) = chan.as_ref().queue.ring();
             (0..count).for_each(|index| slots.add(index).drop_in_place());
@@ -263,7 +272,7 @@ impl<Q> Chan<Q> {
         }
     }
 
-    /// Closes, and tells those who wait for that.
+    /// Closes the channel and wakes the futures that wait for the close.
     #[cold]
     fn close<T>(&self)
     where
@@ -278,71 +287,75 @@ impl<Q> Chan<Q> {
     }
 
     pub(super) fn strong_count(&self) -> usize {
-        // Acquire: who sees no sender sees what they sent. Pairs with the drop of `Strong`.
+        // Acquire: a thread that sees no sender sees what they sent. Pairs with the drop of
+        // `Strong`.
         self.senders.load(Acquire)
     }
 
     pub(super) fn weak_count(&self) -> usize {
-        // Relaxed: a look.
+        // Relaxed: only a snapshot.
         self.handles.load(Relaxed) / WEAK
     }
 
-    /// Of the word that counts who has it.
+    /// Returns the word that counts the handles of the channel.
     #[cfg(all(test, not(blitz_loom)))]
     pub(super) fn handles(&self) -> usize {
         self.handles.load(Relaxed)
     }
 
-    /// One weak sender more.
+    /// Counts one more weak sender.
     fn count_weak(&self) {
-        // Relaxed: who counts has a part of it already.
+        // Relaxed: the caller already has a part of the channel, so the count cannot reach zero.
         if self.handles.fetch_add(WEAK, Relaxed) > usize::MAX / 2 {
-            // Only handles that were forgotten can be so many.
+            // Only leaked handles can reach this number.
             std::process::abort();
         }
     }
 
-    /// Waits until the receiver closes or leaves.
+    /// Waits until the receiver closes the channel or is dropped.
     pub(super) fn closed<T>(&self) -> WhenClosed<'_, T, Q> {
         WhenClosed { chan: self, waiter: Waiter::new(()), _messages: PhantomData }
     }
 }
 
-/// One of the senders.
+/// A handle of one sender.
 pub(super) struct Strong<T, Q: Queue<T>> {
     chan: NonNull<Chan<Q>>,
     _messages: PhantomData<fn(T) -> T>,
 }
 
-/// Knows a channel without being one of its senders.
+/// A handle of a weak sender, which does not keep the channel open.
 pub(super) struct Weak<T, Q: Queue<T>> {
     chan: NonNull<Chan<Q>>,
     _messages: PhantomData<fn(T) -> T>,
 }
 
-/// The receiver.
+/// The handle of the receiver.
 pub(super) struct Owner<T, Q: Queue<T>> {
     chan: NonNull<Chan<Q>>,
     cursor: Cursor<T>,
-    /// The position at which it asked to be woken last. The waker is lent since.
+    /// The position at which the receiver marked its slot AWAITED; its waker is lent since then.
     awaited: Option<u64>,
 }
 
-// SAFETY: a channel moves messages between threads, and gives out no reference to
-// one. The cursor is used with an exclusive reference to the owner, or only looked at.
+// SAFETY: a channel moves messages between threads, so `T: Send` suffices, and hands out no
+// reference to one.
 unsafe impl<T: Send, Q: Queue<T>> Send for Strong<T, Q> {}
-// SAFETY: as above.
+// SAFETY: a shared `Strong` only moves messages into the channel and hands out no reference to
+// one, so `T: Send` suffices.
 unsafe impl<T: Send, Q: Queue<T>> Sync for Strong<T, Q> {}
-// SAFETY: as above.
+// SAFETY: a `Weak` only counts, and can become a `Strong`, which is `Send`.
 unsafe impl<T: Send, Q: Queue<T>> Send for Weak<T, Q> {}
-// SAFETY: as above.
+// SAFETY: a shared `Weak` only counts, and can become a `Strong`, which is `Send`.
 unsafe impl<T: Send, Q: Queue<T>> Sync for Weak<T, Q> {}
-// SAFETY: as above.
+// SAFETY: an `Owner` moves messages of type `T: Send` out of the channel, and its cursor moves
+// along with it.
 unsafe impl<T: Send, Q: Queue<T>> Send for Owner<T, Q> {}
-// SAFETY: as above.
+// SAFETY: a shared `Owner` only reads the cursor; everything that changes it takes an exclusive
+// reference. No reference to a message is handed out.
 unsafe impl<T: Send, Q: Queue<T>> Sync for Owner<T, Q> {}
 
-// A channel has no state that a panic in the middle of the user's code could break.
+// A channel has no state that a panic in user code could leave inconsistent.
 impl<T, Q: Queue<T>> UnwindSafe for Strong<T, Q> {}
 impl<T, Q: Queue<T>> RefUnwindSafe for Strong<T, Q> {}
 impl<T, Q: Queue<T>> UnwindSafe for Weak<T, Q> {}
@@ -355,7 +368,8 @@ impl<T, Q: Queue<T>> Deref for Strong<T, Q> {
 
     #[inline]
     fn deref(&self) -> &Chan<Q> {
-        // SAFETY: it lives as long as one of its senders.
+        // SAFETY: the senders have a part of the channel while one of them exists, so it is
+        // alive.
         unsafe { self.chan.as_ref() }
     }
 }
@@ -365,7 +379,7 @@ impl<T, Q: Queue<T>> Deref for Weak<T, Q> {
 
     #[inline]
     fn deref(&self) -> &Chan<Q> {
-        // SAFETY: it lives as long as one who knows it.
+        // SAFETY: each weak sender has a part of the channel, so it is alive.
         unsafe { self.chan.as_ref() }
     }
 }
@@ -375,7 +389,7 @@ impl<T, Q: Queue<T>> Deref for Owner<T, Q> {
 
     #[inline]
     fn deref(&self) -> &Chan<Q> {
-        // SAFETY: it lives as long as its receiver.
+        // SAFETY: the receiver has a part of the channel, so it is alive.
         unsafe { self.chan.as_ref() }
     }
 }
@@ -390,13 +404,13 @@ impl<T, Q: Queue<T>> Strong<T, Q> {
         Weak { chan: self.chan, _messages: PhantomData }
     }
 
-    /// There are no senders any more.
+    /// Wakes the receiver, because the last sender was dropped.
     #[cold]
     fn end(&self) {
         if weakened!("chan_last_sender_wakes") {
             return;
         }
-        // SAFETY: 1. nobody can send without a sender.
+        // SAFETY: 1. of `rouse`: all senders were dropped, so none is sending and none will.
         unsafe { rouse(&self.queue) };
     }
 }
@@ -404,9 +418,9 @@ impl<T, Q: Queue<T>> Strong<T, Q> {
 impl<T, Q: Queue<T>> Clone for Strong<T, Q> {
     #[inline]
     fn clone(&self) -> Self {
-        // Relaxed: it cannot become zero meanwhile, since we are one.
+        // Relaxed: the count cannot become zero meanwhile, because it includes this sender.
         if self.senders.fetch_add(1, Relaxed) > usize::MAX / 2 {
-            // Only senders that were forgotten can be so many.
+            // Only leaked senders can reach this number.
             std::process::abort();
         }
         Self { chan: self.chan, _messages: PhantomData }
@@ -417,11 +431,12 @@ impl<T, Q: Queue<T>> Drop for Strong<T, Q> {
     #[inline]
     fn drop(&mut self) {
         let order = if weakened!("chan_senders_release") { Relaxed } else { AcqRel };
-        // AcqRel: the receiver that sees zero sees what was sent. Pairs with itself and
-        // with the Acquire in `strong_count`.
+        // AcqRel: a receiver that sees zero sees what was sent. Pairs with itself and with the
+        // Acquire in `strong_count`.
         if self.senders.fetch_sub(1, order) == 1 {
             self.end();
-            // SAFETY: 1. the last sender gives up the part of all.
+            // SAFETY: 1. of `let_go`: the last sender gives up the part that all senders share,
+            // and does not use the channel any more.
             unsafe { Chan::let_go::<T>(self.chan, SENDERS) };
         }
     }
@@ -435,8 +450,8 @@ impl<T, Q: Queue<T>> Weak<T, Q> {
             if now == 0 && !weakened!("chan_upgrade_from_zero") {
                 return None;
             }
-            // Acquire: as if it had been cloned from a sender that is there. Pairs with
-            // the AcqRel of those who were dropped.
+            // Acquire: orders this as if the sender had been cloned from an existing one. Pairs
+            // with the AcqRel of senders that were dropped.
             match self.senders.compare_exchange_weak(now, now + 1, Acquire, Relaxed) {
                 Ok(_) => return Some(Strong { chan: self.chan, _messages: PhantomData }),
                 Err(seen) => now = seen,
@@ -454,7 +469,7 @@ impl<T, Q: Queue<T>> Clone for Weak<T, Q> {
 
 impl<T, Q: Queue<T>> Drop for Weak<T, Q> {
     fn drop(&mut self) {
-        // SAFETY: 1. it was counted.
+        // SAFETY: 1. of `let_go`: this weak sender was counted, and is being dropped.
         unsafe { Chan::let_go::<T>(self.chan, WEAK) };
     }
 }
@@ -462,25 +477,27 @@ impl<T, Q: Queue<T>> Drop for Weak<T, Q> {
 impl<T, Q: Queue<T>> Owner<T, Q> {
     #[inline]
     fn slot(&self) -> &Slot<T> {
-        // SAFETY: 1. the cursor was made with the queue; the receiver leaves in `drop`.
+        // SAFETY: 1. of `Queue::slot`: the cursor was created with the queue, and the receiver
+        // leaves only in `drop`.
         unsafe { self.queue.slot(&self.cursor) }
     }
 
-    /// R1, without giving its room back.
+    /// Takes the next message if it is ready, without giving its capacity back (R1).
     #[inline]
     fn take(&mut self) -> Option<T> {
         if !self.slot().is_ready() {
             return None;
         }
-        // SAFETY: 1. we are the receiver, and it is ready.
+        // SAFETY: 1. of `Slot::take`: we are the receiver, and the slot is ready.
         let value = unsafe { self.slot().take() };
-        // SAFETY: the channel lives as long as we; not through `Deref`, which would borrow
-        // the cursor as well. 1. As in `slot`. 2. It was taken.
+        // SAFETY: the receiver has a part of the channel, so it is alive. `Deref` is not used,
+        // because it would borrow the cursor as well. 1. of `advance`: the cursor was created
+        // with the queue, and the receiver has not left. 2. The message was taken above.
         unsafe { self.chan.as_ref().queue.advance(&mut self.cursor) };
         Some(value)
     }
 
-    /// R1.
+    /// Takes the next message if it is ready, and gives its capacity back (R1).
     #[inline]
     fn next(&mut self) -> Option<T> {
         let value = self.take()?;
@@ -488,7 +505,7 @@ impl<T, Q: Queue<T>> Owner<T, Q> {
         Some(value)
     }
 
-    /// R1, as often as there is something. Answers with how many were added.
+    /// Appends up to `limit` messages that are ready to `buffer`, and returns their number (R1).
     fn next_many(&mut self, buffer: &mut Vec<T>, limit: usize) -> usize {
         let before = buffer.len();
         while buffer.len() - before < limit {
@@ -502,14 +519,14 @@ impl<T, Q: Queue<T>> Owner<T, Q> {
         count
     }
 
-    /// R2 to R5; what is worth another look, or `Pending`.
+    /// Prepares to wait (R2 to R5); returns `Ready` if the caller must look for a message again.
     #[cold]
     fn wait(&mut self, cx: &Context<'_>) -> Poll<()> {
         self.reclaim();
         if !weakened!("chan_wait_settles") {
             self.queue.settle();
         }
-        // SAFETY: 1. we are the receiver, and got it back.
+        // SAFETY: 1. of `lend`: we are the receiver, and `reclaim` got the waker back.
         unsafe { self.queue.receiver().lend(cx.waker()) };
         if self.slot().expect() {
             return Poll::Ready(());
@@ -526,14 +543,16 @@ impl<T, Q: Queue<T>> Owner<T, Q> {
     #[inline]
     fn reclaim(&mut self) {
         let Some(position) = self.awaited.take() else { return };
-        // Another slot by now: whoever put the message has it, or had it.
+        // If the position has changed, the sender that filled the slot has the waker, or had it.
         let ours = position == self.cursor.head && self.slot().rouse();
         if !ours {
             self.queue.receiver().wait_for_taker();
         }
     }
 
-    /// R4 and R5, without the last look: nothing will come that is not there by now.
+    /// Returns `true` if no message can come that is not queued by now (R4 and R5).
+    ///
+    /// The last look at the slot, which R5 requires, is the caller's.
     fn is_at_the_end(&self) -> bool {
         self.queue.is_over(&self.cursor) || self.strong_count() == 0
     }
@@ -580,8 +599,8 @@ impl<T, Q: Queue<T>> Owner<T, Q> {
             if self.len() == 0 {
                 return Err(TryRecvError::Empty);
             }
-            // A position was claimed, and perhaps others behind it were put: it is not
-            // empty.
+            // A position was claimed, and positions behind it may be filled already, so the
+            // queue is not empty.
             backoff.pause();
         }
     }
@@ -595,13 +614,13 @@ impl<T, Q: Queue<T>> Owner<T, Q> {
     }
 
     pub(super) fn close(&self) {
-        // Only we close, so nobody does in between.
+        // Only the receiver closes, so there is no close between the check and the call.
         if !self.queue.is_closed() {
             Chan::close::<T>(self);
         }
     }
 
-    /// The next of those that are left in a sealed queue.
+    /// Returns the next message that is left in a sealed queue.
     fn rest(&mut self) -> Option<T> {
         let mut backoff = Backoff::default();
         loop {
@@ -616,7 +635,8 @@ impl<T, Q: Queue<T>> Owner<T, Q> {
     }
 }
 
-/// Takes what is left, also after one of the messages panicked, and then lets go.
+/// Guard that takes the remaining messages, even if the drop of one panics, and then lets go of
+/// the channel.
 struct Leaving<'a, T, Q: Queue<T>>(&'a mut Owner<T, Q>);
 
 impl<T, Q: Queue<T>> Leaving<'_, T, Q> {
@@ -631,7 +651,7 @@ impl<T, Q: Queue<T>> Drop for Leaving<'_, T, Q> {
     fn drop(&mut self) {
         self.drain();
         let chan = self.0.chan;
-        // SAFETY: 1. the owner is being dropped, and its part with it.
+        // SAFETY: 1. of `let_go`: the owner is being dropped, and gives up its part.
         unsafe { Chan::let_go::<T>(chan, RECEIVER) };
     }
 }
@@ -644,10 +664,11 @@ impl<T, Q: Queue<T>> Drop for Owner<T, Q> {
         if !weakened!("chan_wait_settles") {
             self.queue.settle();
         }
-        // SAFETY: 1. we are the receiver, and got it back.
+        // SAFETY: 1. of `remove`: we are the receiver, and `reclaim` got the waker back.
         let waker = unsafe { self.queue.receiver().remove() };
         let mut leaving = Leaving(self);
-        // A user's code, and nobody to tell.
+        // A waker's drop runs user code, and there is no caller to which a panic could be
+        // reported.
         discard(waker);
         leaving.drain();
     }
@@ -664,35 +685,37 @@ pub(super) struct WhenClosed<'a, T, Q> {
 impl<'a, T, Q: Queue<T>> WhenClosed<'a, T, Q> {
     fn waiter(self: Pin<&Self>) -> (&'a Chan<Q>, Pin<&Waiter<()>>) {
         let chan = self.chan;
-        // SAFETY: the waiter is pinned with the future: nothing moves it, and its
-        // destructor runs in place.
+        // SAFETY: the waiter is pinned with the future: nothing moves it, and its destructor
+        // runs in place.
         (chan, unsafe { self.map_unchecked(|this| &this.waiter) })
     }
 
-    /// Joins the line, unless it is closed by now.
+    /// Joins the wait queue, unless the channel is closed by now.
     fn begin(self: Pin<&Self>, cx: &Context<'_>) -> Poll<()> {
         let (chan, waiter) = self.waiter();
         if chan.queue.is_closed() {
             return Poll::Ready(());
         }
-        // A user's code, and so before the lock.
+        // Cloned before the lock is taken, because a waker's clone runs user code.
         let waker = cx.waker().clone();
         let mut line = chan.closing.lock();
         if chan.queue.is_closed() && !weakened!("chan_closed_looks_again") {
-            // The lock first, then the waker.
+            // The lock is released before the waker is dropped, because that drop runs user
+            // code.
             drop(line);
             drop(waker);
             return Poll::Ready(());
         }
-        // SAFETY: 1. we own the waiter, and it is OUT. 2. `Drop` does.
+        // SAFETY: 1. of `join`: we own the waiter, and it is OUT. 2. `Drop` removes it.
         unsafe { line.join(waiter, waker) };
         Poll::Pending
     }
 
-    /// In line, as far as we know: sees that the right task will be woken.
+    /// Makes sure that the current waker is woken, for a waiter that is still in the wait queue.
     fn go_on(self: Pin<&Self>, cx: &Context<'_>) -> Poll<()> {
         let (chan, waiter) = self.waiter();
-        // SAFETY: 1. we own it. 2. It joined this line.
+        // SAFETY: 1. of `keep_waker`: we own the waiter. 2. It joined the wait queue behind this
+        // lock.
         let left = unsafe { keep_waker(&chan.closing, |line| line, waiter, cx.waker()) };
         if left { Poll::Ready(()) } else { Poll::Pending }
     }
@@ -713,8 +736,8 @@ impl<T, Q: Queue<T>> Future for WhenClosed<'_, T, Q> {
         match unit {
             Poll::Ready(unit) if polled.is_ready() => unit.spend(),
             Poll::Ready(_) => current::waits_for(Wait::Close),
-            // Without budget who has waited is done all the same: beside a busy future it
-            // would be put off for ever.
+            // A future that has waited completes even without budget, because a busy future that
+            // is polled beside it could postpone it forever.
             Poll::Pending if place == Place::Out => return Poll::Pending,
             Poll::Pending => {}
         }
@@ -725,11 +748,13 @@ impl<T, Q: Queue<T>> Future for WhenClosed<'_, T, Q> {
 impl<T, Q> Drop for WhenClosed<'_, T, Q> {
     fn drop(&mut self) {
         if self.waiter.place() == Place::In {
-            // SAFETY: it was pinned if it was ever polled, and is not moved from here on.
+            // SAFETY: the future was pinned if it was ever polled, and is not moved from here
+            // on.
             let waiter = unsafe { Pin::new_unchecked(&self.waiter) };
-            // SAFETY: 1. we own the waiter. 2. This is the line it joined.
+            // SAFETY: 1. of `remove`: we own the waiter. 2. This is the wait queue that it
+            // joined.
             let waker = unsafe { self.chan.closing.lock().remove(waiter) };
-            // The lock was let go at the end of the statement above.
+            // The lock was released at the end of the statement above.
             drop(waker);
         }
     }

@@ -1,8 +1,8 @@
-//! Why a message could not be sent, or received.
+//! Errors of sending into and receiving from mpsc channels.
 
 use std::{error::Error, fmt};
 
-/// The channel is closed: here is the message again.
+/// Error of a send into a closed channel; contains the message.
 ///
 /// # Examples
 ///
@@ -30,7 +30,7 @@ impl<T> fmt::Display for SendError<T> {
 
 impl<T> Error for SendError<T> {}
 
-/// The message could not be sent at once: here it is again.
+/// Error of a send that could not complete immediately; contains the message.
 ///
 /// # Examples
 ///
@@ -45,14 +45,14 @@ impl<T> Error for SendError<T> {}
 /// ```
 #[derive(PartialEq, Eq, Clone, Copy)]
 pub enum TrySendError<T> {
-    /// There is no room now, or others wait for it.
+    /// The channel has no free capacity, or other senders wait for it.
     Full(T),
     /// The receiver was closed or dropped.
     Closed(T),
 }
 
 impl<T> TrySendError<T> {
-    /// The message that was not sent.
+    /// Returns the message that was not sent.
     ///
     /// # Examples
     ///
@@ -70,7 +70,7 @@ impl<T> TrySendError<T> {
 
 impl<T> fmt::Debug for TrySendError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A text in quotes: so programs know it from Tokio.
+        // Prints a quoted string, because programs know this output from Tokio.
         match self {
             Self::Full(_) => fmt::Debug::fmt("Full(..)", f),
             Self::Closed(_) => fmt::Debug::fmt("Closed(..)", f),
@@ -95,7 +95,7 @@ impl<T> From<SendError<T>> for TrySendError<T> {
     }
 }
 
-/// There is no message to receive at once.
+/// Error of a receive that could not complete immediately.
 ///
 /// # Examples
 ///
@@ -109,9 +109,9 @@ impl<T> From<SendError<T>> for TrySendError<T> {
 /// ```
 #[derive(PartialEq, Eq, Clone, Copy, Debug)]
 pub enum TryRecvError {
-    /// None is queued, and some may come.
+    /// No message is queued, but more may come.
     Empty,
-    /// None is queued, and none will come.
+    /// No message is queued, and no more can come.
     Disconnected,
 }
 
@@ -126,7 +126,7 @@ impl fmt::Display for TryRecvError {
 
 impl Error for TryRecvError {}
 
-/// Nothing gives this: to receive answers with an `Option`.
+/// An error that no function returns, because receiving returns an `Option`.
 ///
 /// # Examples
 ///
@@ -151,7 +151,7 @@ impl fmt::Display for RecvError {
 #[allow(deprecated)]
 impl Error for RecvError {}
 
-/// The message could not be sent in time: here it is again.
+/// Error of a send that did not complete in time; contains the message.
 ///
 /// # Examples
 ///
@@ -164,14 +164,14 @@ impl Error for RecvError {}
 /// ```
 #[derive(PartialEq, Eq, Clone, Copy)]
 pub enum SendTimeoutError<T> {
-    /// There was no room for so long.
+    /// The channel had no free capacity until the timeout elapsed.
     Timeout(T),
     /// The receiver was closed or dropped.
     Closed(T),
 }
 
 impl<T> SendTimeoutError<T> {
-    /// The message that was not sent.
+    /// Returns the message that was not sent.
     ///
     /// # Examples
     ///

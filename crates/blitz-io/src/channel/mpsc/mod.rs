@@ -1,12 +1,11 @@
 //! A channel from many senders to one receiver.
 //!
-//! [`channel`] has room for a fixed number of messages: who sends into a full one waits,
-//! so a quick sender cannot fill the memory. [`unbounded_channel`] has no such limit, and
-//! to send never waits.
+//! [`channel`] creates a bounded channel: a sender waits while the channel is full, so a fast
+//! sender cannot exhaust memory. [`unbounded_channel`] has no limit, and sending never waits.
 //!
-//! Senders are cloned, one for each task that sends. When all of them are dropped the
-//! receiver gets what is left, and then `None`. When the receiver is dropped or closed,
-//! senders get their messages back in an error.
+//! Senders are cloned, one for each task that sends. When all of them are dropped, the receiver
+//! gets the messages that are still queued, and then `None`. When the receiver is dropped or
+//! closed, senders get their messages back in an error.
 //!
 //! # Examples
 //!
@@ -30,20 +29,22 @@
 //!
 //! # Code that is not asynchronous
 //!
-//! `blocking_send` and `blocking_recv` wait on a thread that runs no tasks. An unbounded
-//! sender needs no such thing: it never waits.
+//! `blocking_send` and `blocking_recv` block the calling thread, so they are for threads outside
+//! of asynchronous tasks. An unbounded sender has no blocking variant, because its `send` never
+//! waits.
 //!
 //! # Runtimes
 //!
-//! A channel belongs to no runtime. Its two ends may live in two of them, or in none.
+//! A channel belongs to no runtime. Its two ends may be used in two different runtimes, or in
+//! none.
 //!
 //! # Inside
 //!
-//! - `slot`: how the sender of one message and the receiver meet.
+//! - `slot`: how the sender of one message and the receiver synchronize.
 //! - `sleeper`: the waker of the receiver.
-//! - `room`: who may send into a bounded channel, and who waits.
-//! - `blocks`: the queue of an unbounded channel, and of very long ones.
-//! - `chan`: handles, the receiver, and the end.
+//! - `room`: permits and positions of a bounded channel, and its wait queue of senders.
+//! - `blocks`: the queue of an unbounded channel, and of bounded ones with a large capacity.
+//! - `chan`: the reference-counted handles, the receiver, and the end of a channel.
 
 pub mod error;
 

@@ -1,7 +1,7 @@
-//! Channels under every interleaving: one or two messages, and two or three who want them.
+//! Models of mpsc channels under every interleaving, with one or two messages and few threads.
 //!
-//! Each model ends by counting: every message was received, refused or dropped, once, and
-//! every permit is back. A wake-up that is lost is a deadlock, which the checker finds.
+//! Each model ends by counting: every message was received, refused or dropped, once, and every
+//! permit is back. A lost wake-up is a deadlock, which the checker finds.
 
 use std::{
     future::{Future, poll_fn},
@@ -28,8 +28,7 @@ fn poll<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// A message that counts its drops. The count is a plain one: it is no part of what a model
-/// explores.
+/// A message that counts its drops, in a plain atomic that the model does not explore.
 struct Counted(std::sync::Arc<PlainUsize>);
 
 impl Drop for Counted {
@@ -42,7 +41,7 @@ fn drops() -> std::sync::Arc<PlainUsize> {
     std::sync::Arc::new(PlainUsize::new(0))
 }
 
-/// All that comes until the end.
+/// Receives all messages until the end of the channel.
 fn drain<T>(receiver: &mut Receiver<T>) -> Vec<T> {
     std::iter::from_fn(|| block_on(receiver.recv())).collect()
 }
@@ -51,7 +50,7 @@ fn drain_unbounded<T>(receiver: &mut UnboundedReceiver<T>) -> Vec<T> {
     std::iter::from_fn(|| block_on(receiver.recv())).collect()
 }
 
-/// A sender that waits for room, in line.
+/// Creates a send that waits for capacity in the wait queue.
 fn in_line(sender: Sender<usize>, message: usize) -> Pin<Box<dyn Future<Output = bool> + Send>> {
     let mut waiting: Pin<Box<dyn Future<Output = bool> + Send>> =
         Box::pin(async move { sender.send(message).await.is_ok() });
@@ -87,7 +86,7 @@ fn an_unbounded_message_against_a_receiver_that_goes_to_sleep_is_seen() {
     });
 }
 
-/// Two polls with two wakers: the second must not be missed, whichever the sender saw.
+/// Polls twice with two wakers: the second must be woken, whichever one the sender saw.
 #[test]
 fn a_new_waker_against_a_send_is_woken() {
     model(|| {
@@ -102,7 +101,7 @@ fn a_new_waker_against_a_send_is_woken() {
         let mut cx = Context::from_waker(&waker);
         while receiver.poll_recv(&mut cx).is_pending() {
             bell.listen();
-            // The sender that holds the old waker has to go on.
+            // The sender that holds the old waker must be able to make progress.
             thread::yield_now();
         }
         other.join().unwrap();
@@ -110,7 +109,7 @@ fn a_new_waker_against_a_send_is_woken() {
     });
 }
 
-/// As above, and it is no message that takes the old waker.
+/// Replaces a waker that the drop of the last sender, not a message, may have taken.
 #[test]
 fn a_new_waker_against_the_drop_of_the_last_sender_is_woken() {
     model(|| {
@@ -122,8 +121,8 @@ fn a_new_waker_against_the_drop_of_the_last_sender_is_woken() {
     });
 }
 
-/// The sender that was asked to wake may be slow to take the waker: the receiver is two
-/// messages further by then, and lends it again.
+/// The sender that must wake may be slow to take the waker: the receiver is two messages further
+/// by then, and lends it again.
 #[test]
 fn a_waker_that_is_still_out_is_waited_for() {
     model(|| {
@@ -141,7 +140,7 @@ fn a_waker_that_is_still_out_is_waited_for() {
     });
 }
 
-/// A ring of one: each slot is used again at once.
+/// Uses a ring of one, in which each slot is reused immediately.
 #[test]
 fn a_channel_for_one_delivers_in_order() {
     model(|| {
@@ -190,7 +189,7 @@ fn a_waiting_sender_dropped_against_a_recv() {
     });
 }
 
-/// A permit that is handed over in line does not pass through the word. Here the other
+/// A permit that is handed over in the wait queue does not pass through the word. Here the other
 /// permit claims the slot that was emptied for it.
 #[test]
 fn a_slot_emptied_for_one_in_line_is_seen_by_whoever_claims_it() {
@@ -257,7 +256,7 @@ fn a_sender_without_budget_against_a_recv_is_served() {
     });
 }
 
-/// One in the middle of getting many has a part of them when it gives up.
+/// A sender that waits for many permits holds a part of them when it is dropped.
 #[test]
 fn a_part_of_many_is_passed_on() {
     model(|| {
@@ -304,7 +303,7 @@ fn a_permit_used_after_close_is_received() {
     });
 }
 
-/// The room that was granted to one who never looked at it.
+/// A permit was granted to a waiting sender that was never polled again.
 #[test]
 fn a_grant_dropped_after_close_ends_the_receiver() {
     model(|| {
@@ -336,8 +335,9 @@ fn close_against_a_waiting_sender() {
     });
 }
 
-/// More wait than a batch has room for: the closer lets the lock go in the middle, and a
-/// permit comes back then. It goes to one who is still in line, or to nobody.
+/// More senders wait than a batch has space for: the closing thread releases the lock in the
+/// middle, and a permit comes back then. It goes to a sender that is still in the wait queue, or
+/// to none.
 #[test]
 fn close_of_a_long_line_against_a_permit_that_comes_back() {
     model(|| {
@@ -424,7 +424,7 @@ fn the_last_sender_dropped_after_a_message_loses_none() {
     });
 }
 
-/// The same, for those who do not wait: with no sender left the message is there.
+/// With no sender left, `try_recv` must still return the last message before `Disconnected`.
 #[test]
 fn disconnected_is_not_said_before_the_last_message() {
     model(|| {
@@ -455,7 +455,7 @@ fn the_receiver_dropped_against_a_send_drops_the_value_once() {
         });
         drop(receiver);
         other.join().unwrap();
-        // The sender is still there: nothing waits in the channel for it to go.
+        // The sender still exists, and no value stays in the channel until it is dropped.
         assert_eq!(drops.load(SeqCst), 1);
         assert_eq!(sender.capacity(), 2);
     });
@@ -493,7 +493,7 @@ fn a_permit_sent_against_the_drop_of_the_receiver_is_dropped_once() {
     });
 }
 
-/// A channel with blocks and a limit: three, where a model's ring ends at two.
+/// Uses a bounded channel with blocks: its capacity is three, and a model's ring ends at two.
 #[test]
 fn a_long_channel_against_the_drop_of_its_receiver() {
     model(|| {
@@ -510,7 +510,8 @@ fn a_long_channel_against_the_drop_of_its_receiver() {
     });
 }
 
-/// The same, where the receiver waits for the first slot of a block.
+/// Uses a bounded channel with blocks, in which the receiver waits for the first slot of a
+/// block.
 #[test]
 fn the_last_permit_of_a_long_channel_against_a_recv_ends_it() {
     model(|| {
@@ -561,7 +562,7 @@ fn two_senders_at_the_end_of_a_block_lose_nothing() {
     });
 }
 
-/// The receiver empties a block and keeps it; the sender takes it again.
+/// The receiver empties a block and keeps it; the sender uses it again.
 #[test]
 fn a_spare_block_is_used_again_empty() {
     model(|| {
@@ -662,7 +663,7 @@ fn the_receiver_dropped_against_a_wake_drops_its_waker_once() {
     });
 }
 
-/// A full ring: the slot at the tail is that of the oldest message.
+/// Uses a full ring, in which the slot at the tail is that of the oldest message.
 #[test]
 fn the_last_sender_of_a_full_channel_dropped_against_a_recv_ends_it() {
     model(|| {
@@ -674,8 +675,8 @@ fn the_last_sender_of_a_full_channel_dropped_against_a_recv_ends_it() {
     });
 }
 
-/// Futures that were forgotten stay in line, and their sender may go all the same. Room
-/// that is given to them does not pass through the word.
+/// Forgotten futures stay in the wait queue, but their sender may be dropped nevertheless.
+/// Capacity that is given to them does not pass through the word.
 #[test]
 fn the_last_sender_against_a_recv_that_serves_the_forgotten_ends_it() {
     model(|| {
@@ -705,7 +706,8 @@ fn handles_dropped_at_once_free_the_channel_once() {
     });
 }
 
-/// Two places: the receiver counts what it takes, and whoever finds them full collects.
+/// With a capacity of two the receiver counts what it takes, and a sender that finds it full
+/// collects.
 #[test]
 fn a_sender_that_waits_against_a_late_give_back_is_served() {
     model(|| {
@@ -725,7 +727,7 @@ fn a_sender_that_waits_against_a_late_give_back_is_served() {
     });
 }
 
-/// A full ring of two, emptied and waited at while the last sender goes: the slot at the
+/// A full ring of two is emptied and waited at while the last sender is dropped: the slot at the
 /// tail is one that the receiver has just emptied.
 #[test]
 fn the_last_sender_dropped_against_a_late_give_back_ends_it() {

@@ -1,14 +1,17 @@
-//! The room of a bounded channel: who may send, and into which slot.
+//! Permits and positions of a bounded channel: which sender may send, and into which slot.
 //!
-//! The protocol is that of the engine's permits (`engine/wait/permits.rs`), in one word
-//! with the position of the next message. So to send while there is room is one exchange,
-//! which takes a permit and a position together.
+//! The protocol is that of the engine's permits (`engine/wait/permits.rs`), but one word holds
+//! both the permits and the position of the next message. So a send into a channel that is not
+//! full is one exchange, which takes a permit and a position together.
 //!
 //! # Protocol
-//! The word holds three bits, the free permits, and the tail: the position of the next
-//! message. A short channel is a ring, and its tail runs through the ring twice (so that
-//! full and empty differ) and begins again. A long one has blocks, which count their
-//! positions themselves: then the permits have the whole word.
+//! The word holds three bits, the number of free permits, and the tail: the position of the next
+//! message. A channel with a small capacity is a ring. Its tail goes through the ring twice
+//! before it starts again at zero, so that full and empty differ. A channel with a large
+//! capacity has blocks, which count their positions themselves, so the permits have the whole
+//! word.
+//!
+//! In the tables, 'the line' is the wait queue of senders, and 'who' is any thread.
 //!
 //! ```text
 //! who wants to send                         who gives permits back: the receiver
@@ -22,28 +25,32 @@
 //! A6 has a permit, and now a message:
 //!    takes a position, if not SEALED
 //! ```
-//! A4 and R1 exchange the same word, so one comes first. If R1, A4 fails and looks again
-//! (A3): no permit slips through. If A4, R1 finds WAITING and comes to the lock after A5.
+//! A4 and R1 exchange the same word, so one comes first. If R1 does, A4 fails and the sender
+//! looks again (A3): no permit is missed. If A4 does, R1 finds WAITING and gets the lock after
+//! A5.
 //!
-//! CLOSED is set under the lock, where A3 looks for it: nobody joins behind it, and nobody
-//! takes a permit. (A long line is dismissed in batches; in between, R3 may still serve one
-//! of it.) Who was in line is refused when it looks, whatever it was given, and gives that
-//! back. Who has a permit may still send (A6), until the receiver is gone: SEALED.
-//! Then each position below the tail is put, or will be in a few instructions, and
-//! there will be no other: the receiver drops all of them, whoever comes later its own.
+//! CLOSED is set under the lock, and A3 checks it under the lock: after the close no sender
+//! joins the wait queue, and none takes a permit. (A long wait queue is dismissed in batches; in
+//! between, R3 may still serve one of its waiters.) A sender that was in the wait queue is
+//! refused when it is polled, whatever it was given, and gives that back. A sender that holds a
+//! permit may still send (A6), until the receiver is gone: SEALED. Then each position below the
+//! tail is filled, or will be within a few instructions, and no other position is claimed: the
+//! receiver drops the messages of all of them, and a sender that comes later drops its own
+//! message.
 //!
-//! A task without budget may not complete. It takes its place in line if there has to be
-//! one, and else comes back at its next turn, without permits.
+//! A task without budget must not complete. It joins the wait queue if it would have to wait
+//! anyway; otherwise it returns at its next turn, without permits.
 //!
-//! Free permits, permits held, and messages between head and tail are as many as the
-//! capacity, always, but for what a receiver has taken and not told (below). So 'CLOSED and
-//! all free' says at one look that nothing is queued and nobody may send. Whoever gives the
-//! last permit back then wakes the receiver, which lent its waker before that look.
+//! The free permits, the permits held, and the messages between head and tail always add up to
+//! the capacity, except for messages that a receiver has taken and not reported (below). So
+//! 'CLOSED and all permits free' shows in a single read that nothing is queued and no sender may
+//! send. The thread that gives the last permit back then wakes the receiver, which had lent its
+//! waker before it read the word.
 //!
-//! **The receiver of a long channel gives back late.** An exchange of the word for each
-//! message would make the receiver's core and the senders' fight for one cache line. So it
-//! only counts what it has taken, on a line of its own, and whoever finds too few permits
-//! collects them from that count. The two must not miss each other:
+//! **The receiver of a long channel gives back late.** With an exchange of the word for each
+//! message, the receiver's CPU core and the senders' would contend for one cache line. So the
+//! receiver only counts the messages that it has taken, on a cache line of its own, and a thread
+//! that finds too few permits collects them from that count. The two must not miss each other:
 //!
 //! ```text
 //! who waits, under the lock                 the receiver
@@ -53,31 +60,33 @@
 //!    was told, and the rest goes to the        under the lock
 //!    first in line
 //! ```
-//! One of C2 and T2 comes first: C3 sees T1, or T3 sees C1. What was told is kept under
-//! the lock, so nothing is collected twice. After a close `wanted` stays set, and before
-//! the receiver waits it collects itself: what follows holds for every channel then.
+//! One of C2 and T2 comes first: either C3 sees T1, or T3 sees C1. The count that was last
+//! reported is kept under the lock, so nothing is collected twice. After a close `wanted` stays
+//! set, and before the receiver waits it collects by itself. So from then on the argument that
+//! follows holds for every channel.
 //!
-//! **The slot is free.** A position is taken in the order of the word, after the receiver
-//! gave back the permit of the message that was there before: by the sum above, not more
-//! than the capacity is between head and tail. The new sender must also see that the slot
-//! was emptied. A permit comes back through the word, by a Release; or it is handed over
-//! under the lock (R3), and the word does not change. Then only its new holder has seen the
-//! slot emptied, and another one may get that slot. Therefore A6 is a Release, too: who
-//! takes a position sees where the permits of all positions before it came from. By the
-//! sum, these are the permits of all messages that had to leave before.
+//! **The slot is free.** Positions are claimed in the order of the word, each after the receiver
+//! gave back the permit of the message that was in the slot before: by the sum above, no more
+//! than the capacity lies between head and tail. The new sender must also see that the slot was
+//! emptied. A permit comes back through the word, by a Release; or it is handed over under the
+//! lock (R3), and the word does not change. In the second case only the new holder of the permit
+//! has seen the slot emptied, but another sender may get that slot. Therefore A6 is a Release,
+//! too: a sender that claims a position sees where the permits of all positions before it came
+//! from. By the sum, these are the permits of all messages that had to leave before.
 //!
 //! # Invariants
-//! - WAITING is set exactly if the line is not empty, whenever the lock is free; and while
-//!   it is set no permit is free. So nobody overtakes the line.
-//! - Only the first in line has been given a part of what it wants.
+//! - WAITING is set exactly if the wait queue is not empty, whenever the lock is free; and while
+//!   it is set no permit is free. So no sender overtakes the wait queue.
+//! - Only the first waiter has been given a part of the permits it wants.
 //!
 //! # Rejected
-//! - Permits as they are, and a tail beside them: one more exchange per message.
-//! - The asymmetric barrier instead of the fence: who waits would pay with a system call
-//!   for each wait, and the fence costs the receiver no more than the exchange did.
-//! - Handing a position to who waits, with the permit: the receiver, and every other
-//!   sender behind it, would wait for a task that may sleep for long.
-//! - A ring for every capacity: programs ask for millions to say 'practically unbounded'.
+//! - Permits in their own word, and a tail beside it: one more exchange per message.
+//! - The asymmetric barrier instead of the fence: each wait would cost the sender a system call,
+//!   and the fence costs the receiver no more than the exchange did.
+//! - Handing a position to a waiting sender, together with the permit: the receiver, and every
+//!   sender behind it, would wait for a task that may not run for a long time.
+//! - A ring for every capacity: programs pass capacities of millions to mean 'practically
+//!   unbounded'.
 //!
 //! # Checked by
 //! `two_senders_and_room_for_one_hand_over`, `a_waiting_sender_dropped_against_a_recv`,
@@ -130,54 +139,61 @@ const SEALED: u64 = 1 << 2;
 const SHIFT: u32 = 3;
 const ONE: u64 = 1 << SHIFT;
 
-/// The tail of a ring has the upper bits, twice as many positions as it has slots.
+/// The shift of the tail, which has the upper bits and counts twice as many positions as slots.
 const TAIL_SHIFT: u32 = 33;
 const TAIL_ONE: u64 = 1 << TAIL_SHIFT;
 
-/// The longest ring that the word could count. The channel sets a much lower limit.
+/// The longest ring that the word could count; the channel sets a much lower limit.
 pub(super) const MOST_OF_A_RING: usize = (1 << (TAIL_SHIFT - SHIFT)) - 1;
 
-/// The shortest channel whose receiver gives back late: picked. In a shorter one senders
-/// would collect every few messages.
+/// The smallest capacity at which the receiver gives permits back late.
+///
+/// The number was picked, not measured. In a shorter channel senders would collect every few
+/// messages.
 const LATE_FROM: usize = if cfg!(blitz_loom) { 2 } else { 16 };
 
-/// Bits of `wanted`: somebody waits, the channel is closed.
+/// Bits of `wanted`: a sender is in the wait queue, or (`BY_THE_CLOSE`) the channel is closed.
 const BY_THE_LINE: u32 = 1;
 const BY_THE_CLOSE: u32 = 1 << 1;
 
-/// See the module. What each message needs of a sender comes first, and shares a cache
-/// line.
+/// Permits, positions and wait queue of a bounded channel.
+///
+/// The fields that a sender needs for each message come first, and share a cache line.
 #[repr(C)]
 pub(super) struct Room {
     word: AtomicU64,
     /// The bits of the word that count the free permits.
     mask: u64,
-    /// Where the tail begins again; zero for a channel that has blocks.
+    /// The position at which the tail wraps to zero; zero for a channel that has blocks.
     lap: u64,
     capacity: usize,
     desk: Bolted<Desk>,
-    /// How many messages the receiver has taken, if it gives back late. It alone writes it.
+    /// The number of messages that the receiver has taken, if it gives permits back late.
+    ///
+    /// Only the receiver writes it.
     taken: AtomicUsize,
-    /// Whether the receiver has to collect for others what it counts. Written under the
-    /// lock.
+    /// Nonzero if the receiver must collect what it counts, for waiting senders or after a
+    /// close.
+    ///
+    /// Written under the lock.
     wanted: AtomicU32,
 }
 
-/// What is behind the lock.
+/// The data behind the lock of a [`Room`].
 struct Desk {
     line: Line<Need>,
-    /// So many of what was taken were given back.
+    /// The part of `taken` that was already given back as permits.
     told: usize,
 }
 
-/// What has a room: a bounded queue.
+/// A queue that has a [`Room`]: a bounded queue.
 pub(super) trait Roomy {
     fn room(&self) -> &Room;
 
-    /// Wakes the receiver: the channel is closed, and the last permit came back.
+    /// Wakes the receiver, because the channel is closed and the last permit came back.
     fn rouse(&self);
 
-    /// Gives permits back: to those who wait first.
+    /// Gives permits back, to waiting senders first.
     #[inline]
     fn release(&self, count: usize) {
         if self.room().release(count) {
@@ -185,7 +201,7 @@ pub(super) trait Roomy {
         }
     }
 
-    /// Enters now or not at all, also with what was not given back yet.
+    /// Takes what `want` says, without waiting, and collects late permits if it has to.
     #[inline]
     fn try_enter(&self, want: Want) -> Result<Entry, NotNow> {
         match self.room().enter(want) {
@@ -200,7 +216,7 @@ pub(super) trait Roomy {
         self.room().enter(want)
     }
 
-    /// How many permits are free now; none while somebody waits.
+    /// Returns the number of free permits; zero while any sender waits.
     fn free(&self) -> usize {
         self.collect();
         self.room().free()
@@ -214,42 +230,43 @@ pub(super) trait Roomy {
     }
 }
 
-/// What one in line waits for.
+/// The number of permits that a waiter wants and has not got yet.
 struct Need {
     wanted: usize,
-    /// Of these it has not been given so many. Not zero for one who was dismissed by a
-    /// close: it gives its part back itself.
+    /// The part of `wanted` that was not granted yet.
+    ///
+    /// Nonzero in a waiter that was dismissed by a close: it gives its granted part back itself.
     missing: usize,
 }
 
-/// The channel was closed by its receiver.
+/// Error: the channel was closed by its receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Closed;
 
-/// Why one may not send now.
+/// Reason why a sender may not send now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NotNow {
     Closed,
-    /// Too few permits are free, or others wait for them.
+    /// Too few permits are free, or other senders wait for them.
     Full,
 }
 
-/// What one got.
+/// Result of a successful entry: a permit, perhaps with a position.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Entry {
-    /// A permit and a position, into which a message must be put at once.
+    /// A permit and a position, which must be filled with a message immediately.
     At(u64),
-    /// Permits only.
+    /// Permits without a position.
     Permit,
 }
 
-/// What one wants.
+/// Request of a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Want {
-    /// To send one message, which is there. In a ring that takes the position, too.
+    /// Sends one message, which is at hand. In a ring that claims the position, too.
     Send,
-    /// So many permits.
+    /// Reserves this number of permits.
     Permits(usize),
 }
 
@@ -263,21 +280,21 @@ impl Want {
     }
 }
 
-/// How an attempt to queue ended.
+/// Result of an attempt to queue.
 #[must_use]
 enum Queued {
-    /// The permits are the caller's: nothing to wait for.
+    /// The caller has got its permits, so there is nothing to wait for.
     Taken,
     Closed,
-    /// So many are missing: join the line.
+    /// This number of permits is missing: the caller must join the wait queue.
     Missing(usize),
 }
 
 impl Room {
-    /// All of it free. The first position of a ring is zero.
+    /// Creates a room with all permits free; the first position of a ring is zero.
     pub(super) fn new(capacity: usize, is_ring: bool) -> Self {
         debug_assert!(!is_ring || capacity <= MOST_OF_A_RING);
-        // A ring has the bits below its tail; otherwise there is no tail.
+        // The permits of a ring use the bits below its tail; with blocks there is no tail.
         let mask = if is_ring { TAIL_ONE - ONE } else { !(ONE - 1) };
         Self {
             word: AtomicU64::new((capacity as u64) << SHIFT),
@@ -290,7 +307,7 @@ impl Room {
         }
     }
 
-    /// Whether the receiver gives back late.
+    /// Returns `true` if the receiver gives permits back late.
     #[inline]
     fn is_late(&self) -> bool {
         self.capacity >= LATE_FROM
@@ -303,27 +320,29 @@ impl Room {
 
     #[inline]
     fn count_free(&self, now: u64) -> usize {
-        // It is at most the capacity.
+        // The cast loses nothing: the number is at most the capacity.
         ((now & self.mask) >> SHIFT) as usize
     }
 
-    /// How many permits are free now, after [`collect_all`](Self::collect_all); none while
-    /// somebody waits.
+    /// Returns the number of free permits, after [`collect_all`](Self::collect_all).
+    ///
+    /// Zero while any sender waits.
     fn free(&self) -> usize {
-        // Acquire: who counts sees what was done before they came back. Pairs with the
-        // Release in `add`.
+        // Acquire: the caller sees what was done before these permits were given back. Pairs
+        // with the Release in `add`.
         self.count_free(self.word.load(Acquire))
     }
 
     #[inline]
     pub(super) fn is_closed(&self) -> bool {
-        // Acquire: pairs with the AcqRel in `close`.
+        // Acquire: the caller sees what was done before the close. Pairs with the AcqRel in
+        // `close`.
         self.word.load(Acquire) & CLOSED != 0
     }
 
-    /// Whether nothing is queued, nobody may send, and nobody ever will.
+    /// Returns `true` if nothing is queued, no sender may send, and none ever will.
     pub(super) fn is_over(&self) -> bool {
-        // Acquire: pairs with the Release in `add` of those who gave up.
+        // Acquire: pairs with the Release in the `add` of senders that gave their permits back.
         self.is_idle(self.word.load(Acquire))
     }
 
@@ -332,36 +351,36 @@ impl Room {
         now & CLOSED != 0 && self.count_free(now) == self.capacity
     }
 
-    /// In a ring: how many messages are between `head` and the tail.
+    /// Returns the number of messages between `head` and the tail of a ring.
     pub(super) fn distance(&self, head: u64) -> usize {
-        // Acquire: a look at what others sent. Pairs with the exchanges in `enter`.
+        // Acquire: sees what other threads sent. Pairs with the exchanges in `enter`.
         let tail = self.word.load(Acquire) >> TAIL_SHIFT;
         let distance = if tail >= head { tail - head } else { tail + self.lap - head };
-        // It is at most the capacity.
+        // The cast loses nothing: the number is at most the capacity.
         distance as usize
     }
 
-    /// The head of a ring after this one.
+    /// Returns the position that follows `head` in a ring.
     #[inline]
     pub(super) fn after(&self, head: u64) -> u64 {
         if head + 1 == self.lap { 0 } else { head + 1 }
     }
 
-    /// The slot of a position in a ring.
+    /// Returns the index of a position's slot in a ring.
     #[inline]
     pub(super) fn place(&self, position: u64) -> usize {
-        // It is less than twice the capacity.
+        // The cast loses nothing: a position is less than twice the capacity.
         let position = position as usize;
         if position >= self.capacity { position - self.capacity } else { position }
     }
 
-    /// The word after one more position.
+    /// Returns the word with the tail moved by one position.
     #[inline]
     fn step(&self, now: u64) -> u64 {
         if (now >> TAIL_SHIFT) + 1 == self.lap { now & (TAIL_ONE - 1) } else { now + TAIL_ONE }
     }
 
-    /// The word after an entry, which the word has room for.
+    /// Returns the word after an entry, and the entry; the word must have enough free permits.
     #[inline]
     fn entered(&self, now: u64, want: Want) -> (u64, Entry) {
         let next = now - want.count() as u64 * ONE;
@@ -372,19 +391,19 @@ impl Room {
         }
     }
 
-    /// A1.
+    /// Takes permits if enough are free, and with [`Want::Send`] a position of a ring (A1).
     #[inline]
     pub(super) fn enter(&self, want: Want) -> Result<Entry, NotNow> {
         let order = if weakened!("room_take_acquire") { Relaxed } else { Acquire };
-        // Acquire, here and below: who sees CLOSED sees what was done before, and who takes
-        // a permit sees the slot emptied. Pairs with the AcqRel in `close` and the Release
-        // in `add`.
+        // Acquire, here and below: a thread that sees CLOSED sees what was done before, and one
+        // that takes a permit sees the slot emptied. Pairs with the AcqRel in `close` and the
+        // Release in `add`.
         let mut now = self.word.load(order);
         loop {
             if now & CLOSED != 0 {
                 return Err(NotNow::Closed);
             }
-            // While somebody waits none is free.
+            // While any sender waits no permit is free.
             if self.count_free(now) < want.count() {
                 return Err(NotNow::Full);
             }
@@ -396,42 +415,47 @@ impl Room {
         }
     }
 
-    /// T1 to T3, or a give-back at once: the receiver took `count` messages, whose slots are
-    /// empty.
+    /// Accounts for `count` messages that the receiver took out of their slots.
+    ///
+    /// Counts them for a late give-back (T1 to T3), or gives the permits back immediately.
     #[inline]
     pub(super) fn taken(&self, count: usize) {
         if !self.is_late() {
-            // It is the receiver who gives back: it need not be told.
+            // The receiver itself gives back, so it need not be woken.
             let _ = self.release(count);
             return;
         }
-        // Relaxed: only we write it.
+        // Relaxed: only the receiver, which is this thread, writes it.
         let taken = self.taken.load(Relaxed).wrapping_add(count);
         // Release: the slots were emptied. Pairs with the Acquire in `collect`.
         self.taken.store(taken, Release);
         if !weakened!("room_late_fence") {
-            // SeqCst: T2. Pairs with the fence in `join`.
+            // SeqCst: T2. Pairs with the fence in `look_again`.
             fence(SeqCst);
         }
-        // Relaxed: the fence orders it.
+        // Relaxed: the fence orders this load.
         if self.wanted.load(Relaxed) != 0 && !weakened!("room_late_is_wanted") {
             self.settle();
         }
     }
 
-    /// The receiver collects itself, and so exchanges the word, or sees by the lock what
-    /// the one did who collected before.
+    /// Collects what the receiver has counted, called by the receiver itself.
+    ///
+    /// So the receiver exchanges the word, or, if another thread has collected before, sees
+    /// through the lock what that thread did.
     #[cold]
     pub(super) fn settle(&self) {
         if self.is_late() {
             let left = self.collect_all();
-            // As in `taken`.
+            // The receiver itself gives back, so it need not be woken.
             let _ = self.release(left);
         }
     }
 
-    /// What was taken and not told is free again. The caller releases what is left: there
-    /// are more in line than one batch of wakers.
+    /// Gives back all permits of messages that were taken and not reported.
+    ///
+    /// Returns the number that the caller must still release, because there are more waiters
+    /// than one batch of wakers holds.
     fn collect_all(&self) -> usize {
         let mut batch = Batch::new();
         let left = self.collect(&mut self.desk.lock(), &mut batch);
@@ -439,7 +463,9 @@ impl Room {
         left
     }
 
-    /// The same under the lock: for the first in line, or for all.
+    /// Gives back, under the lock, what was taken and not reported: to waiters, or to the word.
+    ///
+    /// Returns the number that is left because the batch of wakers is full.
     fn collect(&self, desk: &mut Desk, batch: &mut Batch) -> usize {
         // Acquire: the slots were emptied. Pairs with the Release in `taken`.
         let taken = self.taken.load(Acquire);
@@ -453,12 +479,13 @@ impl Room {
         if !desk.line.is_empty() {
             return self.serve(&mut desk.line, count, batch);
         }
-        // AcqRel: as in `add`. Nobody begins to wait meanwhile: that takes the lock.
+        // AcqRel: for the same reasons as the exchange in `add`. No sender begins to wait
+        // meanwhile, because that takes the lock.
         self.word.fetch_add(count as u64 * ONE, AcqRel);
         0
     }
 
-    /// A6: a position in the ring for one who has a permit; `None` if the receiver is gone.
+    /// Claims a position in the ring for a permit holder (A6); `None` if the receiver is gone.
     #[inline]
     pub(super) fn claim(&self) -> Option<u64> {
         let order = if weakened!("room_claim_passes_on") { Acquire } else { AcqRel };
@@ -468,10 +495,10 @@ impl Room {
             if now & SEALED != 0 && !weakened!("room_sealed_refuses") {
                 return None;
             }
-            // Acquire: the slot was emptied, perhaps for another permit than ours. Release:
-            // our permit may have come from the lock, and another claim gets the slot that
-            // was emptied for it. Pairs with the exchange in `add`, with itself and with
-            // those in `enter` and `queue`.
+            // Acquire: the slot was emptied, perhaps for another permit than this sender's.
+            // Release: this sender's permit may have come from the lock, and another claim gets
+            // the slot that was emptied for it. Pairs with the exchange in `add`, with itself,
+            // and with those in `enter` and `queue`.
             match self.word.compare_exchange_weak(now, self.step(now), order, Relaxed) {
                 Ok(_) => return Some(now >> TAIL_SHIFT),
                 Err(seen) => now = seen,
@@ -479,8 +506,9 @@ impl Room {
         }
     }
 
-    /// Gives permits back: to those who wait first. `true` if the channel is over by this,
-    /// and the receiver must be told.
+    /// Gives permits back, to waiting senders first.
+    ///
+    /// Returns `true` if this ended the channel, so that the caller must wake the receiver.
     #[inline]
     #[must_use]
     pub(super) fn release(&self, count: usize) -> bool {
@@ -493,7 +521,7 @@ impl Room {
         }
     }
 
-    /// R1, with the word after it; `None` if somebody waits.
+    /// Adds permits to the word and returns the new word (R1); `None` if any sender waits.
     #[inline]
     fn add(&self, count: usize) -> Option<u64> {
         // Relaxed: a guess; the exchange below confirms it.
@@ -505,8 +533,8 @@ impl Room {
             let next = now + count as u64 * ONE;
             debug_assert!(self.count_free(next) <= self.capacity, "a permit was made: {next:#x}");
             // AcqRel: the slots were emptied, for the Acquire in `enter`, `claim`, `queue` and
-            // `touch`; and who sees the last of all or `touch` sees what was done before.
-            // Relaxed on failure: a better guess.
+            // `touch`; and the thread that finds all permits free, or that comes after `touch`,
+            // sees what was done before. Relaxed on failure: the value is only a better guess.
             match self.word.compare_exchange_weak(now, next, AcqRel, Relaxed) {
                 Ok(_) => return Some(next),
                 Err(seen) => now = seen,
@@ -514,24 +542,29 @@ impl Room {
         }
     }
 
-    /// Orders the end of all senders among the give-backs of the receiver: see `Chan`.
-    /// Answers with the position of the next message in a ring.
+    /// Orders the end of all senders among the give-backs of the receiver; see `Chan`.
+    ///
+    /// Returns the position of the next message in a ring.
     pub(super) fn touch(&self) -> u64 {
         if weakened!("room_touch_exchanges") {
             return self.word.load(Relaxed) >> TAIL_SHIFT;
         }
-        // AcqRel: pairs with the exchange in `add`, in both directions. The bit that is set
-        // matters to nobody: there is no sender to claim anything.
+        // AcqRel: pairs with the exchange in `add`, in both directions. Setting SEALED has no
+        // other effect, because there is no sender left to claim anything.
         let before = self.word.fetch_or(SEALED, AcqRel);
         if before & WAITING != 0 && !weakened!("room_touch_sees_the_forgotten") {
-            // Without senders only futures that were forgotten are in line. What the receiver
-            // gives to them it gives under the lock, and without an exchange of the word.
+            // Without senders, only futures that were forgotten are in the wait queue. The
+            // receiver gives permits to them under the lock, and without an exchange of the
+            // word.
             drop(self.desk.lock());
         }
         before >> TAIL_SHIFT
     }
 
-    /// R2 to R4, as often as a batch of wakers is full, or R1 after all.
+    /// Serves waiters with the returned permits, or adds them to the word (R2 to R4, or R1).
+    ///
+    /// Repeats as often as the batch of wakers fills up. Returns `true` if this ended the
+    /// channel.
     #[cold]
     fn serve_and_add(&self, mut count: usize) -> bool {
         let mut batch = Batch::new();
@@ -541,7 +574,7 @@ impl Room {
             if left == 0 {
                 return false;
             }
-            // Whoever emptied the line meanwhile cleared WAITING.
+            // A thread that emptied the wait queue meanwhile has cleared WAITING.
             if let Some(next) = self.add(left) {
                 return self.is_idle(next);
             }
@@ -549,8 +582,9 @@ impl Room {
         }
     }
 
-    /// R3 and R4, under the lock. Answers with what is left to give: the batch is full,
-    /// or nobody waits.
+    /// Gives permits to the waiters in order, under the lock (R3 and R4).
+    ///
+    /// Returns the number that is left: the batch is full, or no sender waits.
     fn serve(&self, line: &mut Line<Need>, mut count: usize, batch: &mut Batch) -> usize {
         while let Some(need) = line.first() {
             if batch.is_full() {
@@ -571,12 +605,13 @@ impl Room {
         count
     }
 
-    /// R4, under the lock: the line is empty now.
+    /// Clears WAITING and adds the rest, under the lock, because the wait queue is empty now
+    /// (R4).
     fn end_waiting(&self, rest: usize) {
-        // Release: as in `add`. No permit was free, so nothing reaches into the tail;
-        // without a rest the sum wraps, and so clears the bit.
+        // Release: the slots were emptied, as in `add`. No permit was free, so the addition does
+        // not carry into the tail; if the rest is zero, the sum wraps and so clears the bit.
         let before = self.word.fetch_add((rest as u64 * ONE).wrapping_sub(WAITING), Release);
-        // Relaxed, both: it is written under the lock.
+        // Relaxed, both: `wanted` is written under the lock.
         self.wanted.store(self.wanted.load(Relaxed) & !BY_THE_LINE, Relaxed);
         debug_assert!(
             before & WAITING != 0 && self.count_free(before) == 0,
@@ -584,14 +619,16 @@ impl Room {
         );
     }
 
-    /// A3 and A4, under the lock. It takes no position: that must be used at once, and the
-    /// caller has a waker to drop first.
+    /// Takes the free permits or sets WAITING, under the lock (A3 and A4).
+    ///
+    /// Claims no position, because a position must be used immediately, and the caller must
+    /// first drop a waker.
     fn queue(&self, wanted: usize) -> Queued {
         // Relaxed: a guess; the exchange below confirms it.
         let mut now = self.word.load(Relaxed);
         loop {
             if now & CLOSED != 0 && !weakened!("room_queue_sees_closed") {
-                // The closer had the lock before us, so we see what it did.
+                // The closer held the lock before us, so we see what it did.
                 return Queued::Closed;
             }
             let taken = self.count_free(now).min(wanted);
@@ -599,8 +636,8 @@ impl Room {
             let taken = if weakened!("room_queue_looks_again") { 0 } else { taken };
             let mark = if enough { 0 } else { WAITING };
             let next = (now - taken as u64 * ONE) | mark;
-            // Acquire: the slots were emptied, also for the part of them. Pairs with the
-            // exchange in `add`.
+            // Acquire: the slots were emptied, also those of a part of the permits. Pairs with
+            // the exchange in `add`.
             match self.word.compare_exchange_weak(now, next, Acquire, Relaxed) {
                 Ok(_) if enough => return Queued::Taken,
                 Ok(_) => return Queued::Missing(wanted - taken),
@@ -609,12 +646,12 @@ impl Room {
         }
     }
 
-    /// Refuses everybody who waits, and who will come.
+    /// Refuses all waiting senders, and all that will come.
     pub(super) fn close(&self) {
         let mut batch = Batch::new();
         let mut desk = self.desk.lock();
-        // AcqRel: what was done before the close is seen by those who are refused. Pairs
-        // with the Acquire in `enter` and `is_closed`.
+        // AcqRel: senders that are refused see what was done before the close. Pairs with the
+        // Acquire in `enter` and `is_closed`.
         self.word.fetch_or(CLOSED, AcqRel);
         while desk.line.first().is_some() {
             batch.push(desk.line.dismiss_first());
@@ -627,18 +664,19 @@ impl Room {
                 desk = self.desk.lock();
             }
         }
-        // Relaxed: we are the receiver, who reads it. From now on it gives back at once.
+        // Relaxed: only the receiver reads it, which is this thread. From now on it gives back
+        // immediately.
         self.wanted.store(BY_THE_CLOSE, Relaxed);
         let left = self.collect(&mut desk, &mut batch);
         drop(desk);
         batch.wake_all();
-        // The receiver is the one who closes: it need not be told.
+        // The receiver itself closes, so it need not be woken.
         let _ = self.release(left);
     }
 
-    /// The rest of C1, then C2 and C3, after somebody joined the line.
+    /// Sets `wanted` and collects once more, after a sender joined the wait queue (C1 to C3).
     fn look_again(&self, desk: &mut Desk, batch: &mut Batch) -> usize {
-        // Relaxed, both: it is written under the lock, and the fence orders it.
+        // Relaxed, both: `wanted` is written under the lock, and the fence orders it.
         self.wanted.store(self.wanted.load(Relaxed) | BY_THE_LINE, Relaxed);
         if !weakened!("room_late_fence") {
             // SeqCst: C2. Pairs with the fence in `taken`.
@@ -647,17 +685,17 @@ impl Room {
         if weakened!("room_late_looks_again") { 0 } else { self.collect(desk, batch) }
     }
 
-    /// The receiver is gone: who has a permit cannot use it any more.
+    /// Refuses further claims: the receiver is gone, so permit holders cannot send any more.
     pub(super) fn seal(&self) {
-        // AcqRel: orders it among the claims. Pairs with the exchanges in `enter` and
+        // AcqRel: orders the seal among the claims. Pairs with the exchanges in `enter` and
         // `claim`.
         self.word.fetch_or(SEALED, AcqRel);
     }
 }
 
-/// Wants something, and waits for it in line.
+/// A future that takes what `want` says, and waits for it in the wait queue.
 ///
-/// Dropping the future at any moment is safe: it then has nothing.
+/// Dropping the future at any moment is safe: it gives back everything it was granted.
 #[must_use = "futures do nothing unless you `.await` or poll them"]
 pub(super) struct Wish<'a, R: Roomy> {
     queue: &'a R,
@@ -673,16 +711,16 @@ impl<'a, R: Roomy> Wish<'a, R> {
 
     fn waiter(self: Pin<&Self>) -> (&'a Room, Pin<&Waiter<Need>>) {
         let room = self.queue.room();
-        // SAFETY: the waiter is pinned with the future: nothing moves it, and its
-        // destructor runs in place.
+        // SAFETY: the waiter is pinned with the future: nothing moves it, and its destructor
+        // runs in place.
         (room, unsafe { self.map_unchecked(|this| &this.waiter) })
     }
 
-    /// A2 to A5.
+    /// Takes the permits or joins the wait queue (A2 to A5).
     #[cold]
     fn begin(self: Pin<&Self>, cx: &Context<'_>) -> Poll<Result<Entry, Closed>> {
         let (room, waiter) = self.waiter();
-        // A user's code, and so before the lock.
+        // Cloned before the lock is taken, because a waker's clone runs user code.
         let waker = cx.waker().clone();
         let mut batch = Batch::new();
         let mut desk = room.desk.lock();
@@ -690,8 +728,8 @@ impl<'a, R: Roomy> Wish<'a, R> {
         let missing = match room.queue(self.want.count()) {
             Queued::Missing(missing) => missing,
             ended => {
-                // The lock first, then the waker: its drop may panic, and must not lose the
-                // permits, so it is dropped where nothing can come of it.
+                // Release the lock before the waker is dropped. That drop may panic and must not
+                // lose the permits, so the waker is discarded, which contains the panic.
                 drop(desk);
                 batch.wake_all();
                 self.queue.release(left);
@@ -700,9 +738,10 @@ impl<'a, R: Roomy> Wish<'a, R> {
                 return Poll::Ready(if taken { Ok(Entry::Permit) } else { Err(Closed) });
             }
         };
-        // SAFETY: 1. we own the waiter, and it is OUT. 2. It does not.
+        // SAFETY: 1. of `with_data`: we own the waiter, and it is OUT. 2. The closure does not
+        // call `with_data`.
         unsafe { waiter.with_data(|need| need.missing = missing) };
-        // SAFETY: 1. as above. 2. `Drop` does.
+        // SAFETY: 1. of `join`: we own the waiter, and it is OUT. 2. `Drop` removes it.
         unsafe { desk.line.join(waiter, waker) };
         let more = if room.is_late() { room.look_again(&mut desk, &mut batch) } else { 0 };
         drop(desk);
@@ -714,9 +753,10 @@ impl<'a, R: Roomy> Wish<'a, R> {
         }
     }
 
-    /// A2 to A5 without budget: the task may not complete, and runs again after the others.
-    /// If it has to wait it takes its place now, so that nobody who comes later is served
-    /// before it. It takes no permit that is free: others would wait while it cannot use it.
+    /// Joins the wait queue for a task without budget, which must not complete now (A2 to A5).
+    ///
+    /// If the task has to wait, it takes its place now, so that no later sender is served before
+    /// it. It takes no free permit, because others would wait while this task cannot use it.
     #[cold]
     fn queue_up(self: Pin<&Self>, cx: &Context<'_>) {
         let (room, waiter) = self.waiter();
@@ -727,25 +767,31 @@ impl<'a, R: Roomy> Wish<'a, R> {
         }
         let polled = self.begin(cx);
         if polled == Poll::Ready(Ok(Entry::Permit)) && !weakened!("room_without_budget_give_back") {
-            // They came back a moment ago.
+            // The permits became free after the check above, so give them back.
             self.queue.release(count);
         }
     }
 
-    /// In line, as far as we know: sees that the right task will be woken.
+    /// Makes sure that the current waker is woken, for a waiter that is still in the wait queue.
+    ///
+    /// If the waiter was dismissed meanwhile, returns its result.
     #[cold]
     fn go_on(self: Pin<&Self>, cx: &Context<'_>) -> Poll<Result<Entry, Closed>> {
         let (room, waiter) = self.waiter();
-        // SAFETY: 1. we own it. 2. It joined this line.
+        // SAFETY: 1. of `keep_waker`: we own the waiter. 2. It joined the wait queue behind this
+        // lock.
         let left = unsafe { keep_waker(&room.desk, |desk| &mut desk.line, waiter, cx.waker()) };
         if left { Poll::Ready(self.end()) } else { Poll::Pending }
     }
 
-    /// Dismissed: served, or refused by a close, which also refuses who was served and has
-    /// not looked. What that one was given comes back, and may be the last.
+    /// Returns the result of a dismissed waiter: served, or refused by a close.
+    ///
+    /// A close also refuses a waiter that was served and not polled since. Its permits are given
+    /// back, and may be the last.
     fn end(self: Pin<&Self>) -> Result<Entry, Closed> {
         let (room, waiter) = self.waiter();
-        // SAFETY: 1. we own the waiter, and it has LEFT. 2. It does not.
+        // SAFETY: 1. of `with_data`: we own the waiter, and it has LEFT. 2. The closure does not
+        // call `with_data`.
         let (held, missing) =
             unsafe { waiter.with_data(|need| (need.wanted - need.missing, need.missing)) };
         waiter.settle();
@@ -758,19 +804,20 @@ impl<'a, R: Roomy> Wish<'a, R> {
         Err(Closed)
     }
 
-    /// Leaves the line; what it was given goes to the next.
+    /// Leaves the wait queue; the permits that were granted go to the next waiter.
     #[cold]
     fn give_up(self: Pin<&Self>) {
         let (room, waiter) = self.waiter();
         let mut batch = Batch::new();
         let mut desk = room.desk.lock();
-        // SAFETY: 1. we own the waiter. 2. This is the line it joined.
+        // SAFETY: 1. of `remove`: we own the waiter. 2. This is the wait queue that it joined.
         let Some(waker) = (unsafe { desk.line.remove(waiter) }) else {
-            // Dismissed a moment ago.
+            // The waiter was dismissed after the caller looked.
             drop(desk);
             return self.give_back();
         };
-        // SAFETY: 1. we own the waiter, and it is OUT. 2. It does not.
+        // SAFETY: 1. of `with_data`: we own the waiter, and it is OUT. 2. The closure does not
+        // call `with_data`.
         let held = unsafe { waiter.with_data(|need| need.wanted - need.missing) };
         let held = if weakened!("room_drop_passes_on") { 0 } else { held };
         let left = if desk.line.is_empty() {
@@ -782,11 +829,12 @@ impl<'a, R: Roomy> Wish<'a, R> {
         drop(desk);
         batch.wake_all();
         self.queue.release(left);
-        // Last: dropping it may panic, and everything is done by now.
+        // The waker is dropped last, because its drop may panic, and everything else is done by
+        // now.
         drop(waker);
     }
 
-    /// Gives back what was granted and nobody looked at.
+    /// Gives back the permits of a waiter that was served and never polled again.
     #[cold]
     fn give_back(self: Pin<&Self>) {
         if self.end().is_ok() && !weakened!("room_drop_gives_back") {
@@ -826,7 +874,7 @@ impl<R: Roomy> Future for Wish<'_, R> {
 impl<R: Roomy> Drop for Wish<'_, R> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: it was pinned if it was ever polled, and is not moved from here on.
+        // SAFETY: the future was pinned if it was ever polled, and is not moved from here on.
         let this = unsafe { Pin::new_unchecked(&*self) };
         match this.waiter.place() {
             Place::Out => {}

@@ -1,4 +1,4 @@
-//! The waker of the receiver, lent to whoever takes the mark AWAITED off its slot.
+//! The receiver's waker, lent to the thread that removes the AWAITED mark from its slot.
 //!
 //! # Protocol
 //! ```text
@@ -9,17 +9,16 @@
 //! R4 next time: takes AWAITED off itself,  S4 wakes
 //!    or waits for S3
 //! ```
-//! AWAITED is set by one and taken off by one, by exchanges on one word. So the waker has
-//! one holder: the receiver until R3, then whoever takes AWAITED off, and the
-//! receiver again after R4. The wait in R4 has no bound of its own, but ends: S1 to S3 are a
-//! few instructions in which no code of the user runs, nothing is locked and nothing can
-//! panic. Who does them can only lose its processor, and R4 lets others run after a
-//! microsecond.
+//! AWAITED is set by one thread and removed by one thread, by exchanges of one word. So the
+//! waker has one owner: the receiver until R3, then the thread that removes AWAITED, and the
+//! receiver again after R4. The wait in R4 has no bound of its own, but it ends: S1 to S3 are a
+//! few instructions in which no user code runs, nothing is locked and nothing can panic. The
+//! thread that executes them can only be preempted, and R4 yields its CPU after a microsecond.
 //!
 //! # Rejected
-//! `WakerCell`, which any number may wake at any time: four exchanges for each wait, a
-//! quarter of the time of a message that goes from task to task. Here the slot has
-//! decided already who wakes.
+//! `WakerCell`, which any number of threads may wake at any time: four exchanges for each wait,
+//! a quarter of the time that a message takes from task to task. Here the slot has already
+//! decided which thread wakes.
 //!
 //! # Checked by
 //! `a_new_waker_against_a_send_is_woken`, `a_channel_for_one_delivers_in_order`,
@@ -41,15 +40,17 @@ use crate::engine::prim::{
 const HERE: u32 = 0;
 const LENT: u32 = 1;
 
-/// See the module.
+/// The receiver's waker, and whether it is lent.
 pub(super) struct Sleeper {
     place: AtomicU32,
     waker: UnsafeCell<Option<Waker>>,
 }
 
-// SAFETY: the waker has one holder at a time, and wakers may move between threads.
+// SAFETY: the waker has one owner at a time (see the protocol), and wakers may move between
+// threads.
 unsafe impl Send for Sleeper {}
-// SAFETY: as above.
+// SAFETY: a shared reference gives access to the waker only to its one owner at a time (see the
+// protocol), and wakers may move between threads.
 unsafe impl Sync for Sleeper {}
 
 impl Sleeper {
@@ -57,57 +58,63 @@ impl Sleeper {
         Self { place: AtomicU32::new(HERE), waker: UnsafeCell::new(None) }
     }
 
-    /// S2 and S3.
+    /// Takes the waker out and reports that it is given back (S2 and S3).
     ///
     /// # Safety
-    /// 1. An exchange of the caller's took AWAITED off the receiver's slot, with Acquire.
+    /// 1. An exchange by the caller removed AWAITED from the receiver's slot, with Acquire.
     #[must_use]
     #[inline]
     pub(super) unsafe fn take(&self) -> Option<Waker> {
-        // SAFETY: 1.: it is lent to us.
+        // SAFETY: by our obligation 1 the waker is lent to the caller, so there is no other
+        // reference.
         let waker = self.waker.with_mut(|waker| unsafe { (*waker).take() });
         let order = if weakened!("sleeper_given_back_release") { Relaxed } else { Release };
-        // Release: the receiver may write it. Pairs with the Acquire in `wait_for_taker`.
+        // Release: from here on the receiver may write the waker. Pairs with the Acquire in
+        // `wait_for_taker`.
         self.place.store(HERE, order);
         waker
     }
 
-    /// R4: somebody else took AWAITED off.
+    /// Waits until the thread that removed AWAITED has given the waker back (R4).
     #[inline]
     pub(super) fn wait_for_taker(&self) {
         let mut backoff = Backoff::default();
-        // Acquire: the other is done with the waker. Pairs with the Release in `take`.
+        // Acquire: the other thread is done with the waker. Pairs with the Release in `take`.
         while self.place.load(Acquire) == LENT && !weakened!("sleeper_waits_for_the_taker") {
             backoff.pause();
         }
     }
 
-    /// R1 and R2, for another wait.
+    /// Stores the waker and marks it as lent, for another wait (R1 and R2).
     ///
     /// # Safety
-    /// 1. The caller is the receiver, and has the waker.
+    /// 1. The caller is the receiver, and owns the waker.
     #[inline]
     pub(super) unsafe fn lend(&self, waker: &Waker) {
-        // SAFETY: 1.: nobody else has a reference, here and below.
+        // SAFETY: by our obligation 1 the receiver owns the waker, so there is no other
+        // reference.
         let same =
             self.waker.with_mut(|old| unsafe { (*old).as_ref() }.map(|old| old.will_wake(waker)));
         if same != Some(true) {
-            // A user's code, which may come back to the channel: nothing is borrowed.
+            // A waker's clone runs user code, which may use the channel again, so nothing is
+            // borrowed here.
             let new = waker.clone();
-            // SAFETY: as above.
+            // SAFETY: by our obligation 1 the receiver owns the waker, so there is no other
+            // reference.
             let stale = self.waker.with_mut(|old| unsafe { (*old).replace(new) });
             drop(stale);
         }
-        // Relaxed: the exchange on the slot publishes it.
+        // Relaxed: the exchange of the slot publishes it.
         self.place.store(LENT, Relaxed);
     }
 
-    /// Takes the waker away for good.
+    /// Takes the waker out for good.
     ///
     /// # Safety
-    /// 1. As `lend`.
+    /// 1. The caller is the receiver, and owns the waker.
     pub(super) unsafe fn remove(&self) -> Option<Waker> {
-        // SAFETY: 1.: nobody else has a reference.
+        // SAFETY: by our obligation 1 the receiver owns the waker, so there is no other
+        // reference.
         self.waker.with_mut(|waker| unsafe { (*waker).take() })
     }
 }

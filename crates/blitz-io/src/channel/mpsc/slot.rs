@@ -1,4 +1,4 @@
-//! A place for one message: how its sender and the receiver meet.
+//! A slot for one message, in which its sender and the receiver synchronize.
 //!
 //! # Protocol
 //! ```text
@@ -8,28 +8,28 @@
 //! READY    --take, the receiver-->             EMPTY
 //! AWAITED  --rouse: and the receiver is woken--> EMPTY
 //! ```
-//! The receiver always waits for one slot, that of the next message. It lends its
-//! waker (R1) and then exchanges EMPTY for AWAITED (R2). A sender writes the value and
-//! exchanges whatever is there for READY (S1). One of R2 and S1 comes first. If S1, R2
-//! finds READY and the message is there. If R2, S1 finds AWAITED and sees R1: the sender
-//! wakes. A message that nobody waits for costs no look at the waker, and no fence.
+//! The receiver always waits for one slot, that of the next message. It lends its waker (R1) and
+//! then exchanges EMPTY for AWAITED (R2). A sender writes the value and exchanges the current
+//! state for READY (S1). One of R2 and S1 comes first. If S1 does, R2 finds READY and the
+//! message is there. If R2 does, S1 finds AWAITED and sees R1: the sender wakes the receiver. A
+//! message for which the receiver does not wait costs no read of the waker and no fence.
 //!
 //! # Invariants
-//! - One sender at a time has a slot: it claimed the slot's position, and the position
-//!   before it in the same place was given back by the receiver.
-//! - The value is there exactly if the slot is READY. It belongs to its sender before,
-//!   and to the receiver from then on.
+//! - One sender at a time has a slot: it claimed the slot's position, and the receiver gave back
+//!   the previous position in the same slot.
+//! - The value is there exactly if the slot is READY. It belongs to its sender before, and to
+//!   the receiver from then on.
 //!
 //! # Rejected
-//! - One word of bits for all slots of a block: each message would fight with its
-//!   neighbours for that word.
-//! - A store instead of the exchange, and a fence before a look at the waker: as dear as
-//!   the exchange, and a second cache line.
-//! - `rouse` by one `fetch_and`, which would write READY over READY. It is right: such an
-//!   exchange comes directly after the one it reads, in the order of the word, and so
-//!   before the EMPTY of `take`. But loom orders stores only by what their threads have
-//!   seen. It lets the receiver read that READY after its own EMPTY, and take the message
-//!   a second time, which no machine does. And it would tell nobody anything.
+//! - One word of bits for all slots of a block: each message would contend with its neighbours
+//!   for that word.
+//! - A store instead of the exchange, and a fence before a read of the waker: as expensive as
+//!   the exchange, plus a second cache line.
+//! - `rouse` by one `fetch_and`, which would write READY over READY. It is correct: such an
+//!   exchange comes directly after the one it reads, in the order of the word, and so before the
+//!   EMPTY of `take`. But loom orders stores only by what their threads have seen. It lets the
+//!   receiver read that READY after its own EMPTY, and take the message a second time, which no
+//!   machine does. And the extra write would inform no thread of anything.
 //!
 //! # Checked by
 //! `a_message_against_a_receiver_that_goes_to_sleep_is_seen`,
@@ -50,7 +50,7 @@ const EMPTY: u32 = 0;
 const AWAITED: u32 = 1;
 const READY: u32 = 2;
 
-/// See the module.
+/// A slot for one message: its state, and the value if the state is READY.
 pub(super) struct Slot<T> {
     state: AtomicU32,
     value: UnsafeCell<MaybeUninit<T>>,
@@ -61,21 +61,24 @@ impl<T> Slot<T> {
         Self { state: AtomicU32::new(EMPTY), value: UnsafeCell::new(MaybeUninit::uninit()) }
     }
 
-    /// Gives a message to the receiver; `true` if it waits for this one, and has to be
-    /// woken.
+    /// Puts a message into the slot.
     ///
-    /// By a pointer: a reference would have to be good until the end of the call, and the
-    /// receiver may free the slot as soon as the exchange is done.
+    /// Returns `true` if the receiver waits for this message, so that the caller must wake it.
+    ///
+    /// Takes a raw pointer, because a reference would have to stay valid until the end of the
+    /// call, and the receiver may free the slot as soon as the exchange is done.
     ///
     /// # Safety
     /// 1. The caller claimed this slot, and puts one value into it.
-    /// 2. It does not touch the slot after this: the receiver may free it.
+    /// 2. The caller does not touch the slot after this call, because the receiver may free it.
     #[inline]
     #[must_use]
     pub(super) unsafe fn put(this: *const Self, value: T) -> bool {
-        // SAFETY: 1.: it lives until the exchange below.
+        // SAFETY: by our obligation 1 the caller claimed the slot, so it lives until the
+        // exchange below.
         let (place, state) = unsafe { (&(*this).value, &(*this).state) };
-        // SAFETY: 1.: nobody else has a reference.
+        // SAFETY: by our obligation 1 the slot is this sender's, so there is no other reference
+        // to the value.
         place.with_mut(|place| unsafe { (*place).write(value) });
         let order = if weakened!("slot_put_publishes") { Relaxed } else { AcqRel };
         // AcqRel: publishes the value for the Acquire in `is_ready` and `expect`, and sees
@@ -85,7 +88,7 @@ impl<T> Slot<T> {
         before == AWAITED && !weakened!("slot_put_sees_awaited")
     }
 
-    /// Whether there is a message to take.
+    /// Returns `true` if there is a message to take.
     #[inline]
     pub(super) fn is_ready(&self) -> bool {
         let order = if weakened!("slot_take_acquire") { Relaxed } else { Acquire };
@@ -93,8 +96,9 @@ impl<T> Slot<T> {
         self.state.load(order) == READY
     }
 
-    /// Asks the sender of this slot to wake the receiver, who has lent its waker; `true` if
-    /// there is a message already.
+    /// Marks the slot AWAITED, so that its sender wakes the receiver, which has lent its waker.
+    ///
+    /// Returns `true` if there is a message already.
     #[inline]
     pub(super) fn expect(&self) -> bool {
         // AcqRel: lends the waker to the exchange in `put` or `rouse`, and sees what was
@@ -103,12 +107,13 @@ impl<T> Slot<T> {
         self.state.compare_exchange(EMPTY, AWAITED, AcqRel, Acquire) == Err(READY)
     }
 
-    /// Takes the mark off that asks to be woken; `true` if it was there. Whoever gets `true`
-    /// has the waker.
+    /// Removes the AWAITED mark, and returns `true` if it was there.
     ///
-    /// It is an exchange also if the slot is EMPTY: what the caller did before is seen by the
-    /// next `expect`. A message in it is left alone: who takes it stores EMPTY without an
-    /// exchange, and so would not see what the caller did anyway.
+    /// A caller that gets `true` owns the receiver's waker.
+    ///
+    /// This is an exchange even if the slot is EMPTY, so that the next `expect` sees what the
+    /// caller did before. A READY slot is left alone: the receiver takes its message by a plain
+    /// store of EMPTY, without an exchange, and so would not see what the caller did anyway.
     pub(super) fn rouse(&self) -> bool {
         // Relaxed: a guess; the exchange below confirms it.
         let mut now = self.state.load(Relaxed);
@@ -116,8 +121,9 @@ impl<T> Slot<T> {
             if now == EMPTY && weakened!("slot_rouse_exchanges") {
                 break;
             }
-            // AcqRel: shows what the caller did to the exchange in `expect`, and sees the
-            // waker that was lent before it. Relaxed on failure: a better guess.
+            // AcqRel: publishes what the caller did to the exchange in `expect`, and sees the
+            // waker that was lent before it. Relaxed on failure: the value is only a better
+            // guess.
             match self.state.compare_exchange(now, EMPTY, AcqRel, Relaxed) {
                 Ok(_) => return now == AWAITED,
                 Err(seen) => now = seen,
@@ -132,11 +138,11 @@ impl<T> Slot<T> {
     /// 1. The caller is the receiver and has seen that the slot is ready.
     #[inline]
     pub(super) unsafe fn take(&self) -> T {
-        // SAFETY: 1.: the value is there, it is the receiver's, and by the store below
-        // nobody takes it again.
+        // SAFETY: by our obligation 1 the slot is ready and the caller is the receiver, so the
+        // value is there and the receiver's. After the store below it is not taken again.
         let value = self.value.with_mut(|place| unsafe { (*place).assume_init_read() });
-        // Relaxed: the next sender comes to this slot through what gives it back (see `room`),
-        // or through the block that is passed on.
+        // Relaxed: the next sender gets this slot through what gives the slot back (see `room`),
+        // or through the block that is recycled, and these order it.
         self.state.store(EMPTY, Relaxed);
         value
     }

@@ -1,4 +1,4 @@
-//! Channels as they are inside: sizes, drops, panics, wrapping round, and much traffic.
+//! Tests of mpsc internals: sizes, drops, panics, position wrap-around, and heavy traffic.
 
 use std::{
     cell::Cell,
@@ -33,14 +33,14 @@ use crate::engine::{
     work::task::budget::{Budget, under},
 };
 
-/// Longer than the longest ring.
+/// A capacity above the longest ring, so that the channel has blocks.
 const LONG: usize = 5_000;
 
 fn poll<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// A message that counts its drops, and may do something when it is dropped.
+/// A message that counts its drops, and may run a closure when it is dropped.
 struct Counted {
     drops: Arc<AtomicUsize>,
     then: Option<Box<dyn FnOnce() + Send>>,
@@ -130,7 +130,7 @@ fn large_messages_do_not_allocate_a_large_ring() {
 
 #[test]
 fn positions_wrap_round() {
-    // The position has 62 bits, of which a few blocks are left.
+    // The position has 62 bits; these channels start a few blocks before it wraps.
     for before in 0..3 * BLOCK as u64 {
         let (sender, mut receiver) = unbounded_from((1 << 62) - before);
         assert_eq!((receiver.len(), receiver.is_empty()), (0, true));
@@ -155,8 +155,9 @@ fn a_queue_that_wraps_round_loses_nothing() {
     });
 }
 
-/// Threads send so many numbers each, by `send`; each number arrives once, and those of
-/// one thread in order.
+/// Sends `each` numbers from each of `threads` threads by calling `send`.
+///
+/// Asserts that each number arrives once, and those of one thread in order.
 fn count_all(
     threads: usize,
     each: usize,
@@ -185,7 +186,8 @@ fn an_unbounded_channel_delivers_each_message_once() {
     count_all(3, 20_000, receiver, move |n| sender.send(n).unwrap());
 }
 
-/// As `count_all`, in all the ways that a bounded channel can be sent into.
+/// Checks delivery like `count_all`, in all the ways in which a bounded channel can be sent
+/// into.
 fn count_bounded(capacity: usize, threads: usize, each: usize, many: bool) {
     let (sender, mut receiver) = channel(capacity);
     let senders: Vec<_> = (0..threads)
@@ -288,7 +290,7 @@ fn a_receiver_that_leaves_in_the_middle_drops_each_message_once() {
         }
         drop((rx, urx));
         senders.into_iter().for_each(|sender| sender.join().unwrap());
-        // The senders are still there: nothing is left in the channel for them to drop.
+        // The senders still exist, and nothing is left in the channel for them to drop.
         assert_eq!(drops.load(SeqCst), sent.load(SeqCst), "{capacity:?}");
         drop((tx, utx));
         assert_eq!(drops.load(SeqCst), sent.load(SeqCst), "{capacity:?}");
@@ -352,7 +354,7 @@ fn a_message_may_use_its_channel_when_it_is_dropped() {
     let message = counted_then(&drops, move || {
         assert!(again.is_closed());
         assert!(again.try_send(counted(&other)).is_err());
-        // The last sender, in a message of its own channel.
+        // This drops the last sender, which is in a message of its own channel.
         drop(again);
         assert!(weak.upgrade().is_none());
     });
@@ -508,8 +510,8 @@ fn a_waker_that_panics_loses_nothing() {
     assert_eq!(receiver.try_recv(), Err(TryRecvError::Disconnected));
 }
 
-/// What a waker that meddles with the channel it waits for has: cloned, it receives a
-/// message; dropped, it notes how many are left.
+/// The data of a waker that uses the channel it waits for: cloning it receives a message, and
+/// dropping it records how many are left.
 struct Meddler {
     receiver: Mutex<Receiver<u8>>,
     seen: Mutex<Vec<usize>>,
@@ -518,36 +520,40 @@ struct Meddler {
 impl Meddler {
     const VTABLE: RawWakerVTable = RawWakerVTable::new(Self::cloned, |_| {}, |_| {}, Self::dropped);
 
+    /// Creates a waker that uses this data.
+    ///
     /// # Safety
-    /// 1. It outlives the waker, and all clones of it.
+    /// 1. The data outlives the waker, and all clones of it.
     unsafe fn waker(&self) -> Waker {
         let data = std::ptr::from_ref(self).cast();
-        // SAFETY: the functions keep the contract: there is nothing to count, by 1.
+        // SAFETY: the functions keep the waker contract: by our obligation 1 the data outlives
+        // all clones, so there is nothing to count.
         unsafe { Waker::from_raw(RawWaker::new(data, &Self::VTABLE)) }
     }
 
     fn cloned(data: *const ()) -> RawWaker {
-        // SAFETY: it lives, by 1. of `waker`.
+        // SAFETY: by obligation 1 of `waker` the data outlives the waker.
         let this = unsafe { &*data.cast::<Self>() };
         assert!(this.receiver.lock().unwrap().try_recv().is_ok());
         RawWaker::new(data, &Self::VTABLE)
     }
 
     fn dropped(data: *const ()) {
-        // SAFETY: as above.
+        // SAFETY: by obligation 1 of `waker` the data outlives the waker.
         let this = unsafe { &*data.cast::<Self>() };
         let left = this.receiver.lock().unwrap().len();
         this.seen.lock().unwrap().push(left);
     }
 }
 
-/// If one were, a receiver that is used there would wait for ever for its message.
+/// If one were claimed, a receiver that is used there would wait forever for its message.
 #[test]
 fn no_position_is_claimed_while_a_waker_is_dropped() {
     let (sender, receiver) = channel(1);
     sender.try_send(1).unwrap();
     let meddler = Meddler { receiver: Mutex::new(receiver), seen: Mutex::default() };
-    // SAFETY: 1. it is above, and the future has no waker at the end.
+    // SAFETY: 1. of `waker`: `meddler` is declared before the waker and the future, so it
+    // outlives both, and the future keeps no waker once it has completed.
     let waker = unsafe { meddler.waker() };
     let mut sending = pin!(sender.send(2));
     let polled = sending.as_mut().poll(&mut Context::from_waker(&waker));
@@ -558,7 +564,7 @@ fn no_position_is_claimed_while_a_waker_is_dropped() {
     assert_eq!(received, Ok(2));
 }
 
-/// A step of the test below; the number chooses among what waits.
+/// A step of the test below; the number selects among the futures that wait.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Send,
@@ -592,7 +598,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 type Waiting<'a> = Pin<Box<dyn Future<Output = Result<Vec<Permit<'a, usize>>, ()>> + 'a>>;
 
-/// Who waits: what it wants, of which so many are missing, and its message.
+/// A waiting future: the permits that it wants, those still missing, and its message.
 struct Member<'a> {
     future: Waiting<'a>,
     wanted: usize,
@@ -601,7 +607,7 @@ struct Member<'a> {
     refused: bool,
 }
 
-/// The simple model: counts, and a list.
+/// The simple model: the number of free permits, and a list of messages.
 #[derive(Default)]
 struct Simple {
     free: usize,
@@ -610,7 +616,7 @@ struct Simple {
 }
 
 impl Simple {
-    /// Gives permits to those who wait, in order.
+    /// Gives permits to the waiting futures, in order.
     fn give(&mut self, members: &mut [Member<'_>], mut count: usize) {
         for member in members.iter_mut().filter(|member| !member.refused) {
             let part = count.min(member.missing);
@@ -721,7 +727,7 @@ fn behave(capacity: usize, steps: Vec<Step>) {
             Step::Close => {
                 receiver.close();
                 simple.closed = true;
-                // Each keeps what it was given until it looks, or is dropped.
+                // Each future keeps its permits until it is polled or dropped.
                 members.iter_mut().for_each(|member| member.refused = true);
             }
             _ => {}

@@ -1,4 +1,4 @@
-//! The channel without a limit.
+//! The unbounded mpsc channel: sending never waits.
 
 use std::{
     fmt,
@@ -16,19 +16,24 @@ use super::{
 };
 use crate::sync::outside;
 
-/// A queue that is never full. To close it is to seal it: nobody has a permit.
+/// The queue of an unbounded channel, which is never full.
+///
+/// There are no permits, so closing the queue is the same as sealing it.
 pub(super) struct Unbounded<T> {
     blocks: Blocks<T>,
     receiver: Sleeper,
 }
 
-// SAFETY: it moves messages between threads, and gives out no reference to one.
+// SAFETY: the queue moves messages between threads, so `T: Send` suffices, and it hands out no
+// reference to a message.
 unsafe impl<T: Send> Send for Unbounded<T> {}
-// SAFETY: as above.
+// SAFETY: a shared reference only moves messages in and out and hands out no reference to one,
+// so `T: Send` suffices.
 unsafe impl<T: Send> Sync for Unbounded<T> {}
 
-// SAFETY: 1. the blocks do. 2. `push` claims and puts, and waits only for who links the
-// next block. 3. The blocks refuse it.
+// SAFETY: 1. the blocks go through their slots in the order of positions. 2. `push` claims a
+// position and fills it, and waits only for a sender that is linking the next block. 3. After
+// `seal` the blocks refuse claims.
 unsafe impl<T> Queue<T> for Unbounded<T> {
     fn ring(&self) -> (NonNull<Slot<T>>, usize) {
         (NonNull::dangling(), 0)
@@ -36,13 +41,15 @@ unsafe impl<T> Queue<T> for Unbounded<T> {
 
     #[inline]
     unsafe fn slot(&self, cursor: &Cursor<T>) -> &Slot<T> {
-        // SAFETY: 1. by 1.
+        // SAFETY: 1. of `Blocks::slot`: by our obligation 1 the cursor was made with this queue,
+        // and the receiver has not left.
         unsafe { self.blocks.slot(cursor) }
     }
 
     #[inline]
     unsafe fn advance(&self, cursor: &mut Cursor<T>) {
-        // SAFETY: 1. and 2. by 1. and 2.
+        // SAFETY: our obligations are those of `Blocks::advance`: 1. the cursor belongs to this
+        // queue. 2. The message at the cursor was taken.
         unsafe { self.blocks.advance(cursor) };
     }
 
@@ -72,7 +79,8 @@ unsafe impl<T> Queue<T> for Unbounded<T> {
     }
 
     unsafe fn tail_slot(&self) -> &Slot<T> {
-        // SAFETY: 1. by 1.
+        // SAFETY: 1. of `Blocks::tail_slot`: by our obligation 1 no sender is sending and none
+        // will.
         unsafe { self.blocks.tail_slot() }
     }
 
@@ -82,10 +90,10 @@ unsafe impl<T> Queue<T> for Unbounded<T> {
     }
 }
 
-/// A channel without a limit: to send never waits.
+/// Creates an unbounded channel, into which sending never waits.
 ///
-/// Senders that are quicker than the receiver fill the memory. Where they can be, use
-/// [`channel`](super::channel).
+/// If senders are faster than the receiver, the queue grows without limit. Where that can
+/// happen, use the bounded [`channel`](super::channel).
 ///
 /// # Examples
 ///
@@ -109,7 +117,7 @@ pub fn unbounded_channel<T>() -> (UnboundedSender<T>, UnboundedReceiver<T>) {
     unbounded_from(0)
 }
 
-/// The same; the first message has position `start`.
+/// Creates an unbounded channel with `start` as the position of the first message.
 pub(super) fn unbounded_from<T>(start: u64) -> (UnboundedSender<T>, UnboundedReceiver<T>) {
     let (sender, receiver) = Chan::create(0, |_| {
         let (blocks, cursor) = Blocks::new(start);
@@ -118,8 +126,9 @@ pub(super) fn unbounded_from<T>(start: u64) -> (UnboundedSender<T>, UnboundedRec
     (UnboundedSender { chan: sender }, UnboundedReceiver { chan: receiver })
 }
 
-/// Sends messages into an unbounded channel. Made by [`unbounded_channel`]; clone it for
-/// others.
+/// Sends messages into an unbounded channel.
+///
+/// Created by [`unbounded_channel`]. Clone it to send from several tasks.
 ///
 /// # Examples
 ///
@@ -136,9 +145,11 @@ pub struct UnboundedSender<T> {
     chan: Strong<T, Unbounded<T>>,
 }
 
-/// Receives the messages of an unbounded channel. Made by [`unbounded_channel`].
+/// Receives the messages of an unbounded channel.
 ///
-/// Dropping it drops the messages that are queued, and refuses later ones.
+/// Created by [`unbounded_channel`].
+///
+/// Dropping the receiver drops the queued messages; later sends fail.
 ///
 /// # Examples
 ///
@@ -155,7 +166,9 @@ pub struct UnboundedReceiver<T> {
     chan: Owner<T, Unbounded<T>>,
 }
 
-/// A sender that does not keep the channel open. Made by [`UnboundedSender::downgrade`].
+/// A sender that does not keep the channel open.
+///
+/// Created by [`UnboundedSender::downgrade`].
 ///
 /// # Examples
 ///
@@ -174,14 +187,14 @@ pub struct WeakUnboundedSender<T> {
 }
 
 impl<T> UnboundedReceiver<T> {
-    /// The next message; `None` when none will come.
+    /// Receives the next message, or returns `None` when no more can come.
     ///
-    /// That is when all senders were dropped, or after [`close`](Self::close), and all
+    /// The channel ends when all senders were dropped, or after [`close`](Self::close), and all
     /// messages were received.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses no message.
+    /// Cancel safe: dropping the future loses no message.
     ///
     /// # Examples
     ///
@@ -199,14 +212,15 @@ impl<T> UnboundedReceiver<T> {
         poll_fn(|cx| self.chan.poll_recv(cx)).await
     }
 
-    /// Receives up to `limit` messages into `buffer`, and tells how many.
+    /// Receives up to `limit` messages into `buffer` and returns their number.
     ///
-    /// It waits for the first, and takes no others than those that are there then. Zero
-    /// means that none will come, as `None` for [`recv`](Self::recv); or `limit` was zero.
+    /// Waits for the first message, then takes only those that are already queued. Returns zero
+    /// when no more messages can come (where [`recv`](Self::recv) returns `None`), or if `limit`
+    /// is zero.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses no message: what is in `buffer` was received.
+    /// Cancel safe: dropping the future loses no message. Messages in `buffer` were received.
     ///
     /// # Examples
     ///
@@ -228,12 +242,12 @@ impl<T> UnboundedReceiver<T> {
         poll_fn(|cx| self.chan.poll_recv_many(cx, buffer, limit)).await
     }
 
-    /// The next message, if it is there now.
+    /// Receives the next message if one is queued, without waiting.
     ///
     /// # Errors
     ///
-    /// [`TryRecvError::Empty`] if none is there, [`TryRecvError::Disconnected`] if none
-    /// will come.
+    /// [`TryRecvError::Empty`] if no message is queued, [`TryRecvError::Disconnected`] if no
+    /// more can come.
     ///
     /// # Examples
     ///
@@ -249,11 +263,14 @@ impl<T> UnboundedReceiver<T> {
         self.chan.try_recv()
     }
 
-    /// As [`recv`](Self::recv), on a thread that runs no tasks: it sleeps meanwhile.
+    /// Receives the next message, blocking the thread until there is one.
+    ///
+    /// The counterpart of [`recv`](Self::recv) for code outside of asynchronous tasks. Returns
+    /// `None` when no more messages can come.
     ///
     /// # Panics
     ///
-    /// Inside an asynchronous context.
+    /// If called within an asynchronous context.
     ///
     /// # Examples
     ///
@@ -270,12 +287,13 @@ impl<T> UnboundedReceiver<T> {
         outside::wait_for(self.recv(), "use `recv` there")
     }
 
-    /// As [`recv_many`](Self::recv_many), on a thread that runs no tasks: it sleeps
-    /// meanwhile.
+    /// Receives up to `limit` messages into `buffer`, blocking the thread until there is one.
+    ///
+    /// The counterpart of [`recv_many`](Self::recv_many) for code outside of asynchronous tasks.
     ///
     /// # Panics
     ///
-    /// Inside an asynchronous context.
+    /// If called within an asynchronous context.
     ///
     /// # Examples
     ///
@@ -294,9 +312,9 @@ impl<T> UnboundedReceiver<T> {
         outside::wait_for(self.recv_many(buffer, limit), "use `recv_many` there")
     }
 
-    /// Refuses messages from now on.
+    /// Closes the channel: later sends fail.
     ///
-    /// What was sent can still be received: go on until `None`.
+    /// Messages that were sent can still be received, so keep receiving until `None`.
     ///
     /// # Examples
     ///
@@ -314,7 +332,9 @@ impl<T> UnboundedReceiver<T> {
         self.chan.close();
     }
 
-    /// Whether it was closed, or all senders were dropped. Messages may still be queued.
+    /// Returns `true` if the channel was closed or all senders were dropped.
+    ///
+    /// Messages may still be queued.
     ///
     /// # Examples
     ///
@@ -330,7 +350,7 @@ impl<T> UnboundedReceiver<T> {
         self.chan.is_closed()
     }
 
-    /// Whether no message is queued.
+    /// Returns `true` if no message is queued.
     ///
     /// # Examples
     ///
@@ -346,7 +366,7 @@ impl<T> UnboundedReceiver<T> {
         self.len() == 0
     }
 
-    /// How many messages are queued.
+    /// Returns the number of queued messages.
     ///
     /// # Examples
     ///
@@ -361,8 +381,9 @@ impl<T> UnboundedReceiver<T> {
         self.chan.len()
     }
 
-    /// As [`recv`](Self::recv), for those who poll by hand. The waker of the last call is
-    /// the one that is woken.
+    /// Polls for the next message, for hand-written futures.
+    ///
+    /// The counterpart of [`recv`](Self::recv). Only the waker of the most recent call is woken.
     ///
     /// # Examples
     ///
@@ -382,8 +403,10 @@ impl<T> UnboundedReceiver<T> {
         self.chan.poll_recv(cx)
     }
 
-    /// As [`recv_many`](Self::recv_many), for those who poll by hand. The waker of the
-    /// last call is the one that is woken.
+    /// Polls for up to `limit` messages, for hand-written futures.
+    ///
+    /// The counterpart of [`recv_many`](Self::recv_many). Only the waker of the most recent call
+    /// is woken.
     ///
     /// # Examples
     ///
@@ -408,7 +431,7 @@ impl<T> UnboundedReceiver<T> {
         self.chan.poll_recv_many(cx, buffer, limit)
     }
 
-    /// How many senders there are; weak ones do not count.
+    /// Returns the number of senders; weak senders do not count.
     ///
     /// # Examples
     ///
@@ -423,7 +446,7 @@ impl<T> UnboundedReceiver<T> {
         self.chan.strong_count()
     }
 
-    /// How many weak senders there are.
+    /// Returns the number of weak senders.
     ///
     /// # Examples
     ///
@@ -449,14 +472,14 @@ impl<T> fmt::Debug for UnboundedReceiver<T> {
 }
 
 impl<T> UnboundedSender<T> {
-    /// Sends a message; never waits.
+    /// Sends a message without ever waiting.
     ///
-    /// That it was sent does not mean that it will be received: the receiver may be dropped
-    /// before.
+    /// A successful send does not mean that the message will be received: the receiver may be
+    /// dropped before.
     ///
     /// # Errors
     ///
-    /// With the message, if the receiver was closed or dropped.
+    /// Returns the message in the error if the receiver was closed or dropped.
     ///
     /// # Examples
     ///
@@ -473,7 +496,7 @@ impl<T> UnboundedSender<T> {
     pub fn send(&self, message: T) -> Result<(), SendError<T>> {
         let queue = &self.chan.queue;
         if queue.blocks.push(message).map_err(SendError)? {
-            // SAFETY: 1. `push` took AWAITED off.
+            // SAFETY: 1. of `take`: the exchange in `push` removed AWAITED from the slot.
             if let Some(waker) = unsafe { queue.receiver.take() } {
                 waker.wake();
             }
@@ -485,7 +508,7 @@ impl<T> UnboundedSender<T> {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing.
+    /// Cancel safe: dropping the future loses nothing.
     ///
     /// # Examples
     ///
@@ -503,7 +526,7 @@ impl<T> UnboundedSender<T> {
         self.chan.closed::<T>().await;
     }
 
-    /// Whether the receiver was closed or dropped.
+    /// Returns `true` if the receiver was closed or dropped.
     ///
     /// # Examples
     ///
@@ -519,7 +542,7 @@ impl<T> UnboundedSender<T> {
         self.chan.queue.is_closed()
     }
 
-    /// Whether both send into the same channel.
+    /// Returns `true` if both senders send into the same channel.
     ///
     /// # Examples
     ///
@@ -535,7 +558,7 @@ impl<T> UnboundedSender<T> {
         self.chan.same_channel(&other.chan)
     }
 
-    /// A sender that does not keep the channel open.
+    /// Creates a sender that does not keep the channel open.
     ///
     /// # Examples
     ///
@@ -551,7 +574,7 @@ impl<T> UnboundedSender<T> {
         WeakUnboundedSender { chan: self.chan.downgrade() }
     }
 
-    /// How many senders there are; weak ones do not count.
+    /// Returns the number of senders; weak senders do not count.
     ///
     /// # Examples
     ///
@@ -566,7 +589,7 @@ impl<T> UnboundedSender<T> {
         self.chan.strong_count()
     }
 
-    /// How many weak senders there are.
+    /// Returns the number of weak senders.
     ///
     /// # Examples
     ///
@@ -595,7 +618,7 @@ impl<T> fmt::Debug for UnboundedSender<T> {
 }
 
 impl<T> WeakUnboundedSender<T> {
-    /// A sender, if there is still one.
+    /// Returns a sender, or `None` if all senders were dropped.
     ///
     /// # Examples
     ///
@@ -612,7 +635,7 @@ impl<T> WeakUnboundedSender<T> {
         Some(UnboundedSender { chan: self.chan.upgrade()? })
     }
 
-    /// How many senders there are; weak ones do not count.
+    /// Returns the number of senders; weak senders do not count.
     ///
     /// # Examples
     ///
@@ -626,7 +649,7 @@ impl<T> WeakUnboundedSender<T> {
         self.chan.strong_count()
     }
 
-    /// How many weak senders there are.
+    /// Returns the number of weak senders.
     ///
     /// # Examples
     ///

@@ -1,8 +1,9 @@
-//! Why a oneshot receiver has no value.
+//! Errors of receiving from a oneshot channel.
 
 use std::{error::Error, fmt};
 
-/// The sender went without sending, or the receiver was closed before.
+/// Error of a receive: the sender was dropped without sending, or the receiver was closed
+/// before.
 ///
 /// ```
 /// use blitz_io::sync::oneshot;
@@ -15,7 +16,7 @@ use std::{error::Error, fmt};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecvError(pub(super) ());
 
-/// Why [`try_recv`](super::Receiver::try_recv) has no value.
+/// Error of [`try_recv`](super::Receiver::try_recv).
 ///
 /// ```
 /// use blitz_io::sync::oneshot::{self, error::TryRecvError};
@@ -27,10 +28,10 @@ pub struct RecvError(pub(super) ());
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TryRecvError {
-    /// Nothing was sent yet; it may still be.
+    /// No value was sent yet, but it may still come.
     Empty,
-    /// Nothing will come: the sender is gone, the channel was closed, or the value was
-    /// taken before.
+    /// No value can come: the sender was dropped, the channel was closed, or the value was taken
+    /// before.
     Closed,
 }
 

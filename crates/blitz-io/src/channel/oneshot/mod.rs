@@ -1,11 +1,11 @@
-//! One value, from one task to another, once.
+//! A oneshot channel: sends a single value from one task to another.
 //!
-//! [`channel`] makes a [`Sender`] and a [`Receiver`]. To send never waits, so any code
-//! can do it, inside a runtime or not. The receiver is a future: await it, or await
-//! `&mut` of it in a loop.
+//! [`channel`] creates a [`Sender`] and a [`Receiver`]. Sending never waits, so any code can do
+//! it, inside a runtime or not. The receiver is a future: await it, or await `&mut receiver` in
+//! a loop.
 //!
-//! The two halves share one small allocation. Where both can borrow from one place, a
-//! [`Slot`] does the same without any.
+//! The two halves share one small allocation. Where both can borrow from one place, a [`Slot`]
+//! is a oneshot channel without an allocation.
 //!
 //! ```
 //! use blitz_io::sync::oneshot;
@@ -17,7 +17,7 @@
 //! });
 //! ```
 //!
-//! A sender that goes without sending ends the wait with an error:
+//! If the sender is dropped without sending, the receiver gets an error:
 //!
 //! ```
 //! use blitz_io::sync::oneshot;
@@ -53,7 +53,7 @@ use crate::sync::outside;
 
 pub use self::slot::{Slot, SlotReceiver, SlotSender};
 
-/// A new channel for one value.
+/// Creates a new channel for one value.
 ///
 /// # Examples
 ///
@@ -74,7 +74,7 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
 ///
 /// # Examples
 ///
-/// A destructor that sends keeps the sender in an `Option`:
+/// To send from a destructor, keep the sender in an `Option`:
 ///
 /// ```
 /// use blitz_io::sync::oneshot::{self, Sender};
@@ -96,13 +96,13 @@ pub struct Sender<T> {
 }
 
 impl<T> Sender<T> {
-    /// Sends the value, and wakes the receiver if it waits. This never waits.
+    /// Sends the value without waiting, and wakes the receiver if it waits.
     ///
-    /// `Ok` does not mean that the value was received: the receiver may go without
-    /// looking, and then drops it.
+    /// `Ok` does not mean that the value was received: the receiver may be dropped without
+    /// looking, and then drops the value.
     ///
     /// # Errors
-    /// The value itself, if the receiver is gone or closed.
+    /// Returns the value if the receiver was dropped or closed.
     ///
     /// # Examples
     ///
@@ -122,10 +122,10 @@ impl<T> Sender<T> {
         self.half.send(value)
     }
 
-    /// Waits until the receiver is gone or closed: nobody wants the value any more.
+    /// Waits until the receiver is dropped or closed, so that the value is no longer wanted.
     ///
     /// # Cancel safety
-    /// Safe to drop at any moment: nothing is lost, and the next call goes on.
+    /// Cancel safe: nothing is lost, and the next call continues to wait.
     ///
     /// # Examples
     ///
@@ -143,7 +143,9 @@ impl<T> Sender<T> {
         poll_fn(|cx| self.poll_closed(cx)).await;
     }
 
-    /// Whether the receiver is gone or closed. Once it is, `send` fails.
+    /// Returns `true` if the receiver was dropped or closed.
+    ///
+    /// Once it was, `send` fails.
     ///
     /// # Examples
     ///
@@ -160,8 +162,10 @@ impl<T> Sender<T> {
         self.half.is_closed()
     }
 
-    /// As [`closed`](Self::closed), for those who poll by hand. Only the waker of the
-    /// last call is woken.
+    /// Polls for the drop or close of the receiver, for hand-written futures.
+    ///
+    /// The counterpart of [`closed`](Self::closed). Only the waker of the most recent call is
+    /// woken.
     ///
     /// # Examples
     ///
@@ -188,16 +192,17 @@ impl<T: fmt::Debug> fmt::Debug for Sender<T> {
     }
 }
 
-/// Receives the value of the [`Sender`]: a future.
+/// A future that receives the value of the [`Sender`].
 ///
-/// It answers with [`RecvError`] if the sender goes without sending, or after
+/// Completes with [`RecvError`] if the sender is dropped without sending, or after
 /// [`close`](Self::close).
 ///
 /// # Cancel safety
-/// Await `&mut` of it and drop that at any moment: the value stays in the channel.
+/// Cancel safe: await `&mut receiver`, which may be dropped at any moment, because the value
+/// stays in the channel.
 ///
 /// # Panics
-/// If it is polled after it has answered.
+/// If it is polled after it has completed.
 ///
 /// # Examples
 ///
@@ -223,9 +228,10 @@ pub struct Receiver<T> {
 }
 
 impl<T> Receiver<T> {
-    /// Refuses a value that is not sent yet: from now on `send` fails, and whoever waits
-    /// in [`Sender::closed`] is woken. A value that was sent before can still be
-    /// received.
+    /// Closes the channel, so that a value that was not sent yet is refused.
+    ///
+    /// From now on `send` fails, and a sender that waits in [`Sender::closed`] is woken. A value
+    /// that was sent before can still be received.
     ///
     /// # Examples
     ///
@@ -246,7 +252,9 @@ impl<T> Receiver<T> {
         self.half.close();
     }
 
-    /// Whether it has answered, by a value or an error. To poll it again would panic.
+    /// Returns `true` if the receiver has completed, with a value or an error.
+    ///
+    /// Polling it again would panic.
     ///
     /// # Examples
     ///
@@ -266,7 +274,7 @@ impl<T> Receiver<T> {
         self.half.is_terminated()
     }
 
-    /// Whether there is no value now: it was not sent, or received already.
+    /// Returns `true` if there is no value now: it was not sent, or was already received.
     ///
     /// # Examples
     ///
@@ -285,11 +293,11 @@ impl<T> Receiver<T> {
         self.half.is_empty()
     }
 
-    /// The value, if it is there.
+    /// Receives the value if it was sent, without waiting.
     ///
     /// # Errors
-    /// [`TryRecvError::Empty`] if it may still come, [`TryRecvError::Closed`] if not: the
-    /// sender is gone, the channel was closed, or the value was received before.
+    /// [`TryRecvError::Empty`] if the value may still come. [`TryRecvError::Closed`] if not,
+    /// because the sender was dropped, the channel was closed, or the value was received before.
     ///
     /// # Examples
     ///
@@ -307,13 +315,13 @@ impl<T> Receiver<T> {
         self.half.try_recv()
     }
 
-    /// Waits for the value on this thread.
+    /// Receives the value, blocking the thread until it is sent.
     ///
     /// # Errors
-    /// If nothing was sent and nothing will be.
+    /// If no value was sent and none can come.
     ///
     /// # Panics
-    /// Inside an asynchronous context.
+    /// If called within an asynchronous context.
     ///
     /// # Examples
     ///

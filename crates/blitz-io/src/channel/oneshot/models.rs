@@ -1,4 +1,4 @@
-//! Models of the oneshot channel: who has the value, and who is woken.
+//! Models of the oneshot channel: which half has the value, and which half is woken.
 
 use std::{
     pin::Pin,
@@ -12,10 +12,11 @@ use crate::engine::{
     wait::bell::{Bell, block_on},
 };
 
-/// What is sent. The count tells how often it exists, and is no part of the model.
+/// The value that is sent; its reference count says how many exist, and is not explored.
 type Value = Arc<()>;
 
-/// Runs `tx` on another thread and `rx` on this one; then every value was dropped once.
+/// Runs `tx` on another thread and `rx` on this one, and asserts that every value was dropped
+/// once.
 fn between<A: Send + 'static, B>(
     tx: impl FnOnce(Sender<Value>, Value) -> A + Send + 'static,
     rx: impl FnOnce(Receiver<Value>) -> B,
@@ -31,12 +32,12 @@ fn between<A: Send + 'static, B>(
     (sent, received)
 }
 
-/// Polls once with that bell.
+/// Polls once, with a waker that rings the bell.
 fn poll_with<F: Future + Unpin>(future: &mut F, bell: &Arc<Bell>) -> Poll<F::Output> {
     Pin::new(future).poll(&mut Context::from_waker(&bell.waker()))
 }
 
-/// Polls with that bell, and sleeps, until it is ready.
+/// Polls with a waker that rings the bell, and sleeps, until the future is ready.
 fn wait_with<F: Future + Unpin>(future: &mut F, bell: &Arc<Bell>) -> F::Output {
     loop {
         match poll_with(future, bell) {
@@ -64,8 +65,8 @@ fn a_sender_that_goes_ends_the_wait() {
     });
 }
 
-/// RUSTSEC-2021-0124: after `close` the sender takes its value back while the receiver
-/// looks for one.
+/// Regression test for RUSTSEC-2021-0124: after `close` the sender takes its value back while
+/// the receiver looks for one.
 #[test]
 fn send_against_close_and_try_recv_agree() {
     model(|| {
@@ -280,7 +281,7 @@ fn receives(how: Receives, mut rx: Receiver<Value>) {
         Receives::Tries => _ = rx.try_recv(),
         Receives::Closes => {
             rx.close();
-            // Decided: either it was sent before, or it never will be.
+            // The outcome is decided: either the value was sent before, or it never will be.
             let empty = rx.is_empty();
             assert_eq!(rx.try_recv().is_err(), empty);
         }
@@ -325,8 +326,9 @@ fn every_pair_of_methods_agrees_on_who_has_the_value() {
     }
 }
 
-/// A slot that a model's threads may share: its halves borrow it for ever, as far as
-/// their types say, and it is taken back when both threads are done.
+/// A slot that a model's threads may share.
+///
+/// By their types the halves borrow it for `'static`; it is freed when both threads are done.
 struct Kept(std::ptr::NonNull<Slot<Value>>);
 
 impl Kept {
@@ -334,17 +336,20 @@ impl Kept {
         Self(std::ptr::NonNull::from(Box::leak(Box::new(Slot::new()))))
     }
 
+    /// Returns the slot, to be split.
+    ///
     /// # Safety
-    /// 1. The halves of the last call are gone.
+    /// 1. The halves of the last call were dropped or forgotten.
     unsafe fn slot(&mut self) -> &'static mut Slot<Value> {
-        // SAFETY: by 1. nobody else has a reference; `drop` comes last.
+        // SAFETY: by our obligation 1 there is no other reference, and the slot is freed only in
+        // `drop`.
         unsafe { self.0.as_mut() }
     }
 }
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        // SAFETY: it is a box's, and models end with both halves gone.
+        // SAFETY: the slot came from a box, and models end after both halves were dropped.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
@@ -354,7 +359,8 @@ fn a_slot_is_used_twice() {
     model(|| {
         let (mut kept, value) = (Kept::new(), Arc::new(()));
         for again in [false, true] {
-            // SAFETY: 1. the other thread was joined, and the receiver is gone.
+            // SAFETY: 1. of `slot`: the slot is new, or the other thread was joined and the
+            // receiver dropped.
             let (tx, mut rx) = unsafe { kept.slot() }.split();
             let other = thread::spawn({
                 let value = value.clone();
@@ -377,7 +383,7 @@ fn a_slot_is_used_twice() {
 fn a_slot_whose_halves_were_forgotten_drops_what_they_left() {
     model(|| {
         let (mut kept, value, bell) = (Kept::new(), Arc::new(()), Bell::new());
-        // SAFETY: 1. it is new.
+        // SAFETY: 1. of `slot`: the slot is new, so it has no halves.
         let (tx, mut rx) = unsafe { kept.slot() }.split();
         assert!(poll_with(&mut rx, &bell).is_pending());
         std::mem::forget(rx);
@@ -387,7 +393,7 @@ fn a_slot_whose_halves_were_forgotten_drops_what_they_left() {
         });
         assert!(other.join().unwrap());
         assert_eq!(Arc::strong_count(&value), 2, "the slot has it");
-        // SAFETY: 1. one is used up, the other forgotten.
+        // SAFETY: 1. of `slot`: one half was used up, the other forgotten.
         let halves = unsafe { kept.slot() }.split();
         assert_eq!((Arc::strong_count(&value), Arc::strong_count(&bell)), (1, 1));
         drop(halves);

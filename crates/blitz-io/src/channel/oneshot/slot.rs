@@ -1,4 +1,4 @@
-//! A oneshot channel without an allocation: its halves borrow the place where it is.
+//! A oneshot channel without an allocation: its halves borrow a [`Slot`].
 
 use std::{
     fmt,
@@ -14,12 +14,11 @@ use super::{
 };
 use crate::sync::outside;
 
-/// Room for a oneshot channel, wherever its owner keeps it: on the stack, in a struct,
-/// in a future.
+/// Storage for a oneshot channel on the stack, in a struct, or in a future.
 ///
-/// [`split`](Self::split) makes two halves that borrow it. They do what [`Sender`] and
-/// [`Receiver`] do, and nothing is allocated. A slot can be split again when its halves
-/// are gone.
+/// [`split`](Self::split) creates two halves that borrow the slot. They behave like [`Sender`]
+/// and [`Receiver`], but nothing is allocated. A slot can be split again when its halves were
+/// dropped.
 ///
 /// [`Sender`]: super::Sender
 /// [`Receiver`]: super::Receiver
@@ -43,7 +42,7 @@ pub struct Slot<T> {
 }
 
 impl<T> Slot<T> {
-    /// An empty slot.
+    /// Creates an empty slot.
     ///
     /// # Examples
     ///
@@ -62,17 +61,18 @@ impl<T> Slot<T> {
         Self { core: Core::new() }
     }
 
-    /// The same; the model checker's words are not made in constants.
+    /// Creates an empty slot; not `const`, because the model checker's atomics have no `const`
+    /// constructor.
     #[cfg(blitz_loom)]
     #[must_use]
     pub fn new() -> Self {
         Self { core: Core::new() }
     }
 
-    /// The two halves of a new channel in this slot.
+    /// Creates the two halves of a new channel in this slot.
     ///
-    /// Whatever the halves before have left, because they were forgotten
-    /// ([`std::mem::forget`]), is dropped first.
+    /// If earlier halves were leaked with [`std::mem::forget`], their value and wakers are
+    /// dropped first.
     ///
     /// # Examples
     ///
@@ -113,7 +113,7 @@ impl<T> fmt::Debug for Slot<T> {
     }
 }
 
-/// Sends the value of a [`Slot`].
+/// Sends the value of a [`Slot`] to the [`SlotReceiver`].
 ///
 /// # Examples
 ///
@@ -135,10 +135,10 @@ pub struct SlotSender<'a, T> {
 }
 
 impl<T> SlotSender<'_, T> {
-    /// Sends the value, as [`Sender::send`](super::Sender::send).
+    /// Sends the value without waiting, like [`Sender::send`](super::Sender::send).
     ///
     /// # Errors
-    /// The value itself, if the receiver is gone or closed.
+    /// Returns the value if the receiver was dropped or closed.
     ///
     /// # Examples
     ///
@@ -155,11 +155,11 @@ impl<T> SlotSender<'_, T> {
         self.half.send(value)
     }
 
-    /// Waits until the receiver is gone or closed, as
+    /// Waits until the receiver is dropped or closed, like
     /// [`Sender::closed`](super::Sender::closed).
     ///
     /// # Cancel safety
-    /// Safe to drop at any moment: nothing is lost, and the next call goes on.
+    /// Cancel safe: nothing is lost, and the next call continues to wait.
     ///
     /// # Examples
     ///
@@ -176,7 +176,7 @@ impl<T> SlotSender<'_, T> {
         poll_fn(|cx| self.poll_closed(cx)).await;
     }
 
-    /// Whether the receiver is gone or closed.
+    /// Returns `true` if the receiver was dropped or closed.
     ///
     /// # Examples
     ///
@@ -194,8 +194,10 @@ impl<T> SlotSender<'_, T> {
         self.half.is_closed()
     }
 
-    /// As [`closed`](Self::closed), for those who poll by hand. Only the waker of the
-    /// last call is woken.
+    /// Polls for the drop or close of the receiver, for hand-written futures.
+    ///
+    /// The counterpart of [`closed`](Self::closed). Only the waker of the most recent call is
+    /// woken.
     ///
     /// # Examples
     ///
@@ -222,13 +224,14 @@ impl<T> fmt::Debug for SlotSender<'_, T> {
     }
 }
 
-/// Receives the value of a [`Slot`]: a future, as [`Receiver`](super::Receiver).
+/// A future that receives the value of a [`Slot`], like [`Receiver`](super::Receiver).
 ///
 /// # Cancel safety
-/// Await `&mut` of it and drop that at any moment: the value stays in the channel.
+/// Cancel safe: await `&mut receiver`, which may be dropped at any moment, because the value
+/// stays in the channel.
 ///
 /// # Panics
-/// If it is polled after it has answered.
+/// If it is polled after it has completed.
 ///
 /// # Examples
 ///
@@ -248,8 +251,9 @@ pub struct SlotReceiver<'a, T> {
 }
 
 impl<T> SlotReceiver<'_, T> {
-    /// Refuses a value that is not sent yet, as
-    /// [`Receiver::close`](super::Receiver::close).
+    /// Closes the channel, so that a value that was not sent yet is refused.
+    ///
+    /// Behaves like [`Receiver::close`](super::Receiver::close).
     ///
     /// # Examples
     ///
@@ -265,7 +269,7 @@ impl<T> SlotReceiver<'_, T> {
         self.half.close();
     }
 
-    /// Whether it has answered, by a value or an error.
+    /// Returns `true` if the receiver has completed, with a value or an error.
     ///
     /// # Examples
     ///
@@ -284,7 +288,7 @@ impl<T> SlotReceiver<'_, T> {
         self.half.is_terminated()
     }
 
-    /// Whether there is no value now.
+    /// Returns `true` if there is no value now.
     ///
     /// # Examples
     ///
@@ -302,10 +306,11 @@ impl<T> SlotReceiver<'_, T> {
         self.half.is_empty()
     }
 
-    /// The value, if it is there.
+    /// Receives the value if it was sent, without waiting.
     ///
     /// # Errors
-    /// As [`Receiver::try_recv`](super::Receiver::try_recv).
+    /// [`TryRecvError::Empty`] if the value may still come. [`TryRecvError::Closed`] if not, as
+    /// in [`Receiver::try_recv`](super::Receiver::try_recv).
     ///
     /// # Examples
     ///
@@ -323,13 +328,13 @@ impl<T> SlotReceiver<'_, T> {
         self.half.try_recv()
     }
 
-    /// Waits for the value on this thread.
+    /// Receives the value, blocking the thread until it is sent.
     ///
     /// # Errors
-    /// If nothing was sent and nothing will be.
+    /// If no value was sent and none can come.
     ///
     /// # Panics
-    /// Inside an asynchronous context.
+    /// If called within an asynchronous context.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! What needs knowledge of the inside: sizes, drops, panics, threads.
+//! Tests of oneshot internals: sizes, drops, panics, threads.
 
 use std::{
     future::Future,
@@ -22,7 +22,7 @@ fn poll<F: Future + Unpin>(future: &mut F, waker: &Waker) -> Poll<F::Output> {
     Pin::new(future).poll(&mut Context::from_waker(waker))
 }
 
-/// Panics when it is dropped.
+/// A value that panics when it is dropped.
 struct Bomb;
 
 impl Drop for Bomb {
@@ -65,8 +65,9 @@ fn halves_are_send_and_sync_as_their_value_is_send() {
     is_unwind_safe::<(RecvError, TryRecvError)>();
 }
 
-/// Whether a type has a trait, asked of a concrete type: the inherent constant comes
-/// before the trait's.
+/// Evaluates to `true` if a concrete type implements a trait.
+///
+/// It works because an inherent constant takes precedence over one of a trait.
 macro_rules! has {
     ($type:ty: $($bound:tt)+) => {{
         #[allow(dead_code, reason = "it is not asked of every type")]
@@ -92,7 +93,7 @@ fn halves_of_a_value_that_stays_on_its_thread_stay_there() {
     assert!(!has!(SlotSender<'static, Value>: Send) && !has!(SlotSender<'static, Value>: Sync));
     assert!(!has!(SlotReceiver<'static, Value>: Send));
     assert!(!has!(Slot<Value>: Send) && !has!(Slot<Value>: Sync));
-    // As Tokio's.
+    // The same is true of Tokio's halves.
     assert!(!has!(Sender<u32>: UnwindSafe) && !has!(Sender<u32>: RefUnwindSafe));
     assert!(!has!(Receiver<u32>: UnwindSafe) && !has!(Receiver<u32>: RefUnwindSafe));
 }
@@ -195,7 +196,7 @@ fn blocking_inside_async_code_panics_and_drops_the_receiver() {
     assert!(tx.is_closed());
 }
 
-/// A waker that comes back into the channel when it is called.
+/// A waker that uses the channel when it is called.
 struct Curious(std::sync::Mutex<Option<Receiver<u32>>>);
 
 impl Wake for Curious {

@@ -1,7 +1,8 @@
-//! How many receivers there are, and who waits for the last of them to go.
+//! The number of receivers, and the wait queue of senders that wait until there are none.
 //!
 //! # Protocol
-//! The word holds the count and a bit: somebody waits.
+//! The word holds the count and a bit that says whether any sender waits. In the table, 'the
+//! line' is the wait queue:
 //!
 //! ```text
 //! a receiver goes                           who waits
@@ -11,13 +12,13 @@
 //! G3 locks the line, dismisses all,         W3 joins the line
 //!    clears the bit
 //! ```
-//! G1 and W2 change the same word: if G1 is first and was the last, W2 finds 0; if W2
-//! is, G2 finds the bit, and G3 waits for the lock until W3 is done. A receiver that
-//! comes meanwhile may make G3 dismiss too many: these look, and wait again.
+//! G1 and W2 change the same word. If G1 is first and was the last receiver, W2 finds 0. If W2
+//! is first, G2 finds the bit, and G3 waits for the lock until W3 is done. A receiver that
+//! subscribes meanwhile may make G3 dismiss too many: these look again, and wait again.
 //!
 //! # Invariants
-//! The bit is set exactly if the line is not empty, whenever the lock is free, and
-//! changes only under the lock.
+//! The bit is set exactly if the wait queue is not empty, whenever the lock is free, and changes
+//! only under the lock.
 //!
 //! # Checked by
 //! `closed_against_the_last_receiver_is_never_left_waiting`,
@@ -52,7 +53,7 @@ use crate::{
 const WAITING: usize = 1;
 const ONE: usize = 2;
 
-/// See the module.
+/// The receivers of a watch channel: their number, and the senders that wait for the last to go.
 pub(super) struct Audience {
     word: AtomicUsize,
     line: Mutex<Line<()>>,
@@ -65,22 +66,22 @@ impl Audience {
 
     #[inline]
     pub(super) fn count(&self) -> usize {
-        // Acquire: who finds 0 sees what the receivers did. Pairs with the AcqRel in
+        // Acquire: a thread that finds 0 sees what the receivers did. Pairs with the AcqRel in
         // `leave`.
         self.word.load(Acquire) / ONE
     }
 
     #[inline]
     pub(super) fn join(&self) {
-        // Relaxed: a count.
+        // Relaxed: only a count.
         self.word.fetch_add(ONE, Relaxed);
     }
 
-    /// G1 to G3.
+    /// Counts one receiver less, and wakes the waiting senders after the last (G1 to G3).
     #[inline]
     pub(super) fn leave(&self) {
-        // AcqRel: what each receiver did comes before what the last one wakes. Each pairs
-        // with the last, and with the Acquire in `count`.
+        // AcqRel: what each receiver did happens before what the last one wakes. The `fetch_sub`
+        // of each receiver pairs with that of the last, and with the Acquire in `count`.
         let before = self.word.fetch_sub(ONE, AcqRel);
         if before == ONE + WAITING && !weakened!("watch_last_receiver_wakes") {
             self.wake_all();
@@ -99,33 +100,34 @@ impl Audience {
             self.clear_if_empty(&line);
             drop(line);
             batch.wake_all();
-            // A receiver has come again: whoever is in line waits for that one to go.
+            // If a receiver has subscribed again, the remaining waiters wait for that one to go.
             if done || self.count() > 0 {
                 return;
             }
         }
     }
 
-    /// Under the lock.
+    /// Clears the bit if the wait queue is empty; called under the lock.
     fn clear_if_empty(&self, line: &Line<()>) {
         if line.is_empty() {
-            // Relaxed: the bit says only whether the lock is worth taking.
+            // Relaxed: the bit only says whether the lock is worth taking.
             self.word.fetch_and(!WAITING, Relaxed);
         }
     }
 
-    /// W1 and W2: the line, marked, if there is a receiver.
+    /// Locks the wait queue and sets the bit (W1 and W2); `None` if there is no receiver.
     fn enter(&self) -> Option<MutexGuard<'_, Line<()>>> {
         let line = lock(&self.line);
-        // Acquire, here and below: who finds 0 sees what the receivers did. Pairs with the
-        // AcqRel in `leave`.
+        // Acquire, here and below: a thread that finds 0 sees what the receivers did. Pairs with
+        // the AcqRel in `leave`.
         let mut now = self.word.load(Acquire);
         loop {
             if now < ONE && !weakened!("watch_closed_looks_again") {
                 return None;
             }
-            // Relaxed: who finds the bit locks the line next. An exchange also if the bit
-            // is set: it finds the newest count. Acquire on failure: as above.
+            // Relaxed: a receiver that finds the bit locks the wait queue next. This is an
+            // exchange even if the bit is set, because it must find the newest count. Acquire on
+            // failure: a thread that finds 0 sees what the receivers did.
             match self.word.compare_exchange_weak(now, now | WAITING, Relaxed, Acquire) {
                 Ok(_) => return Some(line),
                 Err(found) => now = found,
@@ -134,7 +136,7 @@ impl Audience {
     }
 }
 
-/// Waits until there is no receiver. `W` is what the audience is a part of.
+/// A future that waits until there is no receiver; `W` is the struct that contains the audience.
 pub(super) struct Gone<'a, W: AsRef<Audience>> {
     whole: &'a W,
     waiter: Waiter<()>,
@@ -147,8 +149,8 @@ impl<'a, W: AsRef<Audience>> Gone<'a, W> {
 
     fn parts(self: Pin<&Self>) -> (&'a Audience, Pin<&Waiter<()>>) {
         let audience = self.whole.as_ref();
-        // SAFETY: the waiter is pinned with the future: nothing moves it, and its
-        // destructor runs in place.
+        // SAFETY: the waiter is pinned with the future: nothing moves it, and its destructor
+        // runs in place.
         (audience, unsafe { self.map_unchecked(|this| &this.waiter) })
     }
 }
@@ -165,7 +167,8 @@ impl<W: AsRef<Audience>> Future for Gone<'_, W> {
                 unit.spend();
                 return Poll::Ready(());
             };
-            // SAFETY: 1. we own it, and `Drop` removes it. 2. This is its only line.
+            // SAFETY: 1. of `stand`: we own the waiter, and `Drop` removes it. 2. This is the
+            // only wait queue that it joins.
             if unsafe { stand(&mut line, waiter, (), cx.waker(), &mut spare) } {
                 drop(line);
                 current::waits_for(Wait::Close);
@@ -183,14 +186,15 @@ impl<W: AsRef<Audience>> Drop for Gone<'_, W> {
         if self.waiter.place() != Place::In {
             return;
         }
-        // SAFETY: it was pinned if it was ever polled, and is not moved from here on.
+        // SAFETY: the future was pinned if it was ever polled, and is not moved from here on.
         let (audience, waiter) = unsafe { Pin::new_unchecked(&*self) }.parts();
         let mut line = lock(&audience.line);
-        // SAFETY: 1. we own the waiter. 2. This is its only line.
+        // SAFETY: 1. of `remove`: we own the waiter. 2. This is the only wait queue that it
+        // joins.
         let waker = unsafe { line.remove(waiter) };
         audience.clear_if_empty(&line);
         drop(line);
-        // Last: dropping it is a user's code.
+        // Dropped last, because a waker's drop runs user code.
         drop(waker);
     }
 }

@@ -1,8 +1,8 @@
-//! What can go wrong with a watch channel.
+//! Errors of sending into and receiving from watch channels.
 
 use std::{error::Error, fmt};
 
-/// Nobody watches: the value comes back.
+/// Error of a send into a channel without receivers; contains the value.
 ///
 /// # Examples
 ///
@@ -32,7 +32,7 @@ impl<T> fmt::Display for SendError<T> {
 
 impl<T> Error for SendError<T> {}
 
-/// The last sender has gone.
+/// Error of a receive: the last sender was dropped.
 ///
 /// # Examples
 ///

@@ -1,9 +1,11 @@
-//! Which version there is, and who waits for the next one.
+//! The current version of the value, and the wait queues of receivers that wait for the next
+//! one.
 //!
 //! # Protocol
-//! The word holds the version, a bit CLOSED, and a bit for each of a few lines: that
-//! it is not empty. Every version is one addition to the word, whose answer tells who
-//! waits: with nobody waiting, that is all.
+//! The word holds the version, a bit CLOSED, and for each of a few wait queues a bit that says
+//! whether it is not empty. Publishing a version is one addition to the word, and its result
+//! shows which wait queues are not empty: if no receiver waits, that is all. In the table, 'a
+//! line' is one of the wait queues:
 //!
 //! ```text
 //! who publishes                             who waits, having seen version v
@@ -14,27 +16,29 @@
 //!    before the one it published
 //! P5 the line is empty: clears its bit
 //! ```
-//! P1 and W3 change the same word, so one comes first. If P1, W3 does not find v. If
-//! W3, P1 finds the bit, and P3 waits for the lock until W4 is done. If the bit is set
-//! already at W3, it was set under that lock, or P5 would have cleared it: a version
-//! added before that is seen by W3, and one added after finds the bit.
+//! P1 and W3 change the same word, so one comes first. If P1 does, W3 does not find v. If W3
+//! does, P1 finds the bit, and P3 waits for the lock until W4 is done. If the bit is already set
+//! at W3, it was set under that lock, or P5 would have cleared it: a version added before that
+//! is seen by W3, and one added after finds the bit.
 //!
-//! Closing is as publishing, with the bit CLOSED for a version, and P4 dismisses all.
+//! Closing works like publishing, with the bit CLOSED in place of a version, and P4 dismisses
+//! all.
 //!
-//! Who waits chooses its line by the thread it is on, so that workers which wait at
+//! A receiver chooses its wait queue by the thread it is polled on, so that workers that wait at
 //! the same time do so behind different locks.
 //!
 //! # Invariants
-//! - A line has its bit set exactly if it is not empty, whenever its lock is free; the
-//!   bit changes only under the lock.
-//! - Versions in a line never fall back, so the first one that has seen what was
-//!   published ends P4. So whoever comes again while a long line is served is left to
-//!   who publishes next: P4 is as long as the line was, however quickly others publish.
+//! - The bit of a wait queue is set exactly if that wait queue is not empty, whenever its lock
+//!   is free; the bit changes only under the lock.
+//! - Versions in a wait queue never decrease, so the first waiter that has seen what was
+//!   published ends P4. So a receiver that joins again while a long wait queue is served is left
+//!   to the next publish: P4 is as long as the wait queue was, however quickly other threads
+//!   publish.
 //!
 //! # Rejected
-//! - One line: each worker would wait for the lock under which the sender dismisses.
-//! - A version apart from the bits: publishing would need a fence between writing the
-//!   one and reading the other, which costs as much as the addition.
+//! - One wait queue: each worker would wait for the lock under which the sender dismisses.
+//! - A version apart from the bits: publishing would need a fence between writing the one and
+//!   reading the other, which costs as much as the addition.
 //!
 //! # Checked by
 //! `publish_against_change_is_never_missed`,
@@ -74,25 +78,27 @@ use crate::{
     },
 };
 
-/// How many lines. Eight: Tokio's figure, not measured here. Two in a model.
+/// The number of wait queues.
+///
+/// Eight is Tokio's number, not measured here. A model uses two.
 const LINES: usize = if cfg!(blitz_loom) { 2 } else { 8 };
 
 const CLOSED: u64 = 1;
 const WAITING: u64 = ((1 << LINES) - 1) << 1;
 const STEP: u64 = 1 << (LINES + 1);
 
-/// The number of a value; it wraps.
+/// The version number of a value; it wraps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Version(u64);
 
 impl Version {
-    /// The one before.
+    /// Returns the previous version.
     pub(super) fn before(self) -> Self {
         Self(self.0.wrapping_sub(STEP))
     }
 }
 
-/// The word, at some moment.
+/// A snapshot of the word.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct State(u64);
 
@@ -107,25 +113,24 @@ impl State {
         self.0 & CLOSED != 0
     }
 
-    /// Whether one in line who has seen `version` has been waiting for this.
+    /// Returns `true` if this state is news for a waiter that has seen `version`.
     #[inline]
     fn is_news_for(self, version: Version) -> bool {
         self.version().0.wrapping_sub(version.0).cast_signed() > 0 || self.is_closed()
     }
 }
 
-/// What remains to be done after a version was published: call [`Lines::wake`], after
-/// the value was let go.
+/// The rest of a publish: call [`Lines::wake`] with it after the value is unlocked.
 #[must_use]
 pub(super) struct Duty(u64);
 
-/// See the module.
+/// The version of a watch channel, and the wait queues of its receivers.
 pub(super) struct Lines {
     word: AtomicU64,
     lines: [Bolted<Line<Version>>; LINES],
 }
 
-/// The bit of a line.
+/// Returns the bit of the wait queue with index `at`.
 #[inline]
 fn bit(at: usize) -> u64 {
     2 << at
@@ -137,7 +142,7 @@ impl Lines {
         Self::starting_at(0)
     }
 
-    /// `versions` have been published.
+    /// Creates the state of a channel after `versions` versions were published.
     pub(super) fn starting_at(versions: u64) -> Self {
         let lines = std::array::from_fn(|_| Bolted::new(Line::new()));
         Self { word: AtomicU64::new(versions.wrapping_mul(STEP)), lines }
@@ -145,20 +150,20 @@ impl Lines {
 
     #[inline]
     pub(super) fn state(&self) -> State {
-        // Acquire: who sees a version, or CLOSED, sees what was done before. Pairs with
-        // the AcqRel in `publish` and `close`.
+        // Acquire: a thread that sees a version, or CLOSED, sees what was done before. Pairs
+        // with the Release in `publish` and `close`.
         State(self.word.load(Acquire))
     }
 
-    /// P1, while the value is locked for writing.
+    /// Adds a version, while the value is locked for writing (P1).
     #[inline]
     pub(super) fn publish(&self) -> Duty {
-        // Release: pairs with the Acquire in `state`. Of those who wait the lock of their
-        // line tells.
+        // Release: pairs with the Acquire in `state`. The waiters are synchronized by the lock
+        // of their wait queue.
         Duty(self.word.fetch_add(STEP, Release))
     }
 
-    /// P2 to P5.
+    /// Wakes the receivers that wait for a published version (P2 to P5).
     #[inline]
     pub(super) fn wake(&self, duty: Duty) {
         if duty.0 & WAITING != 0 && !weakened!("watch_publish_wakes") {
@@ -166,16 +171,16 @@ impl Lines {
         }
     }
 
-    /// The last sender has gone.
+    /// Closes the channel, because the last sender was dropped, and wakes all receivers.
     pub(super) fn close(&self) {
-        // Release: as in `publish`; pairs with the Acquire in `state`.
+        // Release: publishes what was done before the close. Pairs with the Acquire in `state`.
         let before = self.word.fetch_or(CLOSED, Release);
         if !weakened!("watch_close_wakes") {
             self.wake_lines(before, State(before | CLOSED));
         }
     }
 
-    /// P3 to P5 for the lines that have a bit in `marked`, with what was published.
+    /// Wakes, for `news`, the waiters of the wait queues with a bit in `marked` (P3 to P5).
     #[cold]
     fn wake_lines(&self, marked: u64, news: State) {
         let mut batch = Batch::new();
@@ -193,13 +198,13 @@ impl Lines {
         batch.wake_all();
     }
 
-    /// Locks a line.
+    /// Locks a wait queue.
     #[inline]
     fn line(&self, at: usize) -> Opened<'_, Line<Version>> {
         self.lines[at].lock()
     }
 
-    /// P3 to P5; `false` if the batch was full before the end.
+    /// Serves one wait queue (P3 to P5); returns `false` if the batch was full before the end.
     fn wake_line(&self, at: usize, news: State, batch: &mut Batch) -> bool {
         let mut line = self.line(at);
         while let Some(seen) = line.first() {
@@ -215,19 +220,19 @@ impl Lines {
         true
     }
 
-    /// P5, under the lock of the line.
+    /// Clears the bit of a wait queue that is empty, under its lock (P5).
     fn clear_if_empty(&self, at: usize, line: &Line<Version>) {
         if line.is_empty() {
-            // Relaxed: the bit says only whether the lock is worth taking, and an exchange
-            // keeps what others published.
+            // Relaxed: the bit only says whether the lock is worth taking, and the exchange
+            // preserves what other threads published.
             self.word.fetch_and(!bit(at), Relaxed);
         }
     }
 
-    /// W2 and W3: the line, marked, if there is nothing new yet.
+    /// Locks a wait queue and sets its bit (W2 and W3); `None` if there is something new.
     fn enter(&self, at: usize, seen: Version) -> Option<Opened<'_, Line<Version>>> {
         let line = self.line(at);
-        // Relaxed: a guess, or under the mark as good as an exchange (the protocol).
+        // Relaxed: a guess, or, if the bit is set, as good as an exchange (see the protocol).
         let mut now = self.word.load(Relaxed);
         loop {
             let closed = State(now).is_closed() && !weakened!("watch_join_sees_closed");
@@ -238,7 +243,8 @@ impl Lines {
             if now & bit(at) != 0 {
                 return Some(line);
             }
-            // Relaxed: who finds the bit locks the line next. The value is not looked at.
+            // Relaxed: a sender that finds the bit locks the wait queue next. The value is not
+            // accessed.
             match self.word.compare_exchange_weak(now, now | bit(at), Relaxed, Relaxed) {
                 Ok(_) => return Some(line),
                 Err(found) => now = found,
@@ -246,7 +252,7 @@ impl Lines {
         }
     }
 
-    /// Which line a thread waits in.
+    /// Returns the index of the wait queue that this thread uses.
     #[inline]
     fn mine() -> usize {
         thread_number() % LINES
@@ -265,13 +271,13 @@ impl AsRef<Lines> for Lines {
     }
 }
 
-/// Waits for another version than the one that was seen, and marks it as seen.
+/// A future that waits for a version other than the one that was seen, and marks it as seen.
 ///
-/// `W` is what the lines are a part of.
+/// `W` is the struct that contains the lines.
 pub(super) struct Change<'a, W: AsRef<Lines>> {
     whole: &'a W,
     seen: &'a mut Version,
-    /// The line it is in, if it is in one.
+    /// The index of the wait queue that it is in, if it is in one.
     at: usize,
     waiter: Waiter<Version>,
 }
@@ -283,7 +289,7 @@ impl<'a, W: AsRef<Lines>> Change<'a, W> {
         Self { whole, seen, at: 0, waiter }
     }
 
-    /// W1: `None` if there is nothing new.
+    /// Looks for a new version or the close (W1); `None` if there is neither.
     #[inline]
     fn look(&mut self) -> Option<Result<(), RecvError>> {
         let now = self.whole.as_ref().state();
@@ -294,7 +300,7 @@ impl<'a, W: AsRef<Lines>> Change<'a, W> {
         now.is_closed().then_some(Err(RecvError(())))
     }
 
-    /// W2 to W4; `false` if there is something new after all.
+    /// Joins the wait queue (W2 to W4); returns `false` if there is something new after all.
     #[cold]
     fn wait(&mut self, cx: &Context<'_>, at: impl FnOnce() -> usize) -> bool {
         let mut spare = spare_for(&self.waiter, cx.waker());
@@ -304,10 +310,11 @@ impl<'a, W: AsRef<Lines>> Change<'a, W> {
         let lines = self.whole.as_ref();
         loop {
             let Some(mut line) = lines.enter(self.at, *self.seen) else { return false };
-            // SAFETY: the future is pinned, as `poll` is told, and nothing moves the waiter.
+            // SAFETY: the future is pinned, because only `poll_at` calls this, and nothing moves
+            // the waiter.
             let waiter = unsafe { Pin::new_unchecked(&self.waiter) };
-            // SAFETY: 1. we own it, and `Drop` removes it. 2. `at` changes only while it
-            // is in none.
+            // SAFETY: 1. of `stand`: we own the waiter, and `Drop` removes it. 2. `at` changes
+            // only while the waiter is in no wait queue, so this is the one it is in.
             if unsafe { stand(&mut line, waiter, *self.seen, cx.waker(), &mut spare) } {
                 return true;
             }
@@ -317,14 +324,14 @@ impl<'a, W: AsRef<Lines>> Change<'a, W> {
         }
     }
 
-    /// As `poll`, with the line to wait in.
+    /// Polls the future, with the index of the wait queue to join.
     #[inline]
     pub(super) fn poll_at(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         at: impl Fn() -> usize,
     ) -> Poll<Result<(), RecvError>> {
-        // SAFETY: nothing is moved out of it.
+        // SAFETY: nothing is moved out of the future.
         let this = unsafe { self.get_unchecked_mut() };
         let unit = ready!(budget::proceed(cx));
         loop {
@@ -339,20 +346,20 @@ impl<'a, W: AsRef<Lines>> Change<'a, W> {
         }
     }
 
-    /// Leaves the line.
+    /// Leaves the wait queue.
     #[cold]
     fn leave(&mut self) {
         let lines = self.whole.as_ref();
         let mut line = lines.line(self.at);
-        // SAFETY: it was pinned if it was ever polled, and is not moved from here on.
+        // SAFETY: the future was pinned if it was ever polled, and is not moved from here on.
         let waiter = unsafe { Pin::new_unchecked(&self.waiter) };
-        // SAFETY: 1. we own the waiter. 2. This is the line it joined.
+        // SAFETY: 1. of `remove`: we own the waiter. 2. This is the wait queue that it joined.
         let waker = unsafe { line.remove(waiter) };
         if !weakened!("watch_leave_clears") {
             lines.clear_if_empty(self.at, &line);
         }
         drop(line);
-        // Last: dropping it is a user's code.
+        // Dropped last, because a waker's drop runs user code.
         drop(waker);
     }
 }

@@ -1,27 +1,27 @@
-//! A channel that keeps one value, the last; receivers watch it change.
+//! A channel that holds only the latest value; receivers observe it as it changes.
 //!
 //! Every receiver remembers which version of the value it has seen.
-//! [`changed`](Receiver::changed) waits for one that it has not. Versions in between
-//! may be missed, but never the last one. The value that is there when a receiver is
-//! made counts as seen.
+//! [`changed`](Receiver::changed) waits for a version that the receiver has not seen. Versions
+//! in between may be missed, but never the last one. The value that is present when a receiver
+//! is created counts as seen.
 //!
 //! # Borrowing
 //!
-//! [`borrow`](Receiver::borrow) and [`borrow_and_update`](Receiver::borrow_and_update)
-//! lend the value where it is, under a read lock: while a [`Ref`] lives, every sender
-//! is blocked, and so is the thread it is on. Let it go soon, and before an `.await`.
-//! A thread that holds a [`Ref`] and sends waits for itself; one that holds a [`Ref`]
-//! and borrows again may, if a sender is waiting in between.
+//! [`borrow`](Receiver::borrow) and [`borrow_and_update`](Receiver::borrow_and_update) return a
+//! reference to the value under a read lock. While a [`Ref`] lives, every send blocks its
+//! thread, so drop the [`Ref`] soon, and before an `.await`. A thread that sends while it holds
+//! a [`Ref`] deadlocks. A thread that borrows again while it holds a [`Ref`] may deadlock, if a
+//! sender begins to wait in between.
 //!
-//! In a loop with `changed`, use `borrow_and_update`: with `borrow`, a value that comes
-//! between the two is seen twice.
+//! In a loop with `changed`, use `borrow_and_update`: with `borrow`, a value that is sent
+//! between the two calls is seen twice.
 //!
 //! # Closing
 //!
-//! Once the last [`Sender`] has gone, [`has_changed`](Receiver::has_changed) fails at
-//! once, and `changed` after the last value was seen. The value stays until the last
-//! handle of either half has gone. Once the last [`Receiver`] has gone,
-//! [`send`](Sender::send) fails, until somebody [subscribes](Sender::subscribe) again.
+//! Once the last [`Sender`] is dropped, [`has_changed`](Receiver::has_changed) fails
+//! immediately, and `changed` fails after the last value was seen. The value lives until the
+//! last handle of either half is dropped. Once the last [`Receiver`] is dropped,
+//! [`send`](Sender::send) fails until there is a [new subscriber](Sender::subscribe).
 //!
 //! # Examples
 //!
@@ -44,7 +44,7 @@
 //! # });
 //! ```
 //!
-//! How the two ways to ask for news differ once the senders have gone:
+//! `has_changed` and `changed` differ once all senders were dropped:
 //!
 //! ```
 //! use blitz_io::sync::watch;
@@ -73,7 +73,7 @@ mod tests;
 
 pub use self::{receiver::Receiver, sender::Sender, shared::Ref};
 
-/// Makes a channel with a first value, which counts as seen.
+/// Creates a channel with an initial value, which counts as seen.
 ///
 /// # Examples
 ///

@@ -20,7 +20,7 @@ fn poll<F: Future + ?Sized>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Outpu
     future.poll(&mut Context::from_waker(waker))
 }
 
-/// One that waits in a line of its own choice, on a waker that it keeps.
+/// A receiver that waits in a given wait queue, with a waker that it keeps.
 struct Waiting {
     future: Pin<Box<dyn Future<Output = bool> + Send>>,
     bell: PlainArc<Bell>,
@@ -39,7 +39,7 @@ impl Waiting {
         Self { future, bell }
     }
 
-    /// Sleeps until it was woken, and has seen what for.
+    /// Sleeps until the future is woken and completes, and returns its result.
     fn end(mut self) -> bool {
         loop {
             self.bell.listen();
@@ -152,7 +152,7 @@ fn waiters_in_two_lines_are_all_woken() {
     });
 }
 
-/// More than fit into a model's batch.
+/// Uses more waiters than fit into a model's batch.
 #[test]
 fn a_full_batch_against_a_drop_wakes_the_rest() {
     model(|| {
@@ -167,8 +167,8 @@ fn a_full_batch_against_a_drop_wakes_the_rest() {
     });
 }
 
-/// Who waits for the next version is the duty of whoever publishes that: a round has an
-/// end, however quickly others publish.
+/// A waiter for the next version is left to the thread that publishes that version, so a round
+/// ends, however quickly other threads publish.
 #[test]
 fn a_round_serves_those_who_waited_before_it() {
     model(|| {
@@ -217,7 +217,7 @@ fn a_send_against_changed_shows_its_value() {
     });
 }
 
-/// The sender that is dropped last has sent before: that is seen first.
+/// The sender that is dropped last has sent before, so the receiver sees the value first.
 #[test]
 fn the_last_sender_against_changed_ends_it() {
     model(|| {

@@ -1,4 +1,4 @@
-//! The receiving half: the version that was seen last.
+//! The receiving half of a watch channel, which remembers the last version it has seen.
 
 use std::{
     fmt,
@@ -13,7 +13,9 @@ use super::{
 };
 use crate::engine::{prim::Arc, work::task::budget};
 
-/// The receiving half of a watch channel. A clone has seen what the original has.
+/// The receiving half of a watch channel.
+///
+/// A clone starts with the same version seen as the original.
 ///
 /// # Examples
 ///
@@ -33,14 +35,15 @@ pub struct Receiver<T> {
 }
 
 impl<T> Receiver<T> {
-    /// A receiver that the audience counts already, and that has seen what is there.
+    /// Creates a receiver that the audience already counts, with the current version as seen.
     pub(super) fn counted(shared: Arc<Shared<T>>) -> Self {
         let seen = shared.lines.state().version();
         Self { shared, seen }
     }
 
-    /// Lends the value, and leaves it as unseen as it is. Senders are blocked while
-    /// the [`Ref`] lives.
+    /// Returns a reference to the value without marking it as seen.
+    ///
+    /// Senders block while the [`Ref`] lives.
     ///
     /// # Examples
     ///
@@ -57,8 +60,9 @@ impl<T> Receiver<T> {
         Ref::new(&self.shared, |lines| lines.state().version() != self.seen)
     }
 
-    /// Lends the value, and marks it as seen. Senders are blocked while the [`Ref`]
-    /// lives.
+    /// Returns a reference to the value and marks it as seen.
+    ///
+    /// Senders block while the [`Ref`] lives.
     ///
     /// # Examples
     ///
@@ -75,11 +79,11 @@ impl<T> Receiver<T> {
         see(&self.shared, &mut self.seen)
     }
 
-    /// Whether there is a value that was not seen.
+    /// Returns `true` if there is a value that this receiver has not seen.
     ///
     /// # Errors
     ///
-    /// If the last sender has gone, whatever was seen.
+    /// If the last sender was dropped, even if the last value was not seen.
     ///
     /// # Examples
     ///
@@ -99,7 +103,7 @@ impl<T> Receiver<T> {
         if now.is_closed() { Err(RecvError(())) } else { Ok(now.version() != self.seen) }
     }
 
-    /// Whether the last sender has gone.
+    /// Returns `true` if the last sender was dropped.
     ///
     /// # Examples
     ///
@@ -115,7 +119,8 @@ impl<T> Receiver<T> {
         self.shared.lines.state().is_closed()
     }
 
-    /// Marks the value as not seen: the next [`changed`](Self::changed) answers at once.
+    /// Marks the value as not seen, so the next [`changed`](Self::changed) completes
+    /// immediately.
     ///
     /// # Examples
     ///
@@ -130,7 +135,7 @@ impl<T> Receiver<T> {
         self.seen = self.seen.before();
     }
 
-    /// Marks the value as seen, without looking at it.
+    /// Marks the value as seen without borrowing it.
     ///
     /// # Examples
     ///
@@ -146,16 +151,16 @@ impl<T> Receiver<T> {
         self.seen = self.shared.lines.state().version();
     }
 
-    /// Waits for a value that was not seen, and marks it as seen.
+    /// Waits for a value that this receiver has not seen, and marks it as seen.
     ///
     /// # Errors
     ///
-    /// If everything was seen and the last sender has gone.
+    /// If every value was seen and the last sender was dropped.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing: a value is marked as seen only when `changed`
-    /// answers.
+    /// Cancel safe: dropping the future loses nothing, because a value is marked as seen only
+    /// when `changed` completes.
     ///
     /// # Examples
     ///
@@ -175,22 +180,25 @@ impl<T> Receiver<T> {
         Change::new(&*self.shared, &mut self.seen)
     }
 
-    /// Waits until the value is as the closure wants it; it may be so already. Answers
-    /// with the value, lent. What the closure was shown is marked as seen.
+    /// Waits until the closure returns `true` for the value, and returns a reference to it.
     ///
-    /// The closure runs under the read lock: it must not send into the same channel.
+    /// The current value is checked first. Every value that was passed to the closure is marked
+    /// as seen.
+    ///
+    /// The closure runs under the read lock, so it must not send into the same channel.
     ///
     /// # Errors
     ///
-    /// If the last sender has gone and the last value is not as wanted.
+    /// If the last sender was dropped and the closure returned `false` for the last value.
     ///
     /// # Panics
     ///
-    /// If the closure does. The channel goes on.
+    /// If the closure panics. The channel stays usable.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing, but values that the closure refused are seen.
+    /// Dropping the future loses nothing, but values that the closure rejected stay marked as
+    /// seen.
     ///
     /// # Examples
     ///
@@ -213,7 +221,8 @@ impl<T> Receiver<T> {
         mut f: impl FnMut(&T) -> bool,
     ) -> Result<Ref<'_, T>, RecvError> {
         let (shared, seen) = (&*self.shared, &mut self.seen);
-        // A look that answers takes a unit, one that does not leaves that to the change.
+        // A first look that succeeds spends a budget unit; otherwise the `Change` below spends
+        // it.
         let first = |cx: &mut Context<'_>| {
             let unit = ready!(budget::proceed(cx));
             let value = see(shared, seen);
@@ -239,7 +248,7 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// Whether both watch the same channel.
+    /// Returns `true` if both receivers belong to the same channel.
     ///
     /// # Examples
     ///
@@ -254,7 +263,7 @@ impl<T> Receiver<T> {
     }
 }
 
-/// Lends the value, and marks it as seen.
+/// Returns a reference to the value and marks it as seen.
 #[inline]
 fn see<'a, T>(shared: &'a Shared<T>, seen: &mut Version) -> Ref<'a, T> {
     Ref::new(shared, |lines: &Lines| {

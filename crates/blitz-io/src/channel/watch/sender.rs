@@ -1,4 +1,4 @@
-//! The sending half.
+//! The sending half of a watch channel.
 //!
 //! # Checked by
 //! `the_last_sender_against_changed_ends_it`,
@@ -21,7 +21,9 @@ use crate::engine::{
     work::current::Holding,
 };
 
-/// The sending half of a watch channel. Clones send into the same channel.
+/// The sending half of a watch channel.
+///
+/// Clones send into the same channel.
 ///
 /// # Examples
 ///
@@ -38,7 +40,7 @@ pub struct Sender<T> {
 }
 
 impl<T> Sender<T> {
-    /// Makes a channel without a receiver; see [`channel`](super::channel).
+    /// Creates a channel without a receiver; see [`channel`](super::channel).
     ///
     /// # Examples
     ///
@@ -53,7 +55,9 @@ impl<T> Sender<T> {
         Self::with_receivers(init, 0, 0)
     }
 
-    /// `versions` have been before this one; tests begin late.
+    /// Creates a channel with a count of receivers and of earlier versions.
+    ///
+    /// Tests pass a large `versions` to begin close to the wrap-around.
     pub(super) fn with_receivers(init: T, receivers: usize, versions: u64) -> Self {
         Self { shared: Arc::new(Shared::new(init, receivers, versions)) }
     }
@@ -63,15 +67,15 @@ impl<T> Sender<T> {
         &self.shared
     }
 
-    /// Replaces the value, and tells the receivers.
+    /// Replaces the value and notifies the receivers.
     ///
-    /// It waits, blocking the thread, while somebody holds a [`Ref`]. The value before
-    /// is dropped after the lock was let go.
+    /// Blocks the thread while any [`Ref`] of this channel lives. The previous value is dropped
+    /// after the lock is released.
     ///
     /// # Errors
     ///
-    /// Without a receiver the value comes back, and the one before stays: use
-    /// [`send_replace`](Self::send_replace) to store it all the same.
+    /// If there is no receiver, returns the new value in the error and keeps the previous one.
+    /// Use [`send_replace`](Self::send_replace) to store a value without receivers.
     ///
     /// # Examples
     ///
@@ -94,15 +98,15 @@ impl<T> Sender<T> {
         Ok(())
     }
 
-    /// Changes the value in place, and tells the receivers, if there are any.
+    /// Modifies the value in place and notifies the receivers, if there are any.
     ///
-    /// The closure runs under the lock: it must not borrow from, or send into, the
-    /// same channel.
+    /// The closure runs under the lock, so it must not borrow from, or send into, the same
+    /// channel.
     ///
     /// # Panics
     ///
-    /// If the closure does. The value stays as the closure left it, nobody is told, and
-    /// the channel goes on.
+    /// If the closure panics. The value stays as the closure left it, no receiver is notified,
+    /// and the channel stays usable.
     ///
     /// # Examples
     ///
@@ -123,17 +127,18 @@ impl<T> Sender<T> {
         });
     }
 
-    /// Changes the value in place, and tells the receivers if the closure answers
-    /// `true`; answers the same. After `false` nobody is told, even if the value was
-    /// changed.
+    /// Modifies the value in place, and notifies the receivers if the closure returns `true`.
     ///
-    /// The closure runs under the lock: it must not borrow from, or send into, the
-    /// same channel.
+    /// Returns the result of the closure. After `false` no receiver is notified, even if the
+    /// value was changed.
+    ///
+    /// The closure runs under the lock, so it must not borrow from, or send into, the same
+    /// channel.
     ///
     /// # Panics
     ///
-    /// If the closure does. The value stays as the closure left it, nobody is told, and
-    /// the channel goes on.
+    /// If the closure panics. The value stays as the closure left it, no receiver is notified,
+    /// and the channel stays usable.
     ///
     /// # Examples
     ///
@@ -159,15 +164,15 @@ impl<T> Sender<T> {
         if !modify(&mut value) {
             return false;
         }
-        // Under the lock, so that who reads the value knows its version.
+        // Published under the lock, so that a reader of the value knows its version.
         let duty = self.shared.lines.publish();
         drop((value, holding));
         self.shared.lines.wake(duty);
         true
     }
 
-    /// Replaces the value, tells the receivers, if there are any, and answers with the
-    /// value before.
+    /// Replaces the value, notifies the receivers, if there are any, and returns the previous
+    /// value.
     ///
     /// # Examples
     ///
@@ -187,7 +192,7 @@ impl<T> Sender<T> {
         value
     }
 
-    /// Lends the value. Senders are blocked while the [`Ref`] lives.
+    /// Returns a reference to the value; senders block while the [`Ref`] lives.
     ///
     /// # Examples
     ///
@@ -202,7 +207,7 @@ impl<T> Sender<T> {
         Ref::new(&self.shared, |_| false)
     }
 
-    /// Whether there is no receiver now.
+    /// Returns `true` if there is no receiver now.
     ///
     /// # Examples
     ///
@@ -219,11 +224,13 @@ impl<T> Sender<T> {
         self.receiver_count() == 0
     }
 
-    /// Waits until there is no receiver. Somebody may subscribe again later.
+    /// Waits until there is no receiver.
+    ///
+    /// New receivers may [`subscribe`](Self::subscribe) later.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing.
+    /// Cancel safe: dropping the future loses nothing.
     ///
     /// # Examples
     ///
@@ -242,7 +249,7 @@ impl<T> Sender<T> {
         Gone::new(&*self.shared)
     }
 
-    /// A new receiver, for which the value that is there counts as seen.
+    /// Creates a new receiver, for which the current value counts as seen.
     ///
     /// # Examples
     ///
@@ -260,7 +267,7 @@ impl<T> Sender<T> {
         Receiver::counted(self.shared.clone())
     }
 
-    /// How many receivers there are.
+    /// Returns the number of receivers.
     ///
     /// # Examples
     ///
@@ -276,7 +283,7 @@ impl<T> Sender<T> {
         self.shared.audience.count()
     }
 
-    /// How many senders there are.
+    /// Returns the number of senders.
     ///
     /// # Examples
     ///
@@ -288,11 +295,11 @@ impl<T> Sender<T> {
     /// assert_eq!(sender.sender_count(), 2);
     /// ```
     pub fn sender_count(&self) -> usize {
-        // Acquire: pairs with the AcqRel in the drop.
+        // Acquire: a caller sees what the dropped senders did. Pairs with the AcqRel in `drop`.
         self.shared.senders.load(Acquire)
     }
 
-    /// Whether both send into the same channel.
+    /// Returns `true` if both senders send into the same channel.
     ///
     /// # Examples
     ///
@@ -310,7 +317,8 @@ impl<T> Sender<T> {
 
 impl<T> Clone for Sender<T> {
     fn clone(&self) -> Self {
-        // Relaxed: a count, and we hold one of it.
+        // Relaxed: this only counts, and the count cannot reach zero because it includes this
+        // sender.
         self.shared.senders.fetch_add(1, Relaxed);
         Self { shared: self.shared.clone() }
     }
@@ -324,7 +332,8 @@ impl<T: Default> Default for Sender<T> {
 
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
-        // AcqRel: what each sender did comes before the close. Each pairs with the last.
+        // AcqRel: what each sender did happens before the close. The `fetch_sub` of each sender
+        // pairs with that of the last one.
         let last = self.shared.senders.fetch_sub(1, AcqRel) == 1;
         if last && !weakened!("watch_last_sender_closes") {
             self.shared.lines.close();

@@ -1,4 +1,4 @@
-//! What the handles of a channel share: the value, its version, and the counts.
+//! The state that the handles of a watch channel share: the value, its version, and the counts.
 
 use std::{fmt, marker::PhantomData, ops::Deref};
 
@@ -8,14 +8,17 @@ use crate::engine::{
     work::current::Holding,
 };
 
-/// A lock that a user's closure holds tells nothing of the state in which a panic left
-/// the value, so the handles are not `UnwindSafe`: Tokio's are not either.
+/// Marker that makes the handles not `UnwindSafe`, as Tokio's are not.
+///
+/// A user's closure runs under the lock, and the lock does not show in which state a panic left
+/// the value.
 type NotUnwindSafe = PhantomData<Box<dyn Send + Sync>>;
 
-/// See the module.
+/// The shared state of a watch channel.
 pub(super) struct Shared<T> {
     pub(super) value: RwLock<T>,
-    /// Changes while the value is locked for writing.
+    /// The version and the waiting receivers; a version is added while the value is locked for
+    /// writing.
     pub(super) lines: Lines,
     pub(super) audience: Audience,
     pub(super) senders: AtomicUsize,
@@ -23,7 +26,8 @@ pub(super) struct Shared<T> {
 }
 
 impl<T> Shared<T> {
-    /// One sender, so many receivers, and so many versions before this one.
+    /// Creates the state with one sender, and the given numbers of receivers and earlier
+    /// versions.
     pub(super) fn new(value: T, receivers: usize, versions: u64) -> Self {
         Self {
             value: RwLock::new(value),
@@ -34,12 +38,12 @@ impl<T> Shared<T> {
         }
     }
 
-    /// The value, if nobody changes it now, for `Debug`.
+    /// Writes the fields for `Debug`, with the value if no sender has it locked now.
     pub(super) fn describe(&self, f: &mut fmt::DebugStruct<'_, '_>) -> fmt::Result
     where
         T: fmt::Debug,
     {
-        // A value that a panic left behind is as good as any.
+        // A value that a panic left behind is as good as any other.
         #[cfg(not(blitz_loom))]
         let value = match self.value.try_read() {
             Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
@@ -47,7 +51,7 @@ impl<T> Shared<T> {
         };
         #[cfg(blitz_loom)]
         let value = self.value.try_read().ok();
-        // A user's code, under the lock.
+        // The value's `Debug` runs user code under the lock.
         let _holding = Holding::lock();
         match &value {
             Some(value) => f.field("value", &&**value),
@@ -73,8 +77,9 @@ impl<T> AsRef<Audience> for Shared<T> {
     }
 }
 
-/// The value of a watch channel, lent. Senders are blocked while it lives, and a fiber that has
-/// one cannot wait.
+/// A reference to the value of a watch channel, under a read lock.
+///
+/// Senders are blocked while it lives, and a fiber that holds one cannot wait.
 ///
 /// # Examples
 ///
@@ -95,8 +100,10 @@ pub struct Ref<'a, T> {
 }
 
 impl<'a, T> Ref<'a, T> {
-    /// Lends the value; `changed` says whether its version is news. It is asked under
-    /// the lock, where no version can come.
+    /// Locks the value for reading; `changed` returns whether its version is new for the
+    /// receiver.
+    ///
+    /// `changed` is called under the lock, where no version can be added.
     #[inline]
     pub(super) fn new(shared: &'a Shared<T>, changed: impl FnOnce(&Lines) -> bool) -> Self {
         let value = read(&shared.value);
@@ -105,8 +112,9 @@ impl<'a, T> Ref<'a, T> {
         Self { value, _holding, has_changed, _not_unwind_safe: PhantomData }
     }
 
-    /// Whether the receiver that lent it had not seen this version before. Always
-    /// `false` for what a sender lends.
+    /// Returns `true` if the receiver that was borrowed from had not seen this version before.
+    ///
+    /// Always `false` for a reference that was borrowed from a sender.
     ///
     /// # Examples
     ///

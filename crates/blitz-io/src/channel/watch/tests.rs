@@ -1,4 +1,4 @@
-//! The watch channel one step at a time against a simple reference, then under load.
+//! Tests of the watch channel, step by step against a simple reference, then under load.
 
 use std::{
     cell::Cell,
@@ -25,7 +25,7 @@ use crate::engine::{
     },
 };
 
-/// A channel before whose value there were so many.
+/// Creates a channel as if `versions` versions had been published before.
 fn starting_at<T>(value: T, versions: u64) -> (Sender<T>, Receiver<T>) {
     let sender = Sender::with_receivers(value, 1, versions);
     let receiver = Receiver::counted(sender.shared().clone());
@@ -114,7 +114,7 @@ fn a_wait_for_looks_at_the_last_value_after_the_senders_have_gone() {
         sender.send(9).unwrap();
         drop(sender);
         let Poll::Ready(Ok(value)) = poll(waiting.as_mut(), &bell) else { panic!("it is there") };
-        // The wait has marked it as seen, as Tokio's does.
+        // The wait has marked the value as seen, as Tokio's does.
         assert!(!value.has_changed());
         assert_eq!(*value, 9);
     }
@@ -123,7 +123,7 @@ fn a_wait_for_looks_at_the_last_value_after_the_senders_have_gone() {
     assert!(block_on(receiver.wait_for(|_| true)).is_ok(), "what was seen may still be wanted");
 }
 
-/// Sends into its own channel when dropped: that needs the lock.
+/// A value that sends into its own channel when it is dropped, which needs the lock.
 struct Last(Option<Arc<Sender<Last>>>, Arc<AtomicUsize>);
 
 impl Drop for Last {
@@ -154,7 +154,7 @@ fn the_value_before_is_dropped_outside_of_the_lock_and_once() {
 
 #[test]
 fn versions_wrap() {
-    // The version is what is left of a word: this many fit.
+    // The version has the upper 55 bits of the word, so it wraps after this number.
     let versions = 1u64 << (64 - 9);
     for before in 0..4 {
         let (sender, mut receiver) = starting_at(0, versions - before);
@@ -206,7 +206,7 @@ fn a_closed_that_is_polled_with_another_waker_wakes_that_one() {
     assert!(poll(closed.as_mut(), &new).is_ready());
 }
 
-/// More than fit into a batch, twice over.
+/// Uses more receivers than twice the size of a batch.
 #[test]
 fn a_send_wakes_each_of_a_hundred_receivers_once() {
     let (sender, receiver) = channel(1);
@@ -228,7 +228,7 @@ fn a_send_wakes_each_of_a_hundred_receivers_once() {
     assert!(bells.iter().all(|bell| Arc::strong_count(bell) == 1));
 }
 
-/// A waker that looks, and waits again, on the spot.
+/// Uses a waker that looks, and waits again, while it is being woken.
 #[test]
 fn whoever_waits_again_while_a_long_line_is_served_is_not_served_again() {
     struct Again {
@@ -296,11 +296,11 @@ fn a_wait_for_that_waits_takes_no_budget_and_one_that_answers_takes_one() {
     });
 }
 
-/// What each receiver has seen, in numbers of sends.
+/// The reference: the value, and what each receiver has seen as a number of sends.
 struct Reference {
     value: u32,
     sends: usize,
-    /// `None`: marked as not seen.
+    /// For each receiver the number of sends it has seen; `None` if marked as not seen.
     seen: VecDeque<Option<usize>>,
 }
 
@@ -311,7 +311,7 @@ impl Reference {
 }
 
 proptest! {
-    /// `steps` say what is done, and by whom.
+    /// Each of `steps` says what is done, and by which handle.
     #[test]
     fn a_watch_behaves_as_a_simple_model(
         late in 0u64..4,

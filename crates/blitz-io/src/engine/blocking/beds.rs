@@ -1,14 +1,14 @@
-//! Where the threads of a crew sleep: a bed each, and a mark for who lies in one.
+//! Beds: the places where idle threads of the blocking pool sleep, with a mark for each.
 //!
-//! Beds are numbered from zero and made in wards of 64, when the first thread
-//! needs one of them: most runtimes never have a second ward. A ward has its
-//! marks in one word, and whoever calls takes the lowest mark: the same few
-//! threads stay warm, and the others are left alone until their time is over.
+//! Beds are numbered from zero and are allocated in wards of 64, when the first thread needs one of
+//! them: most runtimes never have a second ward. A ward has its marks in one word. A spawner takes
+//! the lowest mark, so that the same few threads stay warm, and the others are left alone until
+//! their time-out.
 //!
 //! # Invariants
-//! A bed belongs to one thread at a time (`roster` gives them out). Its `called`
-//! is set once for each mark that somebody else took, after that mark was taken,
-//! and cleared by the thread of the bed; a token in the parker alone says nothing.
+//! A bed belongs to one thread at a time (`roster` assigns them). Its `called` is set once for each
+//! mark that another thread took, after that mark was taken, and is cleared by the thread of the
+//! bed; a token in the parker alone means nothing.
 //!
 //! # Checked by
 //! The models of `crew`.
@@ -22,44 +22,43 @@ use crate::engine::prim::{
     thread, weakened,
 };
 
-/// Beds in a ward: the bits of a word.
+/// Number of beds in a ward: the bits of a word.
 const WARD: usize = u64::BITS as usize;
 
-/// A place for one thread, with what others want it to know and what they may
-/// know of it.
+/// A place for one thread to sleep, with the state that it shares with other threads.
 pub(crate) struct Bed<E, R> {
     pub(crate) parker: Parker,
-    /// Whoever took the mark has said what it wants.
+    /// Set after another thread took the mark and left its errand, if it has one.
     called: AtomicBool,
-    /// What the thread is called for, if not for a job.
+    /// The errand that the thread is woken for; `None` if it is woken for a job.
     pub(crate) errand: Mutex<Option<E>>,
-    /// What the thread runs.
+    /// The job that the thread runs.
     pub(crate) running: Mutex<Option<R>>,
 }
 
 struct Ward<E, R> {
-    /// A bit for each bed whose thread may be called.
+    /// One bit for each bed whose thread may be woken.
     marks: CachePadded<AtomicU64>,
     beds: Box<[CachePadded<Bed<E, R>>]>,
 }
 
-/// See the module.
+/// All beds of a blocking pool, in wards of 64.
 pub(crate) struct Beds<E, R> {
     wards: Box<[OnceLock<Ward<E, R>>]>,
 }
 
 impl<E, R> Beds<E, R> {
-    /// At least `count` beds.
+    /// Creates at least `count` beds.
     pub(crate) fn new(count: usize) -> Self {
         Self { wards: (0..count.div_ceil(WARD)).map(|_| OnceLock::new()).collect() }
     }
 
-    /// How many there are, made or not.
+    /// Returns the number of beds, allocated or not.
     pub(crate) fn count(&self) -> usize {
         self.wards.len() * WARD
     }
 
-    /// Sees that the bed is there.
+    /// Allocates the ward of the bed, if that was not done before.
     pub(crate) fn make(&self, bed: usize) {
         self.wards[bed / WARD].get_or_init(Ward::new);
     }
@@ -68,32 +67,32 @@ impl<E, R> Beds<E, R> {
         &self.ward(bed).beds[bed % WARD]
     }
 
-    /// All beds that were made.
+    /// Returns all beds that were allocated.
     pub(crate) fn made(&self) -> impl Iterator<Item = &Bed<E, R>> {
         let wards = self.wards.iter().filter_map(|ward| ward.get());
         wards.flat_map(|ward| ward.beds.iter().map(|bed| &**bed))
     }
 
-    /// Marks the bed: from now on its thread may be called.
+    /// Marks the bed: from now on its thread may be woken.
     pub(crate) fn mark(&self, bed: usize) {
-        // AcqRel: one taker for each time that it is set, and that one sees what its
-        // thread did before. Pairs with `take_mark`.
+        // AcqRel: each time the mark is set it has one taker, which sees what the thread did
+        // before. Pairs with `take_mark`.
         self.ward(bed).marks.fetch_or(bit(bed), AcqRel);
     }
 
-    /// Takes the mark of the bed; `false` if somebody has it.
+    /// Takes the mark of the bed; returns `false` if another thread has taken it.
     pub(crate) fn take_mark(&self, bed: usize) -> bool {
         take(&self.ward(bed).marks, bit(bed))
     }
 
-    /// Whether nobody has taken the mark of the bed.
+    /// Returns true if no thread has taken the mark of the bed.
     pub(crate) fn is_marked(&self, bed: usize) -> bool {
-        // Acquire: pairs with `take_mark`; most likely the taker also calls.
+        // Acquire: pairs with `take_mark`; the taker will most likely wake the thread.
         self.ward(bed).marks.load(Acquire) & bit(bed) != 0
     }
 
-    /// Takes the lowest mark. The caller knows that there is one for it, now or when
-    /// those who have one in their hands put it back.
+    /// Takes the lowest mark. The caller knows that there is one for it, now, or once threads that
+    /// hold their own mark put it back.
     pub(crate) fn take_any_mark(&self) -> usize {
         let mut backoff = Backoff::default();
         loop {
@@ -115,22 +114,22 @@ impl<E, R> Beds<E, R> {
         }
     }
 
-    /// Calls the thread whose mark the caller took.
+    /// Wakes the thread of the bed; the caller must have taken its mark.
     pub(crate) fn call(&self, bed: usize) {
         let bed = self.bed(bed);
         if weakened!("crew_calls_before_it_wakes") {
             bed.parker.unpark();
-            // Relaxed: it is wrong in any case.
+            // Relaxed: the weakened order is wrong in any case.
             bed.called.swap(true, Relaxed);
             return;
         }
-        // Release: the errand and whatever else the caller did. Pairs with `answer`. An
-        // exchange, as there: loom keeps only those in one order.
+        // Release: publishes the errand and all else that the caller did. Pairs with `answer`. An
+        // exchange, as there, because loom keeps only exchanges in one order.
         bed.called.swap(true, Release);
         bed.parker.unpark();
     }
 
-    /// Waits for the call of whoever took our mark.
+    /// Waits for the wake-up by the thread that took our mark.
     pub(crate) fn answer(&self, bed: usize) {
         let bed = self.bed(bed);
         // AcqRel: pairs with the Release in `call`.
@@ -146,7 +145,7 @@ impl<E, R> Beds<E, R> {
 
 impl<E, R> Ward<E, R> {
     fn new() -> Self {
-        // Models have few threads, and every atomic costs them.
+        // Models have few threads, and every atomic makes them slower.
         let count = if cfg!(blitz_loom) { 4 } else { WARD };
         let bed = || Bed {
             parker: Parker::new(),
@@ -166,6 +165,6 @@ fn bit(bed: usize) -> u64 {
 }
 
 fn take(marks: &AtomicU64, bit: u64) -> bool {
-    // AcqRel: as in `mark`.
+    // AcqRel: each mark has one taker, which sees what its thread did before. Pairs with `mark`.
     marks.fetch_and(!bit, AcqRel) & bit != 0
 }

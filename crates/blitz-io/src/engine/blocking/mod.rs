@@ -1,18 +1,18 @@
-//! Work that blocks: threads that run closures so that workers need not.
+//! The blocking pool: threads that run blocking closures, so that workers need not.
 //!
-//! A job is an ordinary task whose future runs the closure in its only poll. So
-//! handles, aborts, panics, IDs and spawn locations are those of tasks, and a job's
-//! entry in the queue is the task itself. Its cell comes from the home of the core
-//! that spawns it, or from one of the outside homes.
+//! A job is an ordinary task whose future runs the closure in its only poll. So handles, aborts,
+//! panics, IDs and spawn locations are those of tasks, and a job's entry in the queue is the task
+//! itself. Its cell is allocated from the `Home` of the core that spawns it, or from one of the
+//! outside homes.
 //!
-//! - [`shards`] is the queue, [`crew`] decides who is called, started and lets go,
-//!   [`beds`] is where threads sleep, [`roster`] gives beds out and joins threads.
-//! - [`stop`] ends it all and says for whom it waits.
+//! - [`shards`] is the queue; [`crew`] decides which threads are woken, started and ended; [`beds`]
+//!   holds the sleeping threads; [`roster`] assigns beds and joins threads.
+//! - [`stop`] ends the pool and reports what it waits for.
 //!
-//! A thread of the crew may become a worker: when one blocks in place, an idle thread
-//! (or a new one, beyond the cap: it takes the other's part) runs its core, and a
-//! worker that lost its core becomes a thread of the crew, if there is room. Threads
-//! that run a core are not of the crew: no job may wait for them.
+//! A thread of the pool may become a worker: when a worker blocks in place, an idle thread (or a
+//! new one, beyond the cap, because it takes the blocked one's part) runs its core. And a worker
+//! that lost its core becomes a thread of the pool, if there is room. Threads that run a core do
+//! not count as threads of the pool, because no job may wait for them.
 
 use std::{
     any::Any,
@@ -34,7 +34,7 @@ use self::{
 };
 use super::{
     pool::{
-        Pool, Refused,
+        Pool,
         current::spawner_number,
         find::Patience,
         handoff::{Errand, Handoff, Relief},
@@ -42,8 +42,8 @@ use super::{
         vigil::stuck::Running,
     },
     prim::{
-        AtomicUsize, OnceLock, Ordering::Relaxed, clock::Unit, discard, lock, parker::Parker,
-        thread,
+        AtomicUsize, OnceLock, Ordering::Relaxed, clock::Unit, cpu::CpuClock, discard, lock,
+        parker::Parker, thread,
     },
     threads::{Around, Life, Recipe},
     work::{
@@ -64,47 +64,53 @@ pub(crate) mod shards;
 pub(crate) mod roster;
 pub(crate) mod stop;
 
-/// Beds beyond the cap, for threads that have left the crew and not given theirs back.
+/// Number of beds beyond the cap, for threads that have left the crew but not yet returned their
+/// bed.
 const SPARE_BEDS: usize = 64;
 
-/// Threads that may be in a user's hook at once, on their way to a core or a task whose thread is
-/// stuck. As many as may compute without a core: where all hang, there is no use for more.
+/// Maximum number of threads that may be in a user's hook at once, on their way to a core or a task
+/// whose thread is stuck. It is as many as may compute without a core: where all of them hang, more
+/// would be of no use.
 const STARTING: usize = 64;
 
-/// The name of threads that are started for a core or a task whose thread is stuck, if a user's
-/// function names threads: it may block, and is not asked.
+/// Name of threads that are started for a core or a task whose thread is stuck, if a user's
+/// function names threads: that function may block, so it is not called for these.
 const SPARE: &str = "blitz-spare";
 
-/// What waking a thread on another processor takes here, and a bit more: so long does
-/// the one who awaits a job need to bring the next one.
+/// How long an idle thread spins before it sleeps: a little more than it takes to wake a thread on
+/// another processor here, which is the time that a task awaiting a job needs to spawn the next
+/// one.
 const LINGER: Duration = Duration::from_micros(50);
 
-/// What a crew is made from.
+/// Configuration of a blocking pool.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
-    /// The most threads.
+    /// Maximum number of threads.
     pub(crate) cap: usize,
     /// How long a thread stays without work.
     pub(crate) keep_alive: Duration,
-    /// How many cores spawn.
+    /// Number of cores that spawn jobs.
     pub(crate) cores: usize,
     pub(crate) recipe: Recipe,
-    /// How jobs are stamped with the time.
+    /// Unit of the timestamps that jobs get.
     pub(crate) unit: Unit,
 }
 
-/// The threads for blocking work, and what waits for them.
+/// The blocking pool: its threads, and the jobs that wait for them.
 pub(crate) struct Blocking {
     crew: Crew<Errand, Running>,
     queue: Shards<Task>,
     roster: Roster,
-    /// Threads that have not come to their end.
+    /// Threads that have not ended.
     alive: Alive,
-    /// Threads that were started for an errand and have not come to it: those in a user's hook.
+    /// Number of threads that were started for an errand and have not reached it, because they are
+    /// still in a user's hook.
     starting: AtomicUsize,
+    /// Number of threads that run a core which another thread has left, or has lost.
+    relieving: AtomicUsize,
     config: Config,
     around: OnceLock<Around>,
-    /// A paused clock stands still while there are jobs: what is done after each.
+    /// Called after each job, because a paused clock stands still while there are jobs.
     #[cfg(feature = "test-util")]
     after: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
@@ -125,27 +131,27 @@ impl<F: FnOnce() -> R, R> Future for Job<F> {
     type Output = R;
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<R> {
-        // A job blocks as long as it likes; whoever polls restores its own budget.
+        // A job may block for as long as it likes; the caller of `poll` restores its own budget.
         current::with(|current| current.budget.set(Budget::unlimited()));
         let job = self.0.take().expect("a job is polled once");
         Poll::Ready(job())
     }
 }
 
-/// A job that was queued, or not, and what is left to do for it.
+/// A job that was queued, or refused, with the step that is left to do for it.
 #[must_use = "the job may wait for what is left to do"]
 pub(crate) struct Spawned<R> {
     handle: JoinHandle<R>,
     left: Left,
 }
 
-/// What is left to do for a job that was queued.
+/// The step that is left to do after a job was spawned.
 #[must_use = "the job may wait for it"]
 pub(crate) enum Left {
     Nothing,
-    /// The queue is closed: end the job, which drops what is the user's.
+    /// The queue is closed, or about to be: end the job, which drops the user's closure.
     Refused(Task),
-    /// A thread is to be started.
+    /// A thread must be started.
     Start {
         blocking: Arc<Blocking>,
         number: usize,
@@ -153,22 +159,23 @@ pub(crate) enum Left {
     },
 }
 
-/// What the calling thread has to do with a crew.
+/// Relation of the calling thread to a blocking pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// It is counted among those that are alive.
+    /// The thread belongs to the pool and is counted in `alive`.
     Inside,
-    /// It was, and is at its very end: others of the crew may join it.
+    /// The thread belonged to the pool and is at its very end: other threads of the pool may join
+    /// it.
     Left,
     Outside,
 }
 
-/// A thread that was started for an errand, until it comes to it.
+/// Guard that counts a thread that was started for an errand, until it reaches the errand.
 struct Starting(Arc<Blocking>);
 
 impl Starting {
     fn new(blocking: &Arc<Blocking>) -> Self {
-        // Relaxed: a count that orders nothing.
+        // Relaxed: a counter that orders nothing.
         blocking.starting.fetch_add(1, Relaxed);
         Self(blocking.clone())
     }
@@ -176,12 +183,30 @@ impl Starting {
 
 impl Drop for Starting {
     fn drop(&mut self) {
-        // Relaxed: as above.
+        // Relaxed: a counter that orders nothing.
         self.0.starting.fetch_sub(1, Relaxed);
     }
 }
 
-/// Why no thread was started.
+/// Guard that counts a thread that runs a core which another thread has left.
+struct Relieving<'a>(&'a AtomicUsize);
+
+impl<'a> Relieving<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        // Relaxed: a counter that orders nothing.
+        count.fetch_add(1, Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Relieving<'_> {
+    fn drop(&mut self) {
+        // Relaxed: a counter that orders nothing.
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Reason why no thread was started.
 enum NoThread {
     System(io::Error),
     /// The user's function that names threads panicked.
@@ -196,6 +221,7 @@ impl Blocking {
             roster: Roster::new(),
             alive: Alive::new(),
             starting: AtomicUsize::new(0),
+            relieving: AtomicUsize::new(0),
             around: OnceLock::new(),
             #[cfg(feature = "test-util")]
             after: OnceLock::new(),
@@ -203,26 +229,26 @@ impl Blocking {
         })
     }
 
-    /// From now on each job holds the clock of its pool until it has ended; then `after` is
-    /// called, which lets it go.
+    /// Makes each job hold the clock of its pool until the job has ended. Then `after` is called,
+    /// which releases the clock.
     #[cfg(feature = "test-util")]
     pub(crate) fn hold_clock(&self, after: Box<dyn Fn() + Send + Sync>) {
         assert!(self.after.set(after).is_ok(), "a clock is held by one crew");
     }
 
-    /// Wraps `around` round the life of each thread.
+    /// Wraps `around` around the life of each thread.
     pub(crate) fn surround(&self, around: Around) {
         assert!(self.around.set(around).is_ok(), "a crew is surrounded once");
     }
 
-    /// Makes a job of `job` and queues it; the caller must `settle` it where nothing is
-    /// borrowed: inside, nothing of a user's runs or is dropped.
+    /// Creates a job and queues it. The caller must `settle` the result where nothing is borrowed,
+    /// because no user code may run or be dropped inside.
     pub(crate) fn spawn<F, X>(
         self: &Arc<Self>,
         pool: &Arc<Pool>,
         job: F,
         label: Label<X>,
-    ) -> Result<Spawned<F::Output>, Refused<F, X>>
+    ) -> Spawned<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
@@ -235,42 +261,62 @@ impl Blocking {
             timers.clock().inhibit_auto_advance();
         }
         debug_assert!(X::IS_BLOCKING, "a job that nobody knows for one");
-        let (task, job) = pool.make(job, label)?;
-        // SAFETY: a new task's join reference, of that output.
+        let (task, job) = pool.make(job, label);
+        // SAFETY: this is the join reference of a new task with that output, and no other handle is
+        // made of it.
         let handle = unsafe { JoinHandle::new(job) };
         let number = spawner_number(pool);
         let left = match self.queue.push(number, task) {
-            Err(task) => Left::Refused(task),
-            Ok(()) => match self.crew.call(|| self.queue.is_waiting(number)) {
+            Err(task) => {
+                self.let_clock_go();
+                Left::Refused(task)
+            }
+            Ok(()) => match self.crew.call(|| self.queue.is_waiting(number), || self.queue.len()) {
                 Call::Nothing => Left::Nothing,
+                Call::TakeBack => match self.queue.take_out(number, job) {
+                    Some(task) => {
+                        self.let_clock_go();
+                        Left::Refused(task)
+                    }
+                    None => Left::Nothing,
+                },
                 Call::Start => Left::Start { blocking: self.clone(), number, job },
             },
         };
-        Ok(Spawned { handle, left })
+        Spawned { handle, left }
     }
 
-    /// Threads of the crew.
+    /// Releases the paused clock, because a job that held it has ended, or will not begin.
+    fn let_clock_go(&self) {
+        #[cfg(feature = "test-util")]
+        if let Some(after) = self.after.get() {
+            after();
+        }
+    }
+
+    /// Returns the number of threads of the pool.
     pub(crate) fn threads(&self) -> usize {
         self.crew.counts().threads
     }
 
-    /// Those that have nothing to do.
+    /// Returns the number of idle threads.
     pub(crate) fn idle_threads(&self) -> usize {
         self.crew.counts().idle
     }
 
-    /// Whether jobs are refused, or will be in a moment.
-    #[cfg(feature = "fs")]
+    /// Returns true if jobs are refused, or will be in a moment.
+    #[cfg(any(feature = "fs", feature = "io-std"))]
     pub(crate) fn is_stopping(&self) -> bool {
         self.crew.is_stopping()
     }
 
-    /// Jobs that no thread has taken.
+    /// Returns the number of jobs that no thread has taken.
     pub(crate) fn queued(&self) -> usize {
         self.queue.len()
     }
 
-    /// Starts a thread: for the errand, or else, counted by the crew already, for jobs.
+    /// Starts a thread for the errand, or, without one, for jobs; then the crew has counted it
+    /// already.
     fn start(self: &Arc<Self>, errand: Option<Errand>) -> Result<(), NoThread> {
         let named = catch_unwind(AssertUnwindSafe(|| self.config.recipe.names(1)));
         let names = named.map_err(NoThread::Panic)?.map_err(NoThread::System)?;
@@ -278,15 +324,25 @@ impl Blocking {
         self.start_as(name, errand).map_err(NoThread::System)
     }
 
-    /// The same, with a name, and without code of users.
+    /// Starts a thread with the given name, without calling user code to name it.
     fn start_as(self: &Arc<Self>, name: String, errand: Option<Errand>) -> io::Result<()> {
         let key = self.roster.expect();
         self.alive.add();
-        let starting = errand.is_some().then(|| Starting::new(self));
+        let is_for_jobs = errand.is_none();
+        let starting = (!is_for_jobs).then(|| Starting::new(self));
+        if is_for_jobs {
+            self.crew.expect();
+        }
         let thread = self.config.recipe.start(name, self.around.get().cloned(), {
             let (before, body, after) = (self.clone(), self.clone(), self.clone());
             Life {
-                before: move || before.enter(),
+                before: move || {
+                    before.enter();
+                    // Before a user's hook, which may block: no job may wait for that.
+                    if is_for_jobs {
+                        before.crew.came();
+                    }
+                },
                 body: move || {
                     drop(starting);
                     body.work(errand);
@@ -300,6 +356,9 @@ impl Blocking {
                 Ok(())
             }
             Err(error) => {
+                if is_for_jobs {
+                    self.crew.came();
+                }
                 self.alive.remove();
                 self.roster.forget(key);
                 Err(error)
@@ -307,9 +366,40 @@ impl Blocking {
         }
     }
 
-    /// The first act of a thread of the crew, before any code of users: they may end the
-    /// runtime in a hook, and its end must know that this thread is one of those who
-    /// are alive.
+    /// Starts a thread that runs the queued jobs and ends. The thread is not of the crew, so it may
+    /// exceed the cap. If the system refuses it, the jobs wait on.
+    fn start_helper(self: &Arc<Self>) {
+        let key = self.roster.expect();
+        self.alive.add();
+        let name = self.config.recipe.one_name.as_deref().unwrap_or(SPARE).to_owned();
+        let thread = self.config.recipe.start(name, self.around.get().cloned(), {
+            let (before, body, after) = (self.clone(), self.clone(), self.clone());
+            Life {
+                before: move || before.enter(),
+                body: move || body.run_queued(),
+                after: move || after.leave(key),
+            }
+        });
+        match thread {
+            Ok(thread) => self.roster.enrol(key, thread),
+            Err(_) => {
+                self.alive.remove();
+                self.roster.forget(key);
+            }
+        }
+    }
+
+    /// Runs all queued jobs.
+    fn run_queued(&self) {
+        let mut from = 0;
+        while let Some(job) = self.queue.pop(&mut from) {
+            poll::run(job, self.config.unit.now());
+            self.let_clock_go();
+        }
+    }
+
+    /// Registers a thread of the pool, as its first act, before any user code: a hook may shut the
+    /// runtime down, and the shutdown must know that this thread is one of those that are alive.
     fn enter(&self) {
         current::with(|current| {
             current.crew.set(std::ptr::from_ref(self).cast());
@@ -317,8 +407,8 @@ impl Blocking {
         });
     }
 
-    /// The last act of a thread that was started here. Only then it joins others: they
-    /// may wait, in the destructor of a thread-local, for all that are alive.
+    /// Unregisters a thread that was started here, as its last act. Only then it joins others,
+    /// because those may wait, in the destructor of a thread-local, for all threads that are alive.
     fn leave(&self, key: Key) {
         current::with(|current| current.has_left_crew.set(true));
         self.alive.remove();
@@ -334,13 +424,17 @@ impl Blocking {
         })
     }
 
-    /// Runs the errand, if there is one, and then jobs and errands for as long as the
-    /// crew wants this thread. Without an errand it is of the crew already.
+    /// Runs the errand, if there is one, and then jobs and errands for as long as the crew keeps
+    /// this thread. Without an errand the thread is in the crew already.
     fn work(self: &Arc<Self>, mut errand: Option<Errand>) {
         loop {
             if let Some(errand) = errand {
+                let is_core = matches!(errand, Errand::Core(_));
+                let relieving = is_core.then(|| Relieving::new(&self.relieving));
                 errand.run();
-                // The last reference to a runtime may go with it: not while we sleep.
+                drop(relieving);
+                // This may drop the last reference to a runtime, so it must not be kept while we
+                // sleep.
                 drop(errand);
                 if !self.crew.join() {
                     return;
@@ -353,44 +447,54 @@ impl Blocking {
         }
     }
 
-    /// Runs jobs until the thread leaves the crew: for good, or for an errand.
+    /// Runs jobs until the thread leaves the crew, to end or for an errand. Returns the errand.
     fn serve(self: &Arc<Self>) -> Option<Errand> {
         let bed = self.take_bed();
         let here = self.crew.beds.bed(bed);
+        let thread = CpuClock::of_this_thread().thread();
         // Neighbours begin at different shards.
         let mut from = bed;
         let mut patience = Patience::new();
         let errand = loop {
             while let Some(job) = self.queue.pop(&mut from) {
-                run(job, here, self.config.unit);
-                #[cfg(feature = "test-util")]
-                if let Some(after) = self.after.get() {
-                    after();
-                }
+                self.run(job, here, thread);
             }
             let nap = |parker: &Parker| {
-                if linger(parker, &mut patience) || parker.park_timeout(self.config.keep_alive) {
-                    Nap::Disturbed
-                } else {
-                    Nap::Over
+                if linger(parker, &mut patience) {
+                    return Nap::Disturbed;
                 }
+                if current::with(|current| current.stays.get()) {
+                    parker.park();
+                    return Nap::Disturbed;
+                }
+                if parker.park_timeout(self.config.keep_alive) { Nap::Disturbed } else { Nap::Over }
             };
             match self.crew.rest(bed, || !self.queue.is_empty(), nap) {
                 Rested::Look => {}
                 Rested::Called => {
                     let errand = lock(&here.errand).take();
+                    if errand.is_none() {
+                        self.crew.came();
+                    }
                     if let Some(errand) = errand {
                         if self.crew.is_free_to_go(|| !self.queue.is_empty()) {
                             break Some(errand);
                         }
                         match errand {
-                            Errand::Core(core) => self.clone().relieve(core),
-                            // If there is none, it goes back to its queue.
+                            // If there is no other thread, the core waits for its worker.
+                            Errand::Core(core) => drop(self.clone().relieve(core)),
+                            // If there is no other thread, the task goes back to its queue.
                             lent @ Errand::Poll(_) => drop(self.clone().stand_in(lent)),
                         }
                     }
                 }
                 Rested::Gone => break None,
+                Rested::Leaving => {
+                    while let Some(job) = self.queue.pop(&mut from) {
+                        self.run(job, here, thread);
+                    }
+                    break None;
+                }
             }
         };
         self.roster.give_bed_back(bed);
@@ -403,17 +507,17 @@ impl Blocking {
                 self.crew.beds.make(bed);
                 return bed;
             }
-            // So many have left the crew and are about to give theirs back.
+            // All beds are taken: threads have left the crew and are about to return theirs.
             thread::yield_now();
         }
     }
 }
 
-/// Before a thread sleeps: waits a little for a call, if that has paid lately. It is
-/// idle already, so whoever calls it finds it awake and makes no system call.
+/// Waits a little for a wake-up before the thread sleeps, if that has paid lately. The thread is
+/// counted as idle already, so a spawner that wakes it finds it awake and makes no system call.
 ///
-/// It yields to others while it waits: the worker that is about to bring the next job
-/// may have its thread on the same processor.
+/// The thread yields to others while it waits, because the worker that is about to spawn the next
+/// job may have its thread on the same processor.
 fn linger(parker: &Parker, patience: &mut Patience) -> bool {
     if !patience.is_left() {
         return false;
@@ -432,21 +536,24 @@ fn linger(parker: &Parker, patience: &mut Patience) -> bool {
     called
 }
 
-/// Runs a job, and says so to those who wonder what the thread does.
-fn run(job: Task, here: &Bed<Errand, Running>, unit: Unit) {
-    let header = job.into_header();
-    // SAFETY: 1. the entry was ours, and keeps the memory alive.
-    *lock(&here.running) = Some(unsafe { Running::of(header, Instant::now()) });
-    // SAFETY: `into_header` gave the entry to us, and it is made once.
-    poll::run(unsafe { Task::new(header) }, unit.now());
-    let over = lock(&here.running).take();
-    // Not under the lock: the name may be the last of its kind, and its memory a user's
-    // allocator's.
-    drop(over);
+impl Blocking {
+    /// Runs a job, and records it for reports; `thread` is the system's ID of the calling thread.
+    fn run(&self, job: Task, here: &Bed<Errand, Running>, thread: Option<i64>) {
+        let header = job.into_header();
+        // SAFETY: obligation 1: the queue entry is ours, and keeps the task's memory alive.
+        *lock(&here.running) = Some(unsafe { Running::of(header, Instant::now(), thread) });
+        // SAFETY: `into_header` passed the entry to us, and only one `Task` is made of it.
+        poll::run(unsafe { Task::new(header) }, self.config.unit.now());
+        let over = lock(&here.running).take();
+        // Not under the lock, because this may drop the last reference to the task's name, and with
+        // it call a user's allocator.
+        drop(over);
+        self.let_clock_go();
+    }
 }
 
 impl<R> Spawned<R> {
-    /// Does what is left: see [`Left::settle`].
+    /// Does the step that is left, as [`Left::settle`] does, and returns the handle.
     #[inline]
     #[track_caller]
     pub(crate) fn settle(self) -> JoinHandle<R> {
@@ -455,7 +562,8 @@ impl<R> Spawned<R> {
         handle
     }
 
-    /// The handle, for those who must keep it though settling may panic.
+    /// Returns the handle and the step, for callers that must keep the handle though settling may
+    /// panic.
     #[inline]
     pub(crate) fn part(self) -> (JoinHandle<R>, Left) {
         (self.handle, self.left)
@@ -463,54 +571,91 @@ impl<R> Spawned<R> {
 }
 
 impl Left {
-    /// Does it. Users' code runs: the function that names threads, and the destructor
-    /// of a closure that will not run.
+    /// Does the step that is left. User code runs: the function that names threads, and the
+    /// destructor of a closure that will not run.
     ///
     /// # Panics
-    /// If there is no thread and the system gives none, as Tokio does; the job has been
-    /// cancelled then. Or if the function that names threads does; the job has been
-    /// cancelled, or waits for a thread that lives.
+    /// If no thread is alive and the system refuses one, as Tokio does; the job has been cancelled
+    /// then. Also if the function that names threads panics; the job has been cancelled, or waits
+    /// for a thread that is alive.
     #[inline]
     #[track_caller]
     pub(crate) fn settle(self) {
         match self {
             Left::Nothing => {}
-            // Ends it as cancelled.
+            // Dropping the task ends it as cancelled.
             Left::Refused(task) => drop(task),
             Left::Start { blocking, number, job } => blocking.start_for(number, job),
         }
     }
 }
 
+impl Left {
+    /// Does the step that is left, as [`Left::settle`] does, but returns false where that panics
+    /// because the system refuses a thread. Also returns false if the runtime ends. In both cases
+    /// the job has been cancelled, and its closure dropped.
+    pub(crate) fn try_settle(self) -> bool {
+        match self {
+            Left::Nothing => true,
+            Left::Refused(task) => {
+                // Dropping the task ends it as cancelled.
+                drop(task);
+                false
+            }
+            Left::Start { blocking, number, job } => blocking.try_start_for(number, job).is_ok(),
+        }
+    }
+}
+
 impl Blocking {
-    /// Starts the thread that was counted for `job`; F1 to F3 of `crew` if that fails.
+    /// Starts the thread that was counted for `job`, and panics if the job has been cancelled for
+    /// want of one.
     #[cold]
     #[track_caller]
     fn start_for(self: &Arc<Self>, number: usize, job: NonNull<Header>) {
+        if let Err(error) = self.try_start_for(number, job) {
+            panic!(
+                "OS can't spawn worker thread: {error}; there is no thread for blocking work \
+                 that it could wait for: raise the limit on threads, or spawn again later"
+            );
+        }
+    }
+
+    /// Starts the thread that was counted for `job`; does steps F1 to F3 of `crew.rs` if that
+    /// fails.
+    ///
+    /// # Errors
+    /// Returns the system's error if there is no thread that the job could wait for. The job has
+    /// been cancelled then.
+    #[cold]
+    fn try_start_for(self: &Arc<Self>, number: usize, job: NonNull<Header>) -> io::Result<()> {
         let why = match self.start(None) {
-            Ok(()) => return self.crew.started(),
+            Ok(()) => {
+                self.crew.started();
+                return Ok(());
+            }
             Err(why) => why,
         };
         let taken_out = match self.crew.failed() {
             Failed::Waits => None,
             Failed::Alone => self.queue.take_out(number, job),
         };
+        if taken_out.is_some() {
+            self.let_clock_go();
+        }
         let stranded = taken_out.is_some();
         drop(taken_out);
         match why {
             NoThread::Panic(payload) => resume_unwind(payload),
-            NoThread::System(error) if stranded => panic!(
-                "OS can't spawn worker thread: {error}; there is no thread for blocking work \
-                 that it could wait for: raise the limit on threads, or spawn again later"
-            ),
-            // Somebody has it, or will: the thread that lives.
-            NoThread::System(_) => {}
+            NoThread::System(error) if stranded => Err(error),
+            // A living thread has the job, or will take it.
+            NoThread::System(_) => Ok(()),
         }
     }
 }
 
 impl Blocking {
-    /// Sends a thread that has nothing to do, if there is one.
+    /// Sends an idle thread on the errand, if there is one; else returns the errand.
     fn send_idle(&self, errand: Errand) -> Result<(), Errand> {
         let Some(bed) = self.crew.recruit() else { return Err(errand) };
         *lock(&self.crew.beds.bed(bed).errand) = Some(errand);
@@ -520,14 +665,27 @@ impl Blocking {
 }
 
 impl Relief for Blocking {
-    fn relieve(self: Arc<Self>, handoff: Arc<Handoff>) {
-        let errand = Errand::Core(handoff);
-        if let Err(errand) = self.send_idle(errand)
-            && !self.crew.is_stopping()
-            // Refused: the core stays where its worker will find it again.
-            && let Err(NoThread::Panic(payload)) = self.start(Some(errand))
-        {
-            discard(payload);
+    fn relieve(self: Arc<Self>, handoff: Arc<Handoff>) -> bool {
+        // If refused, the core stays where its worker or another thread will find it. Threads that
+        // run a core and do not block are counted here too, and there are as many as cores.
+        // Relaxed: exceeding the bound by a few, one for each core, does no harm.
+        if self.relieving.load(Relaxed) >= self.config.cap.saturating_add(self.config.cores) {
+            return false;
+        }
+        let errand = match self.send_idle(Errand::Core(handoff)) {
+            Ok(()) => return true,
+            Err(errand) => errand,
+        };
+        if self.crew.is_stopping() {
+            return false;
+        }
+        match self.start(Some(errand)) {
+            Ok(()) => true,
+            Err(NoThread::System(_)) => false,
+            Err(NoThread::Panic(payload)) => {
+                discard(payload);
+                false
+            }
         }
     }
 
@@ -536,7 +694,7 @@ impl Relief for Blocking {
             Ok(()) => return Ok(()),
             Err(errand) => errand,
         };
-        // Relaxed: a bound that is passed by a few does no harm.
+        // Relaxed: exceeding the bound by a few does no harm.
         if self.crew.is_stopping() || self.starting.load(Relaxed) >= STARTING {
             return Err(errand);
         }
@@ -556,10 +714,13 @@ impl Relief for Blocking {
     fn employ(self: Arc<Self>) {
         self.alive.add();
         self.enter();
+        // A worker that lost its core stays until the runtime ends, as Tokio's workers do, because
+        // a child process that it started may have requested to be killed when this thread ends.
+        current::with(|current| current.stays.set(true));
         if self.crew.join() {
             self.work(None);
         }
-        // It lives on as a thread of the pool, which joins it.
+        // The thread lives on as a thread of the worker pool, which joins it.
         current::with(|current| current.crew.set(std::ptr::null()));
         self.alive.remove();
     }

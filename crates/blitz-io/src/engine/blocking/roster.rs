@@ -1,13 +1,13 @@
-//! Who is of the crew: beds given out, threads to be joined.
+//! Thread registry of the blocking pool: assigned beds, and handles of threads to be joined.
 //!
-//! One lock, which is taken when a thread comes or goes and at shutdown, and never
-//! to spawn or run a job. A thread that has ended waits here for the next one that
-//! ends, which joins it: few are not joined while the runtime lives, and shutdown
-//! joins those too. Nobody else does: the destructors of a thread's thread-locals are
-//! users' code, which a spawner must not wait for.
+//! It has one lock, which is taken when a thread starts or ends and at shutdown, and never to spawn
+//! or run a job. The handle of a thread that has ended waits here for the next thread that ends,
+//! which joins it: so few are unjoined while the runtime lives, and shutdown joins those too. No
+//! other thread joins them, because the destructors of a thread's thread-locals are user code,
+//! which a spawner must not wait for.
 //!
-//! A thread may be over before the one that started it has put its handle here: then
-//! the handle waits to be joined with the others.
+//! A thread may end before the thread that started it has put its handle here. Then the handle
+//! waits to be joined with the others.
 
 use std::collections::BTreeMap;
 
@@ -16,30 +16,30 @@ use crate::engine::{
     threads::Started,
 };
 
-/// See the module.
+/// Registry of the threads of a blocking pool, and of the beds that they have.
 pub(crate) struct Roster {
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// One bit per bed that is taken.
+    /// One flag per bed, set if the bed is taken.
     taken: Vec<bool>,
     members: BTreeMap<u64, Member>,
     next: u64,
-    /// Over, and not joined.
+    /// Threads that have ended and are not joined.
     over: Vec<Started>,
 }
 
 enum Member {
-    /// The system has been asked for it.
+    /// The thread was requested from the system.
     Coming,
     Here(Started),
-    /// It was over before its handle came.
+    /// The thread ended before its handle was registered.
     OverEarly,
 }
 
-/// A thread's name in the roster.
+/// Key of a thread in the registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key(u64);
 
@@ -48,7 +48,7 @@ impl Roster {
         Self { state: Mutex::new(State::default()) }
     }
 
-    /// A thread is about to be asked for.
+    /// Registers a thread that is about to be requested from the system.
     pub(crate) fn expect(&self) -> Key {
         let mut state = lock(&self.state);
         let key = state.next;
@@ -57,12 +57,12 @@ impl Roster {
         Key(key)
     }
 
-    /// It was refused.
+    /// Removes a thread that the system refused.
     pub(crate) fn forget(&self, key: Key) {
         lock(&self.state).members.remove(&key.0);
     }
 
-    /// It was started.
+    /// Stores the handle of a thread that was started.
     pub(crate) fn enrol(&self, key: Key, thread: Started) {
         let mut state = lock(&self.state);
         if let Some(Member::OverEarly) = state.members.get(&key.0) {
@@ -73,7 +73,7 @@ impl Roster {
         state.members.insert(key.0, Member::Here(thread));
     }
 
-    /// The calling thread is over; answers with those that it must join.
+    /// Marks the calling thread as ended; returns the threads that it must join.
     #[must_use]
     pub(crate) fn retire(&self, key: Key) -> Vec<Started> {
         let mut state = lock(&self.state);
@@ -83,12 +83,12 @@ impl Roster {
                 state.members.insert(key.0, Member::OverEarly);
                 Vec::new()
             }
-            // Shutdown has its handle.
+            // Shutdown has taken the handle.
             Some(Member::OverEarly) | None => Vec::new(),
         }
     }
 
-    /// All that are there, and those that are over: at the end of a crew.
+    /// Returns the handles of all threads, running or ended, at the end of the pool.
     pub(crate) fn take_all(&self) -> Vec<Started> {
         let mut state = lock(&self.state);
         let members = std::mem::take(&mut state.members).into_values();
@@ -101,7 +101,7 @@ impl Roster {
         threads
     }
 
-    /// The lowest bed that is free, of `count`; `None` if none is.
+    /// Takes the lowest free bed of `count`; returns `None` if all are taken.
     pub(crate) fn take_bed(&self, count: usize) -> Option<usize> {
         let taken = &mut lock(&self.state).taken;
         let bed = taken.iter().position(|taken| !taken).unwrap_or(taken.len());

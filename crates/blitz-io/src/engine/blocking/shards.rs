@@ -1,55 +1,56 @@
-//! The queue of the crew: several lists, each behind a lock of its own.
+//! The queue of the blocking pool: several lists, each behind a lock of its own.
 //!
-//! A spawner pushes onto the shard of its core, or of its thread's number, so those
-//! who spawn at once do not meet at one lock. A thread of the crew takes the oldest
-//! job of the first shard that has one, and starts its next look one shard further:
-//! jobs of a shard run in the order of spawning, and no shard waits for another to
-//! become empty. A job is a task's entry, linked through the task itself: pushing
-//! allocates nothing.
+//! A spawner pushes onto the shard of its core, or of its thread's number, so concurrent spawners
+//! do not contend for one lock. A thread of the pool takes the oldest job of the first shard that
+//! has one, and starts its next search one shard further: so jobs of a shard run in the order of
+//! spawning, and no shard waits for another to become empty. A job is a task's queue entry, linked
+//! through the task itself, so pushing allocates nothing.
 //!
 //! # Invariants
-//! A shard that is closed stays so, and is empty once whoever closed it has emptied
-//! it: a push and the close come in one order, that of the shard's lock.
+//! A shard that is closed stays so, and once it is empty it stays empty: a push and the close
+//! come in one order, that of the shard's lock.
 //!
 //! # Checked by
 //! `those_who_spawn_at_once_do_not_meet_at_one_lock`, `no_shard_waits_for_another`;
-//! the shard itself is the pool's intake, with its models.
+//! the shard itself is the injector of the pool, with its models.
 
 use std::ptr::NonNull;
 
 use crate::engine::{
     prim::pad::CachePadded,
-    queue::{Chain, Linked, inject::Inject},
+    queue::{Linked, inject::Inject},
 };
 
-/// Fewest and most shards. Four, so that a small runtime that is fed from outside has
-/// some; more than 64 would only lengthen a look at all of them. Picked, not measured.
+/// Minimum and maximum number of shards. At least four, so that a small runtime that is fed from
+/// outside has some; more than 64 would only lengthen a search through all of them. Picked, not
+/// measured.
 const COUNT: std::ops::RangeInclusive<usize> = 4..=64;
 
-/// See the module.
+/// Job queue made of shards, each an injector with its own lock.
 pub(crate) struct Shards<T: Linked> {
     shards: Box<[CachePadded<Inject<T>>]>,
 }
 
 impl<T: Linked> Shards<T> {
-    /// A queue for so many cores that spawn.
+    /// Creates a queue for the given number of cores that spawn.
     pub(crate) fn new(cores: usize) -> Self {
         let count = cores.clamp(*COUNT.start(), *COUNT.end());
         Self { shards: (0..count).map(|_| CachePadded::new(Inject::new())).collect() }
     }
 
-    /// Appends to the shard of spawner `number`; gives the item back if it is closed.
+    /// Appends to the shard of spawner `number`; returns the item as an error if the shard is
+    /// closed.
     pub(crate) fn push(&self, number: usize, item: T) -> Result<(), T> {
         self.shard(number).push(item)
     }
 
-    /// Whether something waits in the shard of spawner `number`; if not, all that it
-    /// pushed was taken.
+    /// Returns true if the shard of spawner `number` is not empty. If it is empty, all that this
+    /// spawner pushed has been taken.
     pub(crate) fn is_waiting(&self, number: usize) -> bool {
         !self.shard(number).is_empty()
     }
 
-    /// Takes one item of that spawner out again; `None` if somebody else did.
+    /// Takes one item of that spawner out again; returns `None` if another thread has taken it.
     pub(crate) fn take_out(&self, number: usize, node: NonNull<T::Node>) -> Option<T> {
         self.shard(number).take_out(node)
     }
@@ -68,24 +69,21 @@ impl<T: Linked> Shards<T> {
         None
     }
 
-    /// Whether nothing waits; who must not miss a push has a fence before.
+    /// Returns true if no item is queued. A caller that must not miss a push needs a fence before.
     pub(crate) fn is_empty(&self) -> bool {
         self.shards.iter().all(|shard| shard.is_empty())
     }
 
-    /// How many items wait.
+    /// Returns the number of queued items.
     pub(crate) fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.len()).sum()
     }
 
-    /// Refuses pushes from now on; what waits is the caller's.
-    pub(crate) fn close(&self) -> Chain<T> {
-        let mut all = Chain::new();
+    /// Refuses pushes from now on; queued items can still be taken out.
+    pub(crate) fn close(&self) {
         for shard in &self.shards {
             shard.close();
-            all.append(shard.take_all());
         }
-        all
     }
 
     fn shard(&self, number: usize) -> &Inject<T> {
@@ -98,13 +96,10 @@ mod tests {
     use std::sync::{Arc, Barrier};
 
     use super::Shards;
-    use crate::engine::{
-        prim::thread_number,
-        queue::bead::{Bead, values},
-    };
+    use crate::engine::{prim::thread_number, queue::bead::Bead};
 
-    /// The count behind 'no single contended lock': every push takes one lock, and
-    /// pushes of a thread always the same one.
+    /// Counts pushes for the claim 'no single contended lock': every push takes one lock, and
+    /// pushes of a thread always take the same one.
     #[test]
     fn those_who_spawn_at_once_do_not_meet_at_one_lock() {
         const THREADS: usize = 64;
@@ -129,8 +124,8 @@ mod tests {
         }
         let locked: Vec<u64> = shards.shards.iter().map(|shard| shard.pushed()).collect();
         assert_eq!(locked, expected, "a push went to another shard");
-        // Numbers are given out in a row, and other tests take some: not all 64 follow
-        // each other, but a quarter of all pushes is more than one lock ever sees.
+        // Thread numbers are assigned in sequence, and other tests take some: so not all 64 are
+        // consecutive, but no lock ever sees as much as a quarter of all pushes.
         assert!(locked.iter().all(|count| count * 4 <= THREADS as u64 * EACH), "{locked:?}");
         // Sixteen cores, by their index: exactly a sixteenth each.
         let shards = Shards::new(16);
@@ -166,7 +161,10 @@ mod tests {
         assert_eq!(shards.take_out(1, nodes[3]).map(|bead| bead.value()), Some(3));
         assert_eq!(shards.len(), 2);
         shards.push(1, Bead::new(4)).ok().unwrap();
-        assert_eq!(values(shards.close()), [0, 1, 4]);
+        shards.close();
+        let mut from = 1;
+        let left = std::iter::from_fn(|| shards.pop(&mut from)).map(|bead| bead.value());
+        assert_eq!(left.collect::<Vec<_>>(), [0, 1, 4]);
         assert!(shards.push(1, Bead::new(5)).is_err() && shards.is_empty());
     }
 }

@@ -1,22 +1,28 @@
-//! The end of the crew, which waits, and says for whom; and who waits for other threads of the
-//! runtime says so here, too.
+//! Shutdown of the blocking pool: waits for its threads, and reports what it waits for. Waits for
+//! other threads of the runtime are reported here too.
 //!
 //! # Protocol
 //! ```text
-//! S1 the crew is told to stop: its threads leave when they find no job
-//! S2 the queue is closed, and what waits in it ends as cancelled, under no lock
-//! S3 whoever asked waits for the jobs that run, for as long as it likes
+//! S1 the pool stops: its threads run what is queued, and leave when they find no job
+//! S2 the queue is closed
+//! S3 the thread that requested the shutdown waits for the jobs, up to its deadline. If all
+//!    threads are stuck in jobs while others are queued, which may be what they wait for, it starts
+//!    one more
 //! S4 the threads are joined
 //! ```
-//! A spawner that pushed before S2 has its job ended by it, or run; one that comes later
-//! is refused and ends its job itself.
+//! A job that was queued before S1 is run if a thread for it could be started, as on Tokio. A job
+//! that was queued between S1 and S2 is run, or taken back by its spawner and ended as cancelled
+//! (`crew.rs`, 'A spawn against a stop'). A job that comes later is refused, and its spawner ends
+//! it.
 //!
 //! # Checked by
-//! `a_stop_against_a_spawn_runs_or_drops_the_job_once`,
+//! `a_stop_against_a_spawn_runs_or_drops_the_job_once`, `a_job_queued_before_a_stop_is_run`,
 //! `a_stop_against_a_thread_that_falls_asleep_ends_it`.
 
 use std::{
+    cell::Cell,
     fmt::Write as _,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -24,45 +30,71 @@ use super::{Blocking, Place, Running};
 use crate::engine::{
     pool::{Pool, vigil::stall::tell_lines},
     prim::lock,
-    work::task::poll,
 };
 
-/// When a wait is reported: after a second, when a person begins to wonder; after ten;
-/// then once a minute.
+/// When a wait is reported: after a second, when a person begins to wonder; after ten; then once a
+/// minute.
 const REPORTS: [Duration; 3] =
     [Duration::from_secs(1), Duration::from_secs(10), Duration::from_secs(60)];
 
+/// How long running jobs have to let a thread take another job before S3 starts a helper. Picked: a
+/// person notices a shutdown that waits for longer in any case.
+const LOOK: Duration = Duration::from_millis(50);
+
 impl Blocking {
-    /// S1 and S2.
+    /// Stops the pool: steps S1 and S2.
     pub(crate) fn stop(&self) {
         self.crew.stop();
-        let mut queued = self.queue.close();
-        while let Some(job) = queued.pop_front() {
-            poll::end(job);
-        }
+        self.queue.close();
     }
 
-    /// S3 and S4; `false` if the time was over first: the threads are left to
-    /// themselves.
-    pub(crate) fn join(&self, pool: &Pool, deadline: Option<Instant>) -> bool {
-        // A job or a hook may shut its own runtime down: it does not wait for itself.
+    /// Waits for the threads: steps S3 and S4. Returns `false` if the deadline passes first; then
+    /// the threads are left running.
+    pub(crate) fn join(self: &Arc<Self>, pool: &Pool, deadline: Option<Instant>) -> bool {
+        // A job or a hook may shut down its own runtime, so it must not wait for itself.
         let place = self.place_of_caller();
         let own = u32::from(place == Place::Inside);
-        if !self.wait_and_say(pool, deadline, |until| self.alive.wait(own, until)) {
+        let jobs = Cell::new(usize::MAX);
+        let wait = |until| self.wait_and_help(&jobs, own, until);
+        if !self.wait_and_say(pool, deadline, wait) {
             return false;
         }
         let threads = self.roster.take_all();
-        if deadline.is_none() && place != Place::Left {
-            // What is left of them are destructors of thread-locals, which nobody can
-            // bound: only who waits for ever waits for those. Not who is in such a
-            // destructor itself: one of them may be about to join the caller.
-            threads.into_iter().for_each(|thread| thread.join());
+        if place != Place::Left {
+            // Only destructors of thread-locals are left to run, which the deadline bounds too. A
+            // caller in such a destructor does not wait, because one of the threads may be about to
+            // join the caller.
+            threads.into_iter().for_each(|thread| thread.join_until(deadline));
         }
         true
     }
 
-    /// Waits by `wait`, which is `false` if the time that it is given was over first, and says
-    /// for whom: also where it is not for threads of the crew.
+    /// Waits until no more than `own` threads are left. If none of the queued jobs was taken since
+    /// the last look, the running jobs may wait for them, so a thread beyond the cap runs the
+    /// queue. Returns false if the time is over first.
+    fn wait_and_help(
+        self: &Arc<Self>,
+        jobs: &Cell<usize>,
+        own: u32,
+        until: Option<Instant>,
+    ) -> bool {
+        loop {
+            let look = Instant::now() + LOOK;
+            if self.alive.wait(own, Some(until.map_or(look, |until| until.min(look)))) {
+                return true;
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return false;
+            }
+            let queued = self.queue.len();
+            if queued > 0 && jobs.replace(queued) == queued {
+                self.start_helper();
+            }
+        }
+    }
+
+    /// Waits by calling `wait`, which returns `false` if the time that it is given is over first,
+    /// and reports what it waits for. Also used for waits for threads other than those of the pool.
     pub(crate) fn wait_and_say(
         &self,
         pool: &Pool,
@@ -85,19 +117,23 @@ impl Blocking {
         }
     }
 
-    /// Says on standard error for whom the shutdown waits.
+    /// Reports on standard error which jobs, polls and destructors the shutdown waits for.
     #[cold]
     fn report(&self, pool: &Pool, waited: Duration) {
         let jobs: Vec<Running> =
             self.crew.beds.made().filter_map(|bed| lock(&bed.running).clone()).collect();
-        let text = describe(waited, &jobs, &pool.in_polls(), Instant::now());
-        // Not by this thread: a poll that it waits for may hold the lock of standard error, and
-        // the time that it may wait for is bounded.
+        let (mut polls, drops) = (pool.in_polls(), pool.rest.dropping());
+        // A job is a task too, and so is a task whose destructor runs.
+        let is_other = |poll: &Running| !jobs.iter().chain(&drops).any(|other| other.id == poll.id);
+        polls.retain(is_other);
+        let text = describe(waited, &jobs, &polls, &drops, Instant::now());
+        // Not written by this thread, because a poll that it waits for may hold the lock of
+        // standard error, and the time that this thread may wait is bounded.
         tell_lines(text);
     }
 }
 
-/// When the next report is due, counted from the beginning of the wait.
+/// Schedule of reports, counted from the beginning of the wait.
 struct Reports {
     made: usize,
 }
@@ -119,38 +155,53 @@ impl Reports {
     }
 }
 
-/// The text of a report.
-fn describe(waited: Duration, jobs: &[Running], polls: &[Running], now: Instant) -> String {
+/// Returns the text of a report.
+fn describe(
+    waited: Duration,
+    jobs: &[Running],
+    polls: &[Running],
+    drops: &[Running],
+    now: Instant,
+) -> String {
     let mut text = format!("blitz-io: the shutdown of a runtime has waited {waited:.1?} for ");
     let count = |number: usize, one: &str| match number {
         0 => None,
         1 => Some(format!("1 {one}")),
-        _ => Some(format!("{number} {one}s")),
+        _ => Some(match one.split_once(' ') {
+            Some(("destructor", rest)) => format!("{number} destructors {rest}"),
+            _ => format!("{number} {one}s"),
+        }),
     };
-    let whom = [count(jobs.len(), "blocking task"), count(polls.len(), "poll")];
-    let whom: Vec<_> = whom.into_iter().flatten().collect();
-    if whom.is_empty() {
-        text.push_str(
-            "threads that begin, are in a poll, or are about to end; `Builder::on_task_stall` has \
-             polls named\n",
-        );
+    let what = [
+        count(jobs.len(), "blocking task"),
+        count(polls.len(), "poll"),
+        count(drops.len(), "destructor of a task"),
+    ];
+    let what: Vec<_> = what.into_iter().flatten().collect();
+    if what.is_empty() {
+        text.push_str("threads that begin, or that are about to end in a hook or a thread-local\n");
         return text;
     }
     let _ = writeln!(
         text,
         "{}, which cannot be aborted: let them end, or use `shutdown_timeout`",
-        whom.join(" and ")
+        what.join(" and ")
     );
-    let does = [(jobs, "has run"), (polls, "has been in one poll")];
+    let does =
+        [(jobs, "has run"), (polls, "has been in one poll"), (drops, "has been in its destructor")];
     for (runs, does) in does.iter().flat_map(|(all, does)| all.iter().map(move |runs| (runs, does)))
     {
-        let Running { id, name, spawned_at, since } = runs;
+        let Running { id, name, spawned_at, since, .. } = runs;
         let time = now.saturating_duration_since(*since);
         let _ = write!(text, "  task {id}");
         if let Some(name) = name {
             let _ = write!(text, " {name:?}");
         }
-        let _ = writeln!(text, ", spawned at {spawned_at}, {does} for {time:.1?}");
+        let _ = write!(text, ", spawned at {spawned_at}, {does} for {time:.1?}");
+        if let Some(call) = runs.waits_in() {
+            let _ = write!(text, " and {call}");
+        }
+        text.push('\n');
     }
     text
 }

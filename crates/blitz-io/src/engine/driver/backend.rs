@@ -1,7 +1,7 @@
-//! Which mechanism of the system tells of events: the list, and the choice.
+//! The selectors, by which a driver learns of events, and the choice between them.
 //!
-//! Each is a file with the same verbs: `add`, `remove`, `forget`, `rearm`, `signal`, `wait`.
-//! Here they are chosen between, once for each driver.
+//! Each selector is a file with the same methods: `add`, `remove`, `forget`, `rearm`, `signal`,
+//! `wait`. This file chooses one of them for each driver.
 
 use std::{fmt, io, str::FromStr, time::Duration};
 
@@ -15,13 +15,16 @@ use super::poll::Poll;
 use super::uring::Uring;
 use super::{Fd, interest::Interest, ready::Ready, sources::Token};
 
-/// What overrides every choice, for tests and for finding out.
+/// The environment variable that overrides every choice, for tests and experiments.
 const VARIABLE: &str = "BLITZ_IO_BACKEND";
 
-/// How a runtime learns of what happens to its sockets.
+/// The system interface through which a runtime learns of I/O readiness.
 ///
-/// Given to the builder of a runtime. The environment variable `BLITZ_IO_BACKEND` (`auto`,
-/// `epoll`, `poll`, `uring`) overrides it.
+/// Passed to the builder of a runtime. The environment variable `BLITZ_IO_BACKEND` (`auto`,
+/// `epoll`, `poll`, `uring`) overrides it. If a backend is requested by name and the system refuses
+/// it, the runtime is not built: the error says what was refused, and what to do.
+/// [`Handle::io_backend`](crate::runtime::Handle::io_backend) returns the backend that a runtime
+/// uses.
 ///
 /// # Examples
 ///
@@ -36,20 +39,27 @@ const VARIABLE: &str = "BLITZ_IO_BACKEND";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum IoBackend {
-    /// What was measured to be the best here: epoll on Linux, kqueue on macOS and BSD, and
-    /// the system's completion port on Windows.
+    /// The backend that was measured to be the best on this system: epoll on Linux, kqueue on macOS
+    /// and BSD, and a completion port on Windows. Where a sandbox refuses epoll, it is `poll(2)`.
     #[default]
     Auto,
     /// Linux's epoll, edge-triggered.
-    Epoll,
-    /// `poll(2)`, on any Unix: each turn looks at every descriptor, so it is for where
-    /// there is nothing else.
-    Poll,
-    /// Linux's io_uring, by multishot polls. Where the kernel or a sandbox refuses it, or the
-    /// kernel is older than 5.17, this is epoll, and `blitz doctor` says why.
     ///
-    /// For current-thread runtimes: an event interrupts the thread that last waited for it,
-    /// which with several workers may be one that sleeps. So measured, epoll is faster with one
+    /// Every call that registers a socket (`bind`, `connect`, `accept`, `AsyncFd::new`) fails with
+    /// `ENOSPC` once the user has as many descriptors in epoll as
+    /// `/proc/sys/fs/epoll/max_user_watches` allows: raise that limit. `ENOMEM` from such a call
+    /// means that the kernel is out of memory.
+    Epoll,
+    /// `poll(2)`, on any Unix. Each turn scans every descriptor, so it is meant for systems where
+    /// no other backend works.
+    Poll,
+    /// Linux's io_uring, with multishot polls; requires Linux 5.17.
+    ///
+    /// `Auto` never chooses it. Operations that own their buffers (`read_owned` and similar) use
+    /// io_uring independently of this setting, wherever the kernel allows it.
+    ///
+    /// Meant for current-thread runtimes: an event interrupts the thread that last waited for it,
+    /// and with several workers that may be one that sleeps. As measured, epoll is faster with one
     /// worker, and several times faster with two.
     Uring,
 }
@@ -62,7 +72,7 @@ impl IoBackend {
         (Self::Uring, "uring"),
     ];
 
-    /// What the environment says, or else the program.
+    /// Returns the backend that the environment names, or else the one that the program requested.
     pub(super) fn chosen(asked: Option<Self>) -> io::Result<Self> {
         match std::env::var(VARIABLE) {
             Ok(name) if !name.is_empty() => name.parse().map_err(|why: io::Error| {
@@ -72,21 +82,23 @@ impl IoBackend {
         }
     }
 
-    /// What a runtime gets here that asks for nothing, found by making one: the name, and why
-    /// io_uring was refused if that was asked for.
+    /// Describes the backend that a runtime without a request would use, found by creating a
+    /// selector: its name, and why it is not epoll if that was refused.
     ///
     /// # Errors
-    /// Why a runtime with I/O would not start.
+    /// Returns the reason why a runtime with I/O would not start.
     pub(crate) fn in_force() -> io::Result<String> {
         Ok(match Selector::new(None)? {
             #[cfg(target_os = "linux")]
-            Selector::Epoll(_) => match Self::chosen(None)? {
-                Self::Uring => format!("epoll, because io_uring is refused{}", why_no_ring()),
-                _ => "epoll".to_owned(),
-            },
+            Selector::Epoll(_) => "epoll".to_owned(),
             #[cfg(target_os = "linux")]
             Selector::Uring(_) => "io_uring".to_owned(),
-            #[cfg(unix)]
+            #[cfg(target_os = "linux")]
+            Selector::Poll(_) => match (Self::chosen(None)?, Epoll::new()) {
+                (Self::Auto, Err(why)) => format!("poll, because epoll is refused: {why}"),
+                _ => "poll".to_owned(),
+            },
+            #[cfg(all(unix, not(target_os = "linux")))]
             Selector::Poll(_) => "poll".to_owned(),
             #[cfg(any(test, not(target_os = "linux")))]
             Selector::Other(_) => "what the system has: kqueue, event ports or IOCP".to_owned(),
@@ -94,10 +106,24 @@ impl IoBackend {
     }
 }
 
-/// What is said of a ring that cannot be had.
+/// Returns true if the error means that the kernel or a sandbox will never allow the call. Any
+/// other error is temporary, or is reported as it is.
 #[cfg(target_os = "linux")]
-fn why_no_ring() -> String {
-    Uring::new().err().map_or_else(String::new, |why| format!(": {why}"))
+fn is_refusal(why: &io::Error) -> bool {
+    matches!(why.raw_os_error(), Some(libc::ENOSYS | libc::EPERM | libc::EACCES))
+}
+
+/// Returns the error for a backend that was requested by name and is refused here.
+#[cfg(target_os = "linux")]
+fn not_to_be_had(asked: IoBackend, why: io::Error) -> io::Error {
+    if matches!(why.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) {
+        return why;
+    }
+    let text = format!(
+        "waiting for events by {asked} is refused here ({why}): choose `IoBackend::Auto`, or unset \
+         {VARIABLE}; `blitz doctor` shows what this system allows"
+    );
+    io::Error::new(io::ErrorKind::Unsupported, text)
 }
 
 impl fmt::Display for IoBackend {
@@ -120,7 +146,7 @@ impl FromStr for IoBackend {
     }
 }
 
-/// The mechanism of one driver.
+/// The selector of one driver.
 #[derive(Debug)]
 pub(super) enum Selector {
     #[cfg(target_os = "linux")]
@@ -133,7 +159,7 @@ pub(super) enum Selector {
     Other(Other),
 }
 
-/// Calls the same method of whichever it is.
+/// Calls the same method on whichever selector it is.
 macro_rules! each {
     ($self:ident, $selector:ident => $call:expr) => {
         match $self {
@@ -150,15 +176,24 @@ macro_rules! each {
 }
 
 impl Selector {
-    /// What the environment or the program asks for, or what suits best.
+    /// Creates the selector that the environment or the program requests, or else the best one.
     pub(super) fn new(asked: Option<IoBackend>) -> io::Result<Self> {
         match IoBackend::chosen(asked)? {
             #[cfg(target_os = "linux")]
-            IoBackend::Auto | IoBackend::Epoll => Ok(Self::Epoll(Epoll::new()?)),
+            IoBackend::Auto => match Epoll::new() {
+                Ok(epoll) => Ok(Self::Epoll(epoll)),
+                Err(why) if is_refusal(&why) => Ok(Self::Poll(Poll::new()?)),
+                Err(why) => Err(why),
+            },
+            #[cfg(target_os = "linux")]
+            IoBackend::Epoll => match Epoll::new() {
+                Ok(epoll) => Ok(Self::Epoll(epoll)),
+                Err(why) => Err(not_to_be_had(IoBackend::Epoll, why)),
+            },
             #[cfg(target_os = "linux")]
             IoBackend::Uring => match Uring::new() {
                 Ok(ring) => Ok(Self::Uring(Box::new(ring))),
-                Err(_) => Ok(Self::Epoll(Epoll::new()?)),
+                Err(why) => Err(not_to_be_had(IoBackend::Uring, why)),
             },
             #[cfg(not(target_os = "linux"))]
             IoBackend::Auto => Ok(Self::Other(Other::new()?)),
@@ -175,22 +210,38 @@ impl Selector {
         }
     }
 
-    /// Watches a descriptor from now on; what is ready already is an event too.
+    /// Returns the backend's name; [`IoBackend::Auto`] for selectors that have no name of their
+    /// own.
+    pub(super) fn backend(&self) -> IoBackend {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Epoll(_) => IoBackend::Epoll,
+            #[cfg(target_os = "linux")]
+            Self::Uring(_) => IoBackend::Uring,
+            #[cfg(unix)]
+            Self::Poll(_) => IoBackend::Poll,
+            #[cfg(any(test, not(target_os = "linux")))]
+            Self::Other(_) => IoBackend::Auto,
+        }
+    }
+
+    /// Starts watching a descriptor; if it is ready already, that is reported as an event too.
     pub(super) fn add(&self, fd: Fd<'_>, token: Token, interest: Interest) -> io::Result<()> {
         each!(self, selector => selector.add(fd, token, interest))
     }
 
-    /// Stops watching it, before it is closed.
+    /// Stops watching a descriptor; to be called before it is closed.
     pub(super) fn remove(&self, fd: Fd<'_>, token: Token) -> io::Result<()> {
         each!(self, selector => selector.remove(fd, token))
     }
 
-    /// Its registration has ended, whether it was removed or not.
+    /// Ends a registration, whether its descriptor was removed or not.
     pub(super) fn forget(&self, token: Token) {
         each!(self, selector => selector.forget(token));
     }
 
-    /// What was ready is no more: tell when it is again. Edge-triggered ones do anyway.
+    /// Requests an event for when `ready`, which was just cleared, is ready again. Edge-triggered
+    /// selectors need not be rearmed.
     #[inline]
     pub(super) fn rearm(&self, token: Token, ready: Ready) {
         each!(self, selector => selector.rearm(token, ready));
@@ -201,17 +252,18 @@ impl Selector {
         each!(self, selector => selector.signal());
     }
 
-    /// Waits for events, for at most so long, and tells them. It may end early without any.
+    /// Waits for events, for at most `timeout`, and collects them in `events`. It may return early
+    /// without any.
     pub(super) fn wait(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
         events.found.clear();
         each!(self, selector => selector.wait(events, timeout))
     }
 }
 
-/// Where a turn keeps what the system told.
+/// The buffers in which a turn collects its events.
 pub(super) struct Events {
     pub(super) found: Vec<Found>,
-    /// How many at most, where a mechanism can be told.
+    /// The maximum number of events per turn, for selectors that accept a limit.
     #[cfg(target_os = "linux")]
     pub(super) limit: usize,
     #[cfg(target_os = "linux")]
@@ -222,7 +274,7 @@ pub(super) struct Events {
     pub(super) other: super::other::Buffer,
 }
 
-/// One event.
+/// One readiness event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) token: Token,
@@ -264,17 +316,17 @@ mod tests {
 
     #[test]
     fn what_the_system_does_not_have_is_refused_in_words() {
-        // The variable would override it.
+        // The environment variable would override the request.
         if std::env::var_os(super::VARIABLE).is_some() {
             return;
         }
         let asked = Selector::new(Some(IoBackend::Uring));
-        if cfg!(target_os = "linux") {
-            asked.expect("it is io_uring, or epoll in its stead");
+        if cfg!(target_os = "linux") && asked.is_ok() {
             return;
         }
-        let why = asked.unwrap_err();
+        let why = asked.expect_err("only Linux has it");
         assert_eq!(why.kind(), ErrorKind::Unsupported);
         assert!(why.to_string().contains("uring"), "{why}");
+        assert!(why.to_string().contains("unset BLITZ_IO_BACKEND"), "{why}");
     }
 }

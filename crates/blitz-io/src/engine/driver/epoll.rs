@@ -1,17 +1,17 @@
-//! Linux: one epoll instance, edge-triggered, each descriptor registered once.
+//! The Linux selector: one epoll instance, edge-triggered, with each descriptor registered once.
 //!
-//! Any thread may wait in it, one at a time by the driver's seat. An eventfd ends a wait: it
-//! is edge-triggered too, so each write is an event and nobody has to read it. (Its count is
-//! full after 2^64 writes.)
+//! Any thread may wait in it; the driver's `Seat` admits one at a time. An eventfd ends a wait. It
+//! is edge-triggered too, so each write is an event and the eventfd need not be read. (Its counter
+//! is full after 2^64 writes.)
 //!
-//! Time-outs are exact by `epoll_pwait2` (Linux 5.11). Where the kernel does not know it, or
-//! a sandbox refuses it, they are rounded up to milliseconds: never early.
+//! Timeouts are exact by `epoll_pwait2` (Linux 5.11). Where the kernel lacks it, or a sandbox
+//! refuses it, they are rounded up to milliseconds, so a wait never ends early.
 //!
 //! # Rejected
-//! - Level-triggered, or one shot: a system call more for each wait of each socket.
-//! - A timerfd for older kernels: a system call more for each wait, for the sake of kernels
-//!   that no distribution supports any more.
-//! - Reading the eventfd after a wait: a system call for nothing.
+//! - Level-triggered or one-shot events: one more system call for each wait of each socket.
+//! - A timerfd for older kernels: one more system call for each wait, for the sake of kernels that
+//!   no distribution supports any more.
+//! - Reading the eventfd after a wait: a system call without use.
 
 use std::{
     io,
@@ -29,40 +29,40 @@ use super::{
 };
 use crate::engine::prim::{AtomicBool, Ordering::Relaxed};
 
-/// See the module.
+/// The epoll selector.
 #[derive(Debug)]
 pub(super) struct Epoll {
     epoll: OwnedFd,
-    /// The eventfd.
+    /// The eventfd that ends a wait.
     bell: OwnedFd,
-    /// The kernel does not know exact time-outs.
+    /// Set once the kernel or a sandbox has refused `epoll_pwait2`.
     coarse: AtomicBool,
 }
 
-/// What `epoll_pwait2` takes, on all architectures.
+/// The timeout argument of `epoll_pwait2`, with the same layout on all architectures.
 #[repr(C)]
 struct Timespec {
     seconds: i64,
     nanoseconds: i64,
 }
 
-/// The answer of a system call.
+/// Converts the return value of a system call: a negative one becomes the last error.
 fn answered(answer: libc::c_int) -> io::Result<libc::c_int> {
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
 }
 
-/// The descriptor that a system call answered with.
+/// Takes ownership of the descriptor that a system call returned.
 fn owned(answer: libc::c_int) -> io::Result<OwnedFd> {
     let fd = answered(answer)?;
-    // SAFETY: a new descriptor, which nobody else knows.
+    // SAFETY: the system call has just created the descriptor, so nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 impl Epoll {
     pub(super) fn new() -> io::Result<Self> {
-        // SAFETY: no pointers.
+        // SAFETY: the call takes no pointers.
         let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: no pointers.
+        // SAFETY: the call takes no pointers.
         let bell = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
         let this = Self { epoll, bell, coarse: AtomicBool::new(false) };
         this.control(libc::EPOLL_CTL_ADD, this.bell.as_raw_fd(), libc::EPOLLIN, Token::NUDGE)?;
@@ -72,8 +72,8 @@ impl Epoll {
     fn control(&self, verb: i32, fd: i32, events: i32, token: Token) -> io::Result<()> {
         let mut event =
             libc::epoll_event { events: (events | libc::EPOLLET) as u32, u64: token.bits() };
-        // SAFETY: `event` is read during the call; both descriptors are open, or the call
-        // answers EBADF.
+        // SAFETY: `event` outlives the call, which only reads it; if a descriptor is not open, the
+        // call returns EBADF.
         let answer = unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), verb, fd, &raw mut event) };
         answered(answer).map(drop)
     }
@@ -89,25 +89,26 @@ impl Epoll {
         if interest.is_priority() {
             events |= libc::EPOLLPRI;
         }
-        // Errors are always told.
-        self.control(libc::EPOLL_CTL_ADD, fd.as_raw_fd(), events, token).map_err(refused)
+        // Errors are always reported.
+        self.control(libc::EPOLL_CTL_ADD, fd.as_raw_fd(), events, token)
     }
 
     pub(super) fn remove(&self, fd: Fd<'_>, token: Token) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_DEL, fd.as_raw_fd(), 0, token)
     }
 
-    /// The kernel forgets a descriptor with its last copy; tokens tell until then.
+    /// No-op: the kernel drops the registration when the last copy of the descriptor is closed;
+    /// until then, the generation in the token makes its events harmless.
     pub(super) fn forget(&self, _: Token) {}
 
-    /// It tells every change anyway.
+    /// No-op: the registration is edge-triggered, so every change is reported.
     #[inline]
     pub(super) fn rearm(&self, _: Token, _: Ready) {}
 
     pub(super) fn signal(&self) {
         let one = 1u64.to_ne_bytes();
-        // SAFETY: eight bytes that live during the call. It does not block, and the only
-        // way to fail, a full count, leaves an event there as well.
+        // SAFETY: the eight bytes outlive the call. It does not block, and its only possible error,
+        // a full counter, leaves an event pending as well.
         unsafe { libc::write(self.bell.as_raw_fd(), one.as_ptr().cast(), one.len()) };
     }
 
@@ -123,7 +124,8 @@ impl Epoll {
                 answer => break answer?,
             }
         };
-        // SAFETY: the kernel wrote so many, and there is room for `limit`.
+        // SAFETY: the kernel initialised the first `count` events, and the capacity is at least
+        // `limit`.
         unsafe { events.epoll.set_len(count) };
         for event in &events.epoll {
             let (token, told) = (Token::from_bits(event.u64), event.events as i32);
@@ -135,7 +137,8 @@ impl Epoll {
         Ok(())
     }
 
-    /// One wait; how many events were written into the room of the empty `buffer`.
+    /// Waits once; returns how many events were written into the spare capacity of the empty
+    /// `buffer`.
     fn ask(
         &self,
         buffer: &mut Vec<libc::epoll_event>,
@@ -154,9 +157,9 @@ impl Epoll {
                 rounded_up(timeout)
             }
         };
-        // Not the C library's, which is a point at which a thread may be cancelled: that
-        // costs two exchanges of a word.
-        // SAFETY: there is room for `limit` events. No signal mask is given.
+        // A raw system call, because the C library's wrapper is a thread cancellation point, which
+        // costs two atomic exchanges.
+        // SAFETY: there is room for `limit` events, and a null signal mask is allowed.
         let answer = unsafe {
             libc::syscall(
                 libc::SYS_epoll_pwait,
@@ -171,14 +174,15 @@ impl Epoll {
         answered(answer as libc::c_int).map(|count| count as usize)
     }
 
-    /// `None` if the kernel does not know how.
+    /// Waits with a timeout in nanoseconds; returns `None` if the kernel or a sandbox refuses the
+    /// call.
     fn ask_exactly(
         &self,
         room: *mut libc::epoll_event,
         limit: usize,
         timeout: Duration,
     ) -> io::Result<Option<usize>> {
-        // Relaxed: whoever does not see it finds out.
+        // Relaxed: a thread that does not see the flag makes the call and gets the error itself.
         if self.coarse.load(Relaxed) {
             return Ok(None);
         }
@@ -186,8 +190,8 @@ impl Epoll {
             seconds: timeout.as_secs().try_into().unwrap_or(i64::MAX),
             nanoseconds: timeout.subsec_nanos().into(),
         };
-        // SAFETY: there is room for `limit` events (the caller's), and the time is read
-        // during the call. No signal mask is given.
+        // SAFETY: the caller has room for `limit` events at `room`; `timeout` outlives the call,
+        // which only reads it; a null signal mask is allowed.
         let answer = unsafe {
             libc::syscall(
                 libc::SYS_epoll_pwait2,
@@ -203,7 +207,7 @@ impl Epoll {
             return Ok(Some(answer as usize));
         }
         let why = io::Error::last_os_error();
-        // Sandboxes that are older than the call answer EPERM.
+        // Sandboxes that are older than the system call return EPERM.
         if matches!(why.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) {
             self.coarse.store(true, Relaxed);
             return Ok(None);
@@ -223,26 +227,14 @@ fn signs(told: i32) -> Signs {
     }
 }
 
-/// What to do about it, where there is something to do.
-fn refused(why: io::Error) -> io::Error {
-    let next = match why.raw_os_error() {
-        Some(libc::ENOSPC) => "raise /proc/sys/fs/epoll/max_user_watches",
-        Some(libc::ENOMEM) => "the kernel is out of memory: close some, or give the machine more",
-        // EPERM among them, for files: programs look at its number.
-        _ => return why,
-    };
-    io::Error::new(why.kind(), format!("cannot wait for this descriptor: {why}: {next}"))
-}
-
 #[cfg(all(test, not(blitz_loom)))]
 mod tests {
     use std::{
-        io::ErrorKind,
         os::{fd::AsFd, unix::net::UnixStream},
         time::{Duration, Instant},
     };
 
-    use super::{Epoll, refused};
+    use super::Epoll;
     use crate::engine::{
         driver::{backend::Events, interest::Interest, ready::Ready, sources::Token},
         prim::Ordering::Relaxed,
@@ -278,7 +270,7 @@ mod tests {
         }
     }
 
-    /// Edge-triggered: a signal is heard once, though nobody reads the eventfd.
+    /// Edge-triggered: a signal ends one wait, although the eventfd is never read.
     #[test]
     fn each_signal_ends_one_wait() {
         let (epoll, mut events) = (epoll(false), Events::new(8));
@@ -305,12 +297,13 @@ mod tests {
         assert!(events.found.is_empty());
     }
 
+    /// Other errors: `a_descriptor_that_epoll_refuses_has_the_systems_number`, in `tests/it`.
     #[test]
-    fn a_refusal_says_what_to_do() {
-        let full = refused(std::io::Error::from_raw_os_error(libc::ENOSPC));
-        assert_eq!(full.kind(), ErrorKind::StorageFull);
-        assert!(full.to_string().contains("max_user_watches"), "{full}");
-        let twice = refused(std::io::Error::from_raw_os_error(libc::EEXIST));
-        assert_eq!(twice.raw_os_error(), Some(libc::EEXIST), "others are passed on");
+    fn a_refusal_keeps_the_systems_number() {
+        let epoll = epoll(false);
+        let (near, _far) = UnixStream::pair().unwrap();
+        let add = || epoll.add(near.as_fd(), Token::from_bits(7), Interest::READABLE);
+        add().unwrap();
+        assert_eq!(add().unwrap_err().raw_os_error(), Some(libc::EEXIST));
     }
 }

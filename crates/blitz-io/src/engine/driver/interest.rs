@@ -1,4 +1,4 @@
-//! What somebody wants to know of a file descriptor.
+//! The kinds of readiness that a caller waits for.
 
 use std::{
     fmt,
@@ -13,10 +13,10 @@ const WRITABLE: u8 = 1 << 1;
 const PRIORITY: u8 = 1 << 2;
 const ERROR: u8 = 1 << 3;
 
-/// What to wait for: reading, writing, or what else the system tells.
+/// The readiness events to wait for: reading, writing, errors, or urgent data.
 ///
-/// Given to [`AsyncFd::with_interest`] and to methods called `ready`, `async_io` and
-/// `try_io`. Interests are added with [`add`](Self::add) or `|`.
+/// Passed to [`AsyncFd::with_interest`] and to the methods `ready`, `async_io` and `try_io`.
+/// Interests are combined with [`add`](Self::add) or `|`.
 ///
 /// [`AsyncFd::with_interest`]: https://docs.rs/tokio/1/tokio/io/unix/struct.AsyncFd.html
 ///
@@ -34,22 +34,22 @@ const ERROR: u8 = 1 << 3;
 pub struct Interest(u8);
 
 impl Interest {
-    /// Whether there is something to read, or will never be again.
+    /// Interest in reading: data is available, or the read half is closed.
     pub const READABLE: Self = Self(READABLE);
 
-    /// Whether there is room to write, or writing fails at once.
+    /// Interest in writing: there is room to write, or the write half is closed.
     pub const WRITABLE: Self = Self(WRITABLE);
 
-    /// Whether there is an error to be fetched.
+    /// Interest in a pending error.
     pub const ERROR: Self = Self(ERROR);
 
-    /// Whether something urgent is there: out-of-band data, or a change of a file in
-    /// `/sys` that tells of changes.
+    /// Interest in urgent events: out-of-band data, or a change of a file in `/sys` that supports
+    /// notification.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     #[cfg_attr(docsrs, doc(cfg(any(target_os = "linux", target_os = "android"))))]
     pub const PRIORITY: Self = Self(PRIORITY);
 
-    /// Whether it includes reading.
+    /// Returns `true` if this includes interest in reading.
     ///
     /// # Examples
     ///
@@ -63,7 +63,7 @@ impl Interest {
         self.0 & READABLE != 0
     }
 
-    /// Whether it includes writing.
+    /// Returns `true` if this includes interest in writing.
     ///
     /// # Examples
     ///
@@ -77,7 +77,7 @@ impl Interest {
         self.0 & WRITABLE != 0
     }
 
-    /// Whether it includes errors.
+    /// Returns `true` if this includes interest in errors.
     ///
     /// # Examples
     ///
@@ -91,7 +91,7 @@ impl Interest {
         self.0 & ERROR != 0
     }
 
-    /// Whether it includes what is urgent.
+    /// Returns `true` if this includes interest in urgent events.
     ///
     /// # Examples
     ///
@@ -107,7 +107,7 @@ impl Interest {
         self.0 & PRIORITY != 0
     }
 
-    /// Both together.
+    /// Returns the union of two interests.
     ///
     /// # Examples
     ///
@@ -122,8 +122,8 @@ impl Interest {
         Self(self.0 | other.0)
     }
 
-    /// This without the other; `None` if nothing is left, because one has to wait for
-    /// something.
+    /// Returns this interest without `other`, or `None` if nothing is left, because an interest is
+    /// never empty.
     ///
     /// # Examples
     ///
@@ -140,7 +140,7 @@ impl Interest {
         (rest != 0).then_some(Self(rest))
     }
 
-    /// What satisfies it.
+    /// Returns the readiness flags that satisfy this interest.
     #[inline]
     pub(crate) const fn mask(self) -> Ready {
         let mut mask = Ready::EMPTY;

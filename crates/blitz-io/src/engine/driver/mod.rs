@@ -1,35 +1,36 @@
-//! The driver: what the system tells of descriptors, and who waits to hear it.
+//! The I/O driver: waits for readiness events of descriptors and wakes the tasks that wait for
+//! them.
 //!
-//! One for each runtime. A descriptor is registered once and then used directly: an
-//! operation is tried, and only if it would block does its task wait until the system says
-//! that it can go on. Nothing of a task's memory is ever with the kernel, so tasks may be
-//! dropped, moved and aborted at any moment.
+//! Each runtime has one driver. A descriptor is registered once and then used directly: an
+//! operation is tried first, and its task waits for an event only if the operation would block. The
+//! kernel never holds a pointer to a task's memory, so tasks may be dropped, moved and aborted at
+//! any time.
 //!
-//! - [`interest`], [`ready`]: what is waited for, and what is known.
-//! - [`readiness`]: the record of one descriptor, and who waits for it.
+//! - [`interest`], [`ready`]: the events that a caller waits for, and the readiness that is known.
+//! - [`readiness`]: the record of one descriptor, with its wakers and wait queues.
 //! - [`sources`]: the table of records, and the tokens by which the kernel names them.
-//! - [`registration`]: a descriptor as its owner sees it.
-//! - [`habit`], [`postponed`]: calls that would likely find nothing, and when they are made
-//!   all the same.
-//! - `teller`, `overlapped`: events that come another way, and pipes, of which they do
-//!   (Windows).
-//! - [`role`]: who may ask the kernel; one at a time, and nobody waits for it.
-//! - [`nudge`]: how others end its wait.
-//! - [`backend`]: the mechanisms and the choice: `epoll`, `uring`, `poll`, and `other` where
-//!   there is no epoll. `signs`: what Unix has of them all.
+//! - [`registration`]: the owner's handle to a registered descriptor.
+//! - `teller`, `overlapped`: events that do not come from the selector, and named pipes, which are
+//!   the source of such events (Windows).
+//! - [`role`]: the right to wait for events, held by one thread at a time; no thread blocks for it.
+//! - [`nudge`]: how other threads end the wait of the thread that holds the role.
+//! - [`backend`]: the selectors and the choice between them: `epoll`, `uring`, `poll`, and `other`
+//!   where there is no epoll. `signs`: what the Unix selectors have in common.
 //!
 //! # The contract
-//! 1. Whoever holds the [`Role`] takes turns. A turn waits for events, as long as it was
-//!    told, then sets what they say in the records, and wakes the tasks, under no lock.
-//! 2. An event of a registration that has ended reaches nobody, whoever has its place or
-//!    its number now.
-//! 3. [`Driver::wake`] ends a turn that waits, or the next one that would. A turn that does
-//!    not wait leaves it to the next that does.
-//! 4. After [`Driver::shutdown`] nobody waits any more: all get an error that says so.
-//! 5. A turn may end early with nothing. It does not end with an error for a signal.
+//! 1. The thread that holds the [`Role`] takes turns. A turn waits for events for at most the given
+//!    timeout, then sets the readiness that they report in the records, and wakes the tasks while
+//!    no lock is held.
+//! 2. An event of a registration that has ended is dropped. It makes no other registration ready,
+//!    whichever has its place in the table or its descriptor number now.
+//! 3. [`Driver::wake`] ends a turn that waits, or the next turn that would wait. A turn that does
+//!    not wait leaves the wake-up to the next turn that does.
+//! 4. After [`Driver::shutdown`] no task waits any more: every operation that would wait returns an
+//!    error that says so.
+//! 5. A turn may end early without any events. A signal that interrupts a turn is not an error.
 //!
 //! # Checked by
-//! `driver/tests.rs`, on each mechanism; the models are with the parts.
+//! `driver/tests.rs`, on each selector; the models are in the files of the parts.
 
 #[cfg(unix)]
 use std::os::fd::BorrowedFd;
@@ -42,8 +43,6 @@ pub(crate) mod ready;
 pub(crate) mod readiness;
 pub(crate) mod sources;
 pub(crate) mod registration;
-mod habit;
-pub(crate) mod postponed;
 #[cfg(windows)]
 mod teller;
 #[cfg(windows)]
@@ -55,7 +54,7 @@ pub(crate) mod backend;
 mod signs;
 #[cfg(target_os = "linux")]
 mod epoll;
-// Those that the crate knows by which it is reached; so says the manifest.
+// The architectures for which the `io-uring` crate is a dependency; the manifest has the same list.
 #[cfg_attr(
     not(any(
         target_arch = "x86_64",
@@ -70,10 +69,12 @@ mod epoll;
 mod uring;
 #[cfg(unix)]
 mod poll;
-// In tests of Linux too, where it does the same.
+// Also built for tests on Linux, where the `polling` crate has the same interface.
 #[cfg(any(test, not(target_os = "linux")))]
 mod other;
 
+#[cfg(all(test, not(blitz_loom)))]
+pub(crate) mod limits;
 #[cfg(all(test, not(blitz_loom)))]
 mod tests;
 
@@ -83,7 +84,6 @@ use self::{
     backend::{Events, Selector},
     interest::Interest,
     nudge::Nudge,
-    postponed::{Postponed, Which},
     role::{Held, Seat},
     sources::{NoPlace, Source, Sources},
 };
@@ -92,57 +92,62 @@ use crate::engine::{
     wait::batch::Batch,
 };
 
-/// What can be registered.
+/// The borrowed handle that can be registered: a file descriptor.
 #[cfg(unix)]
 pub(crate) type Fd<'a> = BorrowedFd<'a>;
-/// What can be registered.
+/// The borrowed handle that can be registered: a socket.
 #[cfg(windows)]
 pub(crate) type Fd<'a> = BorrowedSocket<'a>;
 
-/// How a driver is made.
+/// Settings of a new driver.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DriverConfig {
-    /// `None`: what suits best.
+    /// The selector to use; `None` chooses the best one that the system has.
     pub(crate) backend: Option<IoBackend>,
-    /// How many events a turn takes at most.
+    /// The maximum number of events that one turn takes.
     pub(crate) events_per_turn: usize,
 }
 
 impl Default for DriverConfig {
     fn default() -> Self {
-        // Tokio's figure, which its users have tuned to.
+        // Tokio's default, which programs may have been tuned to.
         Self { backend: None, events_per_turn: 1024 }
     }
 }
 
-/// See the module.
+/// The I/O driver of one runtime; the module documentation has its contract.
 #[derive(Debug)]
 pub(crate) struct Driver {
     selector: Selector,
     sources: Sources,
-    postponed: Postponed,
     seat: Seat<Events>,
     nudge: Nudge,
     counters: Counters,
-    /// Neither the program nor the environment wants another mechanism than io_uring.
+    /// Set unless the program or the environment chose a selector other than io_uring.
     rings: bool,
     beside: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 impl Driver {
+    /// Creates a driver.
+    ///
     /// # Errors
-    /// What the system says, or that the mechanism is not supported here.
+    /// Returns the system's error, or `Unsupported` if the requested selector does not exist here.
     pub(crate) fn new(config: DriverConfig) -> io::Result<Arc<Self>> {
         let rings =
             matches!(IoBackend::chosen(config.backend)?, IoBackend::Auto | IoBackend::Uring);
         Ok(Self::with(Selector::new(config.backend)?, config.events_per_turn, rings))
     }
 
+    /// Returns the selector by which the driver learns of events.
+    pub(crate) fn backend(&self) -> IoBackend {
+        self.selector.backend()
+    }
+
     fn with(selector: Selector, events_per_turn: usize, rings: bool) -> Arc<Self> {
         Arc::new(Self {
             selector,
             sources: Sources::new(),
-            postponed: Postponed::new(),
             seat: Seat::new(Events::new(events_per_turn)),
             nudge: Nudge::new(),
             counters: Counters::default(),
@@ -151,10 +156,10 @@ impl Driver {
         })
     }
 
-    /// Watches a descriptor, which does not block, until the registration ends.
+    /// Watches a non-blocking descriptor until the returned registration ends.
     ///
     /// # Errors
-    /// What the system says, or that the driver has ended.
+    /// Returns the system's error, or the shutdown error if the driver has ended.
     pub(crate) fn register(
         self: &Arc<Self>,
         fd: Fd<'_>,
@@ -169,10 +174,11 @@ impl Driver {
         Ok(Registration::new(self.clone(), source))
     }
 
-    /// A registration of nothing that the mechanism knows: its events are told by hand.
+    /// Creates a registration that no selector watches; its events are reported through the
+    /// returned [`Teller`](teller::Teller).
     ///
     /// # Errors
-    /// That the driver has ended.
+    /// Returns the shutdown error if the driver has ended.
     #[cfg(windows)]
     pub(crate) fn register_apart(self: &Arc<Self>) -> io::Result<(Registration, teller::Teller)> {
         let source = self.open()?;
@@ -188,14 +194,15 @@ impl Driver {
         })
     }
 
-    /// The right to take turns; `None` if somebody has it.
+    /// Acquires the right to take turns; returns `None` if another thread holds it.
     #[inline]
     pub(crate) fn try_hold(&self) -> Option<Role<'_>> {
         self.seat.try_hold().map(|events| Role { driver: self, events })
     }
 
-    /// Whether any thread that looks finds what there is. A poll of io_uring tells the thread
-    /// that has submitted it, which has to run for others to see it.
+    /// Returns true if any thread that takes a turn finds all pending events. With io_uring, a
+    /// completion is written by the thread that submitted the poll, so that thread must run before
+    /// others see it.
     pub(crate) fn tells_anybody(&self) -> bool {
         #[cfg(target_os = "linux")]
         return !matches!(self.selector, Selector::Uring(_));
@@ -203,77 +210,59 @@ impl Driver {
         true
     }
 
-    /// Whether worker `index` has postponed something.
-    #[inline]
-    pub(crate) fn has_postponed(&self, index: usize) -> bool {
-        !self.postponed.is_empty(index)
-    }
-
-    /// Takes back what worker `index` has postponed, and wakes the tasks: users' code runs.
-    pub(crate) fn take_back(&self, index: usize, which: Which) {
-        let taken = self.postponed.take(index, which);
-        if taken.capacity() == 0 {
-            return;
-        }
-        let mut batch = Batch::new();
-        for &token in &taken {
-            self.sources.take_back(token, &mut batch);
-        }
-        self.postponed.recycle(index, taken);
-        batch.wake_all();
-    }
-
-    /// Ends a turn that waits, or the next one that would. Many at once are one.
+    /// Ends a turn that waits, or the next one that would. Several calls may end only one wait.
     #[inline]
     pub(crate) fn wake(&self) {
         self.nudge.nudge(|| self.selector.signal());
     }
 
-    /// Everybody who waits is woken, and nobody waits any more.
+    /// Wakes every waiter with the shutdown error and makes all later waits fail with it.
     pub(crate) fn shutdown(&self) {
         self.sources.shut_down();
         self.wake();
     }
 
-    /// How many descriptors were ever registered.
+    /// Returns how many descriptors have been registered since the driver was created.
     pub(crate) fn registered_count(&self) -> u64 {
-        // Relaxed: a figure.
+        // Relaxed: a metric, which orders nothing.
         self.counters.registered.load(Relaxed)
     }
 
-    /// How many of them are no more.
+    /// Returns how many registrations have been removed since the driver was created.
     pub(crate) fn deregistered_count(&self) -> u64 {
-        // Relaxed: a figure.
+        // Relaxed: a metric, which orders nothing.
         self.counters.deregistered.load(Relaxed)
     }
 
-    /// How many events there were.
+    /// Returns how many readiness events have been dispatched.
     pub(crate) fn ready_count(&self) -> u64 {
-        // Relaxed: a figure.
+        // Relaxed: a metric, which orders nothing.
         self.counters.ready.load(Relaxed)
     }
 
-    /// How many turns were taken: each is a system call that asks for events.
+    /// Returns how many turns were taken; each is a system call that polls for events.
     pub(crate) fn turn_count(&self) -> u64 {
-        // Relaxed: a figure.
+        // Relaxed: a metric, which orders nothing.
         self.counters.turns.load(Relaxed)
     }
 }
 
-/// For the layer above that has rings.
+/// For the `ring` layer above, which runs operations on io_uring.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux has rings"))]
 impl Driver {
-    /// Whether the runtime may use io_uring for operations, whatever tells it of events.
+    /// Returns true if the runtime may use io_uring for operations, whichever selector reports
+    /// readiness.
     #[inline]
     pub(crate) fn allows_rings(&self) -> bool {
         self.rings
     }
 
-    /// What a layer above keeps with the driver: made by who asks first, and dropped with
-    /// the driver. It may be registered with the driver, if it ends that at the shutdown.
+    /// Returns the value that a layer above keeps with the driver. The first call creates it, and
+    /// it is dropped with the driver. It may hold a registration with this driver if it ends that
+    /// registration at shutdown, because the registration keeps the driver alive.
     ///
     /// # Panics
-    /// If two types are asked for.
+    /// Panics if it is called with two different types.
     #[inline]
     pub(crate) fn beside<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> &T {
         let kept = self.beside.get_or_init(|| Box::new(make()));
@@ -281,7 +270,7 @@ impl Driver {
     }
 }
 
-/// Figures for metrics.
+/// Counters for metrics.
 #[derive(Debug, Default)]
 struct Counters {
     registered: AtomicU64,
@@ -290,7 +279,7 @@ struct Counters {
     turns: AtomicU64,
 }
 
-// Relaxed throughout: figures, which order nothing.
+// Relaxed throughout: metrics, which order nothing.
 impl Counters {
     fn registered(&self) {
         self.registered.fetch_add(1, Relaxed);
@@ -306,20 +295,21 @@ impl Counters {
         }
     }
 
-    /// Only for who holds the role, so that no locked instruction is paid for.
+    /// Counts a turn. Must be called only by the holder of the role: with a single writer, a plain
+    /// load and store do, and no locked instruction is needed.
     fn turn(&self) {
         self.turns.store(self.turns.load(Relaxed).wrapping_add(1), Relaxed);
     }
 }
 
-/// The right to take turns, until this is dropped.
+/// The right to take turns, held until this guard is dropped.
 pub(crate) struct Role<'a> {
     driver: &'a Driver,
     events: Held<'a, Events>,
 }
 
 impl Role<'_> {
-    /// [`wait`](Self::wait) and [`tell`](Self::tell).
+    /// Takes one turn: [`wait`](Self::wait), then [`tell`](Self::tell).
     #[cfg(test)]
     pub(crate) fn turn(&mut self, timeout: Option<Duration>) -> io::Result<usize> {
         let found = self.wait(timeout)?;
@@ -327,11 +317,11 @@ impl Role<'_> {
         Ok(found)
     }
 
-    /// Waits for events for at most so long (`None`: for ever; zero: not at all). Answers how
-    /// many there are, which have to be told.
+    /// Waits for events for at most `timeout` (`None`: without limit; zero: does not wait). Returns
+    /// the number of events found, which the caller must dispatch with [`tell`](Self::tell).
     ///
     /// # Errors
-    /// What the system says of the wait; the next one may be tried.
+    /// Returns the system's error for this wait; the caller may try again.
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<usize> {
         let Self { driver, events } = self;
         let events = &mut **events;
@@ -347,8 +337,8 @@ impl Role<'_> {
         Ok(self.events.found.len())
     }
 
-    /// Tells the events to the records, and wakes the tasks: users' code runs.
-    /// Answers with how many there were.
+    /// Dispatches the events to their records and wakes the tasks, so wakers of users run here.
+    /// Returns the number of events.
     pub(crate) fn tell(&mut self) -> usize {
         let mut batch = Batch::new();
         for event in &self.events.found {
@@ -366,24 +356,12 @@ impl std::fmt::Debug for Role<'_> {
     }
 }
 
-/// The runtime of an I/O resource has ended.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ShutDown;
+/// The message of the error that operations return after their runtime has ended. It must be
+/// exactly Tokio's text, because programs and `runtime::is_rt_shutdown_err` compare with it.
+pub(crate) const SHUT_DOWN: &str = "A Tokio 1.x context was found, but it is being shutdown.";
 
-impl std::fmt::Display for ShutDown {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The beginning is Tokio's.
-        f.write_str(
-            "A Tokio 1.x context was found, but it is being shutdown. (The runtime of this I/O \
-             resource has ended: use it inside a runtime that runs.)",
-        )
-    }
-}
-
-impl std::error::Error for ShutDown {}
-
-/// What everybody gets after the end.
+/// Returns the error that every operation fails with after its runtime has ended.
 #[cold]
 pub(crate) fn shut_down_error() -> io::Error {
-    io::Error::other(ShutDown)
+    io::Error::other(SHUT_DOWN)
 }

@@ -1,5 +1,5 @@
-//! io_uring where the crate by which it is reached does not know the architecture: there is
-//! none, and epoll takes its place.
+//! Stands in for `uring.rs` on architectures that the `io-uring` crate does not support: the
+//! backend cannot be chosen there, and `Auto` uses epoll as it does elsewhere.
 
 #![forbid(unsafe_code)]
 
@@ -7,13 +7,15 @@ use std::{io, time::Duration};
 
 use super::{Fd, backend::Events, interest::Interest, ready::Ready, sources::Token};
 
-/// None is ever made.
+/// The uninhabited io_uring selector.
 #[derive(Debug)]
 pub(super) enum Uring {}
 
 impl Uring {
+    /// Refuses to create a selector.
+    ///
     /// # Errors
-    /// Always.
+    /// Always returns an error.
     pub(super) fn new() -> io::Result<Self> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "it is not built for this architecture"))
     }

@@ -1,21 +1,21 @@
-//! Ending a wait in the kernel, or the one that is about to begin.
+//! Ends a wait in the kernel, or the next wait that begins.
 //!
 //! # Protocol
 //! ```text
-//! who waits for events                      who nudges
+//! a thread that waits for events            a thread that nudges
 //! W1 exchanges the word for WAITING:        N1 exchanges the word for NUDGED:
-//!    it was NUDGED: does not wait              it was WAITING: signals the kernel
+//!    if it was NUDGED: does not wait           if it was WAITING: signals the kernel
 //! W2 waits in the kernel                       else: done
 //! W3 exchanges the word for IDLE
 //! ```
 //! W1 and N1 exchange the word, so one comes first. If N1, W1 finds NUDGED; if W1, N1 finds
-//! WAITING, unless the wait is over (W3), and signals: the kernel ends the wait, or the next
-//! one if this one ended for another reason, which is a turn for nothing.
+//! WAITING, unless the wait is over (W3), and signals: the kernel ends this wait, or, if this wait
+//! ended for another reason, the next one, which then is a turn for nothing.
 //!
-//! Only a wait takes the nudge away. A look at the events that does not wait leaves it: the
-//! nudge may be meant for somebody who is about to wait.
+//! Only a wait consumes the nudge. A turn that polls for events without waiting leaves it, because
+//! the nudge may be meant for a thread that is about to wait.
 //!
-//! Many nudges are one, and one that finds nobody waiting is no system call.
+//! Many nudges count as one, and a nudge that finds no thread waiting makes no system call.
 //!
 //! # Checked by
 //! `a_nudge_against_a_wait_ends_it`, `what_was_done_before_a_nudge_is_seen_after_the_wait`,
@@ -33,7 +33,7 @@ const IDLE: u32 = 0;
 const WAITING: u32 = 1;
 const NUDGED: u32 = 2;
 
-/// See the module.
+/// The state that decides whether a nudge must signal the kernel.
 #[derive(Debug)]
 pub(crate) struct Nudge(AtomicU32);
 
@@ -42,7 +42,7 @@ impl Nudge {
         Self(AtomicU32::new(IDLE))
     }
 
-    /// W1 to W3: calls `wait` with whether it may wait at all.
+    /// W1 to W3: calls `wait`, passing false if a nudge has come and it must not block.
     pub(crate) fn wait<R>(&self, wait: impl FnOnce(bool) -> R) -> R {
         let found = self.exchange(WAITING);
         let result = wait(found != NUDGED || weakened!("nudge_is_left"));
@@ -50,7 +50,7 @@ impl Nudge {
         result
     }
 
-    /// N1: calls `signal` if somebody waits who was not told.
+    /// N1: calls `signal` if a thread waits that has not been nudged yet.
     #[inline]
     pub(crate) fn nudge(&self, signal: impl FnOnce()) {
         let found = self.exchange(NUDGED);
@@ -63,8 +63,8 @@ impl Nudge {
     #[inline]
     fn exchange(&self, to: u32) -> u32 {
         let order = if weakened!("nudge_orders") { Relaxed } else { AcqRel };
-        // AcqRel: who ends a wait sees what was done before the nudges that it takes away.
-        // Each exchange pairs with the one before it.
+        // AcqRel: the end of a wait sees what was done before the nudges that it consumes. Each
+        // exchange pairs with the one before it.
         self.0.swap(to, order)
     }
 }
@@ -76,7 +76,7 @@ mod models {
         Arc, AtomicUsize, Ordering::Relaxed, ids::Tally, model, parker::Parker, thread,
     };
 
-    /// A parker is a kernel: a signal that comes first is not lost.
+    /// A model of the kernel: a parker, which keeps a signal that comes before the wait.
     struct Kernel {
         nudge: Nudge,
         parker: Parker,
@@ -91,7 +91,7 @@ mod models {
 
     impl Kernel {
         fn work_and_nudge(&self) {
-            // Relaxed: the nudge has to order it.
+            // Relaxed: the nudge must provide the ordering.
             self.work.fetch_add(1, Relaxed);
             self.nudge.nudge(|| {
                 self.signals.add();
@@ -128,7 +128,7 @@ mod models {
         model(|| {
             let kernel = kernel();
             let workers = [worker(&kernel), worker(&kernel)];
-            // As a worker does that sleeps only in turns.
+            // Like a worker that sleeps only in turns.
             while kernel.work.load(Relaxed) < 2 {
                 kernel.turn();
             }
@@ -147,7 +147,7 @@ mod models {
         });
     }
 
-    /// An event ends the wait as well, and the nudge's signal comes late.
+    /// An event ends the wait too, and the signal of the nudge comes late.
     #[test]
     fn a_nudge_that_comes_late_ends_the_next_wait_at_worst() {
         model(|| {
@@ -159,7 +159,7 @@ mod models {
             let worker = worker(&kernel);
             kernel.turn();
             if kernel.work.load(Relaxed) == 0 {
-                // Nothing was seen, so the nudge is still to come, or its work is.
+                // The work was not seen, so the nudge, or even its work, is still to come.
                 kernel.turn();
             }
             worker.join().unwrap();

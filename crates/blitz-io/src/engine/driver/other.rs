@@ -1,30 +1,31 @@
-//! Where there is no epoll: kqueue on macOS and BSD, completion ports on Windows, event
-//! ports on illumos and Solaris, through the `polling` crate.
+//! The selector for systems without epoll: kqueue on macOS and BSD, completion ports on Windows,
+//! event ports on illumos and Solaris, through the `polling` crate.
 //!
-//! Not all of these know edges, so all are used in one shot: an event silences its
-//! descriptor, and an operation that finds nothing any more asks for the next one. What each
-//! is *armed* for is kept in a table, as in `poll.rs`, with the same order: disarmed before
-//! the records are told.
+//! Not all of these support edge-triggered events, so all are used in one-shot mode: an event
+//! disables its descriptor, and an operation that would block requests the next event. A table has
+//! the events that each descriptor is *armed* for, as in `poll.rs`, with the same order: an entry
+//! is disarmed before its record is notified.
 //!
 //! # Protocol
 //! ```text
-//! who waits                                 who clears readiness, or registers
-//! W1 locks, writes that somebody waits      C1 clears the bit in the record
-//! W2 waits in the system                    C2 locks, arms and asks the system, and signals
-//! W3 locks, disarms what was told              if somebody is between W1 and W3
-//! W4 tells the records
+//! the thread that waits                     a thread that clears readiness, or registers
+//! W1 locks, sets `waiting`                  C1 clears the bit in the record
+//! W2 waits in the system                    C2 locks, arms and requests the event from the
+//! W3 locks, disarms what was reported          system, and signals if another thread is
+//! W4 notifies the records                      between W1 and W3
 //! ```
-//! The signal is for Windows. There the crate hands what is asked for to the thread that
-//! waits if it finds one, or else leaves it to the next that will; and one that begins to
-//! wait between this look and the leaving does not learn of it. With the signal its wait
-//! ends, and the next one begins with what was left.
+//! The signal is for Windows. There the crate hands the request to the thread that waits if it
+//! finds one, and otherwise queues it for the next wait; a thread that begins to wait between that
+//! check and the queueing does not see the request. The signal ends its wait, and the next wait
+//! begins with the queued requests.
 //!
-//! Closed ends are told apart from data only where the crate does: hardly on Windows, not
-//! with kqueue. There they are readable and writable, and the operation finds out.
+//! Closed ends are distinguished from data only where the crate does so: hardly on Windows, not
+//! with kqueue. There a closed end is reported as readable and writable, and the operation finds
+//! out.
 //!
 //! # Invariants
-//! A descriptor in the table is open: its owner removes it before it is closed, under the
-//! lock of the table.
+//! A descriptor in the table is open: its owner removes it before closing it, under the lock of the
+//! table.
 //!
 //! # Checked by
 //! `driver/tests.rs`, on Linux too, where the crate uses epoll; under Wine by
@@ -47,21 +48,21 @@ use super::{
 };
 use crate::engine::prim::bolt::Bolted;
 
-/// Events of a turn at the most: half a megabyte at 32 bytes each; picked, not measured.
+/// The maximum number of events in a turn: half a megabyte at 32 bytes each; picked, not measured.
 const MOST: usize = 1 << 14;
 
-/// What the system writes into.
+/// The buffer that the system writes events into.
 pub(super) struct Buffer(polling::Events);
 
 impl Buffer {
     pub(super) fn new(limit: usize) -> Self {
-        // The room is made at once, so it is not what somebody says who means 'all'.
+        // The buffer is allocated at once, so a huge limit that means 'all' must be capped.
         let limit = NonZeroUsize::new(limit.min(MOST)).unwrap_or(NonZeroUsize::MIN);
         Self(polling::Events::with_capacity(limit))
     }
 }
 
-/// See the module.
+/// The selector of the `polling` crate.
 pub(super) struct Other {
     poller: Poller,
     table: Bolted<Table>,
@@ -70,13 +71,13 @@ pub(super) struct Other {
 #[derive(Default)]
 struct Table {
     entries: HashMap<usize, Entry>,
-    /// By which key the poller knows it.
+    /// The poller's key for each token.
     keys: HashMap<Token, usize>,
     next: usize,
-    /// Somebody is between W1 and W3.
+    /// Set while a thread is between W1 and W3.
     waiting: bool,
-    /// What the system refused to watch any longer: the next turn tells it, so that whoever
-    /// waits for it tries, and learns why.
+    /// Descriptors that the system refused to watch any longer. The next turn reports them as
+    /// ready, so that their waiters try an operation and get the error.
     refused: Vec<Found>,
 }
 
@@ -97,13 +98,15 @@ fn raw(fd: Fd<'_>) -> Raw {
     fd.as_raw_socket()
 }
 
+/// Borrows a descriptor by its number.
+///
 /// # Safety
-/// 1. The descriptor is open for as long as the answer is used.
+/// 1. The descriptor is open for as long as the returned value is used.
 unsafe fn borrow<'a>(raw: Raw) -> Fd<'a> {
-    // SAFETY: 1.
+    // SAFETY: by obligation 1 the descriptor is open for as long as the returned value is used.
     #[cfg(unix)]
     return unsafe { BorrowedFd::borrow_raw(raw) };
-    // SAFETY: 1.
+    // SAFETY: by obligation 1 the socket is open for as long as the returned value is used.
     #[cfg(windows)]
     return unsafe { BorrowedSocket::borrow_raw(raw) };
 }
@@ -120,13 +123,13 @@ impl Other {
     pub(super) fn add(&self, fd: Fd<'_>, token: Token, interest: Interest) -> io::Result<()> {
         let mut wanted = interest.mask() & (Ready::READABLE | Ready::WRITABLE);
         if wanted.is_empty() {
-            // Errors come with either; only reading is sure to be possible.
+            // Errors are reported with either direction; only reading is sure to be supported.
             wanted = Ready::READABLE;
         }
         let mut table = self.table.lock();
         let key = table.free_key();
         match self.watch(fd, asked(key, wanted)) {
-            // Left over by a registration that ended without its descriptor.
+            // A leftover of a registration that ended without removing its descriptor.
             Err(why) if why.kind() == io::ErrorKind::AlreadyExists && !table.has(raw(fd)) => {
                 self.poller.delete(fd)?;
                 self.watch(fd, asked(key, wanted))?;
@@ -140,7 +143,7 @@ impl Other {
     }
 
     fn watch(&self, fd: Fd<'_>, asked: Event) -> io::Result<()> {
-        // SAFETY: the owner removes it before it is closed (the module's invariant).
+        // SAFETY: the owner removes the descriptor before it is closed (the module's invariant).
         unsafe { self.poller.add_with_mode(raw(fd), asked, PollMode::Oneshot) }
     }
 
@@ -167,7 +170,7 @@ impl Other {
         self.hand_over(&table);
     }
 
-    /// The second half of C2; see the module.
+    /// The second half of C2: signals the thread that waits, so that it takes the new request.
     fn hand_over(&self, table: &Table) {
         if cfg!(windows) && table.waiting {
             self.signal();
@@ -175,13 +178,14 @@ impl Other {
     }
 
     fn ask(&self, key: usize, entry: &Entry) -> io::Result<()> {
-        // SAFETY: 1. an entry of the table is open, and we have the lock.
+        // SAFETY: 1. a descriptor in the table is open, and cannot be removed while we hold the
+        // lock.
         let fd = unsafe { borrow(entry.raw) };
         self.poller.modify_with_mode(fd, asked(key, entry.armed), PollMode::Oneshot)
     }
 
     pub(super) fn signal(&self) {
-        // It can fail only if the poller is broken, and then so does the wait.
+        // This can fail only if the poller is broken, and then the wait fails too.
         let _ = self.poller.notify();
     }
 
@@ -193,7 +197,7 @@ impl Other {
             table.waiting = true;
             if table.refused.is_empty() { timeout } else { Some(Duration::ZERO) }
         };
-        // It begins again by itself when a signal interrupts it.
+        // The crate restarts a wait that a signal interrupts.
         let answer = self.poller.wait(buffer, timeout);
         let mut table = self.table.lock();
         table.waiting = false;
@@ -204,7 +208,7 @@ impl Other {
             let ready = ready(&event);
             entry.armed = entry.armed - ready;
             events.found.push(Found { token: entry.token, ready });
-            // The one shot is fired for both directions.
+            // The one shot disabled both directions, so the other one must be requested again.
             if !entry.armed.is_empty() && self.ask(event.key, entry).is_err() {
                 events.found.push(entry.give_up());
             }
@@ -221,7 +225,8 @@ impl std::fmt::Debug for Other {
 }
 
 impl Entry {
-    /// It is not watched any more: what an operation finds out is told to everybody.
+    /// Disarms the entry, which the system no longer watches, and reports it as ready for
+    /// everything, so that operations get the error.
     fn give_up(&mut self) -> Found {
         self.armed = Ready::EMPTY;
         let ready = Ready::ERROR | Ready::READABLE | Ready::WRITABLE;
@@ -230,7 +235,8 @@ impl Entry {
 }
 
 impl Table {
-    /// A key that nobody has, and not the crate's own, which is the last.
+    /// Returns a key that is not in use and is not the last one, which the crate reserves for
+    /// itself.
     fn free_key(&mut self) -> usize {
         loop {
             let key = self.next;
@@ -252,7 +258,7 @@ impl Table {
     }
 }
 
-/// Ends are not told apart from data everywhere; an operation finds out.
+/// Converts an event. Not every system distinguishes closed ends from data; an operation finds out.
 fn ready(event: &Event) -> Ready {
     let mut ready = Ready::EMPTY;
     if event.readable {

@@ -1,34 +1,34 @@
-//! Operations on a pipe, which the system completes later, as readiness.
+//! Presents overlapped operations on a named pipe, which the system completes later, as readiness.
 //!
-//! A pipe cannot be asked whether it could be read. So it is always being read, into a
-//! buffer of ours, and is readable when there is something in it; and what is written is
-//! copied, and the pipe is writable when the system has done with the copy. An error of a
-//! write is told to the next one.
+//! The system cannot report whether a pipe is readable. So a read into an internal buffer is always
+//! under way, and the pipe is readable when the buffer has data. Written bytes are copied, and the
+//! pipe is writable when the system has written the copy. The error of a write is returned by the
+//! next write.
 //!
 //! # Protocol
-//! An operation is a block: what the system writes into, and a reference to the pipe. It is
-//! the system's from its start until its completion, which comes exactly once, on a thread
-//! of the system's pool.
+//! An operation is a block: the memory that the system uses, and a reference to the pipe. The
+//! system owns it from its start until its completion, which comes exactly once, on a thread of the
+//! system's pool.
 //! ```text
-//! who asks                                  the completion
-//! A1 looks at the record, and remembers     C1 has the block again
-//! A2 locks; 'under way': would block        C2 locks, writes what came of it
-//! A3 clears what A1 saw, unless there was   C3 tells the record
-//!    an event since
+//! the caller                                the completion
+//! A1 takes a snapshot of the record         C1 owns the block again
+//! A2 locks; if under way: would block       C2 locks, writes the result
+//! A3 clears the bits of A1, unless there    C3 notifies the record
+//!    was an event since
 //! ```
-//! If A2 found it under way then C2 comes after it, and so does C3: either A3 sees the event
-//! of C3 and clears nothing, or C3 sets again what A3 cleared, and wakes.
+//! If A2 found the operation under way then C2 comes after it, and so does C3: either A3 sees the
+//! event of C3 and clears nothing, or C3 sets again what A3 cleared, and wakes.
 //!
-//! The system calls happen under the lock, so C2 waits until what it began is written down.
-//! Wakers are called after it was let go: what begins something answers with what is to be
-//! told.
+//! The system calls are made under the lock, so C2 waits until the operation's start has been
+//! recorded. Wakers are called after the lock is released: a function that starts an operation
+//! returns the readiness that its caller must report.
 //!
 //! # Invariants
-//! 1. A block under way is in no other hands than the system's. The handle and the object
-//!    of the pool are open as long as one is, since it refers to them.
-//! 2. Of each kind at most one is under way.
-//! 3. What a client before the present one has left behind reaches nobody: blocks have the
-//!    number of their session.
+//! 1. Only the system has access to a block that is under way. The handle and the pool object stay
+//!    open as long as one is, because the block refers to them.
+//! 2. At most one operation of each kind is under way.
+//! 3. What an earlier client left behind is not delivered to the next one: blocks carry the number
+//!    of their session.
 //!
 //! # Checked by
 //! `tests/net_time/named_pipes.rs`, under Wine.
@@ -60,20 +60,21 @@ use windows_sys::Win32::{
 use super::{Driver, Registration, ready::Ready, teller::Teller};
 use crate::engine::prim::{Mutex, lock};
 
-/// Bytes of a read. A message that is longer comes in parts; picked, not measured.
+/// The number of bytes of one read. A longer message comes in parts; picked, not measured.
 const CHUNK: usize = 8 * 1024;
 
-/// Nothing to write is still a call; more than this are several, since a length has 32 bits.
+/// The maximum number of bytes of one write, because a length has 32 bits; more take several
+/// writes. An empty write is still a system call.
 const MOST: usize = 1 << 30;
 
-/// A pipe, registered with the runtime it was made in.
+/// A named pipe, registered with the driver of its runtime.
 #[derive(Debug)]
 pub(crate) struct Pipe {
     shared: Arc<Shared>,
     pub(crate) registration: Registration,
 }
 
-/// In the system's words.
+/// The properties of a pipe, as the system reports them.
 #[derive(Debug, Default)]
 pub(crate) struct Info {
     pub(crate) flags: u32,
@@ -85,7 +86,7 @@ pub(crate) struct Info {
 #[derive(Debug)]
 struct Shared {
     handle: OwnedHandle,
-    /// The object by which the pool knows of our operations.
+    /// The object through which the thread pool delivers our completions.
     completions: PTP_IO,
     teller: Teller,
     state: Mutex<State>,
@@ -96,7 +97,7 @@ struct State {
     connecting: Connecting,
     reading: Reading,
     writing: Writing,
-    /// Which client it is.
+    /// The number of the current client, by which leftovers of earlier clients are recognised.
     session: u64,
 }
 
@@ -111,7 +112,7 @@ enum Connecting {
 enum Reading {
     Idle,
     UnderWay(Block),
-    /// What came, and how much of it was taken.
+    /// The bytes that were read, and how many of them have been taken.
     Here {
         bytes: Vec<u8>,
         taken: usize,
@@ -126,7 +127,7 @@ enum Writing {
     Failed(io::Error),
 }
 
-/// The address of a block under way: by it the system finds what is to be cancelled.
+/// The address of a block under way, by which the system finds the operation to cancel.
 #[derive(Debug, Clone, Copy)]
 struct Block(usize);
 
@@ -137,7 +138,7 @@ enum Kind {
     Write,
 }
 
-/// One operation. The system knows it by its first field.
+/// One overlapped operation. The system knows it by the address of its first field.
 #[repr(C)]
 struct Operation {
     overlapped: OVERLAPPED,
@@ -145,16 +146,16 @@ struct Operation {
     pipe: Arc<Shared>,
     session: u64,
     bytes: Vec<u8>,
-    /// How many of them are written.
+    /// The number of bytes that have been written so far.
     done: usize,
 }
 
 impl Pipe {
-    /// Takes a pipe over, which was opened for overlapped operations, and registers it.
+    /// Takes ownership of a pipe that was opened for overlapped operations, and registers it.
     pub(crate) fn new(driver: &Arc<Driver>, handle: OwnedHandle) -> io::Result<Self> {
         let (registration, teller) = driver.register_apart()?;
-        // SAFETY: 1. the handle is open. 2. `completed` is such a function, and uses no
-        // context. 3. No environment means the process's own pool.
+        // SAFETY: 1. the handle is open. 2. `completed` has the required signature, and uses no
+        // context. 3. A null environment means the process's default pool.
         let completions = unsafe {
             CreateThreadpoolIo(raw(&handle), Some(completed), ptr::null_mut(), ptr::null())
         };
@@ -169,7 +170,7 @@ impl Pipe {
         };
         let shared = Arc::new(Shared { handle, completions, teller, state: Mutex::new(state) });
         let told = shared.begin_reading(&mut lock(&shared.state));
-        // A pipe without a client can be written as well: the error is the answer.
+        // A pipe without a client is writable too: the write then returns the error.
         registration.assume_ready(Ready::WRITABLE | told);
         Ok(Self { shared, registration })
     }
@@ -178,10 +179,11 @@ impl Pipe {
         self.shared.handle.as_handle()
     }
 
-    /// What the system knows of it.
+    /// Returns the pipe's properties from the system.
     pub(crate) fn info(&self) -> io::Result<Info> {
         let mut info = Info::default();
-        // SAFETY: 1. the handle is open. 2. The places are ours and of the right type.
+        // SAFETY: 1. the handle is open. 2. The pointers are to fields of a local, of the right
+        // type.
         let answer = unsafe {
             GetNamedPipeInfo(
                 raw(&self.shared.handle),
@@ -195,7 +197,8 @@ impl Pipe {
         Ok(info)
     }
 
-    /// Begins to wait for a client, or says whether one has come.
+    /// Starts to wait for a client, or returns the outcome of such a wait; `WouldBlock` while under
+    /// way.
     pub(crate) fn connect(&self) -> io::Result<()> {
         let mut state = lock(&self.shared.state);
         match std::mem::replace(&mut state.connecting, Connecting::Idle) {
@@ -219,10 +222,10 @@ impl Pipe {
         Ok(())
     }
 
-    /// Lets the client go. Another one may connect.
+    /// Disconnects the client, after which another one may connect.
     pub(crate) fn disconnect(&self) -> io::Result<()> {
         let mut state = lock(&self.shared.state);
-        // SAFETY: the handle is open.
+        // SAFETY: the handle is open for as long as `self.shared` lives.
         worked(unsafe { DisconnectNamedPipe(raw(&self.shared.handle)) })?;
         state.session += 1;
         if !matches!(state.reading, Reading::UnderWay(_)) {
@@ -234,12 +237,12 @@ impl Pipe {
         Ok(())
     }
 
-    /// Hands out what was read: `take` answers how much of it. Nothing is the end.
+    /// Passes the bytes that were read to `take`, which returns how many it took. Zero is the end.
     pub(crate) fn read(&self, take: impl FnOnce(&[u8]) -> usize) -> io::Result<usize> {
         let mut state = lock(&self.shared.state);
         let (answer, again) = match &mut state.reading {
             Reading::UnderWay(_) => return Err(io::ErrorKind::WouldBlock.into()),
-            // There was no client when it was tried last.
+            // There was no client at the last attempt.
             Reading::Idle => (None, true),
             Reading::Here { bytes, taken } => {
                 let count = take(&bytes[*taken..]);
@@ -260,12 +263,12 @@ impl Pipe {
         answer.unwrap_or_else(|| Err(io::ErrorKind::WouldBlock.into()))
     }
 
-    /// Takes all of `bytes` to be written, or tells the error of what was taken before.
+    /// Accepts `bytes` for writing, or returns the error of the previous write.
     pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         self.write_pieces(&[io::IoSlice::new(bytes)])
     }
 
-    /// The pieces are one message.
+    /// Writes the slices as one message.
     pub(crate) fn write_pieces(&self, pieces: &[io::IoSlice<'_>]) -> io::Result<usize> {
         let mut state = lock(&self.shared.state);
         match std::mem::replace(&mut state.writing, Writing::Idle) {
@@ -288,8 +291,8 @@ impl Pipe {
 }
 
 impl Drop for Pipe {
-    /// Nobody is left who would read. What was written goes on its way: the handle is closed
-    /// after it.
+    /// Cancels the read and the connect, because the pipe has no reader any more. A write still
+    /// goes through: the handle is closed after it.
     fn drop(&mut self) {
         let state = lock(&self.shared.state);
         let mut blocks = [None, None];
@@ -301,7 +304,7 @@ impl Drop for Pipe {
         }
         for Block(address) in blocks.into_iter().flatten() {
             // SAFETY: 1. the handle is open. 2. The address is only compared with those of
-            // operations under way; we have the lock, so the block is still one.
+            // operations under way; we hold the lock, so this block is still one of them.
             unsafe { CancelIoEx(raw(&self.shared.handle), ptr::without_provenance(address)) };
         }
     }
@@ -319,10 +322,11 @@ impl Shared {
         }
     }
 
-    /// `None` if a client is there already.
+    /// Starts to wait for a client; returns `None` if one is connected already.
     fn begin_connecting(self: &Arc<Self>) -> io::Result<Option<Block>> {
         let operation = self.operation(Kind::Connect, Vec::new(), 0);
-        // SAFETY: the call is one that `begin` may make: it uses the handle and the block.
+        // SAFETY: 1. the call starts one operation on the handle, with the block's first field,
+        // uses no other memory, and returns the system's result.
         let begun = unsafe {
             self.begin(operation, |handle, block| {
                 ConnectNamedPipe(handle, &raw mut (*block).overlapped)
@@ -335,14 +339,16 @@ impl Shared {
         }
     }
 
-    /// Begins to read, unless somebody does. Answers what is to be told at once, if it failed.
+    /// Starts a read, unless one is under way. If it fails at once, returns the readiness to
+    /// report.
     #[must_use = "the record is told after the lock was let go"]
     fn begin_reading(self: &Arc<Self>, state: &mut State) -> Ready {
         if let Reading::UnderWay(_) = state.reading {
             return Ready::EMPTY;
         }
         let operation = self.operation(Kind::Read, Vec::with_capacity(CHUNK), state.session);
-        // SAFETY: as above. The memory is the block's, and need not be initialised.
+        // SAFETY: 1. the call starts one operation on the handle, with the block's first field, and
+        // returns the system's result; the memory is the block's, and need not be initialised.
         let begun = unsafe {
             self.begin(operation, |handle, block| {
                 let memory = (*block).bytes.as_mut_ptr();
@@ -352,7 +358,7 @@ impl Shared {
         };
         state.reading = match begun {
             Ok(block) => Reading::UnderWay(block),
-            // No client yet: `connect` begins to read.
+            // There is no client yet; `connect` starts the read.
             Err((why, _)) if is(&why, ERROR_PIPE_LISTENING) => Reading::Idle,
             Err((why, _)) => Reading::Failed(why),
         };
@@ -362,9 +368,10 @@ impl Shared {
         }
     }
 
-    /// Begins to write what is left of the block's bytes.
+    /// Starts a write of the block's remaining bytes.
     fn begin_writing(&self, operation: Box<Operation>) -> io::Result<()> {
-        // SAFETY: as above. The bytes from `done` on are the block's.
+        // SAFETY: 1. the call starts one operation on the handle, with the block's first field, and
+        // returns the system's result; the bytes from `done` on are the block's.
         let begun = unsafe {
             self.begin(operation, |handle, block| {
                 let left = &(&(*block).bytes)[(*block).done..];
@@ -376,35 +383,37 @@ impl Shared {
         begun.map(|_| ()).map_err(|(why, _)| why)
     }
 
-    /// Gives a block to the system, unless it refuses.
+    /// Hands a block over to the system; returns it with the error if the system refuses.
     ///
     /// # Safety
-    /// 1. `call` begins one overlapped operation on the handle, by the block's first field,
-    ///    with memory of the block's if any; and answers with what the system answered.
+    /// 1. `call` starts one overlapped operation on the handle, with the block's first field and
+    ///    only memory of the block, and returns the system's result.
     unsafe fn begin(
         &self,
         operation: Box<Operation>,
         call: impl FnOnce(HANDLE, *mut Operation) -> i32,
     ) -> Result<Block, (io::Error, Box<Operation>)> {
         let block = Box::into_raw(operation);
-        // SAFETY: 1. the object is open, and each start has its completion or `Cancel` below.
+        // SAFETY: the pool object is open, and each start is matched by a completion or by the
+        // `Cancel` below.
         unsafe { StartThreadpoolIo(self.completions) };
         let answer = call(raw(&self.handle), block);
-        // SAFETY: it only reads a number of this thread's.
+        // SAFETY: the call only reads the error number of this thread.
         let error = unsafe { GetLastError() };
-        // It completes on the pool also if it did so at once. So does a message of which a
-        // part was read.
+        // The completion comes through the pool even if the operation finished at once, and also if
+        // only a part of a message was read.
         if answer != 0 || matches!(error, ERROR_IO_PENDING | ERROR_MORE_DATA) {
             return Ok(Block(block.addr()));
         }
-        // SAFETY: 1. nothing was begun, so nothing completes; and the block is ours again.
+        // SAFETY: the operation was not started, so no completion comes, which `Cancel` requires;
+        // and the block, which `Box::into_raw` above gave up, is ours again.
         unsafe {
             CancelThreadpoolIo(self.completions);
             Err((io::Error::from_raw_os_error(error as i32), Box::from_raw(block)))
         }
     }
 
-    /// C2, for whichever it is; answers what C3 tells.
+    /// C2 for an operation of any kind; returns the readiness that C3 reports.
     fn complete(
         self: &Arc<Self>,
         mut operation: Box<Operation>,
@@ -419,7 +428,7 @@ impl Shared {
             }
             Kind::Read if is_past => {
                 state.reading = Reading::Idle;
-                // There may be another client by now, whom nobody reads.
+                // There may be another client by now, and no read is under way for it.
                 self.begin_reading(&mut state)
             }
             Kind::Read => {
@@ -451,16 +460,16 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // SAFETY: no operation is under way, since each refers to us. Were this the thread
-        // of a completion, the pool would free the object after it.
+        // SAFETY: no operation is under way, because each holds a reference to `self`. If this is
+        // the thread of a completion, the pool frees the object after the callback.
         unsafe { CloseThreadpoolIo(self.completions) };
     }
 }
 
-/// C1 to C3.
+/// C1 to C3: the thread pool's callback for a completed operation.
 ///
 /// # Safety
-/// 1. `overlapped` is the first field of a block that `begin` gave away, and this is its only
+/// 1. `overlapped` is the first field of a block that `begin` handed over, and this is its only
 ///    completion.
 unsafe extern "system" fn completed(
     _instance: PTP_CALLBACK_INSTANCE,
@@ -470,14 +479,15 @@ unsafe extern "system" fn completed(
     count: usize,
     _completions: PTP_IO,
 ) {
-    // SAFETY: 1., and `repr(C)` puts the first field at the block's address.
+    // SAFETY: by obligation 1 the block came from `Box::into_raw` and is returned once; `repr(C)`
+    // puts the first field at the block's address.
     let mut operation = unsafe { Box::from_raw(overlapped.cast::<Operation>()) };
     let result = match error {
         ERROR_SUCCESS | ERROR_MORE_DATA => Ok(count),
         error => Err(io::Error::from_raw_os_error(error as i32)),
     };
     if let (Kind::Read, Ok(count)) = (operation.kind, &result) {
-        // SAFETY: the system has written so many, and was told of the capacity.
+        // SAFETY: the system has initialised `count` bytes, and was given a capacity of `CHUNK`.
         unsafe { operation.bytes.set_len((*count).min(CHUNK)) };
     }
     let pipe = operation.pipe.clone();
@@ -495,12 +505,12 @@ fn read_result(bytes: Vec<u8>, result: io::Result<usize>) -> (Reading, Ready) {
     }
 }
 
-/// What is told of a read that ended.
+/// Returns the readiness to report for a read that ended.
 fn readable(why: Option<&io::Error>) -> Ready {
     if why.is_some_and(is_end) { Ready::READABLE | Ready::READ_CLOSED } else { Ready::READABLE }
 }
 
-/// The other end is closed, which is the end of what can be read.
+/// Returns true if the error means that the other end is closed, which is the end of the stream.
 fn is_end(why: &io::Error) -> bool {
     is(why, ERROR_BROKEN_PIPE)
 }
@@ -509,7 +519,7 @@ fn is(why: &io::Error, number: u32) -> bool {
     why.raw_os_error() == Some(number as i32)
 }
 
-/// What Windows means by a number.
+/// Converts the result of a Windows call: zero means that it failed.
 pub(crate) fn worked(answer: i32) -> io::Result<()> {
     if answer == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

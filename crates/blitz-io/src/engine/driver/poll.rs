@@ -1,48 +1,47 @@
-//! `poll(2)`: the last resort, on any Unix.
+//! The selector on `poll(2)`: the last resort, on any Unix.
 //!
-//! It has no memory: each wait names every descriptor, and a descriptor that is ready ends
-//! every wait until somebody has read it. So each has a set of what it is *armed* for. An
-//! event takes what it tells out of the set, and an operation that finds it no more puts it
-//! back. A descriptor that is armed for nothing is not named at all, because `poll` tells
-//! errors whether one asks or not. Closed ends are armed from the beginning until they are
-//! told, which is once: who asks what a socket is ready for, and reads nothing, learns of
-//! them.
+//! The system call keeps no state: each wait names every descriptor, and a ready descriptor ends
+//! every wait until it has been read. So each entry has a set of events that it is *armed* for. An
+//! event removes what it reports from the set, and an operation that would block puts it back. A
+//! descriptor that is armed for nothing is not passed at all, because `poll` reports errors without
+//! a request. Closed ends are armed from the beginning until they are reported, which happens once:
+//! so a task that waits for readiness without reading learns of them too.
 //!
 //! # Protocol
 //! ```text
-//! who waits                                 who clears readiness
+//! the thread that waits                     a thread that clears readiness
 //! W1 locks, copies what is armed            C1 clears the bit in the record
-//! W2 waits in the kernel                    C2 locks, arms, and signals if somebody is in W2
-//! W3 locks, disarms what was told, counts
-//!    the wait as ended
-//! W4 tells the records
+//! W2 waits in the kernel                    C2 locks, arms, and signals if a thread is in W2
+//! W3 locks, disarms what was reported,
+//!    counts the wait as ended
+//! W4 notifies the records
 //! ```
-//! A bit that is clear in a record is armed, or will be: W3 comes before W4. If C1 comes
-//! before W4, then the bit was set by somebody else, and C2 arms what W4 tells: it is told
-//! twice. If after, C2 is after W3.
+//! A bit that is clear in a record is armed, or will be, because W3 comes before W4. If C1 comes
+//! before W4, then the bit had been set by another thread, and C2 arms what W4 reports, so it is
+//! reported twice. If C1 comes after W4, C2 comes after W3.
 //!
-//! A wait in the kernel keeps its descriptors open, and what it has copied may be another's
-//! number by the time it asks. So who removes one returns when the wait is over that may have
-//! it, and what is closed next is closed at once:
+//! A wait in the kernel keeps the files of its descriptors open, and a copied number may belong to
+//! another file by the time of the system call. So a removal returns only when the wait that may
+//! have the descriptor is over, and a `close` that follows closes the file at once:
 //! ```text
-//! who removes
-//! R1 locks, takes the entry out; nobody is between W1 and W3: done
-//! R2 notes how many waits have ended, and that somebody wants to know of the next
+//! a thread that removes
+//! R1 locks, removes the entry; if no thread is between W1 and W3: done
+//! R2 notes how many waits have ended, and sets `awaited`
 //! R3 signals as C2 does
-//! R4 sleeps as long as that number is the same; W3 changes it, and wakes if R2 said so
+//! R4 sleeps as long as that number is the same; W3 changes it, and wakes if R2 set `awaited`
 //! ```
-//! R1, R2 and W3 are under one lock, so W3 comes after R2 and sees it, and R4 sleeps on a word
-//! that is as it was, or is woken. A wait that begins later does not have the descriptor.
-//! From the signal until W3 the other thread calls nobody, takes no lock but this one, and
-//! does not sleep.
+//! R1, R2 and W3 hold one lock, so W3 comes after R2 and sees `awaited`, and R4 sleeps on a word
+//! that is unchanged, or is woken. A wait that begins later does not have the descriptor. From the
+//! signal until W3 the waiting thread runs no user code, takes no lock but this one, and does not
+//! sleep.
 //!
 //! # Rejected
-//! Looking again and again until the wait is over: the other thread has to be woken and to
-//! get a processor first, which takes as long as it takes, on the only one perhaps.
+//! Spinning until the wait is over: the other thread must first be woken and get a processor, which
+//! may take long, perhaps on the only processor there is.
 //!
 //! # Checked by
-//! `driver/tests.rs`, which runs all that a driver must do on each mechanism; and, with a
-//! kernel made for models, `a_descriptor_is_closed_when_nobody_waits_for_it`,
+//! `driver/tests.rs`, which runs all that a driver must do on each selector; and, with a kernel
+//! made for models, `a_descriptor_is_closed_when_nobody_waits_for_it`,
 //! `two_removed_at_once_are_both_closed`, `a_refuted_end_is_armed_again`,
 //! `an_event_against_a_read_that_would_block_is_not_lost`,
 //! `an_event_of_a_closed_descriptor_does_not_reach_its_successor`,
@@ -80,10 +79,10 @@ mod model;
 #[cfg(blitz_loom)]
 pub(crate) use self::model::Kernel;
 
-/// See the module.
+/// The `poll(2)` selector.
 pub(super) struct Poll {
     table: Bolted<Table>,
-    /// How many waits have ended; changed under the lock.
+    /// The number of waits that have ended; changed under the lock.
     ended: Futex,
     kernel: Kernel,
 }
@@ -91,13 +90,13 @@ pub(super) struct Poll {
 #[derive(Default)]
 struct Table {
     entries: Vec<Entry>,
-    /// Where in `entries`.
+    /// The index in `entries` of each token.
     places: HashMap<Token, usize>,
-    /// Somebody waits in the kernel who does not know of a change.
+    /// Set while a thread waits in the kernel and has not been signalled since the last change.
     waiting: bool,
-    /// Somebody is between W1 and W3.
+    /// Set while a thread is between W1 and W3.
     inside: bool,
-    /// Somebody sleeps until that one is through, or is about to.
+    /// Set if a removal sleeps, or is about to sleep, until that thread has done W3.
     awaited: bool,
 }
 
@@ -108,7 +107,7 @@ struct Entry {
     armed: Ready,
 }
 
-/// What a wait asks for, and for whom.
+/// The arguments of one wait: the descriptors, and the token of each.
 #[derive(Default)]
 pub(super) struct Asked {
     fds: Vec<libc::pollfd>,
@@ -122,15 +121,15 @@ impl Asked {
     }
 }
 
-/// The end of the other side, where it is told apart.
+/// The flag for a peer that has shut down its writing side, on systems that have one.
 #[cfg(target_os = "linux")]
 const END: libc::c_short = libc::POLLRDHUP;
 #[cfg(not(target_os = "linux"))]
 const END: libc::c_short = 0;
 
-/// A closed end has a bit of its own (`Ready::READ_CLOSED`; not `is_read_closed`, which other
-/// bits may answer), because it is waited for also while data is there that nobody reads.
-/// That the other direction is closed is told unasked.
+/// Returns the flags to request. A closed read half has a flag of its own (`Ready::READ_CLOSED`;
+/// not `is_read_closed`, which other bits can satisfy), because it is waited for even while unread
+/// data is pending. A closed write half is reported without a request.
 fn events_of(armed: Ready) -> libc::c_short {
     let mut events = 0;
     if armed.meets(Ready::READABLE) {
@@ -155,7 +154,8 @@ fn signs(told: libc::c_short) -> Signs {
         output: told & libc::POLLOUT != 0,
         urgent: told & libc::POLLPRI != 0,
         end: told & END != 0,
-        // A descriptor that was closed before it was removed: who uses it is told.
+        // POLLNVAL: the descriptor was closed before it was removed, so its users must get an
+        // error.
         hung_up: told & (libc::POLLHUP | libc::POLLNVAL) != 0,
         error: told & (libc::POLLERR | libc::POLLNVAL) != 0,
     }
@@ -180,16 +180,16 @@ impl Poll {
         })
     }
 
-    /// R1 to R4.
+    /// R1 to R4: removes a descriptor, and waits until no wait in the kernel has it.
     pub(super) fn remove(&self, _: Fd<'_>, token: Token) -> io::Result<()> {
         let ended = self.change(|table| {
             table.take_out(token);
             table.awaited |= table.inside;
-            // Relaxed: it changes under the lock, which we have.
+            // Relaxed: changes only under the lock, which we hold.
             table.inside.then(|| self.ended.word().load(Relaxed))
         });
         if let Some(ended) = ended.filter(|_| !weakened!("poll_remove_waits")) {
-            // Acquire: what the kernel did in that wait is done. Pairs with the Release in
+            // Acquire: the kernel's work for that wait happened before. Pairs with the Release in
             // `answer`.
             while self.ended.word().load(Acquire) == ended {
                 self.ended.wait(ended, None);
@@ -202,7 +202,7 @@ impl Poll {
         self.change(|table| table.take_out(token));
     }
 
-    /// C2.
+    /// C2: arms a descriptor for what was just cleared.
     pub(super) fn rearm(&self, token: Token, ready: Ready) {
         self.change(|table| {
             if let Some(entry) = table.entry(token) {
@@ -211,7 +211,7 @@ impl Poll {
         });
     }
 
-    /// Changes the table, and sees that who waits looks at it again.
+    /// Changes the table, and signals a waiting thread so that it reads the table again.
     fn change<R>(&self, change: impl FnOnce(&mut Table) -> R) -> R {
         let mut table = self.table.lock();
         let result = change(&mut table);
@@ -242,7 +242,7 @@ impl Poll {
         answer
     }
 
-    /// W1.
+    /// W1: collects the armed descriptors.
     fn ask(&self, asked: &mut Asked, waits: bool) {
         asked.fds.clear();
         asked.tokens.clear();
@@ -255,12 +255,12 @@ impl Poll {
         table.inside = true;
     }
 
-    /// W3.
+    /// W3: disarms and collects what was reported, and ends the wait.
     fn answer(&self, asked: &Asked, found: &mut Vec<Found>) {
         let mut table = self.table.lock();
         table.waiting = false;
         table.inside = false;
-        // Release: we have let go of what was waited for. Pairs with the Acquire in `remove`.
+        // Release: the wait has released its descriptors. Pairs with the Acquire in `remove`.
         self.ended.word().fetch_add(1, Release);
         let told = asked.fds.iter().zip(&asked.tokens).filter(|(fd, _)| fd.revents != 0);
         for (fd, token) in told {
@@ -295,16 +295,16 @@ impl Table {
 }
 
 impl Entry {
-    /// Takes out what was told; answers with what it is ready for.
+    /// Removes what was reported from the armed set; returns the readiness to report.
     fn disarm(&mut self, told: libc::c_short, kernel: &Kernel) -> Ready {
         let always = libc::POLLHUP | libc::POLLERR | libc::POLLNVAL;
         if told & always != 0 {
-            // It would be told again and again whatever it is armed for, so what else there
-            // is to tell is told now.
+            // The kernel would report these flags again and again, whatever is armed, so everything
+            // else that is true now is reported with them.
             self.armed = Ready::EMPTY;
             return signs(told | self.all_now(kernel)).ready();
         }
-        // An end alone says nothing without the data before it, which may be there unasked.
+        // A closed end must be reported together with the data before it, which may be unrequested.
         let told = if told & END != 0 { told | self.all_now(kernel) } else { told };
         let ready = signs(told).ready();
         if !weakened!("poll_disarms_what_it_tells") {
@@ -316,7 +316,8 @@ impl Entry {
         ready
     }
 
-    /// All that could be told now. The descriptor is open: who removes it waits for the lock.
+    /// Returns every flag that is true now. The descriptor is open, because a removal waits for the
+    /// lock.
     fn all_now(&self, kernel: &Kernel) -> libc::c_short {
         let mut full = [libc::pollfd { fd: self.fd, events: events_of(self.wanted), revents: 0 }];
         match kernel.poll(&mut full, Some(Duration::ZERO)) {

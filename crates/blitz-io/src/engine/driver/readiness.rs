@@ -1,65 +1,62 @@
-//! What is known of one file descriptor, and who waits to know more.
+//! The readiness of one file descriptor, and the tasks that wait for it to change.
 //!
-//! A record is one word, a waker for each direction, and a line of futures. It lies in
-//! the table of `sources.rs` for as long as the driver lives, and one registration after
-//! another has it: the word says which by its generation.
+//! A record is one atomic word, a waker for each direction, and wait queues of futures. It lies in
+//! the table of `sources.rs` for as long as the driver lives. Registrations use it one after
+//! another; the generation in the word says which of them it belongs to.
 //!
 //! # Protocol
 //! ```text
-//! | generation | tick    | POSTPONED | SHUTDOWN | LINE  | ready  |
-//! |  32 bits   | 16 bits |   1 bit   |  1 bit   | 1 bit | 6 bits |
+//! | generation | tick    | unused | SHUTDOWN | LINE  | ready  |
+//! |  32 bits   | 16 bits | 6 bits |  1 bit   | 1 bit | 8 bits |
 //! ```
 //! ```text
 //! the driver has an event                   a task wants to read
-//! E1 exchanges the word: sets bits, adds    T1 looks at the word: ready, done
-//!    one to the tick; another generation:   T2 registers its waker in the cell
-//!    nothing happens                        T3 looks again: ready, done
-//! E2 if nobody could have read before:      T4 sleeps
-//!    takes the waker from the cell
-//! E3 if the word had LINE: locks the lines
-//!    and dismisses those it concerns
+//! E1 exchanges the word: sets bits, adds    T1 loads the word: if ready, returns
+//!    one to the tick; if the generation     T2 registers its waker in the cell
+//!    differs, the event is dropped          T3 loads the word again: if ready, returns
+//! E2 if the bits for this direction were    T4 sleeps
+//!    all clear: takes the waker from the
+//!    cell
+//! E3 if the word had LINE: locks the wait
+//!    queues and dismisses the waiters that
+//!    the event concerns
 //! ```
-//! T2 and E2 exchange the cell, so one comes first. If E2, T3 sees E1; if T2, E2 finds the
-//! waker. An event that finds the bit set need not look for a waker: nobody sleeps unless
-//! T3 saw the bit clear, and whoever sets a clear bit looks.
+//! T2 and E2 exchange the cell, so one comes first. If E2, T3 sees E1; if T2, E2 finds the waker.
+//! An event that finds a bit set already need not take a waker: a task sleeps only if T3 saw the
+//! bit clear, and the event that sets a clear bit takes the waker.
 //!
-//! A future that waits does T2 and T3 in one: under the lock of the lines it exchanges the
-//! word, which is not ready, for one with LINE, and joins. E1 exchanges the same word: if
-//! it is first, the future sees the bits; else E1 finds LINE, and waits for the lock until
-//! the future has joined.
+//! A future that waits does T2 and T3 in one step: while it holds the lock of the wait queues it
+//! exchanges the word, which is not ready, for one with LINE, and joins a queue. E1 exchanges the
+//! same word. If E1 is first, the future sees the bits; otherwise E1 finds LINE, and E3 waits for
+//! the lock until the future has joined.
 //!
-//! An operation that would block clears what it relied on, if the tick is as it was when
-//! it looked. An event in between has changed the tick, and nothing is cleared: the
-//! operation is tried once more. What is closed stays closed, unless an operation of our own
-//! that a closed end would have answered finds that it would block.
+//! An operation that would block clears the bits that it relied on, but only if the tick is the
+//! same as when it loaded the word. An event in between has changed the tick; then nothing is
+//! cleared, and the operation is tried once more. Closed ends stay set, except when one of the
+//! runtime's own operations, which would have completed had the end been closed, finds that it
+//! would block.
 //!
-//! POSTPONED says that a read was not tried, for it would likely have found nothing
-//! (`postponed`): what was known is cleared as above, and the mark set, in one exchange. An
-//! event that something can be read takes the mark away. So does whoever takes the postponement back, and sets the bit
-//! that was cleared as E1 does, but with the same tick: nothing has come. Operations that do
-//! not wait take the mark for the bit.
-//!
-//! A record ends with its registration: the exchange that makes its generation another
-//! one comes before it is given to the next. An event that did E1 before that may do E2
-//! and E3 later, and wake somebody of the next registration, who finds nothing and waits
-//! again.
+//! A record ends with its registration: the exchange that changes its generation comes before the
+//! record is given to the next registration. An event that did E1 before that exchange may do E2
+//! and E3 after it and wake a task of the next registration; that task finds nothing ready and
+//! waits again.
 //!
 //! # Invariants
-//! - LINE is set exactly if a line is not empty, whenever the lock is free, and changes
+//! - Whenever the lock is free, LINE is set exactly if some wait queue is not empty; it changes
 //!   only under the lock.
-//! - SHUTDOWN stays until the driver ends.
+//! - Once set, SHUTDOWN stays set until the driver is dropped.
 //! - No waker is cloned, called or dropped under the lock.
 //!
 //! # Rejected
-//! - A lock round the wakers: every event takes it, where most find one waker or none.
-//! - Waking for each event: on a socket that is registered both ways every byte that comes
-//!   is an event that says 'writable' too.
-//! - One line for all interests: who waits to write would be passed, or woken, for each
-//!   byte that can be read. The few who wait for something else share a line, are woken for
-//!   anything, and join again.
-//! - The tick as the mark of who joined before an event: it comes round while somebody
-//!   waits to write and another reads. The lines count on their own.
-//!
+//! - A lock around the wakers: every event would take it, though most events find one waker or
+//!   none.
+//! - Waking for each event: on a socket that is registered for both directions, every arriving byte
+//!   is an event that also says 'writable'.
+//! - One wait queue for all interests: each readable byte would pass over, or wake, the tasks that
+//!   wait to write. The few waiters with any other interest share one queue; they are woken for
+//!   every event, and join again.
+//! - The tick as the mark of which waiters joined before an event: it wraps around while one task
+//!   waits to write and another reads. The wait queues have a counter of their own.
 //! # Checked by
 //! `an_event_against_a_poll_is_not_lost`, `an_event_against_a_wait_is_not_lost`,
 //! `two_events_against_two_directions_wake_both`,
@@ -72,15 +69,12 @@
 //! `more_forgotten_waits_than_a_batch_leave_against_an_event`,
 //! `a_shutdown_against_a_poll_ends_it`, `a_shutdown_against_a_wait_ends_it`,
 //! `a_clear_against_a_shutdown_keeps_it`, `a_full_batch_against_a_wait_that_joins_again`,
-//! `a_new_waker_against_an_event_is_woken`, `what_was_done_before_an_event_is_seen_after_it`,
-//! `an_event_against_a_postponement_is_not_lost`,
-//! `a_postponement_taken_back_against_an_event_wakes`;
+//! `a_new_waker_against_an_event_is_woken`, `what_was_done_before_an_event_is_seen_after_it`;
 //! weakened as `ready_poll_looks_again`, `ready_wait_looks_again`, `ready_event_sees_line`,
 //! `ready_clear_minds_the_tick`, `ready_refute_minds_the_tick`, `ready_refute_opens`,
 //! `ready_event_minds_the_generation`, `ready_end_dismisses`,
 //! `ready_end_takes_wakers`, `ready_shutdown_wakes`, `ready_clear_keeps_shutdown`,
-//! `ready_drop_leaves_the_line`, `ready_publishes`, `ready_postpone_minds_the_tick`,
-//! `ready_take_back_wakes`.
+//! `ready_drop_leaves_the_line`, `ready_publishes`.
 
 use std::{
     future::Future,
@@ -107,15 +101,14 @@ use crate::engine::{
 const READY: u64 = 0xff;
 const LINE: u64 = 1 << 8;
 const SHUTDOWN: u64 = 1 << 9;
-const POSTPONED: u64 = 1 << 10;
 const TICK_SHIFT: u32 = 16;
 const TICK: u64 = 0xffff << TICK_SHIFT;
 const GENERATION_SHIFT: u32 = 32;
 
-/// What the closed ends of a resource are.
+/// The bits for closed ends.
 const CLOSED: Ready = Ready::READ_CLOSED.with(Ready::WRITE_CLOSED);
 
-/// Which way data goes.
+/// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     Read,
@@ -123,7 +116,7 @@ pub(crate) enum Direction {
 }
 
 impl Direction {
-    /// What ends a wait in this direction.
+    /// Returns the readiness that ends a wait in this direction.
     #[inline]
     pub(crate) const fn mask(self) -> Ready {
         match self {
@@ -133,7 +126,7 @@ impl Direction {
     }
 }
 
-/// What was known at a moment; to be cleared only if nothing has come since.
+/// A snapshot of a record's readiness, which is cleared only if no event has come since.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadyEvent {
     ready: Ready,
@@ -161,19 +154,13 @@ impl ReadyEvent {
         self.is_shutdown
     }
 
-    /// When it was, in events.
-    #[inline]
-    pub(super) fn tick(&self) -> u16 {
-        self.tick
-    }
-
-    /// The same moment, with less to be cleared.
+    /// Returns a snapshot of the same tick, restricted to `ready`.
     #[cfg(unix)]
     pub(crate) fn only(self, ready: Ready) -> Self {
         Self { ready: self.ready & ready, ..self }
     }
 
-    /// Nobody has to wait.
+    /// Returns true if the caller need not wait: something is ready, or the driver has ended.
     #[inline]
     fn is_answer(&self) -> bool {
         self.is_shutdown || !self.ready.is_empty()
@@ -190,7 +177,7 @@ fn generation_of(word: u64) -> u32 {
     (word >> GENERATION_SHIFT) as u32
 }
 
-/// See the module.
+/// The readiness and the waiters of one registered descriptor.
 pub(crate) struct Record {
     word: AtomicU64,
     reader: WakerCell,
@@ -198,17 +185,17 @@ pub(crate) struct Record {
     lines: Bolted<Lines>,
 }
 
-/// Those who wait, by what for.
+/// The wait queues of a record, one for each kind of interest.
 struct Lines {
-    /// To read, to write, and for anything else.
+    /// The queues for reading, for writing, and for every other interest.
     lines: [Line<Want>; 3],
-    /// How many have ever joined.
+    /// The number of waiters that have ever joined.
     joined: u64,
 }
 
-/// One in line, who waits for what the line is for.
+/// A waiter's data; its interest is implied by the queue that it is in.
 struct Want {
-    /// How many had joined before.
+    /// The number of waiters that had joined before this one.
     number: u64,
 }
 
@@ -226,14 +213,14 @@ impl Lines {
     }
 }
 
-/// Whether an event sets the first bit of a mask.
+/// Returns true if an event sets a bit of a mask that had no bit set before.
 #[inline]
 fn begins(before: Ready, event: Ready, mask: Ready) -> bool {
     !before.meets(mask) && event.meets(mask)
 }
 
 impl Record {
-    /// Nothing is known, and nobody has it.
+    /// Creates a record with no readiness known and no registration.
     pub(crate) fn new() -> Self {
         Self {
             word: AtomicU64::new(0),
@@ -243,14 +230,14 @@ impl Record {
         }
     }
 
-    /// Which registration has it.
+    /// Returns the generation, which identifies the registration that the record belongs to.
     pub(crate) fn generation(&self) -> u32 {
-        // Relaxed: who asks has the record, so that nobody changes it.
+        // Relaxed: the caller has the record's registration, so no other thread changes this part.
         generation_of(self.word.load(Relaxed))
     }
 
-    /// E1 to E3: an event of the registration of that generation. Wakers are put into
-    /// the batch, and woken when it is full. `false` if the registration has ended.
+    /// E1 to E3: applies an event for the registration of that generation. Wakers go into the
+    /// batch, which is woken when it is full. Returns false if the registration has ended.
     #[inline]
     pub(crate) fn set(&self, generation: u32, event: Ready, batch: &mut Batch) -> bool {
         // Relaxed: a guess; the exchange below confirms it.
@@ -260,14 +247,13 @@ impl Record {
             if !same && !weakened!("ready_event_minds_the_generation") {
                 return false;
             }
-            let told = event.meets(Direction::Read.mask());
-            let postponed = if told { POSTPONED } else { 0 };
-            let next = (now & !(TICK | postponed))
+            let next = (now & !TICK)
                 | (now.wrapping_add(1 << TICK_SHIFT) & TICK)
                 | u64::from(event.bits());
             let order = if weakened!("ready_publishes") { Relaxed } else { AcqRel };
-            // AcqRel: who sees the bits sees what was before the event, and we see who
-            // has set LINE. Pairs with the Acquire in `look` and the exchange in `queue`.
+            // AcqRel: a thread that sees the bits sees all that was done before the event, and we
+            // see a LINE that a waiter has set. Pairs with the Acquire in `look` and the exchange
+            // in `queue`.
             match self.word.compare_exchange_weak(now, next, order, Relaxed) {
                 Ok(_) => break,
                 Err(seen) => now = seen,
@@ -277,7 +263,7 @@ impl Record {
         true
     }
 
-    /// E2 and E3.
+    /// E2 and E3: collects the wakers of the tasks that the event concerns.
     #[inline]
     fn tell(&self, before: Ready, event: Ready, line: bool, batch: &mut Batch) {
         let reads = begins(before, event, Direction::Read.mask());
@@ -294,7 +280,7 @@ impl Record {
         }
     }
 
-    /// E3: those leave who joined before we have the lock.
+    /// E3: dismisses the waiters that joined before this call took the lock.
     #[cold]
     fn dismiss(&self, which: [bool; 3], batch: &mut Batch) {
         let mut lines = self.lines.lock();
@@ -305,7 +291,8 @@ impl Record {
                     self.let_go(lines);
                     batch.wake_all();
                     lines = self.lines.lock();
-                    // Others may have left meanwhile, and those behind them are first.
+                    // While the lock was free other waiters may have left, so the first one is
+                    // another.
                     continue;
                 }
                 batch.push(lines.lines[at].dismiss_first());
@@ -314,87 +301,37 @@ impl Record {
         self.let_go(lines);
     }
 
-    /// Lets the lock go, after somebody may have left.
+    /// Unlocks the wait queues, clearing LINE if they have become empty.
     fn let_go(&self, lines: Opened<'_, Lines>) {
         if lines.is_empty() {
-            // Relaxed: who joins has the lock, which orders it.
+            // Relaxed: a waiter that joins holds the lock, which orders the two.
             self.word.fetch_and(!LINE, Relaxed);
         }
         drop(lines);
     }
 
-    /// Says that it is ready without an event: a guess, which an operation that would
-    /// block clears as any other. Before anybody waits.
+    /// Sets readiness without an event, as a guess, which an operation that would block clears like
+    /// any other. Must be called before any task waits.
     pub(crate) fn assume(&self, ready: Ready) {
-        // Relaxed: nobody waits, and nothing is published.
+        // Relaxed: no task waits, and nothing is published.
         self.word.fetch_or(u64::from(ready.bits()), Relaxed);
     }
 
-    /// What is known now.
+    /// Returns the readiness that is known now, restricted to `mask`.
     #[inline]
     pub(crate) fn look(&self, mask: Ready) -> ReadyEvent {
         // Acquire: pairs with the AcqRel in `set`.
         ReadyEvent::new(self.word.load(Acquire), mask)
     }
 
-    /// The same, where a read that was postponed may be tried all the same.
-    #[inline]
-    pub(crate) fn look_closely(&self, mask: Ready) -> ReadyEvent {
-        // Acquire: as in `look`.
-        let now = self.word.load(Acquire);
-        let postponed = if now & POSTPONED != 0 { u64::from(Ready::READABLE.bits()) } else { 0 };
-        ReadyEvent::new(now | postponed, mask)
-    }
-
-    /// A read by that event is not tried: forgets that it can be, and marks it, unless
-    /// something has come since. `false` if it has, or if an end is closed.
-    pub(crate) fn postpone(&self, event: ReadyEvent) -> bool {
-        if event.ready != Ready::READABLE || event.is_shutdown {
-            return false;
-        }
-        // Relaxed throughout: as in `forget`.
-        let mut now = self.word.load(Relaxed);
-        loop {
-            let stale = (now >> TICK_SHIFT) as u16 != event.tick;
-            if stale && !weakened!("ready_postpone_minds_the_tick") {
-                return false;
-            }
-            let next = now & !u64::from(Ready::READABLE.bits()) | POSTPONED;
-            match self.word.compare_exchange_weak(now, next, Relaxed, Relaxed) {
-                Ok(_) => return true,
-                Err(seen) => now = seen,
-            }
-        }
-    }
-
-    /// Takes a postponement back, if it is one still: the read is tried.
-    pub(crate) fn take_back(&self, generation: u32, batch: &mut Batch) {
-        // Relaxed: a guess; the exchange below confirms it.
-        let mut now = self.word.load(Relaxed);
-        loop {
-            if generation_of(now) != generation || now & POSTPONED == 0 {
-                return;
-            }
-            let next = now & !POSTPONED | u64::from(Ready::READABLE.bits());
-            // AcqRel: as in `set`.
-            match self.word.compare_exchange_weak(now, next, AcqRel, Relaxed) {
-                Ok(_) => break,
-                Err(seen) => now = seen,
-            }
-        }
-        if !weakened!("ready_take_back_wakes") {
-            self.tell(ready_of(now), Ready::READABLE, now & LINE != 0, batch);
-        }
-    }
-
-    /// T1 to T4.
+    /// T1 to T4: returns the readiness in a direction, or registers the task's waker.
     #[inline]
     pub(crate) fn poll(&self, cx: &Context<'_>, direction: Direction) -> Poll<ReadyEvent> {
         let event = self.look(direction.mask());
         if event.is_answer() { Poll::Ready(event) } else { self.register(cx, direction) }
     }
 
-    /// T2 and T3.
+    /// T2 and T3: registers the task's waker and checks the word once more.
     fn register(&self, cx: &Context<'_>, direction: Direction) -> Poll<ReadyEvent> {
         let cell = match direction {
             Direction::Read => &self.reader,
@@ -408,21 +345,23 @@ impl Record {
         Poll::Pending
     }
 
-    /// The future of a wait; any number at a time.
+    /// Returns a future that waits for readiness; any number of them may wait at once.
     pub(crate) fn wait(&self, interest: Interest) -> Waited<'_> {
         Waited { record: self, interest, waiter: Waiter::new(Want { number: 0 }) }
     }
 
-    /// T2 and T3 of a future, under the lock: it joins if this answers `Pending`.
+    /// T2 and T3 of a future, called with the lock held. On `Pending` LINE is set and the future
+    /// must join.
     fn queue(&self, mask: Ready) -> Poll<ReadyEvent> {
-        // Acquire, here and on failure: as in `look`.
+        // Acquire, here and on failure: sees what was done before the event. Pairs with the AcqRel
+        // in `set`.
         let mut now = self.word.load(Acquire);
         loop {
             let event = ReadyEvent::new(now, mask);
             if event.is_answer() && !weakened!("ready_wait_looks_again") {
                 return Poll::Ready(event);
             }
-            // Acquire: pairs with the AcqRel in `set`, whose exchange comes before or
+            // Acquire: pairs with the AcqRel in `set`; that exchange comes before or
             // after this one.
             match self.word.compare_exchange_weak(now, now | LINE, Acquire, Acquire) {
                 Ok(_) => return Poll::Pending,
@@ -431,17 +370,18 @@ impl Record {
         }
     }
 
-    /// Forgets what an operation relied on and found wrong, unless something has come
-    /// since; answers with what was forgotten.
+    /// Clears the readiness that an operation relied on and found wrong, except closed ends, unless
+    /// an event has come since. Returns the bits that were cleared.
     #[inline]
     pub(crate) fn clear(&self, event: ReadyEvent) -> Ready {
         let unless_stale = !weakened!("ready_clear_minds_the_tick");
         self.forget(event, event.ready - CLOSED, unless_stale)
     }
 
-    /// The same, after an operation for which the event said all that there is to say, and
-    /// which would block: then no end is closed either. A FIFO has a writer again, or an
-    /// error of a datagram socket was fetched.
+    /// Clears readiness including closed ends, unless an event has come since, and returns the bits
+    /// that were cleared. For one of the runtime's own operations that would block although the
+    /// snapshot covers everything that could complete it: then no end is closed either. A FIFO has
+    /// a writer again, or the error of a datagram socket was fetched.
     #[inline]
     pub(crate) fn refute(&self, event: ReadyEvent) -> Ready {
         let unless_stale = !weakened!("ready_refute_minds_the_tick");
@@ -451,8 +391,8 @@ impl Record {
 
     #[inline]
     fn forget(&self, event: ReadyEvent, gone: Ready, unless_stale: bool) -> Ready {
-        // Relaxed throughout: nothing is published, and an exchange keeps what those
-        // before it have published for those who read it.
+        // Relaxed throughout: nothing is published here, and a read-modify-write continues the
+        // release sequence of earlier exchanges, so readers still see what those published.
         let mut now = self.word.load(Relaxed);
         loop {
             let stale = (now >> TICK_SHIFT) as u16 != event.tick;
@@ -460,9 +400,7 @@ impl Record {
                 return Ready::EMPTY;
             }
             let kept = if weakened!("ready_clear_keeps_shutdown") { !SHUTDOWN } else { !0 };
-            // A read that was tried is not postponed any more.
-            let tried = if gone.meets(Ready::READABLE) { !POSTPONED } else { !0 };
-            let next = now & !u64::from(gone.bits()) & kept & tried;
+            let next = now & !u64::from(gone.bits()) & kept;
             match self.word.compare_exchange_weak(now, next, Relaxed, Relaxed) {
                 Ok(_) => return ready_of(now) & gone,
                 Err(seen) => now = seen,
@@ -470,22 +408,24 @@ impl Record {
         }
     }
 
-    /// The driver ends: everybody who waits is woken, and nobody waits any more.
+    /// Marks the driver as ended: wakes every waiter, and makes all later waits return at once.
     pub(crate) fn shut_down(&self, batch: &mut Batch) {
-        // AcqRel: as in `set`.
+        // AcqRel: publishes the shutdown, and sees a LINE that a waiter has set. Pairs with the
+        // Acquire in `look` and the exchange in `queue`.
         let now = self.word.fetch_or(SHUTDOWN, AcqRel);
         if !weakened!("ready_shutdown_wakes") {
             self.tell(Ready::EMPTY, Ready::ALL, now & LINE != 0, batch);
         }
     }
 
-    /// Its registration ends; nobody waits through it but futures that were forgotten, which
-    /// are woken in vain. Events of it are not heeded from now on, and the next registration
-    /// knows nothing. The wakers are the caller's to drop.
+    /// Ends the record's registration: later events of it are ignored, and the next registration
+    /// starts with no readiness. Only futures that were leaked can still wait; they are dismissed,
+    /// and woken for nothing. The caller must drop the returned wakers.
     #[must_use = "a waker is a user's: drop it outside of locks"]
     pub(crate) fn end(&self) -> [Option<Waker>; 2] {
-        // Relaxed: who joined did so through this registration, before. Futures that were
-        // leaked stand in line for ever: they leave here, so that the next one finds none.
+        // Relaxed: every waiter joined through this registration, so before this call. Futures that
+        // were leaked would stay in the wait queue for ever: they are dismissed here, so that the
+        // next registration finds the queues empty.
         if self.word.load(Relaxed) & LINE != 0 && !weakened!("ready_end_dismisses") {
             self.dismiss([true; 3], &mut Batch::new());
         }
@@ -495,7 +435,7 @@ impl Record {
             debug_assert_eq!(now & LINE, 0, "a registration ended while a future waited for it");
             let generation = u64::from(generation_of(now).wrapping_add(1));
             let next = (now & SHUTDOWN) | (generation << GENERATION_SHIFT);
-            // AcqRel: events before this one are over. Pairs with the AcqRel in `set`.
+            // AcqRel: orders this after the events before it. Pairs with the AcqRel in `set`.
             match self.word.compare_exchange_weak(now, next, AcqRel, Relaxed) {
                 Ok(_) => break,
                 Err(seen) => now = seen,
@@ -508,7 +448,7 @@ impl Record {
     }
 }
 
-/// Into the batch, which is woken before if it is full.
+/// Adds a waker to the batch; a full batch is woken first.
 #[inline]
 fn push(batch: &mut Batch, waker: Waker) {
     if batch.is_full() {
@@ -519,7 +459,7 @@ fn push(batch: &mut Batch, waker: Waker) {
 
 impl std::fmt::Debug for Record {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Relaxed: a look.
+        // Relaxed: a snapshot for debugging.
         let now = self.word.load(Relaxed);
         f.debug_struct("Record")
             .field("generation", &generation_of(now))
@@ -530,7 +470,7 @@ impl std::fmt::Debug for Record {
     }
 }
 
-/// Future of [`Record::wait`]. Dropping it at any moment is safe.
+/// Future of [`Record::wait`]. It may be dropped at any time.
 #[must_use = "futures do nothing unless you `.await` or poll them"]
 pub(crate) struct Waited<'a> {
     record: &'a Record,
@@ -546,7 +486,7 @@ impl<'a> Waited<'a> {
         (record, unsafe { self.map_unchecked(|this| &this.waiter) })
     }
 
-    /// Looks, and joins the line if there is nothing to see.
+    /// Checks the readiness, and joins a wait queue if there is none.
     fn begin(self: Pin<&Self>, cx: &Context<'_>) -> Poll<ReadyEvent> {
         let (record, waiter) = self.waiter();
         let (interest, mask) = (self.interest, self.interest.mask());
@@ -554,29 +494,32 @@ impl<'a> Waited<'a> {
         if event.is_answer() {
             return Poll::Ready(event);
         }
-        // A user's code, and so before the lock.
+        // Cloning a waker is user code, so it happens before the lock is taken.
         let waker = cx.waker().clone();
         let mut lines = record.lines.lock();
         if let Poll::Ready(event) = record.queue(mask) {
-            // The lock first, then the waker.
+            // The lock is released before the waker is dropped, because that is user code.
             drop(lines);
             drop(waker);
             return Poll::Ready(event);
         }
         let number = lines.joined;
         lines.joined += 1;
-        // SAFETY: 1. we own the waiter, and it is OUT. 2. It does not.
+        // SAFETY: 1. this future owns the waiter, which is OUT. 2. The closure only writes a
+        // number.
         unsafe { waiter.with_data(|want| want.number = number) };
-        // SAFETY: 1. as above. 2. `Drop` does.
+        // SAFETY: 1. this future owns the waiter, which is OUT. 2. `Drop` removes it from this
+        // line.
         unsafe { lines.of(interest).join(waiter, waker) };
         Poll::Pending
     }
 
-    /// In line, as far as we know: sees that the right task will be woken.
+    /// Continues a wait: makes sure that the wait queue has the current task's waker. Ready if the
+    /// waiter has been dismissed.
     fn go_on(self: Pin<&Self>, cx: &Context<'_>) -> Poll<()> {
         let (record, waiter) = self.waiter();
         let interest = self.interest;
-        // SAFETY: 1. we own it. 2. It joined this line.
+        // SAFETY: 1. this future owns the waiter. 2. `of(interest)` is the line that it joined.
         let left =
             unsafe { keep_waker(&record.lines, |lines| lines.of(interest), waiter, cx.waker()) };
         if left { Poll::Ready(()) } else { Poll::Pending }
@@ -586,14 +529,14 @@ impl<'a> Waited<'a> {
     fn give_up(self: Pin<&Self>) {
         let (record, waiter) = self.waiter();
         let mut lines = record.lines.lock();
-        // SAFETY: 1. we own the waiter. 2. This is the line it joined.
+        // SAFETY: 1. this future owns the waiter. 2. `of(interest)` is the line that it joined.
         let waker = unsafe { lines.of(self.interest).remove(waiter) };
         if weakened!("ready_drop_leaves_the_line") {
             drop(lines);
         } else {
             record.let_go(lines);
         }
-        // Last: dropping it may panic, and everything is done by now.
+        // Dropping the waker comes last because it may panic, and everything else is done by now.
         drop(waker);
     }
 }
@@ -606,7 +549,7 @@ impl Future for Waited<'_> {
         match this.waiter.place() {
             Place::Out => {}
             Place::In if this.go_on(cx).is_pending() => return Poll::Pending,
-            // Dismissed: it looks, and joins again if another was quicker.
+            // Dismissed: checks the readiness again, and joins again if another task used it up.
             Place::In | Place::Left => this.waiter.settle(),
         }
         this.begin(cx)
@@ -616,7 +559,7 @@ impl Future for Waited<'_> {
 impl Drop for Waited<'_> {
     fn drop(&mut self) {
         if self.waiter.place() == Place::In {
-            // SAFETY: it was pinned when it joined, and is not moved from here on.
+            // SAFETY: the future was pinned when it joined, and it is not moved from here on.
             unsafe { Pin::new_unchecked(&*self) }.give_up();
         }
     }

@@ -1,4 +1,4 @@
-//! What is known of a file descriptor.
+//! The readiness of a file descriptor, as a set of flags.
 
 use std::{
     fmt,
@@ -13,10 +13,10 @@ const WRITE_CLOSED: u8 = 1 << 3;
 const PRIORITY: u8 = 1 << 4;
 const ERROR: u8 = 1 << 5;
 
-/// What a resource is ready for, as far as the runtime knows.
+/// The set of operations that an I/O resource is ready for, as far as the runtime knows.
 ///
-/// It may be wrong in one direction: an operation on a resource that is said to be ready
-/// may still find that it would block, for example because another task was quicker.
+/// Readiness may be a false positive: an operation on a resource that is reported as ready may
+/// still return `WouldBlock`, for example because another task used the readiness up first.
 ///
 /// # Examples
 ///
@@ -32,38 +32,39 @@ const ERROR: u8 = 1 << 5;
 pub struct Ready(u8);
 
 impl Ready {
-    /// For nothing.
+    /// The empty set: no operation is known to be ready.
     pub const EMPTY: Self = Self(0);
 
-    /// There is something to read.
+    /// Data can be read.
     pub const READABLE: Self = Self(READABLE);
 
     /// There is room to write.
     pub const WRITABLE: Self = Self(WRITABLE);
 
-    /// The other side writes no more: what is left can be read, then comes the end.
+    /// The read half is closed: the peer writes no more, so the remaining data can be read,
+    /// followed by the end of the stream.
     pub const READ_CLOSED: Self = Self(READ_CLOSED);
 
-    /// The other side reads no more: a write fails.
+    /// The write half is closed: the peer reads no more, so a write fails.
     pub const WRITE_CLOSED: Self = Self(WRITE_CLOSED);
 
-    /// Something urgent is there.
+    /// Urgent (out-of-band) data or another exceptional condition is pending.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     #[cfg_attr(docsrs, doc(cfg(any(target_os = "linux", target_os = "android"))))]
     pub const PRIORITY: Self = Self(PRIORITY);
 
-    /// There is an error to be fetched.
+    /// An error is pending and can be fetched.
     pub const ERROR: Self = Self(ERROR);
 
-    /// All of it.
+    /// The set of all flags.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub const ALL: Self = Self(READABLE | WRITABLE | READ_CLOSED | WRITE_CLOSED | PRIORITY | ERROR);
 
-    /// All of it.
+    /// The set of all flags.
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     pub const ALL: Self = Self(READABLE | WRITABLE | READ_CLOSED | WRITE_CLOSED | ERROR);
 
-    /// Whether nothing is ready.
+    /// Returns `true` if no flag is set.
     ///
     /// # Examples
     ///
@@ -77,7 +78,8 @@ impl Ready {
         self == Self::EMPTY
     }
 
-    /// Whether a read has an answer: data, the end, or an error.
+    /// Returns `true` if a read would complete: with data, with the end of the stream, or with an
+    /// error.
     ///
     /// # Examples
     ///
@@ -91,7 +93,7 @@ impl Ready {
         self.0 & (READABLE | READ_CLOSED) != 0
     }
 
-    /// Whether a write has an answer: it takes something, or fails.
+    /// Returns `true` if a write would complete: it accepts some bytes, or fails.
     ///
     /// # Examples
     ///
@@ -105,7 +107,7 @@ impl Ready {
         self.0 & (WRITABLE | WRITE_CLOSED) != 0
     }
 
-    /// Whether the other side writes no more.
+    /// Returns `true` if the read half is closed, because the peer writes no more.
     ///
     /// # Examples
     ///
@@ -119,7 +121,7 @@ impl Ready {
         self.0 & READ_CLOSED != 0
     }
 
-    /// Whether the other side reads no more.
+    /// Returns `true` if the write half is closed, because the peer reads no more.
     ///
     /// # Examples
     ///
@@ -133,7 +135,7 @@ impl Ready {
         self.0 & WRITE_CLOSED != 0
     }
 
-    /// Whether something urgent is there.
+    /// Returns `true` if urgent data or another exceptional condition is pending.
     ///
     /// # Examples
     ///
@@ -149,7 +151,7 @@ impl Ready {
         self.0 & PRIORITY != 0
     }
 
-    /// Whether there is an error to be fetched.
+    /// Returns `true` if an error is pending.
     ///
     /// # Examples
     ///
@@ -163,25 +165,25 @@ impl Ready {
         self.0 & ERROR != 0
     }
 
-    /// `|` in constants.
+    /// Returns the union of two sets; `|` for constants.
     #[inline]
     pub(crate) const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether the two have something in common.
+    /// Returns true if the two sets have a flag in common.
     #[inline]
     pub(crate) const fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// As the lowest bits of a word.
+    /// Returns the flags as the lowest bits of a word.
     #[inline]
     pub(crate) const fn bits(self) -> u8 {
         self.0
     }
 
-    /// Back from [`bits`](Self::bits).
+    /// Restores a set from [`bits`](Self::bits), ignoring unknown bits.
     #[inline]
     pub(crate) const fn from_bits(bits: u8) -> Self {
         Self(bits & Self::ALL.0)

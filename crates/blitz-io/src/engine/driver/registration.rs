@@ -1,13 +1,14 @@
-//! A descriptor that a driver watches, as its owner sees it.
+//! The owner's handle to a descriptor that the driver watches.
 //!
-//! Each operation spends a unit of the task's budget when it completes, whatever it took
-//! to get there.
+//! Each operation spends one unit of the task's budget when it completes, however many attempts it
+//! took.
 //!
 //! # Invariants
-//! 1. The record is the registration's own from `register` until its drop, also after
-//!    `deregister`. So nobody who still asks can touch the record of another.
-//! 2. Futures that wait borrow the registration: it does not end before them, unless they
-//!    were forgotten.
+//! 1. The record belongs to the registration from `register` until the registration is dropped,
+//!    also after `deregister`. So a caller that still uses the registration cannot touch the record
+//!    of another one.
+//! 2. Futures that wait borrow the registration, so it does not end before them, unless they were
+//!    leaked.
 //!
 //! # Checked by
 //! `an_event_against_a_read_that_would_block_is_not_lost`, `a_refuted_end_is_armed_again`;
@@ -25,7 +26,6 @@ use pin_project_lite::pin_project;
 
 use super::{
     Driver, Fd,
-    habit::Habit,
     interest::Interest,
     readiness::{Direction, ReadyEvent, Record, Waited},
     ready::Ready,
@@ -40,40 +40,39 @@ use crate::engine::{
     },
 };
 
-/// See the module.
+/// A descriptor that is registered with a driver.
 pub(crate) struct Registration {
     driver: Arc<Driver>,
     source: Source,
-    /// The kernel has it.
+    /// Set while the kernel watches the descriptor.
     watched: AtomicBool,
-    /// What its reads tell of the next one.
-    habit: Habit,
 }
 
-// SAFETY: the record is only shared, and may be from any thread; the driver that keeps it
-// is the registration's own.
+// SAFETY: the record is only accessed through shared references, which any thread may use; the
+// driver that owns the record is kept alive by `driver`.
 unsafe impl Send for Registration {}
-// SAFETY: as above.
+// SAFETY: all methods take `&self` and reach the record, which is `Sync`, and the driver, likewise.
 unsafe impl Sync for Registration {}
 
 impl Registration {
     pub(super) fn new(driver: Arc<Driver>, source: Source) -> Self {
-        Self { driver, source, watched: AtomicBool::new(true), habit: Habit::default() }
+        Self { driver, source, watched: AtomicBool::new(true) }
     }
 
     #[inline]
     fn record(&self) -> &Record {
-        // SAFETY: records live as long as their table, which is the driver's, which is ours.
+        // SAFETY: records live as long as their table, which the driver owns, and `driver` keeps it
+        // alive.
         unsafe { self.source.record.as_ref() }
     }
 
-    /// Which driver watches it; the ring's users ask.
+    /// Returns the driver that watches the descriptor, for operations that use its ring.
     #[cfg(target_os = "linux")]
     pub(crate) fn driver(&self) -> &Arc<Driver> {
         &self.driver
     }
 
-    /// As [`poll_ready`](Self::poll_ready), for who is no task: it costs no budget.
+    /// Polls for readiness in a direction without spending budget, for callers that are not tasks.
     #[inline]
     pub(crate) fn poll_record(
         &self,
@@ -83,8 +82,8 @@ impl Registration {
         said(self.record().poll(cx, direction))
     }
 
-    /// Waits until something can be done in that direction. The task that asked last is
-    /// the one that is woken: one task each way.
+    /// Polls for readiness in a direction. Only the task of the most recent call is woken, so at
+    /// most one task can wait in each direction.
     #[inline]
     pub(crate) fn poll_ready(
         &self,
@@ -97,24 +96,25 @@ impl Registration {
         Poll::Ready(alive(event))
     }
 
-    /// Waits until something of the interest can be done; any number of tasks at a time.
+    /// Returns a future that waits for any readiness in `interest`; any number of tasks may wait at
+    /// once.
     ///
     /// # Cancel safety
-    /// Dropping it loses nothing.
+    /// Dropping the future loses no event.
     pub(crate) fn readiness(&self, interest: Interest) -> Readiness<'_> {
         Readiness { waited: self.record().wait(interest) }
     }
 
-    /// What is known now.
+    /// Returns the readiness that is known now.
     #[cfg(test)]
     pub(crate) fn ready_event(&self, interest: Interest) -> ReadyEvent {
         self.record().look(interest.mask())
     }
 
-    /// Forgets what the event said, except closed ends, unless there was another since. To
-    /// be called after an operation on a stream moved less than it could have: what was
-    /// there is gone, and the next event tells of more. (After the end, which reads nothing,
-    /// there is no next event: then it is not called.)
+    /// Clears the readiness of a snapshot, except closed ends, unless an event has come since. To
+    /// be called after an operation on a stream moved fewer bytes than requested: the stream is
+    /// drained or full now, and the next event reports more. (It must not be called after a read of
+    /// zero bytes, because after the end of a stream there is no next event.)
     #[inline]
     pub(crate) fn clear_readiness(&self, event: ReadyEvent) {
         let gone = self.record().clear(event);
@@ -123,26 +123,28 @@ impl Registration {
         }
     }
 
-    /// An operation of ours would block, of which the event said all that there is to say:
-    /// forgets that, closed ends and all. It would be tried for ever otherwise.
+    /// Clears the readiness of a snapshot including closed ends, after one of the runtime's own
+    /// operations found that it would block although the snapshot covers everything that could
+    /// complete it. Otherwise the operation would be retried for ever.
     #[cold]
     fn refute(&self, event: ReadyEvent, mask: Ready) {
         let gone = self.record().refute(event);
         if gone.is_empty() || weakened!("refute_rearms") {
             return;
         }
-        // Not only what is gone: who tells an end tells nothing else any more (see `poll`).
+        // The whole direction, not only the cleared bits, because an entry of `poll.rs` that has
+        // reported an end is disarmed for everything else.
         let armed = if weakened!("refute_rearms_the_direction") { gone } else { mask };
         self.driver.selector.rearm(self.source.token, armed);
     }
 
-    /// Takes it to be ready until an operation says otherwise; right after `register`.
+    /// Assumes readiness until an operation would block; to be called right after `register`.
     pub(crate) fn assume_ready(&self, ready: Ready) {
         self.record().assume(ready);
     }
 
-    /// Calls `f` when something can be done in that direction, and again as long as it
-    /// would block. One task each way.
+    /// Calls `f` when there is readiness in a direction, and retries while `f` would block. At most
+    /// one task can wait in each direction.
     #[inline]
     pub(crate) fn poll_io<R>(
         &self,
@@ -153,8 +155,8 @@ impl Registration {
         self.poll_io_with(cx, direction, |_| f())
     }
 
-    /// As [`poll_io`](Self::poll_io), for a stream: `f` moves up to `wanted` bytes, and
-    /// having moved fewer is as good as an answer that the next one would block.
+    /// Calls `f` like [`poll_io`](Self::poll_io), for a stream: `f` moves up to `wanted` bytes. If
+    /// it moves fewer, the next attempt is taken to block, so the readiness is cleared at once.
     #[inline]
     pub(crate) fn poll_move(
         &self,
@@ -170,8 +172,8 @@ impl Registration {
         })
     }
 
-    /// Clears readiness if fewer bytes were moved than wanted, and not none at all. Not if
-    /// there was an urgent byte, in front of which a read ends.
+    /// Clears the readiness after a partial transfer: more than zero bytes, but fewer than wanted.
+    /// Keeps it if there was ever an urgent byte, because a read stops in front of one.
     #[inline]
     fn note_moved(&self, event: ReadyEvent, moved: usize, wanted: usize) {
         if 0 < moved && moved < wanted && !self.was_urgent() {
@@ -179,35 +181,14 @@ impl Registration {
         }
     }
 
-    /// Whether there was ever a byte out of band, as far as the registration asks for it.
+    /// Returns true if an out-of-band byte was ever reported; only registrations with priority
+    /// interest know.
     #[inline]
     fn was_urgent(&self) -> bool {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         return !self.record().look(Ready::PRIORITY).ready().is_empty();
         #[cfg(not(any(target_os = "linux", target_os = "android")))]
         false
-    }
-
-    /// Whether a read by that event is put off until the next one, or until this worker has
-    /// nothing else to do (`postponed`).
-    #[inline]
-    fn postpones(&self, event: ReadyEvent, direction: Direction) -> bool {
-        direction == Direction::Read && self.habit.postpones(event.tick()) && self.postpone(event)
-    }
-
-    fn postpone(&self, event: ReadyEvent) -> bool {
-        // Until it is in the list: who has the core then looks there.
-        let _inside = current::inside();
-        let Some(worker) = current::worker_of_driver(Arc::as_ptr(&self.driver).cast()) else {
-            return false;
-        };
-        if !self.record().postpone(event) {
-            return false;
-        }
-        self.habit.postponed();
-        self.driver.selector.rearm(self.source.token, Ready::READABLE);
-        self.driver.postponed.put(worker, self.source.token);
-        true
     }
 
     #[inline]
@@ -220,41 +201,20 @@ impl Registration {
         let unit = ready!(budget::proceed(cx));
         loop {
             let event = ready!(self.poll_record(cx, direction));
-            if self.postpones(event, direction) {
-                continue;
-            }
             let result = alive(event).and_then(&mut f);
             if !would_block(&result) {
-                self.note_done(event, direction, &result);
                 unit.spend();
                 return Poll::Ready(result);
             }
-            self.note_nothing(event, direction);
+            self.refute(event, direction.mask());
         }
     }
 
-    /// A call succeeded: there may be more.
-    #[inline]
-    fn note_done<R>(&self, event: ReadyEvent, direction: Direction, result: &io::Result<R>) {
-        if direction == Direction::Read && result.is_ok() {
-            self.habit.read(event.tick());
-        }
-    }
-
-    /// A call would block.
-    #[inline]
-    fn note_nothing(&self, event: ReadyEvent, direction: Direction) {
-        if direction == Direction::Read {
-            self.habit.found_nothing(event.tick());
-        }
-        self.refute(event, direction.mask());
-    }
-
-    /// Calls `f` if it is known that something of the interest can be done.
+    /// Calls `f` if there is known readiness in `interest`.
     ///
     /// # Errors
-    /// `WouldBlock` if nothing can be done, as far as is known; what `f` says; that the
-    /// driver has ended and nothing will be known any more.
+    /// Returns `WouldBlock` if nothing is known to be ready, also after the driver has ended;
+    /// otherwise the error of `f`.
     #[inline]
     pub(crate) fn try_io<R>(
         &self,
@@ -268,11 +228,11 @@ impl Registration {
         result
     }
 
-    /// As [`try_io`](Self::try_io), for an operation of ours that goes one way, which the
-    /// interest is.
+    /// Calls `f` like [`try_io`](Self::try_io), for one of the runtime's own operations in a single
+    /// direction, which `interest` names: if it would block, closed ends are cleared too.
     ///
     /// # Errors
-    /// As there.
+    /// Returns `WouldBlock` if nothing is known to be ready; otherwise the error of `f`.
     #[inline]
     pub(crate) fn try_op<R>(
         &self,
@@ -292,19 +252,21 @@ impl Registration {
         interest: Interest,
         f: impl FnOnce() -> io::Result<R>,
     ) -> (ReadyEvent, io::Result<R>) {
-        let event = self.record().look_closely(interest.mask());
+        let event = self.record().look(interest.mask());
         if event.ready().is_empty() {
-            return (event, alive(event).and_then(|_| Err(io::ErrorKind::WouldBlock.into())));
+            // Also after the end of the driver, as in Tokio: only calls that wait report the
+            // shutdown.
+            return (event, Err(io::ErrorKind::WouldBlock.into()));
         }
         (event, f())
     }
 
-    /// Calls `f` when something of the interest can be done, and again as long as it would
-    /// block; any number of tasks at a time.
+    /// Calls `f` when there is readiness in `interest`, and retries while `f` would block; any
+    /// number of tasks may wait at once.
     ///
     /// # Cancel safety
-    /// Dropping it loses nothing: `f` is called only in polls that complete, or finds that it
-    /// would block.
+    /// Dropping the future loses nothing: `f` is called only in polls that complete, or it would
+    /// block.
     pub(crate) async fn async_io<R>(
         &self,
         interest: Interest,
@@ -320,43 +282,38 @@ impl Registration {
             }
             self.clear_readiness(event);
             if event.ready().meets(Ready::READ_CLOSED | Ready::WRITE_CLOSED) {
-                // What is closed stays so, and `f` is tried again at once, perhaps for ever:
-                // others have their turn.
+                // Closed ends stay set, so `f` is retried at once, perhaps for ever: spending a
+                // unit lets other tasks run.
                 unit.spend();
             }
         }
     }
 
-    /// As [`async_io`](Self::async_io), for an operation of ours that goes one way, which
-    /// the interest is.
+    /// Calls `f` like [`async_io`](Self::async_io), for one of the runtime's own operations in a
+    /// single direction, which `interest` names: if it would block, closed ends are cleared too.
     pub(crate) async fn async_op<R>(
         &self,
         interest: Interest,
         mut f: impl FnMut() -> io::Result<R>,
     ) -> io::Result<R> {
-        let direction = if interest.is_writable() { Direction::Write } else { Direction::Read };
         loop {
             let event = self.readiness(interest).await?;
-            if self.postpones(event, direction) {
-                continue;
-            }
             let unit = poll_fn(budget::proceed).await;
             let result = f();
             if !would_block(&result) {
-                self.note_done(event, direction, &result);
                 unit.spend();
                 return result;
             }
-            self.note_nothing(event, direction);
+            self.refute(event, interest.mask());
         }
     }
 
-    /// The driver watches it no more; before the descriptor is closed. Wakes nobody.
+    /// Stops watching the descriptor; to be called before it is closed. Does not wake any waiter.
     ///
     /// # Errors
-    /// What the system says; nothing the second time.
+    /// Returns the system's error on the first call; later calls do nothing and return `Ok`.
     pub(crate) fn deregister(&self, fd: Fd<'_>) -> io::Result<()> {
-        // Relaxed: only says who of two does it.
+        // Relaxed: only decides which of two callers deregisters.
         if !self.watched.swap(false, Relaxed) {
             return Ok(());
         }
@@ -365,7 +322,7 @@ impl Registration {
     }
 }
 
-/// Says of a task that waits what it waits for.
+/// Records for diagnostics that a pending task waits for an I/O event.
 #[inline]
 fn said<T>(polled: Poll<T>) -> Poll<T> {
     if polled.is_pending() {
@@ -374,7 +331,7 @@ fn said<T>(polled: Poll<T>) -> Poll<T> {
     polled
 }
 
-/// An event, unless it is that the driver has ended.
+/// Returns the event, or the shutdown error if the driver has ended.
 #[inline]
 fn alive(event: ReadyEvent) -> io::Result<ReadyEvent> {
     if event.is_shutdown() { Err(shut_down_error()) } else { Ok(event) }
@@ -387,7 +344,7 @@ fn would_block<R>(result: &io::Result<R>) -> bool {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        // Relaxed: we are alone.
+        // Relaxed: `&mut self` means that no other thread has access.
         if self.watched.swap(false, Relaxed) {
             self.driver.counters.deregistered();
             self.driver.selector.forget(self.source.token);

@@ -1,18 +1,19 @@
-//! A thing that one thread at a time may have, and nobody waits for.
+//! A value that one thread at a time may hold, and that no thread blocks for.
 //!
-//! The right to ask the kernel for events goes from worker to worker. Whoever wants it
-//! and finds it taken does something else.
+//! The right to wait for the kernel's events moves from worker to worker. A worker that wants it
+//! while another has it does something else.
 //!
 //! # Protocol
 //! ```text
-//! who wants it                        who has it
+//! a thread that wants the value       the thread that holds it
 //! H1 exchanges FREE for HELD          L1 stores FREE
-//!    (it was HELD: not now)
+//!    (if it was HELD: gives up)
 //! ```
-//! L1 releases what was done with the thing, and H1 acquires it.
+//! L1 releases what was done to the value, and H1 acquires it.
 //!
 //! # Rejected
-//! A standard lock with `try_lock`: two exchanges, where nobody ever sleeps for it.
+//! A standard lock with `try_lock`: it needs two exchanges, because its unlock must look for
+//! sleeping threads, and here no thread ever sleeps for the value.
 //!
 //! # Checked by
 //! `a_seat_goes_from_one_to_the_next_with_what_was_done`; weakened as `seat_acquire`,
@@ -26,13 +27,14 @@ use crate::engine::prim::{
     UnsafeCell, weakened,
 };
 
-/// See the module.
+/// A value that is held by at most one thread, without waiting.
 pub(crate) struct Seat<T> {
     held: AtomicBool,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: one thread at a time has the value, which may move between threads.
+// SAFETY: at most one thread at a time can reach the value, and `T: Send` lets it move between
+// threads.
 unsafe impl<T: Send> Sync for Seat<T> {}
 
 impl<T> Seat<T> {
@@ -40,11 +42,11 @@ impl<T> Seat<T> {
         Self { held: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
-    /// H1; `None` if somebody has it.
+    /// H1: takes the value; returns `None` if another thread holds it.
     #[inline]
     pub(crate) fn try_hold(&self) -> Option<Held<'_, T>> {
         let order = if weakened!("seat_acquire") { Relaxed } else { Acquire };
-        // Acquire: sees what the holder before did. Pairs with the Release in `drop`.
+        // Acquire: sees what the previous holder did. Pairs with the Release in `drop`.
         let free = self.held.compare_exchange(false, true, order, Relaxed).is_ok();
         (free || weakened!("seat_excludes")).then(|| Held { seat: self })
     }
@@ -52,12 +54,12 @@ impl<T> Seat<T> {
 
 impl<T> std::fmt::Debug for Seat<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Relaxed: a look.
+        // Relaxed: a snapshot for debugging.
         f.debug_struct("Seat").field("held", &self.held.load(Relaxed)).finish_non_exhaustive()
     }
 }
 
-/// The value, until this is dropped.
+/// Exclusive access to the value of a [`Seat`] until this guard is dropped.
 pub(crate) struct Held<'a, T> {
     seat: &'a Seat<T>,
 }
@@ -67,7 +69,8 @@ impl<T> Deref for Held<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: we hold the seat, so nobody else has a reference; it lives as long.
+        // SAFETY: this guard holds the seat, so no other thread has a reference, and it borrows the
+        // seat, so the value outlives the reference.
         unsafe { &*self.seat.value.with(|value| value) }
     }
 }
@@ -75,7 +78,8 @@ impl<T> Deref for Held<'_, T> {
 impl<T> DerefMut for Held<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above.
+        // SAFETY: this guard holds the seat and is borrowed mutably, so there is no other
+        // reference; it borrows the seat, so the value outlives the reference.
         unsafe { &mut *self.seat.value.with_mut(|value| value) }
     }
 }
@@ -94,7 +98,7 @@ mod models {
     use super::Seat;
     use crate::engine::prim::{Arc, model, thread};
 
-    /// Takes the seat if it is free, and adds one.
+    /// Takes the seat if it is free and adds one to the value; returns how much was added.
     fn add(seat: &Seat<u32>) -> u32 {
         match seat.try_hold() {
             Some(mut held) => {

@@ -1,4 +1,5 @@
-//! What the mechanisms of Unix are told, in the words of `poll(2)`, and for how long they ask.
+//! The event flags that the Unix selectors have in common, named as in `poll(2)`, and helpers for
+//! their timeouts.
 
 #![forbid(unsafe_code)]
 
@@ -6,25 +7,25 @@ use std::time::{Duration, Instant};
 
 use super::ready::Ready;
 
-/// What a system says of a descriptor, in the words of `poll(2)`.
+/// The flags that the system reports for a descriptor, named as in `poll(2)`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Signs {
     pub(super) input: bool,
     pub(super) output: bool,
     pub(super) urgent: bool,
-    /// The peer has shut its writing side down.
+    /// The peer has shut down its writing side.
     pub(super) end: bool,
     pub(super) hung_up: bool,
     pub(super) error: bool,
 }
 
 impl Signs {
-    /// What it is ready for then; Tokio's rules, and one more.
+    /// Converts the flags to readiness, by Tokio's rules and one more.
     #[inline]
     pub(super) fn ready(self) -> Ready {
         let mut ready = Ready::EMPTY;
-        // An error is fetched by a read as well: who waits for the answer to a datagram
-        // learns that nobody is there. That is the one more.
+        // The additional rule: a read fetches a pending error too, so a task that waits for a reply
+        // datagram learns that the peer is unreachable.
         if self.input || self.urgent || self.error {
             ready |= Ready::READABLE;
         }
@@ -34,7 +35,7 @@ impl Signs {
         if self.hung_up || self.input && self.end {
             ready |= Ready::READ_CLOSED;
         }
-        // A pipe whose reader has gone says 'output' and 'error', or 'error' alone.
+        // A pipe without a reader reports 'output' and 'error', or 'error' alone.
         let alone = self.error && !(self.input || self.urgent || self.end);
         if self.hung_up || self.output && self.error || alone {
             ready |= Ready::WRITE_CLOSED;
@@ -50,13 +51,13 @@ impl Signs {
     }
 }
 
-/// What is left of a wait that a signal has interrupted.
+/// Returns the remaining time of a wait that a signal has interrupted.
 pub(super) fn rest(timeout: Option<Duration>, begun: Option<Instant>) -> Option<Duration> {
     let past = begun.map_or(Duration::ZERO, |begun| begun.elapsed());
     timeout.map(|timeout| timeout.saturating_sub(past))
 }
 
-/// In milliseconds, never less.
+/// Converts a timeout to milliseconds, rounding up.
 pub(super) fn rounded_up(timeout: Duration) -> i32 {
     let milliseconds = timeout.as_nanos().div_ceil(1_000_000);
     milliseconds.try_into().unwrap_or(i32::MAX)

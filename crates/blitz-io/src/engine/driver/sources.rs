@@ -1,27 +1,28 @@
 //! The table of records, and the tokens by which the kernel names them.
 //!
-//! A token is a place in the table and the generation of the record there. The kernel
-//! gives it back with each event; that of a registration which has ended names a
-//! generation that is over, and reaches nobody, whoever has the place now.
+//! A token is a place in the table and the generation of the record there. The kernel returns it
+//! with each event. The token of a registration that has ended names a past generation, so its
+//! event is dropped, whichever registration has the place now.
 //!
-//! Records are made as they are needed, lie in blocks of which each is twice as large as
-//! the one before, and stay until the table ends. So an event finds its record by a few
-//! shifts, without a lock or a count of owners.
+//! Records are created on demand. They lie in blocks, each twice as large as the one before, and
+//! stay there until the table is dropped. So an event finds its record by a few shifts, without a
+//! lock or a reference count.
 //!
 //! # Invariants
-//! 1. The first `made` records exist, and blocks stay where they are until the table ends.
-//! 2. A place that is in `free` has no registration, and one that is not has one.
-//! 3. Tokens are only made here, from places that exist.
+//! 1. The first `made` records exist, and blocks stay where they are until the table is dropped.
+//! 2. A place in `free` has no registration, and every other existing place has one.
+//! 3. Tokens are created only in this file, from places that exist.
 //!
 //! # Rejected
-//! - An `Arc` for each record, and the pointer as the token: an event of a descriptor that
-//!   was closed a moment ago follows it to freed memory, unless all that were closed are
-//!   kept until the poller has come round.
-//! - A lock for each event, or a lock for each part of the table: an event needs none as it
-//!   is, and who registers or ends takes ours for a few instructions beside the kernel's own
-//!   lock of the epoll instance, which it holds for about a microsecond.
-//! - Giving memory back when most have ended: 128 bytes for each of the most descriptors
-//!   that were ever open at once are what the process has needed before.
+//! - An `Arc` for each record, with the pointer as the token: an event of a descriptor that was
+//!   just closed would lead to freed memory, unless all closed records are kept until the poller
+//!   has finished its turn.
+//! - A lock for each event, or a lock for each part of the table: an event needs no lock as it is.
+//!   A registration or its end takes the table's lock for a few instructions, which is little
+//!   beside the kernel's own lock of the epoll instance, held for about a microsecond.
+//! - Freeing memory when most registrations have ended: the table has 128 bytes for each of the
+//!   largest number of descriptors that were ever open at once, so the process has needed that
+//!   memory before.
 //!
 //! # Checked by
 //! `a_place_is_used_again_under_another_token`, `places_are_found_again_in_every_block`,
@@ -42,19 +43,20 @@ use crate::engine::{
     wait::batch::Batch,
 };
 
-/// Records in the first block: 8 KiB, enough for a small program. In a model so few that
-/// it gets to see a second one.
+/// The number of records in the first block: 8 KiB, enough for a small program. A model has one, so
+/// that it reaches a second block.
 const FIRST: u32 = if cfg!(blitz_loom) { 1 } else { 64 };
 
-/// As many as fit into 32 bits, with one place to spare for [`Token::NUDGE`].
+/// The number of blocks, chosen so that all places fit into 32 bits, with one place left over for
+/// [`Token::NUDGE`].
 const BLOCKS: usize = (u32::BITS - FIRST.ilog2()) as usize;
 
-/// How the kernel names a registration.
+/// The 64-bit value by which the kernel names a registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Token(u64);
 
 impl Token {
-    /// No registration: the driver's own descriptor, by which it is woken.
+    /// The token of the driver's own descriptor, by which a wait is ended; no registration has it.
     #[cfg(any(unix, test))]
     pub(crate) const NUDGE: Self = Self(u64::MAX);
 
@@ -62,14 +64,14 @@ impl Token {
         Self(u64::from(generation) << 32 | u64::from(place))
     }
 
-    /// As the kernel keeps it, where it can keep 64 bits.
+    /// Returns the token as the kernel stores it, where it can store 64 bits.
     #[cfg(target_os = "linux")]
     #[inline]
     pub(crate) const fn bits(self) -> u64 {
         self.0
     }
 
-    /// Back from the kernel.
+    /// Restores a token that the kernel returned.
     #[cfg(target_os = "linux")]
     #[inline]
     pub(crate) const fn from_bits(bits: u64) -> Self {
@@ -89,39 +91,39 @@ impl Token {
 
 type Padded = CachePadded<Record>;
 
-/// See the module.
+/// The table of all records of a driver.
 pub(crate) struct Sources {
     blocks: [AtomicPtr<MaybeUninit<Padded>>; BLOCKS],
     places: Bolted<Places>,
 }
 
 struct Places {
-    /// Used before, and free. It has room for all that were made, so that to give one
-    /// back never allocates.
+    /// Places that were used before and are free now. Its capacity covers every existing place, so
+    /// returning one never allocates.
     free: Vec<u32>,
     made: u32,
-    /// Nobody registers any more.
+    /// Set when the driver has shut down; no registration is accepted any more.
     closed: bool,
 }
 
-/// A place that was given out.
+/// A place in the table that belongs to a registration.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source {
     pub(crate) token: Token,
-    /// Lives as long as the table.
+    /// Points into the table, and is valid for as long as the table lives.
     pub(crate) record: NonNull<Record>,
 }
 
-/// Why there is no place.
+/// The reason why no place can be given out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoPlace {
     /// The driver has ended.
     Closed,
-    /// Four thousand million descriptors are open.
+    /// About four thousand million descriptors are open.
     Full,
 }
 
-/// The block of a place, and where in it.
+/// Returns the block of a place, and the index within that block.
 #[inline]
 fn split(place: u32) -> (usize, usize) {
     let number = place + FIRST;
@@ -129,7 +131,7 @@ fn split(place: u32) -> (usize, usize) {
     (block as usize, (number - (FIRST << block)) as usize)
 }
 
-/// How many there are in a block.
+/// Returns the number of records in a block.
 fn size(block: usize) -> usize {
     (FIRST as usize) << block
 }
@@ -143,7 +145,7 @@ impl Sources {
         }
     }
 
-    /// A record for a new registration, which [`close`](Self::close)s it.
+    /// Returns a record for a new registration, which must [`close`](Self::close) it.
     pub(crate) fn open(&self) -> Result<Source, NoPlace> {
         loop {
             let mut places = self.places.lock();
@@ -159,15 +161,15 @@ impl Sources {
                 return Err(NoPlace::Full);
             }
             let (block, offset) = split(place);
-            // Relaxed: written under the lock only, which we have.
+            // Relaxed: written only under the lock, which we hold.
             let Some(block) = NonNull::new(self.blocks[block].load(Relaxed)) else {
-                // The allocator may be a user's, and so not under the lock.
+                // The allocator may be a user's, so it must not be called under the lock.
                 drop(places);
                 self.grow(block);
                 continue;
             };
-            // SAFETY: 1. the block has so many (`split`). 2. Nobody else makes this one: we
-            // have the lock, and it is counted below.
+            // SAFETY: 1. the index is within the block, by `split`. 2. No other thread writes this
+            // record: we hold the lock, and `made` counts it below.
             unsafe { block.add(offset).write(MaybeUninit::new(Padded::new(Record::new()))) };
             places.made += 1;
             let made = places.made as usize;
@@ -177,7 +179,7 @@ impl Sources {
         }
     }
 
-    /// Makes a block, unless another did.
+    /// Allocates a block, unless another thread has done so.
     #[cold]
     fn grow(&self, block: usize) {
         let fresh = Box::<[Padded]>::new_uninit_slice(size(block));
@@ -185,7 +187,7 @@ impl Sources {
         let places = self.places.lock();
         // Relaxed: written under the lock only.
         let spare = if self.blocks[block].load(Relaxed).is_null() {
-            // Release: who finds the block finds what the allocator wrote. Pairs with the
+            // Release: a thread that finds the block sees what the allocator wrote. Pairs with the
             // Acquire in `record`.
             self.blocks[block].store(fresh.cast(), Release);
             None
@@ -194,56 +196,58 @@ impl Sources {
         };
         drop(places);
         if let Some(spare) = spare {
-            // SAFETY: it is the box from above, and nobody else has it.
+            // SAFETY: this is the box from above, and it was not published, so no other thread has
+            // it.
             drop(unsafe { Box::from_raw(spare) });
         }
     }
 
     fn source(&self, place: u32) -> Source {
-        // SAFETY: 1. it was made.
+        // SAFETY: 1. the caller got the place from `free` or has just created it.
         let record = unsafe { self.record(place) };
         Source { token: Token::new(place, record.generation()), record: NonNull::from(record) }
     }
 
+    /// Returns the record at a place.
+    ///
     /// # Safety
-    /// 1. The place was made.
+    /// 1. The place has been created (it is below `made`).
     #[inline]
     unsafe fn record(&self, place: u32) -> &Record {
+        if cfg!(blitz_sanitize) {
+            // An event follows its registration through the kernel, which ThreadSanitizer does not
+            // see: taking the lock under which the record was created shows it the order.
+            drop(self.places.lock());
+        }
         let (block, offset) = split(place);
         // Acquire: pairs with the Release in `grow`.
         let block = self.blocks[block].load(Acquire);
-        // SAFETY: 1.: by the first invariant it is there, and stays; records are only
-        // shared.
+        // SAFETY: the place exists by obligation 1, so by the first invariant its record is
+        // initialised and stays there; only shared references to records are handed out.
         unsafe { (*block.add(offset)).assume_init_ref() }
     }
 
-    /// An event of the kernel's, for whoever has the token. `false` if nobody has.
+    /// Dispatches an event of the kernel to the registration with that token. Returns false if that
+    /// registration has ended.
     #[inline]
     pub(crate) fn tell(&self, token: Token, ready: Ready, batch: &mut Batch) -> bool {
-        // SAFETY: 1. by the third invariant.
+        // SAFETY: 1. by the third invariant tokens name only places that exist.
         let record = unsafe { self.record(token.place()) };
         record.set(token.generation(), ready, batch)
     }
 
-    /// A read of that registration was postponed, and is to be tried now.
-    pub(crate) fn take_back(&self, token: Token, batch: &mut Batch) {
-        // SAFETY: 1. by the third invariant: a place that was told once is there for good.
-        let record = unsafe { self.record(token.place()) };
-        record.take_back(token.generation(), batch);
-    }
-
-    /// The registration ends, and its token means nothing any more.
+    /// Ends a registration; from now on its token names none.
     pub(crate) fn close(&self, source: Source) {
-        // SAFETY: the table lives, so the record does.
+        // SAFETY: the table lives, and records live as long as it does.
         let record = unsafe { source.record.as_ref() };
         debug_assert_eq!(record.generation(), source.token.generation(), "it ended before");
         let wakers = record.end();
         self.places.lock().free.push(source.token.place());
-        // The lock was let go at the end of the statement above.
+        // The lock was released at the end of the statement above.
         drop(wakers);
     }
 
-    /// Refuses new registrations, and wakes everybody who waits, for good.
+    /// Refuses new registrations, and wakes every waiter with the shutdown for good.
     pub(crate) fn shut_down(&self) {
         let mut places = self.places.lock();
         places.closed = true;
@@ -251,7 +255,7 @@ impl Sources {
         drop(places);
         let mut batch = Batch::new();
         for place in 0..made {
-            // SAFETY: 1. the first `made` are there.
+            // SAFETY: 1. the place is below `made`, which was read under the lock.
             unsafe { self.record(place) }.shut_down(&mut batch);
         }
         batch.wake_all();
@@ -263,17 +267,19 @@ impl Drop for Sources {
         let made = self.places.lock().made;
         for place in 0..made {
             let (block, offset) = split(place);
-            // Relaxed: we are alone.
+            // Relaxed: `&mut self` means that no other thread has access.
             let block = self.blocks[block].load(Relaxed);
-            // SAFETY: the first `made` are there, and nobody has a reference.
+            // SAFETY: the first `made` records are initialised, and `&mut self` means that no
+            // reference to them is left.
             unsafe { (*block.add(offset)).assume_init_drop() };
         }
         for (block, pointer) in self.blocks.iter().enumerate() {
-            // Relaxed: we are alone.
+            // Relaxed: `&mut self` means that no other thread has access.
             let pointer = pointer.load(Relaxed);
             if !pointer.is_null() {
                 let slice = std::ptr::slice_from_raw_parts_mut(pointer, size(block));
-                // SAFETY: it is a box of so many, from `grow`; what was in it is dropped.
+                // SAFETY: it is a box of `size(block)` records, from `grow`; its contents have been
+                // dropped.
                 drop(unsafe { Box::from_raw(slice) });
             }
         }
@@ -297,7 +303,7 @@ mod models {
         wait::batch::Batch,
     };
 
-    /// Either it is refused, or it learns of the end.
+    /// A registration that races with a shutdown is refused, or sees the shutdown.
     #[test]
     fn a_registration_against_a_shutdown_is_shut_down() {
         model(|| {
@@ -311,7 +317,7 @@ mod models {
             match opened {
                 Err(why) => assert_eq!(why, NoPlace::Closed),
                 Ok(source) => {
-                    // SAFETY: the table lives.
+                    // SAFETY: the table lives, so its record does.
                     let record = unsafe { source.record.as_ref() };
                     let cx = Context::from_waker(Waker::noop());
                     let polled = record.poll(&cx, Direction::Read);
@@ -323,8 +329,8 @@ mod models {
         });
     }
 
-    /// A descriptor is closed and its number used again while the poller has an event of
-    /// the first in its hands.
+    /// A descriptor is closed and its place used again while the poller still holds an event of the
+    /// first registration.
     #[test]
     fn a_token_of_the_past_reaches_nobody() {
         model(|| {
@@ -338,7 +344,7 @@ mod models {
             let second = sources.open().expect("it is open");
             assert_eq!(second.token.place(), first.token.place());
             poller.join().unwrap();
-            // SAFETY: the table lives.
+            // SAFETY: the table lives, so its record does.
             let ready = unsafe { second.record.as_ref() }.look(Ready::ALL).ready();
             assert!(ready.is_empty(), "the second was told what was meant for the first");
             sources.close(second);
@@ -367,7 +373,7 @@ mod tests {
         assert!(!tokens.contains(&Token::NUDGE));
         for source in &all {
             assert!(sources.tell(source.token, Ready::WRITABLE, &mut batch));
-            // SAFETY: the table lives.
+            // SAFETY: the table lives, so its record does.
             let ready = unsafe { source.record.as_ref() }.look(Ready::ALL).ready();
             assert_eq!(ready, Ready::WRITABLE);
         }

@@ -1,14 +1,14 @@
-//! Events that do not come from the mechanism: whoever learns of them tells the record.
+//! Reports events that do not come from the selector to their record.
 //!
-//! Windows completes operations on named pipes on threads of its own. What they find out
-//! is told as a turn would tell it.
+//! Windows completes operations on named pipes on threads of its own. Those threads report the
+//! completions as a driver's turn would.
 
 use std::sync::Arc;
 
 use super::{Driver, ready::Ready, sources::Token};
 use crate::engine::wait::batch::Batch;
 
-/// The right to tell events of one registration; those that come after its end reach nobody.
+/// The right to report events of one registration; events after the registration's end are dropped.
 #[derive(Debug)]
 pub(crate) struct Teller {
     driver: Arc<Driver>,
@@ -20,7 +20,7 @@ impl Teller {
         Self { driver, token }
     }
 
-    /// Sets what is ready, and wakes who waits for it: users' code runs.
+    /// Sets readiness and wakes the tasks that wait for it, so wakers of users run here.
     pub(crate) fn tell(&self, ready: Ready) {
         let mut batch = Batch::new();
         self.driver.sources.tell(self.token, ready, &mut batch);

@@ -1,72 +1,74 @@
-//! Linux: io_uring as a source of readiness, by a multishot poll for each descriptor.
+//! The Linux selector on io_uring: readiness by a multishot poll request for each descriptor.
 //!
-//! A poll tells every change, as edge-triggered epoll does, and what is ready when it begins.
-//! Its completions lie in memory that we share with the kernel: a look at them is no system
-//! call. One call submits what was pushed and waits. Time-outs are exact.
+//! A poll request reports every change, as edge-triggered epoll does, and what is ready when it
+//! starts. Its completions lie in memory that is shared with the kernel, so reading them needs no
+//! system call. One call submits what was pushed and waits. Timeouts are exact.
 //!
 //! # Facts of the kernel that this is built on
-//! - A poll belongs to the thread that submitted it. Its completion is written by that
-//!   thread, which is interrupted for it, or woken; if the thread ends, so does the poll, with
-//!   ECANCELED.
-//! - A poll keeps its file open, whoever closes the descriptor. To cancel it only marks it;
-//!   the thread that it belongs to lets the file go.
+//! - A poll belongs to the thread that submitted it. Its completion is written by that thread,
+//!   which is interrupted or woken for it; if the thread exits, the poll ends with ECANCELED.
+//! - A poll keeps its file open even if the descriptor is closed. Cancelling only marks the poll;
+//!   the thread that it belongs to releases the file.
 //! - A completion without the flag 'more' is the last one of its poll.
-//! - What a completion says is what the waker of the file said, which may be less than is
-//!   true (an error alone), or more ('urgent' with every byte of a socket).
+//! - A completion reports what the file's wake-up call in the kernel reported, which may be less
+//!   than is true (an error alone) or more ('urgent' with every byte of a socket).
 //!
 //! # Protocol
 //! ```text
-//! who waits                                 who adds, or signals
-//! W1 locks, reaps: what was told is kept,   A1 locks, and puts the token on the list
-//!    what has ended goes on the list of        of the unarmed, or sets `nudged`
-//!    the unarmed                            A2 if `waiting`, and not `called`: sets that,
-//! W2 pushes a poll for each on the list        submits an entry that does nothing
+//! the thread that waits (W)                 a thread that adds, or signals (A)
+//! W1 locks, reaps: keeps what was           A1 locks, and puts the token on the
+//!    reported, puts tokens whose poll          unarmed list, or sets `nudged`
+//!    has ended on the unarmed list          A2 if `waiting`, and not `called`: sets
+//! W2 pushes a poll for each token on           `called`, submits a no-op entry
+//!    the list
 //! W3 nothing kept, not `nudged`: sets
-//!    `waiting`, lets the lock go
+//!    `waiting`, unlocks
 //! W4 submits and sleeps; goes to W1
 //! ```
 //! The lock puts A1 before W2 or after W3. If before, W2 and W3 find it. If after, A2 finds
-//! `waiting`, and the completion of its entry, which A writes itself, ends the sleep or is
-//! there before it begins.
+//! `waiting`, and the completion of its entry, which A itself writes, ends the sleep or is there
+//! before it begins.
 //!
-//! So polls are submitted by threads that wait for events, never by others: a thread of
-//! somebody else's would be interrupted in its calls, with EINTR, for as long as the socket
-//! lives; and those of the blocking pool end. Nor does a signal need anybody but W: an
-//! eventfd would be heard by a poll, and a poll needs the thread that it belongs to.
+//! So polls are submitted by threads that wait for events, never by others: a foreign thread would
+//! be interrupted in its system calls, with EINTR, for as long as the socket lives; and threads of
+//! the blocking pool exit. Nor does a signal depend on any thread but W: an eventfd would need a
+//! poll, and a poll depends on the thread that it belongs to.
 //!
 //! ```text
-//! who removes
-//! R1 locks, forgets the token; it was never armed: done
-//! R2 submits its cancellation; all polls are this thread's: done
-//! R3 reaps, again and again, until the poll's last completion has come; calls as A2 does
-//!    if W has something to do now. While a call is on its way to W it reaps nothing
-//! R4 submits an entry that does nothing
+//! a thread that removes (R)
+//! R1 locks, forgets the token; if it was never armed: done
+//! R2 submits its cancellation; if all polls are this thread's: done
+//! R3 reaps repeatedly until the poll's last completion has come; calls as A2 does if W has
+//!    something to do now. While a call is on its way to W, R reaps nothing
+//! R4 submits a no-op entry
 //! ```
-//! After R2 the file is closed with its descriptor if this thread has armed all polls there
-//! are: the kernel lets it go before it returns from R2. Otherwise the thread that it belongs
-//! to lets it go under the ring's lock in the kernel, right after it has written the last
-//! completion. That is when R3 ends, and R4 has to take that lock.
+//! If this thread has submitted all polls there are, then after R2 closing the descriptor closes
+//! the file, because the kernel releases the file before it returns from R2. Otherwise the thread
+//! that the poll belongs to releases it, under the ring's lock in the kernel, right after it has
+//! written the last completion. That completion ends R3, and R4 must take the same lock.
 //!
-//! Entries that W pushed may be submitted by R before W enters. Then W's call finds fewer than
-//! it was told, does not sleep, and begins again at W1; and R counts as one who arms.
+//! Entries that W pushed may be submitted by R before W enters the kernel. Then W's call finds
+//! fewer entries than it announced, does not sleep, and goes back to W1; and R counts as a thread
+//! that has submitted polls.
 //!
 //! # Invariants
-//! 1. Both queues of the ring are touched under the lock only.
-//! 2. A token on the list of the unarmed, and no other, has no poll that was pushed.
-//! 3. No entry has a pointer.
+//! 1. Both queues of the ring are accessed only under the lock.
+//! 2. Exactly the watched tokens on the unarmed list have no poll pushed for them (besides tokens
+//!    with a poll that failed for good, see `Table::told_more`).
+//! 3. No entry contains a pointer.
 //!
 //! # Rejected
-//! - `POLL_REMOVE`: of a poll that is about to tell something it answers EALREADY, and leaves
-//!   it as it is. A cancellation marks it in any case.
-//! - Who adds submits: see above. It would be cheaper to add, and each event would wake two
-//!   threads.
-//! - COOP_TASKRUN: the owner of a poll would not be interrupted, and a thread that hogs its
-//!   core would hold up the sockets that it has armed.
+//! - `POLL_REMOVE`: for a poll that is about to report something it returns EALREADY and leaves the
+//!   poll as it is. A cancellation marks it in any case.
+//! - Submission by the thread that adds, for the reasons above. Adding would be cheaper, but each
+//!   event would wake two threads.
+//! - COOP_TASKRUN: the owner of a poll would not be interrupted, so a thread that hogs its core
+//!   would delay the events of the polls that it submitted.
 //! - DEFER_TASKRUN: see `docs/design/driver.md`.
 //!
 //! # Checked by
-//! `driver/tests.rs`, which runs all that a driver must do on each mechanism;
-//! `uring/tests.rs`, what only this one has to do; and models, with a kernel of a few lines:
+//! `driver/tests.rs`, which runs all that a driver must do on each selector; `uring/tests.rs`, for
+//! what only this one must do; and models, with a kernel of a few lines:
 //! `a_descriptor_that_is_added_against_a_sleep_is_told`, `a_signal_against_a_sleep_ends_it`,
 //! `what_another_reaps_is_told`, `a_poll_whose_end_another_reaps_begins_again`,
 //! `a_call_is_left_to_whom_it_is_for`; weakened as `uring_calls`, `uring_leaves_calls`,
@@ -90,63 +92,68 @@ mod table;
 
 use self::table::{Removed, Table};
 
-/// Entries that are pushed before a submission: 16 KiB. More at once are submitted in parts.
-/// Picked, not measured. In tests so few that they often run out.
+/// The number of entries that can be pushed before a submission: 16 KiB. More are submitted in
+/// parts. Picked, not measured. Tests have so few that they often run out.
 const PUSHED: u32 = if cfg!(test) { 16 } else { 256 };
 
-/// Completions that have room: 64 KiB. The kernel keeps those for which there is none, and
-/// ends their polls. Picked, not measured. In tests as above.
+/// The number of completions that fit into the queue: 64 KiB. The kernel keeps those that do not
+/// fit, and ends their polls. Picked, not measured. Tests have so few that the queue often
+/// overflows.
 const TOLD: u32 = if cfg!(test) { 64 } else { 4 * 1024 };
 
-/// Polls that begin at once, each of which may tell something at once: half of the room. If
-/// all of very many began for want of room, they would end again for want of room.
+/// The number of polls that are submitted at once, each of which may complete at once: half of the
+/// queue. If very many polls had ended for want of room and all were restarted together, they would
+/// end again for want of room.
 const ARMED: usize = TOLD as usize / 2;
 
-/// What an entry is called that does nothing but end a sleep. No registration has such a
-/// token: its place is that of [`Token::NUDGE`].
+/// The user data of a no-op entry that only ends a sleep. No registration has this token, because
+/// its place is that of [`Token::NUDGE`].
 const CALL: u64 = Token::NUDGE.bits();
 
-/// How long a removal waits for the thread that a poll belongs to. It takes some
-/// microseconds, or until that thread has a core: with eleven at work for two cores 20 ms
-/// were not enough. A thread in a sleep that nothing interrupts (a disk) may need longer.
-/// Then the file is closed when it wakes. Picked, not measured.
+/// The time that a removal waits for the thread that a poll belongs to. Usually that takes a few
+/// microseconds, or until the thread gets a processor: with eleven busy threads on two processors,
+/// 20 ms were not enough. A thread in an uninterruptible sleep (a disk) may need longer; then the
+/// file is closed when it wakes. Picked, not measured.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long it sleeps if another thread was quicker to reap what it sleeps for: rare, so it
-/// may be short.
+/// The longest sleep of a removal, in case another thread has reaped the completion that it sleeps
+/// for. That is rare, so the sleep may be short.
 const NAP: Duration = Duration::from_millis(1);
 
-/// Longer than anybody waits, and not so long that the kernel's sum with the present
-/// overflows: 30 years.
+/// Timeouts from here on count as infinite: 30 years, longer than any wait, and short enough that
+/// the kernel's sum with the current time does not overflow.
 const ENDLESS: Duration = Duration::from_secs(1_000_000_000);
 
-/// See the module.
+/// The io_uring selector.
 pub(super) struct Uring {
     ring: IoUring,
     table: Bolted<Table>,
-    /// How to enter for a sleep.
+    /// The flags of the system call that sleeps.
     sleep: EnterFlags,
 }
 
 impl Uring {
+    /// Creates a ring.
+    ///
     /// # Errors
-    /// What the kernel or a sandbox says, or that the kernel is too old.
+    /// Returns the error of the kernel or a sandbox, or `Unsupported` if the kernel is too old.
     pub(super) fn new() -> io::Result<Self> {
         let ring = IoUring::builder().setup_clamp().setup_cqsize(TOLD).build(PUSHED)?;
         let can = ring.params();
         let exact = can.is_feature_ext_arg() && can.is_feature_nodrop();
-        // The youngest of what is needed: its multishot polls are those of today, too.
+        // The newest of the required features; kernels that have it also have today's multishot
+        // polls.
         if !exact || !can.is_feature_skip_cqe_on_success() {
             let why = "its io_uring is too old: Linux 5.17 or newer has what is needed";
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }
         let mut sleep = EnterFlags::EXT_ARG | EnterFlags::GETEVENTS;
         if can.is_feature_no_iowait() {
-            // A runtime that waits for its clients does not wait for a disk.
+            // A runtime that waits for its clients must not be accounted as waiting for a disk.
             sleep |= EnterFlags::NO_IOWAIT;
         }
         let this = Self { ring, table: Bolted::new(Table::default()), sleep };
-        // A sandbox may allow to make a ring and not to use it.
+        // A sandbox may allow a ring to be created but not to be used, so it is tried at once.
         this.pass(&mut this.table.lock())?;
         Ok(this)
     }
@@ -154,8 +161,8 @@ impl Uring {
     pub(super) fn add(&self, fd: Fd<'_>, token: Token, interest: Interest) -> io::Result<()> {
         let kind = poll::kernel::kind_of(fd)?;
         if !kind.is_socket() && !kind.is_fifo() {
-            // A poll of a file says at once that it is ready, and no more. What epoll takes
-            // can be polled, so it is asked; that is rare.
+            // A poll of a regular file reports readiness once and then ends. Whatever epoll accepts
+            // can be polled, so a temporary epoll instance decides; such descriptors are rare.
             Epoll::new()?.add(fd, token, interest)?;
         }
         let mut table = self.table.lock();
@@ -176,12 +183,13 @@ impl Uring {
         Ok(())
     }
 
-    /// As [`remove`](Self::remove), but nobody waits until the file is closed.
+    /// Removes a token like [`remove`](Self::remove), without waiting until its poll has released
+    /// the file.
     pub(super) fn forget(&self, token: Token) {
         let _ = self.take_out(&mut self.table.lock(), token);
     }
 
-    /// It tells every change anyway.
+    /// No-op: multishot polls report every change.
     #[inline]
     pub(super) fn rearm(&self, _: Token, _: Ready) {}
 
@@ -191,22 +199,22 @@ impl Uring {
         self.call(&mut table);
     }
 
-    /// A2.
+    /// A2: ends the sleep of the waiting thread, unless it was called already.
     fn call(&self, table: &mut Table) {
         if table.takes_call() {
             let nothing = opcode::Nop::new().build().user_data(CALL);
-            // The only error there can be is that there is no room for completions: then
-            // nobody sleeps.
+            // The only possible error is that there is no room for completions; then no thread
+            // sleeps.
             let _ = self.submit_one(table, &nothing);
         }
     }
 
-    /// R1 and R2.
+    /// R1 and R2: forgets a token and cancels its poll.
     fn take_out(&self, table: &mut Table, token: Token) -> io::Result<Removed> {
         let removed = table.remove(token, thread_id());
         if removed != Removed::Unarmed {
             self.submit_one(table, &cancellation(token))?;
-            // Each is a completion, and there may be thousands in one poll of a task.
+            // Each cancellation adds a completion, and one poll of a task may cancel thousands.
             if self.told(table) > ARMED {
                 self.reap_for_another(table);
             }
@@ -214,7 +222,7 @@ impl Uring {
         Ok(removed)
     }
 
-    /// R3 and R4.
+    /// R3 and R4: waits until the last completion of a removed poll has come.
     #[cold]
     fn see_it_end(&self, token: Token) -> io::Result<()> {
         let begun = Instant::now();
@@ -229,17 +237,19 @@ impl Uring {
             let left_to_another = !table.may_be_reaped();
             drop(table);
             if left_to_another {
-                // Who was called comes back in a moment, and reaps.
+                // The thread that was called will return in a moment, and reap.
                 thread::yield_now();
             } else {
-                // Beside who waits, and with a core for the thread that has to do it. It ends
-                // with any completion, unless another has reaped that before.
+                // Sleeps beside the waiting thread, which leaves a processor to the thread that
+                // must complete the poll. Any completion ends the sleep, unless another thread has
+                // reaped it first.
                 let _ = self.sleep(0, Some(NAP));
             }
         }
     }
 
-    /// R3. Who is about to sleep may have found nothing because we have it, and is called.
+    /// R3: reaps for the waiting thread, and calls it if that gave it work: it may be about to
+    /// sleep, and finds nothing because we have taken it.
     fn reap_for_another(&self, table: &mut Table) {
         if table.may_be_reaped() {
             self.reap(table);
@@ -249,7 +259,7 @@ impl Uring {
         }
     }
 
-    /// R4: submits nothing, under the kernel's lock.
+    /// R4: submits a no-op entry without a completion, which takes the kernel's lock of the ring.
     fn pass(&self, table: &mut Table) -> io::Result<()> {
         let silent = squeue::Flags::SKIP_SUCCESS;
         let nothing = opcode::Nop::new().build().user_data(CALL).flags(silent);
@@ -290,8 +300,8 @@ impl Uring {
         }
     }
 
-    /// The end of a wait: what was pushed is submitted, and may tell something at once. What
-    /// is there already is worth more than an error.
+    /// Ends a wait: submits what was pushed, which may complete at once, and hands the events out.
+    /// An error is returned only if there are no events.
     fn look(
         &self,
         table: &mut Table,
@@ -307,20 +317,23 @@ impl Uring {
         if events.found.is_empty() { result } else { Ok(()) }
     }
 
-    /// W1.
+    /// W1: takes all completions out of the queue.
     fn reap(&self, table: &mut Table) {
         loop {
-            // SAFETY: 1. by the first invariant there is no other: the caller has the lock.
+            // SAFETY: by the first invariant there is no other user of the queue: the caller holds
+            // the lock.
             for entry in unsafe { self.ring.completion_shared() } {
                 let token = Token::from_bits(entry.user_data());
                 table.told(token, entry.result(), cqueue::more(entry.flags()));
             }
-            // SAFETY: 1. as above.
+            // SAFETY: by the first invariant there is no other user of the queue: the caller holds
+            // the lock.
             let overflown = unsafe { self.ring.submission_shared() }.cq_overflow();
             if !overflown {
                 return;
             }
-            // The kernel has some for which there was no room: to submit makes it write them.
+            // The kernel keeps completions for which there was no room; a submission makes it write
+            // them.
             self.note_armer(table);
             if self.ring.submit().is_err() {
                 return;
@@ -328,13 +341,14 @@ impl Uring {
         }
     }
 
-    /// How many completions there are.
+    /// Returns the number of completions in the queue.
     fn told(&self, _: &Table) -> usize {
-        // SAFETY: 1. as in `reap`.
+        // SAFETY: by the first invariant there is no other user of the queue: the caller holds the
+        // lock.
         unsafe { self.ring.completion_shared() }.len()
     }
 
-    /// W2, as far as there is room for what they may tell.
+    /// W2: pushes polls for unarmed tokens, as many as there is room for in the completion queue.
     fn arm(&self, table: &mut Table) -> io::Result<()> {
         for _ in 0..ARMED {
             let Some((token, fd, events)) = table.next_unarmed() else { break };
@@ -348,36 +362,37 @@ impl Uring {
         Ok(())
     }
 
-    /// Whoever submits polls has them.
+    /// Records that this thread submits what was pushed, because polls belong to the submitting
+    /// thread.
     fn note_armer(&self, table: &mut Table) {
         if self.pushed(table) > 0 {
             table.is_armed_by(thread_id());
         }
     }
 
-    /// W4.
+    /// W4: submits `pushed` entries and sleeps until there is a completion.
     fn sleep(&self, pushed: u32, timeout: Option<Duration>) -> io::Result<()> {
         let (time, mut how) = (timeout.map(types::Timespec::from), types::SubmitArgs::new());
         if let Some(time) = &time {
             how = how.timespec(time);
         }
-        // SAFETY: `how` is what EXT_ARG says it is. It and the time, to which it points, live
-        // during the call. What is submitted has no pointers (3.).
+        // SAFETY: `how` has the type that EXT_ARG requires. It and the time that it points to
+        // outlive the call. What is submitted has no pointers, by the third invariant.
         let answer =
             unsafe { self.ring.submitter().enter(pushed, 1, self.sleep.bits(), Some(&how)) };
         answer.map(drop)
     }
 
-    /// The sleep failed, and others must not think that there is one.
+    /// Cleans up after a failed sleep: other threads must not believe that this one sleeps.
     #[cold]
     fn give_up(&self, why: io::Error) -> io::Result<()> {
         self.table.lock().wakes();
         Err(why)
     }
 
-    /// The kernel had no memory to keep a completion for which there was no room, and nobody
-    /// knows which. Every poll is cancelled, and begins again when it says so, with what is
-    /// ready then. Ends the wait.
+    /// Restarts every poll, after the kernel had no memory to keep a completion and it is unknown
+    /// which one. Each poll is cancelled, and is submitted again when its last completion arrives,
+    /// with what is ready then. Ends the wait.
     #[cold]
     fn renew(&self) -> Option<Duration> {
         let mut table = self.table.lock();
@@ -388,7 +403,8 @@ impl Uring {
         Some(Duration::ZERO)
     }
 
-    /// Submits an entry, and the polls of somebody who is about to.
+    /// Submits an entry, together with any polls that a waiting thread has pushed and not submitted
+    /// yet.
     fn submit_one(&self, table: &mut Table, entry: &squeue::Entry) -> io::Result<()> {
         self.note_armer(table);
         self.push(table, entry)?;
@@ -397,8 +413,9 @@ impl Uring {
 
     fn push(&self, table: &mut Table, entry: &squeue::Entry) -> io::Result<()> {
         loop {
-            // SAFETY: 1. as in `reap`. 2. Nothing that it points to has to live: by the third
-            // invariant it does not point.
+            // SAFETY: by the first invariant there is no other user of the queue, as the caller
+            // holds the lock. By the third invariant the entry has no pointers, so there is nothing
+            // that must outlive it.
             if unsafe { self.ring.submission_shared().push(entry) }.is_ok() {
                 return Ok(());
             }
@@ -406,18 +423,19 @@ impl Uring {
         }
     }
 
-    /// How many entries the kernel has not taken yet.
+    /// Returns the number of entries that the kernel has not taken yet.
     fn pushed(&self, _: &Table) -> u32 {
-        // SAFETY: 1. as in `reap`.
+        // SAFETY: by the first invariant there is no other user of the queue: the caller holds the
+        // lock.
         unsafe { self.ring.submission_shared() }.len() as u32
     }
 
-    /// Has the kernel take all that was pushed, and do it.
+    /// Makes the kernel take and start everything that was pushed.
     fn submit(&self, table: &mut Table) -> io::Result<()> {
         while self.pushed(table) > 0 {
             match self.ring.submit() {
                 Ok(_) => {}
-                // Interrupted, or out of memory for a moment.
+                // Interrupted, or temporarily out of memory.
                 Err(why) if matches!(why.raw_os_error(), Some(libc::EINTR | libc::EAGAIN)) => {
                     thread::yield_now();
                 }
@@ -428,7 +446,8 @@ impl Uring {
     }
 }
 
-/// Ends a poll. If there is none, the completion says so in its stead.
+/// Creates an entry that cancels a poll. If there is no such poll, the entry's own completion,
+/// which has the same token, says so.
 fn cancellation(token: Token) -> squeue::Entry {
     let cancel = opcode::AsyncCancel::new(token.bits()).build();
     cancel.user_data(token.bits()).flags(squeue::Flags::SKIP_SUCCESS)

@@ -1,15 +1,15 @@
-//! Fibers: tasks that have a stack of their own, and so can wait in the middle of a call.
+//! Fibers: tasks that have a stack of their own, so they can wait in the middle of a call.
 //!
-//! A fiber is a task like any other: a cell in a home, a state word, a `JoinHandle`. Its future,
-//! a [`strand`], switches to the fiber's stack when it is polled, and answers `Pending` when
-//! that is left again. What differs is where it is polled: on one thread, always the same
-//! ([`nest`]). [`Fibers`] is all of that for one runtime: it starts *carriers*, the threads
-//! that run fibers, when they are needed, and spreads fibers over them.
+//! A fiber is a task like any other: a cell in a `Home`, a state word, a `JoinHandle`. Its future,
+//! a [`strand`], switches to the fiber's stack when it is polled, and returns `Pending` when the
+//! fiber switches back. What differs is where it is polled: on one thread, always the same
+//! ([`nest`]). [`Fibers`] is all of that for one runtime: it starts *carriers*, the threads that
+//! run fibers, when they are needed, and spreads fibers over them.
 //!
-//! Carriers hold no core. What a core's owner may lose or must look after (queues, timers,
-//! driver, its place among the searchers) is not theirs: a carrier waits for tokens, and
-//! whoever has the driver or a wheel wakes its fibers as it wakes any task.
-//! docs/design/fibers.md says why.
+//! Carriers hold no core. What the holder of a core may lose or must take care of (queues, timers,
+//! driver, its place among the searchers) is not theirs: a carrier waits for tokens, and the thread
+//! that polls the driver or a timer wheel wakes its fibers as it wakes any task.
+//! docs/design/fibers.md gives the reasons.
 //!
 //! # Checked by
 //! tests/fiber; `nest/models.rs`.
@@ -37,31 +37,31 @@ pub(crate) mod stack;
 pub(crate) mod strand;
 mod overflow;
 
-/// What the fibers of a runtime are made from.
+/// Configuration of the fibers of a runtime.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
-    /// The most carriers.
+    /// Maximum number of carriers.
     pub(crate) carriers: usize,
     pub(crate) stack_size: usize,
     pub(crate) recipe: Recipe,
 }
 
-/// The fibers of one runtime.
+/// The fibers of one runtime, and the carriers that run them.
 pub(crate) struct Fibers {
     pool: Arc<Pool>,
     config: Config,
-    /// Those that were started, in order.
+    /// The nests of the carriers that were started, in order.
     nests: Box<[OnceLock<Arc<Nest>>]>,
-    /// How many.
+    /// Number of carriers that were started.
     started: AtomicUsize,
     next: AtomicUsize,
     crew: Mutex<Crew>,
-    /// Carriers that have not come to their end.
+    /// Carriers that have not ended.
     alive: Arc<Alive>,
     around: OnceLock<Around>,
 }
 
-/// The carriers' threads.
+/// Threads of the carriers.
 struct Crew {
     threads: Vec<(Started, Arc<Nest>)>,
     ended: bool,
@@ -81,15 +81,15 @@ impl Fibers {
         }
     }
 
-    /// Wraps `around` round the life of each carrier.
+    /// Wraps `around` around the life of each carrier.
     pub(crate) fn surround(&self, around: Around) {
         assert!(self.around.set(around).is_ok(), "carriers are surrounded once");
     }
 
-    /// Makes a fiber and queues it. After the end of the runtime it is cancelled at once.
+    /// Creates a fiber and queues it. After the end of the runtime the fiber is cancelled at once.
     ///
     /// # Errors
-    /// If there is no memory for its stack, or no thread to run it.
+    /// Returns an error if there is no memory for the stack, or no thread to run the fiber.
     pub(crate) fn spawn<F, R, X>(
         &self,
         f: F,
@@ -117,24 +117,33 @@ impl Fibers {
         }
     }
 
-    /// The nest for a new fiber; `None` after the end.
+    /// Returns the nest for a new fiber; `None` after the end of the runtime.
     ///
-    /// Of two, that with fewer fibers, which spreads them well without a look at all. A
-    /// further carrier is started as long as there may be one and both have something.
+    /// The choice is the one with fewer fibers of two, which spreads them well without examining
+    /// all. One more carrier is started as long as there may be one and the chosen one has fibers.
     fn choose(&self) -> io::Result<Option<&Arc<Nest>>> {
-        // Acquire: those that were counted are there. Pairs with the Release in `start`.
-        let started = self.started.load(Acquire);
-        let nest = (started > 0).then(|| self.choose_of(started));
-        if let Some(nest) = nest
-            && (started == self.nests.len() || nest.alive() == 0)
+        let nest = self.choose_started();
+        if let Some((nest, is_last)) = nest
+            && (is_last || nest.alive() == 0)
         {
             return Ok(Some(nest));
         }
         match self.start() {
-            Ok(new) => Ok(new.or(nest)),
-            // Others run, and it can wait for those.
-            Err(error) => nest.map(Some).ok_or(error),
+            Ok(Some(new)) => Ok(Some(new)),
+            // Either the runtime has ended, or other threads have started the last carriers since
+            // the check above, which may have found none: then the fiber goes to those.
+            Ok(None) => Ok(self.choose_started().map(|(nest, _)| nest)),
+            // Other carriers run, so the fiber can wait for those.
+            Err(error) => nest.map(|(nest, _)| Some(nest)).ok_or(error),
         }
+    }
+
+    /// Chooses among the carriers that were started, if any were. The second value is true if no
+    /// more can be started.
+    fn choose_started(&self) -> Option<(&Arc<Nest>, bool)> {
+        // Acquire: the carriers that are counted are in `nests`. Pairs with the Release in `start`.
+        let started = self.started.load(Acquire);
+        (started > 0).then(|| (self.choose_of(started), started == self.nests.len()))
     }
 
     fn choose_of(&self, started: usize) -> &Arc<Nest> {
@@ -147,14 +156,14 @@ impl Fibers {
         if second.alive() < first.alive() { second } else { first }
     }
 
-    /// Starts one more carrier; `None` if there are enough of them, or after the end. A
-    /// user's code runs first: the function that names threads.
+    /// Starts one more carrier; returns `None` if there are enough of them, or after the end of the
+    /// runtime. User code runs first: the function that names threads.
     #[cold]
     fn start(&self) -> io::Result<Option<&Arc<Nest>>> {
         let names = self.config.recipe.names(1)?;
         let name = names.into_iter().next().expect("one was asked for");
         let mut crew = lock(&self.crew);
-        // Relaxed: the lock orders it.
+        // Relaxed: ordered by the lock.
         let index = self.started.load(Relaxed);
         if crew.ended || index == self.nests.len() {
             return Ok(None);
@@ -180,7 +189,7 @@ impl Fibers {
             }
         }
         let nest = self.nests[index].get_or_init(|| nest);
-        // Release: pairs with the Acquire in `choose`.
+        // Release: publishes the nest. Pairs with the Acquire in `choose_started`.
         self.started.store(index + 1, Release);
         Ok(Some(nest))
     }
@@ -192,7 +201,7 @@ impl Fibers {
         Nest::new(Some(self.pool.clone()), self.config.stack_size, unit, slice)
     }
 
-    /// For a fiber that comes too late.
+    /// Returns a nest that has ended, for a fiber that is spawned too late.
     #[cold]
     fn ended_nest(&self) -> Arc<Nest> {
         let nest = self.new_nest();
@@ -205,54 +214,50 @@ impl Fibers {
         self.nests.iter().map_while(OnceLock::get)
     }
 
-    /// Fibers that have not ended, and threads that run them.
+    /// Returns the number of fibers that have not ended, and that of the threads that run them.
     pub(crate) fn counts(&self) -> (usize, usize) {
-        // Relaxed: a figure.
+        // Relaxed: a counter, which orders nothing.
         let carriers = self.started.load(Relaxed);
         (self.started_nests().map(|nest| nest.alive()).sum(), carriers)
     }
 
-    /// Every carrier unwinds its fibers, after the poll that it is in, and ends.
+    /// Stops all carriers: each unwinds its fibers, after the poll that it is in, and ends.
     pub(crate) fn stop(&self) {
         lock(&self.crew).ended = true;
         self.started_nests().for_each(|nest| nest.stop());
     }
 
-    /// Waits for the carriers after a stop; `false` if the time was over first. May be called
-    /// again.
+    /// Waits for the carriers after a stop; returns `false` if the deadline passes first. May be
+    /// called again.
     pub(crate) fn wait_for_end(&self, deadline: Option<Instant>) -> bool {
-        // A fiber may get here inside `block_in_place`: its carrier does not wait for itself.
+        // A fiber may get here inside `block_in_place`, and its carrier must not wait for itself.
         let own = u32::from(lock(&self.crew).threads.iter().any(|(thread, _)| thread.is_current()));
         self.alive.wait(own, deadline)
     }
 
-    /// The same, and joins them.
+    /// Waits for the carriers as [`Self::wait_for_end`] does, and joins them.
     pub(crate) fn join(&self, deadline: Option<Instant>) -> bool {
         if !self.wait_for_end(deadline) {
             return false;
         }
-        if deadline.is_none() {
-            // What is left of them are destructors of thread-locals, which nobody can bound:
-            // only who waits for ever waits for those.
-            let threads: Vec<_> = lock(&self.crew)
-                .threads
-                .extract_if(.., |(thread, _)| !thread.is_current())
-                .collect();
-            let ended = threads.into_iter().filter(|(_, nest)| !nest.has_abandoned());
-            ended.for_each(|(thread, _)| thread.join());
-        }
+        // Only destructors of thread-locals are left to run, which the deadline bounds too.
+        let threads: Vec<_> =
+            lock(&self.crew).threads.extract_if(.., |(thread, _)| !thread.is_current()).collect();
+        let ended = threads.into_iter().filter(|(_, nest)| !nest.has_abandoned());
+        ended.for_each(|(thread, _)| thread.join_until(deadline));
         true
     }
 }
 
-/// The life of a carrier. If it has to leak a stack it never ends: thread-locals that the
-/// stack's frames have lent to other threads would end with it.
+/// Runs a carrier. If a stack had to be leaked, the carrier never ends, because thread-locals that
+/// the stack's frames have lent to other threads would end with it.
 fn carry(nest: &Nest, number: usize, pool: &Arc<Pool>, alive: &Alive) {
     let _alternate = overflow::Alternate::ensure();
-    // SAFETY: 1. the pool is borrowed for longer.
+    // SAFETY: obligation 1: the pool, which owns the counter, is borrowed for longer than the
+    // guard.
     let _counting = unsafe { CountingYields::new(pool.outside_counters.forced_yields().word()) };
     let watched = Carrier::begin(pool, number);
-    // SAFETY: 1. it is dropped first.
+    // SAFETY: obligation 1: `tenured` is dropped before `watched`, on this thread.
     let tenured = watched.as_ref().map(|watched| unsafe { watched.listen() });
     nest.live(watched.as_ref());
     drop(tenured);
@@ -261,7 +266,7 @@ fn carry(nest: &Nest, number: usize, pool: &Arc<Pool>, alive: &Alive) {
         alive.remove();
         let bed = Parker::new();
         loop {
-            // Nobody has it, so nobody wakes it.
+            // No other thread has the parker, so this thread is never woken.
             bed.park();
         }
     }

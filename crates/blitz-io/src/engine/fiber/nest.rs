@@ -1,47 +1,48 @@
-//! The fibers of one thread: who wakes them, who runs them, how they end.
+//! The run queues of one carrier: how its fibers are woken, polled and ended.
 //!
-//! A *carrier* is a thread that runs fibers and nothing else, and its [`Nest`] is what other
-//! threads reach of it. A fiber is a task whose future, once polled, must stay on its thread:
-//! its stack may hold references to thread-locals, whose addresses compilers keep, and values
-//! that are not `Send`. A nest knows nothing of stacks: it keeps its tasks where they are.
+//! A *carrier* is a thread that runs fibers and nothing else, and its [`Nest`] is the part of it
+//! that other threads reach. A fiber is a task whose future, once polled, must stay on its thread,
+//! because its stack may hold references to thread-locals, whose addresses compilers keep, and
+//! values that are not `Send`. A nest does not depend on stacks: it keeps its tasks on their
+//! thread.
 //!
 //! # Protocol
-//! An entry that the carrier itself places goes to `fifo`, which is the carrier's alone. One
-//! that another thread places goes to `arrivals`.
+//! A queue entry that the carrier itself places goes to `fifo`, which only the carrier touches. An
+//! entry that another thread places goes to `arrivals`.
 //! ```text
 //! A thread that wakes or spawns        The carrier
-//! P1 pushes the entry to `arrivals`    W1 looks into both queues, finds nothing
+//! P1 pushes the entry to `arrivals`    W1 checks both queues, finds nothing
 //! P2 leaves a token                    W2 takes a token, or sleeps until there is one
 //! ```
-//! A token is never lost (`prim/parker.rs`): if W1 missed the entry, P2 comes after the last
-//! token that W2 took, and so W2 finds it and W1 comes again. What P1 did is seen then: a
-//! token is left with Release and taken with Acquire.
+//! A token is never lost (`prim/parker.rs`): if W1 missed the entry, P2 comes after the last token
+//! that W2 took, and so W2 finds it and W1 comes again. W1 then sees what P1 did, because a token
+//! is left with Release and taken with Acquire.
 //!
-//! A stop is a flag and a token, in this order. The end, all of it on the carrier:
+//! A stop is a flag and a token, in this order. The steps of the end, all of them on the carrier:
 //! ```text
-//! E1 shut the door: spawning takes it, and from now on is refused
+//! E1 shut the door: spawning takes its lock, and is refused from now on
 //! E2 stop every listed task: a fiber that was suspended is unwound here
 //! E3 drop the entries in `fifo`
-//! E4 close `arrivals`, drop what is in it
-//! E5 close the home; memory follows its last reference
+//! E4 close `arrivals`, drop the entries in it
+//! E5 close the home; its memory is freed with its last reference
 //! ```
-//! A thread that made its task before E1 and has not pushed its entry finds `arrivals` open
-//! before E4, and E4 drops the entry, or closed, and drops it itself. Either way E2 came
-//! first, since the task was listed under the door's lock: it is complete, and dropping the
-//! entry frees its memory at the most.
+//! A thread that created its task before E1 and has not pushed its entry yet finds `arrivals` open,
+//! and then E4 drops the entry, or closed, and then drops the entry itself. Either way E2 came
+//! first, because the task was listed under the door's lock: the task is complete, and dropping the
+//! entry at most frees its memory.
 //!
 //! # Invariants
-//! - *One thread*: `fifo` is touched by the thread whose number is `owner`. Numbers are not
-//!   used again.
-//! - *Futures stay*: a future that was polled is polled again and dropped by that thread. Only
-//!   it takes entries out before E4, and after E2 there is no future. One that was never
-//!   polled is `Send`, and may be dropped by who was refused.
+//! - *One thread*: `fifo` is touched only by the thread whose number is `owner`. Numbers are not
+//!   reused.
+//! - *Futures stay*: a future that was polled is polled again and dropped by that thread. Only that
+//!   thread takes entries out before E4, and after E2 there is no future. A future that was never
+//!   polled is `Send`, and may be dropped by the thread whose spawn was refused.
 //!
 //! # Rejected
-//! - `local`'s set of tasks: its home belongs to its thread, and fibers are spawned from
-//!   everywhere; and it is driven by a future, where here a thread is all there is.
-//! - Threads that end when they have nothing to do: a spawner that has chosen such a nest
-//!   would race with its end for what one idle thread costs, which is its memory.
+//! - `local`'s set of tasks: its home belongs to its thread, but fibers are spawned from all
+//!   threads; and it is driven by a future, while a carrier has only its thread.
+//! - Threads that end when they have nothing to do: a spawner that has chosen such a nest would
+//!   race with its end, to save the cost of one idle thread, which is its memory.
 //!
 //! # Checked by
 //! `models.rs`: `a_wake_against_a_sleep_is_not_lost`,
@@ -83,40 +84,41 @@ use crate::engine::{
 #[cfg(test)]
 mod models;
 
-/// Of so many looks for the next entry one begins with what others sent, so that fibers that
-/// wake each other shut nobody out. That of sets of local tasks.
+/// One in this many searches for the next entry begins with `arrivals`, so that fibers that wake
+/// each other do not starve the others. The number is that of sets of local tasks.
 const ARRIVALS_FIRST: u8 = 31;
 
-/// Polls between two looks at what has to be done besides. Picked, not measured.
+/// Polls between two checks for other duties. Picked, not measured.
 const POLLS_PER_TURN: usize = 64;
 
-/// See the module.
+/// Queues and state of one carrier, shared with the threads that wake or spawn its fibers.
 pub(crate) struct Nest {
-    /// The carrier's number; zero until it has begun.
+    /// The carrier's thread number; zero until it has begun.
     owner: AtomicU64,
     arrivals: Inject<Task>,
     fifo: UnsafeCell<Fifo>,
     parker: Parker,
     stopping: AtomicBool,
-    /// Cells wait for their home's holder.
+    /// Set while freed cells wait for the holder of their home to collect them.
     sweep: AtomicBool,
-    /// A stack was leaked whose frames may have lent out the carrier's thread-locals.
+    /// Set if a stack was leaked, whose frames may have lent out the carrier's thread-locals.
     abandoned: AtomicBool,
-    /// Fibers that have not ended, for those who choose a nest.
+    /// Number of fibers that have not ended, by which a nest is chosen.
     alive: AtomicUsize,
     door: Mutex<Door>,
     pub(crate) stacks: Stacks,
-    /// The runtime that the fibers are of.
+    /// The runtime that the fibers belong to.
     above: Option<Arc<dyn Schedule>>,
     unit: Unit,
-    /// How long a fiber may run while others wait.
+    /// How long a fiber may run while other fibers wait.
     pub(crate) slice: Duration,
 }
 
-// SAFETY: `fifo` is touched by the carrier only (*one thread*); E3 leaves it empty, and a nest
-// whose carrier never began has nothing in it.
+// SAFETY: `fifo` is touched by the carrier only (invariant *one thread*); E3 leaves it empty, and a
+// nest whose carrier never began has nothing in it.
 unsafe impl Send for Nest {}
-// SAFETY: as above.
+// SAFETY: through shared references `fifo` is reached by `held` only, on the carrier (invariant
+// *one thread*).
 unsafe impl Sync for Nest {}
 
 /// The carrier's own queue.
@@ -125,17 +127,17 @@ struct Fifo {
     looks: u8,
 }
 
-/// Where new tasks come in.
+/// Entrance for new tasks, under a lock.
 struct Door {
-    /// Made for the first task. Whoever has the lock holds it.
+    /// Created for the first task. The holder of the lock holds the home.
     home: Option<NonNull<Home>>,
     shut: bool,
 }
 
-// SAFETY: whoever has the lock holds the home; a home may change hands.
+// SAFETY: the holder of the lock holds the home, and a home may be passed between threads.
 unsafe impl Send for Door {}
 
-/// A future that was not taken: its nest has ended.
+/// A future that was not accepted, because its nest has ended.
 pub(crate) struct Refused<F, X> {
     future: F,
     label: Label<X>,
@@ -143,13 +145,13 @@ pub(crate) struct Refused<F, X> {
 }
 
 impl<F: Future + Send + 'static, X: Extra> Refused<F, X> {
-    /// Ends the future here: a task that was cancelled before it began. Users' code runs, and
+    /// Ends the future here, as a task that was cancelled before it began. User code runs, and
     /// nothing is borrowed.
     #[cold]
     pub(crate) fn end(self) -> JoinHandle<F::Output> {
         let home = Home::new(self.nest);
-        // SAFETY: we made the home, and hold it until it is closed; the task keeps its
-        // memory until the `JoinHandle` is gone. Dropping the entry cancels, here.
+        // SAFETY: we created the home, and hold it until it is closed; the task keeps its memory
+        // until the `JoinHandle` is gone. Dropping the entry cancels the task, on this thread.
         unsafe {
             let (task, header) = Home::spawn(home, self.future, self.label);
             home.as_ref().refuse();
@@ -162,7 +164,7 @@ impl<F: Future + Send + 'static, X: Extra> Refused<F, X> {
 }
 
 impl Nest {
-    /// A nest without a carrier.
+    /// Creates a nest without a carrier.
     pub(crate) fn new(
         above: Option<Arc<dyn Schedule>>,
         stack_size: usize,
@@ -186,7 +188,7 @@ impl Nest {
         })
     }
 
-    /// Makes a task and queues it, or gives the future back if the nest has ended.
+    /// Creates a task and queues it, or returns the future if the nest has ended.
     pub(crate) fn spawn<F, X>(
         self: &Arc<Self>,
         future: F,
@@ -204,40 +206,42 @@ impl Nest {
                 return Err(Refused { future, label, nest: self.clone() });
             }
             let home = *door.home.get_or_insert_with(|| Home::new(self.clone()));
-            // SAFETY: the lock is the right to hold; it is held until the end.
+            // SAFETY: the lock is the right to hold the home, and is held until the end of the
+            // block.
             unsafe { Home::spawn(home, future, label) }
         };
-        // Relaxed: a figure, by which nests are chosen.
+        // Relaxed: a counter, by which nests are chosen.
         self.alive.fetch_add(1, Relaxed);
-        // SAFETY: a new task's join reference, of that output.
+        // SAFETY: this is the join reference of a new task with that output.
         let handle = unsafe { JoinHandle::new(header) };
         let task = self.tell_hook(task);
         self.place(task, Origin::Spawned);
         Ok(handle)
     }
 
-    /// Tells the hook of a new task. A user's code runs, and nothing is borrowed.
+    /// Calls the user's hook for a new task. User code runs, and nothing is borrowed.
     fn tell_hook(&self, task: Task) -> Task {
         let hooks = self.hooks();
         let Some(hook) = hooks.as_ref().and_then(|hooks| hooks.on_spawn.as_ref()) else {
             return task;
         };
         let header = task.into_header();
-        // SAFETY: the entry, which is ours, keeps it.
+        // SAFETY: the queue entry is ours, and keeps the task alive.
         unsafe { hooks::call(Some(hook), header) };
-        // SAFETY: `into_header` gave the entry to us, and it is made once.
+        // SAFETY: `into_header` passed the entry to us, and only one `Task` is made of it.
         unsafe { Task::new(header) }
     }
 
-    /// Fibers that have not ended, roughly.
+    /// Returns the approximate number of fibers that have not ended.
     pub(crate) fn alive(&self) -> usize {
-        // Relaxed: a figure.
+        // Relaxed: a counter, which orders nothing.
         self.alive.load(Relaxed)
     }
 
-    /// Asks the carrier to end all that is here and itself.
+    /// Requests the carrier to end all its fibers and itself.
     pub(crate) fn stop(&self) {
-        // Release: pairs with the Acquire in `is_stopping`.
+        // Release: publishes what was done before the stop. Pairs with the Acquire in
+        // `is_stopping`.
         self.stopping.store(true, Release);
         if !weakened!("nest_stop_unparks") {
             self.parker.unpark();
@@ -245,18 +249,19 @@ impl Nest {
     }
 
     pub(super) fn is_stopping(&self) -> bool {
-        // Acquire: what was done before the stop is seen by the end. Pairs with `stop`.
+        // Acquire: the end sees what was done before the stop. Pairs with the Release in `stop`.
         self.stopping.load(Acquire)
     }
 
-    /// The life of the carrier: the calling thread, from now on.
+    /// Runs the carrier on the calling thread, until it is stopped.
     pub(crate) fn live(&self, watched: Option<&Carrier>) {
         self.begin();
-        // Whatever blocks here has the other fibers wait: not by `block_on`, but in place.
+        // A fiber that blocks makes the other fibers wait, so it may not `block_on`, only block in
+        // place.
         current::with(|current| current.blocking.set(Blocking::InPlace));
         while !self.is_stopping() {
             if !self.turn(watched) {
-                // Nobody may call for a long time.
+                // The thread may sleep for a long time, so freed cells are collected first.
                 self.sweep_home();
                 watched.into_iter().for_each(Carrier::rest);
                 self.parker.park();
@@ -267,16 +272,16 @@ impl Nest {
         current::with(|current| current.blocking.set(Blocking::Allowed));
     }
 
-    /// A stack of this nest is leaked: the carrier must not end.
+    /// Notes that a stack of this nest is leaked, so that the carrier must not end.
     #[cold]
     pub(crate) fn abandon(&self) {
-        // Relaxed: what tells others that the carrier is done comes later, and orders it.
+        // Relaxed: ordered by the later step that reports to others that the carrier is done.
         self.abandoned.store(true, Relaxed);
     }
 
-    /// Whether the carrier, which is done, sleeps for ever.
+    /// Returns true if the carrier, which is done, sleeps for ever.
     pub(crate) fn has_abandoned(&self) -> bool {
-        // Relaxed: as above.
+        // Relaxed: ordered by the step that reported that the carrier is done.
         self.abandoned.load(Relaxed)
     }
 
@@ -285,7 +290,7 @@ impl Nest {
         self.owner.store(current::thread(), Relaxed);
     }
 
-    /// Polls some of those who are queued; `false` if there was nobody.
+    /// Polls some of the queued tasks; returns `false` if there were none.
     fn turn(&self, watched: Option<&Carrier>) -> bool {
         // Relaxed: a hint; the token that came with it orders more than is needed.
         if self.sweep.load(Relaxed) {
@@ -298,14 +303,14 @@ impl Nest {
             let Some(task) = self.next() else { return polls > 0 };
             watched.into_iter().for_each(Carrier::rise);
             if poll::run(task, self.unit.now()) {
-                // Relaxed: a figure.
+                // Relaxed: a counter, which orders nothing.
                 self.alive.fetch_sub(1, Relaxed);
             }
         }
         true
     }
 
-    /// The entry that is to run now.
+    /// Takes the entry to run next.
     fn next(&self) -> Option<Task> {
         let arrivals_first = self.held(|fifo| {
             fifo.looks = fifo.looks.wrapping_add(1);
@@ -316,8 +321,9 @@ impl Nest {
         if arrivals_first { sent().or_else(own) } else { own().or_else(sent) }
     }
 
-    /// Before somebody who yields is queued: those whom others have sent were there first. Were
-    /// they left where they are, it would run again before them.
+    /// Moves entries from `arrivals` to `fifo`, before a task that yields is queued, because they
+    /// were there first. If they stayed in `arrivals`, the yielding task would run again before
+    /// them.
     fn gather(&self) {
         for _ in 0..POLLS_PER_TURN {
             let Some(task) = self.arrivals.pop() else { break };
@@ -326,48 +332,49 @@ impl Nest {
     }
 
     fn sweep_home(&self) {
-        // Relaxed: as in `turn`.
+        // Relaxed: a hint; the token that came with it orders more than is needed.
         self.sweep.store(false, Relaxed);
         if let Some(home) = lock(&self.door).home {
-            // SAFETY: the lock, which is held until the end of the statement, is the right
-            // to hold.
+            // SAFETY: the lock, which is held until the end of the statement, is the right to hold
+            // the home.
             unsafe { Home::sweep(home) };
         }
     }
 
-    /// E1 to E5.
+    /// Ends the nest: steps E1 to E5.
     fn end(&self) {
         if weakened!("nest_stops_first") {
             self.empty_queues();
         }
         if let Some(home) = self.shut() {
-            // SAFETY: a shut home is ours alone; one that refuses keeps cells until it is
-            // closed.
+            // SAFETY: after the shut the home is ours alone; a home that refuses keeps its cells
+            // until it is closed.
             while let Some(task) = unsafe { home.as_ref().next_to_stop() } {
-                // SAFETY: the home keeps it.
+                // SAFETY: the home keeps the task's cell.
                 unsafe { poll::stop(task) };
             }
             self.empty_queues();
-            // SAFETY: as above; we give the home up.
+            // SAFETY: after the shut the home is ours alone; we give it up here.
             unsafe { Home::close(home) };
         }
         self.empty_queues();
-        // Relaxed: a figure.
+        // Relaxed: a counter, which orders nothing.
         self.alive.store(0, Relaxed);
         self.stacks.close();
     }
 
-    /// E1: refuses tasks from now on; the home is then the caller's alone.
+    /// Refuses tasks from now on (step E1). The returned home belongs to the caller alone.
     pub(crate) fn shut(&self) -> Option<NonNull<Home>> {
         let mut door = lock(&self.door);
         door.shut = !weakened!("nest_shuts_the_door");
         let home = door.home.take()?;
-        // SAFETY: the lock is the right to hold, and nobody will hold it again.
+        // SAFETY: the lock is the right to hold the home, and no thread will hold it through the
+        // door again.
         unsafe { home.as_ref().refuse() };
         Some(home)
     }
 
-    /// E3 and E4. Entries of stopped tasks are all there is.
+    /// Empties the queues: steps E3 and E4. Only entries of stopped tasks are left in them.
     fn empty_queues(&self) {
         while let Some(task) = self.held(|fifo| fifo.entries.pop_front()) {
             drop(task);
@@ -381,16 +388,17 @@ impl Nest {
     }
 
     fn is_here(&self) -> bool {
-        // Relaxed: the carrier wrote it, and for all others any other number will do.
+        // Relaxed: the carrier itself wrote the number, and for all other threads any other number
+        // will do.
         self.owner.load(Relaxed) == current::thread() || weakened!("nest_owner_check")
     }
 
-    /// Lends the carrier's queue to `f`, which runs no code but ours.
+    /// Calls `f` with the carrier's queue; `f` must not call user code.
     #[inline]
     fn held<R>(&self, f: impl FnOnce(&mut Fifo) -> R) -> R {
         debug_assert!(self.is_here(), "another thread took a carrier's queue");
-        // SAFETY: *one thread*: callers are the carrier, or have looked; and `f` does not
-        // come back here.
+        // SAFETY: *one thread*: the callers are the carrier, or have checked that they are; and `f`
+        // does not call `held` again.
         self.fifo.with_mut(|fifo| f(unsafe { &mut *fifo }))
     }
 }
@@ -398,23 +406,23 @@ impl Nest {
 impl Schedule for Nest {
     fn place(&self, task: Task, origin: Origin) {
         if self.is_here() {
-            if origin == Origin::Yielded {
+            if origin.is_after_poll() {
                 self.gather();
             }
-            // The carrier looks again before it sleeps.
+            // The carrier checks the queue again before it sleeps.
             return self.held(|fifo| fifo.entries.push_back(task));
         }
         match self.arrivals.push(task) {
             Ok(()) if weakened!("nest_wake_unparks") => {}
             Ok(()) => self.parker.unpark(),
-            // The carrier has ended, and with it every fiber: this entry is what was left of
-            // one, and dropping it frees it.
+            // The carrier has ended, and with it every fiber: this entry is all that is left of
+            // one, and dropping it frees its memory.
             Err(task) => drop(task),
         }
     }
 
     fn cells_wait(&self, _home: NonNull<Home>) {
-        // Relaxed: the token orders it.
+        // Relaxed: ordered by the token.
         self.sweep.store(true, Relaxed);
         self.parker.unpark();
     }

@@ -1,31 +1,33 @@
-//! A fiber that has used up its stack is told by its name.
+//! Reports the name of a fiber that has overflowed its stack.
 //!
-//! An overflow touches the guard of the stack, and the system sends SIGSEGV (some send
-//! SIGBUS). std's handler knows the guards of threads and takes this for any other fault. So
-//! with the first fiber of the process a handler is put in front of whoever is there: std's,
-//! or a user's. It says which fiber it was and aborts; a fault that is not in the guard of the
-//! fiber on whose stack the thread is goes on to whom it was meant for.
+//! An overflow touches the guard of the stack, and the system sends SIGSEGV (some systems send
+//! SIGBUS). std's handler knows only the guards of threads and takes this for any other fault. So
+//! with the first fiber of the process a handler is installed in front of the present one, which is
+//! std's or a user's. It reports which fiber has overflowed and aborts; a fault outside of the
+//! guard of the fiber on whose stack the thread runs is passed on to the handler that was there
+//! before.
 //!
-//! The handler runs on the thread's alternate stack, since the other one is full. std gives
-//! its threads one; a carrier that has none makes one.
+//! The handler runs on the thread's alternate signal stack, because the other one is full. std
+//! gives its threads one; a carrier that has none creates one.
 //!
 //! The handler only reads what was written before the fiber was entered, and calls `write`,
-//! `abort`, `sigaction` and whoever was there before: all may be called in a handler.
+//! `abort`, `sigaction` and the handler that was there before: all may be called in a handler.
 //!
-//! A handler that a user installs later takes the place of this one. If it does not pass on
-//! what it does not know, the end is the same with less to read.
+//! A handler that a user installs later takes the place of this one. If it does not pass on what it
+//! does not know, the process ends all the same, with less to read.
 //!
-//! A signal that somebody has sent (`kill`, `raise`) is no fault, and does not come again: it is
-//! ignored if it was, and ends the process if nobody handled it. (std's handler takes it for a
-//! fault and makes way for the system's: so the first one does nothing where std's was there
-//! before, with us or without.)
+//! A signal that was sent (`kill`, `raise`) is no fault, and does not come again: it is ignored if
+//! it was ignored before, and ends the process if it had no handler. (std's handler takes it for a
+//! fault and restores the system's default: so the first one does nothing where std's handler was
+//! there before, with ours or without.)
 //!
 //! # Limits
-//! - Whoever was there before is called as a function: its `sa_mask`, `SA_RESETHAND` and
-//!   `SA_NODEFER` are not honoured, and it runs on the alternate stack even if it did not ask for
-//!   one. std's has room for little; a reporter that unwinds there should bring a larger one.
-//! - In a library that was loaded with `dlopen` the first touch of the thread-local may ask for
-//!   memory, inside of the handler. A carrier has touched it before.
+//! - The handler that was there before is called as a function: its `sa_mask`, `SA_RESETHAND` and
+//!   `SA_NODEFER` are not honoured, and it runs on the alternate stack even if it did not request
+//!   one. std's alternate stack has little room; a crash reporter that unwinds there should bring a
+//!   larger one.
+//! - In a library that was loaded with `dlopen` the first access to the thread-local may allocate
+//!   memory, inside of the handler. A carrier has accessed it before.
 //!
 //! # Checked by
 //! tests/fiber/overflow.rs: `an_overflow_names_the_fiber`,
@@ -36,12 +38,12 @@ use std::{mem::MaybeUninit, ops::Range, panic::Location, ptr};
 
 use crate::engine::{prim::OnceLock, work::current};
 
-/// What the handler reads of the fiber on whose stack a thread is.
+/// Data that the handler reads about the fiber on whose stack the thread runs.
 #[derive(Debug, Clone)]
 pub(super) struct Record {
     pub(super) guard: Range<usize>,
     pub(super) room: usize,
-    /// The name's text, which the fiber's task keeps; null if it has none.
+    /// The text of the name, which the fiber's task keeps alive; null if the fiber has no name.
     pub(super) name: *const u8,
     pub(super) name_len: usize,
     pub(super) spawned_at: &'static Location<'static>,
@@ -50,14 +52,14 @@ pub(super) struct Record {
 
 const SIGNALS: [libc::c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
-/// Who was there before, for each of them.
+/// The handlers that were there before ours, for each of the signals.
 static BEFORE: [Before; 2] = [const { Before::unknown() }; 2];
 
-/// Who was there before, as far as the handler, which may run meanwhile, can know.
+/// The handler that was there before, as far as our handler, which may run meanwhile, can know.
 struct Before {
-    /// Noted first.
+    /// The action that was read before ours was installed.
     asked: OnceLock<libc::sigaction>,
-    /// Somebody else's that was installed in between.
+    /// Another handler that was installed in between.
     replaced: OnceLock<libc::sigaction>,
 }
 
@@ -66,7 +68,7 @@ impl Before {
         Self { asked: OnceLock::new(), replaced: OnceLock::new() }
     }
 
-    /// Only looks, as a handler may.
+    /// Returns the action, by plain reads only, which are allowed in a handler.
     fn get(&self) -> Option<&libc::sigaction> {
         self.replaced.get().or_else(|| self.asked.get())
     }
@@ -74,7 +76,7 @@ impl Before {
 
 type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
 
-/// Puts the handler in front of the others, once in a process.
+/// Installs the handler in front of the others, once in a process.
 pub(super) fn install() {
     static INSTALLED: OnceLock<()> = OnceLock::new();
     INSTALLED.get_or_init(|| {
@@ -84,18 +86,19 @@ pub(super) fn install() {
     });
 }
 
-/// Installs the handler in the place of `asked`.
+/// Installs the handler in place of `asked`.
 fn put_in_front(signal: libc::c_int, before: &Before, asked: libc::sigaction) {
-    // First of all, since the handler reads it.
+    // Before the handler is installed, because the handler reads it.
     before.asked.get_or_init(|| asked);
-    // SAFETY: plain words, of which zero is one.
+    // SAFETY: `sigaction` consists of plain integers, for which zero is valid.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     let handler: Handler = on_fault;
     action.sa_sigaction = handler as *const () as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     let mut replaced = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: a handler of that form, and room for the answer, of which zero is one. It cannot
-    // fail: both signals may be handled.
+    // SAFETY: our handler has the signature that SA_SIGINFO requires, and the old action is written
+    // to memory of its type, for which zero is valid. The call cannot fail, because both signals
+    // may be handled.
     let replaced = unsafe {
         libc::sigaction(signal, &raw const action, replaced.as_mut_ptr());
         replaced.assume_init()
@@ -105,10 +108,11 @@ fn put_in_front(signal: libc::c_int, before: &Before, asked: libc::sigaction) {
     }
 }
 
-/// The handler of a signal.
+/// Returns the action that is installed for a signal.
 fn asked(signal: libc::c_int) -> libc::sigaction {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: only asks; zero is a valid action too.
+    // SAFETY: a null action only reads, and an all-zero `sigaction` is valid if nothing was
+    // written.
     unsafe {
         libc::sigaction(signal, ptr::null(), action.as_mut_ptr());
         action.assume_init()
@@ -121,8 +125,8 @@ extern "C" fn on_fault(
     context: *mut libc::c_void,
 ) {
     let record = current::with(|current| current.stack.get()).cast::<Record>();
-    // SAFETY: the record is there while the thread is on the stack it describes, and the
-    // system passes an `info` that is there.
+    // SAFETY: the record is alive while the thread runs on the stack that it describes, and the
+    // system passes a valid `info` (obligation 1 of `is_sent` and of `pass_on`).
     unsafe {
         if let Some(record) = record.as_ref()
             && !is_sent(info)
@@ -135,18 +139,20 @@ extern "C" fn on_fault(
     }
 }
 
-/// Whether somebody has sent the signal, and nothing is wrong here.
+/// Returns true if the signal was sent by a process, and is no fault.
 ///
 /// # Safety
-/// 1. It was passed to a handler.
+/// 1. `info` was passed to a handler by the system.
 unsafe fn is_sent(info: *const libc::siginfo_t) -> bool {
-    // SAFETY: 1.
+    // SAFETY: `info` is valid by obligation 1.
     let code = unsafe { (*info).si_code };
-    // Linux has numbers up to zero for that, the BSDs and macOS large ones; faults have small ones
-    // everywhere.
+    // For sent signals Linux has codes up to zero, the BSDs and macOS have large ones; faults have
+    // small positive codes everywhere.
     code <= 0 || code >= 0x1_0000
 }
 
+/// Calls the handler that was there before, or does what the system would have done.
+///
 /// # Safety
 /// 1. These are the arguments of a handler.
 unsafe fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
@@ -155,27 +161,29 @@ unsafe fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut
     let handler = before.map_or(libc::SIG_DFL, |before| before.sa_sigaction);
     if handler != libc::SIG_DFL && handler != libc::SIG_IGN {
         if before.is_some_and(|before| before.sa_flags & libc::SA_SIGINFO != 0) {
-            // SAFETY: its flags say that it has this form. 1.
+            // SAFETY: SA_SIGINFO says that the handler has this signature, and by obligation 1 the
+            // arguments are those of a handler.
             let handler: Handler = unsafe { std::mem::transmute(handler) };
             handler(signal, info, context);
         } else {
-            // SAFETY: its flags say that it has this form. 1.
+            // SAFETY: without SA_SIGINFO a handler has this signature, and by obligation 1 the
+            // argument is that of a handler.
             let handler: extern "C" fn(libc::c_int) = unsafe { std::mem::transmute(handler) };
             handler(signal);
         }
         return;
     }
-    // SAFETY: 1.
+    // SAFETY: obligation 1: `info` was passed to a handler by the system.
     let sent = unsafe { is_sent(info) };
     if sent && handler == libc::SIG_IGN {
         return;
     }
-    // Nobody: a fault comes again as soon as we return, and ends the process as it would have
-    // without us; it does so even if it is to be ignored. What was sent is sent again.
-    // SAFETY: plain words, of which zero is one: the default.
+    // There was no handler: a fault comes again as soon as we return, and ends the process as it
+    // would have without us, even if it was to be ignored. A signal that was sent is sent again.
+    // SAFETY: `sigaction` consists of plain integers, for which zero is valid: the default action.
     let action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-    // SAFETY: the system's own handler; and both may be called in a handler. The signal is
-    // blocked until we return.
+    // SAFETY: this restores the system's default action; both functions may be called in a handler.
+    // The signal is blocked until we return.
     unsafe {
         libc::sigaction(signal, &raw const action, ptr::null_mut());
         if sent {
@@ -185,13 +193,14 @@ unsafe fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut
 }
 
 impl Record {
-    /// Says whose stack it was, without memory and without locks.
+    /// Reports which fiber has overflowed, without allocating memory or taking locks.
     fn report(&self) {
         say("\nfiber ");
         if self.name.is_null() {
             say_number(self.id);
         } else {
-            // SAFETY: the text of a name, which the fiber's task keeps while it runs.
+            // SAFETY: pointer and length are those of the name, which the fiber's task keeps alive
+            // while it runs.
             let name = unsafe { std::slice::from_raw_parts(self.name, self.name_len) };
             say("'");
             say_bytes(name);
@@ -215,8 +224,8 @@ fn say(text: &str) {
 }
 
 fn say_bytes(bytes: &[u8]) {
-    // Whoever reads it may be gone; there is nobody left to tell.
-    // SAFETY: bytes that are there.
+    // An error is ignored, because there is nowhere left to report it.
+    // SAFETY: pointer and length are those of a live slice.
     unsafe { libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len()) };
 }
 
@@ -233,19 +242,21 @@ fn say_number(mut number: u64) {
     }
 }
 
-/// An alternate stack for a thread that std gave none: it does so only if its own handler was
-/// there when the thread began.
+/// An alternate signal stack for a thread that has none from std, which creates one only if its own
+/// handler was installed when the thread began.
 #[derive(Debug)]
 pub(super) struct Alternate(Option<*mut libc::c_void>);
 
-/// More than the registers of any processor need, and what the handler calls.
+/// Size of the alternate stack: more than the registers of any processor need, and what the handler
+/// calls.
 const ALTERNATE: usize = 64 * 1024;
 
 impl Alternate {
-    /// Looks after this thread's.
+    /// Creates an alternate stack for this thread, if it has none.
     pub(super) fn ensure() -> Self {
         let mut there = MaybeUninit::<libc::stack_t>::zeroed();
-        // SAFETY: only asks; plain words, of which zero is one.
+        // SAFETY: a null argument only reads, and an all-zero `stack_t` is valid if nothing was
+        // written.
         let there = unsafe {
             libc::sigaltstack(ptr::null(), there.as_mut_ptr());
             there.assume_init()
@@ -255,16 +266,16 @@ impl Alternate {
         }
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANON;
-        // SAFETY: a new mapping, wherever the system likes.
+        // SAFETY: creates a new mapping, at an address that the system chooses.
         let memory = unsafe { libc::mmap(ptr::null_mut(), ALTERNATE, access, flags, -1, 0) };
         if memory == libc::MAP_FAILED {
-            // Without one an overflow ends the process without a word.
+            // Without one an overflow ends the process without a report.
             return Self(None);
         }
         let stack = libc::stack_t { ss_sp: memory.cast(), ss_flags: 0, ss_size: ALTERNATE };
-        // SAFETY: the memory is there until `drop`, which says so first.
+        // SAFETY: the memory is valid until `drop`, which disables the stack first.
         if unsafe { libc::sigaltstack(&raw const stack, ptr::null_mut()) } != 0 {
-            // SAFETY: a mapping that nobody was told of.
+            // SAFETY: this mapping is ours, and the system has not accepted it as a stack.
             unsafe { libc::munmap(memory, ALTERNATE) };
             return Self(None);
         }
@@ -280,7 +291,8 @@ impl Drop for Alternate {
             ss_flags: libc::SS_DISABLE,
             ss_size: ALTERNATE,
         };
-        // SAFETY: this thread's own, on which it is not now; and then nobody's.
+        // SAFETY: the alternate stack is this thread's own and not in use now; after it is disabled
+        // the system does not refer to it.
         unsafe {
             libc::sigaltstack(&raw const none, ptr::null_mut());
             libc::munmap(memory, ALTERNATE);
@@ -296,7 +308,7 @@ mod tests {
 
     extern "C" fn nothing(_: libc::c_int) {}
 
-    /// With a signal that nobody else here has or sends.
+    /// With a signal that no other code in this process handles or sends.
     #[test]
     fn who_comes_in_between_is_not_lost() {
         const SIGNAL: libc::c_int = libc::SIGXFSZ;
@@ -304,11 +316,11 @@ mod tests {
         let handler = handler as *const () as usize;
         let first = asked(SIGNAL);
         assert_ne!(first.sa_sigaction, handler);
-        // SAFETY: a handler of that form, which does nothing.
+        // SAFETY: the handler has this signature, and does nothing.
         unsafe { libc::signal(SIGNAL, handler) };
         let before = Before::unknown();
         put_in_front(SIGNAL, &before, first);
-        // SAFETY: what was there at the beginning.
+        // SAFETY: restores the action that was installed at the beginning.
         unsafe { libc::sigaction(SIGNAL, &raw const first, ptr::null_mut()) };
         assert_eq!(before.get().map(|action| action.sa_sigaction), Some(handler));
     }

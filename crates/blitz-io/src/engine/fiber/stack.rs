@@ -1,19 +1,19 @@
-//! Stacks: memory that ends in a guard, and a few of them kept for the next fiber.
+//! Stacks of fibers: memory that ends in a guard, of which a few are kept for reuse.
 //!
 //! ```text
 //!   low                                                   base
 //!    | guard: a fault | room: pages appear when touched    |
 //!                      <------------------ grows downwards
 //! ```
-//! A guard that is a mapping of its own (`mprotect`) splits the stack's in two, and the
-//! kernel allows a process some 65,000 of them: 32,000 fibers. Linux 6.13 and newer can mark
-//! pages as guards inside of a mapping (`MADV_GUARD_INSTALL`); neighbouring stacks are then
-//! one mapping, and memory is the only limit.
+//! A guard that is a mapping of its own (`mprotect`) splits the stack's mapping in two, and the
+//! kernel allows a process some 65,000 mappings: 32,000 fibers. Linux 6.13 and newer can mark pages
+//! as guards inside of a mapping (`MADV_GUARD_INSTALL`); neighbouring stacks are then one mapping,
+//! and memory is the only limit.
 //!
-//! Fresh memory costs two system calls and a fault for each page that is touched; a kept
-//! stack costs a lock. The first [`WARM`] that are kept keep their pages; those beyond give
-//! back all but the uppermost; beyond [`KEPT`] they are unmapped. So what a carrier holds on
-//! to is bounded, however many fibers there were.
+//! Fresh memory costs two system calls and a fault for each page that is touched; a kept stack
+//! costs a lock. The first [`WARM`] kept stacks keep their pages; those beyond return all but the
+//! uppermost pages to the system; stacks beyond [`KEPT`] are unmapped. So the memory that a carrier
+//! holds is bounded, however many fibers there were.
 //!
 //! # Checked by
 //! `a_guard_is_no_part_of_the_room`, `kept_stacks_are_bounded_and_give_memory_back`,
@@ -31,41 +31,41 @@ use std::{
 
 use crate::engine::prim::{Mutex, OnceLock, lock};
 
-/// What a fiber has if nobody says otherwise. A panic with a backtrace in a debug build needs
-/// about 40 KiB; picked with room for a few of those, since untouched pages cost nothing.
+/// Stack size of a fiber, unless configured. A panic with a backtrace in a debug build needs about
+/// 40 KiB; picked with room for a few of those, because untouched pages cost nothing.
 pub(crate) const DEFAULT_SIZE: usize = 256 * 1024;
 
-/// Smaller stacks are made as large as this: a panic must fit, to be reported as such.
+/// Minimum size, to which smaller sizes are raised, because a panic must fit to be reported as one.
 pub(crate) const MIN_SIZE: usize = 64 * 1024;
 
-/// Of the guard. Rust code touches every page of a large frame in order, so that one page is
+/// Size of the guard. Rust code touches every page of a large frame in order, so that one page is
 /// enough; C code may not, so there are some more. Picked, not measured.
 const GUARD: usize = 16 * 1024;
 
-/// Kept stacks that keep their pages.
+/// Number of kept stacks that keep their pages.
 const WARM: usize = 16;
-/// Kept stacks in all.
+/// Maximum number of kept stacks.
 const KEPT: usize = 64;
 
-/// Linux's number for marking pages as guards.
+/// Linux's number of the advice that marks pages as guards.
 #[cfg(target_os = "linux")]
 const MADV_GUARD_INSTALL: libc::c_int = 102;
 
-/// A stack that nothing is on.
+/// A stack that is not in use.
 #[derive(Debug)]
 pub(crate) struct Stack {
     low: NonNull<u8>,
-    /// With the guard.
+    /// Length of the mapping, including the guard.
     len: usize,
     guard: usize,
 }
 
-// SAFETY: it is memory that belongs to whoever has the value.
+// SAFETY: a stack is memory that belongs to the owner of the value.
 unsafe impl Send for Stack {}
 // SAFETY: through a shared reference only addresses are read.
 unsafe impl Sync for Stack {}
 
-/// How guards are made.
+/// How a guard is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Guard {
     /// Marked inside of the mapping.
@@ -74,7 +74,8 @@ enum Guard {
     Apart,
 }
 
-/// What this kernel can do. Not known for good while there is no memory to try it with.
+/// Returns the best kind of guard that this kernel supports. The result is not cached while there
+/// is no memory to try it with.
 fn usual_guard() -> Guard {
     static USUAL: OnceLock<Guard> = OnceLock::new();
     if let Some(usual) = USUAL.get() {
@@ -85,17 +86,17 @@ fn usual_guard() -> Guard {
     *USUAL.get_or_init(|| usual)
 }
 
-/// The system's.
+/// Returns the system's page size.
 fn page() -> usize {
     static PAGE: OnceLock<usize> = OnceLock::new();
     *PAGE.get_or_init(|| {
-        // SAFETY: it only answers.
+        // SAFETY: `sysconf` only reads a value.
         let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
         usize::try_from(size).ok().filter(|size| size.is_power_of_two()).unwrap_or(4096)
     })
 }
 
-/// The size in whole pages, at least the smallest.
+/// Returns the size in whole pages, at least the minimum.
 fn rounded(size: usize) -> io::Result<usize> {
     let room = size.max(MIN_SIZE).checked_next_multiple_of(page());
     let fits = room.and_then(|room| room.checked_add(guard_len())).is_some_and(fits_in_isize);
@@ -117,10 +118,10 @@ fn guard_len() -> usize {
 }
 
 impl Stack {
-    /// A fresh one of at least `size` bytes.
+    /// Maps a fresh stack of at least `size` bytes.
     ///
     /// # Errors
-    /// If the system gives no memory, or no further mapping.
+    /// Returns an error if the system grants no memory, or no further mapping.
     pub(crate) fn new(size: usize) -> io::Result<Self> {
         Self::guarded(size, usual_guard())
     }
@@ -130,7 +131,7 @@ impl Stack {
         let stack = Self::map(room).map_err(|error| refused(room, &error))?;
         let guarded = match guard {
             Guard::Marked if stack.mark_guard() => Ok(()),
-            // Memory that is locked has no marks, either.
+            // Locked memory (`mlock`) does not support marked guards.
             Guard::Marked | Guard::Apart => stack.part_guard(),
         };
         match guarded {
@@ -143,32 +144,32 @@ impl Stack {
         let guard = guard_len();
         let len = room + guard;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANON;
-        // Never of huge pages, and not counted before it is touched.
+        // Never backed by huge pages, and not accounted before it is touched.
         #[cfg(target_os = "linux")]
         let flags = flags | libc::MAP_STACK | libc::MAP_NORESERVE;
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping, wherever the system likes.
+        // SAFETY: creates a new mapping, at an address that the system chooses.
         let low = unsafe { libc::mmap(std::ptr::null_mut(), len, access, flags, -1, 0) };
         if low == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
         let low = NonNull::new(low.cast::<u8>()).expect("the system maps nothing at zero");
         let stack = Self { low, len, guard };
-        // Kernels before 6.7 take no notice of `MAP_STACK`, and a huge page for each stack is
-        // 500 times what it needs. Kernels without huge pages refuse, and need not know.
+        // Kernels before 6.7 ignore `MAP_STACK`, and a huge page for each stack is 500 times what
+        // it needs. Kernels without huge pages return an error, which does no harm.
         #[cfg(target_os = "linux")]
-        // SAFETY: our own memory, of which nothing is used.
+        // SAFETY: this is our own mapping, of which nothing is in use.
         unsafe {
             libc::madvise(low.as_ptr().cast(), len, libc::MADV_NOHUGEPAGE);
         }
         Ok(stack)
     }
 
-    /// Marks the guard; `false` if the kernel cannot.
+    /// Marks the guard; returns `false` if the kernel does not support it.
     fn mark_guard(&self) -> bool {
         #[cfg(target_os = "linux")]
         {
-            // SAFETY: our own memory, of which nothing is used.
+            // SAFETY: this is our own mapping, of which nothing is in use.
             unsafe { libc::madvise(self.low.as_ptr().cast(), self.guard, MADV_GUARD_INSTALL) == 0 }
         }
         #[cfg(not(target_os = "linux"))]
@@ -176,48 +177,49 @@ impl Stack {
     }
 
     fn part_guard(&self) -> io::Result<()> {
-        // SAFETY: our own memory, of which nothing is used.
+        // SAFETY: this is our own mapping, of which nothing is in use.
         let parted =
             unsafe { libc::mprotect(self.low.as_ptr().cast(), self.guard, libc::PROT_NONE) };
         if parted == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Bytes that a fiber may use.
+    /// Returns the number of bytes that a fiber may use.
     pub(crate) fn room(&self) -> usize {
         self.len - self.guard
     }
 
-    /// Addresses at which a fault is an overflow.
+    /// Returns the addresses at which a fault is an overflow.
     pub(crate) fn guard(&self) -> std::ops::Range<usize> {
         let low = self.low.as_ptr().addr();
         low..low + self.guard
     }
 
-    /// Gives the memory back, all but the uppermost pages: the next fiber touches those.
+    /// Returns the memory to the system, except for the uppermost pages, which the next fiber
+    /// touches.
     fn give_memory_back(&self) {
         let kept = (2 * page()).min(self.room());
-        // SAFETY: inside of the mapping.
+        // SAFETY: the guard is shorter than the mapping, so the sum is inside of it.
         let room = unsafe { self.low.as_ptr().add(self.guard) };
-        // An error costs memory that stays, and nothing else.
-        // SAFETY: our own memory, of which nothing is used: what was there is not needed.
+        // An error only means that memory stays allocated.
+        // SAFETY: this is our own mapping, of which nothing is in use: its content is not needed.
         unsafe { libc::madvise(room.cast(), self.room() - kept, libc::MADV_DONTNEED) };
     }
 }
 
 impl Drop for Stack {
     fn drop(&mut self) {
-        // SAFETY: our own mapping, of which nothing is used any more.
+        // SAFETY: this is our own mapping, of which nothing is in use any more.
         let unmapped = unsafe { libc::munmap(self.low.as_ptr().cast(), self.len) };
-        // In the middle of others it may need a further mapping, and there may be none left.
-        // Then the pages go, and the addresses stay.
+        // Unmapping in the middle of a larger mapping may need a further one, and there may be none
+        // left. Then the pages are freed, and the addresses stay mapped.
         if unmapped != 0 {
             self.give_memory_back();
         }
     }
 }
 
-// SAFETY: the guard catches an overflow; the room is more than the least that is asked for,
-// and both ends are those of pages.
+// SAFETY: the guard catches an overflow; the room is larger than the minimum that the trait
+// requires, and both ends are page-aligned.
 unsafe impl corosensei::stack::Stack for Stack {
     fn base(&self) -> NonZeroUsize {
         self.low.addr().saturating_add(self.len)
@@ -228,8 +230,8 @@ unsafe impl corosensei::stack::Stack for Stack {
     }
 }
 
-/// The error of a stack that cannot be had, with what to do about it: it may be the kernel's
-/// limit of mappings that was met, or one on memory, and the system says the same of both.
+/// Returns the error for a stack that cannot be allocated, with advice: the kernel's limit on
+/// mappings may be reached, or a limit on memory, and the system returns the same error for both.
 #[cold]
 fn refused(room: usize, error: &io::Error) -> io::Error {
     let out = error.raw_os_error() == Some(libc::ENOMEM);
@@ -245,17 +247,18 @@ fn refused(room: usize, error: &io::Error) -> io::Error {
     io::Error::new(io::ErrorKind::OutOfMemory, text)
 }
 
-/// So many mappings below the limit it is taken for the cause: others come and go meanwhile,
-/// and a few that are listed do not count.
+/// If this few mappings are left below the limit, the limit is taken for the cause, because others
+/// come and go meanwhile, and a few that are listed do not count.
 const SLACK: usize = 64;
 
-/// How many mappings this process has, and how many it may have, where that is known.
+/// Returns how many mappings this process has, and how many it may have, where that is known.
 fn mappings() -> Option<(usize, usize)> {
     if cfg!(not(any(target_os = "linux", target_os = "android"))) {
         return None;
     }
     let limit = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok()?.trim().parse().ok()?;
-    // A line for each; there may be megabytes of them, and no memory.
+    // One line for each mapping. There may be megabytes of lines and no memory, so they are read in
+    // pieces.
     let mut list = std::fs::File::open("/proc/self/maps").ok()?;
     let (mut used, mut piece) = (0, [0; 4096]);
     loop {
@@ -268,7 +271,7 @@ fn mappings() -> Option<(usize, usize)> {
     }
 }
 
-/// Stacks of one size that are kept, and how others are made.
+/// Cache of stacks of one size.
 #[derive(Debug)]
 pub(crate) struct Stacks {
     size: usize,
@@ -286,11 +289,11 @@ impl Stacks {
         Self { size, kept: Mutex::new(Kept { stacks: Vec::new(), closed: false }) }
     }
 
-    /// One of `size` bytes, or of as many as are usual.
+    /// Returns a stack of `size` bytes, or of the default size of this cache.
     pub(crate) fn take(&self, size: Option<usize>) -> io::Result<Stack> {
         let size = size.unwrap_or(self.size);
         let room = rounded(size)?;
-        // A usual size that cannot be is the concern of those who ask for it.
+        // A default size that is impossible is an error only for callers that use it.
         if rounded(self.size).is_ok_and(|usual| usual == room)
             && let Some(stack) = lock(&self.kept).stacks.pop()
         {
@@ -299,7 +302,7 @@ impl Stacks {
         Stack::new(size)
     }
 
-    /// Keeps the stack for the next fiber, or gives it back to the system.
+    /// Keeps the stack for the next fiber, or returns it to the system.
     pub(crate) fn keep(&self, stack: Stack) {
         if !rounded(self.size).is_ok_and(|usual| usual == stack.room()) {
             return drop(stack);
@@ -319,7 +322,7 @@ impl Stacks {
         drop(beyond);
     }
 
-    /// Keeps none from now on.
+    /// Drops the kept stacks, and keeps none from now on.
     pub(crate) fn close(&self) {
         let stacks = {
             let mut kept = lock(&self.kept);
@@ -345,7 +348,7 @@ mod tests {
             assert!(stack.room() >= 100_000 && stack.room().is_multiple_of(page()));
             assert_eq!(stack.guard().start, stack.limit().get());
             assert_eq!(stack.guard().end + stack.room(), stack.base().get());
-            // SAFETY: the lowest and the highest word of our own memory.
+            // SAFETY: the lowest and the highest word of our own mapping, above the guard.
             unsafe {
                 (stack.guard().end as *mut u64).write(1);
                 ((stack.base().get() - 8) as *mut u64).write(2);
@@ -365,7 +368,7 @@ mod tests {
     #[test]
     fn a_lack_of_memory_is_not_taken_for_one_of_mappings() {
         for guard in [Guard::Marked, Guard::Apart] {
-            // It can be said, and cannot be had.
+            // The size is valid, but more than the system can grant.
             let error = Stack::guarded(1 << 60, guard).unwrap_err();
             assert_eq!(error.kind(), std::io::ErrorKind::OutOfMemory);
             let text = error.to_string();
@@ -408,13 +411,13 @@ mod tests {
         drop(Stack::guarded(MIN_SIZE, Guard::Apart).unwrap());
     }
 
-    /// Bytes of the stack that are in memory.
+    /// Returns the number of bytes of the stack that are resident in memory.
     #[cfg(target_os = "linux")]
     fn resident(stack: &Stack) -> usize {
         let pages = stack.room() / page();
         let mut present = vec![0u8; pages];
         let room = stack.guard().end as *mut libc::c_void;
-        // SAFETY: one byte for each page of our own memory.
+        // SAFETY: `present` has one byte for each page of our own mapping.
         let asked = unsafe { libc::mincore(room, stack.room(), present.as_mut_ptr()) };
         assert_eq!(asked, 0);
         present.iter().filter(|page| **page & 1 == 1).count() * page()
@@ -427,7 +430,7 @@ mod tests {
         let used: Vec<_> = (0..2 * KEPT)
             .map(|_| {
                 let stack = stacks.take(None).unwrap();
-                // SAFETY: our own memory.
+                // SAFETY: writes the whole room of our own mapping, above the guard.
                 unsafe { std::ptr::write_bytes(stack.guard().end as *mut u8, 1, stack.room()) };
                 stack
             })
@@ -439,7 +442,7 @@ mod tests {
             let expected = if index < WARM { stack.room() } else { 2 * page() };
             assert_eq!(resident(stack), expected, "{index}");
         }
-        // One of another size is not kept.
+        // A stack of another size is not kept.
         stacks.keep(stacks.take(Some(4 * MIN_SIZE)).unwrap());
         assert!(stacks.kept.lock().unwrap().stacks.is_empty());
     }

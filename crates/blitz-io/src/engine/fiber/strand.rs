@@ -8,41 +8,42 @@
 //!   poll ── exchange words ── resume ──> … polls it again
 //!   Ready  <── exchange words <────────── the closure has returned
 //! ```
-//! What belongs to a stack and lies in a thread's words (which runtime was entered, scopes of
-//! task-locals) is exchanged with each switch. The task, its budget and the verdict of a poll
-//! are set by whoever polls, and are right by themselves; except that a frame that has no budget
-//! (`unconstrained`, `block_in_place`) has none after a wait, either.
+//! State that belongs to a stack but is stored in thread-local words (which runtime was entered,
+//! scopes of task-locals) is exchanged with each switch. The task, its budget and the result flags
+//! of a poll are set by the caller of `poll`, and need no exchange; except that a frame that runs
+//! without a budget (`unconstrained`, `block_in_place`) must have none after a wait either.
 //!
 //! # Cancellation
-//! A fiber that is dropped while it is suspended is *cancelled*: it is resumed once more, and
-//! the wait that it stands in unwinds, as a panic does, but without a report. Destructors run,
-//! on the fiber's stack and thread. A fiber that catches that and waits again is unwound again;
-//! after [`PATIENCE`] times it is *abandoned*: never resumed, its stack leaked, and its thread,
-//! when all others have ended, put to sleep. That is sound as any thread is that sleeps for ever:
-//! whatever its frames have lent out lives on, thread-locals among it (*given up*).
-//! Where panics abort nothing can be unwound, and a fiber that is cancelled is abandoned at once.
+//! A fiber that is dropped while it is suspended is *cancelled*: it is resumed once more, and the
+//! wait in which it is suspended unwinds, as a panic does, but without a report. Destructors run on
+//! the fiber's stack and thread. A fiber that catches the unwinding and waits again is unwound
+//! again; after [`PATIENCE`] times it is *abandoned*: it is never resumed, its stack is leaked, and
+//! its thread, when all other fibers have ended, is put to sleep. That is as sound as any thread
+//! that sleeps for ever: everything that its frames have lent out stays alive, including
+//! thread-locals (*given up*). Where panics abort nothing can be unwound, so a fiber that is
+//! cancelled is abandoned at once.
 //!
 //! # While the thread unwinds
-//! The count of panics is the thread's, not the stack's: another fiber that ran meanwhile would
-//! be taken for one that panics, and would end the process with its first panic. So a wait in
-//! a destructor that runs because of a panic, or of a cancellation, blocks the thread until its
-//! future is done; the other fibers of the thread wait.
+//! The count of panics belongs to the thread, not to the stack: another fiber that ran meanwhile
+//! would be taken for one that panics, and its first panic would end the process. So a wait in a
+//! destructor that runs because of a panic or a cancellation blocks the thread until its future is
+//! done; the other fibers of the thread wait.
 //!
 //! # Invariants
 //! - *One thread*: a strand that was polled is polled and dropped on that thread (`nest`).
 //! - *Suspended in one place*: a fiber is suspended by `suspend` below and by nothing else, and
 //!   only on its own stack, outside of other tasks, sets of local tasks, jobs of fork-join and
-//!   `block_on`: whatever keeps a pointer to its own frame in a word of the thread. Nor under
-//!   a lock of ours under which users' code runs (`current::Holding`).
-//! - *Given up*: the strand's memory, in the task's cell, is used again after that, and so code on
-//!   the fiber's stack gets no reference into it that it could lend to another thread. The waker
-//!   that futures see is on the stack.
+//!   `block_on`: all code that keeps a pointer to its own frame in a thread-local word. Nor is it
+//!   suspended under a lock of ours under which user code runs (`current::Holding`).
+//! - *Given up*: the strand's memory, in the task's cell, is reused after the fiber was abandoned.
+//!   So code on the fiber's stack must get no reference into it that it could lend to another
+//!   thread. The waker that futures see is on the stack.
 //!
 //! # Rejected
-//! corosensei's own forced unwinding: it begins again as often as it is caught.
+//! corosensei's own forced unwinding, because it starts again each time it is caught.
 //!
 //! # Checked by
-//! tests/fiber; of *given up* `what_a_poll_lends_out_lies_on_the_fibers_own_stack`.
+//! tests/fiber; for *given up* `what_a_poll_lends_out_lies_on_the_fibers_own_stack`.
 
 use std::{
     any::Any,
@@ -72,34 +73,34 @@ use crate::engine::{
     },
 };
 
-/// How often a fiber may catch its cancellation. Picked, not measured: more than anybody
-/// nests, and few enough to be over at once.
+/// How often a fiber may catch its cancellation. Picked, not measured: more than any program nests,
+/// and few enough to be over at once.
 const PATIENCE: u32 = 64;
 
-/// How long a fiber runs before a checkpoint lets others run, where the runtime was not told.
-/// Go's figure.
+/// How long a fiber runs before a checkpoint lets others run, where the runtime has no setting. The
+/// number is Go's.
 pub(super) const SLICE: Duration = Duration::from_millis(10);
 
-/// Of so many waits one is a checkpoint: futures that are ready would never let others run.
-/// Picked, not measured.
+/// One in this many waits is a checkpoint, because waits for futures that are ready would never let
+/// other fibers run. Picked, not measured.
 const WAITS_PER_CHECKPOINT: u32 = 32;
 
-/// What a fiber is resumed for.
+/// Purpose for which a fiber is resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     GoOn,
     Unwind,
 }
 
-/// How a fiber's closure ended.
+/// Result of a fiber's closure: its output, or the payload of its panic.
 type Outcome<R> = Result<R, Box<dyn Any + Send>>;
 
 type Fiber<R> = Coroutine<Order, (), Outcome<R>, Stack>;
 
-/// The payload of a cancellation.
+/// Panic payload of a cancellation.
 struct Cancelled;
 
-/// See the module.
+/// The future of a fiber: its closure, and the stack that the closure runs on.
 pub(crate) struct Strand<F, R>
 where
     F: FnOnce() -> R + Send + 'static,
@@ -107,7 +108,7 @@ where
 {
     stage: Stage<F, R>,
     frame: Frame,
-    /// Code on the fiber's stack points to the frame.
+    /// Pinned, because code on the fiber's stack points to the frame.
     _pinned: PhantomPinned,
 }
 
@@ -118,36 +119,36 @@ enum Stage<F, R> {
     Over,
 }
 
-/// What code on the fiber's stack reaches of its strand, and the carrier at the same time.
+/// The part of the strand that code on the fiber's stack and the carrier both access.
 struct Frame {
     nest: Arc<Nest>,
     yielder: Cell<*const Yielder<Order, ()>>,
-    /// A clone of the task's own, which is good for longer than one poll's: a future may be in
-    /// the middle of its poll while the fiber is suspended. It lies on the fiber's stack, as all
-    /// that its code may lend out (*given up*).
+    /// A clone of the task's own waker, which stays valid for longer than that of one poll, because
+    /// a future may be in the middle of its poll while the fiber is suspended. It lies on the
+    /// fiber's stack, as all that the fiber's code may lend out (*given up*).
     waker: Cell<*const Waker>,
     task: Cell<Option<NonNull<Header>>>,
     cancelled: Cell<bool>,
-    /// How often that was said.
+    /// How often the cancellation was raised.
     raised: Cell<u32>,
-    /// When it was resumed.
+    /// When the fiber was last resumed.
     since: Cell<u32>,
-    /// How often it has waited, roughly.
+    /// How often the fiber has waited, modulo 2^32.
     waits: Cell<u32>,
-    /// How often it was suspended.
+    /// How often the fiber was suspended.
     turns: Cell<u64>,
-    /// How long it may run while others wait, in milliseconds.
+    /// How long the fiber may run while others wait, in milliseconds.
     slice: u32,
     words: Cell<Option<Words>>,
-    /// It was suspended where it has no budget, by a frame that took it away for a time.
+    /// Set if the fiber was suspended without a budget, by a frame that lifted it for a time.
     unlimited: Cell<bool>,
     scopes: Cell<Aside>,
     record: OnceCell<Record>,
 }
 
-// SAFETY: before the first poll it is a closure, which is `Send`, and a stack that is empty.
-// From then on it stays on one thread (*one thread*), except for its memory, in which there is
-// nothing but an output, which is `Send`, or nothing.
+// SAFETY: before the first poll a strand is a closure, which is `Send`, and a stack that is empty.
+// From then on it stays on one thread (*one thread*), except for its memory, which then holds only
+// an output, which is `Send`, or nothing.
 unsafe impl<F, R> Send for Strand<F, R>
 where
     F: FnOnce() -> R + Send + 'static,
@@ -181,7 +182,7 @@ where
         Self { stage: Stage::New(f, stack), frame, _pinned: PhantomPinned }
     }
 
-    /// The first poll: makes the stack ready, with the closure on it.
+    /// Prepares the stack with the closure on it, at the first poll.
     ///
     /// # Safety
     /// 1. `this` is pinned, and on the thread where it stays.
@@ -196,7 +197,8 @@ where
         let waker = waker.clone();
         let root = move |yielder: &Yielder<Order, ()>, _: Order| -> Outcome<R> {
             let waker = waker;
-            // SAFETY: 1.: the strand outlives what is on its stack, or leaks it.
+            // SAFETY: by obligation 1 the frame does not move, and the strand outlives what is on
+            // its stack, or leaks it.
             let frame = unsafe { &*frame };
             frame.yielder.set(yielder);
             frame.waker.set(&raw const waker);
@@ -205,10 +207,10 @@ where
         this.stage = Stage::Begun(Coroutine::with_stack(stack, root));
     }
 
-    /// Runs the fiber until it is suspended or over; then its stack is kept for others.
+    /// Runs the fiber until it is suspended or over. When it is over, its stack is kept for reuse.
     ///
     /// # Safety
-    /// 1. As `begin`, which was called.
+    /// 1. `begin` was called, and its obligation still holds: `this` is pinned and on its thread.
     unsafe fn resume(this: &mut Self, order: Order) -> Option<Outcome<R>> {
         let Stage::Begun(fiber) = &mut this.stage else {
             panic!("a fiber was polled after its end");
@@ -230,20 +232,21 @@ where
     /// Unwinds what is on the stack.
     ///
     /// # Safety
-    /// 1. As `resume`.
+    /// 1. The obligation of `resume` holds: `begin` was called, and `this` is pinned and on its
+    ///    thread.
     #[cold]
     unsafe fn cancel(this: &mut Self) {
-        // Where panics abort there is nothing that unwinds.
+        // Where panics abort, nothing can be unwound.
         let outcome = if cfg!(panic = "abort") {
             None
         } else {
-            // SAFETY: 1.
+            // SAFETY: obligation 1 is the same as that of `resume`.
             unsafe { Self::resume(this, Order::Unwind) }
         };
         match outcome {
             Some(Ok(output)) => drop(output),
             Some(Err(payload)) if payload.is::<Cancelled>() => {}
-            // A panic of the user's own, which is the task's end then.
+            // A panic of the user's own, which then is the task's outcome.
             Some(Err(payload)) => resume_unwind(payload),
             None => this.abandon(),
         }
@@ -259,7 +262,7 @@ where
         }
         let at = self.frame.record.get().map(|record| record.spawned_at);
         let at = at.map_or_else(String::new, |at| format!(" spawned at {at}"));
-        // Not by this thread: others may hold the lock of standard error.
+        // Not written by this thread, because others may hold the lock of standard error.
         tell_lines(format!(
             "blitz-io: a fiber{at} was cancelled {PATIENCE} times and caught it each time: it is \
              given up, and its stack is leaked; let the unwinding go on when `fiber::wait` \
@@ -276,13 +279,14 @@ where
     type Output = R;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R> {
-        // SAFETY: nothing is moved out of it but the closure, before code can point to it.
+        // SAFETY: nothing is moved out of it but the closure, before any code can point to it.
         let this = unsafe { self.get_unchecked_mut() };
         if matches!(this.stage, Stage::New(..)) {
-            // SAFETY: 1. we are pinned, and the nest polls on one thread.
+            // SAFETY: obligation 1: we are pinned, and the nest polls on one thread.
             unsafe { Self::begin(this, cx.waker()) };
         }
-        // SAFETY: 1. as above.
+        // SAFETY: obligation 1: `begin` was called, we are pinned, and the nest polls on one
+        // thread.
         match unsafe { Self::resume(this, Order::GoOn) } {
             None => Poll::Pending,
             Some(Ok(output)) => Poll::Ready(output),
@@ -299,13 +303,14 @@ where
     fn drop(&mut self) {
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::New(f, stack) => {
-                // First: the closure's drop may panic.
+                // The stack is kept first, because the closure's drop may panic.
                 stack.into_iter().for_each(|stack| self.frame.nest.stacks.keep(stack));
                 drop(f);
             }
             stage @ Stage::Begun(_) => {
                 self.stage = stage;
-                // SAFETY: 1. it was pinned until now, and the nest drops it where it polled it.
+                // SAFETY: obligation 1: `begin` was called, `self` was pinned until now, and the
+                // nest drops it on the thread where it was polled.
                 unsafe { Self::cancel(self) };
             }
             Stage::Over => {}
@@ -329,10 +334,10 @@ impl Frame {
         });
     }
 
-    /// The thread's words become the fiber's; the answer is what they were.
+    /// Replaces the thread's words by those of the fiber; returns the old ones.
     fn enter(&self) -> Words {
         self.since.set(Unit::Millis.now());
-        // The first time it begins where the carrier stands.
+        // The first time, the fiber starts with a copy of the carrier's words.
         let mut words = self.words.get().unwrap_or_else(Words::of_new_stack);
         words.fiber = ptr::from_ref(self).cast();
         let record = self.record.get().expect("it has begun");
@@ -348,8 +353,8 @@ impl Frame {
 
     fn leave(&self, outside: Words) {
         self.scopes.set(Aside::take());
-        // Not null only if the fiber has ended and leaked its way into a `LocalSet`, which must
-        // not become the others'.
+        // Not null only if the fiber has ended and leaked its guard of a `LocalSet`, which must not
+        // apply to the other fibers.
         current::with(|current| {
             current.local.set(ptr::null());
             self.unlimited.set(current.budget.get() == Budget::unlimited());
@@ -357,12 +362,12 @@ impl Frame {
         self.words.set(Some(outside.exchange()));
     }
 
-    /// Switches to the carrier, and comes back with the next poll. Not if it is cancelled: then
-    /// it unwinds, however often that was caught.
+    /// Switches to the carrier, and returns at the next poll. If the fiber is cancelled, it unwinds
+    /// instead, however often that was caught.
     fn suspend(&self) {
         self.check();
         self.turns.set(self.turns.get() + 1);
-        // SAFETY: `root` put it there, and is on the stack that we are on.
+        // SAFETY: `root` stored the pointer, and its frame is on the stack that we are on.
         let yielder = unsafe { &*self.yielder.get() };
         if yielder.suspend(()) == Order::Unwind {
             self.cancelled.set(true);
@@ -370,23 +375,23 @@ impl Frame {
         }
     }
 
-    /// Unwinds the fiber, or gives up.
+    /// Unwinds the fiber, or, if that was caught too often, suspends it for good.
     #[cold]
     fn raise(&self) -> ! {
         self.raised.set(self.raised.get() + 1);
         if self.raised.get() <= PATIENCE {
             resume_unwind(Box::new(Cancelled));
         }
-        // SAFETY: as in `suspend`.
+        // SAFETY: `root` stored the pointer, and its frame is on the stack that we are on.
         let yielder = unsafe { &*self.yielder.get() };
         loop {
-            // Whoever cancelled it does not resume it any more.
+            // An abandoned fiber is never resumed.
             yielder.suspend(());
         }
     }
 
-    /// Whether it has run for a slice: the monitor says so in time, if this thread is watched.
-    /// If it is not, or the system had no thread for a monitor, the clock does.
+    /// Returns true if the fiber has run for a slice. If this thread is watched, the monitor's mark
+    /// shows that in time; if it is not, or the system had no thread for a monitor, the clock does.
     fn is_overdue(&self) -> bool {
         current::with(|current| current.is_overdue())
             || Unit::Millis.now().wrapping_sub(self.since.get()) >= self.slice
@@ -398,7 +403,8 @@ impl Frame {
         }
     }
 
-    /// Whether it was aborted, or its runtime ends: the carrier unwinds it when it is suspended.
+    /// Returns true if the fiber was aborted, or its runtime ends: then the carrier unwinds it when
+    /// it is suspended.
     fn must_end(&self) -> bool {
         let task = self.task.get().expect("it has begun");
         // SAFETY: the task is running, and so alive.
@@ -406,8 +412,8 @@ impl Frame {
         aborted || self.nest.is_stopping()
     }
 
-    /// What a wait does first. One whose future is ready would else see no end, and a loop of
-    /// those would have none.
+    /// Does the checks at the begin of a wait. Without them a wait for a future that is ready would
+    /// not notice an abort, and a loop of such waits would never end.
     #[inline]
     fn begin_wait(&self) {
         self.check();
@@ -422,7 +428,7 @@ impl Frame {
     }
 }
 
-/// Why code that asks to be suspended cannot be.
+/// Reason why the calling code cannot be suspended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unable {
     NoFiber,
@@ -467,13 +473,13 @@ impl Unable {
     }
 }
 
-/// The fiber on whose stack this is called, if it can be suspended here.
+/// Returns the fiber on whose stack this is called, if it can be suspended here.
 fn able<'a>() -> Result<&'a Frame, Unable> {
     let (fiber, stack, local, locks, task) = current::with(|current| {
         let (fiber, stack) = (current.fiber.get(), current.stack.get());
         (fiber, stack, current.local.get(), current.locks.get(), current::task())
     });
-    // SAFETY: the frame is there while its stack is in use; the caller is on that.
+    // SAFETY: the frame is alive while its stack is in use, and the caller runs on that stack.
     let Some(frame) = (unsafe { fiber.cast::<Frame>().as_ref() }) else {
         return Err(if stack.is_null() { Unable::NoFiber } else { Unable::InBlockOn });
     };
@@ -493,12 +499,12 @@ fn able<'a>() -> Result<&'a Frame, Unable> {
     Ok(frame)
 }
 
-/// Whether this is called on a fiber that can be suspended.
+/// Returns true if the caller runs on a fiber that can be suspended here.
 pub(crate) fn is_able() -> bool {
     able().is_ok()
 }
 
-/// Waits for a future; the fiber is suspended while it is not ready.
+/// Waits for a future; the fiber is suspended while the future is not ready.
 ///
 /// # Panics
 /// If the caller is not on a fiber that can be suspended here.
@@ -506,7 +512,7 @@ pub(crate) fn is_able() -> bool {
 pub(crate) fn wait<F: Future>(future: F) -> F::Output {
     let frame = match able() {
         Ok(frame) => frame,
-        // The fiber is not left then, and a second panic would end the process.
+        // This wait does not switch away from the fiber, and a second panic would end the process.
         Err(Unable::InLock) if is_panicking() => return drive::wait_for(None, future),
         Err(why) => panic!("{}", why.text()),
     };
@@ -514,7 +520,8 @@ pub(crate) fn wait<F: Future>(future: F) -> F::Output {
         return drive::wait_for(None, future);
     }
     frame.begin_wait();
-    // SAFETY: `root` put it there, and keeps it until nothing is above it on the stack.
+    // SAFETY: `root` stored the pointer, and keeps the waker until nothing is above it on the
+    // stack.
     let waker = unsafe { &*frame.waker.get() };
     let mut future = pin!(future);
     loop {
@@ -524,11 +531,12 @@ pub(crate) fn wait<F: Future>(future: F) -> F::Output {
             return output;
         }
         if frame.turns.get() != turns {
-            // It has waited inside of its poll, and a wake-up that was for what it had polled
-            // before came to that wait: all waits of a fiber have one waker.
+            // The fiber has waited inside of the future's poll, and that wait may have consumed a
+            // wake-up meant for what the future had polled before, because all waits of a fiber
+            // share one waker.
             continue;
         }
-        // What it holds while it waits is held while other fibers run.
+        // What the future's poll still holds would be held while other fibers run.
         if let Err(why) = able() {
             panic!("{}", why.text());
         }
@@ -536,8 +544,8 @@ pub(crate) fn wait<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Lets the other fibers of this thread run if this one has run for a slice, and unwinds it if
-/// it is to end. Nothing where it cannot be suspended.
+/// Lets the other fibers of this thread run if this one has run for a slice, and unwinds it if it
+/// was aborted. Does nothing where the fiber cannot be suspended.
 #[inline]
 pub(crate) fn checkpoint() {
     let Ok(frame) = able() else { return };
@@ -545,10 +553,7 @@ pub(crate) fn checkpoint() {
         return;
     }
     frame.check();
-    let task = frame.task.get().expect("it has begun");
-    // SAFETY: the task is running, and so alive.
-    let ends = unsafe { task.as_ref() }.state.snapshot().must_cancel();
-    if ends || frame.is_overdue() {
+    if frame.must_end() || frame.is_overdue() {
         current::set_yielded();
         frame.suspend();
     }

@@ -1,14 +1,15 @@
-//! The same closure on every thread of a pool.
+//! Broadcasts: runs one closure on every thread of a pool.
 //!
 //! # Protocol
-//! Each worker has a queue of its own for this, which it looks into after its stack. Whoever
-//! broadcasts fills those itself and waits, as the owner of a countdown (`owner`). A thread of
-//! the pool is served by its own wait. Nobody else is needed: a worker that had to wait for
-//! the others on a caller's behalf would be one less to run jobs, and might start one, while it
-//! waits, that ends only after the broadcast has returned.
+//! Each worker has a queue of its own for broadcasts, which it checks after its stack. The thread
+//! that broadcasts fills those queues itself and waits, as the owner of a countdown (`owner`). If
+//! it is a thread of the pool, its own wait runs its part. No other thread is involved: a worker
+//! that waited for the others on a caller's behalf would be one less to run jobs, and might, while
+//! it waits, start a job that ends only after the broadcast has returned.
 //!
 //! # Checked by
-//! `a_broadcast_wakes_who_falls_asleep`, `a_broadcast_runs_once_on_each_thread_and_keeps_their_order`,
+//! `a_broadcast_wakes_who_falls_asleep`,
+//! `a_broadcast_runs_once_on_each_thread_and_keeps_their_order`,
 //! `a_broadcast_from_outside_returns_before_the_jobs_that_it_spawned`.
 
 use std::{
@@ -27,7 +28,7 @@ use super::{
 };
 use crate::engine::prim::{Mutex, discard, lock};
 
-/// Where a broadcast closure runs.
+/// The context of one call of a broadcast closure: the thread that runs it, and its pool.
 ///
 /// # Examples
 ///
@@ -40,7 +41,7 @@ use crate::engine::prim::{Mutex, discard, lock};
 /// ```
 pub struct BroadcastContext<'a> {
     worker: &'a Worker,
-    /// It stays on its thread.
+    /// Keeps the value on its thread.
     stays: PhantomData<&'a mut dyn Fn()>,
 }
 
@@ -49,7 +50,7 @@ impl<'a> BroadcastContext<'a> {
         Self { worker, stays: PhantomData }
     }
 
-    /// The index of this thread in its pool.
+    /// Returns the index of this thread in its pool.
     ///
     /// # Examples
     ///
@@ -62,7 +63,7 @@ impl<'a> BroadcastContext<'a> {
         self.worker.index()
     }
 
-    /// How many threads run the closure.
+    /// Returns the number of threads that run the closure.
     ///
     /// # Examples
     ///
@@ -85,7 +86,7 @@ impl fmt::Debug for BroadcastContext<'_> {
     }
 }
 
-/// Runs `op` on each worker, and waits: this thread may be any.
+/// Runs `op` on each worker, and waits for all; the calling thread need not belong to the pool.
 pub(crate) fn broadcast<R: Send>(
     registry: &Registry,
     op: &(impl Fn(BroadcastContext<'_>) -> R + Sync),
@@ -103,9 +104,11 @@ pub(crate) fn broadcast<R: Send>(
                 *lock(result) = Some(outcome);
             };
             let end = end.clone();
-            // SAFETY: 1. one of `count`.
+            // SAFETY: 1. this job is one of the `count` that are counted, so the countdown is still
+            // there.
             let end = move |_: &Worker| unsafe { Countdown::end_one(end.get()) };
-            // SAFETY: 1. we wait for the countdown. 2. It has a pointer.
+            // SAFETY: 1. we wait for the countdown, so what `run` borrows outlives it. 2. The end
+            // holds a pointer, not a reference.
             unsafe { HeapJob::make(run, end) }
         })
         .collect();
@@ -117,8 +120,8 @@ pub(crate) fn broadcast<R: Send>(
     outcomes.unwrap_or_else(|payload| resume_unwind(payload))
 }
 
-/// All results, or the first panic. What is left over then is dropped one by one, outside of an
-/// unwinding: a destructor that panics ends nothing.
+/// Collects all results, or the first panic. With a panic, the results are dropped one by one,
+/// outside of an unwinding, so that a destructor that panics does not abort the process.
 fn first_panic<R>(outcomes: impl Iterator<Item = Result<R, Payload>>) -> Result<Vec<R>, Payload> {
     let mut results = Vec::with_capacity(outcomes.size_hint().0);
     let mut first = None;
@@ -134,14 +137,14 @@ fn first_panic<R>(outcomes: impl Iterator<Item = Result<R, Payload>>) -> Result<
     Err(payload)
 }
 
-/// Runs `op` on each worker; nobody waits.
+/// Runs `op` on each worker, without waiting for it.
 pub(crate) fn spawn_broadcast(
     registry: &Registry,
     op: impl Fn(BroadcastContext<'_>) + Send + Sync + 'static,
 ) {
     let count = registry.threads();
     if !registry.hold(count) {
-        // Of the pool's threads this one is left.
+        // The pool has ended, and this thread is the only one of its threads that is left.
         if let Some(worker) = registry.current() {
             registry.guard(move || op(BroadcastContext::new(worker)));
         }
@@ -154,7 +157,7 @@ pub(crate) fn spawn_broadcast(
             let run = move |by: &Worker| {
                 by.registry().guard(move || op(BroadcastContext::new(by)));
             };
-            // SAFETY: 1. and 2. neither borrows anything.
+            // SAFETY: 1. and 2. neither closure borrows anything.
             unsafe { HeapJob::make(run, |by: &Worker| by.registry().release()) }
         })
         .collect();

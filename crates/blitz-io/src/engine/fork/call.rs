@@ -1,13 +1,14 @@
-//! Getting onto a pool: from one of its threads, from another pool's, from any other.
+//! Running a closure on a pool: from one of its threads, from another pool's thread, or from any
+//! other thread.
 //!
 //! # Protocol
-//! A thread that is not the pool's injects a job that lies in its own frame and waits for its
-//! latch: parked, if it belongs to no pool; running its own pool's jobs, if it belongs to
-//! another one.
+//! A thread that is not one of the pool's injects a job that lies in its own stack frame, and waits
+//! for the job's latch. It parks meanwhile if it belongs to no pool; if it belongs to another pool,
+//! it runs that pool's jobs.
 //!
-//! Or it takes part as the pool's *guest*: it runs the closure itself, with a worker whose
-//! stack thieves look into like any other's. When the closure has returned, jobs that are
-//! left on that stack (spawned ones, which nobody waits for) go to the intake.
+//! Alternatively it joins the pool as its *guest*: it runs the closure itself, with a worker that
+//! thieves steal from like from any other. When the closure has returned, jobs that are left on
+//! that worker's stack (spawned ones, for which no thread waits) go to the injector.
 
 use std::sync::Arc;
 
@@ -23,13 +24,14 @@ use crate::engine::{
     prim::parker::Parker,
 };
 
-/// Runs `op` on a worker of the pool, which is told, and whether it had to be sent there.
+/// Runs `op` on a worker of the pool. `op` receives that worker, and whether the call had to be
+/// injected into the pool from another thread.
 #[inline]
 pub(crate) fn on_worker<R: Send>(
     registry: &Registry,
     op: impl FnOnce(&Worker, bool) -> R + Send,
 ) -> R {
-    // SAFETY: not null, so it is the worker of this thread, which holds its pool.
+    // SAFETY: the pointer is not null, so it is the worker of this thread, which holds its pool.
     match unsafe { worker::current().as_ref() } {
         None => from_outside(registry, op),
         Some(worker) if std::ptr::eq(worker.registry(), registry) => op(worker, false),
@@ -41,10 +43,11 @@ pub(crate) fn on_worker<R: Send>(
 fn from_outside<R: Send>(registry: &Registry, op: impl FnOnce(&Worker, bool) -> R + Send) -> R {
     let parker = Arc::new(Parker::new());
     let job = CallJob::new(|worker: &Worker| op(worker, true), parker.clone());
-    // SAFETY: 1. we wait. 2. One queue.
+    // SAFETY: 1. we wait for the latch below, before the job goes out of scope. 2. It is put into
+    // one queue, once.
     registry.inject(unsafe { job.job() });
     latch::block(job.latch(), &parker);
-    // SAFETY: 1. just waited. 2. Once.
+    // SAFETY: 1. the latch is set, because `block` has returned. 2. The result is taken once.
     unsafe { job.into_result() }
 }
 
@@ -55,18 +58,19 @@ fn from_another_pool<R: Send>(
     op: impl FnOnce(&Worker, bool) -> R + Send,
 ) -> R {
     let job = CallJob::new(|worker: &Worker| op(worker, true), Seat::of(worker));
-    // SAFETY: 1. we wait. 2. One queue.
+    // SAFETY: 1. we wait for the latch below, before the job goes out of scope. 2. It is put into
+    // one queue, once.
     registry.inject(unsafe { job.job() });
     worker.wait_until(job.latch());
-    // SAFETY: 1. just waited. 2. Once.
+    // SAFETY: 1. the latch is set, because `wait_until` has returned. 2. The result is taken once.
     unsafe { job.into_result() }
 }
 
-/// Runs `op` on this thread as the pool's guest; on one of the pool's if there is a guest
-/// already, or if this thread belongs to another pool.
+/// Runs `op` on this thread as the pool's guest. Runs it on one of the pool's own threads instead
+/// if the pool has a guest already, or if this thread belongs to another pool.
 pub(crate) fn take_part<R: Send>(registry: &Registry, op: impl FnOnce(Here<'_>) -> R + Send) -> R {
     let op = |worker: &Worker| {
-        // SAFETY: 1. it runs below, on the worker of the thread that runs it.
+        // SAFETY: 1. the closure is called below with the worker of the thread that calls it.
         op(unsafe { Here::new(worker) })
     };
     let is_free = worker::current().is_null();
@@ -74,7 +78,8 @@ pub(crate) fn take_part<R: Send>(registry: &Registry, op: impl FnOnce(Here<'_>) 
         None => on_worker(registry, |worker, _| op(worker)),
         Some(guest) => {
             let visit = Visit { registry, guest, _member: Member::new() };
-            // Others go on meanwhile, if this thread is a runtime's.
+            // If this thread is a runtime's worker, its other tasks go on meanwhile on another
+            // thread.
             let _blocked = Blocked::if_worker();
             worker::enter(guest);
             let result = op(guest);
@@ -84,7 +89,7 @@ pub(crate) fn take_part<R: Send>(registry: &Registry, op: impl FnOnce(Here<'_>) 
     }
 }
 
-/// A guest's stay; ends it, also when the closure unwinds.
+/// A guest's time in the pool; its drop ends that, also when the closure unwinds.
 struct Visit<'a> {
     registry: &'a Registry,
     guest: &'a Worker,
@@ -103,6 +108,6 @@ impl Drop for Visit<'_> {
 
 /// Calls `f` with the worker of this thread, if it has one.
 pub(crate) fn with_current<R>(f: impl FnOnce(&Worker) -> R) -> Option<R> {
-    // SAFETY: not null, so it is the worker of this thread, which holds its pool.
+    // SAFETY: the pointer is not null, so it is the worker of this thread, which holds its pool.
     unsafe { worker::current().as_ref() }.map(f)
 }

@@ -1,13 +1,13 @@
-//! A contender: the deque of Chase and Lev, with what `stack` offers.
+//! A contender for benchmarks: the deque of Chase and Lev, with the interface of `stack`.
 //!
-//! It is kept to be measured where barriers are fences, and is no part of a normal build: a
-//! fenced `stack` pays one fence for a pop as well, and needs no exchange for the last
-//! job and no old arrays. Tests build it, so that it does not rot; `--cfg blitz_variants` does for
+//! It is kept to be measured where barriers are fences, and is not part of a normal build: a fenced
+//! `stack` pays one fence for a pop as well, and needs no exchange for the last job and no old
+//! arrays. Tests build it, so that it does not rot, and `--cfg blitz_variants` builds it for
 //! bench/queues.
 //!
 //! # Protocol
-//! Jobs have indices from `top` to `bottom`; the owner pushes and pops at `bottom`, thieves
-//! take at `top`. Slots are a ring, and the slot of an index is that of its remainder.
+//! Jobs have indices from `top` to `bottom`; the owner pushes and pops at `bottom`, thieves take at
+//! `top`. The slots are a ring, and an index modulo its length is the slot of that index.
 //!
 //! ```text
 //! The owner pops                       A thief takes
@@ -19,22 +19,22 @@
 //!    top succeeds, from t to t + 1        t + 1, succeeds
 //!    and bottom goes back in any case
 //! ```
-//! Of two that want the last job the exchange decides. For any other job: of O2 and T2 one
+//! If two threads want the last job, the exchange decides. For any other job, one of O2 and T2
 //! comes first. If O2, T3 sees the lower `bottom`. If T2, O3 sees at least the `top` that the thief
-//! read, so that `b` is above it, or the exchange decides.
+//! read, so `b` is above it, or the exchange decides.
 //!
-//! *Growth*: the owner copies the jobs into a ring of twice the size, and the old one stays until
-//! the deque goes: a thief may be between T3 and T4. It is not written to any more, so
-//! the slot of `t` there is as good. All old rings together are smaller than the last one.
+//! *Growth*: the owner copies the jobs into a ring of twice the size, and the old ring stays until
+//! the deque is dropped, because a thief may be between T3 and T4. The old ring is no longer
+//! written to, so its slot of `t` is as good. All old rings together are smaller than the last one.
 //!
-//! *Demand*: a push ends with a fence and a look at `is_asked`, as in a fenced stack.
+//! *Demand*: a push ends with a fence and a load of `is_asked`, as in a fenced stack.
 //!
 //! # Checked by
 //! `models.rs`: `an_owner_and_a_thief_take_each_job_once`, `the_last_job_has_one_taker`,
 //! `two_thieves_take_different_jobs`, `a_ring_that_grows_under_a_thief_loses_nothing`,
-//! `a_push_or_a_demand_sees_the_other`; weakened as `chase_lev_pop_fence`,
-//! `chase_lev_steal_fence`, `chase_lev_last`, `chase_lev_push_fence`. The Release of
-//! `bottom` has no control: the checker's fences give more than the language does, and hide it.
+//! `a_push_or_a_demand_sees_the_other`; weakened as `chase_lev_pop_fence`, `chase_lev_steal_fence`,
+//! `chase_lev_last`, `chase_lev_push_fence`. The Release of `bottom` has no such control: the
+//! checker's fences guarantee more than the language does, and hide its lack.
 
 use std::ptr::NonNull;
 
@@ -50,10 +50,11 @@ use crate::engine::prim::{
 #[cfg(test)]
 mod models;
 
-/// Slots at first; a power of two, so that a remainder is a mask. As many as a `stack` has.
+/// The initial number of slots, as many as a `stack` has; a power of two, so that the remainder is
+/// a mask.
 const SLOTS: usize = if cfg!(blitz_loom) { 2 } else { 256 };
 
-/// See the module.
+/// A deque of jobs: its owner pushes and pops at `bottom`, thieves take at `top`.
 pub(super) struct Deque<T> {
     bottom: CachePadded<AtomicU64>,
     top: CachePadded<AtomicU64>,
@@ -63,29 +64,29 @@ pub(super) struct Deque<T> {
 
 struct Ring<T> {
     slots: Box<[AtomicPtr<T>]>,
-    /// The one before it, or null.
+    /// The ring before this one, or null.
     old: *mut Self,
 }
 
-/// What a thief came to.
+/// The result of an attempt to steal.
 pub(super) enum Stolen<T> {
     Job(NonNull<T>),
-    /// Somebody else was quicker.
+    /// Another thread was quicker.
     Again,
     Nothing,
 }
 
 // SAFETY: 1. slots are atomics. 2. Rings are freed by the drop alone. 3. The deque hands out
-// pointers and reads none of them.
+// pointers and never dereferences them.
 unsafe impl<T> Send for Deque<T> {}
-// SAFETY: as above.
+// SAFETY: sharing is sound for the same three reasons as `Send` above.
 unsafe impl<T> Sync for Deque<T> {}
 
 impl<T> Deque<T> {
     pub(super) fn new() -> Self {
         let ring = Ring { slots: Ring::empty(SLOTS), old: std::ptr::null_mut() };
         Self {
-            // From 1 on, so that a pop of none does not wrap.
+            // Indices begin at 1, so that a pop of an empty deque does not wrap.
             bottom: CachePadded::new(AtomicU64::new(1)),
             top: CachePadded::new(AtomicU64::new(1)),
             ring: AtomicPtr::new(Box::into_raw(Box::new(ring))),
@@ -93,14 +94,14 @@ impl<T> Deque<T> {
         }
     }
 
-    /// Puts a job on top.
+    /// Pushes a job on top.
     ///
     /// # Safety
     /// 1. The caller is the owner.
     pub(super) unsafe fn push(&self, job: NonNull<T>) -> Pushed {
         // Relaxed: only the owner writes it.
         let index = self.bottom.load(Relaxed);
-        // Acquire: who took what lay in the slot has read it. Pairs with the exchange in
+        // Acquire: the thief that took the slot's last job has read it. Pairs with the exchange in
         // `steal`.
         let top = self.top.load(Acquire);
         let mut ring = self.own_ring();
@@ -111,32 +112,32 @@ impl<T> Deque<T> {
         ring.slot(index).store(job.as_ptr(), Relaxed);
         self.set_bottom(index + 1);
         if !weakened!("chase_lev_push_fence") {
-            // SeqCst: pairs with the barrier of who goes to sleep after its `demand`.
+            // SeqCst: pairs with the barrier of a worker that goes to sleep after its `demand`.
             fence(SeqCst);
         }
         // Relaxed: the fence orders it.
         Pushed { index, is_asked: self.is_asked.load(Relaxed) }
     }
 
-    /// Takes the job off that was pushed at `index`; `false` if a thief has it or if others lie
-    /// above it.
+    /// Pops the job that was pushed at `index`. Returns `false` if a thief has it or if other jobs
+    /// lie above it.
     ///
     /// # Safety
-    /// 1. The caller is the owner, and has not taken the job otherwise.
+    /// 1. The caller is the owner, and has not taken the job in another way.
     pub(super) unsafe fn pop_at(&self, index: Index) -> bool {
         // Relaxed: only the owner writes it.
-        // SAFETY: 1.
+        // SAFETY: 1. the caller is the owner.
         self.bottom.load(Relaxed) == index + 1 && unsafe { self.pop() }.is_some()
     }
 
-    /// Takes the newest job.
+    /// Pops the newest job.
     ///
     /// # Safety
     /// 1. The caller is the owner.
     pub(super) unsafe fn pop(&self) -> Option<NonNull<T>> {
         // Relaxed: only the owner writes it.
         let index = self.bottom.load(Relaxed) - 1;
-        // O1.
+        // O1: lowers `bottom`, so that thieves that come later leave the job alone.
         self.set_bottom(index);
         if !weakened!("chase_lev_pop_fence") {
             // SeqCst: O2. Pairs with T2 in `steal`.
@@ -148,27 +149,28 @@ impl<T> Deque<T> {
             self.set_bottom(index + 1);
             return None;
         }
-        // Relaxed: our own writing.
+        // Relaxed: this thread wrote it.
         let job = NonNull::new(self.own_ring().slot(index).load(Relaxed));
         if top < index {
             return job;
         }
-        // SeqCst: O4; in one order with the exchanges of thieves. Relaxed if one of them came
-        // first: it has the job.
+        // SeqCst: O4; in one order with the exchanges of thieves. Relaxed on failure: a thief has
+        // the job.
         let exchanged = self.top.compare_exchange(top, top + 1, SeqCst, Relaxed);
         self.set_bottom(index + 1);
         if exchanged.is_ok() || weakened!("chase_lev_last") { job } else { None }
     }
 
     fn set_bottom(&self, bottom: Index) {
-        // Release: the slots below, and what lies behind their pointers. Also where it goes
-        // back: a thief that reads that one relies on it too. Pairs with the Acquire in `steal`.
+        // Release: publishes the slots below, and what lies behind their pointers. It is needed
+        // also where `bottom` is raised again, because a thief that reads that value relies on it
+        // too. Pairs with the Acquire in `steal`.
         self.bottom.store(bottom, Release);
     }
 
-    /// Takes the oldest job.
+    /// Steals the oldest job.
     pub(super) fn steal(&self) -> Stolen<T> {
-        // Acquire: T1; what the last who took something saw. Pairs with the exchanges.
+        // Acquire: T1; sees what the last taker saw. Pairs with the exchanges of `top`.
         let top = self.top.load(Acquire);
         if !weakened!("chase_lev_steal_fence") {
             // SeqCst: T2. Pairs with O2 in `pop`.
@@ -180,39 +182,39 @@ impl<T> Deque<T> {
         }
         // Acquire: the slots. Pairs with the Release in `grow`.
         let ring = self.ring.load(Acquire);
-        // SAFETY: rings stay until the deque goes.
+        // SAFETY: rings stay until the deque is dropped.
         let job = unsafe { &*ring }.slot(top).load(Relaxed);
-        // SeqCst: T5, as in `pop`; shows `push` that we have read the slot. Relaxed if another
-        // one came first.
+        // SeqCst: T5, in one order with the exchange in `pop`; shows `push` that we have read the
+        // slot. Relaxed on failure: another thread has the job.
         match self.top.compare_exchange(top, top + 1, SeqCst, Relaxed) {
             Ok(_) => NonNull::new(job).map_or(Stolen::Nothing, Stolen::Job),
             Err(_) => Stolen::Again,
         }
     }
 
-    /// Whether there seems to be a job.
+    /// Returns whether there seems to be a job.
     fn has_jobs(&self) -> bool {
-        // Relaxed: as the caller's barriers have it.
+        // Relaxed: they are as recent as the caller's barriers make them.
         self.bottom.load(Relaxed) > self.top.load(Relaxed)
     }
 
-    /// Asks the owner to look up at its next push.
+    /// Requests that the owner calls `answer` after its next push.
     fn demand(&self) {
-        // AcqRel: of this and the swap in `answer` the later one sees what was done before
-        // the other.
+        // AcqRel: of this swap and the one in `answer`, the later one sees what was done before the
+        // other.
         self.is_asked.swap(true, AcqRel);
     }
 
-    /// Whether somebody has asked; all that there is is public anyway.
+    /// Takes the request away, and returns whether there was one. All jobs are public anyway.
     fn answer(&self) -> bool {
-        // AcqRel: pairs with the swap in `demand`.
+        // AcqRel: sees what was done before the demand. Pairs with the swap in `demand`.
         self.is_asked.swap(false, AcqRel)
     }
 
-    /// The ring, for its owner.
+    /// Returns the ring; only for the owner.
     fn own_ring(&self) -> &Ring<T> {
         // Relaxed: only the owner writes it.
-        // SAFETY: rings stay until the deque goes.
+        // SAFETY: rings stay until the deque is dropped.
         unsafe { &*self.ring.load(Relaxed) }
     }
 
@@ -221,13 +223,13 @@ impl<T> Deque<T> {
         let slots = Ring::empty(2 * old.slots.len());
         let ring = Ring { slots, old: std::ptr::from_ref(old).cast_mut() };
         for index in top..bottom {
-            // Relaxed: our own writing, which the store below publishes.
+            // Relaxed: this thread wrote it, and the store below publishes it.
             ring.slot(index).store(old.slot(index).load(Relaxed), Relaxed);
         }
         let ring = Box::into_raw(Box::new(ring));
-        // Release: pairs with the Acquire in `steal`.
+        // Release: publishes the slots. Pairs with the Acquire in `steal`.
         self.ring.store(ring, Release);
-        // SAFETY: as in `own_ring`.
+        // SAFETY: rings stay until the deque is dropped.
         unsafe { &*ring }
     }
 }
@@ -244,10 +246,10 @@ impl<T> Ring<T> {
 
 impl<T> Drop for Deque<T> {
     fn drop(&mut self) {
-        // Relaxed: we are alone.
+        // Relaxed: no other thread has the deque any more.
         let mut ring = self.ring.load(Relaxed);
         while !ring.is_null() {
-            // SAFETY: it was a box, and each is in the chain once.
+            // SAFETY: each ring came from a box, and is in the chain once.
             ring = unsafe { Box::from_raw(ring) }.old;
         }
     }

@@ -1,5 +1,5 @@
-//! Jobs that nobody waits for. The pool goes on until they have ended; on a thread whose pool has
-//! ended already they are run at once.
+//! Detached jobs, which no thread waits for. The pool goes on until they have ended; on a thread of
+//! a pool that has ended already, they are run at once.
 
 use super::{
     job::{HeapJob, JobRef},
@@ -7,7 +7,7 @@ use super::{
     worker::Worker,
 };
 
-/// Spawns a job.
+/// Spawns a detached job.
 pub(crate) fn spawn(registry: &Registry, closure: impl FnOnce() + Send + 'static) {
     let (job, is_held) = job(registry, closure);
     registry.place(job);
@@ -16,11 +16,13 @@ pub(crate) fn spawn(registry: &Registry, closure: impl FnOnce() + Send + 'static
     }
 }
 
-/// Spawns a job behind those that this thread has spawned so before.
+/// Spawns a detached job that starts after those that this thread has spawned by this function
+/// before.
 pub(crate) fn spawn_fifo(registry: &Registry, closure: impl FnOnce() + Send + 'static) {
     let (job, is_held) = job(registry, closure);
     match registry.current() {
-        // SAFETY: 1. the line is part of the registry, which the job holds, or the thread.
+        // SAFETY: 1. the `Line` is part of the registry, which is held by the job or by this
+        // thread.
         Some(worker) => worker.push(unsafe { worker.line.push(job) }),
         None => registry.inject(job),
     }
@@ -29,7 +31,7 @@ pub(crate) fn spawn_fifo(registry: &Registry, closure: impl FnOnce() + Send + 's
     }
 }
 
-/// The job, and whether it holds the pool: one that has ended cannot be held.
+/// Creates the job, and returns whether it holds the pool: a pool that has ended cannot be held.
 fn job(registry: &Registry, closure: impl FnOnce() + Send + 'static) -> (JobRef, bool) {
     let is_held = registry.hold(1);
     let run = move |by: &Worker| by.registry().guard(closure);
@@ -38,11 +40,12 @@ fn job(registry: &Registry, closure: impl FnOnce() + Send + 'static) -> (JobRef,
             by.registry().release();
         }
     };
-    // SAFETY: 1. and 2. neither borrows anything.
+    // SAFETY: 1. and 2. neither closure borrows anything.
     (unsafe { HeapJob::make(run, end) }, is_held)
 }
 
-/// Only a thread of the pool knows one that has ended: it was lent to it, or is about to leave.
+/// Runs the jobs of this thread, if it is one of the pool's. Only such a thread can still reach a
+/// pool that has ended: it was lent to it, or is about to leave it.
 #[cold]
 fn finish(registry: &Registry) {
     if let Some(worker) = registry.current() {

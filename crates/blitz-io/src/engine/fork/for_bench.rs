@@ -1,30 +1,30 @@
-//! The stack and its contender, opened up for bench/queues and nothing else.
+//! Exports the stack and its contender for bench/queues and nothing else.
 //!
-//! Thin, inlined doors over one concrete type of job that is never run, so that the benchmark's
-//! own code stays free of unsafe. A push and the pop of its index are one call: a join keeps
-//! the index in a register, and a door that must be right for any index could not.
+//! These are thin, inlined wrappers over one concrete type of job that is never run, so that the
+//! benchmark's own code needs no unsafe code. A push and the pop of its index are one call, as in a
+//! join: a wrapper that must be right for any index would have to check it.
 
 use std::ptr::NonNull;
 
 use super::chase_lev::{Deque, Stolen};
 use super::stack::{Pushed, Stack};
 
-/// A job's place; nothing reads what is there.
+/// A job that is never run; nothing reads the memory that it points to.
 #[derive(Debug, Clone, Copy)]
 pub struct Job(NonNull<u64>);
 
-// SAFETY: nobody reads what is behind it, and it lives for ever.
+// SAFETY: nothing reads the memory behind the pointer, and it is never freed.
 unsafe impl Send for Job {}
 
 impl Job {
-    /// Jobs with a place of their own each.
+    /// Creates `count` jobs, each with an address of its own.
     pub fn many(count: usize) -> Vec<Self> {
         let places: &'static mut [u64] = vec![0; count].leak();
         places.iter_mut().map(|place| Self(NonNull::from(place))).collect()
     }
 }
 
-/// A worker's stack. Its owner is whoever may change it.
+/// A worker's stack. Its owner is the holder of the mutable reference.
 pub struct JobStack(Stack<u64>);
 
 impl std::fmt::Debug for JobStack {
@@ -34,17 +34,17 @@ impl std::fmt::Debug for JobStack {
 }
 
 impl JobStack {
-    /// As workers have it, with the barrier that the system offers.
+    /// Creates a stack as workers have it, with the barrier that the system offers.
     pub fn new() -> Self {
         Self(Stack::new())
     }
 
-    /// With fences for barriers.
+    /// Creates a stack with fences for barriers.
     pub fn fenced() -> Self {
         Self(Stack::with(true, true))
     }
 
-    /// Pushes a job, and answers who asked.
+    /// Pushes a job, and publishes jobs if they were requested. Returns whether they were.
     #[inline]
     pub fn push(&mut self, job: Job) -> bool {
         self.put(job).is_asked
@@ -52,30 +52,32 @@ impl JobStack {
 
     #[inline(always)]
     fn put(&mut self, job: Job) -> Pushed {
-        // SAFETY: 1. we are borrowed for change. 2. Two lines below.
+        // SAFETY: 1. we have a mutable reference, so we are the owner. 2. Every push is followed by
+        // `answer`, below.
         let pushed = unsafe { self.0.push(job.0) };
         if pushed.is_asked {
-            // SAFETY: as above.
+            // SAFETY: we have a mutable reference, so we are the owner.
             unsafe { self.0.answer() };
         }
         pushed
     }
 
-    /// What a join does if nobody steals: pushes a job and takes it back by its index.
+    /// Pushes a job and pops it by its index, as a join does from which no thread steals.
     #[inline]
     pub fn push_pop(&mut self, job: Job) -> bool {
         let index = self.put(job).index;
-        // SAFETY: 1. we are borrowed for change. 2. and 3. There was nothing since.
+        // SAFETY: 1. we have a mutable reference, so we are the owner. 2. and 3. Nothing was pushed
+        // or popped since the push.
         unsafe { self.0.pop_at(index) }
     }
 
     /// Takes the newest job.
     pub fn pop(&mut self) -> Option<Job> {
-        // SAFETY: we are borrowed for change.
+        // SAFETY: we have a mutable reference, so we are the owner.
         unsafe { self.0.pop() }.map(Job)
     }
 
-    /// Asks for jobs; the next push publishes half of them.
+    /// Requests jobs; the next push publishes half of them.
     pub fn demand(&self) {
         self.0.demand();
     }
@@ -93,7 +95,7 @@ impl Default for JobStack {
     }
 }
 
-/// The deque of Chase and Lev. Its owner is whoever may change it.
+/// The deque of Chase and Lev. Its owner is the holder of the mutable reference.
 pub struct ChaseLev(Deque<u64>);
 
 impl std::fmt::Debug for ChaseLev {
@@ -103,22 +105,23 @@ impl std::fmt::Debug for ChaseLev {
 }
 
 impl ChaseLev {
-    /// An empty one.
+    /// Creates an empty deque.
     pub fn new() -> Self {
         Self(Deque::new())
     }
 
-    /// Pushes a job; nobody asks here.
+    /// Pushes a job. Returns whether jobs were requested, which never happens here.
     #[inline]
     pub fn push(&mut self, job: Job) -> bool {
-        // SAFETY: 1. we are borrowed for change.
+        // SAFETY: 1. we have a mutable reference, so we are the owner.
         unsafe { self.0.push(job.0) }.is_asked
     }
 
     /// Pushes a job and takes it back by its index.
     #[inline]
     pub fn push_pop(&mut self, job: Job) -> bool {
-        // SAFETY: 1. as above; it was not taken since.
+        // SAFETY: 1. we have a mutable reference, so we are the owner, and the job was not popped
+        // since.
         unsafe {
             let index = self.0.push(job.0).index;
             self.0.pop_at(index)
@@ -127,11 +130,11 @@ impl ChaseLev {
 
     /// Takes the newest job.
     pub fn pop(&mut self) -> Option<Job> {
-        // SAFETY: 1. as above.
+        // SAFETY: 1. we have a mutable reference, so we are the owner.
         unsafe { self.0.pop() }.map(Job)
     }
 
-    /// Takes the oldest job; none also if somebody else was quicker.
+    /// Takes the oldest job. Returns `None` also if another thread was quicker.
     #[inline]
     pub fn steal(&self) -> Option<Job> {
         match self.0.steal() {

@@ -1,4 +1,4 @@
-//! The pool of those who name none, and how threads are started if the user has no wish.
+//! The global pool, for callers that name none, and the default way to start a pool's threads.
 
 use std::{io, str::FromStr, sync::Arc};
 
@@ -10,14 +10,15 @@ use crate::engine::prim::{OnceLock, ThreadId, thread, thread_id};
 
 static GLOBAL: OnceLock<Arc<Registry>> = OnceLock::new();
 
-/// Held while the global pool is made. A plain lock: models do not get here.
+/// The lock that is held while the global pool is created. It is std's, because models do not get
+/// here.
 static MAKING: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
-/// Who holds it: the user's functions that name and start threads are called then, and would wait
-/// for themselves.
+/// The thread that holds [`MAKING`]. It calls the user's functions that name and start threads,
+/// which would deadlock if they used the global pool.
 static MAKER: std::sync::Mutex<Option<ThreadId>> = std::sync::Mutex::new(None);
 
-/// Sets [`MAKER`] to this thread, and back.
+/// Sets [`MAKER`] to this thread, and back to `None` when dropped.
 struct Maker(());
 
 impl Maker {
@@ -41,7 +42,7 @@ impl Drop for Maker {
     }
 }
 
-/// The global pool; started on the first call.
+/// Returns the global pool, which is started on the first call.
 pub(crate) fn registry() -> &'static Arc<Registry> {
     GLOBAL.get().unwrap_or_else(start_on_first_use)
 }
@@ -58,15 +59,15 @@ fn start_on_first_use() -> &'static Arc<Registry> {
     }
 }
 
-/// Why there is no new global pool.
+/// The reason why no new global pool was created.
 pub(crate) enum NoGlobal {
-    /// There is one already, and nothing was made.
+    /// There is one already, and nothing was created.
     Exists(&'static Arc<Registry>),
-    /// It could not be made; the next one may try.
+    /// The pool could not be created; a later call may try again.
     NoPool(NoPool),
 }
 
-/// Makes the global pool.
+/// Creates the global pool.
 pub(crate) fn init(
     make: impl FnOnce() -> Result<Arc<Registry>, NoPool>,
 ) -> Result<&'static Arc<Registry>, NoGlobal> {
@@ -87,7 +88,7 @@ pub(crate) fn init(
 fn start_default() -> Result<Arc<Registry>, NoPool> {
     let plan = || Plan { threads: default_threads(), ..Plan::default() };
     match Registry::start(plan(), |vacancy| start_thread(None, None, vacancy)) {
-        // Where there are no threads at all, the caller is the pool.
+        // Where the system has no threads at all, the calling thread is the pool.
         Err(NoPool::NoThread(error))
             if error.kind() == io::ErrorKind::Unsupported && worker::current().is_null() =>
         {
@@ -114,13 +115,13 @@ pub(crate) fn start_thread(
     builder.spawn(move || vacancy.run()).map(drop)
 }
 
-/// As many as the environment says, or as there are processors to run on.
+/// Returns the number of threads that the environment sets, or else the number of processors.
 pub(crate) fn default_threads() -> usize {
     let read = |name| std::env::var(name).ok().and_then(|text| usize::from_str(&text).ok());
     match read("RAYON_NUM_THREADS") {
         Some(0) => processors(),
         Some(count) => count,
-        // The elder name.
+        // The older name of the variable.
         None => read("RAYON_RS_NUM_CPUS").filter(|count| *count > 0).unwrap_or_else(processors),
     }
 }
@@ -138,16 +139,16 @@ fn processors() -> usize {
 /// Calls `f` with this thread's pool, or the global one.
 #[inline]
 pub(crate) fn with_registry<R>(f: impl FnOnce(&Registry) -> R) -> R {
-    // SAFETY: not null, so it is the worker of this thread, which holds its pool.
+    // SAFETY: the pointer is not null, so it is the worker of this thread, which holds its pool.
     match unsafe { worker::current().as_ref() } {
         Some(worker) => f(worker.registry()),
         None => f(registry()),
     }
 }
 
-/// This thread's pool, or the global one, to keep.
+/// Returns a counted reference to this thread's pool, or to the global one.
 pub(crate) fn shared_registry() -> Arc<Registry> {
-    // SAFETY: as above.
+    // SAFETY: the pointer is not null, so it is the worker of this thread, which holds its pool.
     match unsafe { worker::current().as_ref() } {
         Some(worker) => worker.shared(),
         None => registry().clone(),

@@ -1,18 +1,18 @@
-//! A job: a closure behind one pointer, on a frame or on the heap.
+//! A job: a closure behind one pointer, in a stack frame or on the heap.
 //!
 //! # Protocol
-//! A job begins with its `Header`, and a pointer to that is what queues hold. Whoever takes
-//! a job from a queue runs it, once, by `run`. A job on a frame ([`StackJob`], [`CallJob`])
-//! stays until its latch is set; one on the heap ([`HeapJob`]) frees itself.
+//! A job begins with its `Header`, and queues hold pointers to headers. The thread that takes a job
+//! from a queue runs it, once, by `run`. A job in a stack frame ([`StackJob`], [`CallJob`]) stays
+//! there until its latch is set; one on the heap ([`HeapJob`]) frees itself.
 //!
-//! No job unwinds into whoever runs it: what a user's closure throws is caught and kept in
-//! the job, or handed to the pool. So a frame whose job is in a queue is never left by an
-//! unwinding that the frame's function does not see. If one did, the process would abort.
+//! No job unwinds into the thread that runs it: a panic of a user's closure is caught and kept in
+//! the job, or passed to the pool. So a frame that has a job in a queue is never left by an
+//! unwinding that the frame's function does not see. If one did unwind, the process would abort.
 //!
-//! What is told of a job's end may free what the job borrowed. So whatever a closure has
-//! captured is gone before that is told: a closure that is called by value lends its
-//! references to the call, to the very end of it. The user's part of a [`HeapJob`] and its
-//! *end* are two closures for that reason, and the end has pointers only.
+//! Reporting the end of a job may free what the job borrowed. So everything that a closure has
+//! captured must be dropped before the end is reported: a closure that is called by value lends its
+//! references to the call, up to the very end of it. That is why the user's part of a [`HeapJob`]
+//! and its *end* are two closures, and the end holds pointers only.
 //!
 //! # Checked by
 //! `a_job_on_a_frame_gives_its_result_or_its_panic`, `a_heap_job_runs_once_and_is_freed`,
@@ -35,11 +35,11 @@ use super::{
 };
 use crate::engine::prim::{Mutex, UnsafeCell, lock};
 
-/// What a panic carries.
+/// The payload of a panic.
 pub(crate) type Payload = Box<dyn Any + Send>;
 
-/// How a job is run: the job, the worker whose stack it was taken from (none if it was
-/// injected or broadcast), and the worker that runs it.
+/// The function that runs a job. Its arguments are the job, the worker that owns the stack from
+/// which it was taken (none if it was injected or broadcast), and the worker that runs it.
 pub(crate) type Run = unsafe fn(NonNull<Header>, Option<&Worker>, &Worker);
 
 /// The first word of each job.
@@ -48,22 +48,22 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// For a job of another kind than those below.
+    /// Creates the header of a job of another kind than those in this file.
     pub(crate) fn new(run: Run) -> Self {
         Self { run }
     }
 }
 
-/// A job in a queue.
+/// A pointer to a job, as queues hold it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JobRef(NonNull<Header>);
 
-// SAFETY: whoever makes one of a closure that may not be sent does not put it into a queue:
-// all constructors want `Send`, or their callers say why it stays.
+// SAFETY: a `JobRef` of a closure that may not be sent must not be put into a queue. All
+// constructors require `Send`, or their callers say why the job stays on its thread.
 unsafe impl Send for JobRef {}
 
 impl JobRef {
-    /// From a queue that holds pointers.
+    /// Creates a reference from a header pointer that a queue held.
     pub(crate) fn from_header(header: NonNull<Header>) -> Self {
         Self(header)
     }
@@ -72,10 +72,10 @@ impl JobRef {
         self.0
     }
 
-    /// A job that shares its memory with somebody.
+    /// Creates a reference to a job that is shared through an `Arc`.
     ///
     /// # Safety
-    /// 1. A `T` begins with its header, and to run it takes the `Arc` back.
+    /// 1. A `T` begins with its header, and running it takes the `Arc` back.
     pub(crate) unsafe fn of_shared<T: Send + Sync>(job: Arc<T>) -> Self {
         // SAFETY: an `Arc` is not null.
         Self(unsafe { NonNull::new_unchecked(Arc::into_raw(job).cast_mut().cast()) })
@@ -84,22 +84,23 @@ impl JobRef {
     /// Runs the job.
     ///
     /// # Safety
-    /// 1. The caller took the job from a queue, and runs it once. 2. `by` is the worker of
-    ///    this thread, and `from` that from whose stack it was taken.
+    /// 1. The caller took the job from a queue, and runs it once. 2. `by` is the worker of this
+    ///    thread, and `from` is the owner of the stack from which the job was taken.
     #[inline]
     pub(crate) unsafe fn run(self, from: Option<&Worker>, by: &Worker) {
-        // SAFETY: a job in a queue is there until it has run (1.).
+        // SAFETY: a job that was in a queue stays in memory until it has run, and obligation 1 says
+        // that it has not.
         let run = unsafe { self.0.as_ref() }.run;
-        // Jobs do not unwind. If something of ours did, it would leave frames behind whose
-        // jobs others have.
+        // Jobs do not unwind. If our own code did, the unwinding would leave frames with jobs that
+        // other threads still hold.
         let abort = AbortOnUnwind("a bug in the pool");
-        // SAFETY: 1. and 2.
+        // SAFETY: our obligations 1 and 2 are those of every `Run` function.
         unsafe { run(self.0, from, by) };
         std::mem::forget(abort);
     }
 }
 
-/// The second half of a join: it lies in the frame of the first, which stays until the
+/// The second closure of a join. It lies in the frame of the join, which is not left until the
 /// latch is set or the job was taken back.
 #[repr(C)]
 pub(crate) struct StackJob<F, R> {
@@ -113,7 +114,7 @@ impl<F, R> StackJob<F, R>
 where
     F: FnOnce(&Worker, bool) -> R,
 {
-    /// A job that will be pushed at that index of its stack.
+    /// Creates a job that will be pushed at `index` of its stack.
     #[inline(always)]
     pub(crate) fn new(closure: F, index: Index) -> Self {
         Self {
@@ -126,7 +127,8 @@ where
 
     #[inline(always)]
     pub(crate) fn header(&self) -> NonNull<Header> {
-        // From the whole job, not from its first field: `run` casts it back.
+        // The pointer is made from the whole job, not from its first field, because `run` casts it
+        // back to the job.
         NonNull::from(self).cast()
     }
 
@@ -135,49 +137,53 @@ where
         &self.latch
     }
 
-    /// Where it was pushed, if it has not run elsewhere. For the one who pushed it, before it
-    /// has waited.
+    /// Returns the index at which the job was pushed, or `None` if it has run elsewhere. Only for
+    /// the thread that pushed it, before that thread has waited for the latch.
     #[inline(always)]
     pub(crate) fn index(&self) -> Option<Index> {
         self.latch.number()
     }
 
-    /// The closure.
+    /// Moves the closure out of the job.
     ///
     /// # Safety
-    /// 1. The caller took the job from the queue, or never put it there. 2. It does not run it.
+    /// 1. The caller took the job from the queue, or never put it there. 2. The job is not run.
     #[inline(always)]
     pub(crate) unsafe fn take(&self) -> F {
-        // SAFETY: 1. and 2.: nobody else reads it, and it is read once.
+        // SAFETY: no other thread reads the closure, because the caller has the job (1), and it is
+        // read once, because the job is not run (2).
         self.closure.with_mut(|closure| unsafe { ManuallyDrop::take(&mut *closure) })
     }
 
-    /// What the closure returned, or threw.
+    /// Returns the closure's result, or its panic.
     ///
     /// # Safety
-    /// 1. The latch is set. 2. It is called once.
+    /// 1. The latch is set. 2. This method is called once.
     pub(crate) unsafe fn outcome(&self) -> Result<R, Payload> {
-        // SAFETY: 1. it was written before the latch was set. 2. It is read once.
+        // SAFETY: 1. the outcome was written before the latch was set. 2. It is read once.
         self.result.with(|result| unsafe { (*result).assume_init_read() })
     }
 
     /// # Safety
-    /// As [`JobRef::run`], with a header of this type's job.
+    /// The obligations of [`JobRef::run`] hold, and `header` is the header of a job of this type.
     #[cold]
     unsafe fn run(header: NonNull<Header>, from: Option<&Worker>, by: &Worker) {
         let this: *const Self = header.as_ptr().cast();
         {
             // SAFETY: the frame stays until the latch is set, below.
             let job = unsafe { &*this };
-            // SAFETY: 1. `run`'s caller took the job. 2. As does `run` here, once.
+            // SAFETY: 1. the caller of `run` took the job from a queue. 2. It is run once, and this
+            // is that run.
             let closure = unsafe { job.take() };
             let outcome = catch_unwind(AssertUnwindSafe(|| closure(by, true)));
-            // SAFETY: the one who waits reads it after the latch is set.
+            // SAFETY: the waiting thread reads the result only after the latch is set.
             job.result.with_mut(|result| unsafe { (*result).write(outcome) });
         }
-        // SAFETY: the last touch of the frame.
+        // SAFETY: the latch is still there, because only this call sets it. It is the last touch of
+        // the frame.
         if unsafe { Latch::set(&raw const (*this).latch) } {
-            // Who waits is the owner of the stack; it lives as long as the pool of `by`.
+            // The waiting thread is the owner of the stack; that worker lives as long as the pool
+            // of `by`.
             if let Some(owner) = from {
                 owner.call();
             }
@@ -185,7 +191,7 @@ where
     }
 }
 
-/// A job that another thread than a pool's waits for, or one of another pool.
+/// A job for which a thread outside of the pool waits: a thread of no pool, or of another one.
 #[repr(C)]
 pub(crate) struct CallJob<F, R, W> {
     header: Header,
@@ -211,10 +217,11 @@ where
         }
     }
 
-    /// The job for a queue.
+    /// Returns the reference to put into a queue.
     ///
     /// # Safety
-    /// 1. The caller waits for the latch before the job goes. 2. It puts it into one queue, once.
+    /// 1. The caller waits for the latch before the job is moved or dropped. 2. It puts the job
+    ///    into one queue, once.
     pub(crate) unsafe fn job(&self) -> JobRef {
         JobRef(NonNull::from(self).cast())
     }
@@ -223,38 +230,40 @@ where
         &self.latch
     }
 
-    /// What the closure returned; goes on with what it threw.
+    /// Returns the closure's result, or resumes its panic.
     ///
     /// # Safety
-    /// 1. The latch is set. 2. It is called once.
+    /// 1. The latch is set. 2. This method is called once.
     pub(crate) unsafe fn into_result(self) -> R {
-        // SAFETY: 1. and 2., as in `StackJob::outcome`.
+        // SAFETY: 1. the outcome was written before the latch was set. 2. It is read once, because
+        // `self` is consumed.
         let outcome = self.result.with(|result| unsafe { (*result).assume_init_read() });
         outcome.unwrap_or_else(|payload| resume_unwind(payload))
     }
 
     /// # Safety
-    /// As [`JobRef::run`], with a header of this type's job.
+    /// The obligations of [`JobRef::run`] hold, and `header` is the header of a job of this type.
     unsafe fn run(header: NonNull<Header>, _from: Option<&Worker>, by: &Worker) {
         let this: *const Self = header.as_ptr().cast();
         let waiter = {
             // SAFETY: the frame stays until the latch is set, below.
             let job = unsafe { &*this };
-            // SAFETY: the job is run once.
+            // SAFETY: the closure is read once, because the job is run once.
             let closure = job.closure.with_mut(|it| unsafe { ManuallyDrop::take(&mut *it) });
             let outcome = catch_unwind(AssertUnwindSafe(|| closure(by)));
-            // SAFETY: the one who waits reads it after the latch is set.
+            // SAFETY: the waiting thread reads the result only after the latch is set.
             job.result.with_mut(|result| unsafe { (*result).write(outcome) });
             job.waiter.clone()
         };
-        // SAFETY: the last touch of the frame.
+        // SAFETY: the latch is still there, because only this call sets it. It is the last touch of
+        // the frame.
         if unsafe { Latch::set(&raw const (*this).latch) } {
             waiter.unpark();
         }
     }
 }
 
-/// A job that nobody's frame holds.
+/// A job on the heap, which frees itself when it has run.
 #[repr(C)]
 pub(crate) struct HeapJob<F, E> {
     header: Header,
@@ -263,21 +272,21 @@ pub(crate) struct HeapJob<F, E> {
 }
 
 impl<F: FnOnce(&Worker) + Send, E: FnOnce(&Worker) + Send> HeapJob<F, E> {
-    /// The job for a queue: runs `closure` and then `end`. Neither must unwind: the process
-    /// would abort.
+    /// Creates a job that runs `closure` and then `end`, and returns the reference to put into a
+    /// queue. Neither closure may unwind: the process would abort.
     ///
     /// # Safety
-    /// 1. `closure` is run before what it borrows goes. 2. `end` borrows nothing that may go by
-    ///    what it does: it has pointers for that.
+    /// 1. `closure` is run before what it borrows goes. 2. `end` borrows nothing that may be freed
+    ///    by what it does: it must hold pointers for that.
     pub(crate) unsafe fn make(closure: F, end: E) -> JobRef {
         let job = Box::new(Self { header: Header { run: Self::run }, closure, end });
         JobRef(NonNull::from(Box::leak(job)).cast())
     }
 
     /// # Safety
-    /// As [`JobRef::run`], with a header of this type's job.
+    /// The obligations of [`JobRef::run`] hold, and `header` is the header of a job of this type.
     unsafe fn run(header: NonNull<Header>, _from: Option<&Worker>, by: &Worker) {
-        // SAFETY: `make` leaked it, and it is run once.
+        // SAFETY: `make` leaked the box, and the job is run once.
         let job = unsafe { Box::from_raw(header.as_ptr().cast::<Self>()) };
         let Self { closure, end, .. } = *job;
         closure(by);
@@ -285,10 +294,10 @@ impl<F: FnOnce(&Worker) + Send, E: FnOnce(&Worker) + Send> HeapJob<F, E> {
     }
 }
 
-/// Jobs that run in the order in which they came, though a stack does not.
+/// A FIFO queue of jobs on top of a stack, which by itself runs the newest job first.
 ///
-/// The stack gets a place in the line for each job; whoever takes a place runs the
-/// oldest job.
+/// For each job, the stack gets a placeholder that points to this queue. The thread that takes a
+/// placeholder runs the oldest job in the queue.
 #[repr(C)]
 pub(crate) struct Line {
     header: Header,
@@ -300,23 +309,26 @@ impl Line {
         Self { header: Header { run: Self::run }, jobs: Mutex::new(VecDeque::new()) }
     }
 
-    /// Puts the job at the end of the line; the answer is a place in it, for a queue.
+    /// Appends the job to the queue, and returns the placeholder for it, which must be put on a
+    /// stack.
     ///
     /// # Safety
-    /// 1. The line stays where it is until all its places have run.
+    /// 1. The `Line` stays where it is until all its placeholders have run.
     pub(crate) unsafe fn push(&self, job: JobRef) -> JobRef {
         lock(&self.jobs).push_back(job);
         JobRef(NonNull::from(self).cast())
     }
 
     /// # Safety
-    /// As [`JobRef::run`], with the header of a line.
+    /// The obligations of [`JobRef::run`] hold, and `header` is the header of a `Line`.
     unsafe fn run(header: NonNull<Header>, from: Option<&Worker>, by: &Worker) {
-        // SAFETY: the line stays until all its places have run, and this one is running.
+        // SAFETY: the `Line` stays until all its placeholders have run, and this one is still
+        // running.
         let line = unsafe { header.cast::<Self>().as_ref() };
         let job = lock(&line.jobs).pop_front();
         let job = job.expect("a place in a line stands for one job");
-        // SAFETY: 1. taken from the line, once. 2. As for the place.
+        // SAFETY: 1. the job was just taken from the `Line`, and is run once. 2. Our caller vouches
+        // for both workers.
         unsafe { job.run(from, by) };
     }
 }
@@ -342,10 +354,11 @@ mod tests {
                     },
                     1,
                 );
-                // SAFETY: 1. run once. 2. This thread's worker, from whose stack it might be.
+                // SAFETY: 1. the job is run once. 2. The worker is this thread's, and the job might
+                // have been on its stack.
                 unsafe { JobRef::from_header(job.header()).run(Some(worker), worker) };
                 assert!(job.latch().is_set());
-                // SAFETY: 1. just seen. 2. Once.
+                // SAFETY: 1. the line above saw that the latch is set. 2. The outcome is read once.
                 match unsafe { job.outcome() } {
                     Ok(value) => assert_eq!((value, panics), ("fine", false)),
                     Err(payload) => assert!(panics && payload.is::<i32>()),
@@ -359,7 +372,7 @@ mod tests {
         with_worker(|worker| {
             let held = Arc::new(());
             let count = AtomicUsize::new(0);
-            // SAFETY: 1. it runs in the next line.
+            // SAFETY: 1. the job runs in the next statement. 2. Its end borrows nothing.
             let job = unsafe {
                 HeapJob::make(
                     {
@@ -372,13 +385,13 @@ mod tests {
                     |_: &Worker| {},
                 )
             };
-            // SAFETY: 1. once. 2. As above.
+            // SAFETY: 1. the job is run once. 2. The worker is this thread's.
             unsafe { job.run(None, worker) };
             assert_eq!((count.load(SeqCst), Arc::strong_count(&held)), (1, 1));
         });
     }
 
-    /// Says when it goes.
+    /// Counts its own drop.
     struct Captured<'a>(&'a AtomicUsize);
 
     impl Drop for Captured<'_> {
@@ -392,14 +405,15 @@ mod tests {
         with_worker(|worker| {
             let (gone, gone_at_end) = (AtomicUsize::new(0), AtomicUsize::new(9));
             let captured = Captured(&gone);
-            // SAFETY: 1. it runs in the next line. 2. The frame stays.
+            // SAFETY: 1. the job runs in the next statement. 2. The end borrows from this frame,
+            // which it does not free.
             let job = unsafe {
                 HeapJob::make(
                     move |_: &Worker| _ = &captured,
                     |_: &Worker| gone_at_end.store(gone.load(SeqCst), SeqCst),
                 )
             };
-            // SAFETY: 1. once. 2. This thread's worker.
+            // SAFETY: 1. the job is run once. 2. The worker is this thread's.
             unsafe { job.run(None, worker) };
             assert_eq!(gone_at_end.into_inner(), 1);
         });
@@ -413,17 +427,17 @@ mod tests {
             let places: Vec<_> = (0..4)
                 .map(|number| {
                     let order = &order;
-                    // SAFETY: 1. it runs below.
+                    // SAFETY: 1. the job runs below. 2. Its end borrows nothing.
                     let job = unsafe {
                         let run = move |_: &Worker| order.lock().unwrap().push(number);
                         HeapJob::make(run, |_: &Worker| {})
                     };
-                    // SAFETY: 1. the line is dropped after its places have run.
+                    // SAFETY: 1. the `Line` is dropped after its placeholders have run.
                     unsafe { line.push(job) }
                 })
                 .collect();
             for place in places.into_iter().rev() {
-                // SAFETY: 1. once each. 2. As above.
+                // SAFETY: 1. each placeholder is run once. 2. The worker is this thread's.
                 unsafe { place.run(None, worker) };
             }
             assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3]);

@@ -1,20 +1,21 @@
-//! Two closures, perhaps in parallel: the price of a join that nobody steals from.
+//! Runs two closures, potentially in parallel. The price of a join is the price of one from which
+//! no thread steals.
 //!
 //! # Protocol
 //! ```text
-//! J1 puts b on the stack, as a job in this frame
-//! J2 runs a, and catches what it throws
-//! J3 if nobody has run it and it is there, on top: takes it off, runs b here
-//! J4 else: runs what lies above it, then b if that is still there
-//! J5 else a thief has it, or a wait inside of a ran it: waits for the latch
+//! J1 pushes b on the stack, as a job in this frame
+//! J2 runs a, and catches its panic
+//! J3 if b has not run and is on top of the stack: pops it and runs b here
+//! J4 else: runs the jobs above b, and then b if it is still on the stack
+//! J5 else a thief took b, or a wait inside of a ran it: waits for the latch
 //! ```
-//! The frame is left only when b is no longer in any queue: after J3, J4 or J5, and if a
-//! panicked after J5 (whose wait finds b on the stack, if it is there). So both closures
-//! always run, and of two panics that of a is the one that leaves.
+//! The frame is left only when b is no longer in any queue: after J3, J4 or J5; if a panicked,
+//! after J5, where the wait finds b if it is still on the stack. So both closures always run, and
+//! if both panic, the panic of a is the one that propagates.
 //!
 //! # Rejected
-//! A guard that is dropped when a unwinds: measured slower than `catch_unwind`, and b would
-//! run during an unwinding.
+//! A guard that is dropped when a unwinds: measured slower than `catch_unwind`, and b would run
+//! during an unwinding.
 //!
 //! # Checked by
 //! `a_panic_of_either_half_waits_for_the_other` and others in tests/it/parallel_join.rs.
@@ -31,11 +32,11 @@ use super::{
 };
 use crate::engine::prim::discard;
 
-/// Runs both; each is told which worker runs it and whether that is another thread than it
-/// could have expected.
+/// Runs both closures, potentially in parallel. Each receives the worker that runs it, and whether
+/// that is another thread than the one that called.
 ///
 /// # Safety
-/// 1. `worker` is that of this thread. 2. `b` and what it returns may be sent to another.
+/// 1. `worker` is the worker of this thread. 2. `b` and its result may be sent to another thread.
 #[inline(always)]
 pub(crate) unsafe fn join<A, B, RA, RB>(worker: &Worker, injected: bool, a: A, b: B) -> (RA, RB)
 where
@@ -43,11 +44,12 @@ where
     B: FnOnce(&Worker, bool) -> RB,
 {
     let stack = worker.stack();
-    // In the job, and so in memory: kept in a register it would be saved by each call, also by
-    // those that do not join.
+    // The index is kept in the job, and so in memory: in a register, it would be saved and restored
+    // by every call, also by calls that do not join.
     let index = stack.top();
     let job = StackJob::new(b, index);
-    // SAFETY: 1. as here. 2. `answer` follows at once. 3. Just asked.
+    // SAFETY: 1. the worker is this thread's (our obligation 1), so we own its stack. 2. `answer`
+    // follows at once if it is due. 3. `index` was just read from `top`.
     if unsafe { stack.push_at(job.header(), index) } {
         worker.answer();
     }
@@ -55,9 +57,10 @@ where
         Ok(first) => first,
         Err(payload) => abandon(worker, &job, payload),
     };
-    // SAFETY: 1. as here. 2. Joins end before what called them. 3. Its latch is unset.
+    // SAFETY: 1. the worker is this thread's (our obligation 1). 2. Joins nest: all that `a` began
+    // have ended. 3. The latch is unset, so the job was not taken in another way.
     if job.index().is_some_and(|index| unsafe { stack.pop_at(index) }) {
-        // SAFETY: 1. just taken off. 2. It is not run as a job.
+        // SAFETY: 1. the job was just popped. 2. It is not run as a job.
         let b = unsafe { job.take() };
         return (first, b(worker, injected));
     }
@@ -65,7 +68,7 @@ where
     (first, second)
 }
 
-/// J4 and J5.
+/// Performs steps J4 and J5: gets the result of `b` if it was not on top of the stack.
 #[cold]
 #[inline(never)]
 fn recover<B, RB>(worker: &Worker, job: &StackJob<B, RB>, injected: bool) -> RB
@@ -73,27 +76,28 @@ where
     B: FnOnce(&Worker, bool) -> RB,
 {
     let own = JobRef::from_header(job.header());
-    // What lies above may take long, and no push comes meanwhile to look for those who ask.
+    // The jobs above may take long, and meanwhile no push would notice a thief's request.
     if worker.stack().is_asked() {
         worker.answer();
     }
     while !job.latch().is_set() {
         match worker.pop() {
             Some(top) if top == own => {
-                // SAFETY: 1. just taken off. 2. It is not run as a job.
+                // SAFETY: 1. the job was just popped. 2. It is not run as a job.
                 let b = unsafe { job.take() };
                 return b(worker, injected);
             }
-            // SAFETY: 1. just taken off. 2. This thread's worker and stack.
+            // SAFETY: 1. the job was just popped, and is run once. 2. Both workers are this
+            // thread's, and the job was on its stack.
             Some(other) => unsafe { other.run(Some(worker), worker) },
             None => worker.wait_until(job.latch()),
         }
     }
-    // SAFETY: 1. the loop. 2. Once.
+    // SAFETY: 1. the loop ended, so the latch is set. 2. The outcome is read once.
     unsafe { job.outcome() }.unwrap_or_else(|payload| resume_unwind(payload))
 }
 
-/// The first half panicked: waits for the second and goes on.
+/// Waits for `b` after `a` has panicked, and then resumes that panic.
 #[cold]
 #[inline(never)]
 fn abandon<B, RB>(worker: &Worker, job: &StackJob<B, RB>, payload: Payload) -> !
@@ -101,12 +105,12 @@ where
     B: FnOnce(&Worker, bool) -> RB,
 {
     worker.wait_until(job.latch());
-    // SAFETY: 1. just waited. 2. Once.
+    // SAFETY: 1. the latch is set, because `wait_until` has returned. 2. The outcome is read once.
     discard(unsafe { job.outcome() });
     resume_unwind(payload)
 }
 
-/// [`join`] on the worker of this thread; on the global pool if it has none.
+/// Performs a [`join`] on the worker of this thread, or on the global pool if the thread has none.
 #[inline(always)]
 pub(crate) fn join_here<A, B, RA, RB>(a: A, b: B) -> (RA, RB)
 where
@@ -119,31 +123,34 @@ where
     if worker.is_null() {
         return join_outside(a, b);
     }
-    // SAFETY: not null, so it is the worker of this thread, which holds its pool.
+    // SAFETY: the pointer is not null, so it is the worker of this thread, which holds its pool.
     let worker = unsafe { &*worker };
     if size_of::<A>() + size_of::<B>() > INLINED {
-        // SAFETY: 1. as above. 2. The bounds.
+        // SAFETY: 1. `worker` is this thread's, as said above. 2. The bounds require `Send` of `B`
+        // and `RB`.
         return unsafe { join_apart(worker, a, b) };
     }
-    // SAFETY: 1. as above. 2. The bounds.
+    // SAFETY: 1. `worker` is this thread's, as said above. 2. The bounds require `Send` of `B` and
+    // `RB`.
     unsafe { join(worker, false, a, b) }
 }
 
-/// Closures that capture more than this are joined by a call: what they do takes longer than
-/// that, and the loops round a join that is inlined are compiled worse (a sort lost a tenth).
+/// The largest size of captured variables for which a join is inlined. Larger closures are joined
+/// by a call: their work takes longer than the call, and loops around an inlined join are compiled
+/// worse (a sort lost a tenth).
 const INLINED: usize = 4 * size_of::<usize>();
 
-/// [`join`], called.
+/// Performs a [`join`] that is not inlined into its caller.
 ///
 /// # Safety
-/// As there.
+/// The obligations of [`join`] hold.
 #[inline(never)]
 unsafe fn join_apart<A, B, RA, RB>(worker: &Worker, a: A, b: B) -> (RA, RB)
 where
     A: FnOnce(&Worker, bool) -> RA,
     B: FnOnce(&Worker, bool) -> RB,
 {
-    // SAFETY: as here.
+    // SAFETY: our own obligations are those of `join`.
     unsafe { join(worker, false, a, b) }
 }
 
@@ -157,12 +164,13 @@ where
     RB: Send,
 {
     call::on_worker(global::registry(), |worker, injected| {
-        // SAFETY: 1. `on_worker` says so. 2. The bounds.
+        // SAFETY: 1. `on_worker` passes the worker of the thread that runs the closure. 2. The
+        // bounds require `Send` of `B` and `RB`.
         unsafe { join(worker, injected, a, b) }
     })
 }
 
-/// [`join`] on a worker that is known to be that of this thread.
+/// Performs a [`join`] on a worker that is known to be this thread's.
 #[inline(always)]
 pub(crate) fn join_on<A, B, RA, RB>(worker: Here<'_>, a: A, b: B) -> (RA, RB)
 where
@@ -170,7 +178,8 @@ where
     B: FnOnce(Here<'_>) -> RB + Send,
     RB: Send,
 {
-    // SAFETY: 1. `Here` says so. 2. The bounds.
+    // SAFETY: 1. a `Here` proves that its worker is this thread's. 2. The bounds require `Send` of
+    // `B` and `RB`.
     unsafe {
         join(
             worker.worker,
@@ -183,7 +192,7 @@ where
     }
 }
 
-/// Proof that the worker is that of this thread: it is neither sent nor shared.
+/// Proof that the worker is the one of this thread: the value can be neither sent nor shared.
 #[derive(Clone, Copy)]
 pub(crate) struct Here<'a> {
     worker: &'a Worker,
@@ -191,10 +200,10 @@ pub(crate) struct Here<'a> {
 }
 
 impl<'a> Here<'a> {
-    /// For the worker that a job was given.
+    /// Wraps the worker that a job was given.
     ///
     /// # Safety
-    /// 1. It is that of this thread.
+    /// 1. `worker` is the worker of this thread.
     pub(crate) unsafe fn new(worker: &'a Worker) -> Self {
         Self { worker, stays: PhantomData }
     }
@@ -220,12 +229,13 @@ mod tests {
             let left =
                 |worker: &Worker| *was_asked.lock().unwrap() = Some(worker.stack().is_asked());
             let a = |worker: &Worker, _| {
-                // SAFETY: 1. it runs before the join returns. 2. It does nothing.
+                // SAFETY: 1. the job runs before the join returns. 2. Its end does nothing.
                 worker.push(unsafe { HeapJob::make(left, |_: &Worker| {}) });
-                // After that push, so no push will see it.
+                // This request comes after that push, so no push will notice it.
                 worker.stack().demand();
             };
-            // SAFETY: 1. this thread's worker. 2. Nobody else is there.
+            // SAFETY: 1. the worker is this thread's. 2. The pool has no other thread to send
+            // anything to.
             let _ = unsafe { join(worker, false, a, |_, _| ()) };
             assert_eq!(*was_asked.lock().unwrap(), Some(false), "answered before the job ran");
         });

@@ -1,26 +1,28 @@
-//! Tells one waiting thread that something has ended, though the latch may vanish at once.
+//! A flag that notifies one waiting thread that something has ended, though the latch may vanish at
+//! that moment.
 //!
 //! # Protocol
 //! ```text
-//!         who waits                    who sets
+//!         the waiting thread           the setting thread
 //! UNSET   --> ASLEEP, then parks       --> SET
 //! ASLEEP  --> UNSET, awake again       --> SET, and must unpark
 //! SET     (returns, the frame goes)
 //! ```
-//! A latch lies in the frame of the one who waits, which ends when it has seen `SET`. So
-//! the swap to `SET` is the last touch of whoever sets: what it needs to unpark the other
-//! it must have *before* (`set` takes a pointer, and its answer is that duty). All
-//! transitions are read-modify-writes of one word, so no fence is needed: either the
-//! setter finds `ASLEEP`, or the sleeper finds `SET` and does not park. A token of a
-//! parker outlives both.
+//! A latch lies in the frame of the waiting thread, which may leave that frame as soon as it has
+//! seen `SET`. So the swap to `SET` must be the last touch by the setting thread: what it needs to
+//! unpark the other thread it must have read *before* (`set` takes a pointer, and returns whether
+//! the caller must unpark). All transitions are read-modify-writes of one word, so no fence is
+//! needed: either the setter finds `ASLEEP`, or the sleeper finds `SET` and does not park. The
+//! token of a parker outlives both.
 //!
-//! Unset is every value but two, so that one who puts a latch where others may set it can keep
-//! a number in it until then ([`Latch::with`]): a join keeps the place of its job there,
-//! and need not look at two words when it comes back. The number is gone once the waiting thread
-//! has slept.
+//! Every value but two means unset, so that the thread that creates a latch can keep a number in it
+//! until the latch is set ([`Latch::with`]): a join keeps the index of its job there, so that it
+//! reads one word instead of two when it comes back. The number is gone once the waiting thread has
+//! slept.
 //!
-//! [`Countdown`] is set by the last of many. It counts how many have yet to end; who brings
-//! that to zero sets the latch, and nobody waits for the count itself.
+//! [`Countdown`] is a latch that the last of many jobs sets. It counts the jobs that have yet to
+//! end; the one that lowers the count to zero sets the latch, and no thread waits for the count
+//! itself.
 //!
 //! # Checked by
 //! `a_set_latch_wakes_who_waits`, `what_was_done_before_set_is_seen`,
@@ -48,7 +50,7 @@ const UNSET: u64 = 0;
 const ASLEEP: u64 = u64::MAX - 1;
 const SET: u64 = u64::MAX;
 
-/// See the module.
+/// A flag that is set once, and for which one thread waits.
 #[derive(Debug)]
 pub(crate) struct Latch(AtomicU64);
 
@@ -58,64 +60,68 @@ impl Latch {
         Self::with(UNSET)
     }
 
-    /// A latch that keeps a number for as long as nobody sets it or sleeps. The two highest
-    /// numbers are taken.
+    /// Creates a latch that keeps a number until it is set or the waiting thread sleeps. The two
+    /// highest numbers are reserved.
     #[inline(always)]
     pub(crate) fn with(number: u64) -> Self {
         debug_assert!(number < ASLEEP);
         Self(AtomicU64::new(number))
     }
 
-    /// Whether it was set.
+    /// Returns whether the latch is set.
     #[inline]
     pub(crate) fn is_set(&self) -> bool {
-        // Acquire: what was done before `set`. Pairs with the swap there.
+        // Acquire: sees what was done before `set`. Pairs with the swap there.
         self.0.load(Acquire) == SET
     }
 
-    /// The number, if the latch is not set. For the waiting thread, before it has slept.
+    /// Returns the number, unless the latch is set. Only for the waiting thread, before it has
+    /// slept.
     #[inline(always)]
     pub(crate) fn number(&self) -> Option<u64> {
-        // Relaxed: nothing is read for its sake. That it is set is asked by `is_set`.
+        // Relaxed: no other memory is read because of it. `is_set` is the method that synchronizes.
         let number = self.0.load(Relaxed);
         debug_assert_ne!(number, UNSET, "it was kept, and nobody has slept");
         (number < ASLEEP).then_some(number)
     }
 
-    /// The waiting thread is about to park; `false` if the latch is set.
+    /// Records that the waiting thread is about to park. Returns `false` if the latch is set.
     #[must_use]
     pub(crate) fn fall_asleep(&self) -> bool {
-        // AcqRel, and Acquire on failure: if it is set, what was done before. Pairs with
-        // the swap in `set`.
+        // AcqRel, and Acquire on failure: if it is set, sees what was done before. Pairs with the
+        // swap in `set`.
         let fell = self.0.fetch_update(AcqRel, Acquire, |word| (word != SET).then_some(ASLEEP));
         fell.is_ok()
     }
 
-    /// The waiting thread parks no more.
+    /// Records that the waiting thread no longer parks.
     pub(crate) fn wake_up(&self) {
-        // AcqRel, and Acquire on failure: as in `fall_asleep`.
+        // AcqRel, and Acquire on failure: if it is set, sees what was done before. Pairs with the
+        // swap in `set`.
         let _ = self.0.compare_exchange(ASLEEP, UNSET, AcqRel, Acquire);
     }
 
-    /// Sets it; `true` if the waiting thread must be unparked.
+    /// Sets the latch. Returns `true` if the caller must unpark the waiting thread.
     ///
     /// # Safety
-    /// 1. The latch is there when this is called. It may be gone when this returns.
+    /// 1. The latch exists when this is called. It may be gone when this returns.
     #[must_use = "who waits must be unparked"]
     pub(crate) unsafe fn set(this: *const Self) -> bool {
         let order = if weakened!("latch_set_release") { Relaxed } else { AcqRel };
-        // SAFETY: 1.
+        // SAFETY: 1. the caller says that the latch exists, and the reference is not used after the
+        // swap.
         let word = unsafe { &(*this).0 };
-        // AcqRel: shows what was done before. Pairs with the Acquire in `is_set`.
+        // AcqRel: publishes what was done before. Pairs with the Acquire in `is_set`.
         let was = word.swap(SET, order);
         debug_assert_ne!(was, SET, "a latch is set once");
         was == ASLEEP && !weakened!("latch_set_duty")
     }
 }
 
-/// Whom a latch belongs to; cheap to clone, and good for as long as the clone lives.
+/// A handle to the thread that waits for a latch; cheap to clone, and valid for as long as the
+/// clone lives.
 pub(crate) trait Waiter: Clone {
-    /// Leaves a token.
+    /// Wakes the thread, by leaving a token for its parker.
     fn unpark(&self);
 }
 
@@ -125,17 +131,17 @@ impl Waiter for std::sync::Arc<Parker> {
     }
 }
 
-/// Pauses before a thread lets others run: three to four microseconds, which a small
-/// closure takes.
+/// The number of pauses before a waiting thread yields its processor: three to four microseconds,
+/// which a small closure takes.
 const PAUSES: u32 = if cfg!(blitz_loom) { 0 } else { 90 };
 
-/// How long it lets others run between two looks, before it parks: about what a park and a
-/// wake-up take in a virtual machine, so that waiting in vain at most doubles the price. A
-/// worker that was called and given this processor begins meanwhile.
+/// How long a waiting thread yields between checks before it parks: about the time of a park and a
+/// wake-up in a virtual machine, so that waiting in vain at most doubles the price. A worker that
+/// was woken and given this processor begins meanwhile.
 const YIELDS: Duration = Duration::from_micros(if cfg!(blitz_loom) { 0 } else { 20 });
 
-/// Waits until the latch is set, for a moment awake and then parked. A worker of a runtime
-/// gives its core away before it parks.
+/// Waits until the latch is set, awake at first and then parked. A worker of a runtime hands off
+/// its core before it parks.
 pub(crate) fn block(latch: &Latch, parker: &Parker) {
     for _ in 0..PAUSES {
         if latch.is_set() {
@@ -144,16 +150,18 @@ pub(crate) fn block(latch: &Latch, parker: &Parker) {
         spin_loop();
     }
     let start = Instant::now();
-    // Others may have long turns: a thread on which tasks wait does not ask for those.
+    // Other threads may run long once they have the processor, so a thread on which tasks wait does
+    // not yield to them.
     while start.elapsed() < YIELDS && (!is_worker() || crowd::has_room()) {
         if latch.is_set() {
             return;
         }
         thread::yield_now();
     }
-    // The latch is in a frame that must not go before it is set.
+    // The latch lies in a frame that must not be left before it is set.
     let abort = AbortOnUnwind("a bug in the runtime");
-    // Only now: most closures end sooner than another thread could take a core over.
+    // The core is handed off only now, because most closures end sooner than another thread could
+    // take a core over.
     let blocked = Blocked::if_worker();
     while !latch.is_set() {
         if latch.fall_asleep() {
@@ -165,7 +173,7 @@ pub(crate) fn block(latch: &Latch, parker: &Parker) {
     std::mem::forget(abort);
 }
 
-/// A latch for the end of many.
+/// A latch that is set when the last of many jobs has ended.
 #[derive(Debug)]
 pub(crate) struct Countdown<W> {
     left: AtomicUsize,
@@ -174,45 +182,47 @@ pub(crate) struct Countdown<W> {
 }
 
 impl<W: Waiter> Countdown<W> {
-    /// `left` have yet to end.
+    /// Creates a countdown for `left` jobs that have yet to end.
     pub(crate) fn new(left: usize, waiter: W) -> Self {
         Self { left: AtomicUsize::new(left), latch: Latch::new(), waiter }
     }
 
-    /// What is set at the end.
+    /// Returns the latch that the last job sets.
     pub(crate) fn latch(&self) -> &Latch {
         &self.latch
     }
 
-    /// Who waits for that.
+    /// Returns the handle of the thread that waits for the latch.
     pub(crate) fn waiter(&self) -> &W {
         &self.waiter
     }
 
-    /// One more has yet to end. The caller is one of those, so there is no zero to miss.
+    /// Adds `count` jobs that have yet to end. The caller is itself one of those counted, so the
+    /// count cannot be zero before.
     pub(crate) fn add(&self, count: usize) {
-        // Relaxed: the caller counts until it has ended itself.
+        // Relaxed: the caller is counted until it has ended itself.
         let before = self.left.fetch_add(count, Relaxed);
         debug_assert!(before > 0, "who adds to a countdown is part of it");
         assert!(before <= usize::MAX / 2, "too many jobs in one scope: wait for some");
     }
 
-    /// One has ended.
+    /// Records that one job has ended; the last one sets the latch.
     ///
     /// # Safety
-    /// 1. The countdown is there when this is called, and the caller one of those that it
-    ///    counts. It may be gone when this returns.
+    /// 1. The countdown exists when this is called, and the caller is one of those that it counts.
+    ///    It may be gone when this returns.
     pub(crate) unsafe fn end_one(this: *const Self) {
         let order = if weakened!("countdown_release") { Relaxed } else { AcqRel };
-        // SAFETY: 1.
+        // SAFETY: 1. the countdown exists, because the caller is still counted, and the reference
+        // is not used after the subtraction.
         let left = unsafe { &(*this).left };
-        // AcqRel: the last one sees what all others did, and shows it by its `set`.
+        // AcqRel: the last one sees what all others did, and publishes it by its `set`.
         if left.fetch_sub(1, order) != if weakened!("countdown_early") { 2 } else { 1 } {
             return;
         }
-        // SAFETY: 1. nobody leaves before the latch is set, and only we set it.
+        // SAFETY: 1. the waiting thread does not leave before the latch is set, and only we set it.
         let waiter = unsafe { (*this).waiter.clone() };
-        // SAFETY: as above, and this is the last touch.
+        // SAFETY: 1. the latch exists, because only this call sets it. It is the last touch.
         if unsafe { Latch::set(&raw const (*this).latch) } {
             waiter.unpark();
         }
@@ -228,13 +238,13 @@ mod models {
         Arc, AtomicUsize, Ordering::Relaxed, UnsafeCell, model, parker::Parker, thread, weakened,
     };
 
-    /// A latch with a value that was made before it is set.
+    /// A latch, with a value that is written before the latch is set.
     struct Frame {
         latch: Latch,
         value: UnsafeCell<u32>,
     }
 
-    // SAFETY: the value is written before the latch is set and read after; the model looks.
+    // SAFETY: the value is written before the latch is set and read after; the model checks that.
     unsafe impl Sync for Frame {}
 
     impl Frame {
@@ -250,7 +260,7 @@ mod models {
             let setter = thread::spawn({
                 let shared = shared.clone();
                 move || {
-                    // SAFETY: 1. both threads hold it.
+                    // SAFETY: 1. the latch exists, because both threads hold it.
                     if unsafe { Latch::set(&raw const shared.0) } {
                         shared.1.unpark();
                     }
@@ -269,23 +279,23 @@ mod models {
             let setter = thread::spawn({
                 let (frame, parker) = (frame.clone(), parker.clone());
                 move || {
-                    // SAFETY: nobody reads before the latch is set.
+                    // SAFETY: no thread reads the value before the latch is set.
                     frame.value.with_mut(|value| unsafe { *value = 7 });
-                    // SAFETY: 1. both threads hold it.
+                    // SAFETY: 1. the latch exists, because both threads hold it.
                     if unsafe { Latch::set(&raw const frame.latch) } {
                         parker.unpark();
                     }
                 }
             });
             block(&frame.latch, &parker);
-            // SAFETY: the latch is set.
+            // SAFETY: the latch is set, so the setter no longer touches the value.
             frame.value.with(|value| assert_eq!(unsafe { *value }, 7));
             setter.join().unwrap();
         });
     }
 
-    /// The frame is a cell that its owner takes back after the wait: a touch of the setter
-    /// after `set` would be a race, which the model finds.
+    /// The frame is a cell that its owner takes back after the wait: a touch by the setter after
+    /// `set` would be a race, which the model finds.
     #[test]
     fn a_frame_goes_once_its_latch_is_set() {
         model(|| {
@@ -295,11 +305,12 @@ mod models {
                 let (frame, parker) = (frame.clone(), parker.clone());
                 move || {
                     let touch = || {
-                        // SAFETY: read before the latch is set.
+                        // SAFETY: the value is read before the latch is set, so its owner does not
+                        // write it yet.
                         frame.value.with(|value| unsafe { *value })
                     };
                     let first = touch();
-                    // SAFETY: 1. both threads hold it.
+                    // SAFETY: 1. the latch exists, because both threads hold it.
                     let duty = unsafe { Latch::set(&raw const frame.latch) };
                     if weakened!("latch_last_touch") {
                         assert_eq!(touch(), first);
@@ -310,7 +321,7 @@ mod models {
                 }
             });
             block(&frame.latch, &parker);
-            // SAFETY: the latch is set, so nobody else touches the frame.
+            // SAFETY: the latch is set, so no other thread touches the frame.
             frame.value.with_mut(|value| unsafe { *value = 9 });
             setter.join().unwrap();
         });
@@ -325,15 +336,16 @@ mod models {
                 let shared = shared.clone();
                 thread::spawn(move || {
                     if number == 1 {
-                        // SAFETY: nobody else touches it until the latch is set.
+                        // SAFETY: no other thread touches the value until the latch is set.
                         shared.1.value.with_mut(|value| unsafe { *value = 5 });
                     }
-                    // SAFETY: 1. all threads hold it, and each is one of the two.
+                    // SAFETY: 1. the countdown exists, because all threads hold it, and each is one
+                    // of the two that are counted.
                     unsafe { Countdown::end_one(&raw const shared.0) };
                 })
             });
             block(shared.0.latch(), &parker);
-            // SAFETY: both have ended.
+            // SAFETY: both jobs have ended, so no thread writes the value.
             shared.1.value.with(|value| assert_eq!(unsafe { *value }, 5));
             for end in ends {
                 end.join().unwrap();
@@ -349,24 +361,25 @@ mod models {
             let first = thread::spawn({
                 let shared = shared.clone();
                 move || {
-                    // As a job that spawns another one into its scope.
+                    // This is what a job does that spawns another one into its scope.
                     shared.0.add(1);
                     let second = thread::spawn({
                         let shared = shared.clone();
                         move || {
                             // Relaxed: the countdown orders it.
                             shared.1.fetch_add(1, Relaxed);
-                            // SAFETY: 1. counted by `add`.
+                            // SAFETY: 1. this job was counted by `add`, and all threads hold the
+                            // countdown.
                             unsafe { Countdown::end_one(&raw const shared.0) };
                         }
                     });
                     shared.1.fetch_add(1, Relaxed);
-                    // SAFETY: 1. one of the two that were counted at first.
+                    // SAFETY: 1. this is one of the two jobs that were counted at first.
                     unsafe { Countdown::end_one(&raw const shared.0) };
                     second.join().unwrap();
                 }
             });
-            // SAFETY: 1. the other one: the body of the scope.
+            // SAFETY: 1. this is the other one that was counted at first: the body of the scope.
             unsafe { Countdown::end_one(&raw const shared.0) };
             block(shared.0.latch(), &parker);
             assert_eq!(shared.1.load(Relaxed), 2);

@@ -1,11 +1,14 @@
-//! Fork-join: jobs that may run in parallel, on threads of their own.
+//! Fork-join: runs jobs in parallel on pools of threads of their own.
 //!
-//! A worker keeps its jobs in a `stack` that is private until somebody asks; a *job* is a
-//! closure on its maker's frame or on the heap; a *latch* tells who waits for one (its `owner`, if it
-//! waits for many) that it has ended. `sleep` says who may sleep, `registry` is a pool's shared part, `worker` what
-//! one of its threads does. `join`, `scope`, `broadcast` and `detached` are what users call,
-//! `run` what tasks await, `call` brings them onto a pool, `global` is the pool of those who name none.
-//! docs/design/fork-join.md tells the whole.
+//! A *job* is a closure behind one pointer, stored in the stack frame that created it or on the
+//! heap. A worker keeps its jobs in a `stack`, which is private until a thief requests jobs from
+//! it. A *latch* notifies the one thread that waits for a job; `owner` is that thread if it waits
+//! for many jobs. `sleep` decides which workers may sleep, `registry` is what the threads of a pool
+//! share, and `worker` is the loop of one thread.
+//!
+//! Users call `join`, `scope`, `broadcast` and `detached`; tasks await `run`. `call` moves a caller
+//! onto a pool, and `global` is the pool of callers that name none. docs/design/fork-join.md
+//! describes the whole design.
 
 pub(crate) mod stack;
 #[cfg(any(test, blitz_variants))]

@@ -1,6 +1,6 @@
-//! Who waits for a countdown: a worker of any pool, or a thread that belongs to none.
+//! The thread that waits for a countdown: a worker of any pool, or a thread that belongs to none.
 //!
-//! A worker runs jobs of its own pool meanwhile, any other thread parks.
+//! While it waits, a worker runs jobs of its own pool, and any other thread parks.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::engine::prim::parker::Parker;
 
-/// See the module. A clone of it outlives the countdown.
+/// A handle to the thread that waits for a countdown. A clone of it outlives the countdown.
 #[derive(Clone)]
 pub(crate) enum Owner {
     Worker(Seat),
@@ -20,7 +20,7 @@ pub(crate) enum Owner {
 }
 
 impl Owner {
-    /// This thread, with its worker if it has one.
+    /// Returns the handle of this thread, with its worker if it has one.
     pub(crate) fn this_thread() -> Self {
         match call::with_current(Seat::of) {
             Some(seat) => Self::Worker(seat),
@@ -28,7 +28,7 @@ impl Owner {
         }
     }
 
-    /// Waits for the latch. This thread is the owner.
+    /// Waits for the latch. Must be called on the owner's thread.
     pub(crate) fn wait(&self, latch: &Latch) {
         match self {
             Self::Thread(parker) => latch::block(latch, parker),
@@ -50,7 +50,7 @@ impl Waiter for Owner {
     }
 }
 
-/// A pointer into the frame of one who waits.
+/// A pointer into the frame of a waiting thread.
 pub(crate) struct Pointer<T>(*const T);
 
 impl<T> Clone for Pointer<T> {
@@ -59,9 +59,9 @@ impl<T> Clone for Pointer<T> {
     }
 }
 
-// SAFETY: what it points at may be shared, and whoever reads it says why it is there.
+// SAFETY: what it points at may be shared, and each dereference must say why it still exists.
 unsafe impl<T: Sync> Send for Pointer<T> {}
-// SAFETY: as above.
+// SAFETY: sharing is sound for the same reason as `Send` above.
 unsafe impl<T: Sync> Sync for Pointer<T> {}
 
 impl<T> Pointer<T> {
@@ -69,7 +69,8 @@ impl<T> Pointer<T> {
         Self(value)
     }
 
-    /// By a method, so that closures take the whole pointer along and not its field.
+    /// Returns the pointer. A method, so that closures capture the whole `Pointer` and not its
+    /// field.
     pub(crate) fn get(&self) -> *const T {
         self.0
     }

@@ -1,25 +1,27 @@
-//! What the workers of a pool share: their stacks, the intake, and who must be told.
+//! The shared part of a pool: its workers' stacks, the injector, and the means to wake threads.
 //!
 //! # Protocol
-//! *Injected* jobs come from threads that are not the pool's, or are awaited by tasks (`run`). They are taken first in,
-//! first out, by a worker that finds nothing else, or at every 61st look (`worker`), so that jobs
-//! from within cannot keep them waiting. P1 is the push under the lock, P2 and P3
-//! are in `sleep`.
+//! *Injected* jobs come from threads outside of the pool, or are awaited by tasks (`run`). They are
+//! taken first in, first out, by a worker that finds nothing else, or at every 61st search
+//! (`worker`), so that jobs from within the pool cannot starve them. P1 is the push under the lock;
+//! P2 and P3 are in `sleep`.
 //!
-//! *Broadcasts* have a queue for each worker; whoever fills one leaves that worker a token.
+//! *Broadcasts* have a queue for each worker; the thread that fills a queue leaves a token for that
+//! worker's parker.
 //!
-//! *The end*: `holds` counts the reasons to go on: one for the pool's owner, one for each
-//! job that was spawned into it and that nobody waits for. Whoever brings it to zero sets the latch of
-//! each worker. Jobs that somebody waits for need no hold: who waits has one, or is run by
-//! one. A count that is zero stays zero: a thread whose pool has ended (one that was lent to it, or is
-//! about to leave it) runs at once what it spawns.
+//! *The end*: `holds` counts the reasons to go on: one for the pool's owner, and one for each job
+//! that was spawned into it and that no thread waits for. The thread that lowers the count to zero
+//! sets the latch of each worker. Jobs that a thread waits for need no hold, because the waiting
+//! thread has one, or is itself run by a job that has one. A count that is zero stays zero: a
+//! thread of a pool that has ended (one that was lent to it, or is about to leave it) runs the jobs
+//! that it spawns at once.
 //!
-//! *A guest* is a thread that is not the pool's and takes part while it waits (`call`). It
-//! has a worker, but no index, and gets no broadcasts; there is one at a time.
+//! *A guest* is a thread from outside that joins the pool while it waits (`call`). It has a worker,
+//! but no index among the threads, and gets no broadcasts; there is at most one at a time.
 //!
 //! # Invariants
-//! A registry is behind an `Arc`, and each of its threads holds one: a reference to a
-//! worker, got from a job that runs on the pool, is good while that job runs.
+//! A registry is behind an `Arc`, of which each of its threads holds a clone: a reference to a
+//! worker, received by a job that runs on the pool, is valid while that job runs.
 //!
 //! # Checked by
 //! `jobs_are_taken_in_the_order_in_which_they_were_injected`, and the models of `sleep`.
@@ -44,38 +46,38 @@ use crate::engine::prim::{
     pad::CachePadded,
 };
 
-/// A user's handler of panics that have nobody to go to.
+/// A user's handler for panics of detached jobs, which no thread joins.
 pub(crate) type OnPanic = Box<dyn Fn(Payload) + Send + Sync>;
 
-/// A user's handler that runs on a worker, with its index.
+/// A user's handler that runs on a worker, with that worker's index.
 pub(crate) type OnThread = Box<dyn Fn(usize) + Send + Sync>;
 
-/// What a pool is made of.
+/// The configuration of a pool.
 #[derive(Default)]
 pub(crate) struct Plan {
     pub(crate) threads: usize,
-    /// Workers take their oldest job first.
+    /// Makes workers take their oldest job first.
     pub(crate) breadth_first: bool,
-    /// The calling thread becomes worker 0.
+    /// Makes the calling thread worker 0.
     pub(crate) use_current_thread: bool,
     pub(crate) on_panic: Option<OnPanic>,
     pub(crate) on_start: Option<OnThread>,
     pub(crate) on_exit: Option<OnThread>,
 }
 
-/// Why there is no pool.
+/// The reason why a pool could not be created.
 #[derive(Debug)]
 pub(crate) enum NoPool {
-    /// `use_current_thread`, and it is a worker of another pool.
+    /// `use_current_thread` was set, but the thread is a worker of another pool.
     AlreadyInPool,
     /// A thread could not be started.
     NoThread(io::Error),
 }
 
-/// The most workers that a pool can have: what Rayon can count.
+/// The most workers that a pool can have, which is Rayon's limit.
 pub(crate) const MAX_THREADS: usize = if usize::BITS >= 64 { 65_535 } else { 255 };
 
-/// A queue with a length that can be seen without its lock.
+/// A queue of jobs; its length can be read without the lock.
 #[derive(Default)]
 struct Queue {
     len: AtomicUsize,
@@ -86,7 +88,7 @@ impl Queue {
     fn push(&self, job: JobRef) {
         let mut jobs = lock(&self.jobs);
         jobs.push_back(job);
-        // Release: as the lock. Pairs with the Acquire in `is_empty`.
+        // Release: publishes what the lock does. Pairs with the Acquire in `is_empty`.
         self.len.store(jobs.len(), Release);
     }
 
@@ -96,32 +98,32 @@ impl Queue {
         }
         let mut jobs = lock(&self.jobs);
         let job = jobs.pop_front();
-        // Release: as in `push`.
+        // Release: publishes what the lock does. Pairs with the Acquire in `is_empty`.
         self.len.store(jobs.len(), Release);
         job
     }
 
-    /// Takes this one out, if it is still there.
+    /// Removes this job from the queue, if it is still there.
     fn take_back(&self, job: JobRef) -> Option<JobRef> {
         let mut jobs = lock(&self.jobs);
-        // From the end: who takes one back has just given it.
+        // The search begins at the end, because a job that is taken back was usually just pushed.
         let place = jobs.iter().rposition(|other| *other == job)?;
         let job = jobs.remove(place);
-        // Release: as in `push`.
+        // Release: publishes what the lock does. Pairs with the Acquire in `is_empty`.
         self.len.store(jobs.len(), Release);
         job
     }
 
-    /// Exact after the fences of `sleep`, or a token.
+    /// Returns whether the queue is empty; exact after the fences of `sleep`, or after a token.
     fn is_empty(&self) -> bool {
         // Acquire: pairs with the Release in `push`.
         self.len.load(Acquire) == 0
     }
 }
 
-/// See the module.
+/// The part of a pool that its threads share.
 pub(crate) struct Registry {
-    /// One for each thread, and one for a guest.
+    /// One worker for each thread, and one for a guest.
     pub(crate) workers: Box<[Worker]>,
     threads: usize,
     has_guest: AtomicBool,
@@ -129,7 +131,7 @@ pub(crate) struct Registry {
     injected: CachePadded<Queue>,
     broadcasts: Box<[Queue]>,
     holds: AtomicUsize,
-    /// How many workers have started.
+    /// The number of workers that have started.
     primed: Futex,
     pub(crate) breadth_first: bool,
     has_lent_thread: bool,
@@ -159,7 +161,7 @@ impl Vacancy {
     }
 }
 
-/// Lets go of a pool that could not be made.
+/// Releases the pool's first hold, to end a pool that could not be completed.
 struct Terminate<'a>(&'a Registry);
 
 impl Drop for Terminate<'_> {
@@ -169,7 +171,7 @@ impl Drop for Terminate<'_> {
 }
 
 impl Registry {
-    /// Makes a pool; `start` starts a thread that runs what it is given.
+    /// Creates a pool. `start` must start a thread that runs the [`Vacancy`] it is given.
     pub(crate) fn start(
         plan: Plan,
         mut start: impl FnMut(Vacancy) -> io::Result<()>,
@@ -193,7 +195,8 @@ impl Registry {
             on_start: plan.on_start,
             on_exit: plan.on_exit,
         });
-        // If this fails or a user's function panics, threads that have started end.
+        // If this function fails or a user's function panics, the threads that have started must
+        // end.
         let unmade = Terminate(&registry);
         if plan.use_current_thread && !worker::current().is_null() {
             return Err(NoPool::AlreadyInPool);
@@ -201,8 +204,8 @@ impl Registry {
         for index in usize::from(plan.use_current_thread)..threads {
             start(Vacancy { registry: registry.clone(), index }).map_err(NoPool::NoThread)?;
         }
-        // Last, when nothing else can fail: it is for ever. The user's function may have made
-        // this thread another pool's.
+        // This comes last, when nothing else can fail, because it cannot be undone. The user's
+        // function may have made this thread another pool's worker.
         if plan.use_current_thread && !worker::adopt(&registry) {
             return Err(NoPool::AlreadyInPool);
         }
@@ -214,41 +217,46 @@ impl Registry {
         self.threads
     }
 
-    /// Whether the first worker is that of a thread which has other things to do.
+    /// Returns whether the first worker is a thread that the user has lent to the pool, and that
+    /// has other things to do.
     pub(crate) fn has_lent_thread(&self) -> bool {
         self.has_lent_thread
     }
 
-    /// The worker of a thread that takes part for a while, if there is no other guest.
+    /// Returns the worker for a thread that joins the pool for a while, or `None` if there is a
+    /// guest already.
     pub(crate) fn take_guest(&self) -> Option<&Worker> {
-        // Acquire: what the guest before us did with the worker. Pairs with the Release in
+        // Acquire: sees what the previous guest did with the worker. Pairs with the Release in
         // `release_guest`.
         let is_taken = self.has_guest.swap(true, Acquire);
         (!is_taken).then(|| &self.workers[self.threads])
     }
 
-    /// The guest leaves; its stack is empty.
+    /// Ends the guest's time in the pool; its stack must be empty.
     pub(crate) fn release_guest(&self) {
-        // Release: pairs with the Acquire in `take_guest`.
+        // Release: publishes what this guest did with the worker. Pairs with the Acquire in
+        // `take_guest`.
         self.has_guest.store(false, Release);
     }
 
-    /// The worker of this thread, if it is one of this pool's.
+    /// Returns the worker of this thread, if it belongs to this pool.
     #[inline]
     pub(crate) fn current(&self) -> Option<&Worker> {
         let current = worker::current();
-        // SAFETY: not null, so it is the worker of this thread, which holds its pool.
+        // SAFETY: the pointer is not null, so it is the worker of this thread, which holds its
+        // pool.
         let worker = unsafe { current.as_ref() }?;
         std::ptr::eq(worker.registry(), self).then_some(worker)
     }
 
-    /// Puts a job where every worker looks, and wakes one if that is due.
+    /// Pushes a job to the injector, which every worker checks, and wakes a worker if that is due.
     pub(crate) fn inject(&self, job: JobRef) {
         self.injected.push(job);
         self.sleep.call_one();
     }
 
-    /// To the worker of this thread, or to all.
+    /// Pushes a job to this thread's worker, or to the injector if this thread is not one of the
+    /// pool's.
     pub(crate) fn place(&self, job: JobRef) {
         match self.current() {
             Some(worker) => worker.push(job),
@@ -260,8 +268,9 @@ impl Registry {
         self.injected.pop()
     }
 
-    /// Takes this job out of the intake, unless somebody else has. The answer is the one that was
-    /// put there, and may be run; the argument says only where it lies in memory.
+    /// Removes this job from the injector, unless another thread has taken it. The returned
+    /// reference is the one that was injected, and may be run; the argument only says where the job
+    /// lies in memory.
     pub(crate) fn take_back(&self, job: JobRef) -> Option<JobRef> {
         self.injected.take_back(job)
     }
@@ -270,10 +279,11 @@ impl Registry {
         !self.injected.is_empty()
     }
 
-    /// One job for each worker, which nobody else runs.
+    /// Gives each worker a job that no other worker runs.
     pub(crate) fn broadcast(&self, jobs: impl Iterator<Item = JobRef>) {
         self.broadcasts.iter().zip(jobs).for_each(|(queue, job)| queue.push(job));
-        // All have theirs before the first is called, which may take this processor.
+        // All jobs are queued before the first worker is woken, because that worker may take this
+        // processor.
         (0..self.threads).for_each(|index| self.sleep.call(index));
     }
 
@@ -285,21 +295,21 @@ impl Registry {
         !self.broadcasts[index].is_empty()
     }
 
-    /// So many more reasons to go on; `false` if the pool has ended.
+    /// Adds `count` reasons to go on. Returns `false` if the pool has ended.
     #[must_use]
     pub(crate) fn hold(&self, count: usize) -> bool {
         let more = |holds: usize| (holds > 0).then_some(holds + count);
-        // Relaxed, both: whoever brings it to zero comes before or after all of it, and who
-        // finds zero gives the pool nothing.
+        // Relaxed, both: the thread that lowers the count to zero comes before or after all of
+        // this, and a thread that finds zero gives the pool nothing.
         self.holds.fetch_update(Relaxed, Relaxed, more).is_ok()
     }
 
-    /// One reason less; the last one ends the threads.
+    /// Removes one reason to go on; the last one ends the threads.
     pub(crate) fn release(&self) {
-        // AcqRel: what was done for any hold comes before the end.
+        // AcqRel: what was done under any hold comes before the end.
         if self.holds.fetch_sub(1, AcqRel) == 1 {
             for worker in &self.workers {
-                // SAFETY: 1. the latch is in the registry, which the caller has.
+                // SAFETY: 1. the latch is part of the registry, which the caller has borrowed.
                 if unsafe { Latch::set(worker.end()) } {
                     worker.call();
                 }
@@ -307,7 +317,7 @@ impl Registry {
         }
     }
 
-    /// Runs what nobody waits for; a panic goes to the pool's handler.
+    /// Runs a closure that no thread waits for; a panic goes to the pool's handler.
     pub(crate) fn guard(&self, closure: impl FnOnce()) {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(closure));
         let Err(payload) = outcome else { return };
@@ -317,9 +327,9 @@ impl Registry {
         std::mem::forget(abort);
     }
 
-    /// A worker has started.
+    /// Records that a worker has started.
     pub(crate) fn mark_primed(&self) {
-        // Release: pairs with the Acquire in `wait_until_primed`.
+        // Release: publishes that worker's start. Pairs with the Acquire in `wait_until_primed`.
         self.primed.word().fetch_add(1, Release);
         self.primed.wake_all();
     }
@@ -327,7 +337,7 @@ impl Registry {
     /// Blocks until all threads have started.
     pub(crate) fn wait_until_primed(&self) {
         loop {
-            // Acquire: pairs with the Release in `mark_primed`.
+            // Acquire: sees what the workers did before. Pairs with the Release in `mark_primed`.
             let primed = self.primed.word().load(Acquire);
             if primed as usize >= self.threads() {
                 return;
@@ -337,8 +347,8 @@ impl Registry {
     }
 }
 
-/// Aborts the process if it is dropped: where unwinding would leave a borrowed frame behind,
-/// or where a panic has nobody to go to.
+/// Aborts the process when dropped. Used where unwinding would leave a borrowed frame behind, or
+/// where no thread could receive a panic.
 pub(crate) struct AbortOnUnwind(pub(crate) &'static str);
 
 impl AbortOnUnwind {
@@ -350,8 +360,8 @@ impl AbortOnUnwind {
 
 impl Drop for AbortOnUnwind {
     fn drop(&mut self) {
-        // As Rayon says it; the panic hook has told of the panic itself. Not by `eprintln`,
-        // which panics if nobody reads it any more: that would unwind after all.
+        // The message begins as Rayon's does; the panic hook has reported the panic itself. It is
+        // not written by `eprintln`, which panics if stderr is closed: that would unwind after all.
         let _ = writeln!(
             io::stderr(),
             "Rayon: detected unexpected panic; aborting ({}); see the panic before it",
@@ -361,7 +371,7 @@ impl Drop for AbortOnUnwind {
     }
 }
 
-/// A worker that waits for something outside of its own pool's stacks.
+/// A handle to a worker that waits for something outside of its own pool's stacks.
 #[derive(Clone)]
 pub(crate) struct Seat {
     registry: Arc<Registry>,
@@ -399,7 +409,7 @@ mod tests {
             let queue = Queue::default();
             for number in 0..5 {
                 let order = &order;
-                // SAFETY: 1. all run below.
+                // SAFETY: 1. all of these jobs run below. 2. Their end borrows nothing.
                 queue.push(unsafe {
                     let run = move |_: &Worker| order.lock().unwrap().push(number);
                     HeapJob::make(run, |_: &Worker| {})
@@ -407,7 +417,8 @@ mod tests {
             }
             while let Some(job) = queue.pop() {
                 let job: JobRef = job;
-                // SAFETY: 1. taken, and run once. 2. This thread's worker.
+                // SAFETY: 1. the job was just taken from the queue, and is run once. 2. The worker
+                // is this thread's.
                 unsafe { job.run(None, worker) };
             }
             assert!(queue.is_empty());

@@ -1,36 +1,39 @@
-//! A closure on a pool, and the future of its result.
+//! Runs a closure on a pool, as a future of its result.
 //!
 //! # Protocol
-//! Job and future share one cell, which is the only allocation: the closure lies in it first,
-//! the outcome later.
+//! The job and the future share one cell, which is the only allocation: it holds the closure first
+//! and the outcome later.
 //!
 //! ```text
-//!           the pool comes to the job     the closure ends      the future is dropped
+//!           the pool runs the job         the closure ends      the future is dropped
 //! QUEUED    --> RUNNING, takes closure                          --> GONE, drops the closure
 //! RUNNING                                 --> DONE, wakes       --> GONE
 //! DONE                                                          --> GONE, drops the outcome
 //! GONE      nothing to do                 drops the outcome
 //! ```
-//! Every transition is an exchange, and who makes it owns the content that goes with it: the
-//! future from GONE on what it found QUEUED or DONE, the job from RUNNING on, and again what
-//! it made of it if the future went meanwhile. The future that is polled registers its waker
-//! before it looks for DONE; the job says DONE before it wakes (`wait::waker_cell`).
+//! Every transition is an atomic exchange, and the side that makes it owns the content that goes
+//! with it. The future owns what it found QUEUED or DONE once it has set GONE. The job owns the
+//! content from RUNNING on, and also the outcome, if the future was dropped meanwhile. A poll of
+//! the future registers its waker before it checks for DONE; the job sets DONE before it wakes
+//! (`wait::waker_cell`).
 //!
 //! # Invariants
-//! - The content is taken once; nothing is left in it when the cell goes.
-//! - No user's code (closure, destructors, wakers) runs where the state says that the other
-//!   side may touch the content.
-//! - A job holds the pool until it has ended, as one that is spawned does. On a thread whose pool
-//!   has ended already the closure is run on the spot.
-//! - A job waits in the pool's intake, whoever gave it. A thread of the pool that polls takes it back from there and
-//!   runs it: it may be the only one that could, and runs no jobs while it waits for a future.
-//!   What is not there any more, another thread has.
+//! - The content is taken once; nothing is left in it when the cell is freed.
+//! - No user's code (closure, destructors, wakers) runs where the state says that the other side
+//!   may touch the content.
+//! - A job holds the pool until it has ended, as a spawned job does. On a thread of a pool that has
+//!   ended already, the closure is run on the spot.
+//! - A job waits in the pool's injector, whichever thread started it. If a thread of the pool polls
+//!   the future, it takes the job back from there and runs it: it may be the only thread that
+//!   could, and it runs no jobs while it waits for a future. A job that is no longer there is with
+//!   another thread.
 //!
 //! # Rejected
-//! - A poll that runs jobs of its thread until the awaited one has come: jobs that block on a
-//!   runtime themselves panic inside of another one's, and may take long.
-//! - Jobs on the stack of a worker that gives one: who awaits it would have to look for it between jobs
-//!   that lie above it. Left there, it would be one more for each that such a thread awaits.
+//! - A poll that runs jobs of its thread until the awaited one has run: jobs that block on a
+//!   runtime panic inside of another runtime's task, and may take long.
+//! - Jobs on the stack of the worker that starts one: the thread that awaits the job would have to
+//!   search for it below the jobs on top of it. If it were left there, the stack would grow by one
+//!   for each job that such a thread awaits.
 //!
 //! # Checked by
 //! `a_result_wakes_who_awaits_it`, `a_future_that_is_dropped_leaves_nothing_behind`; weakened as
@@ -81,15 +84,16 @@ struct Cell<F, R> {
     header: Header,
     state: AtomicU32,
     waker: WakerCell,
-    /// Whose job it is: to be compared, and no more.
+    /// The pool that the job belongs to; only compared, never dereferenced.
     registry: *const Registry,
     content: UnsafeCell<Content<F, R>>,
 }
 
-// SAFETY: the content has one owner at a time (see the module), and what is in it may be sent.
-// Nobody follows the pointer.
+// SAFETY: the content has one owner at a time (see Protocol above), and its types may be sent. The
+// pointer is never dereferenced.
 unsafe impl<F: Send, R: Send> Send for Cell<F, R> {}
-// SAFETY: as above.
+// SAFETY: sharing is sound, because only the content's one owner touches it, and its types are
+// `Send`.
 unsafe impl<F: Send, R: Send> Sync for Cell<F, R> {}
 
 impl<F: FnOnce() -> R, R> Cell<F, R> {
@@ -103,63 +107,68 @@ impl<F: FnOnce() -> R, R> Cell<F, R> {
         }
     }
 
+    /// Replaces the content, and returns the old one.
+    ///
     /// # Safety
     /// 1. The caller owns the content.
     unsafe fn replace(&self, content: Content<F, R>) -> Content<F, R> {
-        // SAFETY: 1.
+        // SAFETY: 1. the caller owns the content, so no other thread touches it.
         self.content.with_mut(|it| unsafe { std::mem::replace(&mut *it, content) })
     }
 
     fn exchange(&self, from: u32, to: u32) -> Result<u32, u32> {
         let order = if weakened!("run_outcome_release") { Relaxed } else { AcqRel };
-        // AcqRel, and Acquire on failure: the content goes along. Each pairs with all others.
+        // AcqRel, and Acquire on failure: the content changes its owner. Each exchange pairs with
+        // all others.
         self.state.compare_exchange(from, to, order, Acquire)
     }
 
-    /// The job: runs the closure, if anybody still wants that.
+    /// Runs the closure as the job does, unless the future was dropped.
     fn perform(&self) {
         if self.exchange(QUEUED, RUNNING).is_err() {
             return;
         }
-        // SAFETY: 1. the job owns it from RUNNING on.
+        // SAFETY: 1. the job owns the content from RUNNING on.
         let Content::Closure(closure) = (unsafe { self.replace(Content::Nothing) }) else {
             unreachable!("a job runs once")
         };
         let outcome = catch_unwind(AssertUnwindSafe(closure));
-        // SAFETY: 1. as above.
+        // SAFETY: 1. the state is still RUNNING or GONE, so the job owns the content.
         unsafe { self.replace(Content::Outcome(outcome)) };
         let last = catch_unwind(AssertUnwindSafe(|| match self.exchange(RUNNING, DONE) {
             Ok(_) => self.waker.wake(),
-            // SAFETY: 1. the future has gone, and left it to us.
+            // SAFETY: 1. the future was dropped while the closure ran, and left the content to the
+            // job.
             Err(_) => drop(unsafe { self.replace(Content::Nothing) }),
         }));
-        // A waker or a destructor of the user's has panicked, which its hook has told.
+        // If a user's waker or destructor panicked, the panic hook has reported it.
         discard(last);
     }
 
     /// # Safety
-    /// As [`JobRef::run`], with a header that was made from an `Arc` of this type.
+    /// The obligations of [`JobRef::run`] hold, and `header` was made from an `Arc` of this type.
     unsafe fn run(header: NonNull<Header>, _from: Option<&Worker>, by: &Worker) {
-        // SAFETY: `start` made it of an `Arc`, and it is run once.
+        // SAFETY: `start` made the pointer from an `Arc`, and the job is run once.
         let cell = unsafe { Arc::from_raw(header.as_ptr().cast::<Self>().cast_const()) };
         cell.perform();
-        // A waker may be left in it, which is a user's.
+        // The cell may still hold a waker, which is user code and may panic when it is dropped.
         discard(cell);
         by.registry().release();
     }
 }
 
-/// What the future knows of the cell.
+/// The future's view of the cell, without the closure's type.
 trait Awaited<R>: Send + Sync {
     fn waker(&self) -> &WakerCell;
 
-    /// The outcome, if there is one. It is answered once.
+    /// Takes the outcome, if there is one. It is returned once.
     fn take(&self) -> Option<Result<R, Payload>>;
 
-    /// Runs the closure on this worker, if it is one of the pool's and nobody has taken the job.
+    /// Runs the closure on this worker, if the worker belongs to the pool and the job is still
+    /// queued.
     fn run_on(&self, worker: &Worker);
 
-    /// The future goes.
+    /// Gives up the future's side of the cell, when the future is dropped.
     fn leave(&self);
 
     fn has_begun(&self) -> bool;
@@ -174,7 +183,7 @@ impl<F: FnOnce() -> R + Send, R: Send> Awaited<R> for Cell<F, R> {
         if self.exchange(DONE, GONE).is_err() {
             return None;
         }
-        // SAFETY: 1. the future owns it from then on.
+        // SAFETY: 1. the future owns the content, because it has moved the state from DONE to GONE.
         match unsafe { self.replace(Content::Nothing) } {
             Content::Outcome(outcome) => Some(outcome),
             _ => unreachable!("who is done has an outcome"),
@@ -183,45 +192,49 @@ impl<F: FnOnce() -> R + Send, R: Send> Awaited<R> for Cell<F, R> {
 
     fn run_on(&self, worker: &Worker) {
         let registry = worker.registry();
-        // While the job waits it holds its pool: no other one is at that address.
+        // A queued job holds its pool, so no other pool can be at that address.
         if self.has_begun() || !std::ptr::eq(registry, self.registry) {
             return;
         }
         let this = JobRef::from_header(NonNull::from(self).cast());
         if let Some(job) = registry.take_back(this) {
-            // Others go on meanwhile, if this thread is a runtime's as well.
+            // If this thread is a runtime's worker as well, its tasks go on meanwhile on another
+            // thread.
             let _blocked = Blocked::if_worker();
-            // SAFETY: 1. just taken from the intake. 2. The caller's, which is this thread's.
+            // SAFETY: 1. the job was just taken from the injector, and is run once. 2. The caller's
+            // worker is this thread's.
             unsafe { job.run(None, worker) };
         }
     }
 
     fn leave(&self) {
         let was = if weakened!("run_gone_exchange") {
-            // Relaxed: a mistake, on purpose.
+            // Relaxed: a mistake on purpose, which the model must find.
             let was = self.state.load(Relaxed);
             self.state.store(GONE, Relaxed);
             was
         } else {
-            // AcqRel: as in `exchange`.
+            // AcqRel: takes the content over. Pairs with the exchanges in `exchange`.
             self.state.swap(GONE, AcqRel)
         };
-        // The task that it belongs to need not live on until the pool comes to the job.
+        // The waker is dropped now, so that its task need not live on until the pool comes to the
+        // job.
         let waker = self.waker.take();
         if was == QUEUED || was == DONE {
-            // SAFETY: 1. nobody else touches it after that.
+            // SAFETY: 1. the job does not touch the content after GONE, because it had not begun or
+            // was done.
             drop(unsafe { self.replace(Content::Nothing) });
         }
         drop(waker);
     }
 
     fn has_begun(&self) -> bool {
-        // Relaxed: for people to read, and a guess.
+        // Relaxed: a guess, and for debug output.
         self.state.load(Relaxed) != QUEUED
     }
 }
 
-/// The future of a closure that was given to a pool; see
+/// The future of a closure that runs on a pool, returned by
 /// [`parallel::run`](crate::parallel::run).
 ///
 /// # Examples
@@ -236,11 +249,11 @@ impl<F: FnOnce() -> R + Send, R: Send> Awaited<R> for Cell<F, R> {
 /// ```
 #[must_use = "a closure that has not begun when this is dropped does not run: await it"]
 pub struct Run<R> {
-    /// Nothing once it is over.
+    /// `None` once the future has completed.
     cell: Option<Arc<dyn Awaited<R>>>,
 }
 
-/// Gives the closure to the pool, which the caller holds.
+/// Gives the closure to the pool, which the caller must hold, and returns the future of its result.
 pub(crate) fn start<F, R>(registry: &Registry, closure: F) -> Run<R>
 where
     F: FnOnce() -> R + Send + 'static,
@@ -252,7 +265,8 @@ where
         cell.perform();
         return Run { cell: Some(cell) };
     }
-    // SAFETY: 1. `Cell` is `repr(C)`, and `Cell::run` makes it an `Arc` again.
+    // SAFETY: 1. `Cell` is `repr(C)` and begins with its header, and `Cell::run` turns it into an
+    // `Arc` again.
     let job = unsafe { JobRef::of_shared(cell.clone()) };
     registry.inject(job);
     Run { cell: Some(cell) }
@@ -264,7 +278,8 @@ impl<R> Future for Run<R> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<R> {
         let Some(cell) = &self.cell else { panic!("`Run` polled after completion") };
         let unit = ready!(budget::proceed(context));
-        // Before the waker is there: nobody need be woken for what is done here.
+        // This comes before the waker is registered, because no task needs to be woken for a result
+        // that is made here.
         call::with_current(|worker| cell.run_on(worker));
         let outcome = cell.take().or_else(|| {
             cell.waker().register(context.waker());
@@ -342,7 +357,7 @@ mod models {
         });
     }
 
-    /// Counts its own end, wherever that comes.
+    /// Counts its own drop, wherever that happens.
     struct Counted(StdArc<AtomicUsize>);
 
     impl Drop for Counted {
@@ -362,7 +377,7 @@ mod models {
                 let (results, begun) = (results.clone(), begun.clone());
                 move || {
                     let _captured = captured;
-                    // Relaxed: as above.
+                    // Relaxed: a count, read after the joins.
                     begun.fetch_add(1, Relaxed);
                     Counted(results)
                 }

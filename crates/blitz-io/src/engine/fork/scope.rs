@@ -1,13 +1,13 @@
-//! Jobs that borrow from a frame, which waits for all of them.
+//! Scopes: jobs that may borrow from a frame, which waits for all of them.
 //!
 //! # Protocol
 //! A scope lies in the frame of `scope`. Its countdown counts the body and each job that was
-//! spawned into it; a job spawns only while it, or the body, still counts. The frame
-//! waits for the countdown after the body has ended, however it ended; the last touch of the frame by a
-//! job is the last step of [`Countdown::end_one`].
+//! spawned into it; a job can be spawned only by the body or a job that is still counted. The frame
+//! waits for the countdown after the body has ended, whether that returned or panicked. A job's
+//! last touch of the frame is the last step of [`Countdown::end_one`].
 //!
-//! The first panic, of the body or of a job, is kept and goes on when all have ended.
-//! Others are dropped.
+//! The first panic, of the body or of a job, is kept, and resumed when all have ended. Other panics
+//! are dropped.
 //!
 //! # Checked by
 //! `a_panic_is_there_when_all_have_ended`, weakened as `scope_keeps_first`; the models of `latch`;
@@ -31,8 +31,8 @@ use super::{
 };
 use crate::engine::prim::{Mutex, discard, lock};
 
-/// Where the first panic is kept. Whoever keeps one does so before it ends, and so whoever has waited
-/// for all finds it.
+/// The first panic of a scope. A job keeps its panic before it ends, so the thread that has waited
+/// for all jobs finds it.
 struct FirstPanic(Mutex<Option<Payload>>);
 
 impl FirstPanic {
@@ -47,7 +47,7 @@ impl FirstPanic {
             Some(_) => Some(payload),
         };
         drop(kept);
-        // Outside of the lock: its destructor is the user's.
+        // This is outside of the lock, because the destructor is user code.
         discard(superfluous);
     }
 
@@ -60,18 +60,19 @@ impl FirstPanic {
     }
 }
 
-/// What both kinds of scopes are made of.
+/// The common part of both kinds of scopes.
 struct Base<'scope> {
     registry: Arc<Registry>,
     countdown: Countdown<Owner>,
     panic: FirstPanic,
-    /// Invariant in `'scope`, and a home of closures that are sent to other threads.
+    /// Makes the type invariant in `'scope`, and as `Send` and `Sync` as the closures that are
+    /// spawned.
     #[expect(clippy::type_complexity, reason = "it is the type of what is spawned")]
     jobs: PhantomData<Box<dyn FnOnce(&Scope<'scope>) + Send + Sync + 'scope>>,
 }
 
 impl Base<'_> {
-    /// Of this thread.
+    /// Creates a scope for which this thread will wait.
     fn new(registry: Arc<Registry>) -> Self {
         Self {
             registry,
@@ -81,7 +82,7 @@ impl Base<'_> {
         }
     }
 
-    /// Runs the body, waits for all jobs, and goes on with the first panic.
+    /// Runs the body, waits for all jobs, and resumes the first panic.
     fn complete<R>(&self, body: impl FnOnce() -> R) -> R {
         let outcome = catch_unwind(AssertUnwindSafe(body));
         let result = match outcome {
@@ -91,19 +92,19 @@ impl Base<'_> {
                 None
             }
         };
-        // SAFETY: 1. the body is counted since `new`, and the frame is ours.
+        // SAFETY: 1. the body is counted since `new`, and the countdown lies in our own frame.
         unsafe { Countdown::end_one(&raw const self.countdown) };
         self.countdown.waiter().wait(self.countdown.latch());
         if let Some(payload) = self.panic.take() {
-            // The result goes first: what it borrows is still there. It may not take the place of the
-            // panic by one of its own.
+            // The result is dropped first, while what it borrows is still there. Its destructor
+            // must not replace the panic by one of its own.
             discard(result);
             resume_unwind(payload);
         }
         result.expect("a body that did not panic has a result")
     }
 
-    /// Makes a job of the scope, which counts it already.
+    /// Creates a job of the scope, which must count it already.
     ///
     /// # Safety
     /// 1. What `body` borrows outlives the scope.
@@ -116,14 +117,15 @@ impl Base<'_> {
             }
         };
         let countdown = Pointer::to(&self.countdown);
-        // SAFETY: 1. it counts the job; the last touch.
+        // SAFETY: 1. the countdown counts this job. This is the last touch.
         let end = move |_: &Worker| unsafe { Countdown::end_one(countdown.get()) };
-        // SAFETY: 1. the scope waits for the job, and 1. here. 2. It has a pointer.
+        // SAFETY: 1. the scope waits for the job, and what `body` borrows outlives the scope (our
+        // obligation 1). 2. The end holds a pointer, not a reference.
         unsafe { HeapJob::make(run, end) }
     }
 }
 
-/// A place for jobs that may borrow what outlives the call that made it; see
+/// A scope for jobs that may borrow what outlives it, as passed to the closure of
 /// [`scope`](crate::parallel::scope).
 ///
 /// # Examples
@@ -146,8 +148,8 @@ pub struct Scope<'scope> {
     base: Base<'scope>,
 }
 
-/// A [`Scope`] whose jobs start in the order in which a thread spawned them; see
-/// [`scope_fifo`](crate::parallel::scope_fifo).
+/// A [`Scope`] in which the jobs that a thread spawns start in the order of their spawning, as
+/// passed to the closure of [`scope_fifo`](crate::parallel::scope_fifo).
 ///
 /// # Examples
 ///
@@ -166,16 +168,16 @@ pub struct Scope<'scope> {
 /// ```
 pub struct ScopeFifo<'scope> {
     base: Base<'scope>,
-    /// One for each worker of the pool, the guest too.
+    /// One FIFO queue for each worker of the pool, including the guest.
     lines: Box<[Line]>,
 }
 
-/// Runs `op` with a scope on `owner`, a worker of this thread; jobs go to its pool.
+/// Runs `op` with a scope for which `owner`, the worker of this thread, waits; jobs go to its pool.
 pub(crate) fn scope<'scope, R>(owner: &Worker, op: impl FnOnce(&Scope<'scope>) -> R) -> R {
     in_place(owner.shared(), op)
 }
 
-/// Runs `op` with a scope on this thread; jobs go to `registry`.
+/// Runs `op` with a scope for which this thread waits; jobs go to `registry`.
 pub(crate) fn in_place<'scope, R>(
     registry: Arc<Registry>,
     op: impl FnOnce(&Scope<'scope>) -> R,
@@ -184,12 +186,13 @@ pub(crate) fn in_place<'scope, R>(
     scope.base.complete(|| op(&scope))
 }
 
-/// As [`scope`].
+/// Runs `op` with a FIFO scope for which `owner`, the worker of this thread, waits; jobs go to its
+/// pool.
 pub(crate) fn scope_fifo<'scope, R>(owner: &Worker, op: impl FnOnce(&ScopeFifo<'scope>) -> R) -> R {
     in_place_fifo(owner.shared(), op)
 }
 
-/// As [`in_place`].
+/// Runs `op` with a FIFO scope for which this thread waits; jobs go to `registry`.
 pub(crate) fn in_place_fifo<'scope, R>(
     registry: Arc<Registry>,
     op: impl FnOnce(&ScopeFifo<'scope>) -> R,
@@ -199,9 +202,9 @@ pub(crate) fn in_place_fifo<'scope, R>(
 }
 
 impl<'scope> Scope<'scope> {
-    /// Spawns a job into the scope, which does not end before it.
+    /// Spawns a job into the scope, which does not end before the job has.
     ///
-    /// The job gets the scope, and may spawn more. It is run by any thread of the pool.
+    /// The job receives the scope, and may spawn more jobs. Any thread of the pool may run it.
     ///
     /// # Examples
     ///
@@ -220,7 +223,7 @@ impl<'scope> Scope<'scope> {
     {
         self.base.countdown.add(1);
         let scope = Pointer::to(self);
-        // SAFETY: the scope counts the job until it has ended.
+        // SAFETY: the scope counts the job until it has ended, so the scope is still there.
         let run = move |_: &Worker| body(unsafe { &*scope.get() });
         // SAFETY: 1. `'scope` outlives the scope.
         self.base.registry.place(unsafe { self.base.job(run) });
@@ -246,7 +249,8 @@ impl<'scope> Scope<'scope> {
         BODY: Fn(&Scope<'scope>, BroadcastContext<'_>) + Send + Sync + 'scope,
     {
         let scope = Pointer::to(self);
-        // SAFETY: the scope counts the jobs, and `body` is called by those alone.
+        // SAFETY: the scope counts the jobs, so it is there while they run; only they call `body`,
+        // which outlives the scope.
         unsafe {
             spread(&self.base, move |context| body(&*scope.get(), context));
         }
@@ -259,7 +263,8 @@ impl<'scope> ScopeFifo<'scope> {
         Self { base: Base::new(registry), lines }
     }
 
-    /// Spawns a job into the scope, behind those that this thread has spawned into it.
+    /// Spawns a job into the scope; it starts after the jobs that this thread has spawned into it
+    /// before.
     ///
     /// # Examples
     ///
@@ -276,13 +281,13 @@ impl<'scope> ScopeFifo<'scope> {
     {
         self.base.countdown.add(1);
         let scope = Pointer::to(self);
-        // SAFETY: the scope counts the job until it has ended.
+        // SAFETY: the scope counts the job until it has ended, so the scope is still there.
         let run = move |_: &Worker| body(unsafe { &*scope.get() });
         // SAFETY: 1. `'scope` outlives the scope.
         let job = unsafe { self.base.job(run) };
         match self.base.registry.current() {
-            // SAFETY: 1. the line is part of the scope, which waits for all jobs, and a
-            // place in it is taken before the job that it stands for has ended.
+            // SAFETY: 1. the `Line` is part of the scope, which waits for all jobs, and a
+            // placeholder is taken off a stack before the job that it stands for has ended.
             Some(worker) => worker.push(unsafe { self.lines[worker.index()].push(job) }),
             None => self.base.registry.inject(job),
         }
@@ -308,14 +313,15 @@ impl<'scope> ScopeFifo<'scope> {
         BODY: Fn(&ScopeFifo<'scope>, BroadcastContext<'_>) + Send + Sync + 'scope,
     {
         let scope = Pointer::to(self);
-        // SAFETY: as in `Scope::spawn_broadcast`.
+        // SAFETY: the scope counts the jobs, so it is there while they run; only they call `body`,
+        // which outlives the scope.
         unsafe {
             spread(&self.base, move |context| body(&*scope.get(), context));
         }
     }
 }
 
-/// One job of the scope for each worker.
+/// Spawns one job of the scope for each worker.
 ///
 /// # Safety
 /// 1. What `body` borrows outlives the scope of `base`.
@@ -326,13 +332,13 @@ unsafe fn spread(base: &Base<'_>, body: impl Fn(BroadcastContext<'_>) + Send + S
     let jobs: Vec<JobRef> = (0..count)
         .map(|_| {
             let body = body.clone();
-            // Taken along, so that the last one goes before the scope does.
+            // Each job owns a clone, so that the last clone is dropped before the scope goes.
             let run = move |worker: &Worker| body(BroadcastContext::new(worker));
-            // SAFETY: 1. the caller's 1.
+            // SAFETY: 1. what `body` borrows outlives the scope (our obligation 1).
             unsafe { base.job(run) }
         })
         .collect();
-    // Ours goes before the jobs can end the scope.
+    // Our clone is dropped before the jobs can end the scope.
     drop(body);
     base.registry.broadcast(jobs.into_iter());
 }
@@ -377,7 +383,8 @@ mod models {
             let jobs = [1u32, 2].map(|number| {
                 let shared = shared.clone();
                 thread::spawn(move || {
-                    // SAFETY: 1. all threads hold it, and each is one of the three.
+                    // SAFETY: 1. the countdown exists, because all threads hold it, and each is one
+                    // of the three that are counted.
                     let end = || unsafe { Countdown::end_one(&raw const shared.0) };
                     if weakened!("scope_keeps_first") {
                         end();
@@ -388,7 +395,7 @@ mod models {
                     }
                 })
             });
-            // SAFETY: 1. the body is the third.
+            // SAFETY: 1. the body is the third that is counted.
             unsafe { Countdown::end_one(&raw const shared.0) };
             block(shared.0.latch(), &parker);
             let first = shared.1.take().expect("two have panicked");

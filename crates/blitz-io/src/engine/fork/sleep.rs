@@ -1,38 +1,38 @@
-//! Who of a pool sleeps, and which protocol wakes for which event.
+//! Decides which workers of a pool sleep, and how each kind of event wakes them.
 //!
 //! # Protocol
-//! `engine::pool::idle` decides who searches, who sleeps and whom a producer must wake; its
-//! P and W steps and its proof are used here as they are. What is special to jobs:
+//! `engine::pool::idle` decides which workers search, which ones sleep and which one a producer
+//! must wake; its P and W steps and its proof are used here as they are. These events are special
+//! to jobs:
 //!
 //! ```text
-//! event              who makes it           guarded by
-//! injected job       any thread             idle: P1 queue, P2 fence, P3 | W2 fence, W3 look
+//! event              made by                guarded by
+//! injected job       any thread             idle: P1 queue, P2 fence, P3 | W2 fence, W3 check
 //! a broadcast's job  any thread             the parker's token: always unparked
-//! latch, terminate   whoever ends it        the latch's word (ASLEEP), then the token
+//! latch, terminate   the thread ending it   the latch's word (ASLEEP), then the token
 //! push of a job      the stack's owner      the demand in its limit word, and the barrier
 //! ```
 //!
-//! A push costs nothing for sleepers' sake. Who goes to sleep puts a *demand* into every stack;
-//! the owner's next push sees it, publishes and calls a worker. Between the demand and a
-//! push stands the asymmetric barrier:
+//! A push costs nothing for the sake of sleepers. A worker that goes to sleep puts a *demand* into
+//! every stack; the owner's next push sees it, publishes jobs and wakes a worker. Between the
+//! demand and a push stands the asymmetric barrier:
 //!
 //! ```text
 //! W1 idle.fall_asleep        (its fence is W2)
 //! W2'demand on every stack
-//! W3 looks at everything once more; work: up again
+//! W3 checks everything once more; if there is work: wakes itself
 //! W4 dozes: parks for a millisecond at most
-//! W5 barrier::heavy(), looks again
+//! W5 barrier::heavy(), checks again
 //! W6 parks
 //! ```
-//! Until W5 a push that is still on its way out of its processor may be missed. It is not
-//! lost: its owner comes to it. The doze keeps the barrier, which interrupts every other
-//! running thread, away from workers that are called again soon.
+//! Until W5, a push that is still in the store buffer of its processor may be missed. It is not
+//! lost, because its owner comes to it. The doze spares workers that are woken again soon the
+//! barrier, which interrupts every other running thread.
 //!
-//! Work may be late in one more way: a demand is taken away by the first push that sees it,
-//! and calls one worker. That one is a searcher; when it has found a job and was the last
-//! who searched, it puts the demand back for those who still sleep, and looks
-//! (`hand_on`). This look has no barrier: it is advice, and what it misses is
-//! covered by the next push.
+//! Work may be late in one more way: the first push that sees a demand takes it away, and wakes one
+//! worker. That worker is a searcher; when it has found a job and was the last searcher, it puts
+//! the demand back for the workers that still sleep, and checks for work (`hand_on`). That check
+//! has no barrier: it is advice, and what it misses is covered by the next push.
 //!
 //! # Checked by
 //! `an_injected_job_and_a_sleeper_never_miss_each_other`,
@@ -51,31 +51,31 @@ use crate::engine::{
     prim::{barrier, pad::CachePadded, parker::Parker, thread, weakened},
 };
 
-/// How long a worker dozes before it pays for the barrier. Some fifty times what that costs
-/// in a virtual machine with another thread running; picked, not measured.
+/// How long a worker dozes before it pays for the barrier. Some fifty times the barrier's cost in a
+/// virtual machine with another thread running; picked, not measured.
 const DOZE: Duration = Duration::from_millis(1);
 
-/// See the module.
+/// The sleeping side of a pool: which workers sleep or search, and a parker for each.
 pub(crate) struct Sleep {
     pub(crate) idle: Idle,
     parkers: Box<[CachePadded<Parker>]>,
 }
 
-/// What a worker that is about to sleep looks at.
+/// The sources of work that a worker checks before it sleeps.
 pub(crate) trait Watched {
-    /// Asks every stack for the next push.
+    /// Requests the next push of every stack.
     fn demand(&self);
-    /// Whether there is a job that the worker could run.
+    /// Returns whether there is a job that the worker could run.
     fn has_work(&self) -> bool;
 }
 
-/// How a worker came back.
+/// How a worker woke up.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Woken {
-    /// It counts as searching.
+    /// The worker counts as searching.
     Searching,
-    /// Something else than work called it, or nothing.
+    /// The worker was woken for another reason than work, or woke by itself.
     Alone,
 }
 
@@ -87,28 +87,29 @@ impl Sleep {
         }
     }
 
-    /// P2 and P3: wakes a worker for work that was put where all look, if that is due.
+    /// Performs P2 and P3: wakes a worker, if that is due, for work that was put where all workers
+    /// look.
     pub(crate) fn call_one(&self) {
         if let Some(worker) = self.idle.reserve_for_work(None) {
             self.parkers[worker].unpark();
         }
     }
 
-    /// The same for a push, as advice.
+    /// Wakes a worker for a push, if that seems due. This is advice: the first check has no fence.
     pub(crate) fn advise(&self) {
         if self.idle.is_worth_waking() {
             self.call_one();
         }
     }
 
-    /// Wakes this one, for something that only it can do.
+    /// Wakes this worker, for something that only it can do.
     pub(crate) fn call(&self, worker: usize) {
         if !weakened!("sleep_broadcast_token") {
             self.parkers[worker].unpark();
         }
     }
 
-    /// W1 to W6, for a worker that waits for `latch`.
+    /// Performs W1 to W6, for a worker that waits for `latch`.
     pub(crate) fn sleep(
         &self,
         worker: usize,
@@ -129,10 +130,10 @@ impl Sleep {
         }
         let parker = &self.parkers[worker];
         let mut works = false;
-        // In a model no time passes: the doze ends at once.
+        // In a model no time passes, so the doze ends at once.
         if cfg!(blitz_loom) || !parker.park_timeout(DOZE) {
             if !weakened!("sleep_deep_barrier") {
-                // Pairs with the light barrier in `Stack::push`.
+                // Pairs with the light barrier in `Stack::push_at`.
                 barrier::heavy();
             }
             works = has_work();
@@ -144,7 +145,7 @@ impl Sleep {
         self.rise(worker, works)
     }
 
-    /// Awake again, by a reservation or by itself.
+    /// Makes the worker awake again, by another thread's reservation or by its own.
     fn rise(&self, worker: usize, works: bool) -> Woken {
         while self.idle.is_asleep(worker) {
             let woken = match works {
@@ -154,15 +155,15 @@ impl Sleep {
             if woken == SelfWoken::Awake {
                 return if works { Woken::Searching } else { Woken::Alone };
             }
-            // All who sleep are reserved, perhaps by one that wakes itself and finds that its
-            // mark was taken by another: it gives the reservation back, and nobody calls us
-            // then. So one refusal is no answer, and there is no token to wait for.
+            // All sleepers are reserved, perhaps by a worker that wakes itself and finds that its
+            // bit was taken by another thread: it gives the reservation back, and then no thread
+            // wakes us. So one refusal is not final, and there is no token to wait for.
             if weakened!("sleep_insists") {
                 self.parkers[worker].park();
             }
             thread::yield_now();
         }
-        // Somebody has reserved us and taken our mark. Its token may be taken by a later
+        // Another thread has reserved us and taken our bit. Its token may be consumed by a later
         // sleep, which then ends early.
         Woken::Searching
     }
@@ -178,7 +179,7 @@ mod models {
         prim::{Arc, AtomicUsize, Mutex, Ordering::Relaxed, lock, model, thread},
     };
 
-    /// A pool of one worker that sleeps, and what others may give it.
+    /// A pool of one worker that sleeps, and the work that other threads may give it.
     struct World {
         sleep: Sleep,
         injected: Mutex<usize>,
@@ -198,7 +199,7 @@ mod models {
             })
         }
 
-        /// Sleeps until `done` says so.
+        /// Sleeps until `done` returns true.
         fn sleep_until(&self, done: impl Fn() -> bool) {
             while !done() {
                 let searching = self.sleep.idle.start_searching();
@@ -216,7 +217,7 @@ mod models {
         }
 
         fn has_work(&self) -> bool {
-            // Relaxed: whoever added to it leaves a token.
+            // Relaxed: the thread that added to it leaves a token.
             *lock(&self.injected) > 0 || self.broadcast.load(Relaxed) > 0 || self.stack.has_jobs()
         }
     }
@@ -245,9 +246,10 @@ mod models {
             let owner = thread::spawn({
                 let (world, job) = (world.clone(), job.clone());
                 move || {
-                    // SAFETY: 1. only this thread pushes. 2. answered.
+                    // SAFETY: 1. only this thread pushes. 2. There is one push, and `answer`
+                    // follows.
                     let pushed = unsafe { world.stack.push(NonNull::from(&*job)) };
-                    // SAFETY: as above.
+                    // SAFETY: this thread is the owner, because only it pushes.
                     if pushed.is_asked && unsafe { world.stack.answer() } {
                         world.sleep.advise();
                     }
@@ -265,7 +267,7 @@ mod models {
             let other = thread::spawn({
                 let world = world.clone();
                 move || {
-                    // Relaxed: the token shows it.
+                    // Relaxed: the token publishes it.
                     world.broadcast.fetch_add(1, Relaxed);
                     world.sleep.call(0);
                 }
@@ -282,7 +284,7 @@ mod models {
             let other = thread::spawn({
                 let world = world.clone();
                 move || {
-                    // SAFETY: 1. both threads hold it.
+                    // SAFETY: 1. the latch exists, because both threads hold it.
                     if unsafe { Latch::set(&raw const world.latch) } {
                         world.sleep.call(0);
                     }
@@ -301,7 +303,7 @@ mod models {
                 let world = world.clone();
                 thread::spawn(move || {
                     if terminates {
-                        // SAFETY: 1. all threads hold it.
+                        // SAFETY: 1. the latch exists, because all threads hold it.
                         if unsafe { Latch::set(&raw const world.latch) } {
                             world.sleep.call(0);
                         }
@@ -312,7 +314,7 @@ mod models {
                 })
             });
             world.sleep_until(|| {
-                // What was injected is run when it is seen.
+                // An injected job is run as soon as it is seen.
                 *lock(&world.injected) = 0;
                 world.latch.is_set()
             });
@@ -323,7 +325,7 @@ mod models {
         });
     }
 
-    /// There is never any work.
+    /// A source of work that never has any.
     struct Nothing;
 
     impl Watched for Nothing {
@@ -334,7 +336,7 @@ mod models {
         }
     }
 
-    /// Two wake themselves while a third thread reserves one of them.
+    /// Two workers wake themselves while a third thread reserves one of them.
     #[test]
     fn a_latch_wakes_its_sleeper_whomever_others_call() {
         model(|| {
@@ -344,13 +346,14 @@ mod models {
                 let (sleep, is_done) = (sleep.clone(), is_done.clone());
                 move || {
                     let latch = Latch::new();
-                    // SAFETY: 1. it is on this frame. Nobody sleeps yet, so there is no duty.
+                    // SAFETY: 1. the latch is in this frame. No thread sleeps yet, so there is none
+                    // to unpark.
                     assert!(!unsafe { Latch::set(&raw const latch) });
                     let woken = sleep.sleep(worker, false, &latch, &Nothing);
                     if woken == Woken::Searching {
                         let _ = sleep.idle.stop_searching();
                     }
-                    // Relaxed: counted by both, and read after the joins.
+                    // Relaxed: both threads count, and the value is read after the joins.
                     is_done.fetch_add(1, Relaxed);
                 }
             };
@@ -367,7 +370,7 @@ mod models {
         });
     }
 
-    /// On two processors a second searcher would keep a caller off the one that it needs.
+    /// On two processors, a second searcher would keep a caller off the processor that it needs.
     #[test]
     fn a_place_for_a_guest_lets_no_more_workers_search() {
         model(|| {

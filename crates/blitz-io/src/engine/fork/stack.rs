@@ -1,96 +1,95 @@
-//! A worker's jobs: private until somebody asks for them.
+//! A worker's stack of jobs, which is private until a thief requests jobs from it.
 //!
 //! # Protocol
-//! Jobs have indices, which grow by one with each theft and are words of 64 bits everywhere: of
-//! 32, they would be used up within the hour, while frames still know theirs. The *owner*
-//! pushes and pops at `tail`; *thieves* take at `head`, under the lock. Jobs below `public`
-//! may be taken; those from `public` to `tail` are the owner's own.
+//! Jobs have indices, which grow by one with each theft and are 64-bit words everywhere: words of
+//! 32 bits would be used up within the hour, while frames still remember their indices. The *owner*
+//! pushes and pops at `tail`; *thieves* take at `head`, under the lock. Jobs below `public` may be
+//! stolen; those from `public` to `tail` are private to the owner.
 //!
 //! ```text
-//! word     written by                     read by
-//! tail     the owner                      thieves (Acquire, after the barrier)
-//! guard    whoever holds the lock         the owner, after the barrier
-//! limit    thieves (0: an ask), the owner the owner, on each push
-//! base     the owner, under the lock      the owner, and whoever holds the lock
-//! head     whoever holds the lock         thieves, as a hint
+//! word     written by                        read by
+//! tail     the owner                         thieves (Acquire, after the barrier)
+//! guard    the holder of the lock            the owner, after the barrier
+//! limit    thieves (0: a request), the owner the owner, on each push
+//! base     the owner, under the lock         the owner, and the holder of the lock
+//! head     the holder of the lock            thieves, as a hint
 //! ```
 //!
-//! *Push* writes the slot, then `tail`, then looks at `limit`: two stores, one load. *Pop*
-//! sets `tail` to the index of the job, then looks at `guard`: if that is not above the index, the
-//! job is the owner's, the last one too. No read-modify-write and no fence in either.
+//! *Push* writes the slot, then `tail`, then reads `limit`: two stores and one load. *Pop* sets
+//! `tail` to the index of the job, then reads `guard`: if that is not above the index, the job
+//! belongs to the owner, even if it is the last one. Neither has a read-modify-write or a fence.
 //!
 //! ```text
-//! The owner pops index t        A thief takes without being answered
+//! The owner pops index t        A thief takes without waiting for the owner
 //! O1 tail = t                   T1 locks, guard = s  (above the jobs it wants)
 //! O2 light()                    T2 heavy()
 //! O3 guard <= t: it is ours     T3 reads tail, public = min(s, tail)
-//!    else: lock and look        T4 takes at head, if head < public
+//!    else: lock and check       T4 takes at head, if head < public
 //! ```
-//! One of O2 and T2 comes first (see `prim::barrier`). If O2, T3 sees the lower `tail` and
-//! leaves index t alone. If T2, O3 sees the guard and waits for the lock, under which
-//! `head` says who has the job.
+//! One of O2 and T2 comes first (see `prim::barrier`). If O2, T3 sees the lower `tail` and leaves
+//! index t alone. If T2, O3 sees the guard and waits for the lock; under the lock, `head` decides
+//! whether the owner or the thief has the job.
 //!
-//! *Balance*: that pop does not look at `tail`, because a join that comes back to its job has
-//! nothing above it, if all that ran meanwhile was joins. Jobs that no such pop will follow
-//! are *loose*. They are pushed under the lock (`push_loose`), and `loose` there is above all of
-//! them that are left; so is the guard. A pop of an index below goes to the lock, where it
-//! is *settled* whether loose jobs lie above, and then `tail` is put back above the highest of
-//! them: joins above that have come to their end, and their jobs are gone. Otherwise all is
-//! in order, and `loose` comes down to the index.
+//! *Balance*: a pop does not check `tail`, because a join that comes back to its job finds nothing
+//! above it, if only joins ran meanwhile. Jobs that will not be popped by their index are *loose*.
+//! They are pushed under the lock (`push_loose`); the field `loose` behind the lock is above all
+//! loose jobs that are left, and so is the guard. A pop of an index below that takes the lock, and
+//! `settle` decides whether loose jobs lie above the index. If they do, `tail` is set back to just
+//! above the highest of them: the joins above it have ended, and their jobs are gone. If not,
+//! everything is in order, and `loose` is lowered to the index.
 //!
-//! A join whose job was run by somebody who waited must know that and not pop: `tail` may be
-//! below its index, and raising it would show thieves what is not there.
+//! If a wait of its own thread has run the job of a join, the join must know that and not pop:
+//! `tail` may be below its index, and raising it would show thieves slots that hold no job.
 //!
-//! *Ask*: a thief that finds no public job, or none at all, writes 0 into `limit`. The owner's next
-//! push then `answer`s: it publishes half of its private jobs, and its caller wakes
-//! somebody if that is due. A thief waits for the answer about as long as forcing took lately,
-//! and then forces: so waiting in vain at most doubles the price. It waits less for an owner
-//! that does not touch its stack meanwhile.
-//! One who is about to sleep asks in the same way (`demand`). It is a swap, and so is the owner's
-//! reset in `answer`: of two that meet, the later one sees what the earlier one did before, also
-//! if others have asked in between.
-//! So a push is seen by who goes to sleep, or sees the demand (the barrier stands between
-//! `tail` and `limit`, too).
+//! *Request*: a thief that finds no public job, or none at all, writes 0 into `limit`. The owner's
+//! next push reports that, and the owner calls `answer`, which publishes half of its private jobs;
+//! then it wakes a worker if that is due. A thief waits for the owner about as long as forcing has
+//! taken lately, and then forces the jobs to be public itself; so waiting in vain at most doubles
+//! the price. It waits less for an owner that does not touch its stack meanwhile.
+//! A worker that is about to sleep requests jobs in the same way (`demand`). That is a swap, and so
+//! is the owner's reset in `answer`: of two swaps that meet, the later one sees what was done
+//! before the earlier one, even if other requests came in between. So either the worker that goes
+//! to sleep sees the push, or the push sees the demand (the barrier stands between `tail` and
+//! `limit`, too).
 //!
-//! *Growth*: slots are an array that is moved or doubled by the owner under the lock, which
-//! every thief holds while it reads a slot. `base` points so that `base + index` is the
-//! slot of an index: indices never change.
+//! *Growth*: the slots are an array that the owner moves or doubles under the lock, which every
+//! thief holds while it reads a slot. `base` points so that `base + index` is the slot of an index:
+//! indices never change.
 //!
-//! *Fences*: where there is no asymmetric barrier, the light side of it must be a fence. Push
-//! and pop do not know of that: in a stack that is *fenced* the words that they look at say for
-//! ever that somebody asked and that a thief is about. So each push and pop comes to the
-//! cold side, `answer` and `settle`. These begin with the fence and look at the true words
-//! (`guard` and `limit` of `Fenced`) then. It is the same algorithm at the price of Chase-Lev.
+//! *Fences*: where there is no asymmetric barrier, its light side must be a fence. Push and pop do
+//! not know about that: in a *fenced* stack, the words that they read say permanently that a
+//! request is pending and that a thief is active. So each push and each pop takes its cold path,
+//! `answer` or `settle`, which begins with the fence and then reads the true words (`guard` and
+//! `limit` of `Fenced`). This is the same algorithm at the price of Chase-Lev.
 //!
 //! # Invariants
-//! While the lock is free: `head <= public <= tail` and `loose <= tail`, but for an owner in the
-//! middle of a pop; `guard` is the larger of `public` and `loose`, or `ALL` for ever in a
-//! stack that is *shared*: there the owner locks for each pop, and thieves need neither asks
-//! nor barriers. That is the mode of those who take the oldest job first.
-//! The slot of `tail` exists.
+//! While the lock is free: `head <= public <= tail` and `loose <= tail`, except for an owner in the
+//! middle of a pop. `guard` is the larger of `public` and `loose`, or permanently `ALL` in a
+//! *shared* stack: there the owner locks for each pop, and thieves need neither requests nor
+//! barriers. That mode is for pools that take the oldest job first. The slot of `tail` exists.
 //!
 //! # Rejected
-//! - Chase-Lev: a full fence in each pop costs more than the rest of a join together. Where that
-//!   must be paid, this stack pays it as well, and needs no read-modify-write for the last
-//!   job and no old arrays that thieves may still read.
-//! - A flag that push and pop look at, to know whether the barrier is a fence: those who have a
-//!   barrier would pay for those who have none.
-//! - Publishing every other push: it costs those who have no thieves.
-//! - A slot per depth with `head` lowered to it after a theft: jobs that are not balanced by
-//!   a pop (spawned ones) would run off any array.
+//! - Chase-Lev: a full fence in each pop costs more than the rest of a join together. Where a fence
+//!   must be paid, this stack pays it as well, but needs no read-modify-write for the last job and
+//!   no old arrays that thieves may still read.
+//! - A flag that push and pop read, to know whether the barrier is a fence: systems that have a
+//!   barrier would pay for those that have none.
+//! - Publishing every other push: it costs programs that have no thieves.
+//! - A slot per depth with `head` lowered to it after a theft: jobs that are not balanced by a pop
+//!   (spawned ones) would run off any array.
 //!
 //! # Checked by
 //! `models.rs`: `a_job_is_popped_or_forced_once`, `two_jobs_go_to_owner_and_thief_once_each`,
 //! `a_push_after_a_theft_is_seen_once`, `two_thieves_never_take_the_same_job`,
-//! `jobs_that_move_while_a_thief_is_there_are_taken_once`, `an_answer_publishes_what_was_asked_for`,
-//! `a_push_or_a_demand_sees_the_other`, `a_shared_stack_gives_each_job_once`,
-//! `a_reset_limit_hides_no_demand`, `a_join_beside_loose_jobs_and_a_thief_loses_none`,
-//! `a_job_that_a_wait_took_is_not_popped_again`, `loose_jobs_are_seen_while_a_join_comes_back`,
-//! `a_fenced_stack_gives_each_job_once`, `a_fenced_push_or_a_demand_sees_the_other`,
-//! `indices_go_on_where_a_word_of_32_bits_ends`,
+//! `jobs_that_move_while_a_thief_is_there_are_taken_once`,
+//! `an_answer_publishes_what_was_asked_for`, `a_push_or_a_demand_sees_the_other`,
+//! `a_shared_stack_gives_each_job_once`, `a_reset_limit_hides_no_demand`,
+//! `a_join_beside_loose_jobs_and_a_thief_loses_none`, `a_job_that_a_wait_took_is_not_popped_again`,
+//! `loose_jobs_are_seen_while_a_join_comes_back`, `a_fenced_stack_gives_each_job_once`,
+//! `a_fenced_push_or_a_demand_sees_the_other`, `indices_go_on_where_a_word_of_32_bits_ends`,
 //! `a_lock_that_a_panic_left_behind_is_no_reason_to_steal_no_more`; weakened as `stack_pop_light`,
-//! `stack_settle_fence`, `stack_answer_fence`, `stack_sees_loose`,
-//! `stack_force_heavy`, `stack_push_light`, `stack_tail_release`, `stack_demand_swap`, `stack_force_rereads`,
+//! `stack_settle_fence`, `stack_answer_fence`, `stack_sees_loose`, `stack_force_heavy`,
+//! `stack_push_light`, `stack_tail_release`, `stack_demand_swap`, `stack_force_rereads`,
 //! `stack_shared_pops`, `stack_theft_restores_tail`, `stack_loose_stays`, `stack_settle_above`.
 
 use std::{
@@ -111,106 +110,110 @@ mod models;
 
 type Slot<T> = AtomicPtr<T>;
 
-/// See the module.
+/// The index of a job on a [`Stack`]; it never changes while the job is there.
 pub(crate) type Index = u64;
 
-/// Slots at first. Nested joins of balanced trees need some dozens; picked, not measured.
+/// The initial number of slots. Nested joins of balanced trees need some dozens; picked, not
+/// measured.
 const SLOTS: usize = if cfg!(blitz_loom) { 3 } else { 256 };
 
-/// Pauses that a thief waits for an answer before it forces, at first, and of an owner that
-/// does not touch its stack: two to three microseconds, the barrier's cost on bare metal,
-/// so that waiting in vain at most doubles it.
+/// The number of pauses that a thief waits for the owner before it forces: the initial number, and
+/// the number for an owner that does not touch its stack. It takes two to three microseconds, the
+/// barrier's cost on bare metal, so that waiting in vain at most doubles that cost.
 const PATIENCE: u32 = if cfg!(blitz_loom) { 1 } else { 60 };
 
-/// The same at the most: some 25 microseconds, what it costs to interrupt another processor
-/// of a virtual machine.
+/// The largest number of pauses that a thief waits for the owner: some 25 microseconds, the cost of
+/// interrupting another processor of a virtual machine.
 const MOST_PATIENCE: u32 = if cfg!(blitz_loom) { 1 } else { 600 };
 
-/// What a pause with its look takes here.
+/// Nanoseconds that one pause takes, together with the check between pauses.
 const PAUSE_NS: u128 = 45;
 
-/// An ask, in `limit`.
+/// The value of `limit` that is a request for jobs.
 const ASKED: Index = 0;
 
-/// The `guard` of a shared stack, and what a fenced one shows.
+/// The `guard` of a shared stack, and the value that a fenced stack always shows there.
 const ALL: Index = Index::MAX;
 
-/// What the owner touches on each push and pop.
+/// The words that the owner touches on each push and pop.
 struct Owner<T> {
     tail: AtomicU64,
     guard: AtomicU64,
     limit: AtomicU64,
     base: AtomicPtr<Slot<T>>,
-    /// In use if the stack is fenced.
+    /// Used if the stack is fenced.
     fenced: Fenced,
 }
 
-/// What `guard` and `limit` are in truth, if those always send the owner to the cold side.
+/// The true values of `guard` and `limit` in a fenced stack, where the words of those names always
+/// send the owner to the cold path.
 struct Fenced {
     guard: AtomicU64,
     limit: AtomicU64,
 }
 
-/// What the lock guards.
+/// The data behind the lock.
 struct Shared<T> {
     head: Index,
     public: Index,
-    /// Above every job that is not a join's; as low as is known.
+    /// An index above every loose job (one that is not a join's), as low as is known.
     loose: Index,
     slots: Slots<T>,
 }
 
-/// The array, and the index of its first slot.
+/// The array of slots, and the index of its first slot.
 struct Slots<T> {
     memory: NonNull<[Slot<T>]>,
     first: Index,
 }
 
-/// See the module.
+/// A worker's jobs: its owner pushes and pops at one end, thieves take at the other.
 pub(crate) struct Stack<T> {
     owner: CachePadded<Owner<T>>,
     thieves: CachePadded<Thieves<T>>,
-    /// The owner pops without the lock if it can.
+    /// True if the owner pops without the lock where it can.
     is_private: bool,
-    /// Barriers are fences, and `Fenced` has the true words.
+    /// True if barriers are fences, and `Fenced` holds the true words.
     is_fenced: bool,
 }
 
 struct Thieves<T> {
     /// A copy of `Shared::head`.
     head: AtomicU64,
-    /// As long, in pauses, as forcing has lately taken.
+    /// How long forcing has lately taken, in pauses.
     patience: AtomicU32,
     shared: Mutex<Shared<T>>,
 }
 
-// SAFETY: 1. slots are atomics, and the array's memory is changed only under the lock by
-// the owner. 2. The stack hands out pointers and reads none of them: what is behind them is
-// their users' affair.
+// SAFETY: 1. slots are atomics, and only the owner changes the array's memory, under the lock. 2.
+// The stack hands out pointers and never dereferences them; their users are responsible for what is
+// behind them.
 unsafe impl<T> Send for Stack<T> {}
-// SAFETY: as above.
+// SAFETY: shared access is sound for the same two reasons as `Send` above.
 unsafe impl<T> Sync for Stack<T> {}
-// SAFETY: as above; the memory belongs to whoever has the value.
+// SAFETY: slots are atomics that hold pointers, which are never dereferenced, and the memory
+// belongs to this value alone.
 unsafe impl<T> Send for Slots<T> {}
 
-/// What a push found.
+/// The result of a push.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pushed {
     /// The job's index.
     pub(crate) index: Index,
-    /// Somebody asked, or the slots are used up: [`Stack::answer`] is due before the next
-    /// push.
+    /// True if jobs were requested or the slots are used up: [`Stack::answer`] must be called
+    /// before the next push.
     pub(crate) is_asked: bool,
 }
 
 impl<T> Stack<T> {
-    /// A stack whose owner takes the newest job first.
+    /// Creates a stack for an owner that takes the newest job first.
     pub(crate) fn new() -> Self {
         Self::with(true, needs_fences())
     }
 
-    /// A stack whose owner locks for each pop, and so may take the oldest job as well.
+    /// Creates a stack for an owner that locks for each pop, and so may take the oldest job as
+    /// well.
     pub(crate) fn shared() -> Self {
         Self::with(false, needs_fences())
     }
@@ -241,87 +244,92 @@ impl<T> Stack<T> {
         }
     }
 
-    /// The true guard, for all but `pop_at`.
+    /// Returns the true guard, for every reader and writer but `pop_at`.
     fn guard(&self) -> &AtomicU64 {
         if self.is_fenced { &self.owner.fenced.guard } else { &self.owner.guard }
     }
 
-    /// The true limit, for all but `push`.
+    /// Returns the true limit, for every reader and writer but `push`.
     fn limit(&self) -> &AtomicU64 {
         if self.is_fenced { &self.owner.fenced.limit } else { &self.owner.limit }
     }
 
-    /// The owner's side of the barrier, on the hot path. A fenced stack has its fence on the
-    /// cold one.
+    /// Performs the owner's side of the barrier on the hot path. A fenced stack has its fence on
+    /// the cold path instead.
     #[inline(always)]
     fn light(&self) {
-        // Models know fences only, and must not be helped by one that is not there.
+        // Models know fences only, and must not be helped by one that does not exist in a real
+        // build.
         if !(cfg!(blitz_loom) && self.is_fenced) {
             barrier::light_as(false);
         }
     }
 
-    /// Puts a job on top.
+    /// Pushes a job on top.
     ///
     /// # Safety
-    /// 1. The caller is the owner. 2. If the last push was asked, it has answered.
+    /// 1. The caller is the owner. 2. If the last push returned a request, the caller has called
+    ///    `answer`.
     pub(crate) unsafe fn push(&self, job: NonNull<T>) -> Pushed {
         let index = self.top();
-        // SAFETY: 1. and 2. as here. 3. Just asked.
+        // SAFETY: 1. and 2. are our own obligations. 3. `index` was just read from `top`.
         Pushed { index, is_asked: unsafe { self.push_at(job, index) } }
     }
 
-    /// Where the next job of the owner goes.
+    /// Returns the index at which the owner's next job will be pushed.
     #[inline(always)]
     pub(crate) fn top(&self) -> Index {
-        // Relaxed: only the owner writes it, and who asks is the owner.
+        // Relaxed: only the owner writes it, and the caller is the owner.
         self.owner.tail.load(Relaxed)
     }
 
-    /// [`push`](Self::push) for one who must know the index before; whether somebody asked.
+    /// Pushes a job at an index that the caller had to know before, and returns whether jobs were
+    /// requested.
     ///
     /// # Safety
-    /// 1. and 2. as there. 3. `index` is what [`top`](Self::top) says.
+    /// 1. The caller is the owner. 2. If the last push returned a request, the caller has called
+    ///    `answer`. 3. `index` is what [`top`](Self::top) returned.
     #[inline(always)]
     pub(crate) unsafe fn push_at(&self, job: NonNull<T>, index: Index) -> bool {
         let owner = &*self.owner;
         // Relaxed: only the owner writes `base`, and we are the owner.
         let base = owner.base.load(Relaxed);
-        // SAFETY: the slot of `tail` exists (an invariant, 2.), and only the owner moves
-        // the slots (1.).
+        // SAFETY: the slot of `tail` exists (an invariant, kept by obligation 2), and only the
+        // owner, which we are (1), moves the slots.
         let slot = unsafe { &*base.wrapping_add(index as usize) };
-        // Relaxed: `tail` publishes it.
+        // Relaxed: the store of `tail` below publishes it.
         slot.store(job.as_ptr(), Relaxed);
         self.set_tail(index + 1);
         if !weakened!("stack_push_light") {
-            // Pairs with the heavy barrier of who goes to sleep after its `demand`.
+            // Pairs with the heavy barrier of a worker that goes to sleep after its `demand`.
             self.light();
         }
-        // Relaxed: the barrier is what orders it.
+        // Relaxed: the barrier orders it.
         index + 1 >= owner.limit.load(Relaxed)
     }
 
-    /// Puts a job on top that is not taken back by a pop of its index.
+    /// Pushes a job that will not be taken back by a pop of its index.
     ///
     /// # Safety
-    /// 1. The caller is the owner. 2. If the last push was asked, it has answered.
+    /// 1. The caller is the owner. 2. If the last push returned a request, the caller has called
+    ///    `answer`.
     pub(crate) unsafe fn push_loose(&self, job: NonNull<T>) -> Pushed {
         let mut shared = lock(&self.thieves.shared);
-        // SAFETY: 1. and 2.
+        // SAFETY: our obligations 1 and 2 are those of `push`.
         let pushed = unsafe { self.push(job) };
         shared.loose = pushed.index + 1;
-        // The lock is paid for: nobody needs to ask for this one.
+        // The lock is paid for already, so the job is made public: no thief needs to request it.
         shared.public = pushed.index + 1;
         self.set_guard(&shared);
         pushed
     }
 
-    /// Takes the job off that was pushed at `index`, the last join's; `false` if a thief has it
-    /// or if others lie above it.
+    /// Pops the job that was pushed at `index`, which is the newest join's. Returns `false` if a
+    /// thief has the job or if other jobs lie above it.
     ///
     /// # Safety
-    /// 1. The caller is the owner. 2. Every join after that push has come to its end. 3. The owner
-    ///    itself has not taken the job otherwise.
+    /// 1. The caller is the owner. 2. Every join that began after that push has ended. 3. The owner
+    ///    itself has not taken the job in another way.
     #[inline(always)]
     pub(crate) unsafe fn pop_at(&self, index: Index) -> bool {
         self.set_tail(index);
@@ -329,21 +337,21 @@ impl<T> Stack<T> {
             // O2. Pairs with T2 in `force`. A shared stack needs none: its guard never changes.
             self.light();
         }
-        // Relaxed: O3; the barrier orders it, and the lock orders what follows if it is
-        // high.
+        // Relaxed: O3; the barrier orders it, and if the guard is high, the lock orders what
+        // follows.
         self.owner.guard.load(Relaxed) <= index || self.settle(index)
     }
 
     #[inline(always)]
     fn set_tail(&self, tail: Index) {
         let order = if weakened!("stack_tail_release") { Relaxed } else { Release };
-        // Release: the slots below, and what lies behind their pointers. Pairs with the
+        // Release: publishes the slots below, and what lies behind their pointers. Pairs with the
         // Acquire in `force`.
         self.owner.tail.store(tail, order);
     }
 
-    /// The owner has set `tail` to an index that the guard covers: is the job its own, and on
-    /// top?
+    /// Decides whether the owner gets the job at `index`, to which it has set `tail`, where the
+    /// guard covers that index: returns true if the job is still there and on top.
     #[cold]
     #[inline(never)]
     fn settle(&self, index: Index) -> bool {
@@ -352,10 +360,10 @@ impl<T> Stack<T> {
         }
         if self.is_fenced && self.is_private {
             if !weakened!("stack_settle_fence") {
-                // O2, as in `pop_at`.
+                // O2, as in `pop_at`. Pairs with T2 in `force`.
                 barrier::light_as(true);
             }
-            // Relaxed: O3, as there.
+            // Relaxed: O3; the fence above orders it.
             if self.guard().load(Relaxed) <= index {
                 return true;
             }
@@ -363,7 +371,7 @@ impl<T> Stack<T> {
         let mut shared = lock(&self.thieves.shared);
         let is_top = shared.loose <= index + 1 || weakened!("stack_settle_above");
         if shared.head > index || !is_top {
-            // Where it was: all below `head` is gone, and nothing lies above `loose`.
+            // Puts `tail` back: all jobs below `head` are gone, and nothing lies above `loose`.
             if !weakened!("stack_theft_restores_tail") {
                 self.set_tail(shared.head.max(shared.loose));
             }
@@ -374,7 +382,7 @@ impl<T> Stack<T> {
         true
     }
 
-    /// Takes the newest job, whosever it is.
+    /// Pops the newest job, be it a join's or a loose one.
     ///
     /// # Safety
     /// The caller is the owner.
@@ -401,25 +409,26 @@ impl<T> Stack<T> {
         self.take_oldest(&mut lock(&self.thieves.shared))
     }
 
-    /// Whether there seems to be a job, private ones too. Exact for the owner; for others as
-    /// of their last barrier.
+    /// Returns whether there seems to be a job, private or public. The result is exact for the
+    /// owner; for other threads it is as recent as their last barrier.
     pub(crate) fn has_jobs(&self) -> bool {
         let shared = lock(&self.thieves.shared);
-        // Relaxed: as the caller's barriers have it.
+        // Relaxed: it is as recent as the caller's barriers make it.
         let tail = self.owner.tail.load(Relaxed);
-        // A join that comes back may have lowered `tail` below jobs that are left: it puts it
-        // back under the lock.
+        // A join that comes back may have lowered `tail` below jobs that are left; it will put
+        // `tail` back under the lock.
         let left = if weakened!("stack_sees_loose") { 0 } else { shared.public.max(shared.loose) };
         tail.max(left) > shared.head
     }
 
-    /// Whether somebody has asked since the last answer.
+    /// Returns whether jobs were requested since the last call of `answer`.
     pub(crate) fn is_asked(&self) -> bool {
-        // Relaxed: advice.
+        // Relaxed: the result is advice.
         self.limit().load(Relaxed) == ASKED
     }
 
-    /// Makes room, and publishes half of the private jobs if somebody asked; `true` if so.
+    /// Makes room for the next push, and publishes half of the private jobs if they were requested.
+    /// Returns whether they were.
     ///
     /// # Safety
     /// The caller is the owner.
@@ -430,10 +439,11 @@ impl<T> Stack<T> {
         let tail = self.owner.tail.load(Relaxed);
         if self.is_fenced {
             if !weakened!("stack_answer_fence") {
-                // As in `push`, which always comes here.
+                // The fence that `push` leaves out in a fenced stack, where each push ends here.
+                // Pairs with the heavy barrier of a worker that goes to sleep after its `demand`.
                 barrier::light_as(true);
             }
-            // Relaxed: the barrier is what orders it.
+            // Relaxed: the barrier orders it.
             if tail < self.limit().load(Relaxed) {
                 return false;
             }
@@ -442,8 +452,8 @@ impl<T> Stack<T> {
         if tail >= shared.slots.end() {
             self.make_room(&mut shared, tail);
         }
-        // AcqRel: sees what was done before the demand that it takes away, and shows our
-        // push to one that comes later. Pairs with the swap in `demand`.
+        // AcqRel: sees what was done before the demand that this swap takes away, and shows our
+        // push to a demand that comes later. Pairs with the swap in `demand`.
         let is_asked = self.limit().swap(shared.slots.end(), AcqRel) == ASKED;
         if is_asked && tail > shared.public {
             shared.public += (tail - shared.public).div_ceil(2);
@@ -462,36 +472,39 @@ impl<T> Stack<T> {
             // Relaxed: the lock orders it for thieves, and the owner is this thread.
             moved.slot(index).store(old.slot(index).load(Relaxed), Relaxed);
         }
-        // Relaxed: as above.
+        // Relaxed: the lock orders it for thieves, and the owner is this thread.
         self.owner.base.store(moved.base(), Relaxed);
         shared.slots = moved;
     }
 
-    /// Asks the owner to answer its next push; for those who are about to sleep.
+    /// Requests that the owner's next push publishes jobs; for workers that are about to sleep.
     pub(crate) fn demand(&self) {
         let limit = self.limit();
         if weakened!("stack_demand_swap") {
             limit.store(ASKED, Relaxed);
             return;
         }
-        // AcqRel: as in `answer`, with which it pairs.
+        // AcqRel: shows the owner what was done before this demand, or sees the owner's push. Pairs
+        // with the swap in `answer`.
         limit.swap(ASKED, AcqRel);
     }
 
-    /// Takes the oldest job, if there is one: a public one, or after a vain ask a private one.
+    /// Steals the oldest job, if there is one: a public job, or a private one after a request to
+    /// which the owner did not respond.
     pub(crate) fn steal(&self) -> Option<NonNull<T>> {
         if !self.is_worth_locking() {
             return None;
         }
-        // If it is taken, somebody else is about to get what there is.
+        // If the lock is taken, another thread is about to get the job.
         let mut shared = try_lock(&self.thieves.shared)?;
         self.take_oldest(&mut shared)
     }
 
-    /// Waits a little for an answer if there are only private jobs; `false` if there is none.
+    /// Waits a little for the owner if there are only private jobs. Returns `false` if there are no
+    /// jobs.
     fn is_worth_locking(&self) -> bool {
         let owner = &*self.owner;
-        // Where barriers are fences, to force costs no more than to wait. Relaxed: a guess.
+        // Where barriers are fences, forcing costs no more than waiting. Relaxed: a guess.
         let patience = if self.is_fenced { 0 } else { self.thieves.patience.load(Relaxed) };
         let first = owner.tail.load(Relaxed);
         let mut has_moved = false;
@@ -502,14 +515,14 @@ impl<T> Stack<T> {
             let is_empty = tail <= head;
             has_moved |= tail != first;
             if step >= PATIENCE && !has_moved {
-                // It is in a long closure, and will not answer soon.
+                // The owner is in a long closure, and will not push soon.
                 return true;
             }
             if !is_empty && self.guard().load(Relaxed) > head {
                 return true;
             }
-            // Also if there is nothing yet: then the first job that comes is public at once,
-            // and need not be forced from an owner that pushes no other.
+            // The request is made even if the stack is empty: then the first job that comes is
+            // public at once, and need not be forced from an owner that pushes no other.
             if step == 0 && !self.is_asked() {
                 self.demand();
             }
@@ -533,17 +546,17 @@ impl<T> Stack<T> {
         // Relaxed: a hint.
         self.thieves.head.store(shared.head, Relaxed);
         if self.is_private && shared.head == shared.public {
-            // On behalf of the next thief.
+            // The request is made on behalf of the next thief.
             self.demand();
         }
         NonNull::new(job)
     }
 
-    /// T1 to T3: publishes half of the private jobs without their owner.
+    /// Performs T1 to T3: publishes half of the private jobs without the owner's help.
     fn force(&self, shared: &mut Shared<T>) {
         let owner = &*self.owner;
-        // Acquire: the slots of a shared stack, whose owner pops under the lock. Pairs with
-        // the Release in `set_tail`. For a private one only a guess.
+        // Acquire: the slots of a shared stack, from which its owner pops under the lock. Pairs
+        // with the Release in `set_tail`. For a private stack the value is only a guess.
         let tail = owner.tail.load(Acquire);
         if tail <= shared.public {
             return;
@@ -562,44 +575,45 @@ impl<T> Stack<T> {
             barrier::heavy();
         }
         self.learn_patience(start.elapsed());
-        // Acquire: T3; the slots below `tail` and what their jobs consist of. Pairs with
-        // the Release in `set_tail`.
+        // Acquire: T3; the slots below `tail`, and the contents of their jobs. Pairs with the
+        // Release in `set_tail`.
         let now = owner.tail.load(Acquire);
         let reached = if weakened!("stack_force_rereads") { wanted } else { wanted.min(now) };
-        // An owner that waits for the lock in `settle` may have lowered `tail` below what
-        // is public: the lock's order decides about that one.
+        // An owner that waits for the lock in `settle` may have lowered `tail` below what is
+        // public: the order in which the lock is taken decides about that job.
         shared.public = public.max(reached);
         self.set_guard(shared);
     }
 
-    /// Forcing took so long: the next thief waits as long for an answer.
+    /// Records how long forcing took: the next thief waits that long for the owner.
     fn learn_patience(&self, cost: Duration) {
         let pauses = u32::try_from(cost.as_nanos() / PAUSE_NS).unwrap_or(u32::MAX);
         let pauses = pauses.clamp(PATIENCE, MOST_PATIENCE);
         // Relaxed, both: a guess, and the caller has the lock.
         let before = self.thieves.patience.load(Relaxed);
-        // Half of the way: one that was preempted meanwhile is no rule.
+        // It moves half of the way, because a single thief that was preempted meanwhile is no rule.
         self.thieves.patience.store(before.midpoint(pauses), Relaxed);
     }
 
-    /// Called with the lock.
+    /// Writes the guard that follows from `shared`; the caller holds the lock.
     fn set_guard(&self, shared: &Shared<T>) {
         if self.is_private {
-            // Relaxed: ordered by the barrier in `force`, and otherwise only the owner's
-            // hint to take the lock.
+            // Relaxed: ordered by the barrier in `force`; otherwise it is only a hint to the owner
+            // to take the lock.
             self.guard().store(shared.public.max(shared.loose), Relaxed);
         }
     }
 }
 
-/// Whether the owner's side of a barrier must be a fence. In models that side is one anyway.
+/// Returns whether the owner's side of a barrier must be a fence. In models that side is always
+/// one.
 fn needs_fences() -> bool {
     barrier::mechanism() == barrier::Mechanism::Fences && !cfg!(blitz_loom)
 }
 
 impl<T> Shared<T> {
-    /// The owner has taken `index`. Half of what is left stays public, so that the next pops need no
-    /// lock.
+    /// Lowers `public` and `loose` after the owner has taken `index`. Half of the rest stays
+    /// public, so that the next pops need no lock.
     fn reclaim(&mut self, index: Index) {
         let rest = index - self.head;
         self.public = self.public.min(self.head + rest.div_ceil(2));
@@ -610,7 +624,7 @@ impl<T> Shared<T> {
 }
 
 impl<T> Slots<T> {
-    /// `count` empty slots, the first of which has index `first`.
+    /// Creates `count` empty slots, the first of which has index `first`.
     fn new(count: usize, first: Index) -> Self {
         let memory: Box<[Slot<T>]> =
             (0..count).map(|_| AtomicPtr::new(std::ptr::null_mut())).collect();
@@ -623,13 +637,13 @@ impl<T> Slots<T> {
         self.memory.len()
     }
 
-    /// The first index that has no slot.
+    /// Returns the first index that has no slot.
     fn end(&self) -> Index {
         self.first + self.len() as Index
     }
 
-    /// Where the slot of index 0 would be, as far as a pointer can say: it wraps, and wraps
-    /// back when an index is added.
+    /// Returns the address at which the slot of index 0 would be. The subtraction may wrap, and
+    /// wraps back when an index is added.
     fn base(&self) -> *mut Slot<T> {
         self.memory.as_ptr().cast::<Slot<T>>().wrapping_sub(self.first as usize)
     }
@@ -642,7 +656,7 @@ impl<T> Slots<T> {
 
 impl<T> Drop for Slots<T> {
     fn drop(&mut self) {
-        // SAFETY: it was a box, and is dropped once.
+        // SAFETY: the memory came from a box, and is freed once.
         drop(unsafe { Box::from_raw(self.memory.as_ptr()) });
     }
 }

@@ -1,19 +1,19 @@
-//! One thread of a pool: it finds jobs, runs them, and sleeps when there are none.
+//! One thread of a pool: finds jobs, runs them, and sleeps when there are none.
 //!
 //! # Protocol
-//! A worker looks into its own stack, its broadcasts, the stacks of others from a random one
-//! on, and the intake, in this order; at every 61st look the intake comes first. At most half of
-//! the workers count as searchers, for whose sake no sleeper is called. Others *linger*: they look as
-//! well, but let other threads run before each look, since on a small machine the thread that
-//! gives them work needs a processor, too.
-//! Who waits for a latch runs jobs meanwhile, any that it finds.
+//! A worker looks for a job in its own stack, its broadcast queue, the stacks of other workers
+//! (starting at a random one) and the injector, in this order; at every 61st search the injector
+//! comes first. At most half of the workers count as searchers; while there is one, no sleeper is
+//! woken. The others *linger*: they search as well, but yield the processor before each search,
+//! because on a small machine the thread that would give them work needs a processor, too. A worker
+//! that waits for a latch runs jobs meanwhile, any that it finds.
 //!
 //! Both go on for some rounds, while there is room (`pool/crowd.rs`), and then the worker sleeps
 //! (`sleep`).
 //!
 //! # Invariants
-//! `CURRENT` is null or the worker of this thread; the thread then holds its registry. Only
-//! that thread pushes and pops the worker's stack.
+//! `CURRENT` is null or the worker of this thread, which then holds its registry. Only that thread
+//! pushes to and pops from the worker's stack.
 //!
 //! # Checked by
 //! tests/it/parallel_*.rs, and the models of `stack`, `latch` and `sleep`.
@@ -32,60 +32,61 @@ use crate::engine::{
     prim::{AtomicBool, AtomicU64, Ordering::Relaxed, per_thread, rng::Rng, spin_loop, thread},
 };
 
-/// Rounds of looking before a worker sleeps. A round is half a microsecond to a whole one
-/// while there is nothing, so a worker is asleep within a tenth of a millisecond.
+/// The number of search rounds before a worker sleeps. A round takes half a microsecond to one
+/// while there is nothing to do, so a worker is asleep within a tenth of a millisecond.
 const ROUNDS: u32 = 64;
 
-/// Every so many rounds a searcher lets other threads run: there may be more than processors.
+/// A searcher yields its processor once per this number of rounds, because there may be more
+/// threads than processors.
 const ROUNDS_PER_YIELD: u32 = 4;
 
-/// Pauses in a round. Picked, not measured.
+/// The number of pauses in a round. Picked, not measured.
 const PAUSES: u32 = 8;
 
-/// How often the intake comes first: a prime, as in the scheduler for tasks, so that no
-/// pattern of a user's falls into step with it.
+/// The injector comes first in one of this number of searches. It is a prime, as in the scheduler
+/// for tasks, so that no pattern of a user's program falls into step with it.
 const INTAKE_FIRST: u64 = 61;
 
 per_thread! {
     static CURRENT: Cell<*const Worker> = Cell::new(std::ptr::null());
 }
 
-/// The worker of this thread, or null.
+/// Returns the worker of this thread, or null.
 #[inline(always)]
 pub(crate) fn current() -> *const Worker {
     CURRENT.with(Cell::get)
 }
 
-/// See the module.
+/// A thread's part of a pool: its stack of jobs, and its place in the registry.
 pub(crate) struct Worker {
     stack: Stack<Header>,
     index: usize,
     registry: *const Registry,
     /// Set when the pool ends.
     end: Latch,
-    /// Jobs of `spawn_fifo`.
+    /// The FIFO queue for jobs of `spawn_fifo`.
     pub(crate) line: Line,
-    /// Touched by the worker's thread alone.
+    /// The state of the random number generator; touched by the worker's thread alone.
     rng: AtomicU64,
     looks: AtomicU64,
-    /// A thread that is lent to the pool waits for something.
+    /// True while a thread that is lent to the pool waits for something.
     waits: AtomicBool,
-    /// The pool has ended, and the thread runs what it has spawned since.
+    /// True while the thread runs jobs that it has spawned after the pool ended.
     finishes: AtomicBool,
 }
 
-// SAFETY: 1. the registry that it points at is `Sync` and contains the worker, so it is
-// there. 2. The methods that only the worker's own thread may call are unsafe, or get at the
-// worker through `CURRENT`.
+// SAFETY: 1. the registry that it points at is `Sync` and contains the worker, so it is there. 2.
+// The methods that only the worker's own thread may call are unsafe, or get the worker through
+// `CURRENT`.
 unsafe impl Send for Worker {}
-// SAFETY: as above.
+// SAFETY: sharing is sound for the same two reasons as `Send` above.
 unsafe impl Sync for Worker {}
 
-/// A job, and from whose stack it is.
+/// A job, and the owner of the stack from which it was taken, if any.
 type Found<'a> = (JobRef, Option<&'a Worker>);
 
 impl Worker {
-    /// A worker of the registry that is being made at that address.
+    /// Creates a worker of the registry that is being created at that address.
     pub(crate) fn new(index: usize, breadth_first: bool, registry: *const Registry) -> Self {
         let seed = Rng::process_seed() ^ index as u64;
         Self {
@@ -106,12 +107,13 @@ impl Worker {
         self.index
     }
 
-    /// Its index among the pool's threads; none for a guest.
+    /// Returns the worker's index among the pool's threads, or `None` for a guest.
     pub(crate) fn thread_index(&self) -> Option<usize> {
         (self.index < self.registry().threads()).then_some(self.index)
     }
 
-    /// It is that of a thread which does other things, too: while it does, it is not counted.
+    /// Returns whether the worker is a thread that was lent to the pool and does other things, too.
+    /// While it does those, it is not counted as awake.
     fn is_lent(&self) -> bool {
         self.index == 0 && self.registry().has_lent_thread()
     }
@@ -123,13 +125,13 @@ impl Worker {
 
     #[inline]
     pub(crate) fn registry(&self) -> &Registry {
-        // SAFETY: the worker is part of it, and its threads hold it.
+        // SAFETY: the worker is part of the registry, and the pool's threads hold the registry.
         unsafe { &*self.registry }
     }
 
-    /// The registry, to keep.
+    /// Returns a counted reference to the registry.
     pub(crate) fn shared(&self) -> Arc<Registry> {
-        // SAFETY: 1. a registry is made behind an `Arc` only. 2. Whoever has a worker is a
+        // SAFETY: 1. registries are created behind an `Arc` only. 2. A worker is known only to a
         // thread or a job of its pool, so the count is not zero.
         unsafe {
             Arc::increment_strong_count(self.registry);
@@ -137,49 +139,50 @@ impl Worker {
         }
     }
 
-    /// What is set when the pool ends.
+    /// Returns the latch that is set when the pool ends.
     pub(crate) fn end(&self) -> &Latch {
         &self.end
     }
 
-    /// Leaves a token for the worker's thread.
+    /// Wakes the worker's thread, by leaving a token for its parker.
     pub(crate) fn call(&self) {
         self.registry().sleep.call(self.index);
     }
 
-    /// Puts a job on the stack that is not a join's. Called on the worker's own thread.
+    /// Pushes a job that is not a join's on the stack. Must be called on the worker's own thread.
     pub(crate) fn push(&self, job: JobRef) {
         debug_assert!(std::ptr::eq(self, current()), "only the owner pushes");
-        // SAFETY: 1. workers are got through `CURRENT`, or handed to jobs by the thread that
-        // runs them. 2. `answer` follows.
+        // SAFETY: 1. workers are obtained through `CURRENT`, or passed to jobs by the thread that
+        // runs them, so this thread is the owner. 2. `answer` follows.
         let pushed = unsafe { self.stack.push_loose(job.header()) };
         if pushed.is_asked {
             self.answer();
         }
     }
 
-    /// Somebody asked for jobs, or the stack is full.
+    /// Publishes jobs because they were requested, or makes room because the stack is full.
     #[cold]
     #[inline(never)]
     pub(crate) fn answer(&self) {
-        // SAFETY: as in `push`.
+        // SAFETY: this thread is the owner, because workers are obtained through `CURRENT` or
+        // passed to jobs by the thread that runs them.
         if unsafe { self.stack.answer() } {
             self.registry().sleep.advise();
         }
     }
 
-    /// Whether there are jobs on the stack.
+    /// Returns whether there are jobs on the stack.
     pub(crate) fn has_jobs(&self) -> bool {
         self.stack.has_jobs()
     }
 
-    /// The newest job of the stack; the oldest in a pool that is breadth-first.
+    /// Pops the newest job of the stack, or the oldest in a breadth-first pool.
     pub(crate) fn pop(&self) -> Option<JobRef> {
         debug_assert!(std::ptr::eq(self, current()), "only the owner pops");
         let job = match self.registry().breadth_first {
-            // SAFETY: as in `push`.
+            // SAFETY: this thread is the owner, for the reason given in `push`.
             false => unsafe { self.stack.pop() },
-            // SAFETY: as in `push`.
+            // SAFETY: this thread is the owner, for the reason given in `push`.
             true => unsafe { self.stack.pop_oldest() },
         };
         job.map(JobRef::from_header)
@@ -214,7 +217,7 @@ impl Worker {
         })
     }
 
-    /// Whether this look begins with the intake.
+    /// Returns whether this search begins with the injector.
     fn is_intakes_turn(&self) -> bool {
         // Relaxed: only this thread touches it.
         let looks = self.looks.load(Relaxed).wrapping_add(1);
@@ -222,19 +225,20 @@ impl Worker {
         looks.is_multiple_of(INTAKE_FIRST)
     }
 
-    /// Runs one job, of its own or of others; `false` if there is none.
+    /// Runs one job, from this worker or another. Returns `false` if there is none.
     pub(crate) fn run_one(&self) -> bool {
         let found = self.find_local().or_else(|| self.find_elsewhere());
         found.map(|found| self.run(found)).is_some()
     }
 
-    /// Runs one of its own jobs; `false` if there is none.
+    /// Runs one job of this worker. Returns `false` if there is none.
     pub(crate) fn run_one_local(&self) -> bool {
         self.find_local().map(|found| self.run(found)).is_some()
     }
 
-    /// Runs its own jobs until there are none: the pool has ended, and nobody else will. What they
-    /// spawn is run by the same loop, so that a long chain needs no deep stack.
+    /// Runs this worker's jobs until there are none, because the pool has ended and no other thread
+    /// will. Jobs that they spawn are run by the same loop, so that a long chain needs no deep
+    /// stack.
     pub(crate) fn finish(&self) {
         // Relaxed, both: only this thread touches it.
         if !self.finishes.swap(true, Relaxed) {
@@ -244,7 +248,8 @@ impl Worker {
     }
 
     fn run(&self, (job, from): Found<'_>) {
-        // SAFETY: 1. just taken from a queue. 2. `CURRENT`, see `push`.
+        // SAFETY: 1. the job was just taken from a queue, and is run once. 2. This worker is the
+        // thread's, for the reason given in `push`.
         unsafe { job.run(from, self) };
     }
 
@@ -258,12 +263,13 @@ impl Worker {
 
     #[cold]
     fn wait(&self, latch: &Latch) {
-        // Jobs do not unwind. If something of ours did, the frame of the latch would go while
-        // others have it.
+        // Jobs do not unwind. If our own code did, the frame of the latch would go while other
+        // threads still use it.
         let abort = AbortOnUnwind("a bug in the pool");
-        // Others go on meanwhile, if this thread is a runtime's as well.
+        // If this thread is a runtime's worker as well, its tasks go on meanwhile on another
+        // thread.
         let blocked = Blocked::if_worker();
-        // Once, however deep it waits.
+        // The thread is counted once, however deeply its waits are nested.
         let is_first = self.is_lent() && !self.waits.load(Relaxed);
         let member = is_first.then(Member::new);
         if is_first {
@@ -286,16 +292,16 @@ impl Worker {
     }
 }
 
-/// A worker that has nothing to do of its own.
+/// The state of a worker that looks for a job.
 struct Search<'a> {
     worker: &'a Worker,
-    /// It counts as a searcher.
+    /// True if the worker counts as a searcher.
     is_counted: bool,
     rounds: u32,
 }
 
 impl<'a> Search<'a> {
-    /// A job; the search is over then.
+    /// Returns a job, if one is found; that ends the search.
     fn next(&mut self) -> Option<Found<'a>> {
         let worker = self.worker;
         let injected = if worker.is_intakes_turn() { worker.find_injected() } else { None };
@@ -312,15 +318,15 @@ impl<'a> Search<'a> {
             let idle = &self.worker.registry().sleep.idle;
             self.is_counted = idle.has_room() && idle.start_searching();
         }
-        // Who may not search looks once it has let others run.
+        // A worker that may not count as a searcher looks only once it has let other threads run.
         if self.is_counted || self.rounds > 0 { self.worker.find_elsewhere() } else { None }
     }
 
-    /// Found nothing: spins, or sleeps.
+    /// Spins or sleeps, after a round that found nothing.
     fn rest(&mut self, latch: &Latch) {
         self.rounds += 1;
-        // Who waits for the end of the pool waits long; what others wait for ends soon, and they
-        // had rather not lose their processor.
+        // A worker that waits for the end of the pool waits long. What others wait for ends soon,
+        // so they should keep their processor.
         let is_idle = std::ptr::eq(latch, &self.worker.end);
         let has_room = self.worker.registry().sleep.idle.has_room();
         if self.rounds < ROUNDS && has_room {
@@ -339,7 +345,7 @@ impl<'a> Search<'a> {
         self.rounds = 0;
     }
 
-    /// Searches no more; the last one sees to those who sleep.
+    /// Ends the search; the last searcher wakes a sleeper if there is more work.
     fn stop(&mut self) {
         if std::mem::take(&mut self.is_counted) {
             self.worker.hand_on();
@@ -348,7 +354,7 @@ impl<'a> Search<'a> {
 }
 
 impl Worker {
-    /// S1 and S2 of `idle`, with the demand of those who sleep.
+    /// Performs S1 and S2 of `pool/idle.rs`, and repeats the demand of the workers that sleep.
     fn hand_on(&self) {
         let registry = self.registry();
         if !registry.sleep.idle.stop_searching() || !registry.sleep.idle.is_worth_waking() {
@@ -400,25 +406,26 @@ pub(crate) fn run(registry: &Arc<Registry>, index: usize) {
     leave();
 }
 
-/// Makes the calling thread that worker, whose registry it holds until it leaves.
+/// Makes the calling thread that worker; the thread must hold its registry until it leaves.
 pub(crate) fn enter(worker: &Worker) {
-    // Looked at before it is changed: who catches the panic goes on as the worker that it was.
+    // This is checked before anything is changed, so that a thread that catches the panic goes on
+    // as the worker that it was.
     assert!(current().is_null(), "this thread is a worker already: run each builder on a new one");
     CURRENT.with(|current| current.set(worker));
 }
 
-/// The calling thread is no worker any more.
+/// Ends the calling thread's time as a worker.
 pub(crate) fn leave() {
     CURRENT.with(|current| current.set(std::ptr::null()));
 }
 
-/// Makes the calling thread worker 0 for ever, though it goes on with something else; `false`
-/// if it is a worker already.
+/// Makes the calling thread worker 0 permanently, though it goes on with something else. Returns
+/// `false` if it is a worker already.
 pub(crate) fn adopt(registry: &Arc<Registry>) -> bool {
     if !current().is_null() {
         return false;
     }
-    // The thread never leaves the pool, and so the pool never goes.
+    // The thread never leaves the pool, so the pool must never be freed.
     std::mem::forget(registry.clone());
     enter(&registry.workers[0]);
     registry.mark_primed();
@@ -427,7 +434,7 @@ pub(crate) fn adopt(registry: &Arc<Registry>) -> bool {
 
 #[cfg(all(test, not(blitz_loom)))]
 pub(crate) mod for_test {
-    //! A worker for tests of what runs on one.
+    //! Creates a worker for tests of code that runs on one.
 
     use super::{Worker, current};
     use crate::engine::fork::registry::{Plan, Registry};
@@ -438,7 +445,7 @@ pub(crate) mod for_test {
             scope.spawn(|| {
                 let plan = Plan { threads: 1, use_current_thread: true, ..Plan::default() };
                 let registry = Registry::start(plan, |_| Ok(())).unwrap();
-                // SAFETY: `start` has made this thread the worker, for ever.
+                // SAFETY: `start` has made this thread the worker, permanently.
                 f(unsafe { &*current() });
                 drop(registry);
             });

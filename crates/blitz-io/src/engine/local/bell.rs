@@ -1,22 +1,23 @@
-//! Who is called when a set of local tasks has something to run.
+//! Wakes the drivers of a local task set when it has something to run.
 //!
-//! One future drives a set, as a rule. There may be more: two `run_until`s side by
-//! side, or one inside a task of the set. Each is a *driver*. All that have not
-//! been called since their last poll are called, because nobody knows which of
-//! them will be polled, and none may be left to wait for a task that another one
-//! would have run.
+//! As a rule one future drives a set. There may be more: two `run_until`s side by side, or one
+//! inside a task of the set. Each is a *driver*. All drivers that have not been woken since their
+//! last poll are woken, because it is unknown which of them will be polled, and none may be left
+//! to wait for a task that another one would have run.
 //!
 //! # Protocol
+//! ```text
 //! A thread that wakes a task           The set's thread, in a driver's poll
-//! P1 pushes the entry                  W1 leaves its waker, under the lock
-//! P2 takes the wakers, under the lock  W2 looks for entries
+//! P1 pushes the entry                  W1 registers its waker, under the lock
+//! P2 takes the wakers, under the lock  W2 checks for entries
 //! P3 wakes them
-//! P2 or W1 has the lock first. If P2, W2 sees the entry; if W1, P2 finds the waker
-//! and the driver is polled again.
+//! ```
+//! P2 or W1 has the lock first. If P2, W2 sees the entry; if W1, P2 finds the waker and the
+//! driver is polled again.
 //!
 //! # Rejected
-//! One waker, that of the last poll: a driver that is done then takes the call with
-//! it that was meant for the others.
+//! One waker, that of the last poll: a driver that is done would then consume the wake-up that
+//! was meant for the others.
 //!
 //! # Checked by
 //! `a_wake_against_a_poll_is_seen_or_calls_again`; weakened as
@@ -29,24 +30,24 @@ use std::{
 
 use crate::engine::prim::{Mutex, discard, lock};
 
-/// Tells the drivers of one set apart.
+/// Identifies one driver among those of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Driver(pub(super) u64);
 
 impl Driver {
-    /// The set itself, when it is awaited.
+    /// Returns the driver that is the set itself, when it is awaited.
     pub(crate) const fn first() -> Self {
         Self(0)
     }
 }
 
-/// The wakers of the drivers that wait. Users' code is never called or dropped
-/// under the lock.
+/// The wakers of the drivers that wait. Users' code must never be called or dropped under the
+/// lock.
 pub(super) struct Bell {
     waiting: Mutex<Waiting>,
 }
 
-/// The first has a place of its own, so that one driver allocates nothing.
+/// The registered wakers. The first has a field of its own, so that one driver allocates nothing.
 #[derive(Default)]
 struct Waiting {
     first: Option<(Driver, Waker)>,
@@ -58,7 +59,7 @@ impl Bell {
         Self { waiting: Mutex::new(Waiting { first: None, more: Vec::new() }) }
     }
 
-    /// W1. Only the set's thread calls this.
+    /// Registers the waker of a driver (step W1). Only the set's thread may call this.
     pub(super) fn leave(&self, driver: Driver, waker: &Waker) {
         if lock(&self.waiting).find(driver).is_some_and(|old| old.1.will_wake(waker)) {
             return;
@@ -68,25 +69,25 @@ impl Bell {
         drop(old);
     }
 
-    /// P2 and P3.
+    /// Wakes all registered drivers (steps P2 and P3).
     pub(super) fn ring(&self) {
         let Waiting { first, more } = std::mem::take(&mut *lock(&self.waiting));
         for (_, waker) in first.into_iter().chain(more) {
-            // A waker that panics must keep neither the others from being called nor
-            // its caller from going on. The panic hook has reported it.
+            // A waker that panics must not keep the others from being woken, nor stop the caller.
+            // The panic hook has reported the panic.
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
                 discard(payload);
             }
         }
     }
 
-    /// The driver is gone. Only the set's thread calls this.
+    /// Removes the waker of a driver that is gone. Only the set's thread may call this.
     pub(super) fn forget(&self, driver: Driver) {
         let waker = lock(&self.waiting).take(driver);
         discard(waker);
     }
 
-    /// Nobody will be called any more.
+    /// Removes all wakers, so that no driver is woken any more.
     pub(super) fn forget_all(&self) {
         let Waiting { first, more } = std::mem::take(&mut *lock(&self.waiting));
         first.into_iter().chain(more).for_each(discard);
@@ -94,11 +95,12 @@ impl Bell {
 }
 
 impl Waiting {
+    /// Returns the entry of a driver.
     fn find(&mut self, driver: Driver) -> Option<&mut (Driver, Waker)> {
         self.first.iter_mut().chain(&mut self.more).find(|(of, _)| *of == driver)
     }
 
-    /// Puts a waker in; answers with the one it replaced.
+    /// Stores the waker of a driver, and returns the one that it replaced.
     fn put(&mut self, driver: Driver, waker: Waker) -> Option<Waker> {
         if let Some((_, old)) = self.find(driver) {
             return Some(std::mem::replace(old, waker));
@@ -110,6 +112,7 @@ impl Waiting {
         None
     }
 
+    /// Removes and returns the waker of a driver.
     fn take(&mut self, driver: Driver) -> Option<Waker> {
         let entry = match self.first.take_if(|(of, _)| *of == driver) {
             None => {

@@ -1,51 +1,54 @@
-//! Which set of local tasks the code on this thread belongs to.
+//! Tracks which set of local tasks the code on this thread belongs to.
 //!
-//! The sets that were entered form a chain, innermost first. A guard may be kept
-//! for longer than what was entered before or after it, and be dropped in any
-//! order: its link is taken out of the middle, and whatever was entered last and
-//! not left counts. A guard that is leaked stays in the chain with the set it
-//! holds; nothing dangles.
+//! The sets that were entered form a chain, innermost first. A guard may outlive what was entered
+//! before or after it, and guards may be dropped in any order: the guard's link is removed from
+//! the middle of the chain, and the current set is the one that was entered last and not left
+//! yet. A guard that is leaked stays in the chain together with the set that it owns, so nothing
+//! dangles.
 
 use std::{cell::Cell, marker::PhantomData, ptr};
 
 use super::Local;
 use crate::engine::work::current;
 
+/// One entered set, and the link to the set that was entered before it.
 struct Link {
     set: *const Local,
     outer: Cell<*const Link>,
 }
 
-/// The set that was entered last on this thread.
+/// Returns the set that was entered last on this thread.
 pub(crate) fn entered() -> Option<Local> {
     let link = innermost();
-    // SAFETY: links leave the chain before they are dropped, and a set outlives its
-    // links: a guard owns it, and `within` borrows it.
+    // SAFETY: links are removed from the chain before they are dropped, and a set outlives its
+    // links, because a guard owns its set and `within` borrows it.
     unsafe { link.as_ref().map(|link| Local::clone(&*link.set)) }
 }
 
 /// Calls `f` inside the set.
 pub(super) fn within<R>(set: &Local, f: impl FnOnce() -> R) -> R {
     let link = Link { set, outer: Cell::new(innermost()) };
-    // SAFETY: `Leave` takes the link out before this frame ends, and the frame keeps
-    // `set` borrowed.
+    // SAFETY: obligation 1 of `enter`: `Leave` removes the link before this frame ends, and the
+    // frame keeps `set` borrowed.
     unsafe { enter(&raw const link) };
     let _leave = Leave(&raw const link);
     f()
 }
 
-/// This thread is inside a set until this is dropped.
+/// Guard that keeps this thread inside a set until it is dropped.
 pub(crate) struct Inside {
     link: *const Link,
-    /// The guard belongs to its thread.
+    /// Makes the guard `!Send`, because its link is in a chain of this thread.
     here: PhantomData<*const ()>,
 }
 
 impl Inside {
+    /// Enters the set on this thread.
     pub(crate) fn new(set: &Local) -> Self {
         let set = Box::into_raw(Box::new(set.clone()));
         let link = Box::into_raw(Box::new(Link { set, outer: Cell::new(innermost()) }));
-        // SAFETY: `drop` takes the link out before it and the set are freed.
+        // SAFETY: obligation 1 of `enter`: `drop` removes the link before the link and the set
+        // are freed.
         unsafe { enter(link) };
         Self { link, here: PhantomData }
     }
@@ -54,7 +57,8 @@ impl Inside {
 impl Drop for Inside {
     fn drop(&mut self) {
         drop(Leave(self.link));
-        // SAFETY: `new` made both of boxes, and the link is out of the chain.
+        // SAFETY: `new` made both pointers with `Box::into_raw`, and the link is out of the
+        // chain.
         let set = unsafe {
             let link = Box::from_raw(self.link.cast_mut());
             Box::from_raw(link.set.cast_mut())
@@ -63,29 +67,33 @@ impl Drop for Inside {
     }
 }
 
+/// Returns the innermost link of this thread, or null.
 fn innermost() -> *const Link {
     current::with(|current| current.local.get()).cast()
 }
 
+/// Puts a link in front of the chain of this thread.
+///
 /// # Safety
-/// 1. The link stays where it is, and its set alive, until `Leave` has taken it out.
+/// 1. The link stays where it is, and its set alive, until `Leave` has removed it.
 unsafe fn enter(link: *const Link) {
     current::with(|current| current.local.set(link.cast()));
 }
 
-/// Takes a link out of the chain, wherever it is by now.
+/// Guard that removes a link from the chain, wherever it is by now.
 struct Leave(*const Link);
 
 impl Drop for Leave {
     fn drop(&mut self) {
-        // SAFETY: whoever leaves owns its link.
+        // SAFETY: the owner of the link creates `Leave` and frees the link only after this, so it
+        // is alive.
         let outer = unsafe { &*self.0 }.outer.get();
         if ptr::eq(innermost(), self.0) {
             current::with(|current| current.local.set(outer.cast()));
             return;
         }
         let mut link = innermost();
-        // SAFETY: links in the chain are alive.
+        // SAFETY: links in the chain are alive, because they are removed before they are freed.
         while let Some(inner) = unsafe { link.as_ref() } {
             if ptr::eq(inner.outer.get(), self.0) {
                 inner.outer.set(outer);

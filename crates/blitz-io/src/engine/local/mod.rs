@@ -1,15 +1,15 @@
-//! Tasks that one thread runs and drops: their futures need not be `Send`.
+//! Tasks that are run and dropped by one thread, so that their futures need not be `Send`.
 //!
-//! [`Local`] is the owner's end of a set; it cannot leave its thread, and whoever
-//! has one is therefore on it. [`Shared`] is what others reach, through wakers and
-//! abort handles. The set has a home of its own, held by its thread.
+//! [`Local`] is the owner's handle of a set. It cannot leave its thread, so code that has one
+//! runs on that thread. [`Shared`] is the part that other threads reach, through wakers and abort
+//! handles. The set has a [`Home`] (the arena of its task cells) of its own, held by its thread.
 //!
 //! # Protocol
-//! An entry that the set's own thread places goes to `fifo`, which is that thread's
-//! alone. One that another thread places goes to `arrivals`, and the drivers are
-//! called ([`bell`]). Only the set's thread takes entries out.
+//! An entry that the set's own thread places goes to `fifo`, which only that thread uses. An
+//! entry that another thread places goes to `arrivals`, and the drivers are woken ([`bell`]).
+//! Only the set's thread takes entries out.
 //!
-//! The end, all of it on the set's thread:
+//! The end of a set, all of it on the set's thread:
 //! ```text
 //! E1 refuse new tasks
 //! E2 stop every listed task: its future is dropped here
@@ -17,26 +17,26 @@
 //! E4 close `arrivals`, drop what is in it
 //! E5 close the home; memory follows its last reference
 //! ```
-//! Another thread that has set QUEUED and not yet pushed its entry finds `arrivals`
-//! open before E4, and the entry is dropped by E4; or closed, and drops it itself.
-//! Either way E2 came first: the task is complete, and all that is left to do is to
-//! free its memory. A destructor that E2 runs may wake tasks of the set, which go
-//! to `fifo`, and spawn, which is refused: such a future is dropped at once, here.
+//! Another thread that has set QUEUED and not yet pushed its entry either finds `arrivals` open
+//! before E4, and E4 drops the entry; or it finds `arrivals` closed, and drops the entry itself.
+//! Either way E2 came first: the task is complete, and only its memory is left to free. A
+//! destructor that E2 runs may wake tasks of the set, which go to `fifo`. It may also spawn,
+//! which is refused: such a future is dropped at once, on this thread.
 //!
-//! A set that is told to end when a task panics does so after the poll of that task;
-//! whoever drives it is called and panics, then and in later polls. One of its tasks may be lower
-//! on the stack, if it drives its own set: E2 only marks that one, and the end comes
-//! a second time once its poll is over.
+//! A set that is configured to end when a task panics does so after the poll of that task. Its
+//! drivers are woken and panic, in that poll and in later ones. One of its tasks may be lower on
+//! the stack, if it drives its own set: E2 only marks that task, and the end runs a second time
+//! once its poll is over.
 //!
 //! # Invariants
-//! - *One thread*: `held` is touched by the thread whose number is `owner`. Numbers
-//!   are not used again, so a set that is leaked and outlives its thread has none.
-//! - *Futures stay*: every future of the set is polled and dropped by that thread.
-//!   Before E4 nobody else takes entries out, after E2 there is none.
+//! - *One thread*: `held` is accessed only by the thread with the number `owner`. Numbers are not
+//!   reused, so a set that is leaked and outlives its thread is accessed by no thread.
+//! - *Futures stay*: every future of the set is polled and dropped by that thread. Before E4 no
+//!   other thread takes entries out; after E2 no future is left.
 //!
 //! # Rejected
-//! The pool's core with a mark on it: the set is driven by a future that any runtime
-//! may poll, or none.
+//! The pool's core with a flag on it: the set is driven by a future that any runtime may poll, or
+//! none.
 //!
 //! # Checked by
 //! `models.rs`: `a_wake_against_a_poll_is_seen_or_calls_again`,
@@ -75,74 +75,76 @@ pub(crate) mod context;
 #[cfg(test)]
 mod models;
 
-/// Polls of tasks in one poll of the set: Tokio's figure, so that what shares a
-/// thread with a set waits no longer than it did there.
+/// Maximum number of task polls in one poll of the set. Tokio's figure, so that other tasks on
+/// the thread of a set wait no longer than they do there.
 const POLLS_PER_TURN: usize = 61;
 
-/// Of so many looks for the next entry one begins with what others sent: Tokio's
-/// figure too.
+/// Every 31st search for the next entry begins with `arrivals`, so that a full `fifo` does not
+/// starve it. Tokio's figure too.
 const ARRIVALS_FIRST: u8 = 31;
 
-/// The owner's end of a set.
+/// The owner's handle of a set of local tasks.
 #[derive(Clone)]
 pub(crate) struct Local {
     shared: Arc<Shared>,
-    /// It stays on its thread.
+    /// Makes the handle `!Send`, because it must stay on its thread.
     here: PhantomData<*const ()>,
 }
 
-/// What other threads reach of a set.
+/// The part of a set that other threads reach.
 struct Shared {
     /// The number of the set's thread.
     owner: u64,
-    /// What others placed.
+    /// Entries that other threads placed.
     arrivals: Inject<Task>,
     bell: Bell,
     held: UnsafeCell<Held>,
 }
 
-// SAFETY: `held` is touched on the set's thread only (`owner`); what is left in it
-// when the last reference goes, on whatever thread, are plain words: E3 emptied the
-// chain, and a set that was never ended keeps a reference to itself (its home).
+// SAFETY: `held` is accessed on the set's thread only (`owner`). The last reference may be
+// dropped on any thread, but then `held` has only plain words left: E3 emptied the chain, and a
+// set that was never ended keeps a reference to itself through its home.
 unsafe impl Send for Shared {}
-// SAFETY: as above.
+// SAFETY: `held` is accessed on the set's thread only (`owner`); locks guard `arrivals` and
+// `bell`.
 unsafe impl Sync for Shared {}
 
-/// The part of the set's thread.
+/// The part of a set that only its thread accesses.
 struct Held {
-    /// What this thread placed.
+    /// Entries that this thread placed.
     fifo: Chain<Task>,
-    /// Made for the first task, gone with the end.
+    /// The arena of the tasks: created for the first task, closed when the set ends.
     home: Option<NonNull<Home>>,
-    /// Tasks that have not completed.
+    /// Number of tasks that have not completed.
     alive: usize,
-    /// Counts the looks for an entry.
+    /// Counts the searches for an entry.
     looks: u8,
-    /// Somebody takes entries out now, and will look again.
+    /// True while a caller on this thread takes entries out, and will check again for more.
     running: bool,
+    /// Set when the set has ended, or is ending: new tasks are refused.
     closed: bool,
-    /// The policy: whether the panic of a task ends the set.
+    /// The policy: true if the panic of a task ends the set.
     ends_on_panic: bool,
-    /// That has happened.
+    /// Set once a task has panicked under that policy.
     failed: bool,
-    /// Drivers that there were.
+    /// Number of drivers created so far.
     drivers: u64,
 }
 
-/// What a turn left.
+/// The work that is left after a turn.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Left {
-    /// Entries: the driver must come again.
+    /// Entries are left: the driver must be polled again.
     Entries,
-    /// Tasks that wait to be woken.
+    /// Only tasks that wait to be woken are left.
     Tasks,
-    /// Nothing.
+    /// All tasks have completed.
     Nothing,
 }
 
 impl Local {
-    /// A set for the calling thread.
+    /// Creates a set for the calling thread.
     pub(crate) fn new() -> Self {
         let held = Held {
             fifo: Chain::new(),
@@ -164,7 +166,7 @@ impl Local {
         Self { shared, here: PhantomData }
     }
 
-    /// Makes a task and queues it; of a set that has ended, one that is cancelled.
+    /// Creates a task and queues it. If the set has ended, the task is cancelled at once.
     pub(crate) fn spawn<F: Future + 'static, X: Extra>(
         &self,
         future: F,
@@ -173,16 +175,17 @@ impl Local {
         if self.held(|held| held.closed) {
             return self.spawn_ended(future, label);
         }
-        // SAFETY: this thread holds the home, and nothing of it is borrowed.
+        // SAFETY: the set's thread holds the home, this is that thread, and nothing of the home
+        // is borrowed.
         let (task, header) = unsafe { Home::spawn(self.home(), future, label) };
         self.held(|held| held.alive += 1);
         self.place(task);
-        // SAFETY: a new task's join reference, of that output.
+        // SAFETY: `header` carries the join reference of a new task with that output type.
         unsafe { JoinHandle::new(header) }
     }
 
-    /// A task that was cancelled before its first poll, in a home of its own. Users'
-    /// code runs, and nothing is borrowed.
+    /// Creates a task that is cancelled before its first poll, in a home of its own. Users' code
+    /// (the future's destructor) runs here, so nothing may be borrowed.
     #[cold]
     fn spawn_ended<F: Future + 'static, X: Extra>(
         &self,
@@ -190,8 +193,9 @@ impl Local {
         label: Label<X>,
     ) -> JoinHandle<F::Output> {
         let home = Home::new(self.shared.clone());
-        // SAFETY: we made the home, and hold it until it is closed; the task keeps its
-        // memory until the `JoinHandle` is gone. Dropping the entry cancels, here.
+        // SAFETY: this function creates the home and holds it until it is closed, and the task
+        // keeps its memory until the `JoinHandle` is gone. Dropping the entry cancels the task,
+        // on this thread.
         unsafe {
             let (task, header) = Home::spawn(home, future, label);
             home.as_ref().refuse();
@@ -202,7 +206,7 @@ impl Local {
         }
     }
 
-    /// A name for one more driver.
+    /// Returns an identifier for one more driver.
     pub(crate) fn driver(&self) -> Driver {
         self.held(|held| {
             held.drivers += 1;
@@ -210,7 +214,7 @@ impl Local {
         })
     }
 
-    /// One poll of a driver: `root` first, if it has one, then tasks.
+    /// Polls a driver once: `root` first, if it has one, then tasks.
     pub(crate) fn poll<T>(
         &self,
         driver: Driver,
@@ -232,7 +236,7 @@ impl Local {
         })
     }
 
-    /// A driver goes; should there be something to do, the others must come.
+    /// Removes a driver. If entries are left, the other drivers are woken for them.
     pub(crate) fn leave(&self, driver: Driver) {
         self.shared.bell.forget(driver);
         if self.has_entries() {
@@ -240,22 +244,22 @@ impl Local {
         }
     }
 
-    /// Says whether the panic of a task ends the set, from now on.
+    /// Sets whether, from now on, the panic of a task ends the set.
     pub(crate) fn end_on_panic(&self, ends: bool) {
         self.held(|held| held.ends_on_panic = ends);
     }
 
-    /// Runs tasks, as many as one turn may.
+    /// Runs at most as many tasks as one turn allows.
     ///
     /// # Panics
-    /// If a task panicked and that ends the set.
+    /// If a task panicked and the policy is that this ends the set.
     fn run(&self) -> Left {
         self.check();
         let now = Unit::Millis.now();
         for _ in 0..POLLS_PER_TURN {
             let Some(task) = self.next() else { break };
             let completed = poll::run_within(task, now);
-            // Saturating: a set that ended meanwhile counts none.
+            // Saturating, because a set that ended meanwhile has reset the count to zero.
             self.held(|held| held.alive = held.alive.saturating_sub(usize::from(completed)));
             self.check();
         }
@@ -267,6 +271,7 @@ impl Local {
         if alive > 0 { Left::Tasks } else { Left::Nothing }
     }
 
+    /// Panics if a task has panicked and that ends the set.
     #[inline]
     fn check(&self) {
         if self.held(|held| held.failed) {
@@ -274,9 +279,10 @@ impl Local {
         }
     }
 
+    /// Ends the set and panics.
     #[cold]
     fn fail(&self) -> ! {
-        // The end forgets the other drivers, and each of them is to panic too.
+        // Woken before the end, because it removes their wakers and each of them must panic too.
         self.shared.bell.ring();
         self.end();
         panic!(
@@ -286,7 +292,7 @@ impl Local {
         );
     }
 
-    /// The entry that is to run now.
+    /// Takes the next entry to run.
     fn next(&self) -> Option<Task> {
         let arrivals_first = self.held(|held| {
             held.looks = held.looks.wrapping_add(1);
@@ -297,19 +303,22 @@ impl Local {
         if arrivals_first { sent().or_else(own) } else { own().or_else(sent) }
     }
 
+    /// Returns true if there are entries to run.
     fn has_entries(&self) -> bool {
         self.held(|held| !held.fifo.is_empty()) || !self.shared.arrivals.is_empty()
     }
 
-    /// Takes back the memory of tasks that others let go of.
+    /// Reclaims the memory of tasks that other threads released last.
     fn sweep(&self) {
         if let Some(home) = self.held(|held| held.home) {
-            // SAFETY: this thread holds the home, and nothing of it is borrowed.
+            // SAFETY: the set's thread holds the home, this is that thread, and nothing of the
+            // home is borrowed.
             unsafe { Home::sweep(home) };
         }
     }
 
-    /// E1 to E5; a second time, for what a task left behind that was running.
+    /// Ends the set: steps E1 to E5. Called a second time for a task that was running during the
+    /// first.
     pub(crate) fn end(&self) {
         self.inside(|| {
             let home = self.held(|held| {
@@ -320,8 +329,9 @@ impl Local {
                 self.empty_queues();
             }
             if let Some(home) = home {
-                // SAFETY: this thread holds the home, and nothing of it is borrowed; a
-                // home that refuses keeps cells until it is closed.
+                // SAFETY: the set's thread holds the home, this is that thread, and nothing of
+                // the home is borrowed. A home that refuses tasks keeps its cells until it is
+                // closed, so `task` stays valid.
                 unsafe {
                     home.as_ref().refuse();
                     while let Some(task) = home.as_ref().next_to_stop() {
@@ -332,15 +342,16 @@ impl Local {
             self.held(|held| held.alive = 0);
             self.empty_queues();
             if let Some(home) = home {
-                // SAFETY: as above; we give the home up.
+                // SAFETY: this thread holds the home, nothing of it is borrowed, and `take` above
+                // removed it from `held`, so it is closed once and not used again.
                 unsafe { Home::close(home) };
             }
         });
         self.shared.bell.forget_all();
     }
 
-    /// E3 and E4. Entries of stopped tasks are all there is: dropping them frees
-    /// memory at the most, or, on this thread, the future of one that was running.
+    /// Empties both queues: steps E3 and E4. All entries are of stopped tasks, so dropping them
+    /// at most frees memory, or, on this thread, drops the future of a task that was running.
     fn empty_queues(&self) {
         while let Some(task) = self.held(|held| held.fifo.pop_front()) {
             drop(task);
@@ -353,9 +364,10 @@ impl Local {
         }
     }
 
-    /// Calls `f` inside the set, which looks for entries afterwards: nobody has to be
-    /// called for what this thread places meanwhile. Where blocking is not allowed as
-    /// it is, it is not in place either: the other tasks of the set would wait.
+    /// Calls `f` inside the set, and marks the set as running: the caller checks for entries
+    /// afterwards, so no driver is woken for what this thread places meanwhile. Where plain
+    /// blocking is not allowed, blocking in place is forbidden too, because the other tasks of
+    /// the set would wait.
     fn inside<R>(&self, f: impl FnOnce() -> R) -> R {
         struct Restore<'a> {
             set: &'a Local,
@@ -377,11 +389,13 @@ impl Local {
         context::within(self, f)
     }
 
+    /// Queues an entry from the set's thread.
     fn place(&self, task: Task) {
-        // SAFETY: we are on the set's thread.
+        // SAFETY: a `Local` does not leave its thread, so this is the set's thread.
         unsafe { self.shared.place_here(task) };
     }
 
+    /// Returns the home of the set's tasks, creating it for the first one.
     fn home(&self) -> NonNull<Home> {
         if let Some(home) = self.held(|held| held.home) {
             return home;
@@ -390,27 +404,35 @@ impl Local {
         self.held(|held| *held.home.insert(home))
     }
 
+    /// Calls `f` with the part that only the set's thread accesses.
     #[inline]
     fn held<R>(&self, f: impl FnOnce(&mut Held) -> R) -> R {
-        // SAFETY: a `Local` does not leave its thread.
+        // SAFETY: 1. A `Local` does not leave its thread, so this is the set's thread. 2. Every
+        // closure passed here only accesses fields of `held`.
         unsafe { self.shared.held(f) }
     }
 }
 
 impl Shared {
+    /// Calls `f` with the part that only the set's thread accesses.
+    ///
     /// # Safety
-    /// 1. The caller is on the set's thread. 2. `f` runs no code but ours, and does
-    ///    not come back here.
+    /// 1. The caller is on the set's thread.
+    /// 2. `f` runs no code but ours, and does not call this function again.
     #[inline]
     unsafe fn held<R>(&self, f: impl FnOnce(&mut Held) -> R) -> R {
-        // SAFETY: 1. and 2.: there is no other reference.
+        // SAFETY: no other thread has a reference (obligation 1), and no caller up the stack has
+        // one (obligation 2).
         self.held.with_mut(|held| f(unsafe { &mut *held }))
     }
 
+    /// Queues an entry that the set's own thread places.
+    ///
     /// # Safety
     /// 1. The caller is on the set's thread.
     unsafe fn place_here(&self, task: Task) {
-        // SAFETY: 1. is the caller's. 2. A chain is ours.
+        // SAFETY: 1. Our own obligation 1: the caller is on the set's thread. 2. `push_back` only
+        // links the entry into our chain.
         let running = unsafe {
             self.held(|held| {
                 held.fifo.push_back(task);
@@ -422,6 +444,7 @@ impl Shared {
         }
     }
 
+    /// Returns true if the calling thread is the set's thread.
     fn is_here(&self) -> bool {
         self.owner == current::thread() || weakened!("local_owner_check")
     }
@@ -430,26 +453,26 @@ impl Shared {
 impl Schedule for Shared {
     fn place(&self, task: Task, _origin: Origin) {
         if self.is_here() {
-            // SAFETY: we have just looked.
+            // SAFETY: `is_here` has just returned true, so this is the set's thread.
             return unsafe { self.place_here(task) };
         }
         match self.arrivals.push(task) {
             Ok(()) => self.bell.ring(),
-            // The set is gone and with it all its tasks: this entry is what was left of
-            // one, and dropping it frees it.
+            // The set has ended and all its tasks are complete, so this entry is the last that is
+            // left of one. Dropping it frees the memory.
             Err(task) => drop(task),
         }
     }
 
     fn cells_wait(&self, _home: NonNull<Home>) {
-        // A turn sweeps, whether or not it finds an entry.
+        // Wakes the drivers, because every turn sweeps, also one that finds no entry.
         self.bell.ring();
     }
 
     fn task_panicked(&self) {
-        // Futures stay: this is always so.
+        // Always true, because futures are polled on the set's thread only.
         if self.is_here() {
-            // SAFETY: 1. we have just looked. 2. Only words are touched.
+            // SAFETY: 1. `is_here` has just returned true. 2. The closure only writes a flag.
             unsafe { self.held(|held| held.failed |= held.ends_on_panic) };
         }
     }

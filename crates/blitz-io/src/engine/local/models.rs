@@ -1,4 +1,4 @@
-//! A set against other threads, under every interleaving.
+//! Models of a local set against other threads, under every interleaving.
 
 use std::{
     convert::Infallible,
@@ -14,10 +14,10 @@ use crate::engine::{
     work::task::handle::JoinHandle,
 };
 
-/// Where a task leaves its waker for another thread.
+/// A place where a task leaves its waker for another thread.
 type Slot = Arc<Mutex<Option<Waker>>>;
 
-/// Says on which thread it was dropped.
+/// Records on which thread it was dropped.
 struct Witness {
     home: thread::ThreadId,
     dropped: std::sync::Arc<Tally>,
@@ -36,7 +36,7 @@ impl Drop for Witness {
     }
 }
 
-/// Counts how often the driver was called.
+/// Counts how often the driver was woken.
 #[derive(Default)]
 struct Calls(Tally);
 
@@ -50,7 +50,7 @@ fn spawn<F: Future + 'static>(set: &Local, future: F) -> JoinHandle<F::Output> {
     set.spawn(future, crate::engine::work::task::cell::Label::at(Location::caller()))
 }
 
-/// One turn of the set, for a driver without a future of its own.
+/// Runs one turn of the set, for a driver without a future of its own.
 fn turn(set: &Local, calls: &std::sync::Arc<Calls>) -> Left {
     let waker = Waker::from(calls.clone());
     let mut cx = Context::from_waker(&waker);
@@ -58,7 +58,7 @@ fn turn(set: &Local, calls: &std::sync::Arc<Calls>) -> Left {
     left
 }
 
-/// A task that leaves its waker and waits for ever, polled once.
+/// Spawns a task that leaves its waker and waits for ever, and polls it once.
 fn parked(set: &Local, witness: Witness) -> (JoinHandle<()>, Waker) {
     let slot = Slot::default();
     let handle = spawn(set, {
@@ -78,7 +78,7 @@ fn parked(set: &Local, witness: Witness) -> (JoinHandle<()>, Waker) {
     (handle, waker)
 }
 
-/// The set is gone, with its home and all its cells.
+/// Asserts that the set is freed, with its home and all its cells.
 #[track_caller]
 fn assert_gone(set: &Weak<Shared>) {
     assert!(set.upgrade().is_none(), "a cell or an entry was left behind");
@@ -93,7 +93,7 @@ fn a_wake_against_a_poll_is_seen_or_calls_again() {
         let handle = spawn(&set, {
             let (flag, slot) = (flag.clone(), slot.clone());
             poll_fn(move |cx| {
-                // Relaxed: the wake-up is what orders it.
+                // Relaxed: the wake-up orders it.
                 if flag.load(Relaxed) == 1 {
                     return Poll::Ready(());
                 }
@@ -101,7 +101,7 @@ fn a_wake_against_a_poll_is_seen_or_calls_again() {
                 Poll::Pending
             })
         });
-        // Called once in vain, so that no waker is there when the race begins.
+        // One turn and one wake-up in vain, so that no waker is registered when the race begins.
         assert_eq!(turn(&set, &calls), Left::Tasks);
         set.shared.bell.ring();
         let before = calls.0.get();
@@ -198,8 +198,8 @@ fn an_abort_against_the_end_drops_the_future_on_its_thread() {
     });
 }
 
-/// Two threads push while the set ends: what comes before the close is taken out,
-/// what comes after is refused, and neither keeps memory.
+/// Two threads push while the set ends. Entries that come before the close are taken out, those
+/// that come after are refused, and neither keeps memory.
 #[test]
 fn a_push_against_the_end_leaves_nothing_behind() {
     model(|| {

@@ -1,4 +1,4 @@
-//! A core, and the part of it that others see.
+//! A core, and the part of it that other threads can reach.
 
 use std::{
     ptr::NonNull,
@@ -34,81 +34,86 @@ use crate::engine::{
 
 /// The right to run tasks, with everything that belongs to it alone.
 ///
-/// The thread that holds it reaches it through [`super::current::with_core`], for
-/// a few steps at a time; nobody keeps a reference across a poll.
+/// The thread that holds a core reaches it through [`super::current::with_core`], for a few steps
+/// at a time; no reference to a core may live across a poll.
 pub(crate) struct Core {
-    /// Keeps the core on lines of its own: its neighbour in memory is likely the next
-    /// core, and both write here for each poll. (Two that shared a line took twice the
+    /// Keeps the core on cache lines of its own, because its neighbour in memory is likely the
+    /// next core, and both write here for each poll. (Two cores that shared a line took twice the
     /// time for a hand-over.)
     _apart: CachePadded<()>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) index: usize,
-    /// Its part in the pool, which keeps it: asked several times a poll.
+    /// The core's element of `Pool::remotes`, which the pool keeps alive; a pointer because it is
+    /// read several times in each poll.
     remote: NonNull<Remote>,
-    /// What waits here, where thieves can see it.
+    /// The run queue, from which thieves can steal.
     pub(crate) ring: Owner<Task>,
-    /// What waits here in a pool without thieves: strictly first in, first out.
+    /// The run queue in a pool without thieves: strictly first in, first out.
     pub(crate) fifo: Chain<Task>,
+    /// Tasks of a pool without thieves that have yielded: they run after all of `fifo`, and after
+    /// the future of a `block_on` that is woken.
+    pub(crate) deferred: Chain<Task>,
     pub(crate) home: NonNull<Home>,
     pub(crate) rng: Rng,
     pub(crate) clock: CoarseClock,
     pub(crate) pace: Pace,
-    /// This core counts as searching in `idle`.
+    /// True if this core counts as searching in `idle`.
     pub(crate) searching: bool,
-    /// Cores that were found to keep up with their queues in the last search, by the
-    /// lower bits of their indices. Who shares a bit with one is left alone, too, for
-    /// once.
+    /// Cores that kept up with their queues in the last search, by the lower six bits of their
+    /// indices; see `find::is_left_alone`.
     pub(crate) keep_up: u64,
-    /// How many tasks in a row came from the LIFO slot.
+    /// Number of tasks in a row that came from the LIFO slot.
     pub(crate) lifo_streak: u8,
     pub(crate) patience: Patience,
-    /// Tasks are stamped with the exact time.
+    /// True if tasks are stamped with the exact time.
     pub(crate) exact: bool,
-    /// There are no thieves, and no exact time: all that is placed goes to the end of `fifo`.
+    /// True if there are no thieves and no exact time, so that every entry goes to the end of
+    /// `fifo`.
     pub(crate) is_plain: bool,
-    /// Time since this core last looked after driver and timers, as far as the clock was
-    /// read.
+    /// Time since this core last looked after the I/O driver and the timers, up to the last
+    /// reading of the clock.
     pub(crate) since_look_ns: u64,
-    /// It is time to do so.
+    /// True if it is time to look after the I/O driver and the timers.
     pub(crate) look_is_due: bool,
-    /// The last look found events, so the next one likely does.
+    /// True if the last look at the driver found events, so the next one likely does. With
+    /// nothing to run, the core then looks before it searches, because a look costs less, and the
+    /// tasks that it wakes are this core's.
     pub(crate) events_come: bool,
-    /// Polls until all that was in the ring has had its turn, as it was when reads that
-    /// had been postponed were last taken back.
-    pub(crate) round_left: u32,
-    /// What becomes runnable now comes in a batch: in order, and with one call for help.
+    /// True while entries belong to a batch: they are queued in order, and with at most one
+    /// wake-up of a helper.
     pub(crate) batch: bool,
-    /// The part of a batch that goes to the intake, behind what is there.
+    /// The part of a batch that goes to the intake, behind the tasks that are there.
     pub(crate) held_back: Chain<Task>,
-    /// The rest of the batch goes there.
+    /// True if the rest of the batch goes to `held_back`.
     pub(crate) holds_back: bool,
-    /// It counts as awake, once a thread of its pool runs it.
+    /// Counts the core's thread as awake in the process, once a thread of the pool runs the core.
     member: Option<Member>,
 }
 
-// SAFETY: everything in it may move to another thread; `home` is held by whoever
-// holds the core, and `remote` is for all threads.
+// SAFETY: everything in it may move to another thread; the holder of the core is the holder of
+// `home`, and `remote` may be shared by all threads.
 unsafe impl Send for Core {}
 
-/// What other threads may touch of a core.
+/// The part of a core that other threads may touch.
 pub(crate) struct Remote {
     pub(crate) thief: Thief<Task>,
     pub(crate) lifo: CachePadded<LifoSlot>,
     pub(crate) parker: CachePadded<Parker>,
-    /// Written by the holder alone, read by anyone.
+    /// Written only by the core's holder, read by any thread.
     pub(crate) counters: CachePadded<Counters>,
-    /// The core's home, to recognise it.
+    /// The core's `Home`, to recognise it.
     pub(crate) home: AtomicPtr<Home>,
-    /// Whether the home may be visited: from the core's birth to its end.
+    /// True while the home's list may be read by other threads: from the core's creation to its
+    /// end.
     pub(crate) open: Mutex<bool>,
-    /// Written and read by the holder alone.
+    /// Written and read only by the core's holder.
     pub(crate) duty: CachePadded<Usefulness>,
-    /// As `counters`: durations of polls, and times from queueing to polling.
+    /// Histogram of poll durations; written only by the core's holder, read by any thread.
     pub(crate) poll_times: Option<Histogram>,
     pub(crate) latencies: Option<Histogram>,
     /// The thread that holds the core, or held it last.
     pub(crate) thread: Mutex<Option<ThreadId>>,
-    /// Where the core lay last between two threads, and may lie now.
+    /// The hand-off in which the core lay last between two threads, and may lie now.
     pub(crate) lies: Mutex<Weak<Handoff>>,
 }
 
@@ -144,6 +149,7 @@ impl Core {
             remote: NonNull::from_ref(&pool.remotes[index]),
             ring,
             fifo: Chain::new(),
+            deferred: Chain::new(),
             rng: match &pool.seeds {
                 Some(seeds) => seeds.core(index),
                 None => Rng::new(Rng::process_seed() ^ index as u64),
@@ -155,7 +161,6 @@ impl Core {
             since_look_ns: 0,
             look_is_due: false,
             events_come: false,
-            round_left: 0,
             batch: false,
             held_back: Chain::new(),
             holds_back: false,
@@ -168,7 +173,7 @@ impl Core {
         })
     }
 
-    /// A thread runs it from now on, as long as it is there.
+    /// Counts the core as awake in the process while a thread runs it; called by that thread.
     pub(crate) fn join_crowd(&mut self) {
         if self.pool.config.threaded {
             self.member.get_or_insert_with(Member::new);
@@ -177,7 +182,8 @@ impl Core {
 
     #[inline(always)]
     pub(crate) fn remote(&self) -> &Remote {
-        // SAFETY: the pool has it in a box that stays where it is, and this keeps the pool.
+        // SAFETY: the pool owns the element in a box that does not move, and `self.pool` keeps
+        // the pool alive.
         unsafe { self.remote.as_ref() }
     }
 

@@ -1,51 +1,51 @@
-//! What each core counts: one writer, any reader, no shared line.
+//! The counters of each core, with one writer, any number of readers, and no shared cache line.
 
 use crate::engine::prim::{AtomicU64, Ordering::Relaxed};
 
-/// A number that one thread at a time writes.
+/// A number that is written by one thread at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
     #[inline(always)]
     pub(crate) fn add(&self, count: u64) {
-        // Relaxed, and no read-modify-write: the core's holder is the only
-        // writer, and readers want a figure, not an order.
+        // Relaxed, and no read-modify-write: the core's holder is the only writer, and readers
+        // need a number, not an order.
         self.0.store(self.0.load(Relaxed).wrapping_add(count), Relaxed);
     }
 
     pub(crate) fn set(&self, value: u64) {
-        // Relaxed: see `add`.
+        // Relaxed: only a statistic, like in `add`.
         self.0.store(value, Relaxed);
     }
 
     pub(crate) fn get(&self) -> u64 {
-        // Relaxed: see `add`.
+        // Relaxed: only a statistic, like in `add`.
         self.0.load(Relaxed)
     }
 
-    /// The number itself, for a writer below this layer.
+    /// Returns the atomic itself, for a writer below this layer.
     pub(crate) fn word(&self) -> &AtomicU64 {
         &self.0
     }
 }
 
-/// One core's figures since it was made.
+/// The counters of one core since it was created.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     /// Tasks polled.
     pub(crate) polled: Counter,
-    /// Entries pushed onto the own ring.
+    /// Entries pushed onto the core's own ring.
     pub(crate) pushed: Counter,
-    /// Entries popped from the own ring.
+    /// Entries popped from the core's own ring.
     pub(crate) popped: Counter,
-    /// Entries stolen from others.
+    /// Entries stolen from other cores.
     pub(crate) stolen: Counter,
     /// Successful steals.
     pub(crate) steals: Counter,
     /// Times the thread slept.
     pub(crate) parked: Counter,
-    /// Entries taken from the own LIFO slot.
+    /// Entries taken from the core's own LIFO slot.
     pub(crate) lifo_hits: Counter,
     /// Batches taken from the intake.
     pub(crate) batch_fetches: Counter,
@@ -63,7 +63,7 @@ pub(crate) struct Counters {
     pub(crate) spawned: Counter,
     /// Tasks completed on this core.
     pub(crate) completed: Counter,
-    /// Time not asleep, as far as the clock was read.
+    /// Time not asleep, up to the last reading of the clock.
     pub(crate) busy_ns: Counter,
     /// The average duration of a poll, with more weight on the latest.
     pub(crate) mean_poll_ns: Counter,
@@ -73,16 +73,16 @@ pub(crate) struct Counters {
     pub(crate) forced_yields: Counter,
 }
 
-/// What is counted outside of the cores, by anyone.
+/// The counters of events outside of the cores, written by any thread.
 #[derive(Debug, Default)]
 pub(crate) struct OutsideCounters {
     spawned: AtomicU64,
     stopped: AtomicU64,
-    /// As [`Counters::forced_yields`], of futures of `block_on`.
+    /// Forced yields like [`Counters::forced_yields`], of the futures of `block_on`.
     forced_yields: Counter,
 }
 
-// Relaxed throughout: figures, which order nothing.
+// Relaxed throughout: statistics, which order nothing.
 impl OutsideCounters {
     pub(crate) fn spawn(&self) {
         self.spawned.fetch_add(1, Relaxed);
@@ -92,18 +92,18 @@ impl OutsideCounters {
         self.stopped.fetch_add(count, Relaxed);
     }
 
-    /// Tasks spawned from outside of the cores.
+    /// Returns the number of tasks spawned from outside of the cores.
     pub(crate) fn spawned(&self) -> u64 {
         self.spawned.load(Relaxed)
     }
 
-    /// Yields that the budget forced upon futures of `block_on`.
+    /// Returns the counter of yields that the budget forced upon futures of `block_on`.
     pub(crate) fn forced_yields(&self) -> &Counter {
         &self.forced_yields
     }
 
-    /// Tasks that ended without a core: dropped by shutdown, or on a thread that had
-    /// handed its core off.
+    /// Returns the number of tasks that ended without a core: dropped by shutdown, or on a thread
+    /// that had handed its core off.
     pub(crate) fn completed(&self) -> u64 {
         self.stopped.load(Relaxed)
     }

@@ -1,32 +1,33 @@
-//! How many workers are awake, of all pools in the process, and who may look for work.
+//! Counts the awake workers of all pools in the process, to limit those that spin for work.
 //!
-//! A runtime's workers and those of fork-join pools share the processors. Each kind limits
-//! its own searchers, but neither knows what the other has to do: a searcher of one kind
-//! would spin on a processor that the other one needs. So all of them are counted here.
-//! *Awake* is who runs something or searches; who sleeps is not, and neither is a thread that has given its
-//! core away. While more are awake than there are processors nobody spins for work, and who does
-//! stops: so those who spin, of all kinds, are never more than the processors that run none of
-//! our tasks or jobs.
+//! A runtime's workers and those of fork-join pools share the processors. Each kind limits its
+//! own searchers, but neither knows the load of the other, so a searcher of one kind would spin
+//! on a processor that the other kind needs. So all of them are counted here. A worker is *awake*
+//! if it runs something or searches; a worker that sleeps is not, and neither is a thread that
+//! has handed its core off. While more workers are awake than there are processors, no worker
+//! spins for work, and one that spins stops. So the spinning workers, of all kinds, are never
+//! more than the processors that run none of our tasks or jobs.
 //!
-//! Not counted is who never spins for work: the thread of a current-thread runtime, which waits in
-//! its driver, and a caller from outside, which looks at its own latch for some microseconds and
-//! then lets others run (`fork/latch.rs`).
+//! Threads that never spin for work are not counted: the thread of a current-thread runtime,
+//! which waits in its driver, and a caller from outside, which looks at its own latch for some
+//! microseconds and then lets others run (`fork/latch.rs`).
 //!
-//! Nothing else depends on it. A worker that may not spin looks once more and falls asleep, by
-//! the same steps as one that has spun in vain. (A runtime's worker that runs out of tasks looks
-//! at all others once in any case: what is in their LIFO slots is seen in no other way.)
+//! Nothing else depends on this count. A worker that may not spin looks once more and falls
+//! asleep, by the same steps as one that has spun in vain. (A runtime's worker that runs out of
+//! tasks looks at all other cores once in any case, because tasks in their LIFO slots are seen in
+//! no other way.)
 //!
 //! # Protocol
 //! A [`Member`] counts while it lives: a core of a pool with threads, a thread of a fork-join
-//! pool, a guest of one while it is there. `idle` uncounts a member when it is counted as
-//! asleep, and whoever takes it off the sleepers counts it again: so one that is on its way up is
-//! awake already. Members come and go awake.
+//! pool, a guest of one while it is there. `idle` uncounts a member when it counts it as asleep,
+//! and the thread that takes it off the sleepers counts it again, so a member that is about to be
+//! unparked is awake already. Members are awake when they are created and dropped.
 //!
 //! # Rejected
-//! - Asking the other pools for their counts: a list of pools to walk, and a lock or a
+//! - Reading the counts of the other pools: that needs a list of pools to walk, and a lock or a
 //!   scheme for its memory, at each search.
-//! - A count of those who run, without searchers: they change places much more often than
-//!   workers sleep, and each change would touch this word.
+//! - A count of the workers that run, without searchers: workers change between running and
+//!   searching much more often than they sleep, and each change would touch this word.
 //!
 //! # Checked by
 //! `members_are_counted_while_they_are_awake`.
@@ -37,18 +38,19 @@ mod counted {
 
     use crate::engine::prim::{AtomicUsize, Ordering::Relaxed, pad::CachePadded, thread};
 
-    /// A signed number: a thread may be seen to sleep before it is seen to have come.
+    /// The number of awake members. Signed, because another thread may see a member fall asleep
+    /// before it sees that the member was added.
     static AWAKE: CachePadded<AtomicUsize> = CachePadded::new(AtomicUsize::new(0));
 
     static PROCESSORS: OnceLock<isize> = OnceLock::new();
 
     pub(super) fn add(count: isize) {
-        // Relaxed: advice, and nothing is read for its sake.
+        // Relaxed: only a hint, and no other memory is read because of it.
         AWAKE.fetch_add(count.cast_unsigned(), Relaxed);
     }
 
     pub(super) fn awake() -> isize {
-        // Relaxed: advice.
+        // Relaxed: only a hint.
         AWAKE.load(Relaxed).cast_signed()
     }
 
@@ -60,7 +62,7 @@ mod counted {
     }
 }
 
-/// Models have a few workers each and no processors: there is always room.
+/// Stand-in for models, which have a few workers each and no processors: there is always room.
 #[cfg(blitz_loom)]
 mod counted {
     pub(super) fn add(_count: isize) {}
@@ -74,24 +76,31 @@ mod counted {
     }
 }
 
-/// Whether there are no more workers awake than processors, so that those of them who
-/// search have one each.
+/// Counts the processors, which reads files, so it must be called before a pool's threads are
+/// started. A worker that did it later would open a descriptor at a moment that the program does
+/// not expect.
+pub(super) fn count_processors() {
+    counted::processors();
+}
+
+/// Returns true if no more workers are awake than there are processors, so that each of those
+/// that search has one.
 #[inline]
 pub(crate) fn has_room() -> bool {
     counted::awake() <= counted::processors()
 }
 
-/// A member has fallen asleep.
+/// Uncounts a member that has fallen asleep.
 pub(super) fn fell_asleep() {
     counted::add(-1);
 }
 
-/// A member wakes up, or is about to be woken.
+/// Counts a member that wakes up, or is about to be woken.
 pub(super) fn woke() {
     counted::add(1);
 }
 
-/// Somebody who may be awake; see the module.
+/// A worker that is counted as awake until `idle` counts it as asleep.
 #[must_use]
 #[derive(Debug)]
 pub(crate) struct Member(());
@@ -114,7 +123,8 @@ mod tests {
     use super::{Member, counted, has_room};
     use crate::engine::pool::idle::{Idle, SelfWoken};
 
-    /// Others of the process come and go meanwhile, so this looks at far more than those could be.
+    /// Other threads of the process come and go meanwhile, so this test adds far more members
+    /// than those could be.
     #[test]
     fn members_are_counted_while_they_are_awake() {
         const MANY: isize = 1 << 20;
@@ -129,7 +139,7 @@ mod tests {
 
         (0..MANY).for_each(|_| {
             idle.fall_asleep(0, false);
-            // As somebody else would, who is about to unpark it.
+            // Another thread that is about to unpark it would do the same.
             assert_eq!(idle.wake_self_alone(0), SelfWoken::Awake);
         });
         assert!(counted::awake().abs() < MANY / 2, "who sleeps and wakes changes nothing");

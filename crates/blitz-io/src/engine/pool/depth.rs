@@ -1,18 +1,18 @@
-//! How many entries wait in the queues of a pool.
+//! The number of entries that wait in the queues of a pool.
 //!
-//! A sum of lengths that are read one after the other while everybody else goes on:
-//! advice, never a bound. An entry that moves between two queues meanwhile is
-//! counted once, twice or not at all.
+//! It is a sum of lengths that are read one after the other while other threads go on, so it is a
+//! hint, never a bound. An entry that moves between two queues meanwhile is counted once, twice
+//! or not at all.
 
 use super::{Pool, current};
 
 impl Pool {
-    /// The length of all queues: the intake, the rings and the LIFO slots; and the
-    /// list of a pool without threads, if this thread holds its core, since nobody
-    /// else can look into that.
+    /// Returns the length of all queues: the intake, the rings and the LIFO slots; and the list
+    /// of a pool without threads, if this thread holds its core, because no other thread can read
+    /// that.
     pub(crate) fn depth(&self) -> usize {
         let listed = if !self.config.threaded && current::holds_core_of(self) {
-            current::with_core(|core| core.fifo.len())
+            current::with_core(|core| core.fifo.len() + core.deferred.len())
         } else {
             0
         };

@@ -1,15 +1,15 @@
-//! A pool without threads: whoever calls `block_on` lends its thread.
+//! A pool without threads of its own: the threads that call `block_on` run its tasks.
 //!
 //! # Protocol
 //! There is one core. `block_on` takes it, runs tasks with it while it waits for
 //! its own future, and puts it back. A second caller meanwhile only polls its own
-//! future, asleep on a parker of its own; when the core comes back, one of those
-//! who wait is unparked, and takes the core if it still waits.
+//! future, asleep on a parker of its own; when the core comes back, one of the waiting
+//! callers is unparked, and takes the core if it still waits.
 //!
 //! # Invariants
-//! If a core is free and somebody waits, somebody who waits has a token or is
-//! awake: whoever puts the core back, or leaves without having taken it, calls
-//! the next.
+//! If a core is free and callers wait, one of them has a token or is awake, because a
+//! thread that puts the core back, or leaves without having taken it, unparks the next
+//! waiter.
 //!
 //! # Checked by
 //! `a_free_core_finds_a_waiter`, `a_waiter_that_comes_first_leaves_the_line`,
@@ -50,7 +50,7 @@ use crate::engine::{
     },
 };
 
-/// Cores that no thread holds, and threads that would like one.
+/// The cores that no thread holds, and the wait queue of threads that need one.
 pub(crate) struct FreeCores<C = Box<Core>> {
     state: Mutex<State<C>>,
 }
@@ -66,7 +66,7 @@ impl<C> FreeCores<C> {
     }
 
     pub(crate) fn fill(&self, cores: impl Iterator<Item = C>) {
-        // The first is taken first.
+        // The first core must be taken first.
         let mut cores: Vec<_> = cores.collect();
         cores.reverse();
         lock(&self.state).cores = cores;
@@ -76,7 +76,7 @@ impl<C> FreeCores<C> {
         lock(&self.state).cores.pop()
     }
 
-    /// Takes a core, or a place in the line.
+    /// Takes a core, or enters the wait queue.
     fn take_or_wait(&self, parker: &Arc<Parker>) -> Option<C> {
         let mut state = lock(&self.state);
         let core = state.cores.pop();
@@ -85,7 +85,7 @@ impl<C> FreeCores<C> {
             state.waiters.push_back(parker.clone());
         }
         if core.is_some() && !weakened!("drive_first_leaves") {
-            // Whoever comes first without having been called is in line no more.
+            // A thread that comes before the one that was unparked must leave the wait queue.
             state.waiters.retain(|waiter| !stands(waiter));
         }
         core
@@ -97,7 +97,8 @@ impl<C> FreeCores<C> {
         state.call_next();
     }
 
-    /// Leaves the line; if a core is free it may have been meant for us.
+    /// Leaves the wait queue. If a core is free, the token for it may have gone to this
+    /// thread, so the next waiter is unparked.
     fn leave(&self, parker: &Arc<Parker>) {
         let mut state = lock(&self.state);
         state.waiters.retain(|waiter| !Arc::ptr_eq(waiter, parker));
@@ -108,7 +109,7 @@ impl<C> FreeCores<C> {
 }
 
 impl<C> State<C> {
-    /// Unparks the first in the line. Parkers are ours: no user code runs.
+    /// Unparks the first waiter. Parkers are the engine's own, so no user code runs.
     fn call_next(&mut self) {
         if let Some(parker) = self.waiters.pop_front() {
             parker.unpark();
@@ -116,28 +117,28 @@ impl<C> State<C> {
     }
 }
 
-/// Wakes a `block_on`: a flag, and the bed of whoever waits.
+/// The waker of a `block_on`: a flag, and the parker on which the thread may sleep.
 struct Root {
     woken: AtomicBool,
     parker: Arc<Parker>,
-    /// The pool whose core 0 the thread may be parked with.
+    /// The pool, if the thread may be parked with its core 0.
     pool: Option<Arc<Pool>>,
 }
 
 impl Root {
-    /// Whether it was woken since the last time; forgets it.
+    /// Returns true if the root future was woken since the last call, and clears the flag.
     fn take_woken(&self) -> bool {
-        // Relaxed: most of the time there is nothing to see.
+        // Check without a write first, because most of the time the flag is clear.
         if !self.is_woken() {
             return false;
         }
-        // AcqRel: what was done before the wake-up is seen by the poll. Pairs with
-        // the Release in `wake_by_ref`.
+        // AcqRel: what was done before the wake-up is seen by the poll. Pairs with the Release in
+        // `wake_by_ref`.
         self.woken.swap(false, AcqRel)
     }
 
     fn is_woken(&self) -> bool {
-        // Acquire: as in `take_woken`.
+        // Acquire: pairs with the Release in `wake_by_ref`, like `take_woken`.
         self.woken.load(Acquire)
     }
 }
@@ -148,11 +149,12 @@ impl Wake for Root {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // Release: pairs with `take_woken` and `wait_for`.
+        // Release: publishes what was done before the wake-up. Pairs with `take_woken` and
+        // `wait_for`.
         if self.woken.swap(true, Release) {
             return;
         }
-        // The thread sleeps in one of two beds; a token too many does no harm.
+        // The thread sleeps on one of two parkers; a token too many does no harm.
         self.parker.unpark();
         if let Some(pool) = &self.pool {
             pool.unpark(0);
@@ -160,14 +162,14 @@ impl Wake for Root {
     }
 }
 
-/// Waits for `future` on this thread, which runs nothing else. What it does counts
-/// as done for `pool`.
+/// Waits for `future` on this thread, which runs nothing else. What it does is counted for
+/// `pool`, such as forced yields.
 ///
 /// # Panics
 /// If a task of `pool` panicked and that ends it.
 #[track_caller]
 pub(crate) fn wait_for<F: Future>(pool: Option<&Arc<Pool>>, future: F) -> F::Output {
-    // SAFETY: 1. `pool` is borrowed for longer.
+    // SAFETY: obligation 1 of `counting`: `pool` is borrowed for longer than the value lives.
     let _counting = pool.map(|pool| unsafe { counting(pool) });
     let _hidden = Tenured::hidden();
     let guest = pool.and_then(Guest::new);
@@ -184,26 +186,64 @@ pub(crate) fn wait_for<F: Future>(pool: Option<&Arc<Pool>>, future: F) -> F::Out
     loop {
         check(pool);
         if let Poll::Ready(output) = poll_root(future.as_mut(), &mut cx) {
-            // It may be ready because of the task that panicked.
+            // The future may be ready because of the task that panicked.
             check(pool);
             return output;
         }
         guest.iter().for_each(Guest::rest);
-        root.parker.park();
+        match pool {
+            Some(pool) => park_in(pool, &root),
+            None => root.parker.park(),
+        }
         let order = if weakened!("root_sees_second_wake") { Relaxed } else { AcqRel };
-        // AcqRel: a wake-up that found the flag set left no token, so what was done
-        // before it must be seen by this poll. Pairs with `wake_by_ref`.
+        // AcqRel: a wake-up that found the flag set left no token, so what was done before it
+        // must be seen by this poll. Pairs with `wake_by_ref`.
         root.woken.swap(false, order);
+    }
+}
+
+/// Parks a `block_on` of a pool whose tasks other threads run. No thread looks after the driver
+/// and the timers of a pool that is stopping, so everything that waits there is cancelled first
+/// (N4 of `stop`).
+fn park_in(pool: &Pool, root: &Root) {
+    let _waiting = pool.wait_as_root();
+    if pool.is_stopping() {
+        pool.cancel_waits();
+    }
+    root.parker.park();
+}
+
+/// A `block_on` that is counted as waiting until this is dropped.
+struct WaitingRoot<'a>(&'a Pool);
+
+impl Drop for WaitingRoot<'_> {
+    fn drop(&mut self) {
+        // Relaxed: a thread that reads the count looks again.
+        self.0.waiting_roots.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Pool {
+    fn wait_as_root(&self) -> WaitingRoot<'_> {
+        // Relaxed: a thread that reads the count looks again.
+        self.waiting_roots.fetch_add(1, Relaxed);
+        WaitingRoot(self)
+    }
+
+    /// Returns true if a `block_on` of this pool waits.
+    pub(super) fn has_waiting_roots(&self) -> bool {
+        // Relaxed: the reader looks again later.
+        self.waiting_roots.load(Relaxed) > 0
     }
 }
 
 /// Waits for `future` and runs the pool's tasks meanwhile, when the core is free.
 ///
 /// # Panics
-/// As [`wait_for`].
+/// If a task of `pool` panicked and that ends it, like [`wait_for`].
 #[track_caller]
 pub(crate) fn drive<F: Future>(pool: &Arc<Pool>, future: F) -> F::Output {
-    // SAFETY: 1. `pool` is borrowed for longer.
+    // SAFETY: obligation 1 of `counting`: `pool` is borrowed for longer than the value lives.
     let _counting = unsafe { counting(pool) };
     let _hidden = Tenured::hidden();
     pool.assert_here();
@@ -226,7 +266,7 @@ pub(crate) fn drive<F: Future>(pool: &Arc<Pool>, future: F) -> F::Output {
         if root.take_woken()
             && let Poll::Ready(output) = poll_root(future.as_mut(), &mut cx)
         {
-            // As in `wait_for`.
+            // The future may be ready because of the task that panicked.
             pool.unhandled.check();
             return output;
         }
@@ -236,7 +276,7 @@ pub(crate) fn drive<F: Future>(pool: &Arc<Pool>, future: F) -> F::Output {
     }
 }
 
-/// A place in the line, which is left even if the future panics.
+/// A place in the wait queue for the core, which is left even if the future panics.
 struct Line<'a> {
     cores: &'a FreeCores,
     parker: &'a Arc<Parker>,
@@ -248,14 +288,16 @@ impl Drop for Line<'_> {
     }
 }
 
+/// Counts forced yields of this thread for the pool, until the returned value is dropped.
+///
 /// # Safety
-/// 1. `pool` lives until the answer is dropped, on this thread and in order.
+/// 1. `pool` lives until the returned value is dropped, on this thread and in order.
 unsafe fn counting(pool: &Pool) -> CountingYields {
-    // SAFETY: 1.
+    // SAFETY: obligation 1: the caller keeps `pool`, and so the counter in it, alive.
     unsafe { CountingYields::new(pool.outside_counters.forced_yields().word()) }
 }
 
-/// B2 of `unhandled`.
+/// Panics if a task of the pool panicked and that ends the pool (B2 of `unhandled`).
 #[track_caller]
 fn check(pool: Option<&Arc<Pool>>) {
     if let Some(pool) = pool {
@@ -267,15 +309,16 @@ fn poll_root<F: Future>(future: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Ou
     budget::under(Budget::timeless(), || future.poll(cx))
 }
 
-/// A core in the hands of a `block_on`; it goes back even if the future panics.
+/// A core held by a `block_on`; it is put back even if the future panics.
 struct Driven {
     pool: Arc<Pool>,
     held: Option<Held>,
-    /// A `block_on` may be inside of a task of another runtime, whose words rest meanwhile.
+    /// Sets the thread-local state of another runtime aside, because a `block_on` may run inside a
+    /// task of it.
     _tenured: Tenured,
     /// Dropped after `_tenured`.
     stint: Option<Arc<Stint>>,
-    /// The monitor knows that there is something to run.
+    /// True if the monitor was notified that there is something to run.
     busy: bool,
 }
 
@@ -283,7 +326,8 @@ impl Driven {
     fn new(core: Box<Core>) -> Self {
         let pool = core.pool.clone();
         let stint = Stint::begin(&pool, core.index);
-        // SAFETY: 1. the stint is dropped after it, with this.
+        // SAFETY: obligation 1 of `Tenured::new`: the stint, which owns the tenure, is a field
+        // that is declared after `_tenured` and so is dropped after it.
         let _tenured = unsafe { Tenured::new(stint.as_ref().map(|stint| stint.tenure())) };
         Self { held: Some(Held::new(core)), pool, _tenured, stint, busy: false }
     }
@@ -296,32 +340,36 @@ impl Driven {
         cx: &mut Context<'_>,
     ) -> F::Output {
         loop {
-            // A fiber panics on a thread of its own.
+            // A fiber panics on a thread of its own, so this is checked in each round.
             #[cfg(feature = "fiber")]
             if self.pool.unhandled.has_happened() {
                 self.end();
                 self.pool.unhandled.check();
             }
             if root.take_woken() {
-                // Its own time is its own; but it may poll a set of tasks.
+                // The root's own time is not limited; but the root may poll a set of tasks, which
+                // is watched.
                 self.rise();
                 if let Poll::Ready(output) = poll_root(future.as_mut(), cx) {
                     return output;
                 }
-                // One that wakes itself all the time must not shut out what comes from
-                // elsewhere.
+                // A root that wakes itself all the time must not starve events and timers.
                 self.attend(Core::count_root);
             }
-            // A root that is woken has its turn after a tick at the latest, and one
-            // that wakes itself does not have all of them.
+            // A woken root has its turn when nothing is queued but tasks that have yielded, and
+            // after a tick at the latest. So it sees the effects of the tasks that were woken
+            // together with it, as on Tokio, and tasks that yield do not starve it.
             let mut ran = 0;
             while ran < self.pool.config.tick_polls {
-                let next = current::with_core(|core| Some((core.next()?, core.clock.now_ms())));
+                let next = current::with_core(|core| {
+                    let next = core.next().or_else(|| core.next_deferred(root.is_woken()));
+                    Some((next?, core.clock.now_ms()))
+                });
                 let Some((task, now)) = next else { break };
                 self.rise();
                 if timing::run(&self.pool, task, now) {
                     current::with_core(|core| core.counters().completed.add(1));
-                    // A task that panicked has completed: only then it is asked.
+                    // A task that panicked has completed, so this is checked only then.
                     if self.pool.unhandled.has_happened() {
                         self.end();
                         self.pool.unhandled.check();
@@ -330,17 +378,19 @@ impl Driven {
                 ran += 1;
                 self.attend(Core::take_look);
             }
+            current::with_core(Core::undefer);
             if current::with_core(Core::take_tick) {
                 home::sweep_held();
             }
             if ran == 0 && root.is_woken() {
-                // It has yielded, and there is nobody else to run: whom else but what comes
-                // from the system has it yielded to?
+                // The root has yielded and there is no task to run, so it can only have yielded
+                // to events and timers.
                 self.attend(|_| true);
             } else if ran < self.pool.config.tick_polls && !root.is_woken() {
                 self.rest();
                 park::park(&self.pool, 0, || root.is_woken());
-                // Reserved for work it counts as searching; there is nobody to call.
+                // A worker that was reserved for work counts as searching; there is no other
+                // worker to wake.
                 current::with_core(|core| {
                     if std::mem::take(&mut core.searching) {
                         let _ = core.pool.idle.stop_searching();
@@ -352,14 +402,15 @@ impl Driven {
 }
 
 impl Driven {
-    /// Looks after driver and timers, if it is time to.
+    /// Looks after driver and timers, if `is_due` returns true.
     fn attend(&self, is_due: impl FnOnce(&mut Core) -> bool) {
         if current::with_core(is_due) {
             duty::attend(&self.pool, 0, duty::Look::Between);
         }
     }
 
-    /// A task is about to run: somebody may want to know how long it takes.
+    /// Notifies the monitor that a task is about to run, because it may measure how long it
+    /// takes.
     #[inline]
     fn rise(&mut self) {
         if let Some(stint) = self.stint.as_ref().filter(|_| !self.busy) {
@@ -375,7 +426,7 @@ impl Driven {
         }
     }
 
-    /// Ends the core, and with it every task, here.
+    /// Ends the core, and with it every task, on this thread.
     #[cold]
     fn end(&mut self) {
         let held = self.held.take().expect("a core is ended once");
@@ -391,10 +442,10 @@ impl Drop for Driven {
     }
 }
 
-/// Marks this thread as one that must not block, until it is dropped.
+/// Marks this thread as one that must not block, until this is dropped.
 ///
-/// Nor may it leave its stack, if that is a fiber's: whoever blocks runs others' tasks, or
-/// has them wait for it.
+/// A fiber on it may not leave its stack either, because a thread that blocks runs the tasks of
+/// others, or has them wait for it.
 pub(crate) struct NoBlocking {
     before: Blocking,
     #[cfg(feature = "fiber")]
@@ -402,7 +453,8 @@ pub(crate) struct NoBlocking {
 }
 
 impl NoBlocking {
-    /// `None` if it is marked already. `kind` says what `block_in_place` may do.
+    /// Marks the thread; returns `None` if it is marked already. `kind` says what
+    /// `block_in_place` may do.
     pub(crate) fn enter(kind: Blocking) -> Option<Self> {
         words::with(|current| {
             if current.blocking.get() != Blocking::Allowed {
@@ -416,7 +468,7 @@ impl NoBlocking {
         })
     }
 
-    /// Whether this thread may block now.
+    /// Returns true if this thread may block now.
     pub(crate) fn is_allowed_to_block() -> bool {
         words::with(|current| current.blocking.get() == Blocking::Allowed)
     }
@@ -445,8 +497,8 @@ mod tests {
         thread,
     };
 
-    /// One waits for the core whatever it takes, the other gives up at once; the
-    /// core comes back while both stand in line.
+    /// One thread waits for the core until it gets it, the other gives up at once; the core comes
+    /// back while both are in the wait queue.
     #[test]
     fn a_free_core_finds_a_waiter() {
         model(|| {
@@ -480,8 +532,8 @@ mod tests {
         });
     }
 
-    /// Two sources wake one `block_on`. The second may find the flag still set and
-    /// leave no token: then what came before it must be seen.
+    /// Two sources wake one `block_on`. The second may find the flag still set and leave no
+    /// token: then what came before it must be seen.
     #[test]
     fn a_second_wake_of_a_block_on_is_not_lost() {
         model(|| {
@@ -509,8 +561,8 @@ mod tests {
         });
     }
 
-    /// One that waits is woken by its own future, finds the core before the one
-    /// that was called does, uses it and goes.
+    /// One waiter is woken by its own future, takes the core before the waiter that was unparked,
+    /// uses it and leaves.
     #[test]
     fn a_waiter_that_comes_first_leaves_the_line() {
         model_deeper(|| {

@@ -1,9 +1,9 @@
-//! A list of all tasks of a pool, taken while it runs.
+//! Lists all tasks of a pool while it runs.
 //!
-//! Each home is visited through the lock of its list ([`Biased`]): its holder may be
-//! anywhere meanwhile, also stuck in a poll, which is when people ask. No code of a
-//! user runs during a visit, an allocator's neither: room is made before, and if
-//! more tasks turn up than there is room for, the visit is made again.
+//! Each `Home` is visited through the lock of its list ([`Biased`]). Its holder may be anywhere
+//! meanwhile, also stuck in a poll, which is when a user needs the list. No user code runs during
+//! a visit, not even an allocator: room is made before, and if more tasks turn up than there is
+//! room for, the visit is repeated.
 //!
 //! [`Biased`]: crate::engine::prim::biased::Biased
 
@@ -20,10 +20,10 @@ use crate::engine::{
     },
 };
 
-/// Tasks for which room is made at first: picked.
+/// Number of tasks for which room is made at first: picked, not measured.
 const FIRST_ROOM: usize = 256;
 
-/// What is known of a task.
+/// The description of a task in a dump.
 #[derive(Debug, Clone)]
 pub(crate) struct Known {
     pub(crate) id: Id,
@@ -35,17 +35,17 @@ pub(crate) struct Known {
     pub(crate) wait: Wait,
 }
 
-/// All that is known of a pool's tasks.
+/// The descriptions of all tasks of a pool.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Census {
     pub(crate) tasks: Vec<Known>,
-    /// Homes that could not be visited, because the system does not run the thread
-    /// that was changing their list.
+    /// Number of homes that could not be visited, because the system does not run the thread that
+    /// was changing their list.
     pub(crate) missed: usize,
 }
 
 impl Pool {
-    /// Lists the tasks that live. It takes a moment per home, not the same one.
+    /// Lists the living tasks. Each home is read at one point in time, but not all at the same.
     pub(crate) fn dump(&self) -> Census {
         let (mut census, unit) = (Census::default(), self.config.unit());
         for remote in &self.remotes {
@@ -56,8 +56,9 @@ impl Pool {
                 }
                 // Relaxed: written before the pool was shared.
                 let home = remote.home.load(Relaxed);
-                // SAFETY: `open` is locked and says that the core has not ended: the
-                // home is there, and we are its one visitor.
+                // SAFETY: obligations 1 and 2 of `Home::visit`: `open` is locked and true, so the
+                // core has not ended, its home is not closed, and this thread is the only
+                // visitor.
                 unsafe { (*home).visit(look) }
             });
         }
@@ -65,7 +66,8 @@ impl Pool {
             census.visit(unit, |look| {
                 let outside = lock(outside);
                 let Some(home) = outside.open_home() else { return true };
-                // SAFETY: the lock keeps the home open, and us its one visitor.
+                // SAFETY: obligations 1 and 2 of `Home::visit`: the lock keeps the home open, and
+                // makes this thread its only visitor.
                 unsafe { home.as_ref().visit(look) }
             });
         }
@@ -75,8 +77,7 @@ impl Pool {
 }
 
 impl Census {
-    /// Adds what `visit` shows; it is called again if it shows more than there is
-    /// room for.
+    /// Adds the tasks that `visit` shows. Calls it again if it shows more than there is room for.
     fn visit(&mut self, unit: Unit, visit: impl Fn(&mut dyn FnMut(NonNull<Header>)) -> bool) {
         let before = self.tasks.len();
         let mut room = FIRST_ROOM;
@@ -88,7 +89,7 @@ impl Census {
             let visited = visit(&mut |task| {
                 seen += 1;
                 if self.tasks.len() < self.tasks.capacity() {
-                    // SAFETY: it is on the list that is visited.
+                    // SAFETY: obligation 1: the task is on the list that is being visited.
                     let known = unsafe { Known::look_at(task, unit, now) };
                     if known.phase != Phase::Complete {
                         self.tasks.push(known);
@@ -102,22 +103,24 @@ impl Census {
             if seen <= room {
                 return;
             }
-            // Some more than there were: others go on spawning.
+            // Make room for some more than there were, because other threads go on spawning.
             room = seen + seen / 4;
         }
     }
 }
 
 impl Known {
+    /// Reads the description of a task.
+    ///
     /// # Safety
     /// 1. The task is on the list of its home, and stays there during the call.
     unsafe fn look_at(task: NonNull<Header>, unit: Unit, now: u32) -> Self {
-        // SAFETY: 1.
+        // SAFETY: obligation 1: a task on the list of its home is alive.
         let header = unsafe { task.as_ref() };
         let phase = header.state.snapshot().phase();
         Self {
             id: header.id,
-            // SAFETY: 1.; the clone counts for itself.
+            // SAFETY: obligation 1: the task is alive; the clone has a reference of its own.
             name: unsafe { Header::name(task) }.cloned(),
             spawned_at: header.spawned_at,
             future: (header.vtable.type_name)(),
@@ -129,7 +132,7 @@ impl Known {
 }
 
 impl super::Outside {
-    /// The home, if there is one and it takes tasks.
+    /// Returns the home, if there is one and it is open.
     fn open_home(&self) -> Option<NonNull<Home>> {
         if self.closed { None } else { self.home }
     }

@@ -1,57 +1,60 @@
-//! What a pool looks after beside its tasks: the driver and the timers.
+//! The maintenance of a pool beside its tasks: which worker polls the I/O driver and fires timers.
 //!
 //! # Who sleeps for what
-//! A core that sleeps does so until its own wheel is due. One of the sleepers is *on
+//! A sleeping core sleeps until its own timer wheel is due. One of the sleepers is *on
 //! duty*: it sleeps in the driver, where there is one, until an event comes, and for the
 //! wheel of the threads without a core; and for those of cores that are awake but late,
-//! since they may be stuck in a poll. Any worker may be on duty: the first that falls
-//! asleep while nobody is. One that is awake looks at its wheel, and into the driver if
-//! nobody is there, whenever its coarse clock says so.
+//! because they may be stuck in a poll. Any worker may be on duty: the first that falls
+//! asleep while no other is. A worker that is awake looks at its wheel, and into the driver if
+//! no other thread is there, whenever its coarse clock says so.
 //!
-//! Who is on duty and has something to do leaves the duty before it does it, and whoever
-//! falls asleep next takes it. While nobody has it somebody is awake, who looks by its
-//! clock and takes the duty before it sleeps. If that one gets stuck in a poll while all
-//! others sleep, nobody looks until it is through, as in Tokio; `idle` spares who is on
-//! duty when it wakes one for work, which makes this rare.
+//! A worker on duty that has something to do gives the duty up first, and the next worker that
+//! falls asleep takes it. While no worker has it, at least one is awake, which looks into the
+//! driver by its clock and takes the duty before it sleeps. If that worker gets stuck in a poll
+//! while all others sleep, no worker looks until the monitor (`vigil`) hands its core to another
+//! thread; without preemption, until the poll has ended, as on Tokio. `idle` does not wake the
+//! worker on duty for work if it can wake another one, which makes this rare.
 //!
 //! # Who is spared
-//! One who sleeps in the driver is woken by every event, also by those that a task next door
-//! has just caused, whose worker would have found them a moment later. Two tasks that send
-//! each other messages then change cores with each. So who is woken for events and finds all
-//! others idle, several times in a row, does not take the duty again while somebody is
-//! awake, but sleeps for [`BRIEF`] and then looks whether that one has looked. If so, it goes
-//! on; if not, that one is stuck, and the duty is taken. The last who falls asleep sees that
-//! all do (W1 of `idle`), and is not spared. Nor is anybody where events come to the thread
-//! that waited for them last (io_uring).
+//! A worker that sleeps in the driver is woken by every event, also by those that a task on
+//! another worker has just caused, and which that worker would have found a moment later. Two
+//! tasks that send each other messages then change cores with each message. So a worker that is
+//! woken for events and finds all others idle, several times in a row, is spared: it does not take
+//! the duty again while another worker is awake, but sleeps for [`BRIEF`] and then checks whether
+//! that worker has looked. If so, it sleeps on; if not, that worker is stuck, and the spared one
+//! takes the duty. The last worker that falls asleep sees that all sleep (W1 of `idle`), and is
+//! not spared. No worker is spared where events come to the thread that waited for them last
+//! (io_uring).
 //!
 //! # Protocol
 //! ```text
-//! who falls asleep                        who arms a timer that is not its core's
-//! D1 takes the duty: writes its name      A1 publishes the wheel's next deadline
+//! a worker that falls asleep              a thread that arms a timer of another wheel
+//! D1 takes the duty: writes its index     A1 publishes the wheel's next deadline
 //! D2 fence(SeqCst)                        A2 fence(SeqCst)
-//! D3 reads the deadlines, and sleeps      A3 reads the name, and unparks whom it finds
-//!    until the first of them
+//! D3 reads the deadlines, and sleeps      A3 reads the index, and unparks the worker
+//!    until the first of them                 that it finds
 //! ```
-//! One fence comes first: D3 sees the deadline, or A3 the name. Who is unparked and has
-//! nothing to do begins again at D2.
+//! One fence comes first: D3 sees the deadline, or A3 sees the index. A worker that is unparked
+//! and has nothing to do begins again at D2.
 //!
 //! # Rejected
-//! For a worker that leaves the duty and gets stuck while all others sleep. It cannot say so
-//! itself, and whoever is to find out needs a clock, which those who sleep for ever have not:
-//! - To call another one whenever the duty is left: 10 to 14 µs of the caller's time for each
-//!   event, before it can run the task that the event is for. To do so once in some
+//! For a worker that leaves the duty and gets stuck while all others sleep. It cannot report that
+//! itself, and a thread that is to detect it needs a clock, which threads that sleep without a
+//! time-out do not have:
+//! - Waking another worker whenever the duty is left: 10 to 14 µs of the caller's time for each
+//!   event, before it can run the task that the event is for. Doing so once in some
 //!   milliseconds spares a busy pool, but not one in which events are rare, where each
 //!   would pay.
-//! - That all sleepers have a time-out as long as nobody is on duty: those who fell asleep
-//!   while somebody was would not know, unless they always had one, and an idle pool is to
+//! - A time-out for all sleepers as long as no worker is on duty: those that fell asleep
+//!   while one was would not notice, unless they always had a time-out, and an idle pool must
 //!   make no system calls.
-//! - That two wait in the driver at once: the kernel gives the second every event that comes
-//!   while the first runs tasks, so each is told on another core than its task was on.
-//! - That the deputy sleeps by a timer of the kernel's, which who leaves the duty sets, once in
-//!   some milliseconds. It is the only one that costs next to nothing. But it is a second place
-//!   to sleep in, other than a futex, and it helps events alone: what lies in the queue of
-//!   the worker that is stuck would still wait. A thread that watches for such workers, set
-//!   by the same timer, hands their core on, and with it the queue, the wheel and this duty.
+//! - Two workers that wait in the driver at once: the kernel gives the second every event that
+//!   comes while the first runs tasks, so each is reported on another core than its task was on.
+//! - A deputy that sleeps by a timer of the kernel's, which the worker that leaves the duty sets,
+//!   once in some milliseconds. It is the only one that costs next to nothing. But it is a second
+//!   place to sleep in, other than a futex, and it helps events alone: tasks in the queue of
+//!   the stuck worker would still wait. The monitor hands on the whole core instead, and
+//!   with it the queue, the wheel and this duty.
 //!
 //! # Checked by
 //! `an_earlier_timer_is_slept_for`, `an_event_is_told_whoever_sleeps_in_the_driver`,
@@ -60,9 +63,9 @@
 
 use std::time::Duration;
 
-use super::{Pool, core::Core, current};
+use super::{Pool, current};
 #[cfg(feature = "net")]
-use crate::engine::driver::{Driver, Role, postponed::Which};
+use crate::engine::driver::{Driver, Role};
 #[cfg(feature = "time")]
 use crate::engine::prim::Arc;
 use crate::engine::prim::{
@@ -76,52 +79,53 @@ use crate::engine::prim::{
 #[cfg(feature = "time")]
 use crate::engine::wheel::{GRACE_NS, Seat, Timers};
 
-/// How long a core sleeps that could not tell whether somebody is on duty, which is rare; or
-/// that leaves it to somebody who may get stuck: events wait for so long then, and its
-/// processor pays a wake-up for each.
+/// The time that a core sleeps if it could not find out whether a worker is on duty, which is
+/// rare, or if it leaves the driver to a worker that may get stuck. Events wait for at most this
+/// long then, and the core's processor pays for a wake-up each time.
 #[cfg(feature = "net")]
 const BRIEF: Duration = Duration::from_millis(1);
 
-/// Events in a row that found everybody idle, after which who was on duty for them is spared.
+/// Number of wake-ups for events in a row that found all others idle, after which the worker that
+/// was on duty for them is spared.
 const NEEDLESS: u64 = 4;
 
-/// Whether it was of use that a core was on duty. See 'Who is spared'.
+/// Counts how often it was needless that a core was on duty. See 'Who is spared'.
 #[derive(Debug, Default)]
 pub(crate) struct Usefulness(AtomicU64);
 
 impl Usefulness {
-    /// Events have ended its sleep. Only for who holds the core.
+    /// Counts that events have ended the core's sleep. Only for the core's holder.
     #[cfg(any(test, feature = "net"))]
     pub(crate) fn learn(&self, others_are_idle: bool) {
-        // Relaxed: one writer, and nobody else reads it.
+        // Relaxed: one thread writes it, and no other reads it.
         let needless = if others_are_idle { self.0.load(Relaxed) + 1 } else { 0 };
-        // Relaxed: as above.
+        // Relaxed: one thread writes it, and no other reads it.
         self.0.store(needless, Relaxed);
     }
 
-    /// Whether others would have been in time as well. Only for who holds the core.
+    /// Returns true if other workers would have been in time as well. Only for the core's holder.
     pub(crate) fn is_doubtful(&self) -> bool {
-        // Relaxed: as above.
+        // Relaxed: read by the thread that writes it.
         self.0.load(Relaxed) >= NEEDLESS
     }
 }
 
-/// How often a core that is awake looks for events: a look that finds none costs 0.2 µs,
-/// so this is half a percent.
+/// The interval at which an awake core looks for events: a look that finds none costs 0.2 µs, so
+/// this is half a percent.
 #[cfg(feature = "net")]
 const LOOK_NS: u64 = 50_000;
 
-/// See the module.
+/// The I/O driver and the timers of a pool, and the worker that sleeps for them.
 pub(crate) struct Duties {
     #[cfg(feature = "net")]
     driver: Option<std::sync::Arc<Driver>>,
     #[cfg(feature = "time")]
     timers: Option<Seated>,
-    /// Apart: beside it is what every worker reads.
+    /// Padded, because the fields beside it are read by every worker.
     on_duty: CachePadded<OnDuty>,
 }
 
-/// Timers, with a seat for each core and one for who has none.
+/// The timers, with a [`Seat`] for each core and one for threads without a core.
 #[cfg(feature = "time")]
 struct Seated {
     timers: Arc<Timers>,
@@ -129,7 +133,7 @@ struct Seated {
 }
 
 impl Duties {
-    /// Nothing to look after.
+    /// Creates duties without a driver and without timers.
     pub(crate) fn none() -> Self {
         Self {
             #[cfg(feature = "net")]
@@ -163,7 +167,7 @@ impl Duties {
         self.timers.as_ref().map(|seated| &seated.timers)
     }
 
-    /// The seat of a core, or of who has none.
+    /// Returns the [`Seat`] of a core, or that of threads without a core.
     #[cfg(feature = "time")]
     #[inline]
     pub(crate) fn seat(&self, core: Option<usize>) -> Option<&Arc<Seat>> {
@@ -178,18 +182,18 @@ impl Duties {
         false
     }
 
-    /// Who is on duty, if anybody is.
+    /// Returns the worker that is on duty, if there is one.
     pub(crate) fn on_duty(&self) -> Option<usize> {
         self.on_duty.name()
     }
 
-    /// Whether events that come to one who sleeps could be left to one who is awake.
+    /// Returns true if an awake worker can take the events for a sleeping one.
     #[cfg(feature = "net")]
     pub(crate) fn can_be_left(&self) -> bool {
         self.driver.as_ref().is_some_and(|driver| driver.tells_anybody())
     }
 
-    /// How often somebody has looked for events.
+    /// Returns how often a thread has looked for events.
     pub(crate) fn looks(&self) -> u64 {
         #[cfg(feature = "net")]
         return self.driver.as_ref().map_or(0, |driver| driver.turn_count());
@@ -197,7 +201,7 @@ impl Duties {
         0
     }
 
-    /// Wakes who sleeps in the driver.
+    /// Wakes the worker that sleeps in the driver.
     pub(crate) fn wake(&self) {
         #[cfg(feature = "net")]
         if let Some(driver) = &self.driver {
@@ -205,7 +209,7 @@ impl Duties {
         }
     }
 
-    /// Whether a core that is awake, and looked so long ago, has to look.
+    /// Returns true if an awake core must look, given the time since its last look.
     #[inline]
     pub(crate) fn are_due(&self, index: usize, since_look_ns: u64) -> bool {
         #[cfg(feature = "net")]
@@ -221,7 +225,7 @@ impl Duties {
         false
     }
 
-    /// The end: who waits for an event or a time is told that neither comes.
+    /// Shuts driver and timers down: every waiter for an event or a time gets an error.
     pub(crate) fn shut_down(&self) {
         #[cfg(feature = "time")]
         if let Some(timers) = self.timers() {
@@ -233,8 +237,8 @@ impl Duties {
         }
     }
 
-    /// Sleeps once, as the core `index`: until a token comes, or there is something to
-    /// look after. `spared`: somebody else is about to look for events.
+    /// Sleeps once, as core `index`, until a token comes or there is something to look after.
+    /// `spared` is true if another worker is about to look for events.
     pub(crate) fn rest(&self, parker: &Parker, index: usize, spared: bool) -> Rest<'_> {
         #[cfg(feature = "net")]
         if let Some(driver) = &self.driver {
@@ -262,8 +266,8 @@ impl Duties {
         rest
     }
 
-    /// Somebody who is awake looks into the driver just now, or is about to, so nobody is on
-    /// duty, and that one may get stuck before it is: not for long.
+    /// Sleeps for a short time, because no worker is on duty: an awake worker is looking into the
+    /// driver just now, or is about to, and may get stuck before it takes the duty.
     #[cfg(feature = "net")]
     #[cold]
     fn rest_briefly(&self, parker: &Parker, index: usize) -> Rest<'_> {
@@ -275,7 +279,7 @@ impl Duties {
         Rest::Called
     }
 
-    /// In the driver, and on duty.
+    /// Sleeps in the driver, on duty.
     #[cfg(feature = "net")]
     fn rest_in<'a>(&'a self, mut role: Role<'a>, parker: &Parker, index: usize) -> Rest<'a> {
         self.on_duty.begin(index);
@@ -286,7 +290,7 @@ impl Duties {
             return if left == Left::Nothing { Rest::Due } else { Rest::Called };
         }
         let timeout = match left {
-            // Where time stands still only an event or a call ends this.
+            // While the clock is paused, only an event or a token ends the wait.
             Left::Endless | Left::Paused => None,
             Left::Some(left) => Some(left),
             Left::Nothing | Left::Movable => Some(Duration::ZERO),
@@ -306,7 +310,7 @@ impl Duties {
         }
     }
 
-    /// On a parker, on duty or not.
+    /// Sleeps on the parker, on duty or not.
     fn rest_outside(&self, parker: &Parker, index: usize, on_duty: bool) -> Rest<'_> {
         match self.left(index, on_duty) {
             Left::Some(left) if parker.park_timeout(left) => Rest::Called,
@@ -320,7 +324,8 @@ impl Duties {
         }
     }
 
-    /// Who is on duty wants to know of all timers, until it has decided how long to sleep.
+    /// Makes the timers notify the worker on duty of every new deadline, until it has decided how
+    /// long to sleep.
     fn watch(&self) {
         #[cfg(feature = "time")]
         if let Some(timers) = self.timers() {
@@ -336,7 +341,7 @@ impl Duties {
         self.on_duty.end();
     }
 
-    /// How long the core may sleep.
+    /// Returns how long the core may sleep.
     #[cfg(feature = "time")]
     fn left(&self, index: usize, on_duty: bool) -> Left {
         let Some(timers) = self.timers() else { return Left::Endless };
@@ -368,8 +373,8 @@ impl Duties {
         Left::Endless
     }
 
-    /// Whether a clock that stands still may be moved. Whoever forbade it wakes whom it
-    /// concerns before it allows it again: so this is asked first, and for a token then.
+    /// Returns true if a paused clock may be moved. A thread that forbade it wakes the workers
+    /// concerned before it allows it again, so this must be checked before the token is taken.
     #[cfg(feature = "test-util")]
     fn may_advance(&self) -> bool {
         self.timers().is_some_and(|timers| timers.clock().can_auto_advance())
@@ -380,8 +385,8 @@ impl Duties {
         false
     }
 
-    /// Moves a clock that stands still to the next deadline, if it may be moved; `true` if
-    /// somebody was woken.
+    /// Moves a paused clock to the next deadline, if it may be moved. Returns true if a timer was
+    /// woken.
     #[cfg(feature = "test-util")]
     fn advance(&self) -> bool {
         self.timers().is_some_and(|timers| timers.auto_advance() > 0)
@@ -392,8 +397,8 @@ impl Duties {
         false
     }
 
-    /// Fires what is due: the wheels of core `index` and of nobody, and those of cores
-    /// that are late.
+    /// Fires the timers that are due: in the wheel of core `index`, in that of threads without a
+    /// core, and in those of cores that are late.
     #[cfg(feature = "time")]
     fn fire(&self, index: usize) {
         let Some(timers) = self.timers() else { return };
@@ -410,10 +415,10 @@ impl Duties {
     }
 }
 
-/// Waits for events; answers with how many there are.
+/// Waits for events and returns their number.
 ///
 /// # Panics
-/// If the system refuses to tell: nothing that waits for it could go on.
+/// If the system call fails, because nothing that waits for events could go on.
 #[cfg(feature = "net")]
 fn look(role: &mut Role<'_>, timeout: Option<Duration>) -> usize {
     match role.wait(timeout) {
@@ -425,14 +430,14 @@ fn look(role: &mut Role<'_>, timeout: Option<Duration>) -> usize {
     }
 }
 
-/// How the sleep of a core ended.
+/// The reason why the sleep of a core ended.
 #[must_use]
 pub(crate) enum Rest<'a> {
-    /// By a token, or for no reason.
+    /// A token came, or the thread woke spuriously.
     Called,
     /// A timer is due.
     Due,
-    /// Events came, which have not been looked at.
+    /// Events came, and have not been dispatched yet.
     #[cfg(feature = "net")]
     Events(Role<'a>),
     #[cfg(not(feature = "net"))]
@@ -440,17 +445,17 @@ pub(crate) enum Rest<'a> {
     Never(std::convert::Infallible, std::marker::PhantomData<&'a ()>),
 }
 
-/// How long a core may sleep.
+/// The time that a core may sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(feature = "time"), allow(dead_code, reason = "without timers it is endless"))]
 enum Left {
     Endless,
     Some(Duration),
-    /// Something is due.
+    /// A timer is due.
     Nothing,
-    /// Until somebody moves the clock.
+    /// Until another thread moves the paused clock.
     Paused,
-    /// Until the clock is moved, which we may do if there is nothing else to do.
+    /// Until the paused clock is moved, which this worker may do if there is nothing else to do.
     Movable,
 }
 
@@ -462,52 +467,30 @@ fn earlier(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     }
 }
 
-/// Why a core looks after driver and timers.
+/// The reason why a core looks after driver and timers.
 pub(crate) enum Look<'a> {
-    /// It is time to, between two tasks.
+    /// Between two tasks: it is time to, or there is no task to run.
     Between,
-    /// The core has a new thread, and nobody has looked for it meanwhile: what was woken last
-    /// runs next, and does not stand behind those that may have cost the last thread its core.
+    /// The core has a new thread, and no thread has looked for the core meanwhile. The task that
+    /// is woken last runs next, and does not wait behind those that may have cost the last thread
+    /// its core.
     First,
-    /// There is nothing else to do; what was postponed is taken back, unless events come.
-    WhenIdle,
-    /// It has slept, and that is how it ended.
+    /// After the core has slept, with the reason why the sleep ended.
     #[cfg_attr(not(feature = "net"), allow(dead_code, reason = "without events it says nothing"))]
     After(Rest<'a>),
 }
 
-/// Whether a core that has nothing to run looks for events before it searches: if some came
-/// lately, or reads were postponed until some do. What it finds is its own already, and a
-/// look costs less than a search.
-#[inline]
-pub(crate) fn looks_first(core: &Core) -> bool {
-    core.events_come || has_postponed(&core.pool, core.index)
-}
-
-/// Whether core `index` has postponed reads: then it does not sleep before it has looked.
-#[inline]
-pub(crate) fn has_postponed(pool: &Pool, index: usize) -> bool {
-    #[cfg(feature = "net")]
-    return pool.duties.driver().is_some_and(|driver| driver.has_postponed(index));
-    #[cfg(not(feature = "net"))]
-    {
-        let _ = (pool, index);
-        false
-    }
-}
-
-/// Looks after driver and timers, or does what `rest` came back for. This thread holds core
-/// `index` and is awake; what becomes runnable goes to that core.
+/// Polls the driver and fires timers, or dispatches the events that ended a sleep. This thread
+/// holds core `index` and is awake; tasks that become runnable go to that core.
 pub(crate) fn attend(pool: &Pool, index: usize, why: Look<'_>) {
     if !matches!(why, Look::First) {
         current::with_core(|core| core.begin_batch());
     }
     #[cfg(feature = "net")]
     if let Some(driver) = pool.duties.driver() {
-        let is_last = matches!(why, Look::WhenIdle);
         let events = match why {
             Look::After(Rest::Events(mut role)) => role.tell(),
-            // Also if a timer ended the sleep: one that is always due must not shut out
+            // Also if a timer ended the sleep, because a timer that is always due must not starve
             // events.
             _ => driver.try_hold().map_or(0, |mut role| {
                 let events = look(&mut role, Some(Duration::ZERO));
@@ -517,24 +500,19 @@ pub(crate) fn attend(pool: &Pool, index: usize, why: Look<'_>) {
         if current::holds_core_of(pool) {
             current::with_core(|core| core.events_come = events > 0);
         }
-        if is_last && events == 0 {
-            driver.take_back(index, Which::All);
-        } else if current::holds_core_of(pool) && current::with_core(Core::begins_round) {
-            driver.take_back(index, Which::Old);
-        }
     }
     #[cfg(not(feature = "net"))]
     let _ = why;
     #[cfg(feature = "time")]
     pool.duties.fire(index);
     let _ = index;
-    // Users' wakers ran, and may have given the core away.
+    // User wakers ran, and may have handed the core off.
     if current::holds_core_of(pool) {
         current::with_core(|core| core.end_batch());
     }
 }
 
-/// Who is on duty. See the module.
+/// The index of the worker on duty, plus one; zero if none is.
 struct OnDuty(AtomicUsize);
 
 impl OnDuty {
@@ -542,9 +520,10 @@ impl OnDuty {
         Self(AtomicUsize::new(0))
     }
 
-    /// D1 and D2, where nothing else decides who it is; `false` if somebody is.
+    /// Takes the duty (D1 and D2), in a pool without a driver. Returns false if another worker
+    /// has it.
     fn try_begin(&self, index: usize) -> bool {
-        // Acquire: what the last one did is done. Pairs with the Release in `end`.
+        // Acquire: what the last worker on duty did is visible. Pairs with the Release in `end`.
         if self.0.compare_exchange(0, index + 1, Acquire, Relaxed).is_err() {
             return false;
         }
@@ -552,7 +531,7 @@ impl OnDuty {
         true
     }
 
-    /// D1 and D2, for who holds the driver.
+    /// Takes the duty (D1 and D2), for the worker that holds the driver.
     #[cfg(feature = "net")]
     fn begin(&self, index: usize) {
         // Relaxed: the fence orders it.
@@ -572,7 +551,7 @@ impl OnDuty {
         self.0.store(0, Release);
     }
 
-    /// A2 and A3: who has to be unparked.
+    /// Returns the worker that must be unparked for an earlier deadline (A2 and A3).
     #[cfg_attr(not(feature = "time"), allow(dead_code, reason = "timers alarm"))]
     fn to_alarm(&self) -> Option<usize> {
         // SeqCst: A2. Pairs with D2 in `fence`.
@@ -587,20 +566,21 @@ impl OnDuty {
 }
 
 impl Pool {
-    /// Leaves a token for core `index`, and wakes it wherever it sleeps.
+    /// Leaves a token for core `index`, and wakes its thread wherever it sleeps.
     #[inline]
     pub(crate) fn unpark(&self, index: usize) {
         self.remotes[index].parker.unpark_or(|| self.duties.wake());
     }
 
-    /// A wheel that is not the caller's own got an earlier deadline.
+    /// Wakes the workers that sleep for a wheel, not the caller's own, that got an earlier
+    /// deadline.
     #[cfg(feature = "time")]
     pub(crate) fn alarm(&self, wheel: usize) {
         if weakened!("duty_alarm") {
             return;
         }
         if wheel < self.remotes.len() {
-            // Its own core sleeps for it, if it sleeps.
+            // The wheel's own core sleeps for it, if it sleeps.
             self.unpark(wheel);
         }
         if let Some(index) = self.duties.on_duty.to_alarm() {
@@ -647,7 +627,7 @@ mod tests {
                 }
             });
             assert!(shared.0.try_begin(0));
-            // Without a time-out: a deadline that is not seen is a deadlock here.
+            // Without a time-out: a deadline that is not seen is a deadlock in this model.
             while !shared.2.load(Relaxed) {
                 shared.1.park();
             }
@@ -668,7 +648,7 @@ mod models {
         thread,
     };
 
-    /// Two workers that have nothing to do but to wait for one event.
+    /// Two workers that only wait for one event.
     struct Workers {
         duties: Duties,
         parkers: [Parker; 2],
@@ -680,7 +660,7 @@ mod models {
             self.parkers[index].unpark_or(|| self.duties.wake());
         }
 
-        /// Rests until the event was told, by this one or the other.
+        /// Rests until the event was dispatched, by this worker or the other.
         fn work(&self, index: usize) {
             // Acquire: pairs with the Release below.
             while !self.told.load(Acquire) {
@@ -696,8 +676,8 @@ mod models {
         }
     }
 
-    /// Worker 0 is called away, once, from wherever it sleeps: before the event, while it is
-    /// on its way, or after. If both slept on their parkers, this were a deadlock.
+    /// Worker 0 is called away, once, from wherever it sleeps: before the event, while it is on
+    /// its way, or after. If both slept on their parkers, this would be a deadlock.
     #[test]
     fn an_event_is_told_whoever_sleeps_in_the_driver() {
         model(|| {

@@ -1,13 +1,14 @@
-//! What a core runs next.
+//! Chooses the task that a core runs next.
 //!
-//! In this order: the intake if it is due, the LIFO slot, the ring, the intake;
-//! then, as a searcher, half of somebody's ring, somebody's LIFO slot, and the
-//! intake once more. A searcher leaves alone who keeps up with its queue (`watch`).
+//! The order is: the intake (the shared queue) if it is due, the LIFO slot, the ring (the core's
+//! run queue), the intake; then, as a searcher, half of another core's ring, another core's LIFO
+//! slot, and the intake once more. A searcher does not steal from a core that keeps up with its
+//! queue (`watch`).
 //!
-//! *Due*: a steady local load must not starve what comes from outside, so every
-//! so often the intake is asked first: about once in a millisecond, whatever a
-//! poll takes. The interval in polls follows from the average duration of a poll,
-//! which is measured over a few dozen polls at a time, with shifts.
+//! *Due*: a steady local load must not starve tasks that come from outside, so the intake is
+//! checked first about once in a millisecond, however long a poll takes. The interval in polls
+//! follows from the average duration of a poll, which is measured over a few dozen polls at a
+//! time, with shifts.
 
 use super::{Config, core::Core, watch};
 use crate::engine::{
@@ -18,39 +19,40 @@ use crate::engine::{
     work::task::cell::Task,
 };
 
-/// How many tasks in a row may come from the LIFO slot before the ring has its
-/// turn: two tasks that wake each other must not shut out the rest.
+/// Number of tasks in a row that may come from the LIFO slot before the ring has its turn,
+/// because two tasks that wake each other must not starve the rest.
 const LIFO_STREAK: u8 = 3;
 
-/// How long something may wait in the intake while cores are busy.
+/// The longest that a task may wait in the intake while cores are busy.
 const INTAKE_LATENCY_NS: u64 = 1_000_000;
 
-/// The interval's limits, in polls: the design's.
+/// The limits of the interval in polls, as the design gives them.
 const INTERVAL: std::ops::RangeInclusive<u32> = 8..=255;
 
-/// Polls slower than this are timed one by one: the reading is then 0.1 %.
+/// Polls slower than this are timed one by one, because reading the clock then costs 0.1 %.
 const SLOW_POLL_NS: u32 = 32_000;
 
-/// How often a core looks up from its queue.
+/// The intervals at which a core looks beyond its own queue and reads the clock.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    /// The average duration of a poll.
+    /// The average duration of a poll, which starts with an assumption.
     average_ns: u32,
-    /// The same without an assumption at the start: zero until something is known.
+    /// The average duration of a poll without an assumption at the start: zero until a poll was
+    /// measured.
     mean_ns: u32,
-    /// Polls between two looks at the intake.
+    /// Number of polls between two looks into the intake.
     interval: u32,
     fixed: bool,
-    /// Polls until the next look.
+    /// Number of polls until the next look into the intake.
     intake_in: u32,
-    /// Time since the last look, as far as the clock was read.
+    /// Time since the last look into the intake, up to the last reading of the clock.
     since_intake_ns: u64,
-    /// Polls between two readings of the clock.
+    /// Number of polls between two readings of the clock.
     reading_every: u32,
-    /// Polls until the end of the worker's tick.
+    /// Number of polls until the end of the worker's tick.
     tick_in: u32,
     tick_polls: u32,
-    /// Something ran since the thread last slept.
+    /// True if a task ran since the thread last slept.
     ran_since_park: bool,
 }
 
@@ -58,7 +60,7 @@ impl Pace {
     pub(crate) fn new(config: &Config) -> Self {
         let interval = config.intake_interval.unwrap_or(*INTERVAL.start());
         Self {
-            // Nothing is known: assume polls that deserve a look every time.
+            // Nothing is measured yet: assume polls so slow that each is timed.
             average_ns: SLOW_POLL_NS,
             mean_ns: 0,
             interval,
@@ -68,11 +70,12 @@ impl Pace {
             reading_every: 1,
             tick_in: config.tick_polls,
             tick_polls: config.tick_polls,
-            ran_since_park: true,
+            // A start without work counts as a wake-up without work, as it does in Tokio.
+            ran_since_park: false,
         }
     }
 
-    /// Takes a reading of the clock into account.
+    /// Updates the averages and the intervals with a reading of the clock.
     fn learn(&mut self, reading: Reading) {
         self.since_intake_ns = self.since_intake_ns.saturating_add(reading.elapsed_ns);
         if reading.polls == 0 {
@@ -106,7 +109,7 @@ impl Pace {
     }
 }
 
-/// An average with one sample more: α = 3/32, near the design's 0.1, without a
+/// Returns the moving average after one more sample: α = 3/32, near the design's 0.1, without a
 /// division.
 #[inline]
 fn follow(average: u32, sample: i64) -> u32 {
@@ -115,17 +118,18 @@ fn follow(average: u32, sample: i64) -> u32 {
     u32::try_from(next).unwrap_or(0).max(1)
 }
 
-/// Looks at the queues before a searcher sleeps. A look with its pause takes 40 to
-/// 60 ns here, all of them about as long as falling asleep and being woken.
+/// Number of looks at the queues before a searcher sleeps. A look with its pause takes 40 to 60
+/// ns on the machine it was measured on, and all of them about as long as falling asleep and
+/// being woken.
 const LOOKS: u32 = 50;
 
-/// Times in a row that lingering may be in vain before it is given up for a while.
+/// Number of times in a row that lingering may find nothing before it is skipped for a while.
 const VAIN: u8 = 4;
 
-/// For so many times of going to sleep.
+/// Number of times that a worker goes to sleep without lingering after [`VAIN`] failures.
 const GIVEN_UP: u8 = 32;
 
-/// Whether it pays to linger before sleeping: it does where work comes in a steady
+/// Decides whether a worker lingers before it sleeps: this pays where work comes in a steady
 /// trickle from outside, and costs processor time where it comes seldom.
 #[derive(Debug)]
 pub(crate) struct Patience {
@@ -149,14 +153,14 @@ impl Patience {
     pub(crate) fn learn(&mut self, found: bool) {
         self.vain = if found { 0 } else { self.vain + 1 };
         if self.vain >= VAIN {
-            // One more try when the rest is over.
+            // Allow one more try after the pause.
             *self = Self { vain: VAIN - 1, rest: GIVEN_UP };
         }
     }
 }
 
 impl Core {
-    /// The next task that is this core's anyway, or waits in the intake.
+    /// Takes the next task from this core's own queues or from the intake.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Task> {
         if self.pace.intake_is_due() {
@@ -171,6 +175,21 @@ impl Core {
         Some(task)
     }
 
+    /// Takes the first of the tasks that have yielded, unless the root future must run before
+    /// them.
+    pub(crate) fn next_deferred(&mut self, root_is_woken: bool) -> Option<Task> {
+        if root_is_woken || self.deferred.is_empty() {
+            return None;
+        }
+        self.undefer();
+        self.next()
+    }
+
+    /// Queues the tasks that have yielded behind all others.
+    pub(crate) fn undefer(&mut self) {
+        self.fifo.append(std::mem::take(&mut self.deferred));
+    }
+
     #[inline]
     fn take_own(&mut self) -> Option<Task> {
         if !self.pool.config.threaded {
@@ -183,7 +202,7 @@ impl Core {
                 return Some(task);
             }
         } else if let Some(task) = self.remote().lifo.take() {
-            // It waits its turn behind the others, where thieves can see it.
+            // The task waits for its turn behind the others, where thieves can see it.
             self.push_ring(task);
         }
         self.lifo_streak = 0;
@@ -192,14 +211,15 @@ impl Core {
         Some(task)
     }
 
-    /// A batch from the intake: the first to run, the rest into the ring.
+    /// Takes a batch from the intake: returns the first task, and puts the rest into the ring.
     pub(crate) fn take_batch(&mut self) -> Option<Task> {
         if self.pool.intake.is_empty() {
             return None;
         }
         let wanted = self.pool.intake.batch_size(self.pool.config.workers);
         if !self.pool.config.threaded {
-            // Behind what waits already: the order of arrival is kept.
+            // Append the batch behind the tasks that wait already, so the order of arrival is
+            // kept.
             let Self { pool, fifo, .. } = self;
             let fetched = pool.intake.pop_batch_into(wanted, |batch| {
                 let count = batch.len();
@@ -212,8 +232,8 @@ impl Core {
         }
         let room = self.ring.room() as usize;
         let Self { pool, ring, .. } = self;
-        // Into the ring before the intake says that they are gone: a worker that is
-        // about to sleep must see them.
+        // The tasks must be in the ring before the intake says that they are gone, because a
+        // worker that is about to sleep must see them.
         let (first, moved) = pool.intake.pop_batch_into(wanted.min(room + 1), |mut batch| {
             let first = batch.pop_front();
             let moved = ring.push_chain(&mut batch);
@@ -226,7 +246,7 @@ impl Core {
         Some(first)
     }
 
-    /// As a searcher: what others have too much of.
+    /// Steals a task as a searcher: from other rings, then LIFO slots, then from the intake.
     pub(crate) fn search(&mut self) -> Option<Task> {
         if !self.searching {
             if !self.pool.idle.start_searching() {
@@ -240,9 +260,9 @@ impl Core {
         Some(task)
     }
 
-    /// Before a searcher sleeps: looks a few times more, if that has paid lately.
+    /// Looks a few times more before a searcher sleeps, if that has paid lately.
     ///
-    /// While it lingers it counts as searching, so nobody pays for waking it.
+    /// A worker counts as searching while it lingers, so no producer pays for waking it.
     #[cold]
     pub(crate) fn linger(&mut self) -> Option<Task> {
         if !self.searching || self.keep_up != 0 || !self.pool.idle.has_room() {
@@ -261,7 +281,7 @@ impl Core {
 
     fn steal_half(&mut self) -> Option<Task> {
         let Self { pool, ring, rng, index, keep_up, .. } = self;
-        // A second round if a victim was busy with another thief: it may have more.
+        // Do a second round if a victim was busy with another thief, because it may have more.
         for _ in 0..2 {
             let mut busy = false;
             for victim in victims(rng, pool.remotes.len(), *index) {
@@ -288,10 +308,11 @@ impl Core {
     fn steal_lifo(&mut self) -> Option<Task> {
         let Self { pool, rng, index, keep_up, .. } = self;
         for victim in victims(rng, pool.remotes.len(), *index) {
-            if *keep_up & bit(victim) != 0 {
+            let remote = &pool.remotes[victim];
+            if is_left_alone(*keep_up, victim, pool.remotes.len(), || remote.thief.is_empty()) {
                 continue;
             }
-            if let Some(task) = pool.remotes[victim].lifo.take() {
+            if let Some(task) = remote.lifo.take() {
                 let counters = &pool.remotes[*index].counters;
                 counters.steals.add(1);
                 counters.stolen.add(1);
@@ -301,7 +322,7 @@ impl Core {
         None
     }
 
-    /// Counts a poll towards everything that happens every so many polls.
+    /// Counts a poll towards everything that happens once in a number of polls.
     #[inline]
     fn count_poll(&mut self) {
         self.counters().polled.add(1);
@@ -311,19 +332,6 @@ impl Core {
             self.read_clock();
         }
         self.pace.tick_in = self.pace.tick_in.saturating_sub(1);
-        self.round_left = self.round_left.saturating_sub(1);
-    }
-
-    /// Whether all that was in the ring at the last round has had its turn; then the next
-    /// one begins.
-    #[cfg(feature = "net")]
-    pub(crate) fn begins_round(&mut self) -> bool {
-        let begins = self.round_left == 0;
-        if begins {
-            let waiting = self.fifo.len() + self.pool.intake.len() / self.pool.config.workers;
-            self.round_left = self.ring.len() + waiting as u32;
-        }
-        begins
     }
 
     fn read_clock(&mut self) {
@@ -335,12 +343,15 @@ impl Core {
         self.counters().mean_poll_ns.set(u64::from(self.pace.mean_ns));
     }
 
-    /// Whether something waits where nobody but this core looks, or in its ring.
+    /// Returns true if a task waits in the ring, or in a queue that only this core reads.
     pub(crate) fn has_own(&self) -> bool {
-        !self.fifo.is_empty() || !self.remote().lifo.is_empty() || !self.ring.is_empty()
+        !self.fifo.is_empty()
+            || !self.deferred.is_empty()
+            || !self.remote().lifo.is_empty()
+            || !self.ring.is_empty()
     }
 
-    /// Brings the figures up to date before the thread sleeps.
+    /// Brings the counters up to date before the thread sleeps.
     pub(crate) fn before_park(&mut self) {
         self.read_clock();
         if !self.pace.ran_since_park {
@@ -348,25 +359,27 @@ impl Core {
         }
     }
 
-    /// The last that is counted: who was stopped before it slept has been busy, too.
+    /// Brings the counters up to date for the last time: a core that is stopped before it slept
+    /// was busy until now.
     pub(crate) fn before_end(&mut self) {
         self.read_clock();
     }
 
-    /// The time asleep is nobody's.
+    /// Restarts the clock after the thread slept, because the time asleep counts towards no poll.
     pub(crate) fn after_park(&mut self) {
         self.clock.restart(&self.pool.tick);
         self.since_look_ns = 0;
         self.pace.ran_since_park = false;
     }
 
-    /// Whether it is time to look after driver and timers.
+    /// Returns true, once, if it is time to look after the I/O driver and the timers.
     #[inline]
     pub(crate) fn take_look(&mut self) -> bool {
         std::mem::take(&mut self.look_is_due)
     }
 
-    /// The same, after a poll of a root future: it counts as one towards the clock.
+    /// Counts a poll of a root future towards the clock, and returns true, once, if it is time to
+    /// look after the I/O driver and the timers.
     pub(crate) fn count_root(&mut self) -> bool {
         if self.clock.count(&self.pool.tick, self.pace.reading_every) {
             self.read_clock();
@@ -374,8 +387,8 @@ impl Core {
         self.take_look()
     }
 
-    /// Whether a worker's tick has ended, and with it the time to look after what is
-    /// not a task.
+    /// Returns true if a worker's tick has ended, when the worker must take back the task cells that
+    /// other threads have returned. The driver and the timers go by the clock instead.
     #[inline]
     pub(crate) fn take_tick(&mut self) -> bool {
         if self.pace.tick_in > 0 {
@@ -386,12 +399,28 @@ impl Core {
     }
 }
 
-/// A core's bit in `Core::keep_up`.
+/// Returns the bit of a core in `Core::keep_up`.
 fn bit(core: usize) -> u64 {
     1 << (core % u64::BITS as usize)
 }
 
-/// All other cores, from a random one on.
+/// Returns true if a searcher does not steal from the LIFO slot of a core because that core keeps
+/// up.
+///
+/// Cores beyond the 64th share bits, so a set bit may belong to another core. A core that keeps
+/// up was seen with something in its ring. So where bits are shared, a core with an empty ring is
+/// not skipped: it may be stuck in a poll, and no searcher would look into its slot for as long
+/// as the other core keeps up.
+fn is_left_alone(
+    keep_up: u64,
+    victim: usize,
+    cores: usize,
+    ring_is_empty: impl FnOnce() -> bool,
+) -> bool {
+    keep_up & bit(victim) != 0 && (cores <= u64::BITS as usize || !ring_is_empty())
+}
+
+/// Iterates over all other cores, starting at a random one.
 fn victims(
     rng: &mut crate::engine::prim::rng::Rng,
     cores: usize,
@@ -403,7 +432,21 @@ fn victims(
 
 #[cfg(all(test, not(blitz_loom)))]
 mod tests {
-    use super::{INTERVAL, Pace, Reading};
+    use super::{INTERVAL, Pace, Reading, bit, is_left_alone};
+
+    #[test]
+    fn a_core_that_shares_its_bit_is_not_taken_for_the_other() {
+        let keep_up = bit(1);
+        for cores in [2, 64] {
+            assert!(is_left_alone(keep_up, 1, cores, || unreachable!("no bit is shared")));
+            assert!(!is_left_alone(keep_up, 0, cores, || unreachable!("its bit is clear")));
+        }
+        for cores in [65, 66, 256] {
+            assert!(is_left_alone(keep_up, 1, cores, || false));
+            assert!(!is_left_alone(keep_up, 65, cores, || true), "it may be stuck");
+            assert!(!is_left_alone(keep_up, 64, cores, || unreachable!("its bit is clear")));
+        }
+    }
 
     fn pace() -> Pace {
         Pace {

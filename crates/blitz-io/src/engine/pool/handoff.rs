@@ -1,35 +1,52 @@
-//! A worker that is about to block gives its core to another thread.
+//! Gives the core of a worker that is about to block to another thread.
 //!
 //! # Protocol
 //! ```text
-//! H1 the worker takes its core out of its hands and leaves it in a `Handoff`
-//! H2 it asks the layer above for a thread (`Relief`), which looks there
+//! H1 the worker gives its core up and leaves it in a `Handoff`
+//! H2 it requests a thread from the layer above (`Relief`), which looks there
 //! H3 it blocks
 //! H4 it takes the core back, if it is still there
 //! ```
 //! The lock of the `Handoff` decides between H4 and the thread of H2: one of them has
-//! the core. A worker that comes too late ends its poll without one: what it wakes or
-//! spawns goes the way of outside threads, and then it is no worker any more. What was
-//! in the LIFO slot is in the ring by then, where others can steal it while nobody has
-//! the core. If there is no thread to be had, nobody takes it, and H4 does.
+//! the core. A worker that comes too late ends its poll without one: tasks that it wakes or
+//! spawns go to the intake like those of outside threads, and then it is no worker any more.
+//! The task in the LIFO slot is in the ring by then, where others can steal it while no
+//! thread has the core.
+//!
+//! # Bounds
+//! H2 finds a thread as long as fewer threads than `max_blocking_threads` and the cores together
+//! run cores of others. Past that, or if the system has no thread, the core lies there until its
+//! worker comes back for it (H4), or until another thread has lost its core and looks for one
+//! before it becomes a thread of the blocking pool. So of any number of tasks that block in place
+//! at once about `max_blocking_threads` do at a time, and the others wait for them.
 //!
 //! A core that was taken from a thread that is stuck in a poll (`vigil`) is left in a `Handoff`
-//! in the same way, by who took it; H4 is done at the end of that poll.
+//! in the same way, by the thread that took it; H4 is done at the end of that poll.
 //!
 //! A core is also left in a `Handoff` for the thread that is started for it, and by
-//! user code that blocks in place in a hook, where nobody is asked for a thread: the
+//! user code that blocks in place in a hook, where no thread is requested: the
 //! worker has it back then, unless the pool was stopped meanwhile.
 //!
-//! Shutdown: whoever has the core ends it. One that lies in a `Handoff` is ended by who
-//! stops the pool, who may be the one that would come back for it: a task that blocks
-//! in place may drop its own runtime, and a hook may that runs before the worker does.
-//! One that is left later finds its worker at H4, which ends it then.
+//! # Shutdown
+//! The thread that has the core ends it. A core in a `Handoff` must not lie there while its
+//! worker blocks, because its tasks may be what the worker waits for:
+//! ```text
+//! the worker                              the thread that stops the pool
+//! H1 registers the `Handoff` in `lies`    T1 sets `stopping`
+//!    (a lock)                             T2 reads `lies` (the same lock), and has the core
+//! H2 requests a thread; if there is none,    ended on another thread
+//!    it reads `stopping`, and if it is set
+//!    has the core ended on another thread
+//! ```
+//! The lock of `lies` orders H1 and T2. If H1 comes first, T2 finds the core; if T2 does, H2 sees
+//! `stopping`. Either may find that the other has taken the core out already.
 //!
 //! # Invariants
-//! A core is in one place: in a thread's hands, or in one `Handoff`.
+//! A core is in one place: held by a thread, or in one `Handoff`.
 //!
 //! # Checked by
-//! tests/it/in_place.rs and tests/it/hostile_blocking.rs.
+//! `a_stop_against_a_core_that_is_left_ends_it_once`; weakened as `handoff_sees_stop`.
+//! tests/it/in_place.rs, tests/it/hostile_blocking.rs and tests/it/ends.rs.
 
 use std::sync::{Arc, Weak};
 
@@ -37,39 +54,43 @@ use super::{
     Pool,
     core::Core,
     current::{self, Held},
+    stop,
     vigil::lend::Lent,
     worker::{self, End},
 };
 use crate::engine::{
-    prim::{Mutex, lock},
+    prim::{Mutex, lock, weakened},
     work::{current as words, current::Blocking, task::budget::Budget},
 };
 
-/// What the layer above does for cores and threads that have lost each other.
+/// The layer above, which finds threads for cores and work for threads that lost their core.
 pub(crate) trait Relief: Send + Sync {
-    /// Finds a thread that runs the core in `handoff`, if it is still there then.
-    fn relieve(self: Arc<Self>, handoff: Arc<Handoff>);
+    /// Finds a thread that runs the core in `handoff`, if it is still there then. Returns false
+    /// if there is none.
+    #[must_use]
+    fn relieve(self: Arc<Self>, handoff: Arc<Handoff>) -> bool;
 
-    /// Finds a thread for the errand; or gives it back, if there is none. No code of users
-    /// runs, and the errand does not wait for others.
+    /// Finds a thread for the errand, or returns the errand if there is none. No user code runs,
+    /// and the errand does not wait for others.
     fn stand_in(self: Arc<Self>, errand: Errand) -> Result<(), Errand>;
 
-    /// The same, by a thread that is there and has nothing to do.
+    /// Gives the errand to a thread that is idle already, or returns it if there is none.
     fn stand_in_if_idle(self: Arc<Self>, errand: Errand) -> Result<(), Errand>;
 
-    /// Whether it finds nobody any more.
+    /// Returns true if no thread can be found any more.
     fn is_ending(&self) -> bool;
 
-    /// Employs the calling thread, which was a worker, for as long as it likes.
+    /// Makes the calling thread, which was a worker, a thread of this layer for as long as it is
+    /// needed there.
     fn employ(self: Arc<Self>);
 }
 
-/// What a thread without a core is wanted for.
+/// The work for which a thread without a core is requested.
 #[derive(Clone)]
 pub(crate) enum Errand {
-    /// To run a core, if it is still there then.
+    /// Runs a core, if it is still there then.
     Core(Arc<Handoff>),
-    /// To poll a task, once.
+    /// Polls a task, once.
     Poll(Arc<Lent>),
 }
 
@@ -82,48 +103,83 @@ impl Errand {
     }
 }
 
-/// A core between two threads.
-pub(crate) struct Handoff(Mutex<Option<Box<Core>>>);
+/// A core on its way from one thread to another.
+pub(crate) struct Handoff {
+    core: Mutex<Option<Box<Core>>>,
+    /// True if the core's own thread is about to come for it, because it is starting or in a
+    /// hook.
+    pub(super) is_kept: bool,
+}
 
 impl Handoff {
-    /// Leaves the core where whoever stops the pool finds it, too.
+    /// Leaves the core where any thread may come for it.
     pub(crate) fn new(core: Box<Core>) -> Arc<Self> {
+        Self::leave(core, false)
+    }
+
+    /// Leaves the core where only its worker comes for it, or a shutdown that has waited for
+    /// that.
+    pub(super) fn kept(core: Box<Core>) -> Arc<Self> {
+        Self::leave(core, true)
+    }
+
+    fn leave(core: Box<Core>, is_kept: bool) -> Arc<Self> {
         let (pool, index) = (core.pool.clone(), core.index);
-        let handoff = Arc::new(Self(Mutex::new(Some(core))));
+        let handoff = Arc::new(Self { core: Mutex::new(Some(core)), is_kept });
         *lock(&pool.remotes[index].lies) = Arc::downgrade(&handoff);
         handoff
     }
 
-    /// Takes the core, if nobody has.
+    /// Takes the core, if no other thread has.
     pub(crate) fn take(&self) -> Option<Box<Core>> {
-        let mut core = lock(&self.0).take()?;
-        // The time in between was nobody's work.
+        let mut core = lock(&self.core).take()?;
+        // The time in between counts towards no poll.
         core.clock.restart(&core.pool.tick);
-        // Nor did anybody look after what is this core's.
+        // No thread looked after this core's wheel meanwhile.
         core.look_is_due = true;
         Some(core)
     }
 
-    /// Whether it is still there.
+    /// Returns true if the core is still there.
     pub(crate) fn is_full(&self) -> bool {
-        lock(&self.0).is_some()
+        lock(&self.core).is_some()
     }
 
-    /// Runs the core on this thread, if nobody has taken it, until it is ended or lost.
+    /// Ends the core on this thread, if no other has taken it. User code runs.
+    fn end(&self) {
+        if let Some(core) = self.take() {
+            stop::end_core(core);
+        }
+    }
+
+    /// Runs the core on this thread, if no other has taken it, until it is ended or lost.
     pub(crate) fn run(&self) {
         if let Some(core) = self.take() {
-            // Lost or ended, the thread has none afterwards.
-            let (End::Stopped | End::CoreLost) = worker::run(core);
+            // In both cases the thread has no core afterwards.
+            let (End::Stopped | End::CoreLost) = run_cores(core);
         }
     }
 }
 
-/// The life of a worker's thread: after its core it serves elsewhere.
+/// Runs a core, and then any other core that lies in a `Handoff` because no thread was found for
+/// it.
+fn run_cores(core: Box<Core>) -> End {
+    let pool = core.pool.clone();
+    let mut end = worker::run(core);
+    while end == End::CoreLost
+        && let Some(core) = pool.take_waiting_core()
+    {
+        end = worker::run(core);
+    }
+    end
+}
+
+/// The body of a worker's thread. If the thread loses its core, it serves in the layer above.
 pub(crate) fn live(start: &Handoff) {
     // The pool may have been stopped in the hook at the thread's start.
     let Some(core) = start.take() else { return };
     let pool = core.pool.clone();
-    if worker::run(core) == End::CoreLost
+    if run_cores(core) == End::CoreLost
         && let Some(relief) = pool.relief()
     {
         relief.employ();
@@ -131,7 +187,7 @@ pub(crate) fn live(start: &Handoff) {
 }
 
 impl Pool {
-    /// Says who helps; once.
+    /// Sets the layer that finds threads for cores; must be called at most once.
     pub(crate) fn relieve_by(&self, relief: Weak<dyn Relief>) {
         assert!(self.relief.set(relief).is_ok(), "a pool is relieved by one");
     }
@@ -140,23 +196,58 @@ impl Pool {
         self.relief.get().and_then(Weak::upgrade)
     }
 
-    /// Takes a core that lies between two threads, if there is one.
-    pub(super) fn take_lying_core(&self) -> Option<Box<Core>> {
-        self.remotes.iter().find_map(|remote| {
-            let handoff = lock(&remote.lies).upgrade();
-            handoff.and_then(|handoff| handoff.take())
-        })
+    /// The second half of H2, after the core was left in `handoff` and no thread comes for it:
+    /// has the core ended on another thread if the pool is stopping.
+    fn end_if_stopping(self: &Arc<Self>, handoff: Arc<Handoff>) {
+        if self.is_stopping() && !weakened!("handoff_sees_stop") {
+            // Never on this thread, whose poll may hold a lock that a destructor needs. If there
+            // is no other, the worker takes the core back when it has blocked (H4), and ends it
+            // after its poll.
+            self.end_left(handoff, false);
+        }
+    }
+
+    /// Ends a core that was left in `handoff`, if no thread has come for it, on another thread:
+    /// one of the relief, or a helper. If the system has none, the core ends on this thread if
+    /// `may_end_here` is true, and stays where it is otherwise.
+    pub(super) fn end_left(self: &Arc<Self>, handoff: Arc<Handoff>, may_end_here: bool) {
+        // A model has no relief and starts no helpers: its own threads end the core.
+        if !cfg!(blitz_loom) {
+            if !handoff.is_full()
+                || self.relief().is_some_and(|relief| relief.relieve(handoff.clone()))
+            {
+                return;
+            }
+            let there = handoff.clone();
+            if self.start_helper(move || there.end()) {
+                return;
+            }
+        }
+        if may_end_here || cfg!(blitz_loom) {
+            handoff.end();
+        }
+    }
+
+    /// Takes a core that waits for a thread.
+    fn take_waiting_core(&self) -> Option<Box<Core>> {
+        self.left_cores().filter(|handoff| !handoff.is_kept).find_map(|handoff| handoff.take())
+    }
+
+    /// Iterates over the cores that lie in a `Handoff`.
+    pub(super) fn left_cores(&self) -> impl Iterator<Item = Arc<Handoff>> {
+        let handoffs = self.remotes.iter().filter_map(|remote| lock(&remote.lies).upgrade());
+        handoffs.filter(|handoff| handoff.is_full())
     }
 }
 
-/// Whether and how `block_in_place` may block this thread.
+/// Says whether and how `block_in_place` may block this thread.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum InPlace {
-    /// It may block as it is.
+    /// The thread may block as it is.
     Free,
-    /// It may, while a [`Blocked`] lives.
+    /// The thread may block while a [`Blocked`] lives.
     Marked,
-    /// It may not.
+    /// The thread may not block.
     Refused,
 }
 
@@ -168,41 +259,52 @@ pub(crate) fn in_place() -> InPlace {
     }
 }
 
-/// Whether others count on this thread, and it may give its core away.
+/// Returns true if this thread is one that other tasks depend on and that may hand its core off.
 #[cfg(feature = "parallel")]
 pub(crate) fn is_worker() -> bool {
     in_place() == InPlace::Marked
 }
 
-/// While it lives this thread may block, without a budget, and has no core.
+/// A guard that lets this thread block, without a budget and without a core, while it lives.
 pub(crate) struct Blocked {
     budget: Budget,
     handoff: Option<Arc<Handoff>>,
+    /// For reports: the pool of the core, and the number of the entry in `Pool::blocked`.
+    listed: Option<(Arc<Pool>, u64)>,
 }
 
 impl Blocked {
-    /// For code that blocks without having been asked to: if this is a thread that others
-    /// count on and that may give its core away, it does. A thread that may not just blocks.
+    /// Hands the core of this thread off if other tasks depend on the thread and it may do so,
+    /// for code that blocks without `block_in_place`. A thread that may not hand off just blocks.
     #[cfg(feature = "parallel")]
     pub(crate) fn if_worker() -> Option<Self> {
         is_worker().then(Self::new)
     }
 
-    /// H1 and H2, if this thread holds a core. Users' code runs: the function that
-    /// names threads.
+    /// Hands the core off (H1 and H2), if this thread holds one. User code runs: the function
+    /// that names threads.
     pub(crate) fn new() -> Self {
         let budget = words::with(|current| {
             current.blocking.set(Blocking::Allowed);
             current.budget.replace(Budget::unlimited())
         });
-        let mut blocked = Self { budget, handoff: None };
+        let mut blocked = Self { budget, handoff: None, listed: None };
         if let Some(core) = current::take_core() {
+            blocked.listed = words::task().map(|task| {
+                // SAFETY: obligation 1 of `list`: this thread runs the task, which keeps it
+                // alive.
+                let number = unsafe { core.pool.blocked.list(task) };
+                (core.pool.clone(), number)
+            });
             if words::task().is_some() {
                 blocked.hand_off(core);
             } else {
-                // Outside of a poll (a hook) the worker counts on its core, until the
-                // pool stops; but the code that blocks may hold another one meanwhile.
-                blocked.handoff = Some(Handoff::new(core));
+                // Outside of a poll (in a hook) the worker relies on its core, until the pool
+                // stops; but the code that blocks may hold another core meanwhile.
+                let pool = core.pool.clone();
+                let handoff = Handoff::kept(core);
+                blocked.handoff = Some(handoff.clone());
+                pool.end_if_stopping(handoff);
             }
         }
         blocked
@@ -213,25 +315,28 @@ impl Blocked {
         let pool = core.pool.clone();
         let handoff = Handoff::new(core);
         self.handoff = Some(handoff.clone());
-        // Asked only now: until the core was in its place nobody could steal from it.
+        // Checked only now, because no thread could steal from the core before it was left.
         if pool.has_visible_work() {
             pool.wake_one();
         }
-        if !pool.is_stopping()
-            && let Some(relief) = pool.relief()
-        {
-            relief.relieve(handoff);
+        let is_relieved = pool.relief().is_some_and(|relief| relief.relieve(handoff.clone()));
+        if !is_relieved {
+            pool.end_if_stopping(handoff);
         }
     }
 }
 
 impl Drop for Blocked {
-    /// H4.
+    /// Takes the core back, if it is still there (H4).
     fn drop(&mut self) {
+        if let Some((pool, number)) = self.listed.take() {
+            pool.blocked.strike_off(number);
+        }
         let _inside = current::inside();
         if let Some(core) = self.handoff.take().and_then(|handoff| handoff.take()) {
             let pool = core.pool.clone();
-            // The worker's own `Held`, which is empty, stands for it again.
+            // `Held::new` installs the core in this thread; the worker's own `Held`, which is
+            // empty, stands for it again.
             let Held { .. } = Held::new(core);
             pool.is_watched_again();
         }
@@ -243,10 +348,41 @@ impl Drop for Blocked {
 }
 
 impl Core {
-    /// Puts what is in the LIFO slot where others can steal it.
+    /// Moves the task in the LIFO slot to the ring, where others can steal it.
     pub(super) fn empty_lifo(&mut self) {
         if let Some(task) = self.remote().lifo.take() {
             self.push_ring(task);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Handoff;
+    use crate::engine::{
+        pool::{Pool, stop::tests::config},
+        prim::{model, thread},
+    };
+
+    /// A worker leaves its core and then waits for the end of the pool, like a task that blocks
+    /// in place for another task of it.
+    #[test]
+    fn a_stop_against_a_core_that_is_left_ends_it_once() {
+        model(|| {
+            let pool = Pool::new(config(1, true));
+            let core = pool.free_cores.take().expect("no thread has it");
+            let worker = thread::spawn({
+                let pool = pool.clone();
+                move || {
+                    let handoff = Handoff::new(core);
+                    pool.end_if_stopping(handoff.clone());
+                    assert!(pool.join(None));
+                    // The core is gone by now, so the worker does not find it again.
+                    assert!(handoff.take().is_none());
+                }
+            });
+            pool.stop();
+            worker.join().unwrap();
+        });
     }
 }

@@ -1,37 +1,37 @@
-//! Durations sorted into buckets: one writer, any reader, no shared line.
+//! Histograms of durations, with one writer, any number of readers, and no shared cache line.
 //!
-//! A scale says which bucket a duration belongs to. *Linear*: all are equally
-//! wide. *Log*: each power of two is cut into `2^precision` equal parts, so that a
-//! bucket is never wider than `2^-precision` of what is in it; the narrow ones at
-//! the lower end are put together into the first bucket.
+//! A [`Scale`] says which bucket a duration belongs to. *Linear*: all buckets are equally wide.
+//! *Log*: each power of two is cut into `2^precision` equal parts, so that a bucket is never
+//! wider than `2^-precision` of the durations in it; the narrow buckets at the lower end are
+//! merged into the first one.
 //!
-//! The last bucket of either has no upper end.
+//! The last bucket of either scale has no upper end.
 
 use std::ops::Range;
 
 use super::counters::Counter;
 use crate::engine::prim::pad::CachePadded;
 
-/// Where the buckets begin and end; in nanoseconds.
+/// The boundaries of the buckets, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scale {
     Linear {
-        /// Not zero.
+        /// The width of a bucket; not zero.
         width_ns: u64,
-        /// Not zero.
+        /// The number of buckets; not zero.
         buckets: usize,
     },
     Log {
         precision: u32,
-        /// Steps of the scale below the second bucket, less one.
+        /// Number of steps of the scale below the second bucket, less one.
         skipped: u64,
-        /// Not zero.
+        /// The number of buckets; not zero.
         buckets: usize,
     },
 }
 
 impl Scale {
-    /// A log scale whose first bucket ends at `min_ns` or before, and whose last one
+    /// Creates a log scale: its first bucket ends at `min_ns` or before, and its last one
     /// begins at `max_ns` or just after.
     pub(crate) fn log(precision: u32, min_ns: u64, max_ns: u64) -> Self {
         let skipped = step(min_ns, precision).saturating_sub(1);
@@ -45,8 +45,8 @@ impl Scale {
         Self::Log { precision, skipped, buckets }
     }
 
-    /// A log scale on which each bucket is as wide as all before it: the first one
-    /// ends at `first_ns`, rounded up to a power of two.
+    /// Creates a log scale on which each bucket is as wide as all before it together: the first
+    /// one ends at `first_ns`, rounded up to a power of two.
     pub(crate) fn doubling(first_ns: u64, buckets: usize) -> Self {
         let first = first_ns.checked_next_power_of_two().unwrap_or(1 << 63);
         Self::Log { precision: 0, skipped: step(first, 0) - 1, buckets }
@@ -66,14 +66,14 @@ impl Scale {
         usize::try_from(bucket).unwrap_or(usize::MAX).min(self.buckets() - 1)
     }
 
-    /// What belongs into a bucket.
+    /// Returns the range of durations that belong into a bucket.
     pub(crate) fn range(&self, bucket: usize) -> Range<u64> {
         let start = if bucket == 0 { 0 } else { self.begins_at(bucket) };
         let end = if bucket + 1 == self.buckets() { u64::MAX } else { self.begins_at(bucket + 1) };
         start..end
     }
 
-    /// The beginning of a bucket that is not the first.
+    /// Returns the beginning of a bucket that is not the first.
     pub(crate) fn begins_at(&self, bucket: usize) -> u64 {
         match *self {
             Self::Linear { width_ns, .. } => width_ns.saturating_mul(bucket as u64),
@@ -82,33 +82,33 @@ impl Scale {
     }
 }
 
-/// The step of an unbounded log scale that `ns` belongs to: its leading bits, with
+/// Returns the step of an unbounded log scale that `ns` belongs to: its leading bits, with
 /// `precision` of them behind the first, and its magnitude above those.
 fn step(ns: u64, precision: u32) -> u64 {
     let magnitude = ns.checked_ilog2().unwrap_or(0).saturating_sub(precision);
     (u64::from(magnitude) << precision) + (ns >> magnitude)
 }
 
-/// Where a step begins; the inverse of [`step`].
+/// Returns the beginning of a step; the inverse of [`step`].
 fn beginning(step: u64, precision: u32) -> u64 {
     let magnitude = (step >> precision).saturating_sub(1);
     let leading = step - (magnitude << precision);
     if magnitude > u64::from(leading.leading_zeros()) {
-        // Past the end of the numbers.
+        // The step begins past the largest `u64`.
         return u64::MAX;
     }
     leading << magnitude
 }
 
-/// Counters on one line: as many as fit into 128 bytes, the longest line of a common
-/// machine.
+/// Number of counters on one cache line: as many as fit into 128 bytes, the longest line of a
+/// common machine.
 const PER_LINE: usize = 16;
 
-/// What one core measured.
+/// The durations that one core measured.
 #[derive(Debug)]
 pub(crate) struct Histogram {
     scale: Scale,
-    /// In whole lines, so that no two cores write to the same.
+    /// The counters in whole cache lines, so that no two cores write to the same line.
     lines: Box<[CachePadded<[Counter; PER_LINE]>]>,
 }
 
@@ -118,12 +118,12 @@ impl Histogram {
         Self { scale, lines: (0..lines).map(|_| CachePadded::default()).collect() }
     }
 
-    /// Counts a duration. Only the core's holder may.
+    /// Counts a duration. Must be called only by the core's holder.
     pub(crate) fn record(&self, ns: u64) {
         self.counter(self.scale.bucket_of(ns)).add(1);
     }
 
-    /// How many fell into a bucket.
+    /// Returns the number of durations in a bucket.
     pub(crate) fn count(&self, bucket: usize) -> u64 {
         self.counter(bucket).get()
     }
@@ -139,8 +139,8 @@ mod tests {
 
     use super::{Histogram, Scale};
 
-    /// Ranges follow each other from zero to the end, none is empty, and both ends of
-    /// each belong to it.
+    /// Asserts that the ranges follow each other from zero to the end, that none is empty, and
+    /// that both ends of each belong to it.
     fn assert_sound(scale: Scale) {
         let mut next = 0;
         for bucket in 0..scale.buckets() {
@@ -219,7 +219,7 @@ mod tests {
             let scale = Scale::log(precision, min, max);
             assert_sound(scale);
             if max > min {
-                // Whoever asked for these ends gets at least these.
+                // The scale covers at least the requested range.
                 prop_assert!(scale.range(0).end <= min.max(1));
                 prop_assert!(scale.range(scale.buckets() - 1).start >= max);
                 prop_assert!(scale.range(scale.buckets() - 2).start < max);

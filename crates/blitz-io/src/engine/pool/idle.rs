@@ -1,48 +1,49 @@
-//! Who sleeps, who searches, and who must be woken.
+//! Decides which workers sleep, which search, and which must be woken.
 //!
 //! # Protocol
-//! `counts` holds two numbers: *searching* workers, which look for work that is
-//! not theirs, and *sleeping* ones that nobody has reserved yet. `asleep` has a
-//! bit per worker.
+//! `counts` holds two numbers: the *searching* workers, which look for work in the
+//! queues of others, and the *sleeping* workers that no thread has reserved yet.
+//! `asleep` has a bit per worker.
 //!
 //! ```text
 //! A producer                            A worker that found nothing
 //! P1 puts work into the intake          W1 sets its bit in `asleep`, then
 //! P2 fence(SeqCst)                         moves itself in `counts`: one searcher
-//! P3 if nobody searches and somebody       fewer (if it was one), one sleeper more
+//! P3 if no worker searches and one         fewer (if it was one), one sleeper more
 //!    sleeps: reserves one (sleeping     W2 fence(SeqCst)
 //!    - 1, searching + 1, in one step),  W3 looks into every queue once more; if
 //!    takes a bit, unparks its owner        there is work it wakes itself (below)
 //!                                       W4 parks
 //! A searcher that found work
 //! S1 searching - 1
-//! S2 if it was the last: fence(SeqCst), looks whether more waits, then as P3
+//! S2 if it was the last: fence(SeqCst), checks whether there is more work, then as P3
 //! ```
 //! *No work is slept on.* One of P2 and W2 comes first. If P2, then W3 sees the
-//! work. If W2, then P3 sees the sleeper, unless somebody searches. That searcher
+//! work. If W2, then P3 sees the sleeper, unless a worker searches. That searcher
 //! leaves by W1 or by S1, after P3 read it, and so after P2: its W3 or S2 sees
 //! the work.
 //!
 //! *Every reservation finds a bit.* A bit is set before its sleeper is counted,
 //! and a sleeper is uncounted before its bit is taken, so there are never fewer
-//! bits than sleepers plus reservations. Whoever reserves takes exactly one.
+//! bits than sleepers plus reservations. Each reservation takes exactly one bit.
 //!
-//! *Waking oneself* is a reservation, too, and for work it makes a searcher: a
-//! producer that saw us search before W1 left more than one item to us, perhaps,
-//! and S2 must follow. If all sleepers are reserved, somebody is about to unpark
-//! us, and we wait for that. If we got a reservation but our bit is gone, it was
-//! meant for another sleeper, and we give it back.
+//! *Waking oneself* is a reservation, too, and for work it makes the worker a searcher:
+//! a producer that saw it searching before W1 may have left more than one item to it,
+//! so S2 must follow. If all sleepers are reserved, another thread is about to unpark
+//! this worker, which waits for that. If it got a reservation but its bit is gone, the
+//! reservation was meant for another sleeper, and it gives the reservation back.
 //!
-//! Work that a worker puts into its own ring is not covered: that worker will
-//! come to it. It wakes others for such work as advice, without P2.
+//! Work that a worker puts into its own ring is not covered, because that worker will
+//! come to it. It wakes others for such work only as a hint, without P2.
 //!
 //! # Invariants
-//! Decisions have one source: whether to wake is `counts` alone, whom is `asleep`
-//! alone. At most half of the workers search.
+//! Each decision has one source: `counts` alone decides whether a worker is woken,
+//! `asleep` alone decides which. A worker starts to search only while fewer than half
+//! of the workers search.
 //!
 //! # Rejected
-//! One word with a bit per worker: a cap of 64. A park time-out that hides a lost
-//! wake-up: it costs wake-ups for ever.
+//! One word with a bit per worker, because it limits a pool to 64 workers. A park
+//! time-out that hides a lost wake-up, because it costs wake-ups for ever.
 //!
 //! # Checked by
 //! `work_and_sleeper_never_miss_each_other`, `the_last_searcher_hands_on`,
@@ -67,41 +68,42 @@ const SLEEPING_ONE: u64 = 1 << 32;
 
 const BITS: usize = u64::BITS as usize;
 
-/// See the module.
+/// The sleeping and searching workers of a pool.
 pub(crate) struct Idle {
-    /// Searching in the lower half, sleeping in the upper.
+    /// The number of searching workers in the lower half, of sleeping workers in the upper.
     counts: CachePadded<AtomicU64>,
-    /// One bit per worker, a word per 64.
+    /// One bit per worker, set while it sleeps; one word per 64 workers.
     asleep: Box<[AtomicU64]>,
     workers: usize,
-    /// The workers are members of the [`crowd`].
+    /// True if the workers are members of the [`crowd`].
     in_crowd: bool,
 }
 
-/// How a worker that wanted to sleep and saw work woke up.
+/// The outcome for a worker that was about to sleep and wakes itself.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SelfWoken {
-    /// It is awake, and searches if it may.
+    /// The worker is awake, and searches if it may.
     Awake,
-    /// Another thread is about to unpark it: it must park and take that token.
+    /// Another thread is about to unpark the worker, which must park and take that token.
     BeingWoken,
 }
 
 impl Idle {
-    /// For workers that have nobody beside them.
+    /// Creates the state for workers that share their processors with no other pool.
     pub(crate) fn new(workers: usize) -> Self {
         Self { in_crowd: false, ..Self::with_guests(workers, 0) }
     }
 
-    /// For workers that are members of the [`crowd`].
+    /// Creates the state for workers that are members of the [`crowd`].
     pub(crate) fn in_crowd(workers: usize) -> Self {
         Self::with_guests(workers, 0)
     }
 
-    /// As [`in_crowd`](Self::in_crowd), with places for others, who come and go: half of the
-    /// workers may search, however many guests there could be.
+    /// Creates the state for members of the [`crowd`], with places for guests: threads that come
+    /// and go. Half of the workers may search, however many guests there could be.
     pub(crate) fn with_guests(workers: usize, guests: usize) -> Self {
+        crowd::count_processors();
         let words = (workers + guests).div_ceil(BITS);
         Self {
             counts: CachePadded::new(AtomicU64::new(0)),
@@ -111,22 +113,23 @@ impl Idle {
         }
     }
 
-    /// Whether a searcher that spins takes a processor from nobody.
+    /// Returns true if a searcher that spins takes no processor from a worker that runs
+    /// something.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         !self.in_crowd || crowd::has_room()
     }
 
-    /// Becomes a searcher, unless half of the workers are.
+    /// Makes the caller a searcher and returns true, unless half of the workers search already.
     pub(crate) fn start_searching(&self) -> bool {
-        // Relaxed: only a limit; too many for a moment would do no harm.
+        // Relaxed: only a limit, and too many searchers for a moment would do no harm.
         let mut now = self.counts.load(Relaxed);
         loop {
             if 2 * searching(now) >= self.workers as u64 {
                 return false;
             }
-            // AcqRel: every change of `counts` is in one order with what was done
-            // before it. Relaxed on failure: a better guess.
+            // AcqRel: every change of `counts` is in one order with what its thread did before
+            // it. Relaxed on failure: the value is only a better guess.
             match self.counts.compare_exchange_weak(now, now + SEARCHING_ONE, AcqRel, Relaxed) {
                 Ok(_) => return true,
                 Err(seen) => now = seen,
@@ -134,10 +137,11 @@ impl Idle {
         }
     }
 
-    /// S1: the searcher found work. `true` if it was the last, which then does S2.
+    /// Leaves the searching state because the searcher found work (S1). Returns true if it was
+    /// the last searcher, which must then do S2.
     #[must_use]
     pub(crate) fn stop_searching(&self) -> bool {
-        // AcqRel: as in `start_searching`.
+        // AcqRel: orders this change with what the searcher did before, as in `start_searching`.
         let last = searching(self.counts.fetch_sub(SEARCHING_ONE, AcqRel)) == 1;
         if last {
             // SeqCst: S2. Pairs with P2.
@@ -146,18 +150,19 @@ impl Idle {
         last && !weakened!("idle_last_searcher")
     }
 
-    /// W1 and W2.
+    /// Counts and marks the worker as asleep (W1 and W2).
     pub(crate) fn fall_asleep(&self, worker: usize, was_searching: bool) {
         let (word, bit) = self.bit(worker);
-        // AcqRel: with what was done before. The step below orders it for those
-        // who reserve. Pairs with the AcqRel in `take_bit`.
+        // AcqRel: ordered with what was done before. The step below orders it for threads that
+        // reserve. Pairs with the AcqRel in `take_bit`.
         word.fetch_or(bit, AcqRel);
         let step = SLEEPING_ONE - if was_searching { SEARCHING_ONE } else { 0 };
         if weakened!("idle_counts_in_one_step") {
             // Relaxed: a mistake, on purpose.
             self.counts.store(self.counts.load(Relaxed).wrapping_add(step), Relaxed);
         } else {
-            // AcqRel: publishes the bit to whoever counts it. Pairs with `reserve`.
+            // AcqRel: publishes the bit to the thread that counts this sleeper. Pairs with
+            // `reserve`.
             self.counts.fetch_add(step, AcqRel);
         }
         if self.in_crowd {
@@ -169,13 +174,13 @@ impl Idle {
         }
     }
 
-    /// After W3 saw work: the worker is a searcher, if it is awake.
+    /// Wakes the worker after W3 saw work. If it is awake, it is a searcher.
     pub(crate) fn wake_self_for_work(&self, worker: usize) -> SelfWoken {
         let gained = if weakened!("idle_self_searches") { 0 } else { SEARCHING_ONE };
         self.wake_self(worker, gained)
     }
 
-    /// For another reason than work.
+    /// Wakes the worker for another reason than work, so not as a searcher.
     pub(crate) fn wake_self_alone(&self, worker: usize) -> SelfWoken {
         self.wake_self(worker, 0)
     }
@@ -188,9 +193,9 @@ impl Idle {
             return SelfWoken::Awake;
         }
         if !weakened!("idle_give_back") {
-            // AcqRel: as in `start_searching`. Whoever counted on the searcher that
-            // we were for a moment is served by the one that we are about to be:
-            // our bit was taken by somebody who counts us.
+            // AcqRel: orders this change as in `start_searching`. A producer that relied on the
+            // searcher that this worker was for a moment is served by the searcher that it is
+            // about to be, because the thread that took its bit has counted it as one.
             self.counts.fetch_add(SLEEPING_ONE - gained, AcqRel);
             if self.in_crowd {
                 crowd::fell_asleep();
@@ -199,35 +204,36 @@ impl Idle {
         SelfWoken::BeingWoken
     }
 
-    /// Whether `worker` is still marked as asleep: it was not woken on purpose.
+    /// Returns true if `worker` is still marked as asleep, so that no thread has reserved it.
     pub(crate) fn is_asleep(&self, worker: usize) -> bool {
         let (word, bit) = self.bit(worker);
-        // Acquire: whoever took the bit did so before unparking us.
+        // Acquire: the thread that took the bit did so before it unparked this worker.
         word.load(Acquire) & bit != 0
     }
 
-    /// Whether somebody searches.
+    /// Returns true if any worker searches.
     pub(crate) fn has_searchers(&self) -> bool {
         self.has_more_searchers_than(0)
     }
 
-    /// Whether a worker that searches is not the only one.
+    /// Returns true if a worker besides the caller, which searches, does so as well.
     pub(crate) fn has_other_searchers(&self) -> bool {
         self.has_more_searchers_than(1)
     }
 
-    /// Whether all search or sleep.
+    /// Returns true if all workers search or sleep.
     #[cfg(feature = "net")]
     pub(crate) fn nobody_runs(&self) -> bool {
-        // Relaxed: advice.
+        // Relaxed: only a hint.
         let now = self.counts.load(Relaxed);
         searching(now) + sleeping(now) >= self.workers as u64
     }
 
-    /// Whether all sleep. Of several who have fallen asleep, the last in the order of `counts`
-    /// sees that they do.
+    /// Returns true if all workers sleep. Of several workers that have fallen asleep, the last
+    /// one in the order of `counts` sees true.
     pub(crate) fn all_sleep(&self) -> bool {
-        // Relaxed: it is one word, so who has changed it sees all changes before its own.
+        // Relaxed: it is one word, so a thread that has changed it sees all changes before its
+        // own.
         sleeping(self.counts.load(Relaxed)) >= self.workers as u64
     }
 
@@ -236,16 +242,17 @@ impl Idle {
         searching(self.counts.load(Relaxed)) > count
     }
 
-    /// Whether waking might be of use: advice, for work that is safe anyway.
+    /// Returns true if waking a worker might help: a hint, for work that is not lost anyway.
     #[inline]
     pub(crate) fn is_worth_waking(&self) -> bool {
-        // Relaxed: advice.
+        // Relaxed: only a hint.
         let now = self.counts.load(Relaxed);
         searching(now) == 0 && sleeping(now) > 0
     }
 
-    /// P2 and P3: the worker to unpark, now a searcher, if one must be. It is not `spared`,
-    /// who sleeps for others, too, if there is another one.
+    /// Reserves a sleeper for new work (P2 and P3). Returns the worker to unpark, which counts as
+    /// a searcher now, or `None` if none has to be woken. It does not choose `spared`, which
+    /// sleeps in the driver for others, too, if another worker sleeps.
     #[must_use = "the worker must be unparked"]
     pub(crate) fn reserve_for_work(&self, spared: Option<usize>) -> Option<usize> {
         if !weakened!("idle_producer_fence") {
@@ -258,14 +265,15 @@ impl Idle {
         Some(self.take_any_bit(spared))
     }
 
-    /// How many sleep.
+    /// Returns the number of sleeping workers.
     #[cfg(test)]
     pub(crate) fn sleeping(&self) -> usize {
-        // Relaxed: a figure.
+        // Relaxed: only a statistic.
         sleeping(self.counts.load(Relaxed)) as usize
     }
 
-    /// Nobody is marked or counted as asleep, and so many search.
+    /// Asserts that no worker is marked or counted as asleep, and that `searchers` workers
+    /// search.
     #[cfg(test)]
     pub(crate) fn assert_all_awake(&self, searchers: u64) {
         // Relaxed: the threads have been joined.
@@ -274,7 +282,7 @@ impl Idle {
         assert!(self.asleep.iter().all(|word| word.load(Relaxed) == 0), "a bit is left");
     }
 
-    /// Uncounts one sleeper and counts `gained`, if there is one and `allowed`.
+    /// Uncounts one sleeper and adds `gained`, if a worker sleeps and `allowed` returns true.
     #[inline]
     fn reserve(&self, allowed: impl Fn(u64) -> bool, gained: u64) -> bool {
         // Relaxed: ordered by the fence before, where that matters.
@@ -284,7 +292,7 @@ impl Idle {
                 return false;
             }
             let next = now - SLEEPING_ONE + gained;
-            // AcqRel: sees the bit of whom it counts. Pairs with `fall_asleep`.
+            // AcqRel: sees the bit of the sleeper that it counts. Pairs with `fall_asleep`.
             match self.counts.compare_exchange_weak(now, next, AcqRel, Relaxed) {
                 Ok(_) => {
                     if self.in_crowd {
@@ -297,7 +305,7 @@ impl Idle {
         }
     }
 
-    /// Takes the bit of a reservation. The lowest one: few workers stay warm.
+    /// Takes the bit for a reservation: the lowest one, so that few workers stay warm.
     fn take_any_bit(&self, spared: Option<usize>) -> usize {
         if let Some(worker) = self.look_for_bit(spared) {
             return worker;
@@ -307,15 +315,15 @@ impl Idle {
             if let Some(worker) = self.look_for_bit(None) {
                 return worker;
             }
-            // Others took what we saw; there is one for us (see the proof), as
-            // soon as they are through with theirs.
+            // Other threads took the bits that we saw. There is one for us (see the proof in the
+            // module's header) as soon as they have taken theirs.
             if !backoff.spin() {
                 thread::yield_now();
             }
         }
     }
 
-    /// One round over the bits, but for that of `spared`.
+    /// Takes the first bit that is set, except that of `spared`, in one round over the words.
     fn look_for_bit(&self, spared: Option<usize>) -> Option<usize> {
         for (index, word) in self.asleep.iter().enumerate() {
             // Relaxed: a guess; `take_bit` decides.
@@ -331,11 +339,11 @@ impl Idle {
         None
     }
 
-    /// Clears the worker's bit; `true` if it was set.
+    /// Clears the worker's bit and returns true if it was set.
     fn take_bit(&self, worker: usize) -> bool {
         let (word, bit) = self.bit(worker);
-        // AcqRel: one taker for each time that it was set. Pairs with itself and
-        // with `fall_asleep`.
+        // AcqRel: each time that the bit is set, one thread takes it. Pairs with itself and with
+        // `fall_asleep`.
         word.fetch_and(!bit, AcqRel) & bit != 0
     }
 

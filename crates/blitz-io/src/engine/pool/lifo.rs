@@ -1,14 +1,14 @@
-//! The slot for the task that was woken last: it runs next, while what it was
+//! The slot for the task that was woken last: it runs next, while the data that it was
 //! woken for is in the cache.
 //!
 //! # Protocol
-//! Only the owner puts, when it finds the slot empty, with a plain store: nobody
-//! else can fill it meanwhile. To replace, to take and to steal is an exchange,
-//! so each entry leaves the slot once.
+//! Only the owner puts an entry in. When it finds the slot empty it uses a plain store,
+//! because no other thread can fill the slot meanwhile. Replacing, taking and stealing
+//! are exchanges, so each entry leaves the slot once.
 //!
-//! A thief looks here only in its last pass, before it would sleep, and nobody
-//! sends a wake-up for what is here: Tokio measured that those wake-ups cost
-//! more than the stealing gains (its 1.51 to 1.52.2).
+//! A thief looks here only in its last pass, before it would sleep, and no wake-up is
+//! sent for an entry here, because Tokio measured that those wake-ups cost more than the
+//! stealing gains (its 1.51 to 1.52.2).
 //!
 //! # Rejected
 //! Four slots: `bench/record` has the comparison.
@@ -28,10 +28,10 @@ use crate::engine::{
     queue::Linked,
 };
 
-/// See the module.
+/// A slot for one entry, filled by its owner and emptied by any thread.
 pub(crate) struct Slot<T: Linked>(AtomicPtr<T::Node>);
 
-/// The slot of a core.
+/// The LIFO slot of a core.
 pub(crate) type LifoSlot = Slot<crate::engine::work::task::cell::Task>;
 
 impl<T: Linked> Slot<T> {
@@ -39,45 +39,46 @@ impl<T: Linked> Slot<T> {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// Puts an entry in and answers with the one that was there.
+    /// Puts an entry in and returns the one that was there.
     ///
     /// # Safety
     /// 1. The caller is the owner: no other thread puts.
     #[inline]
     pub(crate) unsafe fn put(&self, item: T) -> Option<T> {
         let node = item.into_ptr().as_ptr();
-        // Relaxed: only we make it non-null.
+        // Relaxed: only this thread makes it non-null.
         if self.0.load(Relaxed).is_null() {
             let order = if weakened!("lifo_put_publishes") { Relaxed } else { Release };
-            // Release: the entry's contents. Pairs with the Acquire in `take`.
+            // Release: publishes the entry's contents. Pairs with the Acquire in `take`.
             self.0.store(node, order);
             return None;
         }
-        // AcqRel: as `store` above and as `take`, for the one that was there.
+        // AcqRel: publishes the new entry like the store above, and sees the contents of the old
+        // one like `take`.
         Self::entry(self.0.swap(node, AcqRel))
     }
 
-    /// Takes what is there, for the owner and for thieves alike.
+    /// Takes the entry that is there, for the owner and for thieves alike.
     #[inline]
     pub(crate) fn take(&self) -> Option<T> {
-        // Relaxed: empty, most of the time.
+        // Relaxed: only a check, because the slot is empty most of the time.
         if self.0.load(Relaxed).is_null() {
             return None;
         }
         let order = if weakened!("lifo_take_sees") { Relaxed } else { Acquire };
-        // Acquire: the entry's contents. Pairs with the Release in `put`.
+        // Acquire: sees the entry's contents. Pairs with the Release in `put`.
         Self::entry(self.0.swap(ptr::null_mut(), order))
     }
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        // Relaxed: a hint.
+        // Relaxed: only a hint.
         self.0.load(Relaxed).is_null()
     }
 
     fn entry(node: *mut T::Node) -> Option<T> {
-        // SAFETY: 1. `put` got it from `into_ptr`. 2. An exchange took it out of
-        // the slot, which happens once for each time it is put.
+        // SAFETY: 1. `put` got the pointer from `into_ptr`. 2. An exchange took it out of the
+        // slot, which happens once for each time it is put.
         NonNull::new(node).map(|node| unsafe { T::from_ptr(node) })
     }
 }
@@ -96,7 +97,7 @@ mod tests {
         queue::{Chain, bead::Bead},
     };
 
-    /// Touches what is the bead's owner's alone, where the model can see it.
+    /// Touches the data that only the bead's owner may touch, where the model can see it.
     fn touched(bead: Bead) -> Bead {
         Chain::one(bead).pop_front().expect("it is in there")
     }
@@ -128,7 +129,7 @@ mod tests {
                 let slot = slot.clone();
                 move || slot.take().map(|bead: Bead| bead.value())
             });
-            // SAFETY: as above.
+            // SAFETY: this thread is the only one that puts.
             let replaced = unsafe { slot.put(Bead::new(2)) }.map(|bead| bead.value());
             let here = slot.take().map(|bead| bead.value());
             let there = thief.join().unwrap();

@@ -1,32 +1,32 @@
-//! A pool that belongs to one thread, and its tasks whose futures are not `Send`.
+//! A pool that belongs to one thread, for tasks whose futures are not `Send`.
 //!
-//! Such a pool has no threads of its own and one core. Its *local* tasks are made in
-//! the home of that core, and nowhere else. They are polled by whoever holds the
-//! core and takes their entry out, and dropped by that or by the end of the core.
-//! So this is to be shown: only the owner's thread ever holds the core.
+//! Such a pool has no threads of its own and one core. Its *local* tasks are created in
+//! the `Home` of that core, and nowhere else. They are polled by the thread that holds the
+//! core and takes their entry out, and dropped by that thread or by the end of the core.
+//! So this must be shown: only the owner's thread ever holds the core.
 //!
 //! # Invariants
-//! *One thread*: the core is in the line of free cores, or in a hand on the thread
-//! whose number is `owner`. The ways to get it out of the line are
+//! *One thread*: the core is among the free cores, or held by the thread with the
+//! number `owner`. The ways to get it out of the free cores are
 //!
 //! 1. `drive`, which `LocalRuntime::block_on` calls. That runtime is not `Send`; and
 //!    `Handle::block_on`, which may be called anywhere, only waits for its future.
-//!    A panic that ends the runtime makes `drive` end the core, where it holds it.
-//! 2. `stop`, which the runtime's shutdown and drop call: the same thread.
-//! 3. `spawn_local` below, which looks at the number.
-//! 4. starting threads, which this pool has not.
+//!    A panic that ends the runtime makes `drive` end the core, on the thread that holds it.
+//! 2. `stop`, which the runtime's shutdown and drop call, on the same thread.
+//! 3. `spawn_local` below, which checks the number.
+//! 4. starting threads, which this pool does not do.
 //!
-//! 1 and 2 look at the number too ([`Pool::assert_here`]): should a way be added, it
+//! 1 and 2 check the number too ([`Pool::assert_here`]), so another way, if one is added,
 //! fails before a future is touched. A core is not handed over to another thread
-//! while its own blocks: that is for pools with threads.
+//! while its own blocks: only pools with threads do that.
 //!
 //! Other threads do hold *entries* of local tasks, of those they have woken or
-//! aborted. They put them into the intake. Whoever takes them out there holds the
-//! core, or ends the last one, which is the same thread; and one that finds the
+//! aborted. They put them into the intake. The thread that takes them out there holds the
+//! core, or ends the last one, which is the same thread; and a thread that finds the
 //! intake closed drops an entry whose task was stopped before: S3 to S5 of `stop`,
 //! in that order, on one thread.
 //!
-//! Outside homes hold tasks that are `Send`: `spawn` demands it, also here.
+//! Outside homes hold tasks that are `Send`, because `spawn` requires it, also here.
 //!
 //! # Checked by
 //! `a_wake_against_the_end_of_an_owned_pool_drops_the_future_on_its_thread`;
@@ -60,7 +60,7 @@ impl Belongs {
     }
 }
 
-/// A future that an ended pool did not take.
+/// A future that was not spawned because the pool has ended.
 pub(crate) struct RefusedLocal<F, X = ()> {
     future: F,
     label: Label<X>,
@@ -68,41 +68,42 @@ pub(crate) struct RefusedLocal<F, X = ()> {
 }
 
 impl<F: Future + 'static, X: Extra> RefusedLocal<F, X> {
-    /// Ends the future here: a task that was cancelled before it began. Users' code
-    /// runs, and nothing is borrowed.
+    /// Returns the handle of a task that was cancelled before its first poll. Drops the future
+    /// here, so user code runs, and nothing may be borrowed.
     #[cold]
     pub(crate) fn end(self) -> JoinHandle<F::Output> {
         let header = self.pool.make_ended(self.future, self.label);
-        // SAFETY: a new task's join reference, of that output.
+        // SAFETY: `make_ended` returned the join reference of a new task with this output.
         unsafe { JoinHandle::new(header) }
     }
 }
 
 impl Pool {
-    /// From now on the pool belongs to the calling thread.
+    /// Makes the calling thread the owner of the pool.
     pub(crate) fn belong_here(&self) {
         assert!(!self.config.threaded, "a pool with threads belongs to nobody");
         let set = self.belongs.owner.set(thread());
         assert!(set.is_ok(), "a pool belongs to one thread");
     }
 
-    /// Whether the pool takes local tasks: from its own thread.
+    /// Returns true if the pool accepts local tasks, which must come from its own thread.
     pub(crate) fn is_local(&self) -> bool {
         self.belongs.owner.get().is_some()
     }
 
-    /// Whether the pool belongs to the calling thread.
+    /// Returns true if the pool belongs to the calling thread.
     pub(crate) fn is_local_here(&self) -> bool {
         self.belongs.owner.get().is_some_and(|owner| *owner == thread())
     }
 
-    /// The core is about to be taken: not by another thread than the pool's own.
+    /// Asserts that the core, which is about to be taken, is not taken by another thread than the
+    /// pool's own.
     pub(super) fn assert_here(&self) {
         assert!(!self.is_local() || self.is_local_here(), "another thread took a local core");
     }
 
-    /// Makes a local task and queues it, or gives the future back if the pool has
-    /// ended. As in `spawn`, nothing of a user's runs or is dropped inside.
+    /// Creates a local task and queues it, or returns the future if the pool has ended. No user
+    /// code runs and no user value is dropped inside, as in `spawn`.
     pub(crate) fn spawn_local<F: Future + 'static, X: Extra>(
         self: &Arc<Self>,
         future: F,
@@ -116,11 +117,11 @@ impl Pool {
             self.place_new(task);
             header
         } else {
-            // Nobody runs tasks now: the core is in the line, or gone for good.
+            // No thread runs tasks now: the core is free, or gone for good.
             let Some(mut core) = self.free_cores.take() else {
                 return Err(RefusedLocal { future, label, pool: self.clone() });
             };
-            // SAFETY: we have the core, and so hold its home.
+            // SAFETY: we have the core, so we are the holder of its home.
             let (task, header) = unsafe { Home::spawn(core.home, future, label) };
             core.counters().spawned.add(1);
             if self.config.hooks.is_none() {
@@ -132,7 +133,7 @@ impl Pool {
             }
             header
         };
-        // SAFETY: a new task's join reference, of that output.
+        // SAFETY: `header` is the join reference of a new task with this output.
         Ok(unsafe { JoinHandle::new(header) })
     }
 }
@@ -155,7 +156,7 @@ mod tests {
         work::task::poll,
     };
 
-    /// Fails where it is dropped, if that is on another thread than its own.
+    /// A value that panics when it is dropped on another thread than its own.
     struct Witness(thread::ThreadId, Plain<Tally>);
 
     impl Drop for Witness {
@@ -187,7 +188,7 @@ mod tests {
             let handle =
                 pool.spawn_local(task, Label::at(Location::caller())).ok().expect("it is open");
             drop(handle);
-            // Not by `drive`, which reads the clock: a model must repeat itself.
+            // Not polled by `drive`, which reads the clock, because a model must repeat itself.
             let mut core = pool.free_cores.take().expect("nobody holds it");
             assert!(!poll::run(core.fifo.pop_front().expect("it was spawned"), 0));
             pool.free_cores.put_back(core);

@@ -1,14 +1,14 @@
-//! The pool: cores, the threads that borrow them, and what they share.
+//! The worker pool: cores, the threads that hold them, and the state that they share.
 //!
-//! A *core* is the right to run tasks: a ring, a LIFO slot, a home for new tasks,
-//! a clock. A *thread* holds a core while it runs tasks. They are two things, so
-//! that a core can change hands when its thread is stuck.
+//! A *core* is the right to run tasks: a run queue (its ring), a LIFO slot, a [`Home`] that
+//! allocates new tasks, a clock. A *thread* holds a core while it runs tasks. They are two things
+//! so that a core can move to another thread when its thread is stuck in a poll.
 //!
-//! The verbs are files: a [`worker`] runs, [`find`] chooses what it runs next,
-//! [`place`] puts what is to run somewhere, [`idle`] decides who sleeps and who
-//! is woken, [`park`] sleeps, [`stop`] ends it all, [`vigil`] sees that nobody is stuck
-//! behind a poll that does not end. [`current`] is how code inside
-//! a poll reaches the core of its thread; [`counters`] is what they count.
+//! Each file is named by what it does: a [`worker`] runs tasks, [`find`] chooses the next task,
+//! [`place`] chooses the queue of a runnable task, [`idle`] decides which workers sleep and which
+//! are woken, [`park`] puts a thread to sleep, [`stop`] shuts the pool down, and [`vigil`] sees
+//! that no task is stuck behind a poll that does not end. [`current`] is how code inside a poll
+//! reaches the core of its thread; [`counters`] are the metrics of each core.
 
 use std::{
     future::Future,
@@ -26,7 +26,7 @@ use self::{
 };
 use super::{
     prim::{
-        AtomicBool, Mutex, OnceLock,
+        AtomicBool, AtomicUsize, Mutex, OnceLock,
         Ordering::Acquire,
         clock::{Tick, Unit},
         lock,
@@ -61,6 +61,7 @@ pub(crate) mod watch;
 pub(crate) mod duty;
 pub(crate) mod park;
 pub(crate) mod stop;
+pub(crate) mod rest;
 pub(crate) mod handoff;
 #[cfg_attr(blitz_loom, allow(dead_code, unused_imports, reason = "models have no monitor"))]
 pub(crate) mod vigil;
@@ -71,80 +72,94 @@ pub(crate) mod timing;
 pub(crate) mod unhandled;
 pub(crate) mod depth;
 
-/// Homes for tasks that are spawned outside of the cores, each behind a lock.
-/// Eight, so that a crowd of outside threads seldom meets; picked, not measured.
+/// Number of `Home`s for tasks that are spawned by threads without a core, each behind a lock.
+/// Eight, so that many outside threads seldom contend; picked, not measured.
 const OUTSIDE_HOMES: usize = 8;
 
-/// What a pool is made from.
+/// The settings from which a pool is created.
 #[derive(Clone)]
 pub(crate) struct Config {
     pub(crate) workers: usize,
-    /// Whether the workers are threads of the pool; if not, `block_on` runs tasks.
+    /// True if the workers are threads of the pool; if false, `block_on` runs the tasks.
     pub(crate) threaded: bool,
-    /// Whether the threads start with the first task instead of at once.
+    /// True if the threads start with the first task instead of with the pool.
     pub(crate) lazy: bool,
     pub(crate) lifo_slot: bool,
-    /// Polls between two looks at the intake; `None` tunes itself.
+    /// Number of polls between two looks into the intake (the shared queue); `None` lets each
+    /// core tune it.
     pub(crate) intake_interval: Option<u32>,
-    /// Polls in a worker's tick.
+    /// Number of polls in a worker's tick.
     pub(crate) tick_polls: u32,
     pub(crate) recipe: Recipe,
     pub(crate) on_park: Option<Hook>,
     pub(crate) on_unpark: Option<Hook>,
     pub(crate) hooks: Option<Arc<Hooks>>,
-    /// How durations of polls are counted, if they are.
+    /// The histogram of poll durations, if they are counted.
     pub(crate) poll_times: Option<Scale>,
-    /// How times from queueing to polling are counted, if they are.
+    /// The histogram of times from queueing to polling, if they are counted.
     pub(crate) latencies: Option<Scale>,
-    /// What all random choices are derived from; `None` for another in each process.
+    /// The seed from which all random choices are derived; `None` uses a different one in each
+    /// process.
     pub(crate) seed: Option<u64>,
-    /// Whether the panic of a task ends the pool.
+    /// True if the panic of a task shuts the pool down.
     pub(crate) ends_on_panic: bool,
-    /// How polls that last too long are watched for, if they are.
+    /// The settings of the monitor that detects overlong polls, if there is one.
     pub(crate) vigil: Option<vigil::Settings>,
 }
 
 impl Config {
-    /// How tasks are stamped with the time.
+    /// Returns the unit of the timestamps that tasks carry.
     pub(crate) fn unit(&self) -> Unit {
-        if self.latencies.is_some() { Unit::Micros } else { Unit::Millis }
+        if self.tracks_latency() { Unit::Micros } else { Unit::Millis }
     }
 
-    /// Whether each poll is timed.
+    /// Returns true if each poll is timed.
     #[inline(always)]
     fn is_timed(&self) -> bool {
-        self.poll_times.is_some() || self.latencies.is_some()
+        self.poll_times.is_some() || self.tracks_latency()
+    }
+
+    /// Returns true if the time from queueing to polling is measured, for a histogram or for
+    /// hooks.
+    fn tracks_latency(&self) -> bool {
+        self.latencies.is_some() || self.hooks.as_ref().is_some_and(|hooks| hooks.track_latency)
     }
 }
 
-/// What all threads of a pool share.
+/// The state that all threads of a pool share.
 pub(crate) struct Pool {
     pub(crate) config: Config,
     pub(crate) remotes: Box<[Remote]>,
-    /// On lines of its own, as what else is written by many: beside it are words
-    /// that every worker reads for each poll.
+    /// The queue that all cores share. Padded, like the other fields that many threads write,
+    /// because the words beside it are read by every worker for each poll.
     pub(crate) intake: CachePadded<Inject<Task>>,
     pub(crate) idle: CachePadded<Idle>,
     pub(crate) napper: CachePadded<watch::Napper>,
     pub(crate) duties: duty::Duties,
     outside: Box<[Mutex<Outside>]>,
-    /// Moves when a monitor wants the cores to look at their clocks.
+    /// Advanced by a monitor to make the cores read their clocks.
     pub(crate) tick: Tick,
     pub(crate) stopping: AtomicBool,
-    /// Whether each poll is timed; beside `stopping`, which every poll reads.
+    /// True if each poll is timed; placed beside `stopping`, which every poll reads.
     timed: bool,
     pub(crate) outside_counters: CachePadded<OutsideCounters>,
     pub(crate) free_cores: drive::FreeCores,
     pub(crate) ended: stop::Ended,
+    /// Tasks that the shutdown has claimed and that are still to be dropped.
+    pub(crate) rest: rest::Rest,
+    pub(crate) blocked: rest::BlockedPolls,
+    /// Number of `block_on` calls that wait, on threads that run nothing else.
+    waiting_roots: CachePadded<AtomicUsize>,
     threads: Mutex<Vec<Started>>,
     started: OnceLock<Result<(), StartFailure>>,
-    /// Threads that have not come to their end.
+    /// The threads of the pool that have not ended yet.
     alive: stop::Alive,
     around: OnceLock<Around>,
     pub(crate) seeds: Option<Seeds>,
     belongs: local::Belongs,
     pub(crate) unhandled: Unhandled,
-    /// Who helps threads and cores that have lost each other.
+    /// The pool of spare threads that brings threads and cores together again when they have lost
+    /// each other.
     relief: OnceLock<Weak<dyn handoff::Relief>>,
     pub(crate) watched: Option<Box<vigil::Watched>>,
 }
@@ -155,7 +170,7 @@ impl std::fmt::Debug for Pool {
     }
 }
 
-/// A future that could not be spawned.
+/// A future that could not be spawned, with the reason.
 pub(crate) struct Refused<F, X = ()> {
     future: F,
     label: Label<X>,
@@ -164,7 +179,7 @@ pub(crate) struct Refused<F, X = ()> {
 }
 
 enum Why {
-    /// Its threads wait for the first task, or could not be started.
+    /// The pool's threads wait for the first task, or could not be started.
     NotStarted,
     Stopping,
 }
@@ -175,12 +190,12 @@ where
     F::Output: Send + 'static,
     X: Extra,
 {
-    /// Starts the pool and tries again, or ends the future here: a task that was
-    /// cancelled before it began. Users' code runs, and nothing is borrowed.
+    /// Starts the pool and spawns again, or returns the handle of a task that was cancelled
+    /// before its first poll. Drops or runs user code, so nothing may be borrowed.
     ///
     /// # Panics
-    /// If the threads could not be started, as `std::thread::spawn` does: there is
-    /// nobody to run it.
+    /// If the threads could not be started, like `std::thread::spawn`, because no thread is there
+    /// to run the task.
     #[cold]
     #[track_caller]
     pub(crate) fn end(self) -> JoinHandle<F::Output> {
@@ -195,41 +210,46 @@ where
             };
         }
         let header = pool.make_ended(future, label);
-        // SAFETY: a new task's join reference, of that output.
+        // SAFETY: `make_ended` returned the join reference of a new task with this output.
         unsafe { JoinHandle::new(header) }
     }
 }
 
-/// Why the threads could not be started; kept for those who ask later.
+/// The error that kept the threads from starting; kept because later calls return it again.
 struct StartFailure {
     kind: io::ErrorKind,
     text: String,
 }
 
-/// A home behind a lock, made when the first task asks for it.
+/// A `Home` behind a lock, created when the first task needs it.
 pub(crate) struct Outside {
     home: Option<NonNull<Home>>,
-    /// The home refuses tasks.
+    /// The pool is stopping and accepts no more tasks; blocking jobs may still come.
+    refuses: bool,
+    /// The home is closed.
     closed: bool,
 }
 
-// SAFETY: whoever has the lock holds the home; a home may change hands.
+// SAFETY: the thread that has the lock is the holder of the home, and a home may move to another
+// thread.
 unsafe impl Send for Outside {}
 
 impl Pool {
-    /// A pool with its cores, and no thread yet.
+    /// Creates a pool with its cores and without threads.
     #[cfg(test)]
     pub(crate) fn new(config: Config) -> Arc<Self> {
         Self::with_duties(config, duty::Duties::none())
     }
 
-    /// The same, with something to look after.
+    /// Creates a pool with its cores and without threads, which looks after `duties` (I/O
+    /// driver and timers).
     pub(crate) fn with_duties(config: Config, duties: duty::Duties) -> Arc<Self> {
         let workers = config.workers;
         let (owners, remotes): (Vec<_>, Vec<_>) =
             (0..workers).map(|_| Remote::new(&config)).unzip();
-        let outside =
-            (0..OUTSIDE_HOMES).map(|_| Mutex::new(Outside { home: None, closed: false })).collect();
+        let outside = (0..OUTSIDE_HOMES)
+            .map(|_| Mutex::new(Outside { home: None, refuses: false, closed: false }))
+            .collect();
         let pool = Arc::new(Self {
             remotes: remotes.into_boxed_slice(),
             intake: CachePadded::new(Inject::new()),
@@ -246,6 +266,9 @@ impl Pool {
             outside_counters: CachePadded::new(OutsideCounters::default()),
             free_cores: drive::FreeCores::new(),
             ended: stop::Ended::new(workers),
+            rest: rest::Rest::new(),
+            blocked: rest::BlockedPolls::new(),
+            waiting_roots: CachePadded::new(AtomicUsize::new(0)),
             threads: Mutex::new(Vec::new()),
             started: OnceLock::new(),
             alive: stop::Alive::new(),
@@ -270,12 +293,12 @@ impl Pool {
         assert!(self.around.set(around).is_ok(), "a pool is surrounded once");
     }
 
-    /// Starts the threads, once. A system that refuses one is asked once: every later
-    /// call answers as the first did.
+    /// Starts the threads, once. If the system refuses a thread, later calls do not try again:
+    /// each returns the error of the first.
     pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
         debug_assert!(self.config.threaded, "this pool has no threads of its own");
         if self.started.get().is_none() {
-            // A function that names threads may spawn, and so come back here.
+            // A user's function that names threads may spawn, and so call this function again.
             let Some(_starting) = current::Starting::new(self) else { return Ok(()) };
             let names = self.config.recipe.names(self.config.workers)?;
             self.started.get_or_init(|| self.start_threads(names));
@@ -286,11 +309,11 @@ impl Pool {
         }
     }
 
-    /// Starts the threads of a pool that waits with that for its first task: what it
-    /// looks after is used now.
+    /// Starts the threads of a lazy pool, which waits for its first task to do so, because its
+    /// I/O driver or its timers are used now.
     ///
     /// # Panics
-    /// As [`Refused::end`].
+    /// If the threads could not be started, like [`Refused::end`].
     #[cfg(any(feature = "net", feature = "time"))]
     #[track_caller]
     pub(crate) fn start_if_lazy(self: &Arc<Self>) {
@@ -302,8 +325,8 @@ impl Pool {
         }
     }
 
-    /// Whether somebody must call `start` before a task can run. Not a thread that is
-    /// at it: its task waits in the intake.
+    /// Returns true if `start` must be called before a task can run. False on a thread that is
+    /// inside `start`: its task waits in the intake.
     fn must_start(&self) -> bool {
         let started = matches!(self.started.get(), Some(Ok(())));
         self.config.threaded && !started && !current::is_starting(self)
@@ -311,9 +334,9 @@ impl Pool {
 
     fn start_threads(self: &Arc<Self>, names: Vec<String>) -> Result<(), StartFailure> {
         for (started, name) in names.into_iter().enumerate() {
-            // Empty if the pool was stopped meanwhile.
+            // No core is left if the pool was stopped meanwhile.
             let Some(core) = self.free_cores.take() else { return Ok(()) };
-            let slot = handoff::Handoff::new(core);
+            let slot = handoff::Handoff::kept(core);
             self.alive.add();
             let thread = self.config.recipe.start(name, self.around.get().cloned(), {
                 let (pool, slot) = (self.clone(), slot.clone());
@@ -326,8 +349,8 @@ impl Pool {
             match thread {
                 Ok(thread) => lock(&self.threads).push(thread),
                 Err(error) => {
-                    // The core of the thread that is not there goes back to those
-                    // that were not tried; a stop ends them.
+                    // The core of the thread that did not start joins the cores that were not
+                    // tried; a stop ends them.
                     self.alive.remove();
                     let core = slot.take().expect("no thread took it, and a stop waits");
                     self.free_cores.put_back(core);
@@ -345,11 +368,11 @@ impl Pool {
         Ok(())
     }
 
-    /// Makes a task and queues it, or gives the future back with the reason.
+    /// Creates a task and queues it, or returns the future with the reason for the refusal.
     ///
-    /// Nothing of a user's runs or is dropped inside, so `self` may be borrowed from
-    /// something that dropping the future would end. Nor is the pool's count of
-    /// references touched: it is on a line that every worker reads.
+    /// No user code runs and no user value is dropped inside, so `self` may be borrowed from
+    /// something that dropping the future would free. The pool's reference count is not touched
+    /// either, because it is on a cache line that every worker reads.
     #[inline]
     pub(crate) fn spawn<F, X>(
         self: &Arc<Self>,
@@ -362,26 +385,32 @@ impl Pool {
         X: Extra,
     {
         let inside = current::inside();
-        // SAFETY: it is this thread's; and it is not borrowed when the allocator is asked, which
-        // may be a user's.
+        // SAFETY: `core_of` returned this thread's core, and the borrow ends before the allocator
+        // is called, which may be a user's.
         let Some(home) = current::core_of(self).map(|core| unsafe { core.as_ref() }.home) else {
             drop(inside);
             return self.spawn_outside(future, label);
         };
+        if self.is_stopping() {
+            // No worker would run the task. A task that is spawned between this check and the
+            // stop is claimed together with the core.
+            drop(inside);
+            return Err(Refused { future, label, pool: self.clone(), why: Why::Stopping });
+        }
         // SAFETY: this thread holds the core, and so its home.
         let (task, header) = unsafe { Home::spawn(home, future, label) };
         if self.config.hooks.is_some() {
             current::with_core(|core| core.counters().spawned.add(1));
             drop(inside);
             self.clone().place_hooked(task);
-            // SAFETY: a new task's join reference, of that output.
+            // SAFETY: `header` is the join reference of a new task with this output.
             return Ok(unsafe { JoinHandle::new(header) });
         }
         current::with_core(|core| {
             core.counters().spawned.add(1);
             core.place(task, Origin::Spawned);
         });
-        // SAFETY: a new task's join reference, of that output.
+        // SAFETY: `header` is the join reference of a new task with this output.
         Ok(unsafe { JoinHandle::new(header) })
     }
 
@@ -400,11 +429,12 @@ impl Pool {
         }
         let (task, header) = {
             let mut outside = lock(&self.outside[current::thread_number() % OUTSIDE_HOMES]);
-            if outside.closed {
+            if outside.refuses_spawns(self) {
                 return Err(Refused { future, label, pool: self.clone(), why: Why::Stopping });
             }
             let home = *outside.home.get_or_insert_with(|| Home::new(self.clone()));
-            // SAFETY: the lock is the right to hold; it is held until the end.
+            // SAFETY: the lock makes this thread the holder of the home, and it is held until the
+            // end.
             unsafe { Home::spawn(home, future, label) }
         };
         self.outside_counters.spawn();
@@ -413,11 +443,11 @@ impl Pool {
         } else {
             self.place_outside(task);
         }
-        // SAFETY: a new task's join reference, of that output.
+        // SAFETY: `header` is the join reference of a new task with this output.
         Ok(unsafe { JoinHandle::new(header) })
     }
 
-    /// Places a new task of the core that this thread holds.
+    /// Queues a new task that was created with the core of this thread.
     fn place_new(self: &Arc<Self>, task: Task) {
         if self.config.hooks.is_some() {
             self.clone().place_hooked(task);
@@ -426,25 +456,26 @@ impl Pool {
         }
     }
 
-    /// Tells the hook of a new task and then places it. A user's code runs: nothing
-    /// but this pool is borrowed, and who holds a core is asked again.
+    /// Calls the spawn hook for a new task and then queues the task. User code runs, so nothing
+    /// but this pool is borrowed, and the queue is chosen by the core that the thread holds
+    /// afterwards.
     #[cold]
     fn place_hooked(self: Arc<Self>, task: Task) {
         let header = task.into_header();
         let hook = self.config.hooks.as_ref().and_then(|hooks| hooks.on_spawn.as_ref());
-        // SAFETY: the entry, which is ours, keeps it.
+        // SAFETY: we own the entry, and it keeps the task alive.
         unsafe { hooks::call(hook, header) };
         // SAFETY: `into_header` gave the entry to us, and we place it once.
         self.place(unsafe { Task::new(header) }, Origin::Spawned);
     }
 
-    /// Makes a task for a queue of the layer above, which counts it for itself; or
-    /// gives the future back, as `spawn` does.
+    /// Creates a task for a queue of the layer above, which does its own counting and drops the
+    /// task if it does not run it. A pool that has ended creates it as well: that queue decides.
     pub(crate) fn make<F, X>(
         self: &Arc<Self>,
         future: F,
         label: Label<X>,
-    ) -> Result<(Task, NonNull<Header>), Refused<F, X>>
+    ) -> (Task, NonNull<Header>)
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
@@ -453,44 +484,59 @@ impl Pool {
         let inside = current::inside();
         if current::holds_core_of(self) {
             // SAFETY: this thread holds the core, and so its home.
-            return Ok(unsafe { Home::spawn(current::home(), future, label) });
+            return unsafe { Home::spawn(current::home(), future, label) };
         }
         drop(inside);
         let mut outside = lock(&self.outside[current::thread_number() % OUTSIDE_HOMES]);
         if outside.closed {
             drop(outside);
-            return Err(Refused { future, label, pool: self.clone(), why: Why::Stopping });
+            return self.make_alone(future, label);
         }
         let home = *outside.home.get_or_insert_with(|| Home::new(self.clone()));
-        // SAFETY: the lock is the right to hold; it is held until the end.
-        Ok(unsafe { Home::spawn(home, future, label) })
+        // SAFETY: the lock makes this thread the holder of the home, and it is held until the
+        // end.
+        unsafe { Home::spawn(home, future, label) }
     }
 
-    /// A task that was cancelled before its first poll, in a home of its own.
+    /// Creates a task in a `Home` of its own, which is closed at once and freed with the task.
+    #[cold]
+    fn make_alone<F, X>(self: &Arc<Self>, future: F, label: Label<X>) -> (Task, NonNull<Header>)
+    where
+        F: Future + 'static,
+        X: Extra,
+    {
+        let home = Home::new(self.clone());
+        // SAFETY: we created the home and are its holder until it is closed; the entry keeps the
+        // task's memory, and the home lives as long as its cells.
+        unsafe {
+            let made = Home::spawn(home, future, label);
+            home.as_ref().refuse();
+            while home.as_ref().next_to_stop().is_some() {}
+            Home::close(home);
+            made
+        }
+    }
+
+    /// Creates a task that is cancelled before its first poll, in a `Home` of its own.
     #[cold]
     fn make_ended<F, X>(self: &Arc<Self>, future: F, label: Label<X>) -> NonNull<Header>
     where
         F: Future + 'static,
         X: Extra,
     {
-        let home = Home::new(self.clone());
-        // SAFETY: we made the home, and hold it until it is closed; the task keeps
-        // its memory until the `JoinHandle` is gone. Dropping the entry cancels.
-        unsafe {
-            let (task, header) = Home::spawn(home, future, label);
-            home.as_ref().refuse();
-            drop(task);
-            while home.as_ref().next_to_stop().is_some() {}
-            Home::close(home);
-            header
-        }
+        // Dropping the entry cancels the task; the `JoinHandle`'s reference keeps its memory.
+        let (task, header) = self.make_alone(future, label);
+        drop(task);
+        header
     }
 
-    /// In the queue of the core that this thread holds, or outside.
+    /// Puts a task into a queue of the core that this thread holds, or into the intake if it
+    /// holds none.
     #[inline(always)]
     fn place_here(&self, task: Task, origin: Origin, inside: Inside) {
         match current::core_of(self) {
-            // SAFETY: 1. nobody takes it while we are inside.
+            // SAFETY: obligation 1 of `place_and_end`: the core stays this thread's while
+            // `inside` lives, and nothing of it is borrowed.
             Some(core) => unsafe { Core::place_and_end(core, task, origin, inside) },
             None => {
                 drop(inside);
@@ -500,12 +546,12 @@ impl Pool {
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
-        // Acquire: what was done before the stop is seen by those who obey it.
-        // Pairs with the Release in `stop`.
+        // Acquire: a thread that sees the stop also sees what was done before it. Pairs with the
+        // Release in `stop`.
         self.stopping.load(Acquire)
     }
 
-    /// What each core counted.
+    /// Iterates over the counters of each core.
     pub(crate) fn counters(&self) -> impl Iterator<Item = &Counters> {
         self.remotes.iter().map(|remote| &*remote.counters)
     }

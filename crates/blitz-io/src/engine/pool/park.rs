@@ -1,4 +1,5 @@
-//! Sleeping: steps W1 to W4 of `idle`, until there is work or something to look after.
+//! Puts a worker to sleep (steps W1 to W4 of `idle`), until there is work or something to look
+//! after.
 //!
 //! # Checked by
 //! `a_stop_wakes_every_sleeper_whatever_producers_do`,
@@ -23,18 +24,14 @@ use crate::engine::{
 
 /// Sleeps until there may be something to do. This thread holds core `index`.
 ///
-/// `called` says whether something else than work wants the thread awake; it is
-/// asked after W2, so whoever makes it true and then unparks is never missed.
+/// `called` returns true if something other than work wants the thread awake. It is called after
+/// W2 of `idle`, so a thread that makes it true and then unparks this one is never missed.
 ///
 /// The thread holds no core afterwards if a hook has stopped the pool.
 pub(crate) fn park(pool: &Pool, index: usize, called: impl Fn() -> bool) {
-    // Foreign cells must not wait here for as long as we sleep.
+    // Cells of this core that other threads have freed must not wait for as long as we sleep.
     home::sweep_held();
     if !current::holds_core_of(pool) {
-        return;
-    }
-    if duty::has_postponed(pool, index) {
-        duty::attend(pool, index, Look::WhenIdle);
         return;
     }
     if naps(pool, index) {
@@ -44,11 +41,11 @@ pub(crate) fn park(pool: &Pool, index: usize, called: impl Fn() -> bool) {
     if !current::holds_core_of(pool) {
         return;
     }
-    // The hook, and what the sweep let go of, are users' code, which may have
-    // placed something on this core: nobody else will look there.
+    // The hook and the values that the sweep dropped are user code, which may have placed a task
+    // on this core, where no other worker will look.
     let was_searching = current::with_core(|core| {
         core.before_park();
-        if core.has_own() || duty::has_postponed(pool, index) {
+        if core.has_own() {
             return None;
         }
         let others_keep_up = core.keep_up != 0;
@@ -71,12 +68,12 @@ pub(crate) fn park(pool: &Pool, index: usize, called: impl Fn() -> bool) {
     });
 }
 
-/// Instead of sleeping: a nap, for the only searcher, if it found nothing but cores that
-/// keep up with their queues.
+/// Takes a nap instead of sleeping, and returns true, if this is the only searcher and it found
+/// only cores that keep up with their queues.
 fn naps(pool: &Pool, index: usize) -> bool {
     let is_due = current::with_core(|core| {
         let is_due = core.searching && core.keep_up != 0 && !pool.idle.has_other_searchers();
-        // What the sweep let go of may have placed something here.
+        // A value that the sweep dropped may have placed a task here.
         is_due && !core.has_own()
     });
     if is_due {
@@ -89,9 +86,9 @@ fn naps(pool: &Pool, index: usize) -> bool {
 
 #[derive(PartialEq, Eq)]
 enum Woken {
-    /// There is work, or was: it counts as searching.
+    /// There is work, or was: the worker counts as searching.
     ForWork,
-    /// Something else called it.
+    /// Something other than work woke the worker.
     Alone,
 }
 
@@ -104,8 +101,8 @@ fn sleep(
 ) -> (Woken, Option<Rest<'_>>) {
     let wanted = || called() || pool.is_stopping() || home::held_is_worth_a_sweep();
     pool.idle.fall_asleep(index, was_searching);
-    // Work that its owners keep up with is left to another searcher, if there is one: it
-    // leaves by W1 or S1 after this, and looks.
+    // Work that its owners keep up with is left to another searcher, if there is one: that
+    // searcher leaves by W1 or S1 of `idle` after this, and looks.
     let left_to_others =
         others_keep_up && (pool.idle.has_searchers() || weakened!("park_leaves_it_to_somebody"));
     if !left_to_others
@@ -122,7 +119,8 @@ fn sleep(
     let mut looks = None;
     let woken = loop {
         let now = pool.duties.looks();
-        // Only as long as who is awake has looked since the last time.
+        // Leave the driver to the awake workers only as long as one has polled it since last
+        // time.
         let spared =
             duty.is_doubtful() && !pool.idle.all_sleep() && looks.replace(now) != Some(now);
         let rest = match pool.duties.rest(parker, index, spared) {
@@ -136,7 +134,7 @@ fn sleep(
         if !pool.idle.is_asleep(index) {
             break (Woken::ForWork, rest);
         }
-        // Not reserved: there is something to look after, it was called, or a token was
+        // Not reserved: there is something to look after, the worker was called, or the token was
         // left over.
         if rest.is_some() || wanted() {
             break (insist(pool, index), rest);
@@ -146,17 +144,17 @@ fn sleep(
     woken
 }
 
-/// Wakes this worker, which must not sleep on: the token that called it is gone.
+/// Wakes this worker, which must not sleep on, because the token that called it is consumed.
 ///
-/// Another one that wakes itself may hold the reservation that is ours for a
-/// moment and then give it back, so one refusal is not an answer.
+/// Another worker that wakes itself may hold this worker's reservation for a moment and then give
+/// it back, so one refusal does not mean that this worker will be unparked.
 fn insist(pool: &Pool, index: usize) -> Woken {
     loop {
         if pool.idle.wake_self_alone(index) == SelfWoken::Awake {
             return Woken::Alone;
         }
         if !pool.idle.is_asleep(index) {
-            // Reserved by somebody, whose token comes: one too many does no harm.
+            // Another thread has reserved it, and its token comes: one too many does no harm.
             return Woken::ForWork;
         }
         if weakened!("park_insists") {
@@ -177,7 +175,7 @@ mod tests {
         work::task::cell::Label,
     };
 
-    /// Two workers that sleep, a stop, and a producer that reserves meanwhile.
+    /// Two workers sleep, and a producer reserves one of them while the pool stops.
     #[test]
     fn a_stop_wakes_every_sleeper_whatever_producers_do() {
         model(|| {
@@ -194,7 +192,7 @@ mod tests {
                     pool.wake_one();
                 }
             });
-            // Release: as in `stop`.
+            // Release: like the store in `stop`.
             pool.stopping.store(true, Release);
             pool.remotes.iter().for_each(|remote| remote.parker.unpark());
             sleep(&pool, 0, false, false, || false);
@@ -204,8 +202,8 @@ mod tests {
         });
     }
 
-    /// Two of three workers sleep, a task comes from outside, then a stop: whoever
-    /// woke for work is counted as searching, and nobody else is counted at all.
+    /// Two of three workers sleep, a task comes from outside, then the pool stops: a worker that
+    /// woke for work must count as searching, and no other worker may be counted at all.
     fn books_balance(searching_first: bool) {
         let pool = Pool::new(config(3, true));
         let worker = |index: usize| {
@@ -218,7 +216,7 @@ mod tests {
         let (one, two) = (thread::spawn(worker(0)), thread::spawn(worker(1)));
         let at = Location::caller();
         drop(pool.spawn(async {}, Label::at(at)).unwrap_or_else(|refused| refused.end()));
-        // Release: as in `stop`.
+        // Release: like the store in `stop`.
         pool.stopping.store(true, Release);
         pool.remotes.iter().for_each(|remote| remote.parker.unpark());
         let woken_for_work = one.join().unwrap() + two.join().unwrap();
@@ -226,8 +224,8 @@ mod tests {
         pool.stop();
     }
 
-    /// Two searchers, of which the second found that the others keep up with their
-    /// queues, and a producer: one of them comes, whoever sleeps first.
+    /// Two searchers, of which the second found that the others keep up with their queues, and a
+    /// producer: one of the two must come, whichever sleeps first.
     #[test]
     fn work_is_left_to_another_searcher_only_if_there_is_one() {
         model(|| {
@@ -237,7 +235,8 @@ mod tests {
                 let pool = pool.clone();
                 move || {
                     if sleep(&pool, index, true, others_keep_up, || false).0 == Woken::ForWork {
-                        // Release: as in `stop`. The other one may go, too.
+                        // Release: like the store in `stop`, so that the other searcher ends,
+                        // too.
                         pool.stopping.store(true, Release);
                         pool.remotes.iter().for_each(|remote| remote.parker.unpark());
                     }

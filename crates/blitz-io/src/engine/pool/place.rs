@@ -1,4 +1,4 @@
-//! Where a task that is to run is put, and whether somebody is woken for it.
+//! Chooses the queue for a runnable task, and decides whether a worker is woken for it.
 
 use std::ptr::NonNull;
 
@@ -13,14 +13,18 @@ use crate::engine::{
 };
 
 impl Core {
-    /// Puts an entry where this core, or one that helps it, will find it.
+    /// Puts an entry into a queue where this core, or a core that helps it, will find it.
     #[inline(always)]
     pub(crate) fn place(&mut self, task: Task, origin: Origin) {
-        if self.is_plain { self.place_last(task) } else { self.place_by_origin(task, origin) }
+        if self.is_plain {
+            self.place_last(task, origin);
+        } else {
+            self.place_by_origin(task, origin);
+        }
     }
 
-    /// The same, and then drops `guard`, which keeps the core here: so that nothing is left to do
-    /// after it, and whoever calls needs no frame.
+    /// Queues an entry like [`place`](Self::place), and then drops `guard`, which keeps the core
+    /// on this thread. Nothing is left to do after that, so the caller needs no stack frame.
     ///
     /// # Safety
     /// 1. The core is this thread's until `guard` is dropped, and nothing of it is borrowed.
@@ -31,19 +35,23 @@ impl Core {
         origin: Origin,
         guard: G,
     ) {
-        // SAFETY: 1. The borrow ends before the guard does.
+        // SAFETY: obligation 1: the core is ours while `guard` lives, and this borrow ends before
+        // it.
         let this = unsafe { core.as_mut() };
         if this.is_plain {
-            this.place_last(task);
+            this.place_last(task, origin);
             drop(guard);
         } else {
-            // SAFETY: 1.
+            // SAFETY: obligation 1 is passed on: `guard` still lives, and `this` is not used
+            // again.
             unsafe { Self::place_by_origin_and_end(core, task, origin, guard) };
         }
     }
 
+    /// Queues an entry by its origin, and then drops `guard`.
+    ///
     /// # Safety
-    /// 1. As `place_and_end`.
+    /// 1. The core is this thread's until `guard` is dropped, and nothing of it is borrowed.
     #[inline(never)]
     unsafe fn place_by_origin_and_end<G>(
         mut core: NonNull<Self>,
@@ -51,17 +59,24 @@ impl Core {
         origin: Origin,
         guard: G,
     ) {
-        // SAFETY: 1. A pointer, and no argument that is a reference: that would be borrowed until
-        // the function returns, and somebody else may have the core when the guard is gone.
+        // SAFETY: obligation 1: the core is ours while `guard` lives. `core` is a pointer because
+        // an argument that is a reference would be borrowed until the function returns, and
+        // another thread may have the core as soon as the guard is gone.
         unsafe { core.as_mut() }.place_by_origin(task, origin);
         drop(guard);
     }
 
     #[inline(always)]
-    fn place_last(&mut self, task: Task) {
+    fn place_last(&mut self, task: Task, origin: Origin) {
         self.counters().placed.add(1);
         task.stamp(self.clock.now_ms());
-        self.fifo.push_back(task);
+        self.push_last(task, origin);
+    }
+
+    #[inline(always)]
+    fn push_last(&mut self, task: Task, origin: Origin) {
+        let list = if origin == Origin::Yielded { &mut self.deferred } else { &mut self.fifo };
+        list.push_back(task);
     }
 
     #[inline(always)]
@@ -69,30 +84,31 @@ impl Core {
         self.counters().placed.add(1);
         task.stamp(self.now());
         if !self.pool.config.threaded {
-            self.fifo.push_back(task);
+            self.push_last(task, origin);
             return;
         }
         if self.batch {
             self.push_batch(task);
             return;
         }
-        if origin == Origin::Yielded || !self.pool.config.lifo_slot {
+        if origin.is_after_poll() || !self.pool.config.lifo_slot {
             self.push_ring(task);
             self.call_help();
             return;
         }
-        // SAFETY: this thread holds the core.
+        // SAFETY: this thread holds the core, so it is the only one that puts into the slot.
         if let Some(replaced) = unsafe { self.remote().lifo.put(task) } {
             self.push_ring(replaced);
             self.call_help();
         }
     }
 
-    /// From now on entries come in a batch.
+    /// Begins a batch: entries that are placed from now on belong to it.
     ///
-    /// They go behind all that waits already. If that is more than fits into the ring, and
-    /// so part of it lies in the intake, the batch goes there as well: what comes next would
-    /// overtake it again and again, and the intake is asked seldom while the ring is full.
+    /// They go behind everything that waits already. If that is more than fits into the ring, so
+    /// that part of it lies in the intake, the batch goes into the intake as well. Otherwise each
+    /// batch would overtake that part again, because the intake is checked seldom while the ring
+    /// is full.
     pub(crate) fn begin_batch(&mut self) {
         self.batch = true;
         self.holds_back = !self.pool.intake.is_empty();
@@ -107,30 +123,32 @@ impl Core {
         }
     }
 
-    /// Gives what was held back of a batch to the intake; also if the core changes hands in
-    /// the middle of one.
+    /// Moves the entries of a batch that were held back to the intake. Must be called as well if
+    /// the core moves to another thread in the middle of a batch.
     pub(crate) fn give_batch(&mut self) {
         self.batch = false;
         if !self.held_back.is_empty() {
             let held_back = std::mem::take(&mut self.held_back);
-            // As in `overflow`.
+            // The intake is open while a core exists, as explained in `overflow`.
             drop(self.pool.intake.push_chain(held_back));
         }
     }
 
-    /// Calls for help once, if there is more than this core takes next.
+    /// Ends a batch, and wakes a worker to help if there is more than this core takes next.
     pub(crate) fn end_batch(&mut self) {
         let is_long = !self.held_back.is_empty() || self.ring.len() > 1;
         self.give_batch();
         self.since_look_ns = 0;
-        // Noted before this core slept, say: it has looked.
+        // The flag may stem from before this core slept; the core has looked after driver and
+        // timers since.
         self.look_is_due = false;
         if self.pool.config.threaded && is_long {
             self.call_help();
         }
     }
 
-    /// The time, as exactly as somebody wants to know it.
+    /// Returns the time, in microseconds if latencies are measured, else in milliseconds of the
+    /// coarse clock.
     #[inline(always)]
     fn now(&self) -> u32 {
         if self.exact { Unit::Micros.now() } else { self.clock.now_ms() }
@@ -148,15 +166,15 @@ impl Core {
     #[cold]
     fn overflow(&mut self, chain: Chain<Task>) {
         self.counters().overflows.add(1);
-        // The intake is closed only after every core has gone, so this one is
-        // open; were it not, dropping the chain ends the tasks.
+        // The intake is closed only after every core has ended, so it is open here; if it were
+        // not, dropping the chain would cancel the tasks.
         drop(self.pool.intake.push_chain(chain));
     }
 
-    /// Wakes a sleeping worker for what waits in the ring, if that is worth it.
+    /// Wakes a sleeping worker for the tasks in the ring, if that is worth its cost.
     ///
-    /// Advice only: this core will come to its ring by itself. So it looks without
-    /// a fence, and nothing is lost if it sees the past.
+    /// This is only a hint, because this core will come to its ring by itself. So the check needs
+    /// no fence, and nothing is lost if it reads an old value.
     #[inline]
     fn call_help(&mut self) {
         if self.pool.idle.is_worth_waking() || self.ring.is_long(LONG) {
@@ -171,8 +189,8 @@ impl Core {
         }
     }
 
-    /// This core found work while it searched: the last searcher calls the next
-    /// one, if there is more to do.
+    /// Leaves the searching state because this core found work. The last searcher wakes the next
+    /// worker if there is more to do.
     #[cold]
     pub(crate) fn stop_searching(&mut self) {
         self.searching = false;
@@ -183,7 +201,7 @@ impl Core {
 }
 
 impl Pool {
-    /// Puts an entry into the intake and sees that somebody comes for it.
+    /// Puts an entry into the intake and makes sure that a worker comes for it.
     #[inline(never)]
     pub(crate) fn place_outside(&self, task: Task) {
         task.stamp(self.config.unit().now());
@@ -191,14 +209,14 @@ impl Pool {
             Ok(()) => {
                 self.wake_one();
             }
-            // The pool is gone and with it all tasks: this entry is what was left
-            // of one, and dropping it frees it.
+            // The pool is gone, and all tasks with it: this entry is the rest of one, and
+            // dropping it frees the memory.
             Err(task) => drop(task),
         }
     }
 
-    /// P2 and P3 of `idle`: wakes a worker if nobody searches, or the one that naps (I2
-    /// and I3 of `watch`); `true` if it did.
+    /// Wakes a worker if no worker searches (steps P2 and P3 of `idle`), or else the one that
+    /// naps (I2 and I3 of `watch`). Returns true if it woke one.
     pub(crate) fn wake_one(&self) -> bool {
         if let Some(worker) =
             self.idle.reserve_for_work(self.duties.on_duty()).or_else(|| self.napper.take())
@@ -209,18 +227,19 @@ impl Pool {
         false
     }
 
-    /// Whether there is work that a searcher could find.
+    /// Returns true if there is work that a searcher could find.
     pub(crate) fn has_visible_work(&self) -> bool {
         !self.intake.is_empty() || self.remotes.iter().any(|remote| !remote.thief.is_empty())
     }
 
-    /// Many cells wait for the holder of `home`: if it sleeps it is called, and if it
-    /// is one of the outside homes, this thread does it.
+    /// Makes the holder of `home` collect the many cells that wait for it: a sleeping worker is
+    /// unparked, and an outside home is swept by this thread.
     pub(crate) fn sweep_for(&self, home: NonNull<Home>) {
         for outside in &self.outside {
             let outside = lock(outside);
             if outside.home == Some(home) && !outside.closed {
-                // SAFETY: the lock is the right to hold; an open home is alive.
+                // SAFETY: the lock makes this thread the holder of the home, and an open home is
+                // alive.
                 unsafe { Home::sweep(home) };
                 return;
             }
@@ -228,7 +247,7 @@ impl Pool {
         for (index, remote) in self.remotes.iter().enumerate() {
             // Relaxed: written before the pool was shared.
             if remote.home.load(Relaxed) == home.as_ptr() {
-                // A token for one who is awake does no harm.
+                // A token does no harm to a worker that is awake.
                 self.unpark(index);
             }
         }

@@ -1,67 +1,173 @@
-//! The end of a pool: every task is dropped once, every thread is joined.
+//! Shuts a pool down: every task is dropped exactly once, then every thread is joined.
+//!
+//! A task that the shutdown has *claimed* is in state RUNNING and owned by the shutdown. Claimed
+//! tasks lie in one list ([`Rest`](super::rest::Rest)), and threads take them out and drop them
+//! one at a time. So a destructor that blocks delays its own thread, not the tasks behind it.
 //!
 //! # Protocol
 //! ```text
-//! S1 `stopping` is set; every sleeper is unparked (a token is left if it is awake)
-//! S2 each worker ends its poll, leaves its loop and gives up its core
-//! S3 it stops the tasks of the core's home: an idle or queued one is dropped here,
-//!    a running one ends at the end of its poll, wherever that is
-//! S4 it drops the entries in its LIFO slot and ring: they find stopped tasks, or
-//!    stop tasks whose home comes later
-//! S5 the last core also refuses and stops the outside homes, closes the intake
-//!    and drops what is in it
-//! S6 the home of each core is closed; memory follows its last reference
-//! S7 whoever asked for the stop waits for the last core, then joins the threads
+//! S1 the outside homes refuse tasks, and their tasks are claimed
+//! S2 `stopping` is set, and every worker is unparked (one that is awake finds a token later);
+//!    from now on a spawn is refused: its future is dropped, its handle says 'cancelled'
+//! S3 a core that no thread holds ends: one that is free on this thread, one that lies in a
+//!    `Handoff` on a thread of the relief or a helper, or here if the system has none. A core
+//!    whose thread is about to begin, or is in a hook, is left to that thread
+//! S4 each worker ends its poll, leaves its loop and ends its core: the core's home refuses
+//!    tasks, those that live are claimed, and so are entries in its LIFO slot and its ring
+//! S5 the last core also closes the intake and claims what is in it
+//! S6 the worker drops claimed tasks until there are none
+//! S7 the last participant (core or helper) shuts driver and timers down, then `ended` is set
+//! S8 the thread that requested the shutdown waits for `ended`, then joins the threads
 //! ```
-//! A wake-up that comes in between finds a task that is complete, or queues one
-//! that S3 finds or S4 and S5 take out of a queue. An entry on its way to a queue
-//! when S5 closes the intake is refused, and its task was stopped in S3 or S5.
+//! A task that is running when it is claimed is only marked: it ends at the end of its poll,
+//! wherever that is. A wake-up that comes in between finds a task that is complete, or queues one
+//! that S4 or S5 take out of a queue. An entry on its way to the intake when S5 closes it is
+//! refused, and its task was claimed before.
+//!
+//! # Help
+//! S4 waits for a poll that may itself wait: for a lock that another task holds, for a message
+//! that it sends, for a task that no worker runs any more. And S6 may meet a destructor that
+//! waits for the next one in the list. So the thread at S8 looks after a millisecond, and then
+//! again after twice the time ([`Pool::help`]), in this order:
+//! ```text
+//! N1 cores that were left in a `Handoff` after S3 are ended as in S3; after some looks also those
+//!    whose thread has not come
+//! N2 tasks of homes whose core has not ended are claimed, on behalf of the thread that holds it
+//! N3 if claimed tasks wait and no thread has dropped one since the last look, a helper thread
+//!    is started that does S6
+//! N4 if there is nothing to drop and a `block_on` of this runtime still waits, or the end has
+//!    taken some seconds, driver and timers are shut down: no worker looks after them any more,
+//!    so the wait can only end with an error
+//! ```
+//! A `block_on` that is about to park in a pool that is stopping does N4 itself.
+//!
+//! # Invariants
+//! - *Claimed once*: the exchange that sets RUNNING or takes the entry decides which thread
+//!   claims. A home's tasks are claimed by the holder of its core after `open` is cleared, or by
+//!   a helper that holds the lock of `open` and finds it set; both push what they claimed before
+//!   they let go, so that the thread that ends the core finds it in the list at S6.
+//! - *No drop outlives the end*: a thread that drops is a participant: its core is counted until
+//!   S6 is done, and a helper counts itself before it takes a task, unless the count is over.
+//! - Blocking jobs are not claimed: they belong to the blocking pool, which runs them or ends them.
+//!
+//! # Rejected
+//! - Each core stops the tasks of its own home only: a poll that blocks on a channel whose
+//!   sender is a task of the same core never ends.
+//! - Dropping all tasks on the thread that requested the shutdown: `shutdown_timeout` could not
+//!   return in time, and a destructor that blocks would keep all others from running.
+//! - Taking the core from a thread that is stuck, as the monitor does: it needs preemption, and
+//!   a thread in a short poll would be interrupted for nothing.
 //!
 //! # Checked by
 //! `shutdown_against_wake_drops_the_future_once`,
-//! `shutdown_against_spawn_drops_the_future_once`;
-//! weakened as `stop_outside_refuses`. Under load: the shutdown tests in tests/it.
+//! `shutdown_against_spawn_drops_the_future_once`,
+//! `a_stop_against_a_core_that_is_left_ends_it_once`,
+//! `a_helper_against_the_end_of_a_core_drops_each_task_once`,
+//! `a_block_on_against_a_stop_ends`;
+//! weakened as `stop_outside_refuses`, `handoff_sees_stop`, `help_pushes_inside`,
+//! `stop_counts_helpers`. Under load: tests/it/ends.rs and the shutdown tests in tests/it.
 
-use std::{ptr::NonNull, sync::Arc, time::Instant};
+use std::{
+    cell::Cell,
+    ptr::NonNull,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use super::{Pool, core::Core};
 use crate::engine::{
     prim::{
+        AtomicUsize,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
         futex::Futex,
         lock, weakened,
     },
-    threads::Started,
+    threads::{Life, Started},
     work::task::{cell::Header, home::Home, poll},
 };
 
-/// Counts the cores that have not ended.
+/// The time that S8 waits before it first checks whether it must help. A worker that is awake
+/// ends within some microseconds; a loaded system may take longer, and then a check does no harm.
+const FIRST_LOOK: Duration = Duration::from_millis(1);
+
+/// The time that a helper has before the next look: a system that is not loaded starts a thread
+/// in a hundredth of that.
+const HELPER_TIME: Duration = Duration::from_millis(4);
+
+/// The time between two looks from which on the shutdown no longer relies on a thread that has
+/// not begun, or that is in a hook: some tens of milliseconds have gone by.
+const BEGINS: Duration = Duration::from_millis(16);
+
+/// The longest time between two looks.
+const LAST_LOOK: Duration = Duration::from_secs(1);
+
+/// The most helper threads of one shutdown. Each was started because all others were stuck in a
+/// destructor: a chain of this many destructors that wait for each other is a bug of the program.
+const HELPERS: usize = 64;
+
+/// The name of a helper thread.
+const HELPER_NAME: &str = "blitz-end";
+
+/// Counters of the cores and helpers that have not ended.
 pub(crate) struct Ended {
+    /// Number of cores that may still queue tasks.
+    cores: AtomicUsize,
+    /// Number of cores and helpers that may still drop tasks, and one more for S7.
     left: Futex,
+    /// Number of helper threads that drop tasks.
+    helpers: AtomicUsize,
 }
 
 impl Ended {
     pub(crate) fn new(cores: usize) -> Self {
-        let cores = u32::try_from(cores).expect("the builder bounds the workers");
-        // One more: the last core is only ended when the outside is.
-        Self { left: Futex::new(cores + 1) }
+        let left = u32::try_from(cores).expect("the builder bounds the workers") + 1;
+        Self {
+            cores: AtomicUsize::new(cores),
+            left: Futex::new(left),
+            helpers: AtomicUsize::new(0),
+        }
     }
 
-    /// One core fewer; `true` for the last.
+    /// Counts a core with all tasks claimed; returns true for the last.
+    #[must_use]
+    fn close_core(&self) -> bool {
+        // AcqRel: the last core sees what the others did. Pairs with itself.
+        self.cores.fetch_sub(1, AcqRel) == 1
+    }
+
+    /// Counts one more participant; returns false if the end is over, or in its last step.
+    #[must_use]
+    fn participate(&self) -> bool {
+        if weakened!("stop_counts_helpers") {
+            return true;
+        }
+        let step = |left| (left > 1).then(|| left + 1);
+        // AcqRel: the participant that counts down last sees this one. Pairs with `count_down`.
+        // Relaxed on failure: nothing is read then.
+        self.left.word().fetch_update(AcqRel, Relaxed, step).is_ok()
+    }
+
+    /// Counts a participant down; returns true for the last.
+    #[must_use]
     fn count_down(&self) -> bool {
-        // AcqRel: the last one sees what the others did. Pairs with itself.
+        // AcqRel: the last participant sees what the others did. Pairs with itself.
         self.left.word().fetch_sub(1, AcqRel) == 2
     }
 
     fn ring(&self) {
-        // Release: the end happens before whoever waited goes on. Pairs with the
+        // Release: the end happens before the waiting thread goes on. Pairs with the
         // Acquire in `wait_for`.
         self.left.word().store(0, Release);
         self.left.wake_all();
     }
+
+    pub(crate) fn is_over(&self) -> bool {
+        // Acquire: pairs with the Release in `ring`.
+        self.left.word().load(Acquire) == 0
+    }
 }
 
-/// Counts the threads that have not come to their end.
+/// The number of threads that have not ended yet.
 #[derive(Debug)]
 pub(crate) struct Alive(Futex);
 
@@ -71,29 +177,29 @@ impl Alive {
     }
 
     pub(crate) fn add(&self) {
-        // Relaxed: whoever waits was told of the thread in another way.
+        // Relaxed: the waiting thread learns of the new thread in another way.
         self.0.word().fetch_add(1, Relaxed);
     }
 
-    /// The last act of a thread.
+    /// Uncounts the calling thread, as its last act.
     pub(crate) fn remove(&self) {
         // Release: pairs with the Acquire in `wait_for`.
         if self.0.word().fetch_sub(1, Release) <= 2 {
-            // Who waits may be one of them, and then waits for all but itself.
+            // The waiting thread may be one of them, and then waits for all but itself.
             self.0.wake_all();
         }
     }
 
-    /// Waits until no more than `rest` are left; `false` if the time is over first.
+    /// Waits until at most `rest` threads are left; returns false if the deadline passes first.
     pub(crate) fn wait(&self, rest: u32, deadline: Option<Instant>) -> bool {
         wait_for(&self.0, rest, deadline)
     }
 }
 
-/// Waits for the count to come down to `rest`; `false` if the time is over first.
+/// Waits until the count is at most `rest`; returns false if the deadline passes first.
 fn wait_for(count: &Futex, rest: u32, deadline: Option<Instant>) -> bool {
     loop {
-        // Acquire: pairs with the Release of those who count down.
+        // Acquire: pairs with the Release of the threads that count down.
         let now = count.word().load(Acquire);
         if now <= rest {
             return true;
@@ -106,8 +212,35 @@ fn wait_for(count: &Futex, rest: u32, deadline: Option<Instant>) -> bool {
     }
 }
 
+/// The state that a thread that waits for a shutdown keeps from one look to the next.
+#[derive(Debug)]
+pub(crate) struct Helping {
+    /// The time of the next look, and the wait that led to it.
+    next: Cell<(Instant, Duration)>,
+    /// Number of tasks that had been taken out of the list at the last look.
+    taken: Cell<Option<u64>>,
+    /// True if this thread may drop tasks itself when no other can, because it has no deadline.
+    pub(crate) is_patient: bool,
+}
+
+impl Helping {
+    pub(crate) fn new(is_patient: bool) -> Self {
+        let next = (Instant::now() + FIRST_LOOK, FIRST_LOOK);
+        Self { next: Cell::new(next), taken: Cell::new(None), is_patient }
+    }
+
+    /// Schedules the next look. `has_helped` is true if there is a new helper, which may soon be
+    /// stuck like the last one.
+    fn looked(&self, has_helped: bool) {
+        let (_, wait) = self.next.get();
+        let wait = if has_helped { HELPER_TIME } else { (wait * 2).min(LAST_LOOK) };
+        self.next.set((Instant::now() + wait, wait));
+    }
+}
+
 impl Pool {
-    /// The half of S1 that runs no code of users: who holds a core ends it.
+    /// Sets `stopping` and unparks every worker, so that each thread that holds a core ends it:
+    /// the part of S2 that runs no user code.
     pub(crate) fn call_stop(&self) {
         // Release: pairs with the Acquire in `is_stopping`.
         self.stopping.store(true, Release);
@@ -116,121 +249,335 @@ impl Pool {
         }
     }
 
-    /// S1. Cores that no thread holds end on this one.
+    /// Begins the shutdown (S1 to S3).
     pub(crate) fn stop(self: &Arc<Self>) {
         self.assert_here();
+        self.claim_outside();
         self.call_stop();
         // A pool that was never started must not start any more.
         self.started.get_or_init(|| Ok(()));
-        while let Some(core) = self.free_cores.take().or_else(|| self.take_lying_core()) {
+        while let Some(core) = self.free_cores.take() {
             end_core(core);
+        }
+        self.end_left_cores(true, cfg!(blitz_loom));
+    }
+
+    /// Ends the cores that lie between two threads (S3 and N1). If the shutdown `has_waited` long
+    /// enough, this includes those whose worker is about to come for them.
+    fn end_left_cores(self: &Arc<Self>, may_end_here: bool, has_waited: bool) {
+        let cores = self.left_cores().filter(|handoff| has_waited || !handoff.is_kept);
+        cores.for_each(|handoff| self.end_left(handoff, may_end_here));
+    }
+
+    /// Waits until every task that no poll runs is dropped, and helps where that does not happen
+    /// by itself (the first part of S8). Returns false if the deadline passes first.
+    pub(crate) fn wait_until_dropped(
+        self: &Arc<Self>,
+        helping: &Helping,
+        deadline: Option<Instant>,
+    ) -> bool {
+        loop {
+            let (look, _) = helping.next.get();
+            let until = deadline.map_or(look, |deadline| deadline.min(look));
+            if wait_for(&self.ended.left, 0, Some(until)) {
+                return true;
+            }
+            let now = Instant::now();
+            if deadline.is_some_and(|deadline| now >= deadline) {
+                return false;
+            }
+            if now >= look {
+                helping.looked(self.help(helping));
+            }
         }
     }
 
-    /// The first half of S7, the wait; `false` if the time was over first.
+    /// Waits for the last act of every thread (the second part of S8). Returns false if the
+    /// deadline passes first.
     pub(crate) fn wait_for_end(&self, deadline: Option<Instant>) -> bool {
-        // A worker may get here inside `block_in_place`: it does not wait for itself.
+        // A worker may get here inside `block_in_place`, and must not wait for itself.
         let own = u32::from(lock(&self.threads).iter().any(Started::is_current));
         wait_for(&self.ended.left, 0, deadline) && self.alive.wait(own, deadline)
     }
 
-    /// S7; `false` if the time was over first: the threads are left to themselves.
+    /// Waits for the end and joins the threads (S8). Returns false if the deadline passes first;
+    /// the threads are then left to themselves.
     pub(crate) fn join(&self, deadline: Option<Instant>) -> bool {
         if !self.wait_for_end(deadline) {
             return false;
         }
         let threads = std::mem::take(&mut *lock(&self.threads));
-        if deadline.is_none() {
-            // What is left of them are destructors of thread-locals, which nobody
-            // can bound: only who waits for ever waits for those.
-            threads.into_iter().for_each(|thread| thread.join());
-        }
+        // The threads may still run destructors of thread-locals, which the deadline bounds, too.
+        threads.into_iter().for_each(|thread| thread.join_until(deadline));
         true
     }
-}
 
-/// S3 to S6 for one core, which no thread holds any more.
-#[allow(clippy::boxed_local, reason = "cores live in boxes, and this one ends here")]
-pub(crate) fn end_core(mut core: Box<Core>) {
-    core.before_end();
-    let Core { pool, index, mut ring, fifo, home, .. } = *core;
-    // Whoever is looking at the home finishes first, and nobody begins.
-    *lock(&pool.remotes[index].open) = false;
-    if weakened!("owned_stops_first") {
-        pool.intake.close();
+    /// Starts a thread that helps the shutdown, so that the caller need not wait. Does nothing if
+    /// the system has no thread: then tasks that only a helper could drop live until the polls
+    /// that delay them have ended.
+    pub(crate) fn help_in_background(self: &Arc<Self>) {
+        if !self.config.threaded || self.ended.is_over() || self.is_quiet() {
+            return;
+        }
+        let pool = self.clone();
+        let _ = self.start_helper(move || {
+            let helping = Helping::new(true);
+            while !pool.ended.is_over() {
+                let (look, _) = helping.next.get();
+                if !wait_for(&pool.ended.left, 0, Some(look)) {
+                    helping.looked(pool.help(&helping));
+                }
+            }
+        });
     }
-    // SAFETY: we have the core, and so hold its home.
-    unsafe { home.as_ref().refuse() };
-    // SAFETY: as above; a home that refuses keeps cells until it is closed.
-    while let Some(task) = unsafe { home.as_ref().next_to_stop() } {
-        // SAFETY: the home keeps it.
-        let stopped = unsafe { stop_counted(task) };
-        pool.remotes[index].counters.completed.add(stopped);
-    }
-    let mut entries = fifo;
-    pool.remotes[index].lifo.take().into_iter().for_each(|task| entries.push_back(task));
-    while let Some(task) = ring.pop() {
-        entries.push_back(task);
-    }
-    while let Some(task) = entries.pop_front() {
-        pool.remotes[index].counters.completed.add(u64::from(poll::end(task)));
-    }
-    if pool.ended.count_down() {
-        pool.strike_off();
-        pool.end_outside();
-        // Tasks that waited are gone; what is left are waits of other threads.
-        pool.duties.shut_down();
-        // SAFETY: as above; we give the home up.
-        unsafe { Home::close(home) };
-        pool.ended.ring();
-        return;
-    }
-    // SAFETY: as above; we give the home up.
-    unsafe { Home::close(home) };
-}
 
-/// [`poll::stop`]; answers with how many tasks ended: none for blocking work, which was
-/// not counted as a task when it came.
-///
-/// # Safety
-/// 1. As [`poll::stop`].
-unsafe fn stop_counted(task: NonNull<Header>) -> u64 {
-    // SAFETY: 1.
-    let is_task = !unsafe { task.as_ref() }.is_blocking();
-    // SAFETY: 1.
-    u64::from(unsafe { poll::stop(task) } && is_task)
-}
+    /// Returns true if as many tasks have ended as were spawned, so that the shutdown needs no
+    /// help.
+    fn is_quiet(&self) -> bool {
+        let completed: u64 = self.counters().map(|counters| counters.completed.get()).sum();
+        let spawned: u64 = self.counters().map(|counters| counters.spawned.get()).sum();
+        spawned + self.outside_counters.spawned() == completed + self.outside_counters.completed()
+    }
 
-impl Pool {
-    /// S5, and S6 for the outside homes.
+    /// Helps the shutdown (N1 to N4); returns true if a helper was started.
+    #[cold]
+    fn help(self: &Arc<Self>, helping: &Helping) -> bool {
+        if !self.config.threaded {
+            return false;
+        }
+        let (_, wait) = helping.next.get();
+        self.end_left_cores(helping.is_patient, wait >= BEGINS);
+        self.claim_for_others();
+        let look = self.rest.look();
+        let is_stuck =
+            look.waiting > 0 && (look.droppers == 0 || helping.taken.get() == Some(look.taken));
+        helping.taken.set(Some(look.taken));
+        if is_stuck {
+            // Relaxed: exceeding the limit by a few does no harm.
+            let has_room = self.ended.helpers.fetch_add(1, Relaxed) < HELPERS;
+            let pool = self.clone();
+            let started = has_room
+                && self.start_helper(move || {
+                    pool.drop_as_helper();
+                    // Relaxed: only a limit, which may be exceeded by a few.
+                    pool.ended.helpers.fetch_sub(1, Relaxed);
+                });
+            if !started && helping.is_patient {
+                self.drop_as_helper();
+            }
+            return started;
+        }
+        // A `block_on` of another executor is not counted, so after a while assume that one
+        // waits.
+        if look.waiting == 0 && (self.has_waiting_roots() || wait >= LAST_LOOK) {
+            self.cancel_waits();
+        }
+        false
+    }
+
+    /// Starts a thread that takes part in the shutdown; returns false if the system has none.
+    pub(super) fn start_helper(self: &Arc<Self>, body: impl FnOnce() + Send + 'static) -> bool {
+        self.alive.add();
+        let pool = self.clone();
+        let life = Life { before: || (), body, after: move || pool.alive.remove() };
+        let around = self.around.get().cloned();
+        match self.config.recipe.start(HELPER_NAME.to_owned(), around, life) {
+            Ok(thread) => {
+                lock(&self.threads).push(thread);
+                true
+            }
+            Err(_) => {
+                self.alive.remove();
+                false
+            }
+        }
+    }
+
+    /// Drops claimed tasks on a thread that has no core (S6), unless the shutdown is over.
+    fn drop_as_helper(&self) {
+        if self.ended.participate() {
+            self.drop_claimed();
+            self.count_down();
+        }
+    }
+
+    /// Drops claimed tasks until there are none (S6). User code runs.
+    fn drop_claimed(&self) {
+        let dropper = self.rest.dropper();
+        while let Some(claim) = dropper.take() {
+            // SAFETY: obligation 1 of `poll::drop_claimed`: the task was claimed, so its stage
+            // holds the future, and this thread alone took it out of the list.
+            unsafe { poll::drop_claimed(claim.task) };
+            self.outside_counters.stopped(1);
+        }
+    }
+
+    /// Counts this participant down; the last one does S7. User wakers are called.
+    fn count_down(&self) {
+        if self.ended.count_down() {
+            // The tasks that waited are gone; waits of other threads are left.
+            self.duties.shut_down();
+            self.ended.ring();
+        }
+    }
+
+    /// Makes everything that waits for an event or a time return an error (N4).
+    #[cold]
+    pub(crate) fn cancel_waits(&self) {
+        self.duties.shut_down();
+    }
+
+    /// Claims the tasks of all homes whose core has not ended (N2).
+    fn claim_for_others(&self) {
+        for remote in &self.remotes {
+            let mut claimed = Vec::new();
+            loop {
+                let open = lock(&remote.open);
+                if !*open {
+                    break;
+                }
+                // Relaxed: written before the pool was shared.
+                let home = remote.home.load(Relaxed);
+                let mut left_out = 0;
+                // No allocator is called in a visit, because the holder may wait for its end.
+                // SAFETY: obligations 1 and 2 of `Home::visit`: `open` is locked and true, so the
+                // core has not ended, its home is not closed, and this thread is the only
+                // visitor.
+                let visited = unsafe {
+                    (*home).visit(|task| {
+                        if claimed.len() == claimed.capacity() {
+                            left_out += 1;
+                        } else if claim(task) {
+                            claimed.push(task);
+                        }
+                    })
+                };
+                let is_whole = !visited || left_out == 0;
+                if weakened!("help_pushes_inside") {
+                    drop(open);
+                    self.rest.add(&mut claimed);
+                } else {
+                    // Under the lock of `open`: the holder that ends its core finds them.
+                    self.rest.add(&mut claimed);
+                    drop(open);
+                }
+                if is_whole {
+                    break;
+                }
+                claimed.reserve(left_out + left_out / 4);
+            }
+        }
+    }
+
+    /// Claims the tasks of the outside homes (S1). No user code runs.
+    fn claim_outside(&self) {
+        for outside in &self.outside {
+            let mut outside = lock(outside);
+            outside.refuses = !weakened!("stop_outside_refuses");
+            let Some(home) = outside.home else { continue };
+            let mut claimed = Vec::new();
+            // SAFETY: the lock makes this thread the holder of the home, which is open; the
+            // closure does not use the home.
+            unsafe {
+                home.as_ref().for_each_held(|task| {
+                    if claim(task) {
+                        claimed.push(task);
+                    }
+                });
+            }
+            // Under the lock, so that the last core finds the tasks in the list, or in the home.
+            self.rest.add(&mut claimed);
+        }
+    }
+
+    /// Closes the outside homes and the intake, and claims their tasks (S5). No user code runs.
     fn end_outside(&self) {
+        self.claim_outside();
         let homes: Vec<NonNull<Home>> =
             self.outside.iter().filter_map(|outside| lock(outside).shut()).collect();
+        let mut claimed = Vec::new();
         for home in &homes {
-            // SAFETY: a shut home is ours alone.
+            // SAFETY: `shut` took the home out of its lock and made it refuse, so it is ours
+            // alone.
             while let Some(task) = unsafe { home.as_ref().next_to_stop() } {
-                // SAFETY: the home keeps it.
-                let stopped = unsafe { stop_counted(task) };
-                self.outside_counters.stopped(stopped);
+                if claim(task) {
+                    claimed.push(task);
+                }
             }
         }
         self.intake.close();
         while let Some(task) = self.intake.pop() {
-            self.outside_counters.stopped(u64::from(poll::end(task)));
+            claimed.extend(poll::claim_entry(task));
         }
+        self.rest.add(&mut claimed);
         for home in homes {
-            // SAFETY: as above; we give the home up.
+            // SAFETY: the home is ours alone, no task is left in it, and we give it up.
             unsafe { Home::close(home) };
         }
     }
 }
 
+/// Claims a task of a home for the shutdown, unless it is a blocking job. A task that is running
+/// is marked, and ends with its poll.
+fn claim(task: NonNull<Header>) -> bool {
+    // SAFETY: the home lists the task and is held or visited by the caller, so its memory stays.
+    let header = unsafe { task.as_ref() };
+    !header.is_blocking() && header.state.stop()
+}
+
+/// Ends one core, which no thread holds any more (S4 to S7). User code runs.
+#[allow(clippy::boxed_local, reason = "cores live in boxes, and this one ends here")]
+pub(crate) fn end_core(mut core: Box<Core>) {
+    core.before_end();
+    let Core { pool, index, mut ring, fifo, deferred, home, .. } = *core;
+    // A thread that visits the home finishes first, and no other begins.
+    *lock(&pool.remotes[index].open) = false;
+    if weakened!("owned_stops_first") {
+        pool.intake.close();
+    }
+    // SAFETY: we have the core, so we are the holder of its home.
+    unsafe { home.as_ref().refuse() };
+    let mut claimed = Vec::new();
+    // SAFETY: we hold the home, and a home that refuses tasks keeps its cells until it is closed.
+    while let Some(task) = unsafe { home.as_ref().next_to_stop() } {
+        if claim(task) {
+            claimed.push(task);
+        }
+    }
+    let mut entries = fifo;
+    entries.append(deferred);
+    pool.remotes[index].lifo.take().into_iter().for_each(|task| entries.push_back(task));
+    while let Some(task) = ring.pop() {
+        entries.push_back(task);
+    }
+    while let Some(task) = entries.pop_front() {
+        claimed.extend(poll::claim_entry(task));
+    }
+    pool.rest.add(&mut claimed);
+    if pool.ended.close_core() {
+        pool.strike_off();
+        pool.end_outside();
+    }
+    // SAFETY: we hold the home, no task is left in it, and we give it up.
+    unsafe { Home::close(home) };
+    pool.drop_claimed();
+    pool.count_down();
+}
+
 impl super::Outside {
-    /// Refuses tasks from now on; the home is then the caller's alone.
+    /// Returns true once a task spawned into this home would never be run. The caller holds the
+    /// lock, so a spawn either finds the home open, and the shutdown claims its task, or is
+    /// refused.
+    pub(super) fn refuses_spawns(&self, pool: &Pool) -> bool {
+        let stopping = pool.is_stopping() && !weakened!("stop_outside_refuses");
+        self.refuses || self.closed || stopping
+    }
+
+    /// Closes the home, which is then the caller's alone.
     fn shut(&mut self) -> Option<NonNull<Home>> {
         self.closed = !weakened!("stop_outside_refuses");
         let home = self.home.take()?;
-        // SAFETY: the lock is the right to hold, and nobody will hold it again.
+        // SAFETY: the lock makes this thread the holder, and no thread will hold the home again.
         unsafe { home.as_ref().refuse() };
         Some(home)
     }
@@ -241,13 +588,13 @@ pub(super) mod tests {
     use std::{panic::Location, sync::Arc as Plain};
 
     use crate::engine::{
-        pool::{Config, Pool},
-        prim::{Arc, model, thread},
+        pool::{Config, Pool, current::Held, drive},
+        prim::{Arc, ids::Tally, model, thread},
         threads::Recipe,
         work::task::cell::Label,
     };
 
-    /// A pool that no thread works for.
+    /// Returns the settings of a pool that no thread works for.
     pub(in crate::engine::pool) fn config(workers: usize, threaded: bool) -> Config {
         let recipe = Recipe {
             one_name: None,
@@ -296,5 +643,67 @@ pub(super) mod tests {
             assert_eq!(Arc::strong_count(&alive), 1, "a task outlived its runtime");
             assert_eq!(Plain::strong_count(&pool), 1, "a home outlived its last task");
         });
+    }
+
+    /// The task is never polled, so its handle can only report that it was cancelled.
+    #[test]
+    fn a_block_on_against_a_stop_ends() {
+        model(|| {
+            let pool = Pool::new(config(1, false));
+            let waiter = thread::spawn({
+                let pool = pool.clone();
+                move || {
+                    let task = std::future::pending::<()>();
+                    let spawned = pool.spawn(task, Label::at(Location::caller()));
+                    let handle = spawned.unwrap_or_else(|refused| refused.end());
+                    drive::wait_for(Some(&pool), handle).is_err_and(|error| error.is_cancelled())
+                }
+            });
+            pool.stop();
+            assert!(waiter.join().unwrap(), "a task ran that no thread polls");
+        });
+    }
+
+    /// A helper claims the task of a core on behalf of its holder, which ends the core at the
+    /// same time. A thread that waits for the end must find the task dropped.
+    #[test]
+    fn a_helper_against_the_end_of_a_core_drops_each_task_once() {
+        model(|| {
+            let pool = Pool::new(config(1, true));
+            let dropped = Plain::new(Tally::default());
+            let core = pool.free_cores.take().expect("no thread has it");
+            #[cfg(blitz_loom)]
+            // SAFETY: the core is ours, so we hold its home.
+            unsafe { core.home.as_ref() }.visitors.add();
+            let held = Held::new(core);
+            let witness = OnDrop(dropped.clone());
+            let task = async move {
+                let _witness = witness;
+                std::future::pending::<()>().await;
+            };
+            let spawned = pool.spawn(task, Label::at(Location::caller()));
+            drop(spawned.ok().expect("the pool is open"));
+            let core = held.release();
+            let helper = thread::spawn({
+                let pool = pool.clone();
+                move || {
+                    pool.claim_for_others();
+                    pool.drop_as_helper();
+                }
+            });
+            pool.call_stop();
+            super::end_core(core);
+            assert!(pool.wait_for_end(None));
+            assert_eq!(dropped.get(), 1, "the end came before the destructor was through");
+            helper.join().unwrap();
+        });
+    }
+
+    struct OnDrop(Plain<Tally>);
+
+    impl Drop for OnDrop {
+        fn drop(&mut self) {
+            self.0.add();
+        }
     }
 }

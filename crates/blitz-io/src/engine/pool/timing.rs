@@ -1,20 +1,21 @@
-//! Polls that are timed one by one, and the time that tasks wait for them, for those
-//! who asked for a histogram.
+//! Times each poll, and the wait of each task before it, for runtimes with a histogram.
 //!
-//! A poll begins and ends with a reading of the clock then, 45 ns in all, so this
-//! is off unless the builder enables it. While it is off, what it costs is the one
-//! branch in [`run`], on a word that never changes and is beside words that every
-//! poll reads.
+//! Each poll then begins and ends with a reading of the clock, 45 ns in all, so this is off
+//! unless the builder enables it. While it is off, it costs one branch in [`run`], on a word that
+//! never changes and is beside words that every poll reads.
 
 use std::time::Instant;
 
 use super::{Pool, core::Core, current};
 use crate::engine::{
     prim::clock::Unit,
-    work::task::{cell::Task, poll},
+    work::{
+        current as words,
+        task::{cell::Task, poll},
+    },
 };
 
-/// [`poll::run`], timed if the pool wants it.
+/// Polls the task with [`poll::run`], timed if the pool is configured to.
 #[inline(always)]
 pub(crate) fn run(pool: &Pool, task: Task, now: u32) -> bool {
     if pool.timed {
@@ -27,19 +28,37 @@ pub(crate) fn run(pool: &Pool, task: Task, now: u32) -> bool {
 fn run_timed(pool: &Pool, task: Task) -> bool {
     let unit = pool.config.unit();
     let now = unit.now();
-    if unit == Unit::Micros && current::holds_core_of(pool) {
-        let waited = unit.elapsed(now, task.since()).as_nanos();
-        let waited_ns = u64::try_from(waited).unwrap_or(u64::MAX);
-        current::with_core(|core| core.record_latency(waited_ns));
+    if unit == Unit::Micros {
+        let waited = unit.elapsed(now, task.since());
+        if current::holds_core_of(pool) {
+            let waited_ns = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
+            current::with_core(|core| core.record_latency(waited_ns));
+        }
+        words::set_latency(Some(waited));
     }
     let began = Instant::now();
     let completed = poll::run(task, now);
+    // The latency is left over if the task was cancelled instead of being polled.
+    words::set_latency(None);
     let took_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    // Only who holds a core writes to its figures; a poll that gave its core away
-    // has none to write to, and is left out.
+    // Only the holder of a core writes to its histograms; a poll that handed its core off has
+    // none to write to, and is left out.
     if current::holds_core_of(pool) {
         current::with_core(|core| core.record_poll(took_ns));
     }
+    completed
+}
+
+/// Polls a task without a core with [`poll::run`]. Such polls are in no histogram, because only
+/// the holder of a core writes to it.
+pub(crate) fn run_without_core(pool: &Pool, task: Task) -> bool {
+    let unit = pool.config.unit();
+    let now = unit.now();
+    if unit == Unit::Micros {
+        words::set_latency(Some(unit.elapsed(now, task.since())));
+    }
+    let completed = poll::run(task, now);
+    words::set_latency(None);
     completed
 }
 

@@ -1,17 +1,17 @@
-//! A task panicked, and its runtime was told to end for that.
+//! Ends a runtime when one of its tasks panics, if it is configured to.
 //!
 //! # Protocol
 //! ```text
 //! The thread that polled the task      A thread in `block_on`
 //! U1 sets `happened`                   B1 puts its parker among `callers` (lock)
-//! U2 the pool stops (`stop`: S1)       B2 reads `happened`; if set, panics
+//! U2 the pool stops (`stop`: S2)       B2 reads `happened`; if set, panics
 //! U3 unparks all `callers` (lock)      B3 polls, parks, and back to B2
 //! ```
 //! One of the two locks comes first. If B1's, U3 finds the parker, and its token
 //! ends B3. If U3's, U1 came before it, and B2 sees that.
 //!
 //! U1 comes before the task completes, so a `block_on` that was woken by the task's
-//! end sees it, too: it panics, whoever was faster.
+//! end sees it, too: it panics, whichever thread was faster.
 //!
 //! # Checked by
 //! `a_panic_reaches_every_block_on`; weakened as `unhandled_flag_first`.
@@ -27,9 +27,9 @@ use crate::engine::prim::{
     weakened,
 };
 
-/// See the module.
+/// The state for panics of tasks that end the runtime.
 pub(crate) struct Unhandled {
-    /// The policy: whether a panic ends the runtime.
+    /// True if a panic ends the runtime.
     ends: bool,
     happened: AtomicBool,
     callers: Mutex<Vec<Arc<Parker>>>,
@@ -40,17 +40,17 @@ impl Unhandled {
         Self { ends, happened: AtomicBool::new(false), callers: Mutex::new(Vec::new()) }
     }
 
-    /// Whether a task has panicked that ends the runtime.
+    /// Returns true if a task has panicked and that ends the runtime.
     #[inline]
     pub(crate) fn has_happened(&self) -> bool {
         // Acquire: pairs with the Release in `happen`.
         self.ends && self.happened.load(Acquire)
     }
 
-    /// B2.
+    /// Panics if a task's panic ends the runtime (B2).
     ///
     /// # Panics
-    /// If it has happened.
+    /// If [`has_happened`](Self::has_happened) returns true.
     #[track_caller]
     #[inline]
     pub(crate) fn check(&self) {
@@ -59,7 +59,7 @@ impl Unhandled {
         }
     }
 
-    /// B1, until the answer is dropped.
+    /// Registers the parker of a `block_on` (B1), until the returned value is dropped.
     pub(crate) fn call(&self, parker: &Arc<Parker>) -> Option<Caller<'_>> {
         if !self.ends {
             return None;
@@ -68,18 +68,18 @@ impl Unhandled {
         Some(Caller { unhandled: self, parker: parker.clone() })
     }
 
-    /// U1 and U3, with U2 in between.
+    /// Sets the flag and unparks all callers (U1 and U3), with `stop` in between (U2).
     fn happen(&self, stop: impl FnOnce()) {
         if !weakened!("unhandled_flag_first") {
-            // Release: what the task did is seen by those who panic for it. Pairs with
-            // the Acquire in `has_happened`.
+            // Release: what the task did is seen by the threads that panic because of it. Pairs
+            // with the Acquire in `has_happened`.
             self.happened.store(true, Release);
         }
         stop();
         for parker in lock(&self.callers).iter() {
             parker.unpark();
         }
-        // Release: as above.
+        // Release: publishes what the task did. Pairs with the Acquire in `has_happened`.
         self.happened.store(true, Release);
     }
 }
@@ -96,7 +96,7 @@ impl Drop for Caller<'_> {
     }
 }
 
-/// The end of a `block_on`.
+/// Panics in a `block_on`, because the panic of a task has ended its runtime.
 #[cold]
 #[track_caller]
 fn fail() -> ! {
@@ -107,7 +107,8 @@ fn fail() -> ! {
 }
 
 impl Pool {
-    /// A task of this pool panicked; its output is not stored yet.
+    /// Stops the pool because a task of it panicked, if it is configured to. The task's output is
+    /// not stored yet.
     #[cold]
     pub(crate) fn on_task_panic(&self) {
         if self.unhandled.ends {
@@ -123,7 +124,7 @@ mod tests {
     use super::Unhandled;
     use crate::engine::prim::{Arc, model, parker::Parker, thread};
 
-    /// Two threads in `block_on`, and a panic at any moment.
+    /// Two threads are in `block_on`, and the panic comes at any moment.
     #[test]
     fn a_panic_reaches_every_block_on() {
         model(|| {

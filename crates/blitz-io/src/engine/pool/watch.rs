@@ -1,38 +1,38 @@
-//! Whether a core keeps up with its queue; and the nap of a searcher that found
-//! nothing but such cores.
+//! Detects whether a core keeps up with its queue, and lets a searcher that found only
+//! such cores take a nap.
 //!
-//! A task that changes cores takes its memory with it, line by line, and so does all
-//! that it shares with those it left behind. For tasks of some hundred nanoseconds that
-//! is several times their work: four senders and a receiver on two cores take three
-//! times as long as on one, and six times the processor time. So a searcher looks
+//! A task that changes cores takes its memory with it, cache line by cache line, and so
+//! does all that it shares with the tasks it left behind. For tasks of some hundred
+//! nanoseconds that is several times their work: four senders and a receiver on two cores
+//! take three times as long as on one, and six times the processor time. So a searcher looks
 //! before it steals. A queue that is very long, or that does not move, or that stays long
 //! is worth it. A queue that its owner empties within the time in which a sleeping worker
 //! could have been woken is left alone.
 //!
-//! The searcher then does not sleep, for there is work, but takes a *nap*: it sleeps for
-//! a short time, counts as searching meanwhile, and looks again. So nobody pays for
-//! waking it, and should a core get stuck in a poll with others in its queue, somebody
-//! comes. There is never more than one such sleeper where one would do: a searcher that
-//! sees another one sleeps as if there were no work (see `idle`: the other one leaves
+//! The searcher then does not sleep, because there is work, but takes a *nap*: it sleeps for
+//! a short time, counts as searching meanwhile, and looks again. So no producer pays for
+//! waking it, and if a core gets stuck in a poll with other tasks in its queue, a worker
+//! comes. There is never more than one napping worker where one would do: a searcher that
+//! sees another searcher sleeps as if there were no work (see `idle`: the other one leaves
 //! later, and looks).
 //!
 //! # Protocol
 //! ```text
-//! the searcher                            who puts work into the intake
-//! N1 writes its name into `napper`        I1 puts the work in
+//! the searcher                            a thread that puts work into the intake
+//! N1 writes its index into `napper`       I1 puts the work in
 //! N2 fence(SeqCst)                        I2 fence(SeqCst) (P2 of `idle`)
-//! N3 looks into the intake; if something  I3 somebody searches: looks into `napper`,
-//!    is there, it does not nap               and unparks whom it finds
+//! N3 looks into the intake; if something  I3 if a worker searches: looks into `napper`,
+//!    is there, it does not nap               and unparks the worker that it finds
 //! N4 parks, with a time-out
 //! ```
-//! One fence comes first, so N3 sees the work or I3 the name: what comes from outside
-//! does not wait for the end of a nap. What a core has in its ring may: that core comes
-//! to it by itself. It ends the nap as soon as its ring is long, as advice.
+//! One fence comes first, so N3 sees the work or I3 sees the index: work from outside
+//! does not wait for the end of a nap. Tasks in a core's ring may wait, because that core comes
+//! to them by itself. It ends the nap as soon as its ring is long, as a hint.
 //!
 //! # Rejected
-//! Waking nobody for short tasks, by the average duration of a poll: a long one among
-//! them would have shut in all that stands behind it. The other one's steps are what
-//! counts, and the searcher sees them for the price of a few cache misses.
+//! Waking no worker for short tasks, by the average duration of a poll: a long poll among
+//! them would delay every task behind it. What matters is how the other core progresses,
+//! and the searcher sees that for the price of a few cache misses.
 //!
 //! # Checked by
 //! `work_from_outside_does_not_wait_for_a_nap`; weakened as `nap_looks_again`,
@@ -47,37 +47,37 @@ use crate::engine::prim::{
     fence, spin_loop, weakened,
 };
 
-/// So many entries are worth stealing if they are still as many when those that were
-/// there first have gone: even at 50 ns each, which is the least that a poll takes, they
-/// are more than a microsecond's work, and it does not end.
+/// A queue of this many entries is worth stealing from if it is still as long when the entries
+/// that were there first have gone: even at 50 ns each, which is the least that a poll takes,
+/// they are more than a microsecond's work, and the queue does not get shorter.
 const MANY: u32 = 32;
 
-/// So many entries are worth stealing at once, and end a nap: half of a ring. A napper is
-/// as dear to wake as a sleeper. (Were it less, the start of a batch would look like a
-/// steady load: tasks that share ten permits would be spread over the cores before the
-/// first of them waits, and stay there.)
+/// A queue of this many entries, half of a ring, is worth stealing from at once, and ends a nap.
+/// Waking a napping worker costs as much as waking a sleeping one. (If the number were smaller,
+/// the start of a batch would look like a steady load: tasks that share ten permits would be
+/// spread over the cores before the first of them waits, and stay there.)
 pub(crate) const LONG: u32 = 128;
 
-/// Pauses between two looks. Each look takes a line away from its owner, who needs it
-/// back for its next step.
+/// Number of pauses between two looks. Each look takes a cache line away from its owner, which
+/// needs it back for its next step.
 const PAUSES: u32 = 4;
 
-/// Looks without a step after which the owner is held to be in a long poll. Here a look
-/// with its pauses takes 0.2 µs, so these are 6 µs: an interrupt of the owner's processor
-/// is no long poll.
+/// Number of looks without a step after which the owner is taken to be in a long poll. Where this
+/// was measured a look with its pauses takes 0.2 µs, so these are 6 µs: an interrupt of the
+/// owner's processor must not count as a long poll.
 const UNMOVED: u32 = 30;
 
-/// Looks until what was seen at the first one must be gone: 20 µs, half of what it takes
-/// here to call a sleeping worker to another core.
+/// Number of looks until the entries that were seen at the first one must be gone: 20 µs, half of
+/// the time to wake a sleeping worker on another processor where this was measured.
 const LOOKS: u32 = 100;
 
-/// How long a nap is; the system adds its slack of 50 µs. A task that is shut in behind a
-/// long poll waits so long at the most, and a napper costs its processor some percent.
+/// The duration of a nap; the system adds its slack of 50 µs. A task that is queued behind a long
+/// poll waits at most this long, and a napping worker costs its processor some percent.
 const NAP: Duration = Duration::from_micros(100);
 
-/// Whether the owner of this queue is about to empty it by itself.
+/// Returns true if the owner of this queue is about to empty it by itself.
 ///
-/// `false` also for an empty queue: there is nothing to keep up with.
+/// Returns false for an empty queue as well, because there is nothing to keep up with.
 pub(crate) fn keeps_up(remote: &Remote) -> bool {
     let mut first = remote.thief.span();
     if first.is_empty() || first.len() >= LONG {
@@ -85,7 +85,7 @@ pub(crate) fn keeps_up(remote: &Remote) -> bool {
     }
     let mut last = first;
     let mut unmoved = 0;
-    // In a model there is no time to keep up in.
+    // A model has no time in which an owner could keep up.
     let mut looks = if cfg!(blitz_loom) { 0 } else { LOOKS };
     while looks > 0 {
         looks -= 1;
@@ -97,8 +97,8 @@ pub(crate) fn keeps_up(remote: &Remote) -> bool {
             if now.len() < MANY || first.len() >= MANY {
                 return now.len() < MANY;
             }
-            // It has grown meanwhile, as at the start of a batch: these, too, may be gone
-            // before long.
+            // The queue has grown meanwhile, as at the start of a batch: these entries, too, may
+            // be gone before long.
             (first, looks) = (now, LOOKS);
         }
         unmoved = if now.has_moved_since(&last) { 0 } else { unmoved + 1 };
@@ -110,7 +110,7 @@ pub(crate) fn keeps_up(remote: &Remote) -> bool {
     false
 }
 
-/// Who naps. See the module.
+/// The index of the napping worker, plus one; zero if none naps.
 #[derive(Debug)]
 pub(crate) struct Napper(AtomicUsize);
 
@@ -119,10 +119,10 @@ impl Napper {
         Self(AtomicUsize::new(0))
     }
 
-    /// N1 to N3; `false` if there is something to do.
+    /// Announces the nap (N1 to N3). Returns false if there is something to do.
     fn announce(&self, worker: usize, has_work: impl FnOnce() -> bool) -> bool {
-        // Relaxed: the fence orders it. A name that is overwritten ends its nap when
-        // its time is over.
+        // Relaxed: the fence orders it. If its index is overwritten, a worker ends its nap by the
+        // time-out.
         self.0.store(worker + 1, Relaxed);
         if !weakened!("nap_fence") {
             // SeqCst: N2. Pairs with P2 in `idle`.
@@ -132,11 +132,12 @@ impl Napper {
     }
 
     fn withdraw(&self, worker: usize) {
-        // Relaxed: a hint for others; one who unparks us for nothing does no harm.
+        // Relaxed: a hint for other threads; one that unparks this worker for nothing does no
+        // harm.
         let _ = self.0.compare_exchange(worker + 1, 0, Relaxed, Relaxed);
     }
 
-    /// I3: who is to be unparked.
+    /// Takes the worker that must be unparked, if one naps (I3).
     #[inline]
     pub(crate) fn take(&self) -> Option<usize> {
         // Relaxed: ordered by the fence before, where that matters.
@@ -148,7 +149,7 @@ impl Napper {
     }
 }
 
-/// N1 to N4. This thread holds core `index`, and counts as searching.
+/// Naps (N1 to N4). This thread holds core `index` and counts as searching.
 pub(crate) fn nap(pool: &Pool, index: usize) {
     let is_wanted = || !pool.intake.is_empty() || pool.is_stopping();
     if pool.napper.announce(index, is_wanted) {
@@ -184,7 +185,7 @@ mod tests {
                     }
                 }
             });
-            // Without a time-out: a nap that nobody ends is a deadlock here.
+            // Without a time-out: a nap that no thread ends is a deadlock in this model.
             if shared.0.announce(0, || shared.2.load(Relaxed)) {
                 shared.1.park();
             }

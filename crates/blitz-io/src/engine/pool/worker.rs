@@ -1,4 +1,4 @@
-//! The life of a worker thread: find, run, find, run, sleep.
+//! The life of a worker thread: find a task, run it, and sleep when there is none.
 
 use std::sync::Arc;
 
@@ -20,21 +20,21 @@ use crate::engine::work::{
     },
 };
 
-/// How the time of a thread as a worker ended.
+/// The reason why a thread is no longer a worker.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The pool stops, and the core has ended.
+    /// The pool is stopping, and the core has ended.
     Stopped,
-    /// The core was handed off in a poll, and another thread has it; or the pool was
-    /// stopped in a hook that blocked, and the core has ended.
+    /// The core was handed off during a poll, and another thread has it; or the pool was stopped
+    /// in a hook that blocked, and the core has ended.
     CoreLost,
 }
 
-/// What a worker does next.
+/// The next step of a worker.
 enum Next {
     Run(Task),
-    /// There may be events.
+    /// The I/O driver may have events.
     Look,
     Sleep,
 }
@@ -43,7 +43,7 @@ enum Next {
 fn find(core: &mut Core) -> Next {
     let mut task = core.next();
     if task.is_none() {
-        if duty::looks_first(core) {
+        if core.events_come {
             return Next::Look;
         }
         task = core.search().or_else(|| core.linger());
@@ -54,7 +54,7 @@ fn find(core: &mut Core) -> Next {
     task.map_or(Next::Sleep, Next::Run)
 }
 
-/// Polls the task; `true` if it has ended by that.
+/// Polls the task and returns true if the task has ended by that.
 #[inline(always)]
 fn poll(pool: &Arc<Pool>, task: Task, now: u32) -> bool {
     if task.is_doubtful() {
@@ -63,8 +63,8 @@ fn poll(pool: &Arc<Pool>, task: Task, now: u32) -> bool {
     timing::run(pool, task, now)
 }
 
-/// Lends a task that was caught to a thread without a core, if there is one; else it is this
-/// one's to poll.
+/// Gives a task with a history of overlong polls to a spare thread without a core; if there is
+/// none, polls it here.
 #[cold]
 fn lend(pool: &Arc<Pool>, task: Task, now: u32) -> bool {
     match pool.lend(task) {
@@ -73,33 +73,35 @@ fn lend(pool: &Arc<Pool>, task: Task, now: u32) -> bool {
     }
 }
 
-/// After a poll that cost this thread its core: whether nobody has come for it, and it has it
-/// again.
+/// Tries to get the core back after a poll that lost it. Returns true if no other thread has come
+/// for the core and this thread holds it again.
 #[cold]
 fn take_back(pool: &Pool, stint: Option<&Stint>, rests: &mut bool) -> bool {
     let core = stint.and_then(|stint| stint.come_back(pool));
-    // The monitor may have gone to sleep meanwhile: it is told again.
+    // The monitor may have gone to sleep meanwhile, so it must be notified again.
     *rests = rest(stint);
-    // As in `handoff`: the worker's own `Held`, which is empty, stands for it again.
+    // Like in `handoff`: `Held::new` installs the core in this thread, and the worker's own
+    // `Held`, which is empty, stands for the core again.
     core.map(Held::new).is_some()
 }
 
-/// There is nothing to run; `true` if somebody wants to know when there is.
+/// Notes that this worker has nothing to run. Returns true if the monitor must be notified when
+/// it has.
 fn rest(stint: Option<&Stint>) -> bool {
     stint.into_iter().for_each(Stint::rest);
     stint.is_some()
 }
 
-/// There is something to run.
+/// Notifies the monitor that this worker has something to run.
 #[cold]
 fn rise(pool: &Arc<Pool>, stint: Option<&Stint>) {
     stint.into_iter().for_each(|stint| stint.rise(pool));
 }
 
-/// The thread is no worker any more.
+/// Ends the thread's time as a worker, because another thread has its core.
 #[cold]
 fn lost(pool: &Pool, completed: bool) -> End {
-    // The core's counters have another writer now.
+    // Another thread writes the core's counters now, so this goes to the shared ones.
     pool.outside_counters.stopped(u64::from(completed));
     words::with(|current| current.blocking.set(Blocking::Allowed));
     End::CoreLost
@@ -113,19 +115,20 @@ pub(crate) fn run(mut core: Box<Core>) -> End {
     words::with(|current| current.blocking.set(Blocking::InPlace));
     let _seeded = pool.seeds.as_ref().map(|seeds| Seeded::new(&seeds.worker(index)));
     let stint = Stint::begin(&pool, index);
-    // SAFETY: 1. the stint is dropped after it.
+    // SAFETY: obligation 1 of `Tenured::new`: the tenure outlives this value, because the stint
+    // was declared earlier and so is dropped later.
     let _tenured = unsafe { Tenured::new(stint.as_ref().map(|stint| stint.tenure())) };
     let first = core.look_is_due;
     let held = Held::new(core);
     if first {
-        // What waited for a core that was nobody's goes before all else.
+        // Events that waited while no thread held the core are handled before anything else.
         duty::attend(&pool, index, Look::First);
-        // Users' wakers ran, and may have given the core away.
+        // User wakers ran, and may have handed the core off.
         if !current::holds_core_of(&pool) {
             return lost(&pool, false);
         }
     }
-    // Somebody is to be told when there is something to run.
+    // True if the monitor must be notified when there is something to run.
     let mut rests = stint.is_some();
     let mut completed = false;
     while !pool.is_stopping() {
@@ -136,13 +139,13 @@ pub(crate) fn run(mut core: Box<Core>) -> End {
         if tick {
             home::sweep_held();
             if !current::holds_core_of(&pool) {
-                // What it let go of was a user's, which has ended the pool, and this task.
+                // The sweep dropped a user's value, which has ended the pool and this task.
                 return lost(&pool, false);
             }
         }
         if look {
             duty::attend(&pool, index, Look::Between);
-            // As above.
+            // User wakers ran, and may have handed the core off.
             if !current::holds_core_of(&pool) {
                 if let Next::Run(task) = next {
                     place(task, Origin::Yielded);
@@ -158,7 +161,7 @@ pub(crate) fn run(mut core: Box<Core>) -> End {
                 poll(&pool, task, now)
             }
             Next::Look => {
-                duty::attend(&pool, index, Look::WhenIdle);
+                duty::attend(&pool, index, Look::Between);
                 false
             }
             Next::Sleep => {

@@ -1,19 +1,20 @@
-//! Waiting a little, with an end: 1, 2, 4 … 32 pauses, then the caller is told
-//! to do something better than spin.
+//! Bounded spinning: 1, 2, 4 … 32 pauses, then [`Backoff::spin`] returns `false` so that the
+//! caller does something better than spin.
 
 use super::{spin_loop, thread};
 
-/// 2^5 pauses in the last step, 63 in all: about a microsecond on x86. Picked,
+/// Number of steps. The last has 2^5 pauses, all together 63: about a microsecond on x86. Picked,
 /// not measured; it only has to outlast a few instructions of another thread.
 const STEPS: u32 = 6;
 
+/// Counter of the steps of one bounded spin.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     step: u32,
 }
 
 impl Backoff {
-    /// Spins one step longer than the last time; `false` once the steps are used up.
+    /// Spins twice as long as the last time. Returns `false` once the steps are used up.
     #[inline]
     pub(crate) fn spin(&mut self) -> bool {
         if self.step >= STEPS {
@@ -26,10 +27,10 @@ impl Backoff {
         true
     }
 
-    /// Lets another thread go on that is in the middle of a few instructions, in which it
-    /// calls nobody and waits for nobody: spins, and then lets others run, since that one may
-    /// have lost its processor. The caller's loop ends when the other one is through; whoever
-    /// calls this says why nothing else can keep that one.
+    /// Waits a moment for another thread that is in the middle of a few instructions, in which it
+    /// neither calls other code nor waits. Spins first, and then yields to the scheduler, because
+    /// that thread may have lost its processor. The caller loops until the other thread is done,
+    /// and must say at the call why nothing else can delay it.
     #[inline]
     #[cfg_attr(not(feature = "sync"), allow(dead_code, reason = "channels and cells wait so"))]
     pub(crate) fn pause(&mut self) {

@@ -1,4 +1,4 @@
-//! The asymmetric barrier: one side pays nothing, the rare side pays for both.
+//! Asymmetric memory barrier: the frequent side pays nothing, the rare side pays for both.
 //!
 //! # Protocol
 //! Two threads that each write one word and then read the other's need a full
@@ -11,17 +11,17 @@
 //! B3 reads y           R3 reads x
 //! ```
 //!
-//! With `membarrier` on Linux `light` is a compiler fence and `heavy` makes the
-//! kernel run a full barrier on every core that runs a thread of ours. If B2 is
-//! before that barrier in its thread's order, R3 sees B1; if after, B3 sees R1.
-//! Elsewhere, where the call is refused (seccomp, old kernels), where the environment
-//! variable `BLITZ_BARRIER` is `fences`, and in models both are `fence(SeqCst)`.
+//! With `membarrier` on Linux `light` is a compiler fence, and `heavy` makes the kernel run a
+//! full barrier on every processor that runs a thread of this process. If B2 comes before that
+//! barrier in its thread's order, R3 sees B1; if after, B3 sees R1. Both are `fence(SeqCst)` on
+//! other systems, where the call is refused (seccomp, old kernels), where the environment
+//! variable `BLITZ_BARRIER` is `fences`, and in models.
 //!
 //! # Invariants
-//! The choice is made once, before the first `light` of the process, and never
-//! changes: a light fence paired with a fence that is not heavy would be a bug. A call that is
-//! refused later (a sandbox that was entered meanwhile) ends the process, unless whoever asks
-//! can do without ([`try_heavy`]).
+//! The choice is made once, before the first `light` of the process, and never changes, because a
+//! light fence paired with a fence that is not heavy would order nothing. If the kernel refuses
+//! the call later (because the process has entered a sandbox meanwhile), the process aborts,
+//! unless the caller can do without the barrier ([`try_heavy`]).
 //!
 //! # Checked by
 //! `asymmetric_barrier_orders_store_before_load`; weakened as `barrier_light`
@@ -32,83 +32,87 @@ use std::time::{Duration, Instant};
 
 use super::{OnceLock, Ordering::SeqCst, compiler_fence, fence, weakened};
 
-/// How the process pays for its asymmetric barriers.
+/// The mechanism behind the asymmetric barriers of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mechanism {
-    /// The kernel interrupts our other threads; the busy side is free.
+    /// The `membarrier` system call: the kernel interrupts our other threads, and the busy side
+    /// is free.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux has it"))]
     Membarrier,
     /// A full fence on both sides.
     Fences,
 }
 
-/// `fences` in it does without the system's barrier: for sandboxes that forbid it after a
-/// while, for processors that are not to be interrupted, and for tests.
+/// Environment variable that selects the mechanism. The value `fences` avoids the system call:
+/// for sandboxes that forbid it later on, for processors that must not be interrupted, and for
+/// tests.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux has a choice"))]
 #[cfg_attr(blitz_loom, allow(dead_code, reason = "models have none"))]
 const VARIABLE: &str = "BLITZ_BARRIER";
 
 static CHOSEN: OnceLock<Mechanism> = OnceLock::new();
 
-/// What was chosen; probes on the first call.
+/// Returns the mechanism of this process. The first call probes the system.
 #[inline]
 pub(crate) fn mechanism() -> Mechanism {
     *CHOSEN.get_or_init(probe)
 }
 
-/// The busy side's barrier.
+/// Runs the busy side's barrier (B2).
 #[inline(always)]
 #[cfg_attr(not(any(test, blitz_variants)), allow(dead_code, reason = "the hand-off's part"))]
 pub(crate) fn light() {
     light_as(mechanism() == Mechanism::Fences);
 }
 
-/// The same for those who have asked for the mechanism before: whether it is
-/// [`Mechanism::Fences`].
+/// Runs the busy side's barrier for callers that have stored the mechanism: `fences` is true if
+/// it is [`Mechanism::Fences`].
 #[inline(always)]
 pub(crate) fn light_as(fences: bool) {
     if weakened!("barrier_light") {
         return;
     }
     if fences || cfg!(blitz_loom) {
-        // SeqCst: pairs with the fence in `heavy`.
+        // SeqCst: pairs with the fence in `pass`, which `heavy` runs.
         fence(SeqCst);
     } else {
         compiler_fence(SeqCst);
     }
 }
 
-/// The rare side's barrier.
+/// Runs the rare side's barrier (R2). Aborts the process if the system refuses it.
 pub(crate) fn heavy() {
     if let Err(error) = pass() {
         refused(&error);
     }
 }
 
-/// The same for those who can do without: `false` if the system refuses it.
+/// Runs the rare side's barrier for callers that can do without it. Returns `false` if the system
+/// refuses it.
 pub(crate) fn try_heavy() -> bool {
     let passed = pass().is_ok();
     if !passed {
-        // Relaxed: a mark that orders nothing.
+        // Relaxed: a flag that orders nothing.
         REFUSED.store(true, std::sync::atomic::Ordering::Relaxed);
     }
     passed
 }
 
-/// Whether [`try_heavy`] was refused, ever.
+/// Returns true if the system has ever refused a [`try_heavy`].
 pub(crate) fn was_refused() -> bool {
-    // Relaxed: as above.
+    // Relaxed: a flag that orders nothing.
     REFUSED.load(std::sync::atomic::Ordering::Relaxed)
 }
 
-/// Of the process, in models too: nothing hangs on it there.
+/// Set once a [`try_heavy`] was refused. One flag per process, in models too, because no model
+/// depends on it.
 static REFUSED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
 fn pass() -> std::io::Result<()> {
     if weakened!("barrier_heavy") {
         return Ok(());
     }
-    // SeqCst: pairs with the fence in `light` where that is one.
+    // SeqCst: pairs with the fence in `light_as` where that is a fence.
     fence(SeqCst);
     #[cfg(all(target_os = "linux", not(blitz_loom)))]
     if mechanism() == Mechanism::Membarrier {
@@ -117,9 +121,9 @@ fn pass() -> std::io::Result<()> {
     Ok(())
 }
 
-/// The barrier is needed and not to be had. The busy side relies on it already, so there is
-/// nothing to fall back to, and nothing to unwind to: whoever asks may hold a lock, or a frame
-/// that others use.
+/// Aborts because a needed barrier was refused. The busy side relies on the barrier already, so
+/// there is no fallback. Unwinding is no way out either, because the caller may hold a lock, or a
+/// stack frame that other threads use.
 #[cold]
 fn refused(error: &std::io::Error) -> ! {
     let _ = writeln!(
@@ -130,7 +134,7 @@ fn refused(error: &std::io::Error) -> ! {
     std::process::abort();
 }
 
-/// The time one `heavy` takes now: the median of some calls.
+/// Measures the time that one `heavy` takes now, as the median of 31 calls.
 pub(crate) fn heavy_cost() -> Duration {
     let mut costs = [Duration::ZERO; 31];
     for cost in &mut costs {
@@ -154,8 +158,8 @@ fn probe() -> Mechanism {
     Mechanism::Fences
 }
 
-/// What the variable says. One that says something else is told of and not obeyed: this is asked in the
-/// middle of other things, where nothing can be refused.
+/// Returns true if the variable selects fences. An unknown value is reported and ignored, because
+/// this runs in the middle of other operations, where no error can be returned.
 #[cfg(all(target_os = "linux", not(blitz_loom)))]
 fn wants_fences(wish: Option<std::ffi::OsString>) -> bool {
     let Some(wish) = wish else { return false };
@@ -182,12 +186,12 @@ mod linux {
         if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Tells the kernel that this process will ask for expedited barriers.
+    /// Registers this process with the kernel for expedited barriers.
     pub(super) fn register() -> io::Result<()> {
         membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
     }
 
-    /// A full barrier on every core that runs a thread of this process.
+    /// Runs a full barrier on every processor that runs a thread of this process.
     pub(super) fn run() -> io::Result<()> {
         membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
     }
@@ -211,13 +215,13 @@ mod tests {
                 move || {
                     words.0.store(1, Relaxed);
                     light();
-                    // Acquire: as the real users of the barrier read; it adds nothing here.
+                    // Acquire: the real users of the barrier load so; it adds nothing here.
                     words.1.load(Acquire)
                 }
             });
             words.1.store(1, Relaxed);
             heavy();
-            // Acquire: as above.
+            // Acquire: the real users of the barrier load so; it adds nothing here.
             let rare = words.0.load(Acquire);
             let busy = busy.join().unwrap();
             assert!(rare == 1 || busy == 1, "both sides read the old value");

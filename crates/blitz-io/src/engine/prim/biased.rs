@@ -1,9 +1,9 @@
 //! A lock that costs its owner next to nothing, and its rare visitors a lot.
 //!
-//! One thread at a time, the *owner*, enters and leaves all day: what it guards is
-//! its own. Now and then a *visitor* on another thread wants to look, and the owner
-//! may be anywhere meanwhile: in a user's poll, stuck for ever. So the visitor must
-//! not need the owner's answer.
+//! One thread at a time, the *owner*, enters and leaves very often, because what the lock guards
+//! is its own. Now and then a *visitor* on another thread reads the guarded value. The owner may
+//! be anywhere meanwhile, even stuck in a user's poll for ever, so the visitor must not depend on
+//! the owner's cooperation.
 //!
 //! # Protocol
 //! ```text
@@ -11,8 +11,8 @@
 //! O1 sets `busy`                     V1 sets `wanted`
 //! O2 light barrier                   V2 heavy barrier
 //! O3 reads `wanted`; if set, clears  V3 waits until `busy` is clear, for a while
-//!    `busy`, sleeps until it is       V4 looks
-//!    clear, and begins again         V5 clears `wanted`, wakes the owner
+//!    `busy`, sleeps until `wanted`   V4 looks
+//!    is clear, and goes to O1        V5 clears `wanted`, wakes the owner
 //! O4 works
 //! O5 clears `busy`
 //! ```
@@ -21,7 +21,7 @@
 //!
 //! # Invariants
 //! - The owner works, or a visitor looks: never both.
-//! - The owner enters without being inside already, and runs nobody else's code inside.
+//! - The owner must not enter while it is inside already, and must not run other code inside.
 //!
 //! # Checked by
 //! `a_visitor_never_looks_while_the_owner_works`,
@@ -39,16 +39,20 @@ use super::{
     thread, weakened,
 };
 
-/// What a visitor waits for an owner that is at work, at the most. The owner's work
-/// is a few instructions: it can last only if its thread is not running. Picked.
+/// Longest time that a visitor waits for an owner that is at work. The owner's work is a few
+/// instructions, so it lasts only if its thread is not running. Picked, not measured.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// See the module.
+/// A lock that one owner enters cheaply and that a rare visitor enters with a process-wide
+/// barrier.
 #[derive(Debug)]
 pub(crate) struct Biased {
+    /// Set while the owner works.
     busy: AtomicBool,
-    /// Whether the light barrier is a fence here: asked once, for it is passed often.
+    /// True if the light barrier is a fence in this process. Stored, because the barrier is
+    /// passed often.
     fences: bool,
+    /// Nonzero while a visitor looks or waits to look; the owner sleeps on it.
     wanted: Futex,
 }
 
@@ -61,19 +65,19 @@ impl Biased {
         }
     }
 
-    /// O1 to O5.
+    /// Runs `work` as the owner: steps O1 to O5. Waits first if a visitor is looking.
     #[inline]
     pub(crate) fn own<R>(&self, work: impl FnOnce() -> R) -> R {
-        // Relaxed: O2 orders it.
+        // Relaxed: the light barrier (O2) orders this store before the load of `wanted`.
         self.busy.store(true, Relaxed);
         light_as(self.fences);
-        // Acquire: the visitor's looks are over before we change what it looked at.
-        // Pairs with the Release in V5.
+        // Acquire: the visitor's reads are over before we change what it looked at. Pairs with
+        // the Release in V5.
         if self.wanted.word().load(Acquire) != 0 && !weakened!("biased_owner_looks") {
             self.wait_for_visitor();
         }
         let result = work();
-        // Release: what was done is seen by the next visitor. Pairs with V3.
+        // Release: the next visitor sees what was done. Pairs with the Acquire in V3.
         self.busy.store(false, Release);
         result
     }
@@ -81,29 +85,31 @@ impl Biased {
     #[cold]
     fn wait_for_visitor(&self) {
         loop {
-            // Release: as in O5.
+            // Release: the visitor sees what the owner did before. Pairs with the Acquire in V3.
             self.busy.store(false, Release);
             self.wanted.wait(1, None);
-            // As O1 to O3.
+            // Steps O1 to O3 again. Relaxed: the light barrier orders the store before the load.
             self.busy.store(true, Relaxed);
             light_as(self.fences);
-            // Acquire: as in O3.
+            // Acquire: the visitor's reads are over before we go on. Pairs with the Release in
+            // V5.
             if self.wanted.word().load(Acquire) == 0 {
                 return;
             }
         }
     }
 
-    /// V1 to V5; `None` if the owner's thread was at work and did not run on.
+    /// Runs `look` as a visitor: steps V1 to V5. Returns `None` if the owner's thread was at work
+    /// and made no progress for too long.
     ///
-    /// The caller sees to it that there is one visitor at a time. `look` runs while
-    /// the owner may be waiting: nobody else's code may run inside.
+    /// The caller must ensure that there is one visitor at a time. The owner may be waiting while
+    /// `look` runs, so `look` must not run other code.
     pub(crate) fn visit<R>(&self, look: impl FnOnce() -> R) -> Option<R> {
-        // Relaxed: V2 orders it.
+        // Relaxed: the heavy barrier (V2) orders this store before the load of `busy`.
         self.wanted.word().store(1, Relaxed);
         heavy();
         let result = self.is_left().then(look);
-        // Release: our looks are over before the owner goes on. Pairs with O3.
+        // Release: our reads are over before the owner goes on. Pairs with the Acquire in O3.
         self.wanted.word().store(0, Release);
         if !weakened!("biased_visitor_wakes") {
             self.wanted.wake_all();
@@ -111,7 +117,7 @@ impl Biased {
         result
     }
 
-    /// V3.
+    /// Waits until the owner has left (step V3). Returns `false` if it takes too long.
     fn is_left(&self) -> bool {
         if weakened!("biased_visitor_waits") {
             return true;
@@ -121,7 +127,7 @@ impl Biased {
         // Acquire: sees what the owner did. Pairs with the Release in O5.
         while self.busy.load(Acquire) {
             if !backoff.spin() {
-                // Models have no clock; there the owner is sure to come.
+                // Models have no clock; there the owner always leaves in the end.
                 if begin.elapsed() > PATIENCE && !cfg!(blitz_loom) {
                     return false;
                 }
@@ -142,7 +148,7 @@ mod tests {
         value: UnsafeCell<(u32, u32)>,
     }
 
-    // SAFETY: the lock guards the value.
+    // SAFETY: the value is accessed only inside `own` and `visit`, which exclude each other.
     unsafe impl Sync for Guarded {}
 
     impl Guarded {
@@ -153,7 +159,8 @@ mod tests {
         fn change(&self) {
             self.lock.own(|| {
                 self.value.with_mut(|value| {
-                    // SAFETY: we own the lock.
+                    // SAFETY: inside `own`, no visitor looks, and there is only one owner at a
+                    // time.
                     let value = unsafe { &mut *value };
                     value.0 += 1;
                     value.1 += 1;
@@ -162,7 +169,7 @@ mod tests {
         }
 
         fn look(&self) -> Option<(u32, u32)> {
-            // SAFETY: we visit.
+            // SAFETY: inside `visit`, the owner does not work, so nothing writes the value.
             self.lock.visit(|| self.value.with(|value| unsafe { *value }))
         }
     }

@@ -1,31 +1,32 @@
-//! A lock that is let go by a store: for a few instructions, taken all the time, and
-//! hardly ever by two at once.
+//! A lock that is released by a plain store: for critical sections of a few instructions that are
+//! entered very often and seldom contended.
 //!
-//! A `Mutex` pays for two read-modify-writes, and the second is there only to learn
-//! whether somebody sleeps. Here whoever sleeps pays for that, with the heavy barrier.
+//! A `Mutex` pays for two read-modify-writes, and the second only finds out whether a thread
+//! sleeps. Here the thread that sleeps pays for that, with the heavy barrier.
 //!
 //! # Protocol
 //! ```text
-//! who lets the bolt go                      who waits for it, after some spinning
+//! the thread that releases the bolt         a thread that waits for it, after some spinning
 //! U1 stores FREE                            W1 adds itself to `waiting`
 //! U2 light()                                W2 heavy()
 //! U3 reads `waiting`: 0, done               W3 reads the bell
-//! U4 rings the bell                         W4 tries the bolt: has it, done
-//!                                           W5 sleeps if the bell is as it was, goes to W3
+//! U4 advances the bell, wakes the sleepers  W4 tries the bolt: has it, done
+//!                                           W5 sleeps if the bell is unchanged, goes to W3
 //! ```
-//! If U2 comes before W2, W4 sees U1. If after, U3 sees W1, and U4 changes the bell: if
-//! before W3, W4 sees U1; if after, W5 does not sleep, or is woken.
+//! If U2 comes before W2, W4 sees U1. If after, U3 sees W1, and U4 changes the bell. If it does
+//! so before W3, W4 sees U1; if after, W5 does not sleep, or is woken.
 //!
-//! A [`Bolted`] waits at one of the gates of the process, which its address chooses: it is
-//! no larger than its bolt, and may end as soon as it was let go. A [`Bolt`] alone waits at
-//! the gate that its users name.
+//! Waiters of a [`Bolted`] sleep at one of the [`Gate`]s of the process, chosen by its address.
+//! So a `Bolted` adds no more than a bolt to its value, and may be freed as soon as it is
+//! released. Waiters of a bare [`Bolt`] sleep at the gate that its users pass.
 //!
 //! # Invariants
-//! Whoever lets a bolt go keeps the gate alive: it looks at it afterwards.
+//! The thread that releases a bolt must keep the gate alive, because it reads the gate
+//! afterwards.
 //!
 //! # Rejected
-//! A gate for each bolt: a gate is three words where a bolt is half a one, and who is
-//! woken for another's bolt only looks once more.
+//! A gate for each bolt: a gate is three words where a bolt is half a word, and a thread that is
+//! woken for another bolt of the gate only tries its own once more.
 //!
 //! # Checked by
 //! `a_bolt_guards_as_a_lock_does`, `who_sleeps_for_a_bolt_is_woken`,
@@ -48,17 +49,17 @@ use super::{
 #[cfg(not(blitz_loom))]
 use super::{UnsafeCell, pad::CachePadded};
 
-/// Pauses between two looks at a bolt that is held, and looks before one sleeps for it. A
-/// holder is done in a tenth of a microsecond, unless it has lost its core. From 16 to 128
-/// looks made no difference on two cores. With 63 pauses in longer and longer steps many
-/// slept, and a semaphore that two workers contend for was a fifth slower.
+/// Pauses between two checks of a held bolt, and the number of checks before a thread sleeps. A
+/// holder is done in a tenth of a microsecond, unless its thread has lost its processor. From 16
+/// to 128 checks made no difference on two processors. With 63 pauses in growing steps many
+/// threads slept, and a semaphore under contention of two workers was a fifth slower.
 const PAUSES: u32 = 4;
 const LOOKS: u32 = 32;
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 
-/// The word of the lock, for those who keep elsewhere what it guards.
+/// The word of the lock, for users that keep the guarded value elsewhere.
 pub(crate) struct Bolt(AtomicU32);
 
 impl Bolt {
@@ -68,7 +69,7 @@ impl Bolt {
         }
     }
 
-    /// Takes the bolt; the caller gives it back with [`unlock`](Self::unlock).
+    /// Locks the bolt; the caller must release it with [`unlock`](Self::unlock).
     #[inline]
     pub(crate) fn lock(&self, gate: &Gate) {
         if !self.try_lock() {
@@ -79,19 +80,19 @@ impl Bolt {
     #[inline]
     fn try_lock(&self) -> bool {
         let order = if weakened!("bolt_acquire") { Relaxed } else { Acquire };
-        // Acquire: sees what the holder before did. Pairs with the Release in `unlock`.
+        // Acquire: sees what the previous holder did. Pairs with the Release in `unlock`.
         self.0.compare_exchange(FREE, HELD, order, Relaxed).is_ok()
     }
 
     #[cold]
     fn wait(&self, gate: &Gate) {
-        // A model's spin would be one step of many for nothing.
+        // In a model spinning only adds steps to explore, so there is none.
         let looks = if cfg!(blitz_loom) { 0 } else { LOOKS };
         for _ in 0..looks {
             for _ in 0..PAUSES {
                 spin_loop();
             }
-            // Relaxed: a guess at whether it is worth trying.
+            // Relaxed: a guess whether a try is worth it; `try_lock` orders.
             if self.0.load(Relaxed) == FREE && self.try_lock() {
                 return;
             }
@@ -99,7 +100,8 @@ impl Bolt {
         gate.pass(|| self.try_lock());
     }
 
-    /// U1 to U4, by who has it, with the gate at which others wait for it.
+    /// Releases the bolt: steps U1 to U4. The caller must hold the bolt, and pass the gate at
+    /// which other threads wait for it.
     #[inline]
     pub(crate) fn unlock(&self, gate: &Gate) {
         let order = if weakened!("bolt_release") { Relaxed } else { Release };
@@ -109,10 +111,12 @@ impl Bolt {
     }
 }
 
-/// Where those sleep who wait for a bolt, of all bolts that are let go at this gate.
+/// A place where threads sleep while they wait for any of the bolts that are released at this
+/// gate.
 pub(crate) struct Gate {
+    /// Number of threads that sleep or are about to.
     waiting: AtomicU32,
-    /// Changed whenever a bolt was let go while somebody waited.
+    /// Changed whenever a bolt is released while threads wait.
     bell: Futex,
 }
 
@@ -123,68 +127,69 @@ impl Gate {
         }
     }
 
-    /// U2 and U3.
+    /// Wakes the waiters after a release, if there are any: steps U2 to U4.
     #[inline]
     fn unlocked(&self) {
         barrier::light();
-        // Relaxed: the barrier above orders it after the store of U1.
+        // Relaxed: the light barrier above (U2) orders it after the store of U1.
         if self.waiting.load(Relaxed) != 0 {
             self.ring();
         }
     }
 
-    /// U4.
+    /// Wakes all waiters of the gate: step U4.
     #[cold]
     fn ring(&self) {
         if weakened!("bolt_rings") {
             return;
         }
-        // Release: whoever reads the new number finds the bolt as it was let go. Pairs
-        // with the Acquire in `pass`.
+        // Release: a thread that reads the new number finds the bolt released. Pairs with the
+        // Acquire in `pass`.
         self.bell.word().fetch_add(1, Release);
         self.bell.wake_all();
     }
 
-    /// W1 to W5.
+    /// Sleeps until `try_lock` succeeds: steps W1 to W5.
     fn pass(&self, try_lock: impl Fn() -> bool) {
-        // Relaxed: the barrier below orders it before the tries.
+        // Relaxed: the heavy barrier below orders it before the tries.
         self.waiting.fetch_add(1, Relaxed);
         if !weakened!("bolt_heavy") {
             barrier::heavy();
         }
         loop {
-            // Acquire: pairs with the Release in `ring`.
+            // Acquire: sees the release that changed the bell. Pairs with the Release in `ring`.
             let before = self.bell.word().load(Acquire);
             if try_lock() {
                 break;
             }
             self.bell.wait(before, None);
         }
-        // Relaxed: a bell too many is harmless.
+        // Relaxed: a late decrement at most causes a needless wake-up.
         self.waiting.fetch_sub(1, Relaxed);
     }
 }
 
-/// Enough that strangers seldom meet at one: picked, not measured.
+/// Number of gates. Enough that unrelated bolts seldom share one: picked, not measured.
 #[cfg(not(blitz_loom))]
 const GATES: usize = 16;
 
+/// The gates of all [`Bolted`] values of the process.
 #[cfg(not(blitz_loom))]
 static AT: [CachePadded<Gate>; GATES] = [const { CachePadded::new(Gate::new()) }; GATES];
 
-/// A value behind a bolt.
+/// A value guarded by a bolt, as in a mutex.
 #[cfg(not(blitz_loom))]
 pub(crate) struct Bolted<T> {
     bolt: Bolt,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the holder of the bolt is alone with the value, which may move between
-// threads.
+// SAFETY: only the holder of the bolt accesses the value, and `T: Send` allows that to be any
+// thread in turn.
 #[cfg(not(blitz_loom))]
 unsafe impl<T: Send> Sync for Bolted<T> {}
 
-// No user's code runs under a bolt, so no panic can leave what it guards half done.
+// No user code runs under a bolt, so no panic can leave the guarded value half changed.
 #[cfg(not(blitz_loom))]
 impl<T> UnwindSafe for Bolted<T> {}
 #[cfg(not(blitz_loom))]
@@ -196,28 +201,30 @@ impl<T> Bolted<T> {
         Self { bolt: Bolt::new(), value: UnsafeCell::new(value) }
     }
 
+    /// Returns the gate at which threads wait for this bolt.
     #[inline]
     fn gate(&self) -> &'static Gate {
-        // Past the bits that are the same for all that lie on a cache line.
+        // Skips the bits in which addresses on one cache line differ.
         let at = (&raw const self.bolt).addr() >> 6;
         &AT[at % GATES]
     }
 
+    /// Locks the bolt and returns a guard for the value.
     #[inline]
     pub(crate) fn lock(&self) -> Opened<'_, T> {
         self.bolt.lock(self.gate());
         Opened { lock: self }
     }
 
-    /// Whether somebody holds it now.
+    /// Returns true if some thread holds the bolt now.
     #[cfg(test)]
     pub(crate) fn is_locked(&self) -> bool {
-        // Relaxed: a look.
+        // Relaxed: a snapshot that orders nothing.
         self.bolt.0.load(Relaxed) == HELD
     }
 }
 
-/// The value of a bolt, until this is dropped.
+/// Guard for the value of a [`Bolted`]; dropping it releases the bolt.
 #[cfg(not(blitz_loom))]
 pub(crate) struct Opened<'a, T> {
     lock: &'a Bolted<T>,
@@ -229,8 +236,8 @@ impl<T> Deref for Opened<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: we hold the bolt, so nobody else has a reference; it lives as long as
-        // the lock.
+        // SAFETY: this guard holds the bolt, so no other thread has a reference, and `&self`
+        // keeps the guard and thereby the value borrowed.
         unsafe { &*self.lock.value.with(|value| value) }
     }
 }
@@ -239,7 +246,8 @@ impl<T> Deref for Opened<'_, T> {
 impl<T> DerefMut for Opened<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above.
+        // SAFETY: this guard holds the bolt, so no other thread has a reference, and `&mut self`
+        // makes this the only reference from the guard.
         unsafe { &mut *self.lock.value.with_mut(|value| value) }
     }
 }
@@ -248,14 +256,15 @@ impl<T> DerefMut for Opened<'_, T> {
 impl<T> Drop for Opened<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // Before it is let go: the lock may end then, its gate does not.
+        // Fetched before the release, because the lock may be freed right after it; the gate is
+        // static.
         let gate = self.lock.gate();
         self.lock.bolt.unlock(gate);
     }
 }
 
-/// A lock as any other in models, which have no gates that outlive them: bolts and gates
-/// have models of their own.
+/// A value behind an ordinary mutex in models, because no gate outlives a model's run. Bolts and
+/// gates have models of their own.
 #[cfg(blitz_loom)]
 pub(crate) struct Bolted<T>(super::Mutex<T>);
 
@@ -278,13 +287,13 @@ mod models {
     use super::{Bolt, Gate};
     use crate::engine::prim::{Arc, UnsafeCell, model, model_deeper, thread};
 
-    /// Values behind bolts of one gate, as the bolts of a process have it.
+    /// Values behind bolts that share one gate, as the bolts of a process do.
     struct Behind<const N: usize> {
         gate: Gate,
         values: [(Bolt, UnsafeCell<u32>); N],
     }
 
-    // SAFETY: each bolt guards its value.
+    // SAFETY: each value is accessed only by the thread that holds its bolt.
     unsafe impl<const N: usize> Sync for Behind<N> {}
 
     type Shared<const N: usize> = Arc<Behind<N>>;
@@ -298,7 +307,7 @@ mod models {
         let (bolt, value) = &shared.values[at];
         bolt.lock(&shared.gate);
         let now = value.with_mut(|value| {
-            // SAFETY: we hold the bolt.
+            // SAFETY: this thread holds the bolt of the value.
             let value = unsafe { &mut *value };
             *value += 1;
             *value
@@ -323,8 +332,8 @@ mod models {
         model(two_add_to_one);
     }
 
-    /// Without spinning, as models are, who finds it locked sleeps: if it were not
-    /// woken, the model would end in a deadlock.
+    /// Models do not spin, so a thread that finds the bolt held sleeps. If it were not woken, the
+    /// model would end in a deadlock.
     #[test]
     fn who_sleeps_for_a_bolt_is_woken() {
         model_deeper(two_add_to_one);
@@ -367,7 +376,7 @@ mod tests {
         assert_eq!(*lock.lock(), 1);
     }
 
-    /// Long enough that some sleep: a holder yields its core.
+    /// The holder yields its processor, so that some threads wait long enough to sleep.
     #[test]
     fn under_load_nothing_is_counted_twice_and_nobody_sleeps_for_ever() {
         const EACH: u32 = 2_000;

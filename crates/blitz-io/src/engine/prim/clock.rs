@@ -1,33 +1,32 @@
 //! A clock that is read seldom.
 //!
-//! Reading the time costs 22 ns, half of a small poll. A core keeps the time of
-//! its last reading and reads again only when it has polled a few dozen tasks
-//! or when the monitor (the thread that watches for stuck tasks, once it is
-//! there) has moved its tick in between. So a core knows the time to within a
-//! few dozen polls, and to within a tick when polls are slow.
+//! Reading the time costs 22 ns, half of a small poll. A core keeps the time of its last reading
+//! and reads again only when it has polled a few dozen tasks or when the monitor (the thread that
+//! watches for stuck tasks) has advanced its [`Tick`] in between. So a core knows the time to
+//! within a few dozen polls, and to within a tick when polls are slow.
 
 use std::time::{Duration, Instant};
 
 use super::{AtomicU32, OnceLock, Ordering::Relaxed};
 
-/// Polls between two readings at the most. At 100 ns a poll that is a reading every 3 µs
+/// Maximum number of polls between two readings. At 100 ns a poll that is a reading every 3 µs
 /// and 0.7 ns a poll; picked, not measured further.
 pub(crate) const POLLS_PER_READING: u32 = 32;
 
-/// The tick that a monitor moves; nobody moves it yet.
+/// A counter that the monitor advances to make every core read its clock.
 #[derive(Debug, Default)]
 pub(crate) struct Tick(AtomicU32);
 
 impl Tick {
-    /// Moves the tick: every core reads its clock after its current poll.
+    /// Advances the tick, so that every core reads its clock after its current poll.
     #[allow(dead_code, reason = "the monitor calls it")]
     pub(crate) fn advance(&self) {
-        // Relaxed: a hint to look at the clock; it orders nothing.
+        // Relaxed: a hint to read the clock; it orders nothing.
         self.0.fetch_add(1, Relaxed);
     }
 }
 
-/// When this process first asked for the time.
+/// The time of the first reading in this process; timestamps count from here.
 static START: OnceLock<Start> = OnceLock::new();
 
 struct Start {
@@ -48,24 +47,25 @@ fn since_start(now: Instant) -> Duration {
     now.saturating_duration_since(start().instant)
 }
 
-/// Without the upper bits, and without the wide division that `as_millis` needs.
+/// Returns the milliseconds without the upper bits, and without the wide division that
+/// `as_millis` needs.
 fn millis(duration: Duration) -> u32 {
     (duration.as_secs() as u32).wrapping_mul(1_000).wrapping_add(duration.subsec_millis())
 }
 
-/// How the time is counted that tasks are stamped with: since the process began, and
-/// without the upper bits.
+/// The unit of the timestamps of tasks, which count from the first reading of the process and
+/// drop the upper bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// Coarse, and all but free.
+    /// Milliseconds of the coarse clock: imprecise, and almost free.
     Millis,
-    /// Exact, for those who want to know how long tasks wait for a poll.
+    /// Microseconds of the exact clock, for runtimes that measure how long tasks wait for a poll.
     Micros,
 }
 
 impl Unit {
-    /// The time now. Milliseconds are those of the system's coarse clock, which ticks
-    /// every few of them and costs a third of the exact one.
+    /// Returns the time now. Milliseconds come from the system's coarse clock, which ticks every
+    /// few milliseconds and costs a third of the exact one.
     pub(crate) fn now(self) -> u32 {
         match self {
             Self::Millis => coarse_now_ms(),
@@ -73,9 +73,9 @@ impl Unit {
         }
     }
 
-    /// The time between two stamps. One that was made after `now` was read is as old as
-    /// nothing, and so nothing is older than half of what can be counted: 24 days, or
-    /// 35 minutes in microseconds.
+    /// Returns the time between two timestamps. A timestamp that was made after `now` was read
+    /// counts as zero. So the longest result is half of the range: 24 days, or 35 minutes in
+    /// microseconds.
     pub(crate) fn elapsed(self, now: u32, since: u32) -> Duration {
         let elapsed = now.wrapping_sub(since);
         let elapsed = if elapsed > u32::MAX / 2 { 0 } else { u64::from(elapsed) };
@@ -101,19 +101,19 @@ mod linux {
     #[inline]
     pub(super) fn read(clock: libc::clockid_t) -> u64 {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the kernel writes a `timespec` where we have one. It cannot fail:
-        // every Linux has these clocks.
+        // SAFETY: `time` is a valid `timespec` for the kernel to write. The call cannot fail,
+        // because every Linux has these clocks.
         unsafe { libc::clock_gettime(clock, &raw mut time) };
         (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
     }
 }
 
-/// How far the coarse clock may be behind: its tick is 1 to 10 ms, and a virtual machine
-/// whose timekeeping processor was not run for a while adds to that.
+/// Bound on the lag of the coarse clock: its tick is 1 to 10 ms, and a virtual machine adds to
+/// that when its timekeeping processor was not scheduled for a while.
 #[cfg(all(target_os = "linux", not(blitz_loom), feature = "time"))]
 const BEHIND_NS: u64 = 100_000_000;
 
-/// A moment, noted for a quarter of what the time costs; for what is seldom needed.
+/// A rough timestamp that costs a quarter of an exact one, for times that are seldom needed.
 #[cfg(feature = "time")]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mark {
@@ -125,6 +125,7 @@ pub(crate) struct Mark {
 
 #[cfg(feature = "time")]
 impl Mark {
+    /// Returns a rough timestamp of now.
     #[inline]
     pub(crate) fn now() -> Self {
         Self {
@@ -135,8 +136,8 @@ impl Mark {
         }
     }
 
-    /// A time that is not before that moment, and not after `now`: `now` itself, if not
-    /// more than a tenth of a second has passed.
+    /// Returns a time that is not before this mark was made, and not after `now`. On Linux that
+    /// is `now` itself if less than about a tenth of a second has passed.
     pub(crate) fn seen_at(self, now: Instant) -> Instant {
         #[cfg(all(target_os = "linux", not(blitz_loom)))]
         {
@@ -149,17 +150,19 @@ impl Mark {
     }
 }
 
-/// One core's coarse time.
+/// The coarse time of one core.
 #[derive(Debug)]
 pub(crate) struct CoarseClock {
     now: Instant,
-    /// The same as [`Unit::Millis`] counts.
+    /// The time `now` in milliseconds, as [`Unit::Millis`] counts.
     now_ms: u32,
+    /// The tick at the last reading.
     seen: u32,
+    /// Polls since the last reading.
     polls: u32,
 }
 
-/// What passed since the last reading.
+/// The time and the number of polls between two readings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reading {
     pub(crate) elapsed_ns: u64,
@@ -172,21 +175,22 @@ impl CoarseClock {
         Self { now, now_ms: millis(since_start(now)), seen: 0, polls: 0 }
     }
 
-    /// The time of the last reading, as [`Unit::Millis`] counts.
+    /// Returns the time of the last reading in milliseconds, as [`Unit::Millis`] counts.
     #[inline(always)]
     pub(crate) fn now_ms(&self) -> u32 {
         self.now_ms
     }
 
-    /// Counts a poll; says whether it is time for `read`: after `every` polls.
+    /// Counts a poll. Returns true when [`read`](Self::read) is due: after `every` polls, or when
+    /// the tick has advanced.
     #[inline]
     pub(crate) fn count(&mut self, tick: &Tick, every: u32) -> bool {
         self.polls += 1;
-        // Relaxed: see `Tick::advance`.
+        // Relaxed: a hint that orders nothing, as in `Tick::advance`.
         self.polls >= every || tick.0.load(Relaxed) != self.seen
     }
 
-    /// Reads the clock; answers with what passed since the last reading.
+    /// Reads the clock. Returns the time and the number of polls since the last reading.
     pub(crate) fn read(&mut self, tick: &Tick) -> Reading {
         let now = Instant::now();
         let elapsed = now.saturating_duration_since(self.now).as_nanos();
@@ -194,13 +198,13 @@ impl CoarseClock {
             Reading { elapsed_ns: u64::try_from(elapsed).unwrap_or(u64::MAX), polls: self.polls };
         self.now = now;
         self.now_ms = millis(since_start(now));
-        // Relaxed: see `Tick::advance`.
+        // Relaxed: a hint that orders nothing, as in `Tick::advance`.
         self.seen = tick.0.load(Relaxed);
         self.polls = 0;
         reading
     }
 
-    /// Forgets the time that passed asleep, so that it is not taken for work.
+    /// Restarts the measurement after a sleep, so that the time asleep is not counted as work.
     pub(crate) fn restart(&mut self, tick: &Tick) {
         self.read(tick);
     }

@@ -1,12 +1,13 @@
-//! The processor time of one thread, as another one reads it.
+//! Processor time of one thread, readable from other threads.
 //!
-//! Who has been in one poll for long either computes or waits for something. The clock of its
-//! thread tells which; and where it has hardly moved, the system tells whether the thread would
-//! like to run and is not let. On systems without such a clock nobody knows.
+//! A thread that has been in one poll for long either computes or waits for something. Its CPU
+//! clock shows which. If that clock has hardly moved, the system also reports whether the thread
+//! is runnable but not scheduled. Systems without such a clock report nothing.
 
 use std::time::Duration;
 
-/// The clock of a thread. It stands still when the thread has ended, or cannot be read.
+/// The CPU clock of one thread. It has no reading once the thread has ended, or where the system
+/// has no such clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CpuClock {
     #[cfg(all(target_os = "linux", not(blitz_loom)))]
@@ -16,24 +17,25 @@ pub(crate) struct CpuClock {
 }
 
 impl CpuClock {
+    /// Returns the clock of the calling thread.
     pub(crate) fn of_this_thread() -> Self {
         Self {
             #[cfg(all(target_os = "linux", not(blitz_loom)))]
             id: {
                 let mut id: libc::clockid_t = 0;
-                // SAFETY: 1. the calling thread is alive. 2. The number is written where we
-                // have one.
+                // SAFETY: `pthread_self` is the calling thread, which is alive, and `id` is a
+                // valid place for the clock's number.
                 let refused =
                     unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut id) };
                 (refused == 0).then_some(id)
             },
-            // SAFETY: the call takes nothing and touches nothing.
+            // SAFETY: `gettid` takes no arguments and accesses no memory.
             #[cfg(all(target_os = "linux", not(blitz_loom)))]
             thread: unsafe { libc::syscall(libc::SYS_gettid) },
         }
     }
 
-    /// The system's number of the thread, where it has one.
+    /// Returns the thread ID that the system gave the thread, where it has one.
     #[allow(clippy::unnecessary_cast, reason = "it has 32 bits elsewhere")]
     pub(crate) fn thread(&self) -> Option<i64> {
         #[cfg(all(target_os = "linux", not(blitz_loom)))]
@@ -42,13 +44,14 @@ impl CpuClock {
         None
     }
 
-    /// Whether the thread runs, or waits for a processor, as far as that is known. Reads a file:
-    /// not for every look.
+    /// Returns true if the thread runs or waits for a processor, or `None` if that is unknown.
+    /// Reads a file, so it must not be called at every check.
     pub(crate) fn would_run(&self) -> Option<bool> {
         #[cfg(all(target_os = "linux", not(blitz_loom)))]
         {
             let stat = std::fs::read(format!("/proc/self/task/{}/stat", self.thread)).ok()?;
-            // Its name is in brackets, and may have some in it.
+            // The thread's name is in parentheses and may itself contain some, so search for the
+            // last one.
             let name_ends = stat.iter().rposition(|byte| *byte == b')')?;
             Some(*stat.get(name_ends + 2)? == b'R')
         }
@@ -56,13 +59,13 @@ impl CpuClock {
         None
     }
 
-    /// What the thread has used so far, if that is known.
+    /// Returns the processor time that the thread has used so far, if that is known.
     pub(crate) fn read(&self) -> Option<Duration> {
         #[cfg(all(target_os = "linux", not(blitz_loom)))]
         {
             let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-            // SAFETY: the kernel writes a `timespec` where we have one. A clock of a thread
-            // that has ended is refused.
+            // SAFETY: `time` is a valid `timespec` for the kernel to write. The kernel refuses
+            // the clock of a thread that has ended.
             if unsafe { libc::clock_gettime(self.id?, &raw mut time) } != 0 {
                 return None;
             }
@@ -75,7 +78,7 @@ impl CpuClock {
     }
 }
 
-/// What the calling thread has used so far, and how often it has waited for something.
+/// Processor time used by the calling thread, and how often it has waited for something.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Usage {
     pub(crate) time: Duration,
@@ -83,16 +86,16 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// `None` where the system does not tell.
+    /// Returns the usage of the calling thread, or `None` where the system does not report it.
     pub(crate) fn of_this_thread() -> Option<Self> {
         #[cfg(all(target_os = "linux", not(blitz_loom)))]
         {
             let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
-            // SAFETY: the kernel writes a `rusage` where we have room for one.
+            // SAFETY: `usage` has room for the `rusage` that the kernel writes.
             if unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) } != 0 {
                 return None;
             }
-            // SAFETY: it was written.
+            // SAFETY: the call above succeeded, so the kernel has written the whole `rusage`.
             let usage = unsafe { usage.assume_init() };
             let time = |time: libc::timeval| {
                 let micros = u64::try_from(time.tv_usec).ok()?;

@@ -1,12 +1,12 @@
-//! A word that threads can sleep on.
+//! A 32-bit word that threads can sleep on.
 //!
 //! # Protocol
-//! `wait(expected)` sleeps only if the word still holds `expected` at the moment
-//! the sleep begins; `wake_*` after changing the word therefore never misses a
-//! sleeper. It may return early for no reason: callers look at the word again.
+//! `wait(expected)` sleeps only if the word still holds `expected` at the moment the sleep
+//! begins, so `wake_*` after a change of the word never misses a sleeper. `wait` may return early
+//! for no reason, so callers must read the word again.
 //!
-//! Linux has this as a system call; elsewhere, and in models, a lock round the
-//! comparison gives the same promise.
+//! Linux provides this as a system call; elsewhere, and in models, a lock around the comparison
+//! gives the same guarantee.
 //!
 //! # Checked by
 //! `a_changed_word_is_never_slept_on`; weakened as `futex_check`.
@@ -17,7 +17,7 @@ use std::time::Duration;
 use super::Ordering::Relaxed;
 use super::{AtomicU32, made_in_constants};
 
-/// A 32-bit word with sleepers.
+/// A 32-bit word that threads can sleep on until they are woken.
 #[derive(Debug)]
 pub(crate) struct Futex {
     word: AtomicU32,
@@ -36,15 +36,15 @@ impl Futex {
         }
     }
 
-    /// The word itself, for every operation that does not sleep.
+    /// Returns the word, for every operation that does not sleep.
     #[inline(always)]
     pub(crate) fn word(&self) -> &AtomicU32 {
         &self.word
     }
 }
 
-/// A time as this system call reads it. The C library's own has 64 bits even where the
-/// kernel's words have 32, or will have.
+/// A duration in the layout that the futex system call reads. The C library's `timespec` has, or
+/// will have, 64-bit fields even where the kernel's words have 32 bits.
 #[cfg(all(target_os = "linux", not(blitz_loom)))]
 #[repr(C)]
 struct Limit {
@@ -58,7 +58,7 @@ impl Futex {
     pub(crate) fn wait(&self, expected: u32, timeout: Option<Duration>) {
         let limit = timeout.map(|timeout| Limit {
             seconds: timeout.as_secs().try_into().unwrap_or(libc::c_long::MAX),
-            // Less than 2^30: it fits also where there are only 32 bits.
+            // Less than 2^30, so it fits also where `c_long` has 32 bits.
             nanoseconds: timeout.subsec_nanos() as libc::c_long,
         });
         let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
@@ -150,8 +150,8 @@ mod fallback {
         }
 
         pub(super) fn wake_one(&self) {
-            // Passing the gate once means that a sleeper is either asleep by now
-            // or has yet to compare, and will see the caller's new word.
+            // Once this thread has held the gate, a sleeper is either asleep already or has yet
+            // to compare, and then it sees the caller's new word.
             drop(lock(&self.gate));
             self.bell.notify_one();
         }

@@ -1,7 +1,7 @@
-//! A figure that anyone may write and read, and that orders nothing.
+//! Figures that any thread may write and read, and that order nothing.
 //!
-//! Models do not explore it: nothing is decided by it, and each of its accesses
-//! would double their work.
+//! Models do not explore gauges, because no decision depends on them and each access would double
+//! the work of a model.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
@@ -15,13 +15,13 @@ macro_rules! gauges {
             impl $name {
                 #[inline(always)]
                 pub(crate) fn set(&self, value: $value) {
-                    // Relaxed: a figure, which orders nothing.
+                    // Relaxed: a figure that orders nothing.
                     self.0.store(value, Relaxed);
                 }
 
                 #[inline(always)]
                 pub(crate) fn get(&self) -> $value {
-                    // Relaxed: as above.
+                    // Relaxed: a figure that orders nothing.
                     self.0.load(Relaxed)
                 }
             }
@@ -30,8 +30,8 @@ macro_rules! gauges {
 }
 
 gauges! {
-    /// See the module.
+    /// A 32-bit figure that any thread may write and read, and that orders nothing.
     Gauge: u32, AtomicU32;
-    /// A small one.
+    /// An 8-bit figure that any thread may write and read, and that orders nothing.
     ByteGauge: u8, AtomicU8;
 }

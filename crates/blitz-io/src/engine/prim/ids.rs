@@ -1,15 +1,15 @@
-//! Numbers that nobody else in the process has.
+//! Numbers that are unique in the process.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// A count that a model keeps outside of what it models.
+/// A counter outside the modelled state, which loom does not explore.
 #[cfg(test)]
 #[derive(Debug, Default)]
 pub(crate) struct Tally(AtomicU64);
 
-// Relaxed throughout: models run on one thread, and plain runs join theirs.
+// Relaxed throughout: a model runs all its threads on one, and plain runs join theirs.
 #[cfg(test)]
 impl Tally {
     pub(crate) fn add(&self) {
@@ -21,20 +21,21 @@ impl Tally {
     }
 }
 
-/// How the executions of a model ended: if one of the two ends never comes, the model asks less
-/// than it says.
+/// Counts how the executions of a model ended. If one of the two ends never comes, the model
+/// checks less than it claims.
 #[cfg(test)]
 #[derive(Debug, Default)]
 pub(crate) struct Ends([Tally; 2]);
 
 #[cfg(test)]
 impl Ends {
+    /// Counts an execution that ended in the way `which`.
     pub(crate) fn count(&self, which: bool) {
         self.0[usize::from(which)].add();
     }
 
-    /// After the model. A plain run has as few executions as it likes; and of one that is weakened
-    /// something else is expected.
+    /// Asserts, after the model, that both ends came. Does nothing in a plain run, which may have
+    /// too few executions, nor in a weakened run, in which another failure is expected.
     pub(crate) fn assert_both_came(&self) {
         if cfg!(blitz_loom) && std::env::var_os("BLITZ_WEAKEN").is_none() {
             assert!(self.0.iter().all(|tally| tally.get() > 0), "one end never came: {self:?}");
@@ -42,7 +43,8 @@ impl Ends {
     }
 }
 
-/// Takes `count` numbers in a row that nobody else will get; never zero.
+/// Reserves `count` consecutive numbers that are unique in the process, and returns the first.
+/// Never returns zero.
 pub(crate) fn take(count: u64) -> u64 {
     // Relaxed: the numbers only have to differ.
     NEXT.fetch_add(count, Relaxed)

@@ -1,4 +1,4 @@
-//! The model: explores every interleaving that the memory model allows.
+//! Loom's types: a model explores every interleaving that the memory model allows.
 
 pub(crate) use loom::{
     cell::UnsafeCell,
@@ -12,7 +12,7 @@ pub(crate) use loom::{
 
 pub(crate) use std::sync::{OnceLock, atomic::compiler_fence};
 
-/// A thread-local of a model's thread.
+/// Declares a thread-local of a model's thread.
 macro_rules! per_thread {
     (static $name:ident: $type:ty = $value:expr;) => {
         loom::thread_local! { static $name: $type = $value; }
@@ -20,13 +20,13 @@ macro_rules! per_thread {
 }
 pub(crate) use per_thread;
 
-/// Explores `f` with two preemptions, or as many as `LOOM_MAX_PREEMPTIONS` says.
+/// Explores `f` with two preemptions, or as many as `LOOM_MAX_PREEMPTIONS` sets.
 #[cfg(test)]
 pub(crate) fn model(f: impl Fn() + Sync + Send + 'static) {
     explore(2, f);
 }
 
-/// The same with three: for small models of which some fault needs as many.
+/// Explores `f` with three preemptions: for small models that need three to show some fault.
 #[cfg(test)]
 pub(crate) fn model_deeper(f: impl Fn() + Sync + Send + 'static) {
     explore(3, f);
@@ -42,22 +42,22 @@ fn explore(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
     builder.check(f);
 }
 
-/// Locks.
+/// Locks the mutex.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap()
 }
 
-/// Locks if nobody else has it.
+/// Locks the mutex if it is free.
 pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     mutex.try_lock().ok()
 }
 
-/// Locks for reading.
+/// Locks for shared reading.
 pub(crate) fn read<T>(value: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     value.read().unwrap()
 }
 
-/// Locks for writing.
+/// Locks for exclusive writing.
 pub(crate) fn write<T>(value: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     value.write().unwrap()
 }

@@ -1,12 +1,13 @@
-//! Keeps a value on cache lines of its own.
+//! Padding that keeps a value on cache lines of its own.
 //!
-//! Alignment alone is enough: Rust rounds a type's size up to its alignment, so
-//! nothing else can share the last line. The line sizes are the table of the
-//! design: 128 where a prefetcher pulls lines in pairs (x86-64, aarch64) or the
-//! line is that long (powerpc64), 256 on s390x, 32 on small ARM, MIPS and SPARC.
+//! Alignment alone is enough: Rust rounds a type's size up to its alignment, so nothing else can
+//! share the last line. The line sizes are those of the design's table: 128 where a prefetcher
+//! pulls lines in pairs (x86-64, aarch64) or the line is that long (powerpc64), 256 on s390x, 32
+//! on small ARM, MIPS and SPARC.
 
 use std::ops::{Deref, DerefMut};
 
+/// A value that shares no cache line with another one.
 #[cfg_attr(
     any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "powerpc64"),
     repr(align(128))

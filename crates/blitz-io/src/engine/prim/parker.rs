@@ -1,4 +1,4 @@
-//! One thread's bed: `park` sleeps until `unpark`, which may come first.
+//! Puts one thread to sleep: `park` sleeps until `unpark`, which may come first.
 //!
 //! # Protocol
 //! ```text
@@ -7,13 +7,13 @@
 //! PARKED     (only the sleeper)   --> NOTIFIED, wake
 //! NOTIFIED --> EMPTY, no sleep        (stays)
 //! ```
-//! The thread may also sleep *elsewhere*, where something else than a token can wake it,
-//! the system's events, say. It then says so: `leave` writes AWAY instead of PARKED, and
-//! whoever finds that with its token wakes it there, by what it passes to `unpark_or`.
-//! `come_back` is the second half of `park`.
+//! The thread may also sleep *elsewhere*, where something other than a token can wake it, such as
+//! events of the operating system. It announces this with `leave`, which writes AWAY instead of
+//! PARKED. The thread that finds AWAY when it leaves its token wakes the sleeper there, with the
+//! closure that it passes to `unpark_or`. `come_back` is the second half of `park`.
 //!
-//! A token is never lost: `unpark` leaves NOTIFIED behind whatever it found, and
-//! only `park` takes it away. Two tokens are one.
+//! A token is never lost: `unpark` leaves NOTIFIED behind whatever it found, and only the thread
+//! that parks takes it away. Two tokens count as one.
 //!
 //! # Invariants
 //! Only one thread at a time calls `park` on a parker.
@@ -36,7 +36,7 @@ const NOTIFIED: u32 = 1;
 const PARKED: u32 = 2;
 const AWAY: u32 = 3;
 
-/// A place for one thread to sleep.
+/// A place where one thread at a time sleeps, with a token that wakes it.
 #[derive(Debug)]
 pub(crate) struct Parker {
     state: Futex,
@@ -47,18 +47,17 @@ impl Parker {
         Self { state: Futex::new(EMPTY) }
     }
 
-    /// Sleeps until a token is there, and takes it.
+    /// Sleeps until a token arrives, and takes it.
     pub(crate) fn park(&self) {
         while !self.sleep(None) {}
     }
 
-    /// Sleeps until a token is there, and takes it; `false` if there was none when
-    /// `timeout` was over.
+    /// Sleeps until a token arrives, and takes it. Returns `false` if none came before `timeout`
+    /// passed.
     ///
-    /// In a model no time passes: what happens at the end of one is modelled by
-    /// not parking at all.
+    /// In a model no time passes: a model covers the end of a timeout by not parking at all.
     pub(crate) fn park_timeout(&self, timeout: Duration) -> bool {
-        // A time-out beyond what the clock can say is none.
+        // A timeout beyond the range of the clock means no timeout.
         let Some(deadline) = Instant::now().checked_add(timeout) else {
             self.park();
             return true;
@@ -75,47 +74,53 @@ impl Parker {
         }
     }
 
-    /// Takes a token if there is one; does not sleep.
+    /// Takes the token if there is one, without sleeping. Returns true if it did.
     #[inline]
     pub(crate) fn try_take(&self) -> bool {
         let word = self.state.word();
-        // Acquire: pairs with the Release in `unpark`.
+        // Acquire: sees what the thread that left the token did before. Pairs with the Release in
+        // `unpark_or`.
         word.compare_exchange(NOTIFIED, EMPTY, Acquire, Relaxed).is_ok()
     }
 
-    /// Says that the thread is about to sleep elsewhere; `false` if a token was there,
-    /// which is taken. Then [`come_back`](Self::come_back) is not called.
+    /// Announces that the thread is about to sleep elsewhere. Returns `false` if a token was
+    /// there, which is taken; then [`come_back`](Self::come_back) must not be called.
     #[cfg_attr(not(feature = "net"), allow(dead_code, reason = "the driver is elsewhere"))]
     pub(crate) fn leave(&self) -> bool {
         let word = self.state.word();
-        // Relaxed: says only where we sleep. Whoever leaves a token after this finds it.
+        // Relaxed: records only where we sleep. A thread that leaves a token after this finds
+        // AWAY.
         if word.compare_exchange(EMPTY, AWAY, Relaxed, Relaxed).is_ok() {
             return true;
         }
-        // Acquire: as in `sleep`. Only a token can be there, and nobody else takes it.
+        // Acquire: pairs with the Release in `unpark_or`, as in `sleep`. The word can only be
+        // NOTIFIED here, and no other thread takes a token.
         word.swap(EMPTY, Acquire);
         false
     }
 
-    /// The thread sleeps elsewhere no more; `true` if a token came, which is taken.
+    /// Announces that the thread no longer sleeps elsewhere. Returns `true` if a token came,
+    /// which is taken.
     #[cfg_attr(not(feature = "net"), allow(dead_code, reason = "the driver is elsewhere"))]
     pub(crate) fn come_back(&self) -> bool {
-        // Acquire: as in `sleep`.
+        // Acquire: pairs with the Release in `unpark_or`, as in `sleep`.
         self.state.word().swap(EMPTY, Acquire) == NOTIFIED
     }
 
-    /// Leaves a token; wakes the sleeper if there is one, who does not sleep elsewhere.
+    /// Leaves a token, and wakes the sleeper if there is one. The thread must never sleep
+    /// elsewhere.
     #[inline]
     pub(crate) fn unpark(&self) {
         self.unpark_or(|| debug_assert!(false, "this thread never sleeps elsewhere"));
     }
 
-    /// Leaves a token; wakes the sleeper if there is one, by `elsewhere` if it is away.
+    /// Leaves a token, and wakes the sleeper if there is one, by calling `elsewhere` if it is
+    /// AWAY.
     #[inline]
     pub(crate) fn unpark_or(&self, elsewhere: impl FnOnce()) {
         let order = if weakened!("unpark_release") { Relaxed } else { Release };
-        // Release: what the caller did before is seen by the thread that parks.
-        // Pairs with the Acquire in `sleep`.
+        // Release: what the caller did before is seen by the thread that parks. Pairs with the
+        // Acquire in `sleep`, `try_take`, `leave` and `come_back`.
         let was = self.state.word().swap(NOTIFIED, order);
         if was == PARKED && !weakened!("unpark_blind") {
             self.state.wake_one();
@@ -125,15 +130,15 @@ impl Parker {
         }
     }
 
-    /// Takes a token, now or after one sleep; `false` if there was none.
+    /// Takes a token, at once or after one sleep. Returns `false` if there was none.
     fn sleep(&self, timeout: Option<Duration>) -> bool {
         let word = self.state.word();
         let order = if weakened!("park_acquire") { Relaxed } else { Acquire };
-        // Acquire, here and below: pairs with the Release in `unpark`.
+        // Acquire, here and below: pairs with the Release in `unpark_or`.
         if word.compare_exchange(NOTIFIED, EMPTY, order, Relaxed).is_ok() {
             return true;
         }
-        // Relaxed: says only that we are about to sleep; publishes nothing.
+        // Relaxed: records only that we are about to sleep; publishes nothing.
         if word.compare_exchange(EMPTY, PARKED, Relaxed, Relaxed).is_ok() {
             self.state.wait(PARKED, timeout);
         }
@@ -162,7 +167,7 @@ mod tests {
     #[test]
     fn a_token_reaches_who_sleeps_elsewhere() {
         model(|| {
-            // The second parker is what it sleeps on elsewhere.
+            // The second parker stands for the other place where the thread sleeps.
             let shared = Arc::new((Parker::new(), Parker::new()));
             let waker = thread::spawn({
                 let shared = shared.clone();

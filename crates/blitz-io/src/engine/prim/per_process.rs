@@ -1,8 +1,8 @@
-//! What there is one of in a process, and what a process that was forked makes anew.
+//! A value that exists once per process and is created anew in a forked child.
 //!
-//! The child of a `fork` has a copy of everything but the other threads: a thread that is known
-//! there is not there, and a lock may be held by one of those. So nothing of the parent's is
-//! touched. What was made is leaked, once for each process.
+//! The child of a `fork` has a copy of all memory but only the thread that forked: a thread
+//! recorded in that memory does not run in the child, and a lock may be held by such a thread for
+//! ever. So the child never touches the parent's value. Each value is leaked, once per process.
 //!
 //! # Checked by
 //! tests/preempt: `a_process_that_is_forked_by_a_task_has_a_monitor_of_its_own`.
@@ -15,7 +15,7 @@ use super::{
     process::Process,
 };
 
-/// See the module.
+/// A value that is created once per process, and again in a forked child.
 pub(crate) struct PerProcess<T>(AtomicPtr<Made<T>>);
 
 struct Made<T> {
@@ -28,25 +28,28 @@ impl<T: Send + Sync + 'static> PerProcess<T> {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// That of this process, which is made if there is none.
+    /// Returns the value of this process, creating it with `make` if there is none.
     pub(crate) fn get(&self, make: impl Fn() -> T) -> &'static T {
         let process = Process::this();
-        // Acquire: what it was made of. Pairs with the AcqRel below.
+        // Acquire: sees the contents of the value. Pairs with the AcqRel below.
         let mut known = self.0.load(Acquire);
         loop {
-            // SAFETY: what was made is leaked, so what is known is there for ever.
+            // SAFETY: a published value is leaked, so the pointer is null or valid for ever.
             if let Some(made) = unsafe { known.as_ref() }
                 && made.process == process
             {
                 return &made.value;
             }
             let fresh = Box::into_raw(Box::new(Made { process, value: make() }));
-            // AcqRel: publishes it, and sees one that came first. Pairs with itself.
+            // AcqRel: publishes the fresh value, and sees the contents of one that was published
+            // first. Pairs with itself.
             match self.0.compare_exchange(known, fresh, AcqRel, Acquire) {
-                // SAFETY: as above.
+                // SAFETY: the exchange published `fresh`, and published values are leaked, so it
+                // stays valid.
                 Ok(_) => return unsafe { &(*fresh).value },
                 Err(other) => {
-                    // SAFETY: nobody has seen it.
+                    // SAFETY: `fresh` came from `Box::into_raw` above, and the failed exchange
+                    // did not publish it, so no other thread has the pointer.
                     drop(unsafe { Box::from_raw(fresh) });
                     known = other;
                 }

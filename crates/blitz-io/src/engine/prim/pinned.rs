@@ -1,11 +1,10 @@
-//! A lock around a value that must not move, for calls into a user's code.
+//! A lock around a pinned value, held while a user's code is called with that value.
 //!
 //! # Invariants
-//! Once the lock was pinned, its value is moved out only if it is `Unpin`. The lock is
-//! `Unpin` only if its value is, because that is all it holds.
+//! Once the lock is pinned, its value is moved out only if it is `Unpin`. The lock is `Unpin`
+//! only if its value is, because it holds nothing else.
 //!
-//! A share of it shows nothing of the value through `&`, so other threads may look at the
-//! share whatever the value is.
+//! A [`Share`] exposes nothing of the value through `&`, so it is `Sync` whatever the value is.
 //!
 //! # Checked by
 //! `one_at_a_time_is_with_a_pinned_value`, `a_panic_with_a_pinned_value_is_told_to_the_next`,
@@ -15,7 +14,7 @@ use std::{pin::Pin, sync::Arc};
 
 use super::Mutex;
 
-/// See the module.
+/// A mutex that gives pinned access to its value.
 pub(crate) struct PinLock<T>(Mutex<T>);
 
 impl<T> PinLock<T> {
@@ -23,11 +22,11 @@ impl<T> PinLock<T> {
         Self(Mutex::new(value))
     }
 
-    /// Calls `f` with the value, alone.
+    /// Calls `f` with exclusive access to the value.
     ///
     /// # Panics
-    /// If an earlier call has panicked: what it left behind may be half done, and the
-    /// value is a user's.
+    /// If an earlier call has panicked, because it may have left the value, which is the user's,
+    /// half changed.
     pub(crate) fn with<R>(self: Pin<&Self>, f: impl FnOnce(Pin<&mut T>) -> R) -> R {
         let Ok(mut value) = self.get_ref().0.lock() else {
             panic!("a call of the shared value has panicked before: make a new one")
@@ -38,10 +37,10 @@ impl<T> PinLock<T> {
         f(unsafe { Pin::new_unchecked(&mut *value) })
     }
 
-    /// The value itself.
+    /// Returns the value.
     ///
     /// # Panics
-    /// As `with`.
+    /// If an earlier call of [`with`](Self::with) has panicked.
     pub(crate) fn into_inner(self) -> T
     where
         T: Unpin,
@@ -56,32 +55,35 @@ impl<T> PinLock<T> {
 /// One of two owners of a [`PinLock`].
 pub(crate) struct Share<T>(Pin<Arc<PinLock<T>>>);
 
-// SAFETY: a `&Share` gives no more than an address: `is_beside` alone takes it. The others
-// take `&mut` or the share itself; who has that on another thread was sent the share, which
-// needs `T: Send`, as the lock does.
+// SAFETY: a `&Share` exposes no more than an address, because `is_beside` is the only method that
+// takes it. The others take `&mut` or the share itself. A thread that has those was sent the
+// share, which needs `T: Send`, as the lock does.
 unsafe impl<T> Sync for Share<T> {}
 
 impl<T> Share<T> {
-    /// Two shares of a value.
+    /// Creates two shares of a value.
     pub(crate) fn pair(value: T) -> (Self, Self) {
         let lock = Arc::pin(PinLock::new(value));
         (Self(lock.clone()), Self(lock))
     }
 
-    /// Whether both are of one pair.
+    /// Returns true if both shares belong to one pair.
     pub(crate) fn is_beside(&self, other: &Self) -> bool {
         std::ptr::eq(&*self.0, &*other.0)
     }
 
-    /// As [`PinLock::with`].
+    /// Calls `f` with exclusive access to the value.
+    ///
+    /// # Panics
+    /// If an earlier call has panicked, as [`PinLock::with`] does.
     pub(crate) fn with<R>(&mut self, f: impl FnOnce(Pin<&mut T>) -> R) -> R {
         self.0.as_ref().with(f)
     }
 
-    /// The value itself; `None` if the shares are not of one pair.
+    /// Returns the value, or `None` if the shares do not belong to one pair.
     ///
     /// # Panics
-    /// As [`PinLock::with`].
+    /// If an earlier call has panicked, as [`PinLock::with`] does.
     pub(crate) fn reunite(self, other: Self) -> Option<T>
     where
         T: Unpin,
@@ -101,10 +103,11 @@ mod models {
     use super::PinLock;
     use crate::engine::prim::{UnsafeCell, model, thread};
 
-    /// Adds one and answers with the sum.
+    /// Adds one and returns the sum.
     fn add(shared: Pin<&PinLock<UnsafeCell<u32>>>) -> u32 {
         shared.with(|cell| {
-            // SAFETY: whoever gets here is alone with the cell; the model looks.
+            // SAFETY: `with` holds the lock, so no other thread accesses the cell; loom checks
+            // this.
             cell.with_mut(|count| unsafe {
                 *count += 1;
                 *count
@@ -135,7 +138,7 @@ mod tests {
 
     use super::{PinLock, Share};
 
-    /// What can be locked has to be sent, what is only looked at has not.
+    /// Sending a share requires a value that is `Send`; sharing `&Share` does not.
     #[test]
     fn a_share_may_be_looked_at_from_everywhere() {
         struct Stays(#[expect(dead_code, reason = "for its traits")] *const u8);

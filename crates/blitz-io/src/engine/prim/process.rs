@@ -1,4 +1,4 @@
-//! Which process this is: one that was forked is another one.
+//! Identifies this process, so that a forked child is recognised as another process.
 //!
 //! # Checked by
 //! tests/preempt: `a_process_that_is_forked_by_a_task_has_a_monitor_of_its_own`,
@@ -7,37 +7,41 @@
 #[cfg(unix)]
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-/// What tells a process from the one that forked it. Its number alone does not: in a namespace of
-/// its own the child may have its parent's.
+/// The identity that distinguishes a process from the one that forked it. The process ID alone is
+/// not enough, because in a PID namespace of its own the child may have its parent's ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Process {
     number: u32,
-    /// How often it was forked, since somebody has asked for the first time.
+    /// Number of forks between the process that first called [`forks`] and this one.
     forks: u32,
 }
 
 impl Process {
+    /// Returns the identity of the calling process.
     pub(crate) fn this() -> Self {
         Self { number: std::process::id(), forks: forks() }
     }
 }
 
-/// Counted in the child. One that is made by a bare system call is told by its number alone.
+/// Returns the number of forks, counted in the child. A child made by a raw system call runs no
+/// handler, so only its process ID distinguishes it.
 #[cfg(unix)]
 fn forks() -> u32 {
     static FORKS: AtomicU32 = AtomicU32::new(0);
     static COUNTED: AtomicBool = AtomicBool::new(false);
 
     extern "C" fn count() {
-        // Relaxed: the child has one thread.
+        // Relaxed: a child begins with one thread, so there is nothing to order against.
         FORKS.fetch_add(1, Relaxed);
     }
-    // Relaxed: whoever comes second need not wait for the first, and in a child may not.
+    // Relaxed: a second caller need not wait for the first one to register the handler. In a
+    // child it must not wait, because the first thread may not exist there.
     if !COUNTED.swap(true, Relaxed) {
-        // SAFETY: the function may run anywhere. If there is no memory for it, there are numbers.
+        // SAFETY: the handler only adds to an atomic, so it may run in any state of the child. If
+        // there is no memory to register it, process IDs still distinguish most children.
         unsafe { libc::pthread_atfork(None, None, Some(count)) };
     }
-    // Relaxed: as above.
+    // Relaxed: the handler writes the count before any other code of the child runs.
     FORKS.load(Relaxed)
 }
 

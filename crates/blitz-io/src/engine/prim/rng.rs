@@ -1,30 +1,30 @@
-//! One xorshift generator per core and per thread: whom to rob first, which branch
-//! to try first, nothing secret.
+//! One xorshift generator per core and per thread. It picks which worker to steal from first and
+//! which branch of a `select!` to try first; nothing secret depends on it.
 //!
-//! A runtime that is given a seed derives all of its generators from it.
+//! A runtime that is built with a seed derives all of its generators from that seed.
 
 use std::hash::{BuildHasher, RandomState};
 
 use super::{AtomicU64, Ordering::Relaxed};
 
-/// Marsaglia's xorshift64* : three shifts and a multiplication.
+/// Marsaglia's xorshift64* generator: three shifts and a multiplication.
 #[derive(Debug)]
 pub(crate) struct Rng(u64);
 
 impl Rng {
-    /// A generator with its own stream. Any seed will do, zero included.
+    /// Creates a generator with its own stream. Every seed is valid, zero included.
     pub(crate) fn new(seed: u64) -> Self {
-        // Xorshift is stuck at zero; an odd constant moves zero away and keeps
+        // Xorshift stays at zero once it is there; an odd constant moves zero away and keeps
         // neighbouring seeds (worker 0, 1, 2 …) apart.
         Self((seed.wrapping_add(1)).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// A seed that differs from process to process, from std's hasher keys.
+    /// Returns a seed that differs from process to process, taken from `std`'s hasher keys.
     pub(crate) fn process_seed() -> u64 {
         RandomState::new().hash_one(0u8)
     }
 
-    /// A generator that goes on from where [`state`](Self::state) was asked.
+    /// Creates a generator that continues from a saved [`state`](Self::state).
     #[inline]
     #[cfg_attr(not(feature = "macros"), allow(dead_code, reason = "`select!` asks"))]
     pub(crate) fn resume(state: u64) -> Self {
@@ -32,12 +32,13 @@ impl Rng {
         Self(state)
     }
 
-    /// Where it is; never zero.
+    /// Returns the current state, from which [`resume`](Self::resume) continues. Never zero.
     #[inline]
     pub(crate) fn state(&self) -> u64 {
         self.0
     }
 
+    /// Returns the next number and advances the state.
     #[inline]
     pub(crate) fn next_u32(&mut self) -> u32 {
         let mut x = self.0;
@@ -48,29 +49,29 @@ impl Rng {
         (x.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as u32
     }
 
-    /// A number below `bound`, by multiplication instead of division.
+    /// Returns a number below `bound`, by multiplication instead of division.
     #[inline]
     pub(crate) fn below(&mut self, bound: u32) -> u32 {
         ((u64::from(self.next_u32()) * u64::from(bound)) >> 32) as u32
     }
 }
 
-/// Spreads every bit over all: Steele's and Vigna's finaliser of splitmix64.
+/// Mixes every bit of the word into all others: Steele's and Vigna's finaliser of splitmix64.
 pub(crate) fn mix(mut word: u64) -> u64 {
     word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     word ^ (word >> 31)
 }
 
-/// What the generators of one runtime are derived from.
+/// The seed from which all generators of one runtime are derived.
 #[derive(Debug)]
 pub(crate) struct Seeds {
     seed: u64,
-    /// Calls of `block_on` so far.
+    /// Number of `block_on` calls so far.
     calls: AtomicU64,
 }
 
-/// The kinds of generators, so that no two have the same stream.
+/// Prefixes for the kinds of generators, so that no two kinds share a stream.
 const CORE: u64 = 1 << 62;
 const WORKER: u64 = 2 << 62;
 
@@ -79,20 +80,20 @@ impl Seeds {
         Self { seed, calls: AtomicU64::new(0) }
     }
 
-    /// Of a core.
+    /// Returns the generator of the core `index`.
     pub(crate) fn core(&self, index: usize) -> Rng {
         self.stream(CORE | index as u64)
     }
 
-    /// Of the thread that works with a core.
+    /// Returns the generator of the thread that works with the core `index`.
     pub(crate) fn worker(&self, index: usize) -> Rng {
         self.stream(WORKER | index as u64)
     }
 
-    /// Of the thread of the next `block_on`.
+    /// Returns the generator for the thread of the next `block_on`.
     pub(crate) fn next_call(&self) -> Rng {
-        // Relaxed: the numbers only have to differ; who calls in order gets them in
-        // order.
+        // Relaxed: the numbers only have to differ; calls that are ordered get their numbers in
+        // that order, because all are on one word.
         self.stream(self.calls.fetch_add(1, Relaxed))
     }
 

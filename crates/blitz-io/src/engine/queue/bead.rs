@@ -1,4 +1,4 @@
-//! What the tests string on queues: a numbered item that can tell of its drop.
+//! Test items for the queues: numbered beads that count their drops.
 
 use std::{ptr::NonNull, sync::Arc};
 
@@ -9,8 +9,8 @@ use super::{
 
 /// Counts, per value, how often a bead was dropped.
 ///
-/// Plain counters behind a standard lock: the ledger is no part of what a model
-/// explores.
+/// The counters are plain and behind a standard lock, because a model must not explore the
+/// ledger.
 #[derive(Clone)]
 pub(crate) struct Ledger(Arc<std::sync::Mutex<Vec<u32>>>);
 
@@ -30,6 +30,7 @@ impl Ledger {
     }
 }
 
+/// The node that a [`Bead`] owns.
 pub(crate) struct Strung {
     link: Link<Strung>,
     links: Links<Strung>,
@@ -41,19 +42,21 @@ pub(crate) struct Strung {
 /// An owned, numbered item. Not a box, because tests keep its address as well.
 pub(crate) struct Bead(NonNull<Strung>);
 
-// SAFETY: a bead is the only owner of its node, whose parts may all be sent.
+// SAFETY: a bead is the only owner of its node, and all parts of a node are `Send`.
 unsafe impl Send for Bead {}
 
 impl Bead {
+    /// Creates a bead without a ledger.
     pub(crate) fn new(value: u32) -> Self {
         Self::string(value, false, None)
     }
 
+    /// Creates a bead that counts its drop in `ledger`.
     pub(crate) fn in_ledger(value: u32, ledger: &Ledger) -> Self {
         Self::string(value, false, Some(ledger.clone()))
     }
 
-    /// A bead whose drop panics, after it was counted.
+    /// Creates a bead that panics when it is dropped, after it was counted.
     pub(crate) fn that_panics(value: u32, ledger: &Ledger) -> Self {
         Self::string(value, true, Some(ledger.clone()))
     }
@@ -69,7 +72,7 @@ impl Bead {
         unsafe { self.0.as_ref() }.value
     }
 
-    /// The node's address, as somebody who keeps an eye on a member knows it.
+    /// Returns the node's address, as the remover of a list member knows it.
     pub(crate) fn ptr(&self) -> NonNull<Strung> {
         self.0
     }
@@ -91,13 +94,13 @@ impl Drop for Strung {
     }
 }
 
-/// The values of a chain, in its order.
+/// Returns the values of a chain, in its order.
 pub(crate) fn values(mut chain: Chain<Bead>) -> Vec<u32> {
     std::iter::from_fn(|| chain.pop_front()).map(|bead| bead.value()).collect()
 }
 
-// SAFETY: 1. a bead is its pointer. 2. the node is on the heap until a bead is
-// dropped. 3. the link is a private field that nothing else here touches.
+// SAFETY: 1. a bead is its pointer. 2. the node is on the heap until a bead is dropped. 3. the
+// link is a private field that nothing else here touches.
 unsafe impl Linked for Bead {
     type Node = Strung;
 
@@ -110,12 +113,13 @@ unsafe impl Linked for Bead {
     }
 
     unsafe fn link(ptr: NonNull<Strung>) -> NonNull<Link<Strung>> {
-        // SAFETY: 1. of `link`: the node is alive, so its field has an address.
+        // SAFETY: the node is alive (obligation 1 of `link`), so its field has an address.
         unsafe { NonNull::new_unchecked(&raw mut (*ptr.as_ptr()).link) }
     }
 }
 
-// SAFETY: as for `Linked`, with the other field.
+// SAFETY: 1. a bead is its pointer. 2. the node is on the heap until a bead is dropped. 3.
+// `links` is a private field that nothing else here touches.
 unsafe impl Listed for Bead {
     type Node = Strung;
 
@@ -124,12 +128,12 @@ unsafe impl Listed for Bead {
     }
 
     unsafe fn from_ptr(ptr: NonNull<Strung>) -> Self {
-        // SAFETY: 1. and 2. are the caller's.
+        // SAFETY: obligations 1 and 2 are the same, and our caller meets them.
         unsafe { <Self as Linked>::from_ptr(ptr) }
     }
 
     unsafe fn links(ptr: NonNull<Strung>) -> NonNull<Links<Strung>> {
-        // SAFETY: 1. of `links`: the node is alive, so its field has an address.
+        // SAFETY: the node is alive (obligation 1 of `links`), so its field has an address.
         unsafe { NonNull::new_unchecked(&raw mut (*ptr.as_ptr()).links) }
     }
 }

@@ -1,38 +1,39 @@
-//! The intake: work that comes from outside a worker, or that overflowed.
+//! The injector (`intake` in variable names): a shared queue for work that comes from outside a
+//! worker, or that overflowed a run queue.
 //!
-//! One list behind one lock, because items come and go in chains: a worker that
-//! overflows or fetches pays for the lock once per batch. A length beside the
-//! lock lets everybody see that there is nothing without taking it.
+//! There is one list behind one lock, because items come and go in chains: a worker that
+//! overflows or fetches pays for the lock once per batch. A length beside the lock lets every
+//! thread see that the queue is empty without taking the lock.
 //!
 //! # Protocol
-//! Items move under the lock. `len` counts them before the lock is free after a
-//! push, and until they are *stored* after a fetch: whoever fetches a batch puts it
-//! where others can see it first and uncounts it then, so an item is always seen
-//! here or there. Nothing is dropped under the lock: an item may run a stranger's
-//! code when it ends.
+//! Items move under the lock. After a push, `len` counts the items before the lock is free. After
+//! a fetch, `len` counts them until they are *stored*: the thread that fetches a batch first puts
+//! it where others can see it and then uncounts it, so an item is always visible here or there.
+//! Nothing is dropped under the lock, because the destructor of an item may run a user's code.
 //!
+//! ```text
 //! A producer                           A worker that is about to sleep
-//! P1 pushes                            W1 says that it sleeps
+//! P1 pushes                            W1 announces that it sleeps
 //! P2 fence(SeqCst)                     W2 fence(SeqCst)
-//! P3 looks for sleepers                W3 asks `is_empty`
-//! One of P2 and W2 comes first. If P2, W3 sees the item; if W2, P3 sees the
-//! sleeper. The fences are the callers', because one of them serves all queues.
+//! P3 looks for sleepers                W3 calls `is_empty`
+//! ```
+//! One of P2 and W2 comes first. If P2, W3 sees the item; if W2, P3 sees the sleeper. The callers
+//! must place the fences, because one fence serves all queues.
 //!
-//! Without fences an `is_empty` or a `pop` may be late: it may miss a push that
-//! has just returned on another thread. A taker that is told of the push (by a
-//! wake-up, a join, a message) sees it.
+//! Without fences an `is_empty` or a `pop` may be late: it may miss a push that has just returned
+//! on another thread. A taker that synchronises with the push (through a wake-up, a join, a
+//! message) sees it.
 //!
-//! Closing is final. A push and a close come in one order, that of the lock: an
-//! item pushed first stays and can be popped, one pushed later is refused and
-//! goes back to its pusher, whose duty it is to end it.
+//! Closing is final. A push and a close are ordered by the lock: an item pushed first stays and
+//! can be popped; one pushed later is refused and returned to the pusher, which must end it.
 //!
 //! # Invariants
-//! `len` is never less than the chain's length while the lock is free, and more only
-//! by what somebody is just storing.
+//! `len` is never less than the chain's length while the lock is free, and more only by the items
+//! that a thread is just storing.
 //!
 //! # Rejected
-//! - A lock-free queue: it takes and gives single items, and an intrusive one
-//!   cannot tell 'empty' from 'a producer is half way'.
+//! - A lock-free queue: it moves single items, and an intrusive one cannot distinguish 'empty'
+//!   from 'a producer is half way'.
 //! - Shards and inboxes per worker: `variants/`, with the figures in bench/record.
 //!
 //! # Checked by
@@ -57,16 +58,16 @@ use crate::engine::prim::{
 #[cfg(test)]
 mod models;
 
-/// Bounds of a batch. The lower one pays for the lock, the upper one is a quarter
-/// of a ring, so that a fetch leaves room for what the fetched work spawns.
-/// Picked, not measured.
+/// Bounds of a batch. The lower one pays for the lock; the upper one is a quarter of a ring, so
+/// that a fetch leaves room for what the fetched work spawns. Picked, not measured.
 const BATCH: std::ops::RangeInclusive<usize> = 4..=64;
 
-/// Where everybody may put work and every worker may fetch it.
+/// A queue into which every thread may put work, and from which every worker may fetch it.
 pub(crate) struct Inject<T: Linked> {
-    /// The chain's length, for those who do not hold the lock. On a line of its
-    /// own: every idle worker polls it.
+    /// The chain's length, for threads that do not hold the lock. On a cache line of its own,
+    /// because every idle worker polls it.
     len: CachePadded<AtomicUsize>,
+    /// Number of items that were pushed one by one.
     pushed: AtomicU64,
     state: Mutex<State<T>>,
 }
@@ -85,7 +86,7 @@ impl<T: Linked> Inject<T> {
         }
     }
 
-    /// Appends an item, or gives it back if the intake is closed.
+    /// Appends an item, or returns it if the injector is closed.
     pub(crate) fn push(&self, item: T) -> Result<(), T> {
         let mut state = lock(&self.state);
         if state.closed && !weakened!("inject_close_check") {
@@ -102,7 +103,7 @@ impl<T: Linked> Inject<T> {
         Ok(())
     }
 
-    /// Appends a whole chain under one lock, or gives it back.
+    /// Appends a whole chain under one lock, or returns it if the injector is closed.
     pub(crate) fn push_chain(&self, chain: Chain<T>) -> Result<(), Chain<T>> {
         if chain.is_empty() {
             return Ok(());
@@ -118,7 +119,7 @@ impl<T: Linked> Inject<T> {
         Ok(())
     }
 
-    /// Takes the oldest item. Takes no lock if there is none.
+    /// Takes the oldest item. Takes no lock if the queue is empty.
     pub(crate) fn pop(&self) -> Option<T> {
         if self.is_empty() {
             return None;
@@ -130,20 +131,13 @@ impl<T: Linked> Inject<T> {
         item
     }
 
-    /// Takes one item out again, wherever it stands; `None` if somebody else did.
+    /// Removes one item, wherever it stands. Returns `None` if another thread took it.
     pub(crate) fn take_out(&self, node: std::ptr::NonNull<T::Node>) -> Option<T> {
         let item = lock(&self.state).chain.take_out(node);
         if item.is_some() {
             self.uncount(1);
         }
         item
-    }
-
-    /// Takes all items at once.
-    pub(crate) fn take_all(&self) -> Chain<T> {
-        let chain = std::mem::take(&mut lock(&self.state).chain);
-        self.uncount(chain.len());
-        chain
     }
 
     /// Takes up to `max` of the oldest items under one lock.
@@ -155,10 +149,9 @@ impl<T: Linked> Inject<T> {
         self.pop_batch_into(max, |batch| batch)
     }
 
-    /// Takes up to `max` of the oldest items and hands them to `store` before the
-    /// length says that they are gone, so that whoever looks first here and then
-    /// where they are stored sees them in one of the two places. Callers look at
-    /// `is_empty` first.
+    /// Takes up to `max` of the oldest items and passes them to `store` before the length is
+    /// reduced. So a thread that checks this queue first, and then the place where they are
+    /// stored, sees them in one of the two. Callers should check `is_empty` first.
     pub(crate) fn pop_batch_into<R>(&self, max: usize, store: impl FnOnce(Chain<T>) -> R) -> R {
         let batch = lock(&self.state).chain.split_front(max);
         let taken = batch.len();
@@ -171,32 +164,34 @@ impl<T: Linked> Inject<T> {
         stored
     }
 
-    /// How many items were ever pushed one by one.
+    /// Returns how many items were ever pushed one by one.
     pub(crate) fn pushed(&self) -> u64 {
-        // Relaxed: a figure.
+        // Relaxed: a figure that orders nothing.
         self.pushed.load(Relaxed)
     }
 
-    /// How many items one of `workers` should fetch now: a fair share, within bounds.
+    /// Returns how many items one of `workers` should fetch now: a fair share, within bounds.
     pub(crate) fn batch_size(&self, workers: usize) -> usize {
         (self.len() / workers.max(1)).clamp(*BATCH.start(), *BATCH.end())
     }
 
-    /// How many items wait; see the story for how old this may be.
+    /// Returns the number of waiting items. Without a fence it may miss a push that has just
+    /// returned on another thread.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         let order = if weakened!("inject_len_acquire") { Relaxed } else { Acquire };
-        // Acquire: whoever sees that a batch is gone sees where it went. Pairs with
-        // the Release in `uncount`. Who must not miss a push has a fence before.
+        // Acquire: a thread that sees that a batch is gone sees where it went. Pairs with the
+        // Release in `uncount`. A thread that must not miss a push has a fence before this.
         self.len.load(order)
     }
 
+    /// Returns true if no items wait, with the limits of [`len`](Self::len).
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Refuses pushes from now on; `true` for the caller who closed it.
+    /// Refuses pushes from now on. Returns `true` if this call closed the injector.
     pub(crate) fn close(&self) -> bool {
         !std::mem::replace(&mut lock(&self.state).closed, true)
     }
@@ -206,15 +201,17 @@ impl<T: Linked> Inject<T> {
         lock(&self.state).closed
     }
 
+    /// Adds items to the length.
     #[inline]
     fn count(&self, items: usize) {
         // Relaxed: the lock and the callers' fences order it.
         self.len.fetch_add(items, Relaxed);
     }
 
+    /// Removes items from the length, once they are stored elsewhere.
     #[inline]
     fn uncount(&self, items: usize) {
-        // Release: where they went. Pairs with the Acquire in `len`.
+        // Release: publishes where the items went. Pairs with the Acquire in `len`.
         self.len.fetch_sub(items, Release);
     }
 }

@@ -1,52 +1,52 @@
-//! All members of a home, each of which can leave from the middle.
+//! List of all members of an arena, each of which can be removed from the middle.
 //!
-//! A doubly linked list through the members themselves: joining and leaving cost
-//! the same whatever the number of members, and allocate nothing. There is no
-//! lock inside; whoever shares a list puts one round it.
+//! The list is doubly linked through the members themselves, so that inserting and removing take
+//! constant time and allocate nothing. There is no lock inside; threads that share a list must
+//! put one around it.
 //!
 //! # Invariants
-//! A node is a member exactly if it has a neighbour or is the first. Both links
-//! of a node that is no member are `None`.
+//! A node is a member exactly if it has a neighbour or is the first. Both links of a node that is
+//! not a member are `None`.
 //!
 //! # Rejected
-//! A slab with indices: one more allocation that grows, and an index to keep in
-//! each member, which is as large as half of the links.
+//! A slab with indices: one more allocation that grows, and an index in each member, which is as
+//! large as half of the links.
 
 use std::{marker::PhantomData, ptr::NonNull};
 
 use crate::engine::prim::UnsafeCell;
 
-/// Something a list can hold: a pointer-sized owner whose pointee carries links.
+/// An item that a list can hold: a pointer-sized owner with links in its pointee.
 ///
 /// # Safety
-/// As for [`Linked`](super::Linked):
+/// An implementation must ensure the same as for [`Linked`](super::Linked):
 /// 1. `from_ptr(into_ptr(item))` is `item`, and `into_ptr` gives up ownership
 ///    without ending it.
 /// 2. The node stays where it is, and alive, from `into_ptr` until `from_ptr`.
-/// 3. `links` answers with the same place every time, inside the node, and
-///    nothing but one list touches that place.
+/// 3. `links` returns the same place every time, inside the node, and nothing but one list
+///    touches that place.
 pub(crate) unsafe trait Listed: Sized {
-    /// What the owner points at.
+    /// The type that the owner points at.
     type Node;
 
-    /// Gives up the owner for its pointer.
+    /// Converts the owner into its pointer, giving up ownership.
     fn into_ptr(self) -> NonNull<Self::Node>;
 
-    /// Takes ownership back.
+    /// Takes ownership back from a pointer.
     ///
     /// # Safety
     /// 1. `ptr` came from `into_ptr`.
     /// 2. It is taken back once.
     unsafe fn from_ptr(ptr: NonNull<Self::Node>) -> Self;
 
-    /// Where the node keeps its links.
+    /// Returns the place where the node keeps its links.
     ///
     /// # Safety
     /// 1. The node is alive.
     unsafe fn links(ptr: NonNull<Self::Node>) -> NonNull<Links<Self::Node>>;
 }
 
-/// The place inside a node that holds its neighbours' addresses.
+/// The place inside a node that holds the addresses of its neighbours.
 #[derive(Debug)]
 pub(crate) struct Links<N>(UnsafeCell<Neighbours<N>>);
 
@@ -56,13 +56,14 @@ struct Neighbours<N> {
     next: Option<NonNull<N>>,
 }
 
-// SAFETY: no safe code reads or writes the cell; one list does, for its members.
+// SAFETY: no safe code reads or writes the cell; one list does, for its members, so links may go
+// wherever their node goes.
 unsafe impl<N> Send for Links<N> {}
-// SAFETY: as above; shared links alone give access to nothing.
+// SAFETY: no safe code reads or writes the cell, so shared links alone give access to nothing.
 unsafe impl<N> Sync for Links<N> {}
 
 impl<N> Links<N> {
-    /// Links of a node that is no member.
+    /// Creates the links of a node that is not a member.
     pub(crate) fn new() -> Self {
         Self(UnsafeCell::new(Neighbours { prev: None, next: None }))
     }
@@ -81,7 +82,7 @@ pub(crate) struct List<T: Listed> {
     owns: PhantomData<T>,
 }
 
-// SAFETY: a list is the owner of its members and of nothing else.
+// SAFETY: a list owns its members and nothing else, so sending it is sending members.
 unsafe impl<T: Listed + Send> Send for List<T> {}
 
 impl<T: Listed> List<T> {
@@ -89,20 +90,23 @@ impl<T: Listed> List<T> {
         Self { first: None, len: 0, owns: PhantomData }
     }
 
+    /// Returns true if the list has no members.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_none()
     }
 
+    /// Returns the number of members.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Makes `item` a member.
+    /// Adds `item` as the youngest member.
     pub(crate) fn push_front(&mut self, item: T) {
         let node = item.into_ptr();
-        // SAFETY: 1. of `neighbours`: `item` was ours, and a member is alive.
+        // SAFETY: obligation 1 of `neighbours`: we owned `item`, which is in no other list, and
+        // the members of this list are alive.
         unsafe {
             Self::neighbours(node, |of| {
                 debug_assert!(of.prev.is_none() && of.next.is_none(), "already in a list");
@@ -116,56 +120,61 @@ impl<T: Listed> List<T> {
         self.len += 1;
     }
 
-    /// Shows `f` every member, the youngest first. They stay where they are: `f` has
-    /// no way to the list.
+    /// Calls `f` with every member, the youngest first. The members stay in the list, because `f`
+    /// cannot reach it.
     pub(crate) fn for_each(&self, mut f: impl FnMut(NonNull<T::Node>)) {
         let mut next = self.first;
         while let Some(node) = next {
-            // SAFETY: 1. members are alive.
+            // SAFETY: obligation 1 of `neighbours`: members are alive, and in this list.
             next = unsafe { Self::neighbours(node, |of| of.next) };
             f(node);
         }
     }
 
-    /// The youngest member, which leaves.
+    /// Removes and returns the youngest member.
     pub(crate) fn pop_front(&mut self) -> Option<T> {
         let first = self.first?;
-        // SAFETY: 1. the first node is alive. 2. it is a member of this list.
+        // SAFETY: 1. the first node is a member, so it is alive. 2. it is a member of this list.
         unsafe { self.remove(first) }
     }
 
-    /// Takes a member out; `None` if the node is no member of any list.
+    /// Removes a member. Returns `None` if the node is not a member of any list.
     ///
     /// # Safety
     /// 1. The node is alive.
     /// 2. If it is a member of a list, then of this one.
     pub(crate) unsafe fn remove(&mut self, node: NonNull<T::Node>) -> Option<T> {
-        // SAFETY: 1. is the caller's, and neighbours of a member are members.
+        // SAFETY: for `neighbours`: our own obligations 1 and 2 say that the node is alive and in
+        // no other list, and neighbours of a member are members. For `from_ptr`: 1. members came
+        // from `into_ptr`. 2. the node has just left the list.
         unsafe {
             let (prev, next) = Self::neighbours(node, |of| (of.prev.take(), of.next.take()));
             match prev {
                 Some(prev) => Self::neighbours(prev, |of| of.next = next),
                 None if self.first == Some(node) => self.first = next,
-                // No neighbour before it and not the first: no member.
+                // No neighbour before it and not the first, so it is not a member.
                 None => return None,
             }
             if let Some(next) = next {
                 Self::neighbours(next, |of| of.prev = prev);
             }
             self.len -= 1;
-            // 1. of `from_ptr`: members came from `into_ptr`. 2. it left just now.
+            // The node has left the list, so its ownership goes to the caller.
             Some(T::from_ptr(node))
         }
     }
 
+    /// Calls `f` with the links of a node.
+    ///
     /// # Safety
     /// 1. The node is alive, and no other list has it as a member.
     unsafe fn neighbours<R>(
         node: NonNull<T::Node>,
         f: impl FnOnce(&mut Neighbours<T::Node>) -> R,
     ) -> R {
-        // SAFETY: the links are inside a live node, and only its list touches
-        // them, through `&mut self`; `f` is ours and reaches no other links.
+        // SAFETY: the links are inside a live node, and only its list touches them. A list is not
+        // `Sync`, so that is one thread at a time, and `f` is our own code, which reaches no other
+        // links.
         unsafe { T::links(node).as_ref().0.with_mut(|of| f(&mut *of)) }
     }
 }
@@ -183,8 +192,8 @@ impl<T: Listed> std::fmt::Debug for List<T> {
 }
 
 impl<T: Listed> Drop for List<T> {
-    /// Drops the members that are left. Should one panic, the rest leaks: a home
-    /// empties its list itself and catches what its members throw.
+    /// Drops the members that are left. If one panics, the rest leaks, which is acceptable
+    /// because a `Home` empties its list itself and catches the panics of its members.
     fn drop(&mut self) {
         while let Some(item) = self.pop_front() {
             drop(item);
@@ -226,7 +235,8 @@ mod tests {
     }
 
     proptest! {
-        /// `choices` says per step: join, or who leaves (0 = the youngest, by `pop_front`).
+        /// Each of `choices` selects a step: 0 pops the youngest, 1 to 6 push, others remove a
+        /// member.
         #[test]
         fn a_list_behaves_as_a_vector(choices in prop::collection::vec(0usize..12, 0..200)) {
             let (mut list, mut members) = (List::new(), Vec::new());

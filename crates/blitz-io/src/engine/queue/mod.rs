@@ -1,18 +1,18 @@
-//! Where work waits: queues that know nothing about what they hold.
+//! Queues in which work waits. They know nothing about the items that they hold.
 //!
-//! - [`ring`]: one worker's run queue; others may take half of it.
-//! - [`inject`]: the intake, for work that comes from outside or overflows.
-//! - [`list`]: all members of a home, with removal from the middle.
-//! - [`Chain`]: a bundle on its way from one of them to another.
-//! - `variants`: contenders of these, built for tests and for bench/queues only.
+//! - [`ring`]: the run queue of one worker; other workers may steal half of it.
+//! - [`inject`]: the injector, for work that comes from outside a worker or overflows.
+//! - [`list`]: all members of an arena, with removal from the middle.
+//! - [`Chain`]: a batch on its way from one of them to another.
+//! - `variants`: alternatives to these, built for tests and for bench/queues only.
 //!
-//! An item is a pointer-sized owner ([`Linked`]). Queues hold the pointer; the
-//! link that chains and the intake need is part of the pointee, so that moving
-//! a thousand items allocates nothing.
+//! An item is a pointer-sized owner ([`Linked`]). Queues hold the pointer; the link that chains
+//! and the injector need is part of the pointee, so that moving a thousand items allocates
+//! nothing.
 //!
 //! # Invariants
-//! Whoever owns an item owns its link. An item is in one place at a time: in
-//! one slot of one ring, in one chain, in one intake, or in somebody's hand.
+//! The owner of an item owns its link. An item is in one place at a time: in one slot of one
+//! ring, in one chain, in one injector, or in a variable of one thread.
 
 use std::ptr::NonNull;
 
@@ -27,31 +27,30 @@ pub(crate) mod variants;
 #[cfg(test)]
 pub(crate) mod bead;
 
-/// Something a queue can hold: a pointer-sized owner whose pointee carries a link.
+/// An item that a queue can hold: a pointer-sized owner with a link in its pointee.
 ///
 /// # Safety
-/// An implementation promises:
+/// An implementation must ensure:
 /// 1. `from_ptr(into_ptr(item))` is `item`, and `into_ptr` gives up ownership
 ///    without ending it.
 /// 2. The node stays where it is, and alive, from `into_ptr` until `from_ptr`.
-/// 3. `link` answers with the same place every time, inside the node, and
-///    nothing but the queues of this module touches that place while the node
-///    is between `into_ptr` and `from_ptr`.
+/// 3. `link` returns the same place every time, inside the node, and nothing but the queues of
+///    this module touches that place while the node is between `into_ptr` and `from_ptr`.
 pub(crate) unsafe trait Linked: Sized {
-    /// What the owner points at.
+    /// The type that the owner points at.
     type Node;
 
-    /// Gives up the owner for its pointer.
+    /// Converts the owner into its pointer, giving up ownership.
     fn into_ptr(self) -> NonNull<Self::Node>;
 
-    /// Takes ownership back.
+    /// Takes ownership back from a pointer.
     ///
     /// # Safety
     /// 1. `ptr` came from `into_ptr`.
     /// 2. It is taken back once.
     unsafe fn from_ptr(ptr: NonNull<Self::Node>) -> Self;
 
-    /// Where the node keeps its link.
+    /// Returns the place where the node keeps its link.
     ///
     /// # Safety
     /// 1. `ptr` came from `into_ptr` and was not taken back since.
@@ -62,35 +61,37 @@ pub(crate) unsafe trait Linked: Sized {
 #[derive(Debug)]
 pub(crate) struct Link<N>(UnsafeCell<Option<NonNull<N>>>);
 
-// SAFETY: no safe code reads or writes the cell; the queues do, and only for
-// items they own (see `Linked`), so a link may go wherever its node goes.
+// SAFETY: no safe code reads or writes the cell. The queues do, and only for items that they own
+// (see `Linked`), so a link may go wherever its node goes.
 unsafe impl<N> Send for Link<N> {}
-// SAFETY: as above; a shared link alone gives access to nothing.
+// SAFETY: no safe code reads or writes the cell, so a shared link alone gives access to nothing.
 unsafe impl<N> Sync for Link<N> {}
 
 impl<N> Link<N> {
-    /// A link to nothing.
+    /// Creates a link to nothing.
     pub(crate) fn new() -> Self {
         Self(UnsafeCell::new(None))
     }
 
-    /// Where it leads, for an owner that keeps its nodes in no queue.
+    /// Returns the next node, for an owner that keeps its nodes in no queue.
     ///
     /// # Safety
     /// 1. The caller owns the node.
     #[inline]
     pub(crate) unsafe fn get(&self) -> Option<NonNull<N>> {
-        // SAFETY: 1.: whoever owns an item owns its link.
+        // SAFETY: the caller owns the node (obligation 1), and the owner of an item owns its
+        // link.
         self.0.with(|link| unsafe { *link })
     }
 
-    /// Changes where it leads, for an owner that keeps its nodes in no queue.
+    /// Sets the next node, for an owner that keeps its nodes in no queue.
     ///
     /// # Safety
     /// 1. The caller owns the node.
     #[inline]
     pub(crate) unsafe fn set(&self, next: Option<NonNull<N>>) {
-        // SAFETY: as in `get`.
+        // SAFETY: the caller owns the node (obligation 1), and the owner of an item owns its
+        // link.
         self.0.with_mut(|link| unsafe { *link = next });
     }
 }
@@ -101,55 +102,59 @@ impl<N> Default for Link<N> {
     }
 }
 
+/// The first and the last node of a chain, or `None` if it is empty.
 type Ends<N> = Option<(NonNull<N>, NonNull<N>)>;
 
-/// Items in a row, first in first out, owned by whoever holds the chain.
+/// Items in first-in, first-out order, owned by the holder of the chain.
 pub(crate) struct Chain<T: Linked> {
     /// First and last node; the link of the last one is `None`.
     ends: Ends<T::Node>,
     len: usize,
 }
 
-// SAFETY: a chain is the owner of its items and of nothing else.
+// SAFETY: a chain owns its items and nothing else, so sending it is sending items.
 unsafe impl<T: Linked + Send> Send for Chain<T> {}
 
 impl<T: Linked> Chain<T> {
-    /// A chain of nothing.
+    /// Creates an empty chain.
     pub(crate) const fn new() -> Self {
         Self { ends: None, len: 0 }
     }
 
-    /// A chain of one.
+    /// Creates a chain of one item.
     pub(crate) fn one(item: T) -> Self {
         let mut chain = Self::new();
         chain.push_back(item);
         chain
     }
 
+    /// Returns the number of items.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
+    /// Returns true if the chain has no items.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.ends.is_none()
     }
 
+    /// Appends an item.
     #[inline]
     pub(crate) fn push_back(&mut self, item: T) {
         self.push_back_ptr(item.into_ptr());
     }
 
-    /// Appends a node whose ownership the caller gives up, as `into_ptr` did.
+    /// Appends a node; the caller gives up its ownership, as `into_ptr` did.
     #[inline]
     fn push_back_ptr(&mut self, node: NonNull<T::Node>) {
-        // SAFETY: 1. of `set_link`: the caller hands over the node it owned.
+        // SAFETY: obligation 1 of `set_link`: the caller hands over the node that it owned.
         unsafe { Self::set_link(node, None) };
         self.ends = Some(match self.ends {
             None => (node, node),
             Some((first, last)) => {
-                // SAFETY: 1. `last` is in this chain, which owns it.
+                // SAFETY: obligation 1 of `set_link`: `last` is in this chain, which owns it.
                 unsafe { Self::set_link(last, Some(node)) };
                 (first, node)
             }
@@ -157,46 +162,49 @@ impl<T: Linked> Chain<T> {
         self.len += 1;
     }
 
+    /// Takes the first item.
     #[inline]
     pub(crate) fn pop_front(&mut self) -> Option<T> {
         let node = self.pop_front_ptr()?;
-        // SAFETY: 1. every node of a chain came from `into_ptr`. 2. it has just
-        // left the chain.
+        // SAFETY: 1. every node of a chain came from `into_ptr`. 2. the node has just left the
+        // chain, so it is taken back once.
         Some(unsafe { T::from_ptr(node) })
     }
 
+    /// Takes the first node, with its ownership.
     #[inline]
     fn pop_front_ptr(&mut self) -> Option<NonNull<T::Node>> {
         let (first, last) = self.ends?;
-        // SAFETY: 1. of `next`: `first` is in this chain.
+        // SAFETY: obligation 1 of `next`: `first` is in this chain, and its link was set when it
+        // joined.
         self.ends = unsafe { Self::next(first) }.map(|second| (second, last));
         self.len -= 1;
         Some(first)
     }
 
-    /// Puts all of `other` behind what is here; costs the same for any length.
+    /// Appends all items of `other`, in constant time.
     pub(crate) fn append(&mut self, mut other: Self) {
         let Some((other_first, other_last)) = other.ends.take() else { return };
         self.len += std::mem::take(&mut other.len);
         self.ends = Some(match self.ends {
             None => (other_first, other_last),
             Some((first, last)) => {
-                // SAFETY: 1. `last` is in this chain.
+                // SAFETY: obligation 1 of `set_link`: `last` is in this chain, which owns it.
                 unsafe { Self::set_link(last, Some(other_first)) };
                 (first, other_last)
             }
         });
     }
 
-    /// Takes the item at `node` out, if it is here. Walks the chain: for the rare
-    /// case that somebody wants back what it put in.
+    /// Removes the item at `node`, if it is here. Walks the chain, for the rare case that the
+    /// thread that put an item in wants it back.
     pub(crate) fn take_out(&mut self, node: NonNull<T::Node>) -> Option<T> {
         let mut rest = Self::new();
         let mut found = None;
         while let Some(next) = self.pop_front_ptr() {
             if next == node {
-                // SAFETY: 1. every node of a chain came from `into_ptr`. 2. it has just
-                // left the chain.
+                // SAFETY: 1. every node of a chain came from `into_ptr`. 2. the node has just
+                // left the chain, so it is taken back once.
                 found = Some(unsafe { T::from_ptr(next) });
                 break;
             }
@@ -207,7 +215,7 @@ impl<T: Linked> Chain<T> {
         found
     }
 
-    /// Takes the first `count` items off, or all if there are fewer.
+    /// Splits off the first `count` items, or all if there are fewer.
     pub(crate) fn split_front(&mut self, count: usize) -> Self {
         if count >= self.len {
             return std::mem::take(self);
@@ -216,10 +224,12 @@ impl<T: Linked> Chain<T> {
         let Some((first, last)) = self.ends.filter(|_| count > 0) else { return front };
         let mut cut = first;
         for _ in 1..count {
-            // SAFETY: 1. `cut` is in this chain, and not its last: count < len.
+            // SAFETY: obligation 1 of `next`: `cut` is in this chain, and not its last, because
+            // count < len.
             cut = unsafe { Self::next(cut) }.expect("a chain is as long as it says");
         }
-        // SAFETY: 1. as above, for both; the link is reset to end the front.
+        // SAFETY: obligation 1 of `next` and `set_link`: `cut` is in this chain. Its link is
+        // reset to end the front.
         let rest = unsafe {
             let rest = Self::next(cut);
             Self::set_link(cut, None);
@@ -232,21 +242,27 @@ impl<T: Linked> Chain<T> {
         front
     }
 
+    /// Sets the link of a node.
+    ///
     /// # Safety
-    /// 1. The caller owns the node: it came from `into_ptr`, was not taken back,
-    ///    and no other queue holds it.
+    /// 1. The caller owns the node: it came from `into_ptr`, was not taken back, and no other
+    ///    queue holds it.
     #[inline]
     unsafe fn set_link(node: NonNull<T::Node>, next: Option<NonNull<T::Node>>) {
-        // SAFETY: the link is inside a live node (promises 2 and 3 of `Linked`),
-        // and only the node's owner touches it, which is the caller.
+        // SAFETY: the link is inside a live node (obligations 2 and 3 of `Linked`), and only the
+        // node's owner touches it, which is the caller (obligation 1).
         unsafe { T::link(node).as_ref().0.with_mut(|link| *link = next) }
     }
 
+    /// Returns the link of a node.
+    ///
     /// # Safety
-    /// 1. As for `set_link`, and the node's link was set since it has this owner.
+    /// 1. The caller owns the node, as for `set_link`, and has set its link since it became the
+    ///    owner.
     #[inline]
     unsafe fn next(node: NonNull<T::Node>) -> Option<NonNull<T::Node>> {
-        // SAFETY: as in `set_link`.
+        // SAFETY: the link is inside a live node (obligations 2 and 3 of `Linked`), and only the
+        // node's owner touches it, which is the caller (obligation 1).
         unsafe { T::link(node).as_ref().0.with(|link| *link) }
     }
 }
@@ -272,7 +288,7 @@ impl<T: Linked> FromIterator<T> for Chain<T> {
 }
 
 impl<T: Linked> Drop for Chain<T> {
-    /// Drops what is left, also what is behind an item whose drop panics.
+    /// Drops the items that are left, also those behind an item that panics when it is dropped.
     fn drop(&mut self) {
         struct Rest<'a, T: Linked>(&'a mut Chain<T>);
         impl<T: Linked> Drop for Rest<'_, T> {

@@ -1,49 +1,49 @@
-//! One worker's run queue: a ring that its owner fills and empties, and of which
-//! others may take half.
+//! Run queue of one worker: a ring that its owner fills and empties, and from which other workers
+//! may steal half.
 //!
 //! # Protocol
-//! Positions are counters that only grow and wrap at 2^32; a position's slot is
-//! its remainder. `head` packs two of them, `tail` is a third:
+//! Positions are counters that only grow and wrap at 2^32; a position's slot is its remainder.
+//! `head` packs two of them, `tail` is a third:
 //!
 //! ```text
 //!      steal          real                tail
 //!        |  a thief's   |   free to take    |
 //!  ------+--------------+-------------------+------
 //! ```
-//! `real` is the next item to be taken. `steal` is the oldest slot that somebody
-//! may still be reading: behind `real` while one thief copies, else equal to it.
+//! `real` is the next item to be taken. `steal` is the oldest slot that a thread may still be
+//! reading: behind `real` while one thief copies, else equal to it.
 //!
+//! ```text
 //! The owner                            A thief
 //! push: writes the slot at `tail`,     T1 claims half: moves `real`, leaves `steal`
 //!   then moves `tail`                  T2 copies what it claimed into its own ring
-//! pop: moves `real` (and `steal`, if   T3 lets go: moves `steal` up to wherever
-//!   no thief copies), then reads          `real` is by then
+//! pop: moves `real` (and `steal`, if   T3 releases the claim: moves `steal` up to
+//!   no thief copies), then reads          wherever `real` is by then
+//! ```
+//! A slot is read only by the thread that moved `real` past it, so no read is a race, and the
+//! owner writes a slot only once `steal` is past it. There is one thief at a time: a second one
+//! sees `steal != real` and tries another ring. The owner never waits: while a thief copies, the
+//! owner pops what lies behind the claim, and pushes into the room that is left.
 //!
-//! A slot is read only by whoever moved `real` past it, so no read is a race, and
-//! the owner writes a slot only once `steal` is past it. One thief at a time: a
-//! second one sees `steal != real` and looks elsewhere. The owner never waits:
-//! while a thief copies it pops what lies behind the claim, and pushes into what
-//! room there is.
+//! The owner keeps copies of `tail`, which only it writes, and of the `head` it saw last. An old
+//! `head` is safe: both of its counters only grow, so it shows less room than there is, and a
+//! `pop` that starts from it fails its CAS.
 //!
-//! The owner keeps copies of `tail`, which only it writes, and of the `head` it
-//! saw last. An old `head` is safe: both of its counters only grow, so it shows
-//! less room than there is, and a `pop` that starts from it fails its CAS.
-//!
-//! A push that finds no room answers with what must go to the intake: half of
-//! the ring in one chain, or the item alone while a thief copies.
+//! A push that finds no room returns the items that must go to the injector: half of the ring in
+//! one chain, or the pushed item alone while a thief copies.
 //!
 //! # Invariants
 //! 1. `steal <= real <= tail <= steal + CAPACITY`, in wrapping arithmetic.
-//! 2. Slots of `[real, tail)` hold items nobody claimed; slots of `[steal, real)`
-//!    are a thief's. Others hold nothing.
-//! 3. Whoever sees a `real` sees a `tail` that is not before it.
+//! 2. Slots of `[real, tail)` hold items that no thread has claimed; slots of `[steal, real)`
+//!    belong to a thief. Others hold nothing.
+//! 3. A thread that has read a `real` reads a `tail` that is not before it.
 //!
 //! # Rejected
 //! - Popping without an RMW, with the asymmetric barrier: `variants/unfenced.rs`.
 //! - Reading a slot before its claim, as a Chase-Lev deque does: formally a race.
-//! - A Release in T1. Nothing is published by a claim: other thieves turn away
-//!   from it, and the owner reads only what it wrote itself.
-//! - `fetch_add` to claim: it cannot be taken back when there was nothing.
+//! - A Release in T1, because a claim publishes nothing: other thieves turn away from it, and the
+//!   owner reads only what it wrote itself.
+//! - `fetch_add` to claim, because it cannot be undone when there was nothing to claim.
 //!
 //! # Checked by
 //! `models.rs`: `a_pushed_item_is_taken_once`, `the_last_item_goes_to_one_of_two`,
@@ -79,35 +79,36 @@ mod models;
 #[cfg(all(test, not(blitz_loom)))]
 mod tests;
 
-/// Slots of a ring. 256 is what Go and Tokio settled on (2 KiB of pointers);
-/// picked, not measured. A model reaches full and wrapped rings with four.
+/// Number of slots of a ring. 256 is what Go and Tokio settled on (2 KiB of pointers); picked,
+/// not measured. A model reaches full and wrapped rings with four.
 pub(crate) const CAPACITY: u32 = if cfg!(blitz_loom) { 4 } else { 256 };
 const MASK: u32 = CAPACITY - 1;
 const _: () = assert!(CAPACITY.is_power_of_two());
 
-/// How much overflows at once, and the most that one steal takes.
+/// Number of items that overflow at once, and the most that one steal takes.
 pub(crate) const HALF: u32 = CAPACITY / 2;
 
-/// Which half of a full ring goes to the intake.
+/// The half of a full ring that goes to the injector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Half {
-    /// What has waited longest; the ring keeps what is warm in the cache.
+    /// The items that have waited longest; the ring keeps those that are warm in the cache.
     #[cfg(any(test, blitz_variants))]
     Oldest,
-    /// What came last; the order of arrival survives.
+    /// The items that came last; the order of arrival survives.
     Newest,
 }
 
-/// The newest half: 5 % faster in two-worker hand-overs and 8 % in a full ring's
-/// push and pop, and an item's turn comes 110 items late on average instead of 276
+/// The half that overflows. The newest half was 5 % faster in two-worker hand-overs and 8 % in
+/// push and pop of a full ring, and an item runs 110 items late on average instead of 276
 /// (bench/record, 'overflow').
 const OVERFLOWS: Half = Half::Newest;
 
-/// How much of a ring a thief asks for.
+/// The share of a ring that a thief takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Share {
-    /// Half, rounded up.
+    /// Half of the items, rounded up.
     Half,
+    /// One item.
     #[cfg(any(test, blitz_variants))]
     One,
 }
@@ -123,12 +124,13 @@ impl Share {
     }
 }
 
-/// `steal` in the upper half, `real` in the lower.
+/// Packs `steal` into the upper half of a word and `real` into the lower.
 #[inline(always)]
 const fn pack(steal: u32, real: u32) -> u64 {
     (steal as u64) << 32 | real as u64
 }
 
+/// Splits a word into `steal` and `real`.
 #[inline(always)]
 const fn unpack(head: u64) -> (u32, u32) {
     ((head >> 32) as u32, head as u32)
@@ -136,8 +138,8 @@ const fn unpack(head: u64) -> (u32, u32) {
 
 type Slot<N> = UnsafeCell<MaybeUninit<NonNull<N>>>;
 
-/// Three neighbours with three kinds of traffic, each on lines of its own:
-/// everybody's CAS, the owner's store per push, and the items.
+/// The shared part of a ring. Each field has cache lines of its own, because each has its own
+/// kind of traffic: the CAS of all threads on `head`, the owner's store per push, and the items.
 struct Ring<T: Linked> {
     head: CachePadded<AtomicU64>,
     tail: CachePadded<AtomicU32>,
@@ -145,10 +147,11 @@ struct Ring<T: Linked> {
     owns: PhantomData<T>,
 }
 
-// SAFETY: a ring owns its items and hands each to one taker (invariant 2), so
-// sharing the ring is sending the items.
+// SAFETY: a ring owns its items and hands each to one taker (invariant 2), so sending the ring is
+// sending its items.
 unsafe impl<T: Linked + Send> Send for Ring<T> {}
-// SAFETY: as above; slots are touched only under the protocol of this file.
+// SAFETY: slots are touched only under the protocol of this file, which hands each item to one
+// taker, so sharing the ring is sending its items.
 unsafe impl<T: Linked + Send> Sync for Ring<T> {}
 
 impl<T: Linked> Ring<T> {
@@ -157,46 +160,51 @@ impl<T: Linked> Ring<T> {
         &self.slots[(position & MASK) as usize]
     }
 
+    /// Reads a slot.
+    ///
     /// # Safety
-    /// 1. The caller moved `real` past `position`, and `steal` is not past it
-    ///    (or the caller is the owner, who alone could overwrite the slot).
-    /// 2. The node is taken from it once.
+    /// 1. The caller moved `real` past `position`, and `steal` is not past it (or the caller is
+    ///    the owner, which alone could overwrite the slot).
+    /// 2. The node is taken from the slot once.
     #[inline(always)]
     unsafe fn read(&self, position: u32) -> NonNull<T::Node> {
-        // SAFETY: by 1. the slot was in `[real, tail)`, so it is initialised, and
-        // nobody writes it now.
+        // SAFETY: by obligation 1 the slot was in `[real, tail)`, so it is initialised, and no
+        // thread writes it now.
         self.slot(position).with(|slot| unsafe { (*slot).assume_init() })
     }
 
+    /// Writes a slot.
+    ///
     /// # Safety
     /// 1. The caller is the owner.
     /// 2. `position` is in `[tail, steal + CAPACITY)`.
     #[inline(always)]
     unsafe fn write(&self, position: u32, node: NonNull<T::Node>) {
-        // SAFETY: by 2. the slot holds nothing and nobody reads it; by 1. nobody
-        // else writes it.
+        // SAFETY: by obligation 2 the slot holds nothing and no thread reads it; by obligation 1
+        // no other thread writes it.
         self.slot(position).with_mut(|slot| unsafe { *slot = MaybeUninit::new(node) });
     }
 
-    /// How many items wait, for those who are not the owner.
+    /// Returns the number of waiting items. Any thread may call this.
     #[inline]
     fn len(&self) -> u32 {
         self.span().len()
     }
 
+    /// Returns the positions at which the ring begins and ends.
     #[inline]
     fn span(&self) -> Span {
         let order = if weakened!("ring_length_acquire") { Relaxed } else { Acquire };
-        // Acquire: a `tail` loaded after this is not before this `real`. Pairs
-        // with the Release of `pop`, `spill_*` and `let_go`.
+        // Acquire: a `tail` loaded after this is not before this `real`. Pairs with the Release
+        // of `pop`, `spill_*` and `let_go`.
         let (_, real) = unpack(self.head.load(order));
-        // Relaxed: only the number counts; who takes an item looks again.
+        // Relaxed: only the number matters; a thread that takes an item loads it again.
         let tail = self.tail.load(Relaxed);
         Span { real, tail }
     }
 }
 
-/// What was in a ring at some moment, by position.
+/// The range of positions that a ring held at some moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span {
     real: u32,
@@ -204,37 +212,39 @@ pub(crate) struct Span {
 }
 
 impl Span {
+    /// Returns the number of items in the range.
     #[inline]
     pub(crate) fn len(&self) -> u32 {
         // `real` may be old by now, and then the distance is too long.
         self.tail.wrapping_sub(self.real).min(CAPACITY)
     }
 
+    /// Returns true if the range has no items.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether an entry has come or left since.
+    /// Returns true if an entry has come or left since `earlier`.
     #[inline]
     pub(crate) fn has_moved_since(&self, earlier: &Self) -> bool {
         self.real != earlier.real || self.tail != earlier.tail
     }
 
-    /// Whether all that was there has left.
+    /// Returns true if all entries that were there at `earlier` have left.
     #[inline]
     pub(crate) fn has_passed(&self, earlier: &Self) -> bool {
         self.real.wrapping_sub(earlier.tail) <= u32::MAX / 2
     }
 }
 
-/// A ring, with the end for its worker and one for the others.
+/// Creates a ring. Returns the end for its worker and the end for the other workers.
 pub(crate) fn ring<T: Linked>() -> (Owner<T>, Thief<T>) {
     ring_from(0)
 }
 
-/// A ring whose counters start at `start`, so that tests can begin near the end
-/// of their range.
+/// Creates a ring with counters that start at `start`, so that tests can begin near the end of
+/// their range.
 pub(crate) fn ring_from<T: Linked>(start: u32) -> (Owner<T>, Thief<T>) {
     let head = pack(start, start);
     let ring = Arc::new(Ring {
@@ -247,32 +257,34 @@ pub(crate) fn ring_from<T: Linked>(start: u32) -> (Owner<T>, Thief<T>) {
     (Owner { ring, tail: start, head, not_sync: PhantomData }, thief)
 }
 
-/// Whether a push found room.
+/// The outcome of a push.
 #[must_use = "what overflows must go to the intake"]
 #[derive(Debug)]
 pub(crate) enum Pushed<T: Linked> {
+    /// The ring had room for the item.
     Kept,
+    /// The ring was full: these items must go to the injector.
     Overflow(Chain<T>),
 }
 
-/// The worker's end. Methods take `&mut self`: there is one owner at a time.
+/// The worker's end of a ring. Methods take `&mut self`, because there is one owner at a time.
 pub(crate) struct Owner<T: Linked> {
     ring: Arc<Ring<T>>,
-    /// `tail`, which only we write.
+    /// Copy of `tail`, which only this owner writes.
     tail: u32,
-    /// The `head` we saw last, with Acquire or written by ourselves.
+    /// The `head` that this owner saw last, with Acquire or written by itself.
     head: u64,
     not_sync: PhantomData<Cell<()>>,
 }
 
 impl<T: Linked> Owner<T> {
-    /// Appends an item; no RMW, and `head` is read only when room seems to end.
+    /// Appends an item, without an RMW. Reads `head` only when the room seems to be used up.
     #[inline]
     pub(crate) fn push(&mut self, item: T) -> Pushed<T> {
         self.push_or_spill(item, OVERFLOWS)
     }
 
-    /// `push`, with the half that overflows as an argument, for the comparison.
+    /// Appends an item. The half that overflows is an argument, for the comparison of both.
     #[inline(always)]
     pub(crate) fn push_or_spill(&mut self, item: T, half: Half) -> Pushed<T> {
         if self.known_room() == 0 {
@@ -282,13 +294,13 @@ impl<T: Linked> Owner<T> {
         Pushed::Kept
     }
 
-    /// Moves items over until the chain or the room ends; answers how many.
+    /// Moves items from the chain until the chain or the room ends. Returns how many were moved.
     pub(crate) fn push_chain(&mut self, chain: &mut Chain<T>) -> u32 {
         let wanted = u32::try_from(chain.len()).unwrap_or(u32::MAX);
         let count = wanted.min(self.room_for(wanted));
         for offset in 0..count {
             let node = chain.pop_front_ptr().expect("a chain is as long as it says");
-            // SAFETY: 1. we are the owner. 2. `count` is at most the room.
+            // SAFETY: 1. `self` is the owner. 2. `count` is at most the room.
             unsafe { self.ring.write(self.tail.wrapping_add(offset), node) };
         }
         if count > 0 {
@@ -297,7 +309,7 @@ impl<T: Linked> Owner<T> {
         count
     }
 
-    /// Takes the oldest item: one CAS.
+    /// Takes the oldest item, with one CAS.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<T> {
         let success = if weakened!("ring_pop_release") { Relaxed } else { Release };
@@ -311,16 +323,17 @@ impl<T: Linked> Owner<T> {
             let next = real.wrapping_add(1);
             let freed = if steal == real { next } else { steal };
             let head = pack(freed, next);
-            // Release: invariant 3; pairs with the Acquire loads of `head` in
-            // `claim` and `len`. Acquire: the copy of `head` becomes room, see
-            // `refresh`; pairs with the Release in `let_go`. On success we know
-            // the value already, and no value of `head` comes twice.
+            // Release: upholds invariant 3; pairs with the Acquire loads of `head` in `claim` and
+            // `span`. Acquire, on failure: the copy of `head` becomes room, as in `refresh`;
+            // pairs with the Release in `let_go`. Success needs no Acquire, because we know the
+            // value already, and no value of `head` comes twice.
             match self.ring.head.compare_exchange_weak(self.head, head, success, failure) {
                 Ok(_) => {
                     self.head = head;
-                    // SAFETY: 1. the CAS; we are the owner. 2. for the first
-                    // time: `real` moved. And `from_ptr` 1.: slots hold what
-                    // `into_ptr` gave; 2.: it left the ring.
+                    // SAFETY: for `read`: 1. the CAS moved `real` past the slot, and we are the
+                    // owner. 2. no other thread reads it, because only our CAS moved `real` past
+                    // it. For `from_ptr`: 1. slots hold what `into_ptr` returned. 2. the node has
+                    // left the ring, once.
                     return Some(unsafe { T::from_ptr(self.ring.read(real)) });
                 }
                 Err(actual) => self.head = actual,
@@ -328,42 +341,43 @@ impl<T: Linked> Owner<T> {
         }
     }
 
-    /// The address of the item that the next `pop` may bring: a hint, because a
-    /// thief may have it already.
+    /// Returns the address of the item that the next `pop` may return: a hint, because a thief
+    /// may have it already.
     #[cfg(any(test, blitz_variants))]
     #[inline]
     pub(crate) fn next_hint(&self) -> Option<NonNull<T::Node>> {
         let (_, real) = unpack(self.head);
-        // SAFETY: 1. not claimed, but the owner alone could overwrite the slot,
-        // which it wrote before it moved `tail` past it. 2. nothing is taken:
-        // the address is not used as an owner.
+        // SAFETY: 1. the slot is not claimed, but only the owner could overwrite it, and the
+        // owner wrote it before it moved `tail` past it. 2. nothing is taken, because the address
+        // is not used as an owner.
         (real != self.tail).then(|| unsafe { self.ring.read(real) })
     }
 
-    /// How many items wait.
+    /// Returns the number of waiting items.
     #[inline]
     pub(crate) fn len(&self) -> u32 {
         self.ring.len()
     }
 
+    /// Returns true if no items wait.
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether a multiple of `step` items were pushed so far, and so many wait: seldom
-    /// asked for more than a look at what the owner knows.
+    /// Returns true if `tail` is a multiple of `step` and at least `step` items wait. Most calls
+    /// read only the owner's own copy of `tail`.
     #[inline]
     pub(crate) fn is_long(&self, step: u32) -> bool {
         self.tail.is_multiple_of(step) && self.len() >= step
     }
 
-    /// How many items fit in now; more if a thief lets go meanwhile.
+    /// Returns how many items fit now; more may fit if a thief releases its claim meanwhile.
     #[inline]
     pub(crate) fn room(&mut self) -> u32 {
         self.room_for(CAPACITY)
     }
 
-    /// The room, looked up afresh if what we know is less than `wanted`.
+    /// Returns the known room, after a fresh load of `head` if it is less than `wanted`.
     #[inline]
     fn room_for(&mut self, wanted: u32) -> u32 {
         if self.known_room() < wanted {
@@ -372,6 +386,7 @@ impl<T: Linked> Owner<T> {
         self.known_room()
     }
 
+    /// Returns the room by the copy of `head`, which is never more than the true room.
     #[inline(always)]
     fn known_room(&self) -> u32 {
         let (steal, real) = unpack(self.head);
@@ -379,33 +394,34 @@ impl<T: Linked> Owner<T> {
         CAPACITY - self.tail.wrapping_sub(oldest)
     }
 
+    /// Loads `head` afresh.
     #[inline]
     fn refresh(&mut self) {
         let order = if weakened!("ring_refresh_acquire") { Relaxed } else { Acquire };
-        // Acquire: a thief's reads are over before we write where it read. Pairs
-        // with the Release in `let_go`.
+        // Acquire: a thief's reads are over before we write where it read. Pairs with the Release
+        // in `let_go`.
         self.head = self.ring.head.load(order);
     }
 
-    /// Writes an item into a slot we know to be free.
+    /// Writes an item into a slot that is known to be free, and publishes it.
     #[inline(always)]
     fn put(&mut self, item: T) {
-        // SAFETY: 1. we are the owner. 2. callers found room.
+        // SAFETY: 1. `self` is the owner. 2. callers found room for one item.
         unsafe { self.ring.write(self.tail, item.into_ptr()) };
         self.publish(1);
     }
 
-    /// Shows `count` written slots to the thieves.
+    /// Publishes `count` written slots to the thieves.
     #[inline(always)]
     fn publish(&mut self, count: u32) {
         let order = if weakened!("ring_tail_release") { Relaxed } else { Release };
         self.tail = self.tail.wrapping_add(count);
-        // Release: the slots, and what the items point at. Pairs with the
-        // Acquire of `tail` in `claim`.
+        // Release: publishes the slots, and what the items point at. Pairs with the Acquire of
+        // `tail` in `claim`.
         self.ring.tail.store(self.tail, order);
     }
 
-    /// A push for which the known room does not suffice.
+    /// Pushes an item for which the known room does not suffice.
     #[cold]
     fn push_slowly(&mut self, item: T, half: Half) -> Pushed<T> {
         loop {
@@ -416,10 +432,10 @@ impl<T: Linked> Owner<T> {
             }
             let (steal, real) = unpack(self.head);
             if steal != real && !weakened!("ring_spill_check") {
-                // A thief is making room right now, but we do not wait for it.
+                // A thief is making room right now, but the owner does not wait for it.
                 return Pushed::Overflow(Chain::one(item));
             }
-            // `None`: a thief came first, so look again.
+            // `None` means that a thief came first, so try again.
             let spilt = match half {
                 #[cfg(any(test, blitz_variants))]
                 Half::Oldest => self.spill_oldest(real),
@@ -442,43 +458,48 @@ impl<T: Linked> Owner<T> {
         }
     }
 
-    /// Takes the older half of a full ring that nobody steals from.
+    /// Takes the older half of a full ring that no thief steals from. Returns `None` if a thief
+    /// came first.
     #[cfg(any(test, blitz_variants))]
     fn spill_oldest(&mut self, real: u32) -> Option<Chain<T>> {
         let order = if weakened!("ring_spill_release") { Relaxed } else { Release };
         let next = real.wrapping_add(HALF);
         let head = pack(next, next);
-        // Release: as in `pop`. Relaxed: on failure the caller refreshes.
+        // Release: upholds invariant 3; pairs with the Acquire loads of `head` in `claim` and
+        // `span`. Relaxed: on failure the caller refreshes.
         self.ring.head.compare_exchange(self.head, head, order, Relaxed).ok()?;
         self.head = head;
         Some(self.chain_of(real, HALF))
     }
 
-    /// Takes the newer half of a full ring that nobody steals from.
+    /// Takes the newer half of a full ring that no thief steals from. Returns `None` if a thief
+    /// came first.
     ///
-    /// `tail` must not move back, because a thief may act on the one it has
-    /// read. So all positions are claimed, and the older half, which stays in
-    /// its slots, gets new positions a whole ring further.
+    /// `tail` must not move back, because a thief may act on the `tail` that it has read. So all
+    /// positions are claimed, and the older half, which stays in its slots, gets new positions a
+    /// whole ring further.
     fn spill_newest(&mut self, real: u32) -> Option<Chain<T>> {
         let order = if weakened!("ring_newest_release") { Relaxed } else { Release };
         let end = real.wrapping_add(CAPACITY);
-        // Relaxed: like a thief's claim it publishes nothing, and turns thieves away.
+        // Relaxed: like a thief's claim this publishes nothing, and it turns thieves away.
         self.ring.head.compare_exchange(self.head, pack(real, end), Relaxed, Relaxed).ok()?;
         let chain = self.chain_of(real.wrapping_add(HALF), HALF);
         self.publish(HALF);
         self.head = pack(end, end);
-        // Release: as in `pop`. A store will do: nobody changes a claimed `head`
-        // but the claimant and the owner, and both are we.
+        // Release: upholds invariant 3; pairs with the Acquire loads of `head` in `claim` and
+        // `span`. A store is enough, because only the claimant and the owner change a claimed
+        // `head`, and this thread is both.
         self.ring.head.store(self.head, order);
         Some(chain)
     }
 
-    /// The items from `position` on, which we have just claimed.
+    /// Returns a chain of the `count` items from `position` on, which the caller has just
+    /// claimed.
     fn chain_of(&self, position: u32, count: u32) -> Chain<T> {
         let mut chain = Chain::new();
         for offset in 0..count {
-            // SAFETY: 1. the caller's CAS moved `real` past them; we are the
-            // owner. 2. each is read here once.
+            // SAFETY: 1. the caller's CAS moved `real` past the slots, and we are the owner. 2.
+            // each slot is read here once.
             chain.push_back_ptr(unsafe { self.ring.read(position.wrapping_add(offset)) });
         }
         chain
@@ -486,7 +507,7 @@ impl<T: Linked> Owner<T> {
 }
 
 impl<T: Linked> Drop for Owner<T> {
-    /// Drops what is left. A thief that is copying keeps what it claimed.
+    /// Drops the items that are left. A thief that is copying keeps those that it claimed.
     fn drop(&mut self) {
         let mut left = Chain::new();
         while let Some(item) = self.pop() {
@@ -501,20 +522,20 @@ impl<T: Linked> std::fmt::Debug for Owner<T> {
     }
 }
 
-/// What a steal brought.
+/// The outcome of a steal.
 #[must_use = "the first stolen item is in here and nowhere else"]
 #[derive(Debug)]
 pub(crate) struct Stolen<T> {
     /// The oldest of the stolen items, for the thief to run at once.
     pub(crate) first: Option<T>,
-    /// How many more went into the thief's own ring.
+    /// Number of further items that went into the thief's own ring.
     pub(crate) moved: u32,
-    /// Nothing was taken because another thief is at it: the ring may well hold
-    /// more, and to look elsewhere is better than to wait.
+    /// True if nothing was taken because another thief is copying. The ring may well hold more
+    /// items, but trying another ring is better than waiting.
     pub(crate) busy: bool,
 }
 
-/// The others' end.
+/// The end of a ring for the other workers.
 pub(crate) struct Thief<T: Linked> {
     ring: Arc<Ring<T>>,
 }
@@ -525,13 +546,14 @@ impl<T: Linked> Clone for Thief<T> {
     }
 }
 
-/// What a thief may read, until it lets go.
+/// The slots that a thief may read, until it releases them.
 #[must_use = "claimed slots must be copied and let go"]
 struct Claim {
     first: u32,
     count: u32,
 }
 
+/// The outcome of a try to claim slots.
 enum Claimed {
     Some(Claim),
     Empty,
@@ -539,18 +561,18 @@ enum Claimed {
 }
 
 impl<T: Linked> Thief<T> {
-    /// Moves half of the items, as far as `target` has room, to `target`.
+    /// Moves half of the items to `target`, as far as it has room.
     ///
-    /// `target` may be stolen from meanwhile, and may be the same ring.
+    /// `target` may be stolen from meanwhile, and may be the end of the same ring.
     pub(crate) fn steal_half_into(&self, target: &mut Owner<T>) -> Stolen<T> {
         self.steal_into(target, Share::Half)
     }
 
-    /// `steal_half_into`, with the share as an argument, for the comparison.
+    /// Moves a share of the items to `target`. The share is an argument, for the comparison.
     #[inline(always)]
     pub(crate) fn steal_into(&self, target: &mut Owner<T>, share: Share) -> Stolen<T> {
         let room = if weakened!("ring_target_room") { HALF } else { target.room_for(HALF) };
-        // One item does not need room: it is handed out.
+        // One item needs no room, because it is returned to the caller.
         let claim = match self.claim(room + 1, share) {
             Claimed::Some(claim) => claim,
             Claimed::Empty => return Stolen { first: None, moved: 0, busy: false },
@@ -558,16 +580,18 @@ impl<T: Linked> Thief<T> {
         };
         let moved = claim.count - 1;
         for offset in 0..moved {
-            // SAFETY: 1. and 2. of `read`: the claim, each position once.
-            // 1. of `write`: the target is borrowed from its owner. 2. the claim
-            // is no larger than the room plus the one that is not written.
+            // SAFETY: for `read`: 1. the claim moved `real` past the position, and `steal` stays
+            // until `let_go`. 2. each position is read once. For `write`: 1. `target` is borrowed
+            // from its owner. 2. the claim is no larger than the room plus the one item that is
+            // not written.
             unsafe {
                 let node = self.ring.read(claim.first.wrapping_add(1 + offset));
                 target.ring.write(target.tail.wrapping_add(offset), node);
             }
         }
-        // SAFETY: 1. and 2. of `read`: the first of the claim, once. 1. and 2. of
-        // `from_ptr`: slots hold what `into_ptr` gave, and this one has left.
+        // SAFETY: for `read`: 1. the claim covers its first position. 2. it is read once. For
+        // `from_ptr`: 1. slots hold what `into_ptr` returned. 2. this node has left the ring,
+        // once.
         let first = unsafe { T::from_ptr(self.ring.read(claim.first)) };
         if moved > 0 {
             target.publish(moved);
@@ -576,47 +600,48 @@ impl<T: Linked> Thief<T> {
         Stolen { first: Some(first), moved, busy: false }
     }
 
-    /// How many items waited a moment ago.
+    /// Returns the number of items that waited a moment ago.
     #[inline]
     pub(crate) fn len(&self) -> u32 {
         self.ring.len()
     }
 
+    /// Returns true if no items waited a moment ago.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Where the ring begins and ends now, to tell later how far it has come.
+    /// Returns where the ring begins and ends now, so that a later [`Span`] shows its progress.
     #[inline]
     pub(crate) fn span(&self) -> Span {
         self.ring.span()
     }
 
-    /// T1: moves `real` over a share of the items, `most` at most.
+    /// Claims a share of the items, `most` at most, by moving `real` over them (step T1).
     #[inline(always)]
     fn claim(&self, most: u32, share: Share) -> Claimed {
         let order = if weakened!("ring_thief_acquire") { Relaxed } else { Acquire };
         let failure = if weakened!("ring_thief_retry_acquire") { Relaxed } else { Acquire };
         let tail_order = if weakened!("ring_tail_acquire") { Relaxed } else { Acquire };
-        // Acquire, here and when the CAS fails: invariant 3. Pairs with the
-        // Release in `pop`, `spill_*` and `let_go`.
+        // Acquire, here and when the CAS fails: upholds invariant 3. Pairs with the Release in
+        // `pop`, `spill_*` and `let_go`.
         let mut head = self.ring.head.load(order);
         loop {
             let (steal, real) = unpack(head);
             if steal != real && !weakened!("ring_busy_check") {
                 return Claimed::Busy;
             }
-            // Acquire: the slots and the items. Pairs with the Release in `publish`.
+            // Acquire: sees the slots and the items. Pairs with the Release in `publish`.
             let available = self.ring.tail.load(tail_order).wrapping_sub(real);
-            // If `head` is old this may be too much, and the CAS fails.
+            // If `head` is old this may be too much, and then the CAS fails.
             let count = share.of(available).min(most);
             if count == 0 {
                 return Claimed::Empty;
             }
             let claimed = pack(steal, real.wrapping_add(count));
-            // Relaxed: the claim publishes nothing, and what we read was
-            // published through `tail`.
+            // Relaxed: the claim publishes nothing, and what we read was published through
+            // `tail`.
             match self.ring.head.compare_exchange_weak(head, claimed, Relaxed, failure) {
                 Ok(_) => {
                     assert!(
@@ -631,7 +656,7 @@ impl<T: Linked> Thief<T> {
         }
     }
 
-    /// T3: gives the claimed slots back for writing.
+    /// Releases the claimed slots, so that the owner may write them (step T3).
     #[inline(always)]
     fn let_go(&self, claim: Claim) {
         let order = if weakened!("ring_let_go_release") { Relaxed } else { Release };
@@ -639,9 +664,10 @@ impl<T: Linked> Thief<T> {
         let mut head = pack(claim.first, end);
         loop {
             let real = if weakened!("ring_let_go_blind") { end } else { unpack(head).1 };
-            // Release: our reads come before the owner's next write there; pairs
-            // with the Acquire in `refresh` and `pop`. Also invariant 3, for the
-            // thief after us. Relaxed: the owner popped, and we only count along.
+            // Release: our reads come before the owner's next write there; pairs with the Acquire
+            // in `refresh` and `pop`. It also upholds invariant 3, for the next thief; pairs with
+            // the Acquire in `claim`. Relaxed, on failure: the owner popped, and we only follow
+            // its `real`.
             match self.ring.head.compare_exchange_weak(head, pack(real, real), order, Relaxed) {
                 Ok(_) => return,
                 Err(actual) => head = actual,

@@ -1,11 +1,11 @@
-//! An operation under way, as its future sees it.
+//! The future of an operation that is under way.
 //!
-//! The answer is the kernel's number, negative for an error, and the payload. Two errors are
-//! none of the operation's: [`must_begin_again`] says which. The caller has the descriptor
-//! borrowed, and so the caller begins again.
+//! Its output is the kernel's result, negative for an error, and the payload. Two errors say
+//! nothing about the operation itself: [`must_begin_again`] recognises them. Then the caller must
+//! submit it again, because it is the caller that borrows the descriptor.
 //!
 //! # Invariants
-//! A flight that was answered has no payload, and is not polled again.
+//! A future that has returned its result has no payload any more, and is not polled again.
 
 use std::{
     pin::Pin,
@@ -20,12 +20,12 @@ use super::{
 };
 use crate::engine::work::{current, task::moment::Wait};
 
-/// See the module. Dropping it asks the kernel to end the operation, and waits for nothing.
+/// Future of an operation under way. Dropping it requests a cancel, and waits for nothing.
 #[must_use = "futures do nothing unless you `.await` or poll them"]
 pub(crate) struct InFlight<'a, P: Send + 'static, K: Kernel = System> {
-    /// Borrowed: a future that is leaked leaks no ring.
+    /// A borrow, so that a leaked future does not leak the ring.
     ring: &'a Ring<K>,
-    /// `None` when it was answered.
+    /// `None` once the result has been returned.
     op: Option<Arc<Op<P>>>,
     number: Number,
 }
@@ -35,8 +35,8 @@ impl<'a, P: Send + 'static, K: Kernel> InFlight<'a, P, K> {
         Self { ring, op: Some(op), number }
     }
 
-    /// After the ring's end nobody reaps for us, and so this thread does until the answer is
-    /// there. We cannot be ready without the payload.
+    /// Reaps on this thread until the result is there, after the ring has closed and no other
+    /// thread reaps. The future cannot be ready without its payload.
     #[cold]
     fn outlast(ring: &Ring<K>, op: &Op<P>) -> i32 {
         loop {
@@ -61,14 +61,15 @@ impl<P: Send + 'static, K: Kernel> Future for InFlight<'_, P, K> {
                 return Poll::Pending;
             }
         };
-        // SAFETY: 1. we have seen it. 2. `op` is gone below.
+        // SAFETY: 1. this is the future, and it has seen the result. 2. It is called once, because
+        // `op` is cleared below.
         let payload = unsafe { op.take() };
         self.op = None;
         Poll::Ready((result, payload))
     }
 }
 
-// The payload is never pinned: it lies in the operation.
+// The payload is never pinned, because it lies in the operation.
 impl<P: Send + 'static, K: Kernel> Unpin for InFlight<'_, P, K> {}
 
 impl<P: Send + 'static, K: Kernel> Drop for InFlight<'_, P, K> {
@@ -87,8 +88,8 @@ impl<P: Send + 'static, K: Kernel> std::fmt::Debug for InFlight<'_, P, K> {
     }
 }
 
-/// Whether an answer says nothing of the operation: the thread that submitted it has exited,
-/// or a signal came between.
+/// Returns true if a result says nothing about the operation: the thread that submitted it has
+/// exited, or a signal interrupted it.
 pub(crate) fn must_begin_again(result: i32) -> bool {
     matches!(-result, libc::ECANCELED | libc::EINTR)
 }

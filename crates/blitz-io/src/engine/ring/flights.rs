@@ -1,8 +1,8 @@
-//! What the kernel has: the operations under way, by the numbers it knows them by.
+//! The table of operations under way, by the numbers that the kernel knows them by.
 //!
-//! A number is a place and how often that place was given out before. The kernel gives it
-//! back with its answer. A cancel names one too, and may come after the answer: then the
-//! number means nobody, whoever has the place now.
+//! A number is a place in the table and a count of how often that place was given back before. The
+//! kernel returns it with the completion. A cancel names one too, and may come after the
+//! completion: then the number matches no operation, whichever one has the place now.
 //!
 //! # Checked by
 //! `a_place_is_given_out_under_another_number`, `all_that_fly_are_listed`; the ring's models.
@@ -15,20 +15,20 @@ use crate::engine::prim::weakened;
 pub(crate) struct Number(u64);
 
 impl Number {
-    /// No operation: a request of the ring's own, whose answer nobody waits for.
+    /// The number of the ring's own requests; their completions are ignored.
     pub(crate) const NOBODY: Self = Self(u64::MAX);
 
     fn new(place: u32, round: u32) -> Self {
         Self(u64::from(round) << 32 | u64::from(place))
     }
 
-    /// As the kernel keeps it.
+    /// Returns the number as the kernel stores it.
     #[inline]
     pub(crate) const fn bits(self) -> u64 {
         self.0
     }
 
-    /// Back from the kernel.
+    /// Restores a number that the kernel returned.
     #[inline]
     pub(crate) const fn from_bits(bits: u64) -> Self {
         Self(bits)
@@ -43,27 +43,27 @@ impl Number {
     }
 }
 
-/// See the module.
+/// A slab of operations with generation-checked numbers.
 pub(crate) struct Flights<T> {
     places: Vec<Place<T>>,
-    /// The first that is free; a list through the places.
+    /// The first free place; the free places form a linked list.
     free: u32,
     count: usize,
 }
 
 struct Place<T> {
-    /// How often it was given back.
+    /// How often the place was given back.
     round: u32,
     held: Held<T>,
 }
 
 enum Held<T> {
     Flight(T),
-    /// And the next that is free.
+    /// A free place, with the index of the next free one.
     Free(u32),
 }
 
-/// The end of the list. No place has it, so `Number::NOBODY` has none.
+/// The end of the free list. No place has this index, so `Number::NOBODY` matches none.
 const LAST: u32 = u32::MAX;
 
 impl<T> Flights<T> {
@@ -75,8 +75,10 @@ impl<T> Flights<T> {
         self.count
     }
 
+    /// Adds an operation and returns its number.
+    ///
     /// # Panics
-    /// If four thousand million are under way.
+    /// Panics if about four thousand million operations are under way.
     pub(crate) fn insert(&mut self, flight: T) -> Number {
         self.count += 1;
         if self.free == LAST {
@@ -93,7 +95,7 @@ impl<T> Flights<T> {
         Number::new(at, place.round)
     }
 
-    /// The one of that number; `None` if it has been taken.
+    /// Removes the operation with that number; returns `None` if it was removed before.
     pub(crate) fn remove(&mut self, number: Number) -> Option<T> {
         let place = self.places.get_mut(number.place())?;
         if place.round != number.round() || matches!(place.held, Held::Free(_)) {
@@ -110,12 +112,12 @@ impl<T> Flights<T> {
         Some(flight)
     }
 
-    /// The numbers of all.
+    /// Returns the numbers of all operations.
     pub(crate) fn numbers(&self) -> Vec<Number> {
         self.each().map(|(number, _)| number).collect()
     }
 
-    /// All, with their numbers.
+    /// Returns an iterator over all operations with their numbers.
     pub(crate) fn each(&self) -> impl Iterator<Item = (Number, &T)> {
         self.places.iter().enumerate().filter_map(|(at, place)| match &place.held {
             Held::Flight(flight) => Some((Number::new(at as u32, place.round), flight)),

@@ -1,83 +1,87 @@
-//! Operations that the kernel does by itself: it is given memory and says when it is done.
+//! Operations on io_uring: the kernel is given a buffer, and reports when the operation is
+//! complete.
 //!
-//! One ring for each runtime, made when the first operation is begun. It stands beside the
-//! driver, which tells what descriptors are ready for: a driver's tasks borrow memory and no
-//! one else has it; a ring's operations own their memory, because the kernel works on it
-//! whether anybody still waits or not.
+//! Each runtime has one ring, created with the first operation. It complements the driver, which
+//! reports readiness: there, tasks only borrow their buffers, because the kernel never keeps them;
+//! the operations of a ring own their buffers, because the kernel works on them whether a task
+//! still waits or not.
 //!
-//! - [`op`]: one operation, and whose its memory is.
+//! - [`op`]: one operation, and the ownership of its buffer.
 //! - [`flights`]: the operations that the kernel has, and their numbers.
-//! - [`verb`]: what it can be asked for.
+//! - [`verb`]: the kinds of operations.
 //! - [`system`]: Linux's io_uring; `without` where there is none.
-//! - [`flight`]: an operation as its future sees it.
+//! - [`flight`]: the future of an operation.
 //!
 //! # The walk of an operation
-//! 1. [`Ring::submit`] puts the payload (the buffer) into an [`Op`](op::Op), numbers it, pushes
-//!    it and enters the kernel: one system call, which does the operation at once if it can.
-//! 2. It looks for answers. If its own is there, the future is ready at its first poll.
-//! 3. Else the kernel watches the descriptor. When the operation is done it queues the
-//!    answer and rings the bell, which is a descriptor that the driver watches: whoever
-//!    takes the driver's turn reaps.
-//! 4. The answer finds the future's task and wakes it; the future takes its payload back.
-//! 5. A future that is dropped before asks for a cancel, and leaves: the payload is dropped
-//!    with the answer, by whoever reaps it.
+//! 1. [`Ring::submit`] puts the payload (the buffer) into an [`Op`](op::Op), gives it a number,
+//!    pushes it and enters the kernel: one system call, which performs the operation at once if it
+//!    can.
+//! 2. It checks for completions. If its own is there, the future is ready at its first poll.
+//! 3. Otherwise the kernel watches the descriptor. When the operation is complete the kernel queues
+//!    the result and signals the bell, an eventfd that the driver watches: the thread that takes
+//!    the driver's turn reaps.
+//! 4. The result finds the future's task and wakes it; the future takes its payload back.
+//! 5. A future that is dropped earlier requests a cancel and returns at once: the payload is
+//!    dropped with the completion, by the thread that reaps it.
 //!
 //! # The rule of submission
-//! An operation is with the kernel when `submit` returns. So nothing is ever slept on that
-//! only a thread which computes could flush, and no descriptor is named after whoever
-//! borrows it has gone: the kernel holds the file from then on. It costs one system call
-//! for each operation; the readiness way costs that too, and one more if it had to wait.
+//! When `submit` returns, the kernel has the operation. So no thread ever sleeps for an operation
+//! that only another, busy thread could flush, and no descriptor is named after its borrow has
+//! ended, because the kernel holds the file from then on. This costs one system call for each
+//! operation; so does the readiness path, and one more if it had to wait.
 //!
-//! A thread that computes delays nobody's answer: the kernel interrupts it for the moment
-//! that its own operations take to be completed. (What it interrupts may be a call that
-//! waits, which then answers EINTR, as for a signal.) A thread that exits ends what it had
-//! submitted and the kernel has not done: the answer is ECANCELED, at once or when there
-//! would have been something to do. The future of such an operation begins it again, on
-//! the thread that polls it, where the descriptor is borrowed; see [`flight`].
+//! A busy thread does not delay completions: the kernel interrupts it for the moment that it takes
+//! to complete the thread's own operations. (If it interrupts a blocking system call, that call
+//! returns EINTR, as for a signal.) A thread that exits ends the operations that it submitted and
+//! that are not complete: their result is ECANCELED, at once or when there would have been
+//! something to do. The future of such an operation submits it again, on the thread that polls it,
+//! where the descriptor is borrowed; see [`flight`].
 //!
 //! # Locks
-//! `submission` is held while one pushes and enters; `reaping` while one takes up to
-//! [`AT_ONCE`] answers out of the queue, or tells the bell to be silent; `flights` inside of
-//! either. Wakers and payloads are users': both are called and dropped under none of them.
+//! `submission` is held while a thread pushes and enters the kernel; `reaping` while a thread takes
+//! up to [`AT_ONCE`] completions out of the queue, or mutes the bell; `flights` inside of either.
+//! Wakers and payloads belong to users, so they are called and dropped under none of these locks.
 //!
 //! # The end
-//! The driver's end wakes the one that waits for the bell, and so the ring learns of it.
+//! The driver's shutdown wakes the waker that waits for the bell, and so closes the ring.
 //! ```text
-//! who submits, under `submission`        who closes
-//! B1 it is closed: refused               C1 closes it, under `submission`
-//! B2 numbers and pushes, enters          C2 asks for a cancel of each number, enters
+//! a thread that submits (`submission`)   the thread that closes
+//! B1 if closed: is refused               C1 closes the ring, under `submission`
+//! B2 numbers and pushes, enters          C2 requests a cancel of each number, enters
 //!                                        C3 reaps, and waits, at most for `PATIENCE`
-//!                                        C4 wakes whoever has no answer yet
+//!                                        C4 wakes every task that has no result yet
 //! ```
-//! An operation came before C1, and C2 finds its number; or after, and is refused. Who is
-//! answered ECANCELED begins again, and is refused too: with an error that says that the
-//! runtime has ended, and with its payload.
+//! An operation comes before C1, and C2 finds its number; or after, and is refused. A future that
+//! gets ECANCELED submits again, and is refused too: with an error that says that the runtime
+//! has ended, and with its payload.
 //!
-//! What the kernel has not answered by C4 (it should be something stuck in a disk, never a
-//! socket) stays with the kernel. A future of it that is polled waits in the kernel itself,
-//! since nobody else does any more: it cannot be ready without its payload. If there is no
-//! future, the memory of those operations is leaked when the ring is dropped: it must not be
-//! freed while the kernel may write to it, and nobody will hear when that is over.
+//! An operation that is not complete by C4 (it should be one that is stuck in a disk, never on a
+//! socket) stays with the kernel. If its future is polled, the polling thread waits in the kernel
+//! itself, because no other thread reaps any more and the future cannot be ready without its
+//! payload. If there is no future, the memory of the operation is leaked when the ring is dropped:
+//! it must not be freed while the kernel may write to it, and no thread will learn when that is
+//! over.
 //!
 //! # When the kernel shuts the door
-//! A program may forbid itself io_uring after its first operation (seccomp). Then the system
-//! call that submits fails; the operation was never the kernel's, its payload comes back, and
-//! it and all later ones are done by readiness. What was under way stays so and is answered
-//! when it is done, but no cancel can be asked for: until then it keeps its payload and its
-//! file, whether its future is there or not. Who puts up a sandbox does it first.
+//! A program may forbid itself io_uring after its first operation (seccomp). Then the system call
+//! that submits fails; the kernel never got the operation, its payload comes back, and it and all
+//! later ones are performed by readiness. What was under way stays so and completes normally, but
+//! it can no longer be cancelled: until it is complete it keeps its payload and its file, whether
+//! its future is still there or not. A program should therefore set up its sandbox before its first
+//! operation.
 //!
 //! # Rejected
-//! - A ring for each worker, bound to its thread: its answers wait for a thread that
-//!   computes, and its operations end with the thread.
-//! - Pushing now and entering once a tick: it spares the greater part of 0.25 µs of some 1.6
-//!   for an operation (docs/design/owned.md). But what is there already would need a wake-up
-//!   and a second poll; a future that is polled once, or by a foreign executor inside of a
-//!   task, would not get it at all. The entry would name a descriptor that may be closed
-//!   until it is looked at, and each way out of a poll would have to flush, on threads of
+//! - A ring for each worker, bound to its thread: completions would wait for a busy thread, and the
+//!   operations would end with the thread.
+//! - Pushing now and entering the kernel once a tick: it saves most of 0.25 µs out of some 1.6 for
+//!   an operation (docs/design/owned.md). But an operation that could complete at once would need a
+//!   wake-up and a second poll; a future that is polled only once, or by a foreign executor inside
+//!   of a task, would not complete at all. The entry would name a descriptor that may be closed
+//!   before the kernel reads it, and each way out of a poll would have to flush, on threads of
 //!   other runtimes too.
-//! - Freeing a payload when its future is dropped, after a cancel that is waited for: a
-//!   destructor would sleep in the kernel, and one that is leaked would not run.
-//! - Keeping the descriptor alive by a count of owners: only the call that submits names it.
+//! - Freeing a payload when its future is dropped, after waiting for its cancel: a destructor would
+//!   sleep in the kernel, and the destructor of a leaked future would not run.
+//! - Keeping the descriptor alive by a reference count: only the system call that submits names it.
 //!
 //! # Checked by
 //! `a_dropped_operation_against_its_answer_frees_its_payload_once`,
@@ -140,140 +144,145 @@ use super::{
     wait::{batch::Batch, gate::Gate},
 };
 
-/// How many answers are taken out of the queue at a time: as many as a batch of wakers has.
-/// Two in a model, so that it gets to see a second time.
+/// The number of completions taken out of the queue at a time: the capacity of a batch of wakers.
+/// Two in a model, so that it needs a second round.
 const AT_ONCE: usize = if cfg!(blitz_loom) { 2 } else { 32 };
 
-/// How long the end waits for the kernel. Sockets and pipes answer a cancel within
+/// The time that a close waits for the kernel. Sockets and pipes complete a cancel within
 /// microseconds; picked, not measured.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long one wait of the end is: another may have reaped what it waits for.
+/// The length of one wait of a close; short, because another thread may have reaped the completion
+/// that it waits for.
 const GLANCE: Duration = Duration::from_millis(5);
 
-/// What is pushed.
+/// A request that is pushed to the kernel.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Request {
     Begin(Number, Verb),
-    /// End the one of that number soon.
+    /// Cancel the operation with that number.
     Cancel(Number),
 }
 
-/// Why the kernel does not take what was pushed.
+/// The reason why the kernel does not take what was pushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// It has no room until answers are taken.
+    /// There is no room until completions are taken.
     NotNow,
-    /// The error number: a sandbox has been put up since, as a rule.
+    /// The error number of a lasting refusal: usually a sandbox has been set up since.
     Never(i32),
 }
 
-/// Why an operation was not begun.
+/// The reason why an operation was not submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoRing {
     /// The runtime has ended.
     Closed,
-    /// There is none any more: do it another way.
+    /// The ring can no longer be used: the caller must perform the operation another way.
     Unusable,
 }
 
-/// The two queues and the system call; what a model replaces.
+/// The two queues and the system call, which a model replaces.
 ///
-/// Callers of `push`, `backlog` and `enter` have the lock `submission`; those of `take`,
-/// `muffle` and `unmuffle` have `reaping`. What a pushed verb points to lives until its
-/// answer was taken, or for ever.
+/// Callers of `push`, `backlog` and `enter` hold the lock `submission`; those of `take`, `muffle`
+/// and `unmuffle` hold `reaping`. What a pushed verb points to lives until its completion was
+/// taken, or for ever.
 pub(crate) trait Kernel {
-    /// `false` if there is no room.
+    /// Pushes a request; returns false if there is no room.
     ///
     /// # Safety
-    /// As the trait says.
+    /// 1. The caller holds the lock `submission`.
+    /// 2. What the verb of the request points to lives until its completion was taken, or for ever.
     unsafe fn push(&self, request: Request) -> bool;
 
-    /// How many were pushed and not taken by the kernel.
+    /// Returns the number of requests that were pushed and not yet taken by the kernel.
     ///
     /// # Safety
-    /// As the trait says.
+    /// 1. The caller holds the lock `submission`.
     unsafe fn backlog(&self) -> usize;
 
-    /// Gives all that was pushed to the kernel.
+    /// Submits everything that was pushed.
     ///
     /// # Safety
-    /// As the trait says.
+    /// 1. The caller holds the lock `submission`.
     unsafe fn enter(&self) -> Result<(), Refused>;
 
-    /// No bell for answers, until `unmuffle`; then the caller looks for answers.
+    /// Stops the kernel from signalling the bell until `unmuffle`, after which the caller must
+    /// check for completions.
     ///
     /// # Safety
-    /// As the trait says.
+    /// 1. The caller holds the lock `reaping`.
     unsafe fn muffle(&self);
 
-    /// # Safety
-    /// As the trait says.
-    unsafe fn unmuffle(&self);
-
-    /// Takes at most so many answers; how many there were, and whether the kernel may have
-    /// kept more for want of room.
+    /// Lets the kernel signal the bell again; the caller must then check for completions.
     ///
     /// # Safety
-    /// As the trait says.
+    /// 1. The caller holds the lock `reaping`.
+    unsafe fn unmuffle(&self);
+
+    /// Takes at most `most` completions; returns how many there were, and whether the kernel may
+    /// have kept more for want of room.
+    ///
+    /// # Safety
+    /// 1. The caller holds the lock `reaping`.
     unsafe fn take(&self, each: impl FnMut(Number, i32), most: usize) -> (usize, bool);
 
-    /// Has the kernel queue what it kept.
+    /// Makes the kernel queue the completions that it kept.
     fn fetch(&self);
 
-    /// Waits for an answer, for at most so long. It may end early.
+    /// Waits for a completion, for at most `timeout`. It may return early.
     fn wait(&self, timeout: Duration);
 }
 
-/// Operations under way are the ring's end of them.
+/// The ring's reference to an operation under way.
 type Flight = Arc<dyn Answer>;
 
-/// See the module.
+/// The io_uring of a runtime, on which its tasks' operations run.
 pub(crate) struct Ring<K = System> {
     kernel: K,
     submission: Mutex<Submission>,
     reaping: Bolted<()>,
     flights: Bolted<Flights<Flight>>,
-    /// Its place at the driver, until the end.
+    /// The bell's registration with the driver, until the close.
     registration: Bolted<Option<Arc<Registration>>>,
-    /// The kernel lets nobody in any more.
+    /// Set once the kernel refuses the system call.
     unusable: AtomicBool,
-    /// Nobody reaps any more but who waits: C4.
+    /// Set at C4: from now on completions are reaped only by threads that poll a future.
     over: AtomicBool,
 }
 
 struct Submission {
-    /// How many were ever pushed.
+    /// The number of requests that have ever been pushed.
     pushed: u64,
     closed: bool,
     figures: Figures,
 }
 
-/// What a ring has done.
+/// Counters of what a ring has done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Figures {
-    /// System calls that submit.
+    /// The number of system calls that submit.
     pub(crate) entered: u64,
-    /// Operations.
+    /// The number of operations.
     pub(crate) begun: u64,
-    /// Cancels that were asked for, by futures that went away.
+    /// The number of cancels that were requested for dropped futures.
     pub(crate) cancelled: u64,
 }
 
 impl Ring {
-    /// The ring of a driver's runtime; `None` if io_uring is not to be used there, is not
-    /// had here, or has been taken away.
+    /// Returns the ring of a driver's runtime; `None` if io_uring must not be used there, is not
+    /// available here, or has since been refused.
     #[inline]
     pub(crate) fn of(driver: &Arc<Driver>) -> Option<&Self> {
         if !driver.allows_rings() {
             return None;
         }
         let ring: &Arc<Self> = driver.beside(|| Self::begin(driver)).as_ref()?;
-        // Relaxed: whoever does not see it finds out.
+        // Relaxed: a thread that does not see the flag finds it under the lock when it submits.
         (!ring.unusable.load(Relaxed)).then_some(ring)
     }
 
-    /// Makes the ring of a driver, and has the driver watch its bell.
+    /// Creates the ring of a driver, and registers its bell with the driver.
     #[cold]
     fn begin(driver: &Arc<Driver>) -> Option<Arc<Self>> {
         let kernel = System::new().ok()?;
@@ -284,14 +293,14 @@ impl Ring {
         Some(ring)
     }
 
-    /// Sees that the next event of the bell wakes the reaper; the end, if that is what the
-    /// driver says.
+    /// Arranges for the next event of the bell to wake the reaper; closes the ring if the driver
+    /// has shut down.
     fn listen(&self, reaper: &Waker) {
         let Some(registration) = self.registration.lock().clone() else { return };
         let mut cx = Context::from_waker(reaper);
         while let Poll::Ready(event) = registration.poll_record(&mut cx, Direction::Read) {
             if event.is_shutdown() {
-                // Nobody hears the bell from now on, whatever the answer is.
+                // The bell is ignored from now on, so an error here does not matter.
                 let _ = registration.deregister(self.kernel.bell());
                 self.close();
                 return;
@@ -301,11 +310,13 @@ impl Ring {
     }
 }
 
-/// What waits for the bell in a task's place: whoever takes the driver's turn reaps.
+/// The waker that waits for the bell, in place of a task: it reaps on the thread that takes the
+/// driver's turn.
 struct Reaper {
     ring: Weak<Ring>,
-    /// Whoever is woken while it listens (the cell was contended) is heard by who listens:
-    /// else each would call itself from within.
+    /// Makes wake-ups run one at a time. One that comes during another (because the waker cell was
+    /// contended) makes that other run once more; otherwise the waker would call itself
+    /// recursively.
     gate: Gate,
 }
 
@@ -318,7 +329,7 @@ impl Wake for Reaper {
         let Some(ring) = self.ring.upgrade() else { return };
         let reaper = Waker::from(self.clone());
         self.gate.pass(|| {
-            // First: a bell during the reaping is heard again.
+            // Listening comes first, so that a bell during the reaping wakes again.
             ring.listen(&reaper);
             ring.reap();
         });
@@ -342,15 +353,15 @@ impl<K: Kernel> Ring<K> {
         }
     }
 
-    /// Begins an operation, which owns the payload until it is answered. `verb` is told
-    /// where the payload lies, and says what to do with it.
+    /// Submits an operation, which owns the payload until it is complete. `verb` is called with the
+    /// payload at its final place, and returns the operation to perform on it.
     ///
     /// # Errors
-    /// There is no ring, and the payload comes back.
+    /// Returns the payload and the reason if the ring cannot be used.
     ///
     /// # Safety
-    /// 1. What the verb points to is the payload's, stays where it is when the payload is
-    ///    moved, and is not touched through anything but the payload.
+    /// 1. What the verb points to belongs to the payload, stays where it is when the payload is
+    ///    moved, and is not accessed through anything but the payload.
     /// 2. The descriptor is open during the call.
     pub(crate) unsafe fn submit<P: Send + 'static>(
         &self,
@@ -358,19 +369,23 @@ impl<K: Kernel> Ring<K> {
         verb: impl FnOnce(&mut P) -> Verb,
     ) -> Result<InFlight<'_, P, K>, (NoRing, P)> {
         let op = Arc::new(Op::new(payload));
-        // SAFETY: 1. it was made a line ago.
+        // SAFETY: 1. the operation was created a line ago, so there is no other reference.
         let verb = unsafe { op.before(verb) };
-        // SAFETY: 1. and 2. The operation keeps the payload until it is answered, as long as
-        // the ring's end is in `flights`.
+        // SAFETY: 1. what the verb points to belongs to the payload (our obligation 1), which the
+        // operation keeps until it is complete, as long as its reference is in `flights`. 2. The
+        // descriptor is open during this call, by our obligation 2.
         match unsafe { self.give(op.clone(), verb) } {
             Ok(number) => Ok(InFlight::new(self, op, number)),
-            // SAFETY: 1. the kernel has not seen it, and its other end is gone. 2. Once.
+            // SAFETY: 1. the kernel has not seen the operation, and the other reference is gone. 2.
+            // It is called once, because `op` is dropped here.
             Err(why) => Err((why, unsafe { op.take() })),
         }
     }
 
+    /// Pushes an operation and submits it.
+    ///
     /// # Safety
-    /// 1. What the verb points to lives as long as the flight, or until its answer.
+    /// 1. What the verb points to lives as long as the flight, or until its completion.
     /// 2. The descriptor is open during the call.
     unsafe fn give(&self, flight: Flight, verb: Verb) -> Result<Number, NoRing> {
         let mut submission = lock(&self.submission);
@@ -382,42 +397,44 @@ impl<K: Kernel> Ring<K> {
         let (given, submission) = self.push(submission, Request::Begin(number, verb));
         drop(submission);
         if given.is_err() {
-            // The kernel has not seen it, and will not: nobody enters any more.
+            // The kernel has not seen the operation, and will not, because no thread enters any
+            // more.
             let flight = self.flights.lock().remove(number);
-            // The lock was let go at the end of the statement above.
+            // The lock was released at the end of the statement above.
             drop(flight);
         }
-        // Also then: no bell has rung for what was answered meanwhile.
+        // Also after an error, because the bell was muted for whatever completed meanwhile.
         self.reap();
         given.map(|()| number).map_err(|_| NoRing::Unusable)
     }
 
-    /// Asks the kernel to end an operation soon. It may have ended.
+    /// Requests the cancellation of an operation, which may be complete already.
     fn cancel(&self, number: Number) {
         let mut submission = lock(&self.submission);
         if submission.closed {
-            // All are asked to end.
+            // `close` cancels all operations.
             return;
         }
         submission.figures.cancelled += 1;
-        // If the kernel lets nobody in, there is nobody to ask.
+        // If the kernel refuses the system call, the operation cannot be cancelled.
         let (_, submission) = self.push(submission, Request::Cancel(number));
         drop(submission);
         self.reap();
     }
 
-    /// Pushes a request, and sees that the kernel takes it. The lock is let go on the way if
-    /// the kernel has no room.
+    /// Pushes a request, and makes sure that the kernel takes it. The lock is released on the way
+    /// if the kernel has no room.
     fn push<'a>(
         &'a self,
         mut submission: MutexGuard<'a, Submission>,
         request: Request,
     ) -> (Result<(), i32>, MutexGuard<'a, Submission>) {
-        // Relaxed: written under the lock, which we have.
+        // Relaxed: written only under the lock, which we hold.
         if self.unusable.load(Relaxed) {
             return (Err(0), submission);
         }
-        // SAFETY: we have the lock. What a verb points to lives: `give`'s first obligation.
+        // SAFETY: 1. we hold the lock `submission`. 2. What a verb points to lives, by obligation 1
+        // of `give`; a cancel points to nothing.
         while !unsafe { self.kernel.push(request) } {
             let (entered, again) = self.enter(submission, u64::MAX);
             submission = again;
@@ -430,14 +447,14 @@ impl<K: Kernel> Ring<K> {
         self.enter(submission, mine)
     }
 
-    /// Gives the kernel what was pushed, up to the one of that count.
+    /// Submits what was pushed, up to the request with that count.
     fn enter<'a>(
         &'a self,
         mut submission: MutexGuard<'a, Submission>,
         mine: u64,
     ) -> (Result<(), i32>, MutexGuard<'a, Submission>) {
         loop {
-            // Relaxed: written under the lock, which we have.
+            // Relaxed: written only under the lock, which we hold.
             if self.unusable.load(Relaxed) {
                 return (Err(0), submission);
             }
@@ -445,7 +462,7 @@ impl<K: Kernel> Ring<K> {
             match self.enter_once() {
                 Ok(()) => return (Ok(()), submission),
                 Err(Refused::Never(code)) => {
-                    // Relaxed: as above.
+                    // Relaxed: written only under the lock, which we hold.
                     self.unusable.store(true, Relaxed);
                     return (Err(code), submission);
                 }
@@ -455,7 +472,7 @@ impl<K: Kernel> Ring<K> {
             self.reap();
             yield_now();
             submission = lock(&self.submission);
-            // SAFETY: we have the lock.
+            // SAFETY: 1. we hold the lock `submission`.
             let taken = submission.pushed - unsafe { self.kernel.backlog() } as u64;
             if taken >= mine || weakened!("ring_minds_the_backlog") {
                 return (Ok(()), submission);
@@ -463,23 +480,23 @@ impl<K: Kernel> Ring<K> {
         }
     }
 
-    /// One entrance, without a bell for what is done by the time it returns: the caller
-    /// looks. We have the lock `submission`.
+    /// Enters the kernel once, with the bell muted for what completes before it returns: the caller
+    /// must check for completions. The caller holds the lock `submission`.
     fn enter_once(&self) -> Result<(), Refused> {
         let reaping = self.reaping.lock();
-        // SAFETY: we have the lock.
+        // SAFETY: 1. we hold the lock `reaping`.
         unsafe { self.kernel.muffle() };
         drop(reaping);
-        // SAFETY: we have the lock `submission`.
+        // SAFETY: 1. the caller holds the lock `submission`.
         let entered = unsafe { self.kernel.enter() };
         let reaping = self.reaping.lock();
-        // SAFETY: we have the lock.
+        // SAFETY: 1. we hold the lock `reaping`.
         unsafe { self.kernel.unmuffle() };
         drop(reaping);
         entered
     }
 
-    /// Takes all answers that are there, and tells those who wait: users' code runs.
+    /// Takes all completions out of the queue and wakes the tasks, so wakers of users run here.
     pub(crate) fn reap(&self) {
         let mut batch = Batch::new();
         let mut kept = false;
@@ -500,7 +517,7 @@ impl<K: Kernel> Ring<K> {
                     }
                     batch.push(waker);
                 }
-                // Perhaps the last end, and then the payload, which is a user's.
+                // This may be the last reference, and then drops the payload, which is a user's.
                 discard(flight);
             }
         }
@@ -512,18 +529,18 @@ impl<K: Kernel> Ring<K> {
         let mut flights = self.flights.lock();
         let mut places = answers.iter_mut();
         let each = |number, result| {
-            // `None`: a cancel's answer.
+            // `None`: the completion of a cancel.
             if let Some(flight) = flights.remove(number)
                 && let Some(place) = places.next()
             {
                 *place = Some((flight, result));
             }
         };
-        // SAFETY: we have the lock.
+        // SAFETY: 1. we hold the lock `reaping`.
         unsafe { self.kernel.take(each, AT_ONCE) }
     }
 
-    /// C1 to C4.
+    /// C1 to C4: closes the ring.
     #[cold]
     pub(crate) fn close(&self) {
         let mut submission = lock(&self.submission);
@@ -541,16 +558,16 @@ impl<K: Kernel> Ring<K> {
         drop(submission);
         self.reap();
         self.wait_for_all();
-        // Relaxed: who waits registers its waker and then looks; `call_all` takes the waker
-        // after this. Both exchange the cell of the waker, which orders them.
+        // Relaxed: a future registers its waker and then checks this flag; `call_all` takes the
+        // waker after this store. Both exchange the waker cell, which orders them.
         self.over.store(true, Relaxed);
         self.call_all();
         let registration = self.registration.lock().take();
-        // The lock was let go at the end of the statement above.
+        // The lock was released at the end of the statement above.
         drop(registration);
     }
 
-    /// C3.
+    /// C3: waits until all operations are complete, at most for `PATIENCE`.
     fn wait_for_all(&self) {
         let begun = Instant::now();
         while self.flights.lock().len() > 0 && begun.elapsed() < PATIENCE {
@@ -559,7 +576,7 @@ impl<K: Kernel> Ring<K> {
         }
     }
 
-    /// C4: whoever waits looks for itself.
+    /// C4: wakes every task that still waits, which then reaps for itself.
     fn call_all(&self) {
         let rest: Vec<Flight> =
             self.flights.lock().each().map(|(_, flight)| flight.clone()).collect();
@@ -576,20 +593,20 @@ impl<K: Kernel> Ring<K> {
         batch.wake_all();
     }
 
-    /// Whether nobody reaps but who waits.
+    /// Returns true after C4, when only threads that poll a future reap.
     fn is_over(&self) -> bool {
-        // Relaxed: see `close`.
+        // Relaxed: `close` says how the waker cell orders it.
         self.over.load(Relaxed)
     }
 
-    /// Waits for answers a moment, and reaps them.
+    /// Waits for completions for a short time, and reaps them.
     #[cold]
     fn glance(&self) {
         self.kernel.wait(GLANCE);
         self.reap();
     }
 
-    /// How many operations the kernel has.
+    /// Returns the number of operations that the kernel has.
     pub(crate) fn in_flight(&self) -> usize {
         self.flights.lock().len()
     }
@@ -603,7 +620,7 @@ impl<K> Drop for Ring<K> {
     fn drop(&mut self) {
         let flights = std::mem::replace(&mut *self.flights.lock(), Flights::new());
         if flights.len() > 0 {
-            // The kernel may write to their memory at any time: see 'The end'.
+            // The kernel may write to their memory at any time, so it is leaked: see 'The end'.
             std::mem::forget(flights);
         }
     }
@@ -615,7 +632,7 @@ impl<K> std::fmt::Debug for Ring<K> {
     }
 }
 
-/// What who begins an operation after the end is told.
+/// Returns the error for operations that are submitted after the end of the runtime.
 pub(crate) fn closed_error() -> io::Error {
     super::driver::shut_down_error()
 }

@@ -1,4 +1,4 @@
-//! The ring with a kernel that a model can explore.
+//! Models of the ring, with a kernel that the model checker can explore.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,18 +8,18 @@ use crate::engine::{
     wait::bell::block_on,
 };
 
-/// A kernel that does what it is asked for when the model says so.
+/// A kernel that completes operations when the model says so.
 struct Fake(Mutex<Inside>);
 
 #[derive(Default)]
 struct Inside {
-    /// Numbers, to be begun or to be cancelled.
+    /// The pushed numbers, each with true for an operation and false for a cancel.
     pushed: Vec<(Number, bool)>,
     flying: Vec<Number>,
     answers: Vec<(Number, i32)>,
-    /// What the next entrances are told; then they are let in.
+    /// The errors of the next calls of `enter`, last first; when they are used up, calls succeed.
     refused: Vec<Refused>,
-    /// It answers no cancel, as a disk that is stuck.
+    /// Ignores cancels, like a stuck disk.
     stuck: bool,
 }
 
@@ -51,7 +51,7 @@ impl Kernel for Fake {
         Ok(())
     }
 
-    // Nobody sleeps for a bell here.
+    // No thread of a model sleeps for the bell.
     unsafe fn muffle(&self) {}
 
     unsafe fn unmuffle(&self) {}
@@ -71,7 +71,7 @@ impl Kernel for Fake {
 }
 
 impl Inside {
-    /// The one of that number, or the first, if it is there.
+    /// Completes the operation with that number, or the first one, if it is under way.
     fn answer(&mut self, number: Option<Number>, result: i32) {
         let wanted = |flying: &Number| number.is_none_or(|number| number == *flying);
         if let Some(at) = self.flying.iter().position(wanted) {
@@ -85,7 +85,7 @@ fn ring() -> Arc<Ring<Fake>> {
     Arc::new(Ring::new(Fake(Mutex::new(Inside::default()))))
 }
 
-/// Completes the first operation that flies, and reaps, as a driver's turn does.
+/// Completes the first operation under way, and reaps, as a driver's turn does.
 fn complete(ring: &Ring<Fake>) {
     lock(&ring.kernel.0).answer(None, 7);
     ring.reap();
@@ -96,11 +96,11 @@ fn begin<P: Send + 'static>(
     payload: P,
 ) -> Result<InFlight<'_, P, Fake>, NoRing> {
     let verb = |_: &mut P| Verb::Recv { fd: -1, memory: std::ptr::null_mut(), length: 0 };
-    // SAFETY: the kernel is a model, which looks at nothing.
+    // SAFETY: the kernel is a model, which accesses neither the memory nor the descriptor.
     unsafe { ring.submit(payload, verb) }.map_err(|(why, _)| why)
 }
 
-/// Counts its end.
+/// Counts how often it is dropped.
 struct Counted(Arc<Tally>);
 
 impl Drop for Counted {
@@ -124,7 +124,7 @@ fn a_dropped_operation_against_its_answer_frees_its_payload_once() {
     });
 }
 
-/// Either it is refused, or it has an answer: nobody waits for ever.
+/// The operation is refused, or it completes: no task waits for ever.
 #[test]
 fn an_operation_against_a_close_is_answered_or_refused() {
     model(|| {
@@ -143,7 +143,7 @@ fn an_operation_against_a_close_is_answered_or_refused() {
     });
 }
 
-/// The end cancels what another thread has just completed.
+/// The close cancels an operation that another thread is completing.
 #[test]
 fn an_answer_against_a_close_is_one_answer() {
     model(|| {
@@ -178,8 +178,8 @@ fn two_who_reap_give_each_answer_once() {
     });
 }
 
-/// A future goes away while its answer comes, and the place of its operation is given to
-/// another before the cancel has come to the kernel.
+/// A future is dropped while its operation completes, and the place of the operation is given to
+/// another one before the cancel reaches the kernel.
 #[test]
 fn a_cancel_that_comes_late_ends_nobody_else() {
     model(|| {
@@ -189,7 +189,7 @@ fn a_cancel_that_comes_late_ends_nobody_else() {
             let ring = ring.clone();
             move || {
                 complete(&ring);
-                // It stays until the model ends.
+                // The operation stays under way until the end of the model.
                 std::mem::forget(begin(&ring, ()).unwrap());
             }
         });
@@ -201,7 +201,7 @@ fn a_cancel_that_comes_late_ends_nobody_else() {
     });
 }
 
-/// The first that enters is told that there is no room, and lets the other one by.
+/// The first thread that enters finds no room, and lets the other one pass.
 #[test]
 fn two_who_find_no_room_both_begin() {
     model(|| {
@@ -222,7 +222,7 @@ fn two_who_find_no_room_both_begin() {
     });
 }
 
-/// One has no room yet when the other finds that the kernel lets nobody in any more.
+/// One thread has found no room yet when the other finds that the kernel refuses the call for good.
 #[test]
 fn a_door_that_shuts_gives_every_payload_back() {
     model(|| {
@@ -240,7 +240,8 @@ fn a_door_that_shuts_gives_every_payload_back() {
     });
 }
 
-/// What the kernel keeps is never freed, since it may still be written to; and the end comes.
+/// Memory that the kernel keeps is never freed, because it may still be written to; and the close
+/// returns.
 #[cfg(not(blitz_loom))]
 #[test]
 fn an_end_leaves_to_the_kernel_what_it_does_not_answer() {
@@ -252,7 +253,7 @@ fn an_end_leaves_to_the_kernel_what_it_does_not_answer() {
     ring.close();
     assert!(begun.elapsed() >= super::PATIENCE, "it was patient");
     assert_eq!((ring.in_flight(), dropped.get()), (2, 0));
-    // One that is still wanted is waited for by whoever polls it.
+    // If the future is still polled, the polling thread waits for the completion.
     let kernel = std::thread::spawn({
         let ring = ring.clone();
         move || lock(&ring.kernel.0).answer(None, 7)

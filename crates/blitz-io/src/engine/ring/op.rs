@@ -1,38 +1,39 @@
-//! One operation: the memory that the kernel works on, and whose it is just now.
+//! One operation: the payload that the kernel works on, and its current owner.
 //!
-//! An operation has two ends. The ring holds one from the moment before it is submitted
-//! until the kernel has answered; the future holds the other. Both are an `Arc`, so the
-//! memory goes with whichever end comes last, and never before the kernel's answer: not
-//! when the future is dropped, nor when it is leaked.
+//! An operation has two owners. The ring holds a reference from the moment before it is submitted
+//! until the kernel has completed it; the future holds the other. Both are an `Arc`, so the memory
+//! is freed with the last of them, and never before the kernel's completion: not when the future is
+//! dropped, nor when it is leaked.
 //!
 //! # Protocol
 //! ```text
-//! the ring has the kernel's answer          the future
-//! A1 exchanges the word for ANSWERED        F1 looks: ANSWERED, the payload is its own
-//!    and the result                         F2 registers its waker
-//! A2 it was PENDING: takes the waker        F3 looks again: as F1
-//!    it was ABANDONED: nobody to tell       F4 sleeps
+//! the ring has the kernel's result          the future
+//! A1 exchanges PENDING for ANSWERED and     F1 loads the word: ANSWERED, it owns the payload
+//!    the result; if it was ABANDONED,       F2 registers its waker
+//!    no task waits: done                    F3 loads the word again: as F1
+//! A2 takes the waker                        F4 sleeps
 //!                                           and its drop
-//!                                           D1 exchanges the word for ABANDONED
-//!                                           D2 it was PENDING: asks for a cancel
+//!                                           D1 exchanges PENDING for ABANDONED
+//!                                           D2 if it was PENDING: requests a cancel
 //! ```
-//! F2 and A2 exchange the cell of the waker, so one comes first. If A2, F3 sees A1; if F2,
-//! A2 finds the waker. D1 and A1 exchange the word. If A1 is first there is nothing to
-//! cancel; if D1 is, the kernel is asked to hurry, and its answer finds nobody.
+//! F2 and A2 exchange the cell of the waker, so one comes first. If A2, F3 sees A1; if F2, A2 finds
+//! the waker. D1 and A1 exchange the word. If A1 is first there is nothing to cancel; if D1 is, the
+//! kernel gets a cancel request, and its completion wakes no task.
 //!
 //! # Invariants
-//! 1. PENDING and ABANDONED: the payload is the kernel's, and nobody looks at it.
-//!    ANSWERED: it is the future's.
+//! 1. PENDING and ABANDONED: the kernel owns the payload, and no thread accesses it. ANSWERED: the
+//!    future owns it.
 //! 2. The word becomes ANSWERED at most once.
-//! 3. The payload of an operation that was abandoned is dropped with the memory.
+//! 3. The payload of an abandoned operation is dropped with the memory.
 //!
 //! # Rejected
-//! - A state 'cancelled': only a future that goes away cancels. If one that is there is
-//!   answered ECANCELED, the kernel did it (the thread that submitted has exited), or the
-//!   ring ends; either way the future submits again, and is told.
-//! - Operations that are begun again in the same cell: that is one more state, for what
-//!   happens once in the life of a thread.
-//! - Freeing by the word instead of by counts: an `Arc` more is 5 ns, beside a system call.
+//! - A state 'cancelled': only the drop of a future cancels. If a future that still waits gets
+//!   ECANCELED, the kernel did it (the thread that submitted has exited), or the ring closes;
+//!   either way the future submits again, and gets the outcome of that.
+//! - Submitting an operation again in the same cell: that needs one more state, for what happens
+//!   once in the life of a thread.
+//! - Freeing by the word instead of by reference counts: one more `Arc` costs 5 ns, beside a system
+//!   call.
 //!
 //! # Checked by
 //! `an_answer_against_a_poll_is_not_lost`, `an_answer_hands_over_what_the_kernel_wrote`,
@@ -53,40 +54,42 @@ use crate::engine::{
 const PENDING: u64 = 0;
 const ANSWERED: u64 = 1;
 const ABANDONED: u64 = 2;
-/// What the word is, below the result.
+/// The bits of the word that hold the state; the result is in the upper half.
 const STATE: u64 = 3;
 const RESULT_SHIFT: u32 = 32;
 
-/// See the module.
+/// An operation: its state, the waker of its future, and its payload.
 pub(crate) struct Op<P> {
     word: AtomicU64,
     waker: WakerCell,
     payload: UnsafeCell<Option<P>>,
 }
 
-// SAFETY: the payload has one owner at a time (first invariant), and may move between
+// SAFETY: the payload has one owner at a time (first invariant), and `P: Send` lets it move between
 // threads.
 unsafe impl<P: Send> Send for Op<P> {}
-// SAFETY: as above.
+// SAFETY: only the payload's one owner accesses it (first invariant), and `P: Send` lets the owner
+// be on any thread.
 unsafe impl<P: Send> Sync for Op<P> {}
 
-/// What a future owes that goes away.
+/// The duty of a future that is dropped.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Left {
-    /// The kernel has it still: ask for a cancel.
+    /// The kernel still has the operation, so a cancel must be requested.
     Cancel,
     Nothing,
 }
 
-/// The ring's end of an operation, whatever its payload is.
+/// The ring's view of an operation, independent of the payload's type.
 pub(crate) trait Answer: Send + Sync {
-    /// The kernel's only answer, by whoever took it out of the queue. The waker is the
-    /// caller's to wake, under no lock.
+    /// Stores the kernel's only result; called by the thread that took it out of the queue. The
+    /// caller must wake the returned waker, while it holds no lock.
     #[must_use]
     fn answer(&self, result: i32) -> Option<Waker>;
 
-    /// The task that waits for it, if one does. It is to be polled, though there is no answer.
+    /// Takes the waker of the task that waits, if any, so that the task is polled although there is
+    /// no result.
     fn waker(&self) -> Option<Waker>;
 }
 
@@ -99,28 +102,29 @@ impl<P> Op<P> {
         }
     }
 
-    /// Looks at the payload where it will stay, before it is submitted.
+    /// Calls `f` with the payload at its final place, before the operation is submitted.
     ///
     /// # Safety
-    /// 1. Nobody else has the operation.
+    /// 1. There is no other reference to the operation.
     pub(crate) unsafe fn before<R>(&self, f: impl FnOnce(&mut P) -> R) -> R {
         self.payload.with_mut(|payload| {
-            // SAFETY: 1.
+            // SAFETY: by obligation 1 there is no other reference to the operation, so none to its
+            // payload.
             f(unsafe { &mut *payload }.as_mut().expect("it was made with a payload"))
         })
     }
 
-    /// The result, if there is one.
+    /// Returns the result if the operation is complete.
     #[inline]
     pub(crate) fn look(&self) -> Option<i32> {
         let order = if weakened!("op_answer_publishes") { Relaxed } else { Acquire };
-        // Acquire: what the kernel wrote is seen with its answer. Pairs with the AcqRel in
+        // Acquire: what the kernel wrote is visible with its result. Pairs with the AcqRel in
         // `answer`.
         let word = self.word.load(order);
         (word & STATE == ANSWERED).then_some((word >> RESULT_SHIFT) as u32 as i32)
     }
 
-    /// F1 to F4, for the future: the result. The payload is the caller's from then on.
+    /// F1 to F4: polls for the result. When it is ready, the caller owns the payload.
     #[inline]
     pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<i32> {
         if let Some(result) = self.look() {
@@ -133,19 +137,20 @@ impl<P> Op<P> {
         }
     }
 
-    /// The payload, for the future.
+    /// Takes the payload.
     ///
     /// # Safety
-    /// 1. The caller is the future, and has seen the answer; or the kernel never got the
-    ///    operation, and nobody else has it.
+    /// 1. The caller is the future, and has seen the result; or the kernel never got the operation,
+    ///    and there is no other reference to it.
     /// 2. It is called once.
     pub(crate) unsafe fn take(&self) -> P {
-        // SAFETY: 1., and so it is ours by the first invariant.
+        // SAFETY: by obligation 1 the caller has seen ANSWERED, so by the first invariant it owns
+        // the payload; or the kernel never had it, and the caller has the only reference.
         let payload = self.payload.with_mut(|payload| unsafe { (*payload).take() });
         payload.expect("a payload is taken once")
     }
 
-    /// D1, by the future.
+    /// D1: gives the operation up; called when the future is dropped.
     pub(crate) fn abandon(&self) -> Left {
         // Relaxed: a guess; the exchange below confirms it.
         let mut now = self.word.load(Relaxed);
@@ -174,8 +179,8 @@ impl<P: Send> Answer for Op<P> {
                 return None;
             }
             let order = if weakened!("op_answer_publishes") { Relaxed } else { AcqRel };
-            // AcqRel: publishes what the kernel wrote. Pairs with the Acquire in `look`, and
-            // with the exchange in `abandon`.
+            // AcqRel: publishes what the kernel wrote. Pairs with the Acquire in `look`, and with
+            // the exchange in `abandon`.
             match self.word.compare_exchange_weak(now, answered, order, Relaxed) {
                 Ok(_) => break,
                 Err(seen) => now = seen,
@@ -191,7 +196,7 @@ impl<P: Send> Answer for Op<P> {
 
 impl<P> std::fmt::Debug for Op<P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Relaxed: a look.
+        // Relaxed: a snapshot for debugging.
         let state = match self.word.load(Relaxed) & STATE {
             PENDING => "pending",
             ANSWERED => "answered",
@@ -214,32 +219,32 @@ mod models {
         wait::bell::Bell,
     };
 
-    /// What the kernel writes into.
+    /// A buffer that the kernel writes into.
     struct Page(UnsafeCell<u32>);
 
-    // SAFETY: whoever has the payload, the kernel or the future, is alone with it.
+    // SAFETY: only the owner of the payload, the kernel or the future, accesses the page.
     unsafe impl Sync for Page {}
 
-    /// A buffer, and the address of it that the kernel was told.
+    /// Creates a buffer; returns it and the address of it that the kernel gets.
     fn page() -> (Arc<Page>, Arc<Page>) {
         let page = Arc::new(Page(UnsafeCell::new(0)));
         (page.clone(), page)
     }
 
-    /// Writes into the page, and answers, as a ring does.
+    /// Writes into the page and stores the result, as a ring does.
     fn kernel(op: &Arc<Op<Arc<Page>>>, page: Arc<Page>) -> thread::JoinHandle<()> {
         let op = op.clone();
         thread::spawn(move || {
-            // SAFETY: the kernel has the page until it answers.
+            // SAFETY: the kernel owns the page until it has stored the result.
             page.0.with_mut(|value| unsafe { *value = 7 });
             drop(page);
             op.answer(4).into_iter().for_each(Waker::wake);
         })
     }
 
-    /// What is in a page that came back.
+    /// Returns the content of a page that came back.
     fn read(page: &Page) -> u32 {
-        // SAFETY: it is the future's.
+        // SAFETY: the page came back, so the future owns it.
         page.0.with(|value| unsafe { *value })
     }
 
@@ -257,14 +262,14 @@ mod models {
                 }
             };
             assert_eq!(result, 4);
-            // SAFETY: 1. the poll above has seen it. 2. Once.
+            // SAFETY: 1. the poll above has seen the result. 2. It is called once, after the loop.
             let payload = unsafe { op.take() };
             assert_eq!(read(&payload), 7);
             kernel.join().unwrap();
         });
     }
 
-    /// A future that is polled once, and takes its payload only if there is an answer.
+    /// A future that is polled once, and takes its payload only if there is a result.
     #[test]
     fn an_answer_hands_over_what_the_kernel_wrote() {
         model(|| {
@@ -273,7 +278,7 @@ mod models {
             let kernel = kernel(&op, page);
             let polled = op.poll(&Context::from_waker(Waker::noop()));
             if polled.is_ready() {
-                // SAFETY: 1. the poll has seen it. 2. Once.
+                // SAFETY: 1. the poll has seen the result. 2. It is called once.
                 let payload = unsafe { op.take() };
                 assert_eq!(read(&payload), 7);
             }
@@ -281,7 +286,7 @@ mod models {
         });
     }
 
-    /// Counts its end.
+    /// Counts how often it is dropped.
     struct Counted(Plain<Tally>);
 
     impl Drop for Counted {

@@ -1,37 +1,38 @@
-//! Linux's io_uring, as the ring uses it: the queues, one system call, and a bell.
+//! Linux's io_uring as the ring uses it: the queues, one system call, and a bell.
 //!
-//! The ring has no flags that bind it to a thread: any may submit and any may reap, and an
-//! answer does not wait until the thread that submitted comes back to the kernel. (Asked
-//! for `SINGLE_ISSUER` and `DEFER_TASKRUN`, the kernel lets only one thread in, and keeps
-//! answers back from all others. `COOP_TASKRUN` keeps them back as long as the thread
-//! computes.)
+//! The ring is created without flags that bind it to a thread: any thread may submit and any may
+//! reap, and a completion does not wait until the submitting thread enters the kernel again. (With
+//! `SINGLE_ISSUER` and `DEFER_TASKRUN`, the kernel would admit only one thread, and withhold
+//! completions from all others. `COOP_TASKRUN` would withhold them as long as the thread is busy.)
 //!
 //! # The bell
-//! An eventfd, which the kernel writes with each answer and a driver watches; edges, so
-//! nobody reads it. Most answers come while the system call that submitted is under way, to
-//! the very thread that will look: for those a bell would wake another thread for nothing,
-//! which costs more than the operation. So the bell is muffled during that call.
+//! The bell is an eventfd that the kernel writes with each completion and that a driver watches
+//! edge-triggered, so it is never read. Most operations complete during the system call that
+//! submits them, and the submitting thread checks for completions anyway: for those a bell would
+//! wake another thread for nothing, which costs more than the operation. So the bell is muted
+//! during that call.
 //!
 //! ```text
-//! who submits                        the kernel, with an answer to anything
-//! S1 muffles the bell                K1 puts the answer into the queue
+//! a thread that submits              the kernel, with any completion
+//! S1 mutes the bell                  K1 puts the completion into the queue
 //! S2 enters the kernel               K2 a full barrier
-//! S3 lets it ring again              K3 reads whether it is muffled, and rings
+//! S3 unmutes the bell                K3 reads whether it is muted, and signals it if not
 //! S4 fence(SeqCst)
-//! S5 looks into the queue
+//! S5 checks the queue
 //! ```
-//! If K3 finds it muffled, it comes before S3, and S5 sees K1. One submits at a time, so S3
-//! ends nobody else's silence. (K2 is in what the kernel does to see who sleeps in it.)
+//! If K3 finds the bell muted, it comes before S3, and S5 sees K1. Only one thread submits at a
+//! time, so S3 does not end the muting of another one. (K2 is part of how the kernel checks for
+//! threads that sleep in it.)
 //!
 //! # Invariants
-//! `push`, `enter` and `backlog` are called by one thread at a time, and so are `take`,
-//! `muffle` and `unmuffle`: the ring has a lock for each.
+//! `push`, `enter` and `backlog` are called by one thread at a time, and so are `take`, `muffle`
+//! and `unmuffle`: the ring has a lock for each group.
 //!
 //! # Rejected
-//! - Watching the ring's own descriptor: it wakes who sleeps in the driver for each answer,
-//!   also for those that were never waited for.
-//! - The bell for asynchronous answers only (`IORING_REGISTER_EVENTFD_ASYNC`): that means
-//!   those of the kernel's own threads, and sockets have none.
+//! - Watching the ring's own descriptor: it wakes the thread that sleeps in the driver for each
+//!   completion, also for those that no task ever waited for.
+//! - The bell for asynchronous completions only (`IORING_REGISTER_EVENTFD_ASYNC`): that means those
+//!   of the kernel's own worker threads, and operations on sockets do not use them.
 
 use std::{
     io,
@@ -44,42 +45,42 @@ use io_uring::{IoUring, Probe, cqueue, opcode, squeue, types};
 use super::{Kernel, Refused, Request, flights::Number, verb::Verb};
 use crate::engine::prim::{Ordering::SeqCst, fence};
 
-/// Entries of the queue towards the kernel. Each operation is submitted as it is pushed, so
-/// only an end that cancels many uses more than one or two.
+/// The number of entries in the submission queue. Each operation is submitted as it is pushed, so
+/// only a close that cancels many uses more than one or two.
 const ENTRIES: u32 = 64;
 
-/// Entries of the queue of answers, 16 KiB. The kernel keeps what does not fit, at the price
-/// of a system call for us to get it.
+/// The number of entries in the completion queue, 16 KiB. The kernel keeps what does not fit, and
+/// fetching it costs a system call.
 const ANSWERS: u32 = 1024;
 
-/// Flags of `io_uring_enter`, which the crate keeps to itself.
+/// Flags of `io_uring_enter`, which the crate does not export.
 const GETEVENTS: u32 = 1;
 const EXT_ARG: u32 = 8;
 
-/// What this kernel's io_uring has of what the ring can use.
+/// The optional features of this kernel's io_uring that the ring can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Features {
-    /// A cancel that succeeds need not be answered.
+    /// A cancel that succeeds can be submitted without a completion of its own.
     pub(crate) quiet: bool,
 }
 
-/// See the module.
+/// An io_uring with its bell.
 pub(crate) struct System {
     uring: IoUring,
     bell: OwnedFd,
     features: Features,
 }
 
-/// Whether a ring for operations can be made here, by making one.
+/// Detects whether a ring for operations can be created here, by creating one.
 ///
 /// # Errors
-/// What the kernel says: EPERM, ENOSYS, ENOMEM, EINVAL and others; or `Unsupported` if it is
+/// Returns the kernel's error: EPERM, ENOSYS, ENOMEM, EINVAL and others; or `Unsupported` if it is
 /// too old.
 pub(crate) fn probe() -> io::Result<Features> {
     System::new().map(|system| system.features)
 }
 
-/// The operations without which there is no ring.
+/// The operations that a ring requires.
 const NEEDED: [(u8, &str); 5] = [
     (opcode::Recv::CODE, "RECV"),
     (opcode::Send::CODE, "SEND"),
@@ -101,12 +102,12 @@ impl System {
     pub(super) fn with_answers(answers: u32) -> io::Result<Self> {
         let uring = IoUring::builder().dontfork().setup_cqsize(answers).build(ENTRIES)?;
         let features = Self::check(&uring)?;
-        // SAFETY: no pointers.
+        // SAFETY: the call takes no pointers.
         let bell = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         if bell < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: a new descriptor, which nobody else knows.
+        // SAFETY: the call above has just created the descriptor, so nothing else owns it.
         let bell = unsafe { OwnedFd::from_raw_fd(bell) };
         uring.submitter().register_eventfd(bell.as_raw_fd())?;
         Ok(Self { uring, bell, features })
@@ -131,7 +132,7 @@ impl System {
         Ok(Features { quiet: params.is_feature_skip_cqe_on_success() })
     }
 
-    /// What the driver watches.
+    /// Returns the eventfd that the driver watches.
     pub(crate) fn bell(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
     }
@@ -147,17 +148,17 @@ impl System {
         }
     }
 
-    /// A system call that submits nothing.
+    /// Makes a system call that submits nothing and waits for `wanted` completions.
     fn enter_to_reap(&self, wanted: u32, timeout: Option<Duration>) -> io::Result<()> {
         let submitter = self.uring.submitter();
         let answer = match timeout {
-            // SAFETY: nothing is submitted, and no argument is given.
+            // SAFETY: nothing is submitted, and there is no argument.
             None => unsafe { submitter.enter::<libc::sigset_t>(0, wanted, GETEVENTS, None) },
             Some(timeout) => {
                 let time = types::Timespec::from(timeout);
                 let args = types::SubmitArgs::new().timespec(&time);
-                // SAFETY: nothing is submitted; the argument is of the kind that the flag
-                // says, and lives during the call, as does the time in it.
+                // SAFETY: nothing is submitted; the argument has the type that EXT_ARG requires,
+                // and outlives the call, as does the time that it points to.
                 unsafe { submitter.enter(0, wanted, GETEVENTS | EXT_ARG, Some(&args)) }
             }
         };
@@ -184,20 +185,22 @@ fn begin(verb: Verb) -> squeue::Entry {
 
 impl Kernel for System {
     unsafe fn push(&self, request: Request) -> bool {
-        // SAFETY: one at a time, by the caller's promise.
+        // SAFETY: the caller holds `submission` (its obligation 1), so no other thread uses the
+        // queue.
         let mut queue = unsafe { self.uring.submission_shared() };
-        // SAFETY: what a verb points to outlives the answer, by the caller's promise.
+        // SAFETY: what a verb points to outlives its completion, by the caller's obligation 2.
         unsafe { queue.push(&self.entry(request)) }.is_ok()
     }
 
     unsafe fn backlog(&self) -> usize {
-        // SAFETY: one at a time, by the caller's promise.
+        // SAFETY: the caller holds `submission` (its obligation 1), so no other thread uses the
+        // queue.
         unsafe { self.uring.submission_shared() }.len()
     }
 
     unsafe fn enter(&self) -> Result<(), Refused> {
         loop {
-            // SAFETY: one at a time, by the caller's promise.
+            // SAFETY: 1. the caller holds `submission`, which is its own obligation too.
             if unsafe { self.backlog() } == 0 {
                 return Ok(());
             }
@@ -213,19 +216,19 @@ impl Kernel for System {
     }
 
     unsafe fn muffle(&self) {
-        // SAFETY: one at a time, by the caller's promise.
+        // SAFETY: the caller holds `reaping` (its obligation 1), so no other thread uses the queue.
         unsafe { self.uring.completion_shared() }.disable_eventfd();
     }
 
     unsafe fn unmuffle(&self) {
-        // SAFETY: one at a time, by the caller's promise.
+        // SAFETY: the caller holds `reaping` (its obligation 1), so no other thread uses the queue.
         unsafe { self.uring.completion_shared() }.enable_eventfd();
-        // SeqCst: S4, before the look that follows. Pairs with K2.
+        // SeqCst: S4, before the check that follows. Pairs with K2.
         fence(SeqCst);
     }
 
     unsafe fn take(&self, mut each: impl FnMut(Number, i32), most: usize) -> (usize, bool) {
-        // SAFETY: one at a time, by the caller's promise.
+        // SAFETY: the caller holds `reaping` (its obligation 1), so no other thread uses the queue.
         let mut queue = unsafe { self.uring.completion_shared() };
         let was_full = queue.is_full();
         let mut taken = 0;
@@ -238,17 +241,20 @@ impl Kernel for System {
     }
 
     fn fetch(&self) {
-        // Whatever it says, there is nothing else to try: the next answer comes here again.
+        // An error is ignored, because there is nothing else to try: the next completion comes here
+        // again.
         let _ = self.enter_to_reap(0, None);
     }
 
     fn wait(&self, timeout: Duration) {
         let Err(why) = self.enter_to_reap(1, Some(timeout)) else { return };
-        // Interrupted or timed out, the caller looks at what has come.
+        // After an interrupt or a timeout, the caller checks what has completed.
         if !matches!(why.raw_os_error(), Some(libc::EINTR | libc::ETIME)) {
-            // The kernel lets nobody in. Answers come all the same, and are looked for.
+            // The kernel refuses the call. Completions come all the same, so the caller checks for
+            // them after this sleep.
             let milliseconds = timeout.as_millis().try_into().unwrap_or(libc::c_int::MAX);
-            // SAFETY: no descriptors, so that nothing is read or written: it sleeps.
+            // SAFETY: the number of descriptors is zero, so the null pointer is not accessed: the
+            // call only sleeps.
             unsafe { libc::poll(std::ptr::null_mut(), 0, milliseconds) };
         }
     }

@@ -1,5 +1,5 @@
-//! The ring with the kernel, a driver and no runtime. Where the kernel has no io_uring for
-//! us there is nothing to test.
+//! Tests of the ring with the real kernel and a driver, without a runtime. Where io_uring is not
+//! available there is nothing to test.
 
 use std::{
     io::{Read, Write},
@@ -21,7 +21,7 @@ use super::{
     InFlight, Kernel, NoRing, Number, Request, Ring, System, flight::must_begin_again, verb::Verb,
 };
 use crate::engine::{
-    driver::{Driver, DriverConfig, IoBackend},
+    driver::{Driver, DriverConfig, IoBackend, limits::allow_descriptors},
     wait::bell::Bell,
 };
 
@@ -31,7 +31,7 @@ fn driver(backend: IoBackend) -> Arc<Driver> {
     Driver::new(DriverConfig { backend: Some(backend), ..DriverConfig::default() }).unwrap()
 }
 
-/// Calls the test with a driver and its ring, and ends both.
+/// Calls the test with a driver and its ring, and then shuts both down.
 fn with_ring(test: impl FnOnce(&Arc<Driver>, &Ring)) {
     let driver = driver(IoBackend::Auto);
     if let Some(ring) = Ring::of(&driver) {
@@ -44,7 +44,8 @@ fn recv<'a>(ring: &'a Ring, from: &impl AsRawFd) -> InFlight<'a, Buf> {
     let fd = from.as_raw_fd();
     let verb =
         |buf: &mut Buf| Verb::Recv { fd, memory: buf.as_mut_ptr(), length: buf.len() as u32 };
-    // SAFETY: 1. the memory is the vector's, on the heap. 2. It is borrowed.
+    // SAFETY: 1. the memory is the vector's, on the heap, and moves with it. 2. The descriptor is
+    // borrowed.
     unsafe { ring.submit(vec![0; 16], verb) }.unwrap()
 }
 
@@ -56,7 +57,7 @@ fn turn(driver: &Driver, timeout: Duration) -> usize {
     driver.try_hold().expect("nobody has it").turn(Some(timeout)).unwrap()
 }
 
-/// Turns of the driver until the answer is there.
+/// Takes turns of the driver until the operation is complete.
 fn finish<P: Send + 'static>(driver: &Driver, mut flight: InFlight<'_, P>) -> (i32, P) {
     let bell = Bell::new();
     loop {
@@ -100,7 +101,7 @@ fn whoever_takes_a_turn_reaps() {
     });
 }
 
-/// Counts its end.
+/// Counts how often it is dropped.
 struct Counted(Box<[u8; 16]>, Arc<AtomicUsize>);
 
 impl Drop for Counted {
@@ -116,7 +117,8 @@ fn recv_counted<'a>(
 ) -> InFlight<'a, Counted> {
     let fd = from.as_raw_fd();
     let verb = |buf: &mut Counted| Verb::Recv { fd, memory: buf.0.as_mut_ptr(), length: 16 };
-    // SAFETY: 1. the memory is the box's. 2. It is borrowed.
+    // SAFETY: 1. the memory is the box's, on the heap, and moves with it. 2. The descriptor is
+    // borrowed.
     unsafe { ring.submit(Counted(Box::new([0; 16]), dropped.clone()), verb) }
         .unwrap_or_else(|(why, _)| panic!("{why:?}"))
 }
@@ -151,7 +153,7 @@ fn a_leaked_operation_keeps_its_payload_until_the_end() {
     });
 }
 
-/// At once, or when there would have been something to do: kernels differ.
+/// The operation ends at once, or when there would have been something to do: kernels differ.
 #[test]
 fn a_thread_that_exits_ends_what_it_submitted_and_says_so() {
     with_ring(|driver, ring| {
@@ -175,7 +177,7 @@ fn a_thread_that_computes_delays_no_answer() {
                 let (mut flight, bell) = (recv(ring, &far), Bell::new());
                 assert!(poll(&mut flight, &bell.waker()).is_pending());
                 begun.store(true, SeqCst);
-                // Without a system call until the answer is there.
+                // Makes no system call until the operation is complete.
                 while bell.rung() == 0 {
                     std::hint::spin_loop();
                 }
@@ -194,11 +196,14 @@ fn a_thread_that_computes_delays_no_answer() {
     });
 }
 
-/// The kernel keeps answers for which there is no room, and gives them when asked.
+/// The kernel keeps completions for which there is no room, and delivers them on request.
 #[test]
 fn more_answers_than_there_is_room_for_all_come() {
     const COUNT: usize = 300;
     let Ok(system) = System::with_answers(64) else { return };
+    if !allow_descriptors(2 * COUNT as u64) {
+        return;
+    }
     let ring = Ring::new(system);
     let pairs: Vec<_> = (0..COUNT).map(|_| UnixDatagram::pair().unwrap()).collect();
     let flights: Vec<_> = pairs.iter().map(|(_, far)| recv(&ring, far)).collect();
@@ -250,7 +255,8 @@ fn the_end_answers_all_and_refuses_more() {
         }
         assert_eq!(dropped.load(SeqCst), 50);
         let verb = |(): &mut ()| Verb::Recv { fd: -1, memory: std::ptr::null_mut(), length: 0 };
-        // SAFETY: 1. and 2. it is refused.
+        // SAFETY: 1. and 2. the ring is closed, so the operation is refused and neither the memory
+        // nor the descriptor is used.
         let refused = unsafe { ring.submit((), verb) };
         assert_eq!(refused.unwrap_err().0, NoRing::Closed);
     });
@@ -270,7 +276,7 @@ fn a_driver_that_has_ended_is_not_kept_by_its_ring() {
 
 #[test]
 fn a_runtime_that_asks_for_another_mechanism_has_no_ring() {
-    // The variable would override it.
+    // The environment variable would override the request.
     if std::env::var_os("BLITZ_IO_BACKEND").is_some() {
         return;
     }
@@ -290,7 +296,7 @@ fn a_ring_after_the_end_of_its_driver_is_none() {
     assert!(Ring::of(&driver).is_none());
 }
 
-/// The figures of docs/design/owned.md; they need a release build and a quiet machine:
+/// Measures the figures of docs/design/owned.md; needs a release build and a quiet machine:
 /// `cargo test --release -p blitz-io --lib -- --ignored --nocapture what_an_entrance_costs`.
 #[test]
 #[ignore = "measures, and judges nothing"]
@@ -313,8 +319,8 @@ fn what_an_entrance_costs() {
     let number = Number::NOBODY;
     let by_ring = |at_once: usize| {
         for verbs in verbs.chunks(at_once) {
-            // SAFETY: nobody else has the system, and the memory is there until the end. All
-            // answers are taken, since all that is asked for can be done at once.
+            // SAFETY: no other thread uses `system`, and the memory lives until the end of the
+            // test. All completions are taken, because every operation can complete at once.
             unsafe {
                 for &verb in verbs {
                     assert!(system.push(Request::Begin(number, verb)));

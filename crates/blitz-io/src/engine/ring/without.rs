@@ -1,24 +1,25 @@
-//! Linux on machines for which no bindings to io_uring are kept: there is no ring.
+//! Stands in for `system.rs` on architectures that the `io-uring` crate does not support: there is
+//! no ring.
 
 use std::{io, os::fd::BorrowedFd, time::Duration};
 
 use super::{Kernel, Refused, Request, flights::Number};
 
-/// None.
+/// The features of io_uring: none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Features {}
 
-/// Nobody has one: `new` refuses.
+/// A ring that is never created, because `new` always fails.
 #[derive(Debug)]
 pub(crate) struct System(());
 
-/// Why nothing here is ever called.
+/// The panic message of methods that cannot be reached.
 const NONE: &str = "a ring that cannot be made was used";
 
-/// Whether a ring for operations can be made here.
+/// Reports that no ring can be created here.
 ///
 /// # Errors
-/// `Unsupported`.
+/// Always returns `Unsupported`.
 pub(crate) fn probe() -> io::Result<Features> {
     let why = "io_uring is not supported on this machine: readiness is used instead";
     Err(io::Error::new(io::ErrorKind::Unsupported, why))

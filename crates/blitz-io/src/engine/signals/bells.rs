@@ -1,9 +1,9 @@
-//! The bells that a handler rings: a list that only grows.
+//! The list of bells that a signal handler rings, which only grows.
 //!
 //! A handler may be in the middle of the list at any time, for as long as its thread is not
-//! given a processor. So a bell is never freed, and its pipe never closed: one that is taken
-//! down is kept for the next who needs one. There are as many as there were ever runtimes
-//! with signals at once.
+//! scheduled. So a bell is never freed, and its pipe never closed: one that is taken down is kept
+//! for the next runtime that needs one. There are as many bells as there were ever runtimes with
+//! signals at the same time.
 //!
 //! # Protocol
 //! The word of a bell:
@@ -13,12 +13,12 @@
 //! LOUD  --hush-->       QUIET    its owner
 //! any   --take_down-->  DOWN     its owner
 //! ```
-//! A handler that is late may write into the pipe of a bell that is down, or another's by
-//! now: that one hears a bell for nothing.
+//! A late handler may write into the pipe of a bell that is down or has another owner by now: that
+//! owner then hears a bell for nothing.
 //!
 //! # Invariants
-//! 1. `first` and the `next` of each bell are set once, before the bell can be found, and
-//!    lead to bells that live as long as the list.
+//! 1. `first` and the `next` of each bell are set once, before the bell can be found, and lead to
+//!    bells that live as long as the list.
 
 use std::{io, ptr::null_mut};
 
@@ -32,34 +32,36 @@ const DOWN: u32 = 0;
 const QUIET: u32 = 1;
 const LOUD: u32 = 2;
 
-/// What a bell is made of.
+/// A descriptor that can be rung: the part of a bell that wakes its owner.
 pub(crate) trait Rings {
-    /// Makes whoever waits for it look. Called by handlers: no locks, no memory.
+    /// Wakes the thread that waits for the bell. Called by signal handlers, so it must take no lock
+    /// and allocate no memory.
     fn ring(&self);
 }
 
-/// See the module.
+/// A list of bells, which only grows.
 pub(super) struct Bells<P> {
     first: AtomicPtr<Bell<P>>,
-    /// Those that are down.
+    /// The bells that are down.
     spare: Mutex<Vec<*const Bell<P>>>,
 }
 
-/// One bell.
+/// A notifier that a signal handler rings, to wake one runtime's driver.
 pub(crate) struct Bell<P> {
     word: AtomicU32,
     next: *mut Bell<P>,
     pipe: P,
 }
 
-// SAFETY: bells are shared with handlers on all threads and are only read there, besides
-// their word; what one is made of may be as well.
+// SAFETY: bells are shared with handlers on all threads, which only read them, besides the atomic
+// word; `P` may be shared as well.
 unsafe impl<P: Send + Sync> Send for Bells<P> {}
-// SAFETY: as above.
+// SAFETY: handlers on all threads only read bells, besides the atomic word; `P` may be shared as
+// well.
 unsafe impl<P: Send + Sync> Sync for Bells<P> {}
 // SAFETY: `next` is only read, and only through the list.
 unsafe impl<P: Send + Sync> Send for Bell<P> {}
-// SAFETY: as above.
+// SAFETY: `next` is only read, and only through the list.
 unsafe impl<P: Send + Sync> Sync for Bell<P> {}
 
 impl<P> Bells<P> {
@@ -72,7 +74,7 @@ impl<P> Bells<P> {
         if let Some(bell) = spare {
             // SAFETY: bells live as long as the list.
             let bell = unsafe { &*bell };
-            // Relaxed: the fence in `tell_all` orders it, which the owner calls next.
+            // Relaxed: the fence in `tell_all` orders it, which the owner must call next.
             bell.word.store(QUIET, Relaxed);
             return Ok(bell);
         }
@@ -84,10 +86,10 @@ impl<P> Bells<P> {
         // Relaxed: a guess; the exchange confirms it.
         let mut first = self.first.load(Relaxed);
         loop {
-            // SAFETY: nobody else has it before the exchange.
+            // SAFETY: no other thread knows the bell before the exchange.
             unsafe { (*bell).next = first };
-            // Release: publishes the bell and its `next`, and by the chain of exchanges
-            // those before it. Pairs with the Acquire in `ring`. Relaxed on failure: a guess.
+            // Release: publishes the bell and its `next`, and by the chain of exchanges those
+            // before it. Pairs with the Acquire in `ring`. Relaxed on failure: a guess.
             match self.first.compare_exchange(first, bell, Release, Relaxed) {
                 // SAFETY: bells live as long as the list.
                 Ok(_) => return Ok(unsafe { &*bell }),
@@ -104,14 +106,14 @@ impl<P> Bells<P> {
 }
 
 impl<P: Rings> Bells<P> {
-    /// S3.
+    /// Performs S3: rings every bell that is quiet.
     pub(super) fn ring(&self) {
-        // Acquire: pairs with the Release in `put_up`.
+        // Acquire: sees the bell and its `next`. Pairs with the Release in `put_up`.
         let mut next = self.first.load(Acquire).cast_const();
-        // SAFETY: invariant 1; the list is borrowed.
+        // SAFETY: bells live as long as the list (invariant 1), which is borrowed.
         while let Some(bell) = unsafe { next.as_ref() } {
-            // Relaxed, both: fences order it with the counts (S2, H2). What is written into
-            // the pipe carries nothing.
+            // Relaxed, both: fences order it with the counts (S2, H2). The bytes in the pipe carry
+            // no data.
             let rings = bell.word.compare_exchange(QUIET, LOUD, Relaxed, Relaxed).is_ok();
             if rings {
                 bell.pipe.ring();
@@ -122,14 +124,15 @@ impl<P: Rings> Bells<P> {
 }
 
 impl<P> Bell<P> {
-    /// H1; only by its owner.
+    /// Performs H1: makes the bell quiet. Only for its owner.
     pub(super) fn hush(&self) {
-        // Relaxed: the fence in `tell_all` orders it. No exchange: only a handler could have
-        // changed it since, to LOUD, and then it has written or will, which is heard again.
+        // Relaxed: the fence in `tell_all` orders it. It need not be an exchange: only a handler
+        // could have changed the word since, to LOUD, and then that handler has written to the pipe
+        // or will, which is heard again.
         self.word.store(QUIET, Relaxed);
     }
 
-    /// Rings it by hand.
+    /// Rings the bell without a signal.
     #[cfg(all(unix, feature = "process"))]
     pub(crate) fn ring(&self)
     where
@@ -146,10 +149,10 @@ impl<P> Bell<P> {
 
 impl<P> Drop for Bells<P> {
     fn drop(&mut self) {
-        // Relaxed: we are alone.
+        // Relaxed: no other thread has the list any more.
         let mut next = self.first.load(Relaxed);
         while !next.is_null() {
-            // SAFETY: each was boxed by `put_up`; nobody borrows the list any more.
+            // SAFETY: each bell was boxed by `put_up`, and the list is no longer borrowed.
             next = unsafe { Box::from_raw(next) }.next;
         }
     }

@@ -1,8 +1,8 @@
 //! Windows: the console calls a function of ours, on a thread that it starts for it.
 //!
-//! So no bell is needed: that thread tells those who listen. For three of the events the
-//! process is ended when the function returns. Then it does not, if anybody listens, and
-//! the program has the time that the system gives it.
+//! So no bell is needed: that thread wakes the listeners. For three of the events the process is
+//! ended when the function returns. So the function does not return if there is a listener, and the
+//! program has the time that the system grants it.
 
 use std::{
     io,
@@ -20,7 +20,7 @@ use windows_sys::{
 use super::{Hall, KINDS, Listening};
 use crate::engine::prim::{OnceLock, thread};
 
-/// What the console tells of.
+/// An event that the console reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
     C,
@@ -41,7 +41,7 @@ impl Event {
         }
     }
 
-    /// Its place in the hall.
+    /// Returns the event's index in the hall.
     fn kind(self) -> usize {
         self.number() as usize
     }
@@ -54,14 +54,14 @@ fn hall() -> &'static Hall<()> {
 
 static INSTALLED: Mutex<bool> = Mutex::new(false);
 
-/// Listens to an event of the console from now on.
+/// Creates a listener for an event of the console.
 ///
 /// # Errors
-/// What the system says.
+/// If the system refuses to install the handler.
 pub(crate) fn install(event: Event) -> io::Result<Listening<'static, ()>> {
     let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
     if !*installed {
-        // SAFETY: the function is one of the kind that is asked for, and stays.
+        // SAFETY: the function has the required signature, and is never unloaded.
         if unsafe { SetConsoleCtrlHandler(Some(called), 1) } == 0 {
             return Err(io::Error::last_os_error());
         }
@@ -71,18 +71,20 @@ pub(crate) fn install(event: Event) -> io::Result<Listening<'static, ()>> {
     Ok(hall().listen(event.kind()))
 }
 
+/// Handles an event of the console; called by the system.
+///
 /// # Safety
-/// 1. None: it is the system that calls it, with a number.
+/// 1. There is no obligation: the argument is only a number.
 unsafe extern "system" fn called(event: u32) -> BOOL {
     let kind = event as usize;
     if kind >= KINDS || !hall().is_listened_to(kind) {
-        // The next handler's.
+        // The event is left to the next handler.
         return 0;
     }
     hall().count(kind);
     hall().tell(kind);
     if matches!(event, CTRL_CLOSE_EVENT | CTRL_LOGOFF_EVENT | CTRL_SHUTDOWN_EVENT) {
-        // To return is the end of the process, before those who listen had their turn.
+        // Returning would end the process before the listeners had their turn.
         loop {
             thread::park();
         }

@@ -1,8 +1,8 @@
-//! How the system is asked to call us: once for each kind, when somebody first listens.
+//! Installs the signal handler in the system: once for each kind, when it gets its first listener.
 //!
-//! `signal-hook-registry` puts its handler in front of the one that was there, which it goes
-//! on calling, and keeps `errno`. A handler that was installed stays: to take it out would
-//! mean to know that nobody has put another in front of it.
+//! `signal-hook-registry` puts its handler in front of the one that was there, which it goes on
+//! calling, and preserves `errno`. A handler that was installed stays: to remove it, one would have
+//! to know that no other code has put another handler in front of it.
 
 use std::{
     ffi::c_int,
@@ -13,27 +13,30 @@ use std::{
 use super::{Hall, KINDS, Pipe};
 use crate::engine::prim::OnceLock;
 
-/// That of the process.
+/// Returns the hall of the process.
 pub(crate) fn hall() -> &'static Hall<Pipe> {
     static HALL: OnceLock<Hall<Pipe>> = OnceLock::new();
     HALL.get_or_init(Hall::new)
 }
 
-/// Which kinds call us. Std's lock: no model has handlers.
+/// The kinds for which our handler is installed. The lock is std's, because no model has handlers.
 static INSTALLED: Mutex<[bool; KINDS]> = Mutex::new([false; KINDS]);
 
-/// Has every delivery of that signal counted from now on. Answers with its place in the hall.
+/// Counts every delivery of that signal from now on, and returns its index in the hall.
 ///
 /// # Errors
-/// What the system says of the number.
+/// If the system has no signal of that number, or refuses a handler for it.
 pub(crate) fn install(signal: c_int) -> io::Result<usize> {
     let kind = usize::try_from(signal).ok().filter(|kind| (1..KINDS).contains(kind));
-    let kind = kind.ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
+    let kind = kind.ok_or_else(|| {
+        let text = format!("cannot listen to signal {signal}: the system has none of that number");
+        io::Error::other(text)
+    })?;
     let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
     if !installed[kind] {
         let hall = hall();
-        // SAFETY: `deliver` counts, looks at words and bells, and writes into pipes: no lock,
-        // no memory, no panic (`kind` is in bounds).
+        // SAFETY: `deliver` counts, reads words and bells, and writes into pipes: it takes no lock,
+        // allocates no memory, and cannot panic (`kind` is in bounds).
         unsafe { signal_hook_registry::register(signal, move || hall.deliver(kind)) }?;
         installed[kind] = true;
     }

@@ -1,8 +1,8 @@
-//! Who listens to one kind of signal: a seat for each, and its waker.
+//! The listeners of one kind of signal: a seat for each, with its waker.
 //!
-//! Seats are behind a lock, which is held for a few instructions: to add one, to take one
-//! out, and to take wakers, which are called after it was let go. A waker itself is in a
-//! [`WakerCell`], so who polls takes no lock.
+//! Seats are behind a lock, which is held for a few instructions: to add one, to remove one, and to
+//! take wakers, which are called after it was released. A waker itself is in a [`WakerCell`], so a
+//! poll takes no lock.
 
 use std::{
     sync::Arc,
@@ -42,14 +42,15 @@ impl Listeners {
         self.free.push(seat);
         let cell = self.seats[seat].take();
         if self.free.len() == self.seats.len() {
-            // The last one: what a crowd needed is not kept for nobody.
+            // This was the last listener, so the memory that many listeners needed is freed.
             (self.seats, self.free) = (Vec::new(), Vec::new());
         }
         cell
     }
 
-    /// The next waker from that seat on, which is moved on. Who comes later than the walk
-    /// has begun needs no call: it begins with what is told.
+    /// Takes the next waker from `seat` on, and moves `seat` past it. A listener that is added
+    /// after the walk has begun need not be woken, because it begins with the count that is being
+    /// dispatched.
     pub(super) fn take_from(&mut self, seat: &mut usize) -> Option<Waker> {
         while let Some(cell) = self.seats.get(*seat) {
             *seat += 1;
@@ -66,13 +67,13 @@ impl Listeners {
     }
 }
 
-/// One who listens to one kind.
+/// A listener of one kind of signal.
 pub(crate) struct Listening<'a, P> {
     hall: &'a Hall<P>,
     kind: usize,
     seat: usize,
     cell: Arc<WakerCell>,
-    /// The last delivery that it was told of.
+    /// The last delivery that this listener has seen.
     seen: u64,
 }
 
@@ -87,11 +88,12 @@ impl<'a, P> Listening<'a, P> {
         Self { hall, kind, seat, cell, seen }
     }
 
-    /// Ready if there was a delivery since the last time; many are one.
+    /// Returns `Ready` if there was a delivery since the last time; many deliveries are merged into
+    /// one.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let unit = ready!(budget::proceed(cx));
         if !self.look() {
-            // L2 and L3.
+            // L2, and then L3: registers the waker, and checks again.
             self.cell.register(cx.waker());
             if weakened!("signal_listener_looks_again") || !self.look() {
                 return Poll::Pending;
@@ -99,13 +101,13 @@ impl<'a, P> Listening<'a, P> {
         }
         unit.spend();
         if !weakened!("signal_listener_tells") {
-            // It may have come before any bell was heard.
+            // The signal may have come before any bell was heard.
             self.hall.tell(self.kind);
         }
         Poll::Ready(())
     }
 
-    /// L1.
+    /// Performs L1: returns whether there is a new delivery, and marks it as seen.
     fn look(&mut self) -> bool {
         let delivered = self.hall.delivered(self.kind);
         let is_new = delivered > self.seen;
@@ -122,7 +124,8 @@ impl<'a, P> Listening<'a, P> {
 impl<P> Drop for Listening<'_, P> {
     fn drop(&mut self) {
         let cell = lock(&self.hall.listeners[self.kind]).leave(self.seat);
-        // It may have a user's waker: the lock was let go at the end of the statement above.
+        // The cell may hold a user's waker, so it is dropped here: the lock was released at the end
+        // of the statement above.
         drop(cell);
     }
 }

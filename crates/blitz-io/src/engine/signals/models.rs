@@ -1,4 +1,4 @@
-//! Models of deliveries against those who put bells up, hear, listen and leave.
+//! Models of deliveries against threads that put up bells, hear, listen and leave.
 
 use std::task::{Context, Poll};
 
@@ -8,7 +8,7 @@ use crate::engine::{
     wait::{bell::Bell as Wakes, gate::Gate},
 };
 
-/// A bell of which one can wait for the next ring.
+/// A bell on whose next ring a thread can wait.
 struct Rung(std::sync::Arc<Parker>);
 
 impl Rings for Rung {
@@ -30,13 +30,13 @@ fn bell() -> (std::sync::Arc<Parker>, Rung) {
     (parker.clone(), Rung(parker))
 }
 
-/// A handler, on a thread of its own.
+/// Runs a handler on a thread of its own.
 fn deliverer(hall: &Shared) -> thread::JoinHandle<()> {
     let hall = hall.clone();
     thread::spawn(move || hall.deliver(KIND))
 }
 
-/// A runtime's part: puts a bell up, and hears until so many deliveries were told.
+/// Does a runtime's part: puts a bell up, and hears until `count` deliveries were dispatched.
 fn hear_until(hall: &Hall<Rung>, count: u64) {
     let (parker, rung) = bell();
     let bell = hall.put_up(|| Ok(rung)).unwrap();
@@ -49,11 +49,11 @@ fn hear_until(hall: &Hall<Rung>, count: u64) {
 }
 
 fn told(hall: &Hall<Rung>) -> u64 {
-    // Relaxed: a figure.
+    // Relaxed: a number, which orders nothing.
     hall.told[KIND].load(Relaxed)
 }
 
-/// Waits until it is told; a wake-up that is lost is a deadlock.
+/// Waits until the listener sees a delivery; a lost wake-up would be a deadlock.
 fn until_told(listening: &mut Listening<'_, Rung>) {
     let wakes = Wakes::new();
     let waker = wakes.waker();
@@ -96,7 +96,7 @@ fn a_delivery_against_a_new_listener_is_seen() {
         });
         until_told(&mut listening);
         assert_eq!(told(&hall), 1, "a newcomer would be told of what is past");
-        // One delivery is told once.
+        // One delivery is reported once.
         let waker = Wakes::new().waker();
         let again = listening.poll(&mut Context::from_waker(&waker));
         assert_eq!(again, Poll::Pending);
@@ -119,7 +119,7 @@ fn two_who_hear_tell_everybody() {
         until_told(&mut listening);
         tellers.into_iter().for_each(|teller| teller.join().unwrap());
         assert_eq!(told(&hall), 2, "what was told is never taken back");
-        // So a newcomer is not told of what is long past.
+        // So a new listener does not see deliveries that are long past.
         let mut late = hall.listen(KIND);
         let waker = Wakes::new().waker();
         assert!(late.poll(&mut Context::from_waker(&waker)).is_pending());
@@ -137,7 +137,8 @@ fn one_delivery_wakes_a_listener_once() {
         hall.deliver(KIND);
         hall.tell_all();
         assert!(listening.poll(&mut Context::from_waker(&waker)).is_ready());
-        // It waits for the next one now; who hears another bell of the first does not wake it.
+        // The listener waits for the next delivery now; hearing another bell for the first must not
+        // wake it.
         assert!(listening.poll(&mut Context::from_waker(&waker)).is_pending());
         hall.tell_all();
         assert_eq!(wakes.rung(), 1);
@@ -190,7 +191,7 @@ fn a_second_call_while_one_hears_is_heard() {
     model(|| {
         let shared = Arc::new((Gate::new(), AtomicUsize::new(0), AtomicUsize::new(0)));
         let call = |shared: &(Gate, AtomicUsize, AtomicUsize)| {
-            // Relaxed, all: the gate is what orders them.
+            // Relaxed, all: the gate orders them.
             shared.1.fetch_add(1, Relaxed);
             shared.0.pass(|| shared.2.store(shared.1.load(Relaxed), Relaxed));
         };

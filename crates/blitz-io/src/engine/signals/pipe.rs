@@ -1,5 +1,5 @@
-//! What a bell is made of: a pipe with a byte in it, or none. On Linux it is a number that is
-//! zero or not (eventfd), which costs half: one descriptor, no buffer.
+//! The descriptor behind a bell: a pipe with a byte in it, or none. On Linux it is an eventfd, a
+//! number that is zero or not, which costs half: one descriptor, no buffer.
 
 use std::{
     fs::File,
@@ -9,15 +9,15 @@ use std::{
 
 use super::bells::Rings;
 
-/// Both ends, which do not block, and which children do not inherit.
+/// A pipe or eventfd; both ends are non-blocking, and children do not inherit them.
 #[derive(Debug)]
 pub(crate) struct Pipe {
     reader: File,
-    /// `None` if it is the reader too.
+    /// The writing end; `None` if the reader is both, as in an eventfd.
     writer: Option<OwnedFd>,
 }
 
-/// What is written: an eventfd takes eight bytes, for a number that is not zero.
+/// The bytes that a ring writes: an eventfd takes eight bytes, for a number that is not zero.
 const RING: [u8; 8] = 1_u64.to_ne_bytes();
 
 impl Pipe {
@@ -25,12 +25,12 @@ impl Pipe {
     pub(crate) fn new() -> io::Result<Self> {
         use std::os::fd::FromRawFd;
 
-        // SAFETY: no memory is involved.
+        // SAFETY: the call accesses no memory of ours.
         let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: it was made above, for us alone.
+        // SAFETY: the descriptor was just created, and belongs to us alone.
         Ok(Self { reader: unsafe { File::from_raw_fd(fd) }, writer: None })
     }
 
@@ -43,16 +43,17 @@ impl Pipe {
         Ok(Self { reader: reader.into(), writer: Some(writer) })
     }
 
-    /// What becomes readable.
+    /// Returns the descriptor that becomes readable when the bell rings.
     pub(crate) fn reader(&self) -> BorrowedFd<'_> {
         self.reader.as_fd()
     }
 
-    /// Takes out what is in it. What stays would be found by the next who looks.
+    /// Reads everything that is in the pipe. Bytes that stayed would be found by the next owner.
     pub(crate) fn drain(&self) {
-        // An eventfd gives eight bytes and is empty then: there is no second call.
+        // An eventfd returns eight bytes and is empty then, so there is no second call.
         let mut bytes = [0; 64];
-        // All errors mean that there is nothing to take: it is empty, for nobody closes it.
+        // Every error means that there is nothing to read: the pipe is empty, because it is never
+        // closed.
         while matches!((&self.reader).read(&mut bytes), Ok(count) if count == bytes.len()) {}
     }
 }
@@ -61,9 +62,9 @@ impl Rings for Pipe {
     fn ring(&self) {
         let writer =
             self.writer.as_ref().map_or_else(|| self.reader.as_raw_fd(), AsRawFd::as_raw_fd);
-        // SAFETY: the bytes are read before the call returns. It is one of the calls that a
-        // handler may make; `errno` is kept by who called the handler.
+        // SAFETY: the bytes are read before the call returns. `write` is one of the calls that a
+        // signal handler may make; `errno` is preserved by the code that called the handler.
         let _ = unsafe { libc::write(writer, RING.as_ptr().cast(), RING.len()) };
-        // Fullness, the only error that there can be, is of one that will be read.
+        // The only possible error is a full pipe, and that will be read anyway.
     }
 }

@@ -1,7 +1,8 @@
-//! A bell and its place at a driver: how a runtime hears of signals.
+//! A bell and its registration with a driver: how a runtime hears of signals.
 //!
-//! Made when a runtime is first asked for signals, and given up when its driver ends.
-//! Whoever takes the driver's turn hears the bell, in place of a task.
+//! A station is created when signals are first requested in a runtime, and closed when the driver
+//! ends. The thread that takes the driver's turn hears the bell, through a waker that is called in
+//! place of a task's.
 
 use std::{
     io,
@@ -16,11 +17,11 @@ use crate::engine::{
     wait::gate::Gate,
 };
 
-/// See the module.
+/// A runtime's source of signals: a bell that its driver watches.
 pub(crate) struct Station {
     hall: &'static Hall<Pipe>,
     driver: *const Driver,
-    /// Until the driver ends.
+    /// The bell and its registration; `None` once the driver has ended.
     place: Mutex<Option<Place>>,
     open: AtomicBool,
     gate: Gate,
@@ -29,39 +30,56 @@ pub(crate) struct Station {
 #[derive(Clone)]
 struct Place {
     bell: &'static Bell<Pipe>,
-    /// Keeps the driver, so that no other has its address while this is open.
+    /// Keeps the driver, so that no other driver has its address while the station is open.
     registration: Arc<Registration>,
 }
 
-// SAFETY: `driver` is compared, never followed.
+// SAFETY: `driver` is compared, never dereferenced.
 unsafe impl Send for Station {}
-// SAFETY: as above.
+// SAFETY: `driver` is compared, never dereferenced.
 unsafe impl Sync for Station {}
 
-/// All that are open. Std's lock: no model has stations.
+/// All open stations. The lock is std's, because no model has stations.
 static STATIONS: StaticMutex<Vec<Arc<Station>>> = StaticMutex::new(Vec::new());
 
 fn stations() -> MutexGuard<'static, Vec<Arc<Station>>> {
-    // Nothing that panics runs under the lock.
+    // No code that panics runs under the lock, so a poisoned state is still valid.
     STATIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Station {
-    /// That of the driver, which is made if there is none.
+    /// Returns the station of the driver, and creates it if there is none.
     ///
     /// # Errors
-    /// That the driver has ended, or what the system says.
+    /// If the driver has ended, or the system could not create or register the bell.
     pub(crate) fn of(driver: &Arc<Driver>) -> io::Result<Arc<Self>> {
+        Self::with(driver, || Ok(())).map(|(station, ())| station)
+    }
+
+    /// Returns the station of the driver, and what `prepare` returns. `prepare` is called when the
+    /// station is sure to be had, and before signals that came earlier are dispatched by a station
+    /// that is created here, so a listener that `prepare` registers hears of those, too.
+    ///
+    /// # Errors
+    /// If the driver has ended, or the system could not create or register the bell: then `prepare`
+    /// was not called. And the errors of `prepare`.
+    pub(crate) fn with<T>(
+        driver: &Arc<Driver>,
+        prepare: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<(Arc<Self>, T)> {
         let mut stations = stations();
-        if let Some(station) = stations.iter().find(|station| station.serves(driver)) {
-            return Ok(station.clone());
+        if let Some(station) = stations.iter().find(|station| station.serves(driver)).cloned() {
+            drop(stations);
+            return prepare().map(|prepared| (station, prepared));
         }
         let station = Self::begin(driver)?;
         stations.push(station.clone());
         drop(stations);
-        // Now it can be heard; what came before is told here. Users' wakers: no lock is held.
+        let prepared = prepare();
+        // The bell can be heard from now on; signals that came before are dispatched here. This
+        // calls users' wakers, so no lock is held.
         Ear::call(&station);
-        if station.serves(driver) { Ok(station) } else { Err(shut_down_error()) }
+        if station.serves(driver) { Ok((station, prepared?)) } else { Err(shut_down_error()) }
     }
 
     fn begin(driver: &Arc<Driver>) -> io::Result<Arc<Self>> {
@@ -83,7 +101,7 @@ impl Station {
         }))
     }
 
-    /// Whether it hears for that driver's runtime.
+    /// Returns whether the station is open and serves that driver's runtime.
     #[inline]
     pub(crate) fn serves(&self, driver: &Arc<Driver>) -> bool {
         std::ptr::eq(self.driver, Arc::as_ptr(driver)) && self.is_open()
@@ -91,12 +109,13 @@ impl Station {
 
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
-        // Relaxed: who has the driver in its hands, and finds its address here, sees what
-        // was stored before that address could become the driver's.
+        // Relaxed: a thread that has a reference to the driver, and finds its address here, sees
+        // what was stored before that address could become the driver's.
         self.open.load(Relaxed)
     }
 
-    /// Sees that the next ring calls the ear, and hears what is there. By one at a time.
+    /// Registers `ear` to be called at the next ring, and dispatches the signals that were
+    /// delivered. Must be called by one thread at a time.
     fn hear(&self, ear: &Waker) {
         let Some(Place { bell, registration }) = lock(&self.place).clone() else { return };
         let mut cx = Context::from_waker(ear);
@@ -111,15 +130,15 @@ impl Station {
         self.hall.hear(bell);
     }
 
-    /// The driver has ended. Those who listen are not told: each poll of one looks for the
-    /// station of its own runtime.
+    /// Closes the station, because the driver has ended. Listeners are not woken: each poll of one
+    /// looks for the station of its own runtime.
     #[cold]
     fn close(&self, bell: &'static Bell<Pipe>) {
-        // Relaxed: as in `is_open`.
+        // Relaxed: no other memory depends on it; `is_open` says why.
         self.open.store(false, Relaxed);
         let place = lock(&self.place).take();
         if let Some(place) = &place {
-            // Nobody hears it from now on, whatever the answer is.
+            // No thread hears the bell from now on, whatever the result is.
             let _ = place.registration.deregister(bell.pipe().reader());
         }
         let closed = {
@@ -128,12 +147,13 @@ impl Station {
             at.map(|at| stations.swap_remove(at))
         };
         self.hall.take_down(bell);
-        // What rang meanwhile is told by the others, or by the next who puts a bell up.
+        // Signals that came meanwhile are dispatched by other stations, or when the next bell is
+        // put up.
         drop((place, closed));
     }
 }
 
-/// What is called in a task's place.
+/// The waker that is called in a task's place when the bell rings.
 struct Ear(Weak<Station>);
 
 impl Ear {

@@ -1,9 +1,9 @@
-//! Wakers that were collected under a lock, to be woken after it was let go.
+//! A wake list: wakers that are collected under a lock, to be woken after it was released.
 //!
-//! A waker is a user's code. Called under a lock it may come back for that lock,
-//! or keep everybody else from it. So whoever serves the waiting collects their
-//! wakers here, lets the lock go, and wakes; a full batch means letting go, waking
-//! and coming back.
+//! A waker is user code. If it were called under a lock, it might try to take that lock, or keep
+//! every other thread from it. So code that serves a wait queue collects the wakers here, releases
+//! the lock, and wakes. When the list is full, it releases the lock, wakes and comes back for the
+//! rest.
 //!
 //! # Rejected
 //! A `Vec`: it allocates in the middle of a release, and under the lock.
@@ -21,14 +21,14 @@ use std::{
 
 use crate::engine::prim::{discard, weakened};
 
-/// Half a kilobyte of stack; Tokio's figure, not measured here. Two in a model, so
-/// that it gets to see a full batch.
+/// The capacity of a wake list: half a kilobyte of stack. It is Tokio's number, not measured here.
+/// Two in a model, so that the model sees a full list.
 const SIZE: usize = if cfg!(blitz_loom) { 2 } else { 32 };
 
-/// See the module.
+/// A list of wakers, which are woken by [`wake_all`](Self::wake_all) or when the list is dropped.
 pub(crate) struct Batch {
     wakers: [MaybeUninit<Waker>; SIZE],
-    /// The first so many are there.
+    /// The number of wakers that are initialized, from the front.
     len: usize,
 }
 
@@ -43,25 +43,25 @@ impl Batch {
         self.len == SIZE
     }
 
-    /// Keeps a waker for later.
+    /// Adds a waker.
     ///
     /// # Panics
-    /// If the batch is full: callers look.
+    /// If the list is full: callers must check [`is_full`](Self::is_full).
     #[inline]
     pub(crate) fn push(&mut self, waker: Waker) {
         self.wakers[self.len].write(waker);
         self.len += 1;
     }
 
-    /// Wakes all, in the order they came, and is empty again.
+    /// Wakes all wakers in the order in which they were added, and empties the list.
     ///
-    /// A waker that panics has nobody to tell: the panic hook has reported it, and
-    /// the others must be woken all the same.
+    /// A panic of a waker is dropped, because there is no caller to pass it to: the panic hook has
+    /// reported it, and the other wakers must be woken all the same.
     pub(crate) fn wake_all(&mut self) {
         let len = std::mem::take(&mut self.len);
         for waker in &self.wakers[..len] {
-            // SAFETY: the first `len` are there, and each is read once: `len` is
-            // zero by now.
+            // SAFETY: the first `len` wakers are initialized, and each is read once, because
+            // `self.len` is zero by now.
             let waker = unsafe { waker.assume_init_read() };
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
                 discard(payload);
@@ -70,8 +70,8 @@ impl Batch {
     }
 }
 
-/// Wakes whom `next` dismisses under a lock, until it dismisses nobody: batch by batch, each
-/// after the lock was let go. `again` takes the lock for the next one.
+/// Wakes the wakers that `next` removes under a lock, until it returns `None`: one list at a time,
+/// each after the lock was released. `again` takes the lock for the next list.
 pub(crate) fn wake_each<L>(
     mut held: L,
     again: impl Fn() -> L,
@@ -110,14 +110,14 @@ mod models {
     use super::wake_each;
     use crate::engine::prim::{Arc, Mutex, lock, model, thread};
 
-    /// Those who wait, by their number; and those who were woken.
+    /// Waiters by their number, and those that were woken.
     #[derive(Default)]
     struct Waiting {
         line: Mutex<Vec<usize>>,
         woken: Mutex<Vec<usize>>,
     }
 
-    /// Comes back for the lock when it is woken, as a user's code may.
+    /// A waker that takes the lock when it is woken, as user code may.
     struct Comes(Arc<Waiting>, usize);
 
     impl Wake for Comes {
@@ -127,7 +127,7 @@ mod models {
         }
     }
 
-    /// Batches of a model hold two. A third thread takes one out meanwhile.
+    /// Wake lists of a model hold two. Another thread removes a waiter meanwhile.
     #[test]
     fn more_than_a_batch_are_all_woken_under_no_lock() {
         model(|| {

@@ -1,4 +1,4 @@
-//! What the models wait with: a waker that rings, and a thread that sleeps until then.
+//! Helpers for models: a waker that counts its calls, and a thread that sleeps until it is woken.
 
 use std::{
     future::Future,
@@ -12,9 +12,9 @@ use std::{
 
 use crate::engine::prim::parker::Parker;
 
-/// A waker that counts its calls and wakes the thread that listens.
+/// A waker that counts its calls and unparks the thread that listens.
 ///
-/// The count is a plain one of std: it is no part of what a model explores.
+/// The count is an atomic of std, because it is not part of what a model explores.
 pub(crate) struct Bell {
     parker: Parker,
     rung: AtomicUsize,
@@ -29,12 +29,12 @@ impl Bell {
         self.clone().into()
     }
 
-    /// How often it was rung.
+    /// Returns how often the waker was called.
     pub(crate) fn rung(&self) -> usize {
         self.rung.load(Relaxed)
     }
 
-    /// Sleeps until it is rung.
+    /// Sleeps until the waker is called.
     pub(crate) fn listen(&self) {
         self.parker.park();
     }
@@ -51,8 +51,8 @@ impl Wake for Bell {
     }
 }
 
-/// Polls to the end and sleeps in between: a wake-up that is lost is a deadlock,
-/// which the model checker finds.
+/// Polls the future to its end and sleeps in between. A lost wake-up is a deadlock, which the model
+/// checker finds.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     let (bell, mut future) = (Bell::new(), pin!(future));
     let waker = bell.waker();

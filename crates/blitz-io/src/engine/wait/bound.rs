@@ -1,4 +1,4 @@
-//! A future that holds a permit for as long as it lives: what bounds spawns.
+//! Futures that hold a permit for as long as they live; this limits the number of spawned tasks.
 //!
 //! # Protocol
 //! ```text
@@ -7,17 +7,17 @@
 //! B3 the task ends, in whatever way: its future is dropped, and then the permit
 //!    goes to the spawner that has waited longest
 //! ```
-//! Every end of a task (completion, panic, abort, shutdown, a spawn that is refused)
-//! drops its future once, so the permit needs no way of its own.
+//! Every end of a task (completion, panic, abort, shutdown, a spawn that is refused) drops its
+//! future once, so returning the permit needs no code of its own.
 //!
 //! # Invariants
-//! - A permit is given back after the user's future was dropped, also if that drop
-//!   panics: fields are dropped in the order in which they are declared.
+//! - A permit is released after the user's future was dropped, also if that drop panics, because
+//!   fields are dropped in the order in which they are declared.
 //! - There are never more futures under a bound than permits.
 //!
 //! # Rejected
-//! A permit in the task's header, given back when the task completes: every task
-//! would pay for it, bounded or not.
+//! A permit in the task's header, released when the task completes: every task would pay for it,
+//! bounded or not.
 //!
 //! # Checked by
 //! `the_end_of_a_task_against_the_drop_of_a_waiter_gives_the_permit_back_once`,
@@ -37,17 +37,17 @@ use pin_project_lite::pin_project;
 use super::permits::{Closed, NotNow, Permits};
 use crate::engine::prim::{Arc, weakened};
 
-/// How many futures may live at the same time.
+/// A limit on the number of futures that live at the same time.
 #[derive(Clone)]
 pub(crate) struct Bound(Arc<Permits>);
 
-/// The right to be one of them.
+/// The right to be one of the futures under a [`Bound`].
 pub(crate) struct Seat(Arc<Permits>);
 
 pin_project! {
     /// A future that holds a seat until it is dropped.
     pub(crate) struct Held<F> {
-        // Before the seat: dropped first.
+        // Before the seat, so that it is dropped first.
         #[pin]
         future: F,
         seat: Seat,
@@ -59,25 +59,25 @@ impl Bound {
         Self(Arc::new(Permits::new(count)))
     }
 
-    /// A seat, if there is one now and nobody waits.
+    /// Takes a seat, if one is free and no spawner waits for it.
     pub(crate) fn try_take(&self) -> Result<Seat, NotNow> {
         self.0.try_acquire(1)?;
         Ok(Seat(self.0.clone()))
     }
 
-    /// A seat, when it is this caller's turn. Dropping the future gives up the place in
-    /// line.
+    /// Takes a seat when it is this caller's turn. Dropping the future gives up its place in the
+    /// queue.
     pub(crate) async fn take(self) -> Result<Seat, Closed> {
         self.0.acquire(1).await?;
         Ok(Seat(self.0))
     }
 
-    /// Refuses everybody who waits, and who will come.
+    /// Closes the bound: spawners that wait, or come later, are refused.
     pub(crate) fn close(&self) {
         self.0.close();
     }
 
-    /// How many seats are free.
+    /// Returns the number of free seats.
     #[cfg(test)]
     pub(crate) fn free(&self) -> usize {
         self.0.available()
@@ -91,7 +91,7 @@ impl fmt::Debug for Bound {
 }
 
 impl Seat {
-    /// B2.
+    /// Performs B2: wraps the future so that it holds the seat.
     pub(crate) fn hold<F: Future>(self, future: F) -> Held<F> {
         Held { future, seat: self }
     }
@@ -129,7 +129,7 @@ mod models {
 
     type Task = Held<std::future::Ready<()>>;
 
-    /// A bound of one, and the task that has the seat.
+    /// Creates a bound of one, and the task that has the seat.
     fn full() -> (Bound, Task) {
         let bound = Bound::new(1);
         let seat = bound.try_take().expect("it is free");
@@ -161,7 +161,7 @@ mod models {
             let first = waiter.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             assert!(first.is_pending());
             let runner = run(task);
-            // Perhaps it has the seat by now, and nobody looks.
+            // The waiter may have been given the seat by now, without having been polled.
             drop(waiter);
             runner.join().unwrap();
             assert_eq!(bound.free(), 1);

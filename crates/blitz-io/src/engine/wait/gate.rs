@@ -1,15 +1,15 @@
-//! One at a time, and nobody who comes meanwhile is forgotten.
+//! Mutual exclusion without waiting, in which no call is forgotten.
 //!
-//! Whoever is called while another is at work does not wait and does not come in: it leaves
-//! word, and the one inside goes round once more.
+//! A caller that comes while another thread is at work neither waits nor enters: it leaves a mark,
+//! and the thread inside does the work once more.
 //!
 //! # Protocol
 //! ```text
 //! IDLE   --come-->  INSIDE: works     INSIDE --come--> AGAIN, and goes away
 //! INSIDE --leave--> IDLE              AGAIN  --leave--> INSIDE: works once more
 //! ```
-//! All are exchanges that acquire and release: who works sees what those did before who left
-//! word.
+//! All transitions are exchanges that acquire and release, so the thread that works sees what the
+//! callers did before they left their mark.
 //!
 //! # Checked by
 //! `a_second_call_while_one_hears_is_heard` (of the signals); weakened as `wait_gate_again`.
@@ -26,7 +26,7 @@ const IDLE: u32 = 0;
 const INSIDE: u32 = 1;
 const AGAIN: u32 = 2;
 
-/// See the module.
+/// A lock for work that one thread does at a time, on behalf of all that call.
 #[derive(Debug)]
 pub(crate) struct Gate(AtomicU32);
 
@@ -35,10 +35,11 @@ impl Gate {
         Self(AtomicU32::new(IDLE))
     }
 
-    /// Does the work, until nobody has come since it was begun; or leaves it to who is at it.
+    /// Does the work, and repeats it until no call has come since it was begun. If another thread
+    /// is at work, leaves it to that thread.
     ///
     /// # Panics
-    /// If the work does, which has the wakers of users in it.
+    /// If the work panics, which includes the wakers of users.
     pub(crate) fn pass(&self, mut work: impl FnMut()) {
         if !self.come() {
             return;
@@ -46,7 +47,7 @@ impl Gate {
         let mut panicked = None;
         loop {
             if let Err(panic) = catch_unwind(AssertUnwindSafe(&mut work)) {
-                // The first one leaves, and not before the others were heard.
+                // The first panic is resumed, but only after all calls were served.
                 panicked.get_or_insert(panic);
             }
             if self.leave() {
@@ -60,20 +61,23 @@ impl Gate {
 
     fn come(&self) -> bool {
         let step = |now| Some(if now == IDLE { INSIDE } else { AGAIN });
-        // AcqRel, Acquire: as the module says.
+        // AcqRel, Acquire: sees what earlier callers did, and publishes what this one did. Pairs
+        // with the exchanges here and in `leave`.
         let before = self.0.fetch_update(AcqRel, Acquire, step).unwrap_or_else(|now| now);
         before == IDLE
     }
 
-    /// Whether it is over.
+    /// Returns whether the work is over: no call has come since it was begun.
     fn leave(&self) -> bool {
         if weakened!("wait_gate_again") {
-            // AcqRel: as the module says.
+            // AcqRel: the real exchange below has the same order; only the check for AGAIN is left
+            // out.
             self.0.swap(IDLE, AcqRel);
             return true;
         }
         let step = |now| Some(if now == AGAIN { INSIDE } else { IDLE });
-        // AcqRel, Acquire: as the module says.
+        // AcqRel, Acquire: sees what the callers did that left a mark. Pairs with the exchange in
+        // `come`.
         let before = self.0.fetch_update(AcqRel, Acquire, step).unwrap_or_else(|now| now);
         before == INSIDE
     }

@@ -1,24 +1,23 @@
-//! Who holds a lock, and who waits for it where: for people who look for a deadlock.
+//! Records which tasks hold a lock and which wait for it where, to help find a deadlock.
 //!
-//! In debug builds every lock writes into one book: who holds it since which line of
-//! the source, and which task waits for it at which line. Dumps read it. In release
-//! builds the same types are empty and the calls fold away.
+//! In debug builds every lock writes into one book: which task holds it, taken at which line of the
+//! source, and which task waits for it at which line. Dumps read it. In release builds the same
+//! types are empty and the calls compile to nothing.
 //!
 //! # Invariants
-//! - The book never changes what a lock does: it is written after a lock was taken and
-//!   before it is given back, and nobody decides anything by it.
-//! - The book holds numbers and places in the source, no pointers: nothing in it can
-//!   dangle. A lock's number is taken at its first use and never given to another, so a
-//!   lock that lies where another one lay has none of its entries.
-//! - No user's code runs under the book's locks.
+//! - The book never changes what a lock does: it is written after a lock was taken and before it is
+//!   released, and no code decides anything by it.
+//! - The book holds numbers and source locations, no pointers, so nothing in it can dangle. A
+//!   lock's number is assigned at its first use and never given to another lock, so a lock at the
+//!   address of an earlier one has none of its entries.
+//! - No user code runs under the book's locks.
 //!
 //! # Rejected
-//! - The address of the lock as its name: a lock may move while a leaked guard's entry
-//!   stands, and another may come to lie at its old place.
-//! - The holders inside the lock: a dump would have to follow a pointer to a lock that
-//!   may be gone.
-//! - Doing the same in release builds: an uncontended lock is two exchanges, and the
-//!   book costs more than that.
+//! - The address of the lock as its name: a lock may move while a leaked guard's entry remains, and
+//!   another lock may come to lie at its old address.
+//! - The holders inside the lock: a dump would have to follow a pointer to a lock that may be gone.
+//! - Doing the same in release builds: an uncontended lock is two exchanges, and the book costs
+//!   more than that.
 //!
 //! # Checked by
 //! `the_book_knows_who_holds_and_who_waits`, `a_lock_that_ends_leaves_no_entries`,
@@ -38,10 +37,10 @@ mod absent;
 #[cfg(not(all(debug_assertions, not(blitz_loom))))]
 pub(crate) use self::absent::{Awaiting, Caller, Entry, Name, awaited_by};
 
-/// Who took a lock, and where.
+/// The task that took a lock, and the place in the source where it did.
 ///
-/// A [`Mutex`](crate::sync::Mutex::holder) and an
-/// [`RwLock`](crate::sync::RwLock::holders) tell it in debug builds.
+/// Returned by [`Mutex::holder`](crate::sync::Mutex::holder) and
+/// [`RwLock::holders`](crate::sync::RwLock::holders) in debug builds.
 ///
 /// # Examples
 ///
@@ -65,9 +64,9 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// Returns the task that took the lock; `None` if it was taken outside of tasks.
+    /// Returns the task that took the lock, or `None` if it was taken outside of tasks.
     ///
-    /// It is still the one who took it after the guard was sent elsewhere.
+    /// The result stays the same after the guard was sent to another task.
     ///
     /// # Examples
     ///
@@ -91,7 +90,7 @@ impl Holder {
         self.task
     }
 
-    /// Returns where in the source the lock was asked for.
+    /// Returns the place in the source where the lock was requested.
     ///
     /// # Examples
     ///
@@ -127,7 +126,7 @@ impl fmt::Display for Holder {
     }
 }
 
-/// A lock that a task waits for, where it asked for it, and who has it.
+/// A lock that a task waits for: where the task requested it, and its current holders.
 #[derive(Debug, Clone)]
 #[cfg_attr(not(feature = "rt"), allow(dead_code, reason = "dumps read it"))]
 pub(crate) struct Awaited {

@@ -1,5 +1,5 @@
-//! What a future that stands in line does when it is polled again: its task may have another
-//! waker by now.
+//! Renews the waker of a future in a wait queue when it is polled again, because its task may have
+//! another waker by now.
 //!
 //! # Checked by
 //! `a_new_waker_against_a_release_is_woken`, `a_new_waker_against_an_event_is_woken`,
@@ -12,12 +12,14 @@ use std::{pin::Pin, task::Waker};
 use super::line::{Line, Place, Waiter};
 use crate::engine::prim::{bolt::Bolted, weakened};
 
-/// Sees that one who stands in line is woken by `waker`, and says whether it has left.
+/// Makes sure that a queued waiter will be woken by `waker`, and returns whether it was already
+/// dismissed from the queue.
 ///
-/// Two turns at the lock if the waker is another one: it is cloned and dropped outside.
+/// The lock is taken twice if the waker is a different one, so that it is cloned and dropped
+/// outside of the lock.
 ///
 /// # Safety
-/// 1. The caller owns the waiter. 2. If it is in a line, then in the one that `line_of`
+/// 1. The caller owns the waiter. 2. If the waiter is in a queue, it is in the one that `line_of`
 ///    finds behind this lock.
 pub(crate) unsafe fn keep_waker<L, D>(
     mutex: &Bolted<L>,
@@ -25,13 +27,13 @@ pub(crate) unsafe fn keep_waker<L, D>(
     waiter: Pin<&Waiter<D>>,
     waker: &Waker,
 ) -> bool {
-    // SAFETY: 1. by 2.
+    // SAFETY: 1. if the waiter is in a queue, it is in this one (our obligation 2).
     let same = unsafe { line_of(&mut mutex.lock()).would_wake(waiter, waker) };
     if same == Some(false) && !weakened!("keep_renews_the_waker") {
         let waker = waker.clone();
-        // SAFETY: 1. by 2.
+        // SAFETY: 1. if the waiter is in a queue, it is in this one (our obligation 2).
         let stale = unsafe { line_of(&mut mutex.lock()).renew(waiter, waker) };
-        // The lock was let go at the end of the statement above.
+        // The lock was released at the end of the statement above.
         drop(stale);
     }
     waiter.place() == Place::Left

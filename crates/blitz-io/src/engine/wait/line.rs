@@ -1,12 +1,12 @@
-//! Who waits, in the order they came: a line through the waiting futures themselves.
+//! A wait queue in order of arrival, linked through the waiting futures themselves.
 //!
-//! A [`Waiter`] is a part of the future that waits, pinned with it; a [`Line`] is
-//! two pointers behind the lock of whatever is waited for. To wait allocates
-//! nothing, and one who gives up leaves from the middle in a few stores.
+//! A [`Waiter`] is a part of the waiting future, pinned with it; a [`Line`] is two pointers behind
+//! the lock of whatever is waited for. Waiting allocates nothing, and a waiter that gives up leaves
+//! from the middle of the queue in a few stores.
 //!
 //! # Protocol
 //! ```text
-//! the waiter's owner                      whoever serves, under the lock
+//! the waiter's owner                      the thread that serves, under the lock
 //! OUT  --join, under the lock-->     IN
 //! IN   --remove, under the lock-->   OUT
 //!                                    IN   --dismiss_first, dismiss_last--> LEFT: takes
@@ -14,22 +14,22 @@
 //!                                         never touches it again
 //! LEFT --settle-->                   OUT
 //! ```
-//! `LEFT` is stored with Release as the last access and read with Acquire, so the
-//! owner may read what it was given, and free the waiter, without the lock.
+//! `LEFT` is stored with Release as the last access and read with Acquire, so the owner may read
+//! what it was given, and free the waiter, without the lock.
 //!
 //! # Invariants
-//! - What is shared of a waiter (neighbours, waker, data) belongs to the holder of
-//!   the lock while it is IN, and else to its owner.
-//! - A waiter that is IN is alive: its owner removes it before it ends. Its neighbours and
-//!   its waker are there then, and only then.
+//! - The shared part of a waiter (neighbours, waker, data) belongs to the holder of the lock while
+//!   the waiter is IN, and to its owner otherwise.
+//! - A waiter that is IN is alive: its owner must remove it before it ends. Its neighbours and its
+//!   waker are initialized then, and only then.
 //! - Only the owner joins, removes and settles, one at a time.
 //!
 //! # Rejected
-//! - `queue/list.rs`: it has one end. A second one would cost each spawn a store
-//!   that only lines need, and this list needs the waker and the state besides.
-//! - A line that can be taken off whole, to wake many at once: nodes would have to
-//!   know which line they are in. Whoever wakes all dismisses from the front,
-//!   batch by batch, and tells later comers by what their data says.
+//! - `queue/list.rs`: it has one end. A second one would cost each spawn a store that only wait
+//!   queues need, and this list needs the waker and the state besides.
+//! - A queue that can be detached as a whole, to wake many waiters at once: nodes would have to
+//!   know which queue they are in. Code that wakes all dismisses from the front, one wake list at a
+//!   time, and recognizes waiters that joined later by their data.
 //!
 //! # Checked by
 //! `a_line_behaves_as_a_queue`, `the_owner_may_free_a_waiter_that_has_left`,
@@ -48,18 +48,18 @@ const OUT: u32 = 0;
 const IN: u32 = 1;
 const LEFT: u32 = 2;
 
-/// Where a waiter is, as its owner sees it.
+/// The state of a waiter, as its owner sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// In no line.
+    /// In no queue.
     Out,
-    /// In the line, or dismissed a moment ago: only the lock can tell.
+    /// In the queue, or dismissed since: certain only under the lock.
     In,
-    /// Dismissed by whoever served it.
+    /// Dismissed by the thread that served it.
     Left,
 }
 
-/// One who waits; a part of its future.
+/// A node of a wait queue; a part of the future that waits.
 pub(crate) struct Waiter<D> {
     place: AtomicU32,
     shared: UnsafeCell<Shared<D>>,
@@ -67,27 +67,28 @@ pub(crate) struct Waiter<D> {
 }
 
 struct Shared<D> {
-    /// Written by `join`, and there while it is IN. Before that it is not even zero:
-    /// most futures never wait, and are made, moved and dropped for nothing. (Fields that
-    /// are written one by one and then moved as a block cost more than a lock: the
-    /// processor cannot forward them.)
+    /// The links and the waker: written by `join`, and initialized while the waiter is IN. Before
+    /// that the memory is not even zeroed, because most futures never wait, and are created, moved
+    /// and dropped without it. (Fields that are written one by one and then moved as a block cost
+    /// more than a lock, because the processor cannot forward the stores.)
     place_in_line: MaybeUninit<InLine<D>>,
     data: D,
 }
 
-/// Where in the line a waiter stands.
+/// The position of a waiter in its queue, and its waker.
 struct InLine<D> {
-    /// Means nothing in the first of a line: whoever serves it touches no neighbour,
+    /// Meaningless in the first waiter: a thread that serves the first one touches no neighbour,
     /// which would be a cache line of another task, under the lock.
     before: Option<NonNull<Waiter<D>>>,
     behind: Option<NonNull<Waiter<D>>>,
     waker: Waker,
 }
 
-// SAFETY: `shared` has one holder at a time (first invariant), and what is in it
-// may move between threads.
+// SAFETY: `shared` has one holder at a time (first invariant), and its contents may move between
+// threads.
 unsafe impl<D: Send> Send for Waiter<D> {}
-// SAFETY: as above; a shared reference alone gives access to `place` only.
+// SAFETY: `shared` has one holder at a time (first invariant); a shared reference alone gives
+// access to `place` only.
 unsafe impl<D: Send> Sync for Waiter<D> {}
 
 impl<D> Waiter<D> {
@@ -100,8 +101,7 @@ impl<D> Waiter<D> {
     #[inline]
     pub(crate) fn place(&self) -> Place {
         let order = if weakened!("waiter_left_acquire") { Relaxed } else { Acquire };
-        // Acquire: after LEFT the owner reads its data. Pairs with the Release in
-        // `dismiss`.
+        // Acquire: after LEFT the owner reads its data. Pairs with the Release in `dismiss`.
         match self.place.load(order) {
             OUT => Place::Out,
             IN => Place::In,
@@ -109,22 +109,23 @@ impl<D> Waiter<D> {
         }
     }
 
-    /// Lends the data to its owner.
+    /// Calls `f` with the data, for the waiter's owner.
     ///
     /// # Safety
     /// 1. The caller owns the waiter, and it is not IN.
-    /// 2. `f` does not come back here.
+    /// 2. `f` does not call this method.
     #[inline]
     pub(crate) unsafe fn with_data<R>(&self, f: impl FnOnce(&mut D) -> R) -> R {
-        // SAFETY: 1.: the first invariant. 2. There is no other reference.
+        // SAFETY: 1. the first invariant gives the data to the owner. 2. There is no other
+        // reference.
         self.shared.with_mut(|shared| f(unsafe { &mut (*shared).data }))
     }
 
-    /// The owner has seen that the waiter left: it may wait again.
+    /// Resets a waiter that has LEFT, so that it may wait again. Only for its owner.
     #[inline]
     pub(crate) fn settle(&self) {
         debug_assert_eq!(self.place(), Place::Left, "settled too early");
-        // Relaxed: only the owner looks until it joins again, under the lock.
+        // Relaxed: only the owner reads it until it joins again, under the lock.
         self.place.store(OUT, Relaxed);
     }
 }
@@ -135,16 +136,16 @@ impl<D> Drop for Waiter<D> {
     }
 }
 
-/// The first and the last.
+/// The first and the last waiter.
 type Ends<D> = (NonNull<Waiter<D>>, NonNull<Waiter<D>>);
 
-/// Waiters, first come, first served; to be kept behind a lock.
+/// A wait queue, first come, first served; must be kept behind a lock.
 pub(crate) struct Line<D> {
     ends: Option<Ends<D>>,
 }
 
-// SAFETY: a line reaches its waiters' shared parts and nothing else, and these may
-// move between threads.
+// SAFETY: a queue accesses the shared parts of its waiters and nothing else, and these may move
+// between threads.
 unsafe impl<D: Send> Send for Line<D> {}
 
 impl<D> Line<D> {
@@ -157,19 +158,20 @@ impl<D> Line<D> {
         self.ends.is_none()
     }
 
-    /// Puts a waiter at the end of the line.
+    /// Appends a waiter to the queue.
     ///
     /// # Safety
     /// 1. The caller owns the waiter, and it is OUT.
-    /// 2. It calls `remove` on this line before the waiter ends, unless it has LEFT.
+    /// 2. The caller calls `remove` on this queue before the waiter ends, unless it has LEFT.
     pub(crate) unsafe fn join(&mut self, waiter: Pin<&Waiter<D>>, waker: Waker) {
         let node = NonNull::from(waiter.get_ref());
         let at_the_end = !weakened!("line_joins_at_the_end");
         let (first, last) = self.ends.unwrap_or((node, node));
         let neighbour = if at_the_end { last } else { first };
         let neighbour = self.ends.map(|_| neighbour);
-        // SAFETY: the waiter is ours to give, by 1. 1. and 2. of `in_line`: members are
-        // alive, by 2. and the pin, and the neighbour is one.
+        // SAFETY: the waiter's shared part is ours to write, by our obligation 1. Obligations 1 and
+        // 2 of `in_line`: members are alive, by our obligation 2 and the pin, and the neighbour is
+        // a member; the closure touches only it.
         unsafe {
             let (before, behind) = if at_the_end { (neighbour, None) } else { (None, neighbour) };
             node.as_ref().shared.with_mut(|shared| {
@@ -184,106 +186,113 @@ impl<D> Line<D> {
             }
         }
         self.ends = Some(if at_the_end { (first, node) } else { (node, last) });
-        // Relaxed: others come to it through the lock.
+        // Relaxed: other threads read it under the lock.
         waiter.place.store(IN, Relaxed);
     }
 
-    /// What the first one in line waits for.
+    /// Returns the data of the first waiter.
     #[inline]
     pub(crate) fn first(&mut self) -> Option<&mut D> {
         let (first, _) = self.ends?;
-        // SAFETY: a member is alive, and its shared part is ours as long as the
-        // line is borrowed: the reference does not outlive that.
+        // SAFETY: a member is alive, and its shared part is ours as long as the queue is borrowed:
+        // the returned reference does not outlive that.
         unsafe { Some(&mut *first.as_ref().shared.with_mut(|shared| &raw mut (*shared).data)) }
     }
 
-    /// What the last one in line waits for.
+    /// Returns the data of the last waiter.
     #[inline]
     #[cfg_attr(not(feature = "sync"), allow(dead_code, reason = "`Notify` serves the last"))]
     pub(crate) fn last(&mut self) -> Option<&mut D> {
         let (_, last) = self.ends?;
-        // SAFETY: as in `first`.
+        // SAFETY: a member is alive, and its shared part is ours as long as the queue is borrowed.
         unsafe { Some(&mut *last.as_ref().shared.with_mut(|shared| &raw mut (*shared).data)) }
     }
 
-    /// The first one leaves, served. Its waker is the caller's, to be woken after
-    /// the lock was let go.
+    /// Removes the first waiter, which was served, and returns its waker. The caller must wake it
+    /// after the lock was released.
     ///
     /// # Panics
-    /// If the line is empty: callers look.
+    /// If the queue is empty: callers must check that.
     pub(crate) fn dismiss_first(&mut self) -> Waker {
         let (first, _) = self.ends.expect("callers look whether somebody waits");
-        // SAFETY: 1. it is a member of this line.
+        // SAFETY: 1. the first waiter is a member of this queue.
         unsafe { self.dismiss(first) }
     }
 
-    /// The last one leaves, served; otherwise as [`dismiss_first`](Self::dismiss_first).
+    /// Removes the last waiter, which was served, and returns its waker, as
+    /// [`dismiss_first`](Self::dismiss_first) does.
     ///
     /// # Panics
-    /// If the line is empty: callers look.
+    /// If the queue is empty: callers must check that.
     #[cfg_attr(not(feature = "sync"), allow(dead_code, reason = "as `last`"))]
     pub(crate) fn dismiss_last(&mut self) -> Waker {
         let (_, last) = self.ends.expect("callers look whether somebody waits");
-        // SAFETY: 1. it is a member of this line.
+        // SAFETY: 1. the last waiter is a member of this queue.
         unsafe { self.dismiss(last) }
     }
 
+    /// Removes a waiter that was served, and returns its waker.
+    ///
     /// # Safety
-    /// 1. The waiter is a member of this line.
+    /// 1. The waiter is a member of this queue.
     #[inline]
     unsafe fn dismiss(&mut self, node: NonNull<Waiter<D>>) -> Waker {
-        // SAFETY: 1. and 2. of `unlink`: by 1., and members are alive.
+        // SAFETY: obligations 1 and 2 of `unlink`: it is a member (our obligation 1), and members
+        // are alive.
         let waker = unsafe { self.unlink(node) };
         let order = if weakened!("waiter_left_release") { Relaxed } else { Release };
-        // Release: the owner, which may free the waiter now, reads its data. Pairs
-        // with the Acquire in `place`.
+        // Release: the owner, which may free the waiter now, reads its data. Pairs with the Acquire
+        // in `place`.
         // SAFETY: a member is alive until this store.
         unsafe { node.as_ref() }.place.store(LEFT, order);
         waker
     }
 
-    /// Takes a waiter out, from wherever it stands, with its waker; `None` if it has
-    /// left before.
+    /// Removes a waiter from any position, and returns its waker; returns `None` if it was
+    /// dismissed before.
     ///
     /// # Safety
-    /// 1. The caller owns the waiter. 2. If it is in a line, then in this one.
+    /// 1. The caller owns the waiter. 2. If it is in a queue, it is in this one.
     pub(crate) unsafe fn remove(&mut self, waiter: Pin<&Waiter<D>>) -> Option<Waker> {
         if waiter.place() != Place::In {
             return None;
         }
-        // SAFETY: 1. and 2. of `unlink`: by 2. and the look above, under the lock.
+        // SAFETY: 1. the caller owns it, so it is alive. 2. It is IN, as checked above under the
+        // lock, and so in this queue.
         let waker = unsafe { self.unlink(NonNull::from(waiter.get_ref())) };
-        // Relaxed: it is the owner's again, who is the caller.
+        // Relaxed: the waiter belongs to its owner again, which is the caller.
         waiter.place.store(OUT, Relaxed);
         Some(waker)
     }
 
-    /// Whether the waiter's waker wakes the same task as `waker`; `None` if it has
-    /// left.
+    /// Returns whether the waiter's waker wakes the same task as `waker`, or `None` if it was
+    /// dismissed.
     ///
     /// # Safety
-    /// 1. As `remove`: if it is in a line, then in this one.
+    /// 1. If the waiter is in a queue, it is in this one.
     pub(crate) unsafe fn would_wake(&self, waiter: Pin<&Waiter<D>>, waker: &Waker) -> Option<bool> {
         if waiter.place() != Place::In {
             return None;
         }
-        // SAFETY: 1. of `in_line`: it is a member of this line, which we hold.
+        // SAFETY: 1. it is a member of this queue, which we hold. 2. The closure touches no other
+        // waiter.
         let same = unsafe {
             Self::in_line(NonNull::from(waiter.get_ref()), |member| member.waker.will_wake(waker))
         };
         Some(same)
     }
 
-    /// Gives the waiter another waker. Answers with the one that is not needed any
-    /// more, to be dropped after the lock was let go: `waker` itself if it has left.
+    /// Gives the waiter another waker. Returns the one that is no longer needed, to be dropped
+    /// after the lock was released: `waker` itself if the waiter was dismissed.
     ///
     /// # Safety
-    /// 1. As `remove`: if it is in a line, then in this one.
+    /// 1. If the waiter is in a queue, it is in this one.
     pub(crate) unsafe fn renew(&mut self, waiter: Pin<&Waiter<D>>, waker: Waker) -> Waker {
         if waiter.place() != Place::In {
             return waker;
         }
-        // SAFETY: 1. of `in_line`: it is a member of this line, which we hold.
+        // SAFETY: 1. it is a member of this queue, which we hold. 2. The closure touches no other
+        // waiter.
         unsafe {
             Self::in_line(NonNull::from(waiter.get_ref()), |member| {
                 std::mem::replace(&mut member.waker, waker)
@@ -291,17 +300,20 @@ impl<D> Line<D> {
         }
     }
 
+    /// Unlinks a waiter, and returns its waker. The caller must set its state.
+    ///
     /// # Safety
-    /// 1. The waiter is alive. 2. It is a member of this line.
+    /// 1. The waiter is alive. 2. It is a member of this queue.
     unsafe fn unlink(&mut self, node: NonNull<Waiter<D>>) -> Waker {
         let (first, last) = self.ends.expect("a line with a member has ends");
-        // SAFETY: 1. of `in_line`: by 2., and neighbours of a member are members. The
-        // member's part is read out once: whoever calls this says that it is OUT or LEFT.
+        // SAFETY: `in_line`: the waiter is a member (our obligation 2), and neighbours of a member
+        // are members. The links and the waker are read out once, because callers set the state to
+        // OUT or LEFT.
         unsafe {
             let InLine { before, behind, waker } =
                 node.as_ref().shared.with_mut(|shared| (*shared).place_in_line.assume_init_read());
             if node == first {
-                // The next one is the first now; what it says is before it nobody reads.
+                // The next waiter is the first now; no code reads the `before` of a first waiter.
                 self.ends = behind.map(|behind| (behind, last));
             } else {
                 let before = before.expect("only the first has nobody before it");
@@ -315,13 +327,15 @@ impl<D> Line<D> {
         }
     }
 
+    /// Calls `f` with the links and the waker of a queued waiter.
+    ///
     /// # Safety
-    /// 1. The waiter is a member of a line, which the caller holds.
+    /// 1. The waiter is a member of a queue, which the caller holds.
     /// 2. `f` reaches no other waiter.
     #[inline]
     unsafe fn in_line<R>(node: NonNull<Waiter<D>>, f: impl FnOnce(&mut InLine<D>) -> R) -> R {
-        // SAFETY: 1.: members are alive, and `join` has written it. 1. and 2.: nobody else
-        // has a reference.
+        // SAFETY: 1. members are alive, and `join` has initialized that part. By 1. and 2. there is
+        // no other reference to it.
         unsafe {
             node.as_ref().shared.with_mut(|shared| f((*shared).place_in_line.assume_init_mut()))
         }
@@ -337,7 +351,7 @@ mod tests {
     use super::{Line, Place, Waiter};
     use crate::engine::wait::bell::Bell;
 
-    /// The data of the one who is dismissed, who must have that waker.
+    /// Dismisses the first waiter, wakes it, and returns its data.
     fn dismiss(line: &mut Line<usize>) -> Option<usize> {
         let value = *line.first()?;
         line.dismiss_first().wake();
@@ -348,9 +362,9 @@ mod tests {
     fn a_waker_is_renewed_only_in_line() {
         let (old, new) = (Bell::new(), Bell::new());
         let (mut line, waiter) = (Line::new(), Box::pin(Waiter::new(0)));
-        // SAFETY: 1. it is ours and OUT. 2. It leaves below.
+        // SAFETY: 1. the waiter is ours and OUT. 2. It is dismissed below.
         unsafe { line.join(waiter.as_ref(), old.waker()) };
-        // SAFETY: 1. this is its line.
+        // SAFETY: 1. this is the waiter's queue.
         unsafe {
             assert_eq!(line.would_wake(waiter.as_ref(), &old.waker()), Some(true));
             assert_eq!(line.would_wake(waiter.as_ref(), &new.waker()), Some(false));
@@ -359,7 +373,7 @@ mod tests {
         assert_eq!(Arc::strong_count(&old), 1, "the old one is given up");
         assert_eq!(dismiss(&mut line), Some(0));
         assert_eq!((old.rung(), new.rung()), (0, 1));
-        // SAFETY: as above; it is in no line.
+        // SAFETY: 1. the waiter is in no queue now. `remove`: we own it.
         unsafe {
             assert_eq!(line.would_wake(waiter.as_ref(), &new.waker()), None);
             assert!(line.renew(waiter.as_ref(), old.waker()).will_wake(&old.waker()));
@@ -371,7 +385,8 @@ mod tests {
     }
 
     proptest! {
-        /// `choices` says per step: join, who is first or last leaves, or who gives up.
+        /// `choices` says for each step: a waiter joins, the first or the last is dismissed, or one
+        /// gives up.
         #[test]
         fn a_line_behaves_as_a_queue(choices in prop::collection::vec(0usize..12, 0..200)) {
             let mut line = Line::new();
@@ -392,8 +407,8 @@ mod tests {
                     }
                     3..=8 => {
                         let waiter = Box::pin(Waiter::new(value));
-                        // SAFETY: 1. it is ours and OUT. 2. Members leave before they
-                        // are dropped.
+                        // SAFETY: 1. the waiter is ours and OUT. 2. Members leave the queue before
+                        // they are dropped.
                         unsafe { line.join(waiter.as_ref(), Waker::noop().clone()) };
                         members.push_back((value, waiter));
                     }
@@ -401,7 +416,7 @@ mod tests {
                     _ => {
                         let at = choice * value % members.len();
                         let (_, waiter) = members.remove(at).expect("it is a member");
-                        // SAFETY: 1. it is ours. 2. It is in this line.
+                        // SAFETY: 1. the waiter is ours. 2. It is in this queue.
                         let waker = unsafe { line.remove(waiter.as_ref()) };
                         prop_assert!(waker.is_some());
                         prop_assert_eq!(waiter.place(), Place::Out);

@@ -1,23 +1,23 @@
-//! Many futures that one task polls, of which only those that were woken are polled.
+//! A set of futures that one task polls, of which only those that were woken are polled.
 //!
-//! What `future::join_all` and its like stand on. A future is dropped as soon as it has
+//! `future::join_all` and similar functions are built on it. A future is dropped as soon as it has
 //! ended, and a place that is empty is not polled again.
 //!
 //! # Budget
-//! Each future that ends takes a unit, as an operation of a channel does. When none is
-//! left the rest wait for their turn where they are: polled without budget, they would
-//! all refuse, and a thousand of them would be polled for a hundred that go on.
+//! Each future that ends takes a unit, as an operation of a channel does. When none is left, the
+//! rest wait for their turn where they are: if they were polled without budget, they would all
+//! refuse, and a thousand would be polled for a hundred that make progress.
 //!
 //! # Invariants
-//! 1. The futures stay where they are until they are dropped: they lie in a box, and
-//!    are reached only through a pin.
+//! 1. The futures stay where they are until they are dropped: they lie in a box, and are accessed
+//!    only through a pin.
 //!
 //! # Rejected
-//! A box for each future, so that this file needs no unsafe code: an allocation each,
-//! where one does for all.
+//! A box for each future, so that this file needs no unsafe code: one allocation for each, where
+//! one is enough for all.
 //!
 //! # Checked by
-//! The models of `woken`, which poll through this.
+//! The models of `woken`, which poll through this type.
 
 use std::{
     pin::Pin,
@@ -31,9 +31,9 @@ use crate::engine::{prim::Arc, work::task::budget};
 
 pin_project! {
     /// A future until it ends.
-    // In C's layout the tag has memory of its own. Else it may lie in a niche of the
-    // future, and looking at it would read the future's memory from outside while the
-    // future keeps pointers into itself.
+    // With C's layout the tag has memory of its own. Otherwise it may lie in a niche of the future,
+    // and reading it would access the future's memory from outside while the future keeps pointers
+    // into itself.
     #[repr(C)]
     #[project = Projected]
     enum Child<F> {
@@ -42,20 +42,20 @@ pin_project! {
     }
 }
 
-/// See the module.
+/// A set of futures, of which only the woken ones are polled.
 pub(crate) struct Many<F> {
     children: Pin<Box<[Child<F>]>>,
     woken: Arc<Woken>,
     turns: Turns,
-    /// How many are running.
+    /// The number of futures that have not ended.
     running: usize,
-    /// A future panicked while it was polled, and nobody knows what it is now.
+    /// True if a future panicked while it was polled, so that its state is unknown.
     broken: bool,
 }
 
 impl<F: Future> Many<F> {
-    /// All of them, the one at `first` to be polled first; it is below their number, or
-    /// there are none.
+    /// Creates a set of the futures. `first` receives their number and returns the index to be
+    /// polled first, which must be below that number; it is not called if there are none.
     pub(crate) fn new(
         futures: impl Iterator<Item = F>,
         first: impl FnOnce(usize) -> usize,
@@ -67,15 +67,16 @@ impl<F: Future> Many<F> {
         Self { children: Box::into_pin(children), woken, turns, running, broken: false }
     }
 
-    /// How many have not ended.
+    /// Returns the number of futures that have not ended.
     pub(crate) fn running(&self) -> usize {
         self.running
     }
 
-    /// The place and the output of a future that ends; `None` when all have.
+    /// Polls for a future that ends, and returns its place and output, or `None` when all have
+    /// ended.
     ///
     /// # Panics
-    /// If a future does, and from then on.
+    /// If a future panics, and at every call after that.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<(usize, F::Output)>> {
         assert!(!self.broken, "polled after one of the futures panicked: drop them all instead");
         if self.running == 0 {
@@ -93,7 +94,7 @@ impl<F: Future> Many<F> {
                         return Poll::Ready(Some((place, output)));
                     }
                 }
-                // Those that were woken since then have woken the task.
+                // Futures that were woken since the list was taken have woken the task.
                 None if taken => return Poll::Pending,
                 None => {
                     self.woken.register_and_take(cx.waker(), &mut self.turns);
@@ -103,14 +104,14 @@ impl<F: Future> Many<F> {
         }
     }
 
-    /// The output of a future if it ends now. Its place is empty then.
+    /// Polls a future, and returns its output if it ends now. Its place is empty then.
     fn poll_child(&mut self, place: usize) -> Option<F::Output> {
-        // SAFETY: the reference is only narrowed to one child, which stays in its place
-        // (invariant 1).
+        // SAFETY: the reference is only narrowed to one child, which stays in its place (invariant
+        // 1).
         let child = unsafe { self.children.as_mut().map_unchecked_mut(|all| &mut all[place]) };
         let mut child = child;
         let Projected::Running { future } = child.as_mut().project() else {
-            // It was woken again in its last poll.
+            // The future was woken again during its last poll.
             return None;
         };
         self.broken = true;
@@ -129,7 +130,7 @@ impl<F: Future> Many<F> {
         output
     }
 
-    /// Drops those that have not ended, in the order they were given.
+    /// Drops the futures that have not ended, in the order in which they were given.
     pub(crate) fn clear(&mut self) {
         self.woken.forget_the_task();
         self.running = 0;
@@ -137,7 +138,7 @@ impl<F: Future> Many<F> {
     }
 }
 
-/// Takes a unit if there is one: what has ended has ended.
+/// Spends a unit of budget if there is one; without one the output is returned all the same.
 fn spend(cx: &mut Context<'_>) {
     if budget::is_left()
         && let Poll::Ready(unit) = budget::proceed(cx)
@@ -171,7 +172,7 @@ mod models {
         wait::bell::Bell,
     };
 
-    /// Something that is waited for: how often it happened, and who waits.
+    /// An event that can be waited for: how often it happened, and the waker of its waiter.
     #[derive(Clone)]
     struct Event(Arc<(AtomicUsize, Mutex<Option<Waker>>)>);
 
@@ -180,8 +181,8 @@ mod models {
             Self(Arc::new((AtomicUsize::new(0), Mutex::new(None))))
         }
 
-        /// A future that keeps its waker and ends when it happened so often. The waker is
-        /// kept once, so that the set alone has to see to the order.
+        /// Returns a future that keeps its waker, and ends when the event has happened `wanted`
+        /// times. The waker is kept once, so that only the set provides the ordering.
         fn times(&self, wanted: usize) -> impl Future<Output = ()> + use<> {
             let event = self.clone();
             poll_fn(move |cx| {
@@ -195,12 +196,12 @@ mod models {
             })
         }
 
-        /// The waker, once the future has kept one.
+        /// Returns the waker, once the future has kept one.
         fn waker(&self) -> Waker {
             lock(&self.0.1).clone().expect("the future was polled")
         }
 
-        /// Happens once and wakes.
+        /// Lets the event happen once, and wakes.
         fn happen(&self, waker: &Waker) {
             self.0.0.fetch_add(1, Relaxed);
             waker.wake_by_ref();
@@ -217,15 +218,15 @@ mod models {
                 Poll::Ready(Some(_)) => {}
                 Poll::Pending => {
                     bell.listen();
-                    // Who registers while another takes its waker rings its own bell,
-                    // until the other has gone on.
+                    // A task that registers while another thread takes its waker wakes itself,
+                    // until the other thread has gone on.
                     thread::yield_now();
                 }
             }
         }
     }
 
-    /// A set that was polled once, so that every event has a waker.
+    /// Creates a set that was polled once, so that every event has a waker.
     fn polled<F: Future<Output = ()>>(futures: impl Iterator<Item = F>) -> Many<F> {
         let mut many = Many::new(futures, |_| 0);
         let mut cx = Context::from_waker(Waker::noop());

@@ -1,20 +1,20 @@
-//! How tasks wait for each other: what every primitive that can be awaited stands on.
+//! The foundation of every primitive that can be awaited: wait queues, wakers and permits.
 //!
-//! - [`line`]: who waits, in the order they came, through the futures themselves.
-//! - [`keep`]: one of them is polled again, perhaps with another waker.
-//! - [`batch`]: wakers that were collected under a lock, to be woken outside of it.
-//! - [`permits`]: n at a time out of a fixed number, first come, first served.
+//! - [`line`]: a FIFO wait queue, linked through the waiting futures themselves.
+//! - [`keep`]: renews the waker of a queued future that is polled again.
+//! - [`batch`]: a wake list: wakers that are collected under a lock and woken outside of it.
+//! - [`permits`]: a counting semaphore, first come, first served.
 //! - [`bound`]: a future that holds a permit for as long as it lives.
-//! - [`holders`]: who holds a lock and who waits for it where, in debug builds.
-//! - [`waker_cell`]: one waker, which many may wake.
-//! - [`woken`]: which of many futures of one task were woken.
-//! - [`many`]: those futures, of which only the woken are polled.
-//! - [`gate`]: one at a time, for wakers that do work of their own.
+//! - [`holders`]: records which tasks hold a lock and which wait for it where, in debug builds.
+//! - [`waker_cell`]: a cell for one waker, which many threads may wake.
+//! - [`woken`]: records which of many futures of one task were woken.
+//! - [`many`]: a set of futures, of which only the woken ones are polled.
+//! - [`gate`]: mutual exclusion without waiting, for wakers that do work of their own.
 //!
 //! # Invariants
-//! No user code under a lock: a waker is cloned before the lock is taken, and
-//! called or dropped after it was let go. Wakers compare by two pointers
-//! (`will_wake`), which runs nobody's code.
+//! No user code runs under a lock: a waker is cloned before the lock is taken, and called or
+//! dropped after it was released. Wakers are compared by two pointers (`will_wake`), which runs no
+//! user code.
 
 pub(crate) mod line;
 pub(crate) mod keep;

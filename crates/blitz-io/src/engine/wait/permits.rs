@@ -1,49 +1,49 @@
-//! Permits: some at a time out of a fixed number, first come, first served.
+//! A counting semaphore: takes some out of a fixed number of permits, first come, first served.
 //!
-//! The counting semaphore on which locks, channels and bounded spawns stand. Taking
-//! permits that are there, and giving some back while nobody waits, is one exchange
-//! on one word. The lock of the line is taken only by those who wait, and by
-//! those who serve them.
+//! Locks, channels and bounded spawns are built on it. Taking permits that are free, and releasing
+//! some while no task waits, is one exchange on one word. Only tasks that wait, and those that
+//! serve them, take the lock of the wait queue.
 //!
 //! # Protocol
-//! The word holds the free permits and two bits: CLOSED, and WAITING for 'the line
-//! is not empty'.
+//! The word holds the number of free permits and two bits: CLOSED, and WAITING for 'the queue is
+//! not empty'.
 //!
 //! ```text
-//! who wants some                            who gives some back
+//! acquire                                   release
 //! A1 enough are free: takes them, done      R1 not WAITING: adds them, done
-//! A2 locks the line                         R2 WAITING: locks the line
-//! A3 enough are free now: takes them, done  R3 gives them to the first in line, who
+//! A2 locks the queue                        R2 WAITING: locks the queue
+//! A3 enough are free now: takes them, done  R3 gives them to the first waiter, which
 //! A4 takes what is free and sets WAITING,      leaves when it has all it wants; then to
 //!    in one exchange                           the next
-//! A5 joins the line; it misses the rest     R4 the line is empty: clears WAITING and adds
-//!                                              the rest, in one exchange
+//! A5 joins the queue, missing the rest      R4 the queue is empty: clears WAITING and
+//!                                              adds the rest, in one exchange
 //! ```
-//! A4 and R1 exchange the same word, so one comes first. If R1, A4 fails and looks
-//! again (A3): no permit slips through between a failed try and queueing. If A4, R1
-//! fails, finds WAITING, and waits for the lock until A5 is done.
+//! A4 and R1 exchange the same word, so one comes first. If R1, A4 fails and checks again (A3): no
+//! permit slips through between a failed attempt and queueing. If A4, R1 fails, finds WAITING, and
+//! waits for the lock until A5 is done.
 //!
-//! Closing sets CLOSED under the lock and dismisses the whole line. A3 looks for
-//! CLOSED under that lock, so nobody joins behind it.
+//! Closing sets CLOSED under the lock and dismisses all waiters. A3 checks CLOSED under that lock,
+//! so no waiter joins after it.
 //!
-//! A task without budget takes its place in line if there has to be one, and else comes
-//! back at its next turn, without permits. Who has waited in line completes also without
-//! budget: it has let others run, and what it was given is kept from all of them.
+//! A task without budget joins the queue if it has to wait anyway; otherwise it comes back at its
+//! next turn, without permits. A task that has waited in the queue completes also without budget:
+//! it has let others run, and the permits that it was given are kept from all of them.
 //!
-//! A waiter that is dropped in line passes what it was given on to the next (R3),
-//! and what was granted to one that never looked is given back (R1).
+//! A waiter that is dropped while it is in the queue passes the permits that it was given on to the
+//! next (R3). Permits that were granted to a future that was not polled again before its drop are
+//! released (R1).
 //!
 //! # Invariants
-//! - WAITING is set exactly if the line is not empty, whenever the lock is free, and
-//!   changes only under the lock.
-//! - While WAITING is set no permit is free. So nobody overtakes the line, and the
-//!   word changes only under the lock.
-//! - Only the first in line has been given a part of what it wants.
+//! - WAITING is set exactly if the queue is not empty, whenever the lock is free, and changes only
+//!   under the lock.
+//! - While WAITING is set no permit is free. So no task overtakes the queue, and the word changes
+//!   only under the lock.
+//! - Only the first waiter has been given a part of what it wants.
 //!
 //! # Rejected
-//! Taking the lock for each release, as Tokio does: the word knows whether somebody
-//! waits. Letting a release put permits into the word and wake the first in line to
-//! fetch them: somebody else may be quicker, again and again.
+//! Taking the lock for each release, as Tokio does: the word knows whether a task waits. Letting a
+//! release add permits to the word and wake the first waiter to fetch them: other tasks may be
+//! quicker, again and again.
 //!
 //! # Checked by
 //! `acquire_against_release_is_never_left_waiting`, `acquire_against_close_ends`,
@@ -94,52 +94,52 @@ const WAITING: usize = 1 << 1;
 const SHIFT: u32 = 2;
 const ONE: usize = 1 << SHIFT;
 
-/// The most permits there may be: Tokio's figure. One bit less than fits, so that
-/// no sum of two of them wraps.
+/// The largest number of permits, which is Tokio's. It is one bit less than would fit, so that no
+/// sum of two such numbers wraps.
 pub(crate) const MAX: usize = usize::MAX >> 3;
 
-/// See the module.
+/// A counting semaphore with a FIFO wait queue.
 pub(crate) struct Permits {
     word: AtomicUsize,
     line: Bolted<Line<Need>>,
 }
 
-/// What one in line waits for.
+/// The request of one waiter.
 struct Need {
     wanted: usize,
-    /// Of these it has not been given so many. Not zero for one who was dismissed
-    /// by a close, and such a one has nothing.
+    /// The number of wanted permits that it has not been given yet. Not zero for a waiter that was
+    /// dismissed by a close, which has no permits.
     missing: usize,
 }
 
-/// The permits were closed: nobody gets any more.
+/// The error of a semaphore that was closed: no more permits are given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Closed;
 
-/// Why there are no permits now.
+/// The reason why there are no permits now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotNow {
-    /// Closed: there never will be.
+    /// The semaphore was closed, so there never will be.
     Closed,
-    /// Too few are free, or others wait for them.
+    /// Too few are free, or other tasks wait for them.
     TooFew,
 }
 
-/// How an attempt to queue ended.
+/// The result of an attempt to join the wait queue.
 #[must_use]
 enum Queued {
-    /// They are the caller's: nothing to wait for.
+    /// The permits belong to the caller, which need not wait.
     Taken,
     Closed,
-    /// So many are missing: join the line.
+    /// This number of permits is missing, so the caller must join the queue.
     Missing(usize),
 }
 
 impl Permits {
-    /// So many permits, all free.
+    /// Creates `count` permits, all free.
     ///
     /// # Panics
-    /// If these are more than [`MAX`].
+    /// If `count` is more than [`MAX`].
     #[cfg(not(blitz_loom))]
     #[track_caller]
     pub(crate) const fn new(count: usize) -> Self {
@@ -147,7 +147,7 @@ impl Permits {
         Self { word: AtomicUsize::new(count << SHIFT), line: Bolted::new(Line::new()) }
     }
 
-    /// The same; the model checker's words are not made in constants.
+    /// Creates `count` permits, in model builds, where atomics cannot be created in constants.
     #[cfg(blitz_loom)]
     #[track_caller]
     pub(crate) fn new(count: usize) -> Self {
@@ -155,21 +155,21 @@ impl Permits {
         Self { word: AtomicUsize::new(count << SHIFT), line: Bolted::new(Line::new()) }
     }
 
-    /// How many are free now; none while somebody waits.
+    /// Returns the number of free permits, which is zero while a task waits.
     #[cfg_attr(not(feature = "sync"), allow(dead_code, reason = "semaphores tell it"))]
     pub(crate) fn available(&self) -> usize {
-        // Acquire: who counts sees what was done before the permits came back. Pairs
-        // with the Release in `add`.
+        // Acquire: the caller sees what was done before the permits were released. Pairs with the
+        // Release in `add`.
         self.word.load(Acquire) >> SHIFT
     }
 
     #[cfg_attr(not(feature = "sync"), allow(dead_code, reason = "as `available`"))]
     pub(crate) fn is_closed(&self) -> bool {
-        // Acquire: pairs with the AcqRel in `close`.
+        // Acquire: sees what was done before the close. Pairs with the AcqRel in `close`.
         self.word.load(Acquire) & CLOSED != 0
     }
 
-    /// A1: takes `count` permits if they are free and nobody waits.
+    /// Performs A1: takes `count` permits if they are free and no task waits.
     ///
     /// # Panics
     /// If `count` is more than [`MAX`].
@@ -178,14 +178,14 @@ impl Permits {
     pub(crate) fn try_acquire(&self, count: usize) -> Result<(), NotNow> {
         assert_countable(count);
         let order = if weakened!("permits_take_acquire") { Relaxed } else { Acquire };
-        // Acquire, here and below: who sees CLOSED, or takes a permit, sees what was
-        // done before. Pairs with the AcqRel in `close` and the Release in `add`.
+        // Acquire, here and below: a caller that sees CLOSED or takes a permit sees what was done
+        // before. Pairs with the AcqRel in `close` and the Release in `add`.
         let mut now = self.word.load(order);
         loop {
             if now & CLOSED != 0 {
                 return Err(NotNow::Closed);
             }
-            // While somebody waits none is free.
+            // While a task waits, no permit is free.
             if now >> SHIFT < count {
                 return Err(NotNow::TooFew);
             }
@@ -196,10 +196,10 @@ impl Permits {
         }
     }
 
-    /// Takes `count` permits, or waits for them in line. Its output makes them the
-    /// caller's, who gives them back with [`release`](Self::release).
+    /// Takes `count` permits, or waits for them in the queue. When the future has completed, the
+    /// caller has the permits, and must give them back with [`release`](Self::release).
     ///
-    /// Dropping the future at any moment is safe: it then has none.
+    /// The future can be dropped at any time: it then holds no permits.
     ///
     /// # Panics
     /// If `count` is more than [`MAX`].
@@ -209,10 +209,10 @@ impl Permits {
         Wish { permits: self, waiter: Waiter::new(Need { wanted: count, missing: count }) }
     }
 
-    /// Gives permits back, or adds new ones: to those who wait first.
+    /// Gives permits back, or adds new ones; tasks that wait are served first.
     ///
     /// # Panics
-    /// If there would be more than [`MAX`] free ones.
+    /// If more than [`MAX`] would be free.
     #[inline]
     #[track_caller]
     pub(crate) fn release(&self, count: usize) {
@@ -222,7 +222,7 @@ impl Permits {
         }
     }
 
-    /// R1; `false` if somebody waits.
+    /// Performs R1. Returns `false` if a task waits.
     #[inline]
     #[track_caller]
     fn add(&self, count: usize) -> bool {
@@ -238,9 +238,8 @@ impl Permits {
                 "number of added permits ({count}) would overflow MAX_PERMITS ({MAX}): release \
                  each permit once"
             );
-            // Release: what we did happens before whatever the next holder does.
-            // Pairs with the Acquire in `try_acquire` and `queue`. Relaxed on
-            // failure: a better guess.
+            // Release: what we did happens before whatever the next holder does. Pairs with the
+            // Acquire in `try_acquire` and `queue`. Relaxed on failure: a better guess.
             match self.word.compare_exchange_weak(now, now + count * ONE, order, Relaxed) {
                 Ok(_) => return true,
                 Err(seen) => now = seen,
@@ -248,7 +247,7 @@ impl Permits {
         }
     }
 
-    /// R2 to R4, as often as a batch of wakers is full, or R1 after all.
+    /// Performs R2 to R4, once for each full wake list, or R1 after all.
     #[cold]
     #[track_caller]
     fn serve_and_add(&self, mut count: usize) {
@@ -256,7 +255,7 @@ impl Permits {
         loop {
             let left = self.serve(&mut self.line.lock(), count, &mut batch);
             batch.wake_all();
-            // Whoever emptied the line meanwhile cleared WAITING.
+            // If the queue was emptied meanwhile, WAITING was cleared.
             if left == 0 || self.add(left) {
                 return;
             }
@@ -264,8 +263,8 @@ impl Permits {
         }
     }
 
-    /// R3 and R4, under the lock. Answers with what is left to give: the batch is full,
-    /// or nobody waits.
+    /// Performs R3 and R4, under the lock. Returns the number of permits that are left to give: the
+    /// wake list is full, or no task waits.
     fn serve(&self, line: &mut Line<Need>, mut count: usize, batch: &mut Batch) -> usize {
         while let Some(need) = line.first() {
             if batch.is_full() {
@@ -287,21 +286,21 @@ impl Permits {
         count
     }
 
-    /// R4, under the lock: the line is empty now.
+    /// Performs R4, under the lock: the queue has just become empty.
     fn end_waiting(&self, rest: usize) {
-        // Release: as in `add`. No permit was free, so nothing can overflow; without a
-        // rest the sum wraps, and so clears the bit.
+        // Release: as in `add`, publishes what was done before the release. No permit was free, so
+        // nothing can overflow; if `rest` is zero, the sum wraps and so clears the bit.
         let before = self.word.fetch_add((rest * ONE).wrapping_sub(WAITING), Release);
         debug_assert!(before & WAITING != 0 && before >> SHIFT == 0, "nobody waited: {before:#x}");
     }
 
-    /// A3 and A4, under the lock.
+    /// Performs A3 and A4, under the lock.
     fn queue(&self, wanted: usize) -> Queued {
         // Relaxed: a guess; the exchange below confirms it.
         let mut now = self.word.load(Relaxed);
         loop {
             if now & CLOSED != 0 && !weakened!("permits_queue_sees_closed") {
-                // The closer had the lock before us, so we see what it did.
+                // The closing thread had the lock before us, so we see what it did.
                 return Queued::Closed;
             }
             let free = now >> SHIFT;
@@ -309,8 +308,8 @@ impl Permits {
             let enough = taken == wanted && !weakened!("permits_queue_looks_again");
             let taken = if weakened!("permits_queue_looks_again") { 0 } else { taken };
             let mark = if enough { 0 } else { WAITING };
-            // Acquire: what was done before the permits came back, also for the part
-            // of them. Pairs with the Release in `add`.
+            // Acquire: sees what was done before the permits were released, also if they are only a
+            // part. Pairs with the Release in `add`.
             let next = (now - taken * ONE) | mark;
             match self.word.compare_exchange_weak(now, next, Acquire, Relaxed) {
                 Ok(_) if enough => return Queued::Taken,
@@ -320,11 +319,11 @@ impl Permits {
         }
     }
 
-    /// Takes up to `count` free permits away for good; answers with how many.
+    /// Removes up to `count` free permits for good, and returns how many.
     #[cfg_attr(not(feature = "sync"), allow(dead_code, reason = "semaphores have it"))]
     pub(crate) fn forget(&self, count: usize) -> usize {
-        // Relaxed: nobody holds what is forgotten, and an exchange keeps what
-        // releases before it published for those who take the rest.
+        // Relaxed: no task holds what is forgotten, and an exchange preserves what earlier releases
+        // published for the tasks that take the rest.
         let mut now = self.word.load(Relaxed);
         loop {
             let gone = count.min(now >> SHIFT);
@@ -335,11 +334,12 @@ impl Permits {
         }
     }
 
-    /// Refuses everybody who waits, and who will come. Permits may still be given back.
+    /// Closes the semaphore: tasks that wait, or come later, are refused. Permits may still be
+    /// released.
     pub(crate) fn close(&self) {
         let line = self.line.lock();
-        // AcqRel: what was done before the close is seen by those who are refused.
-        // Pairs with the Acquire in `try_acquire` and `is_closed`.
+        // AcqRel: tasks that are refused see what was done before the close. Pairs with the Acquire
+        // in `try_acquire` and `is_closed`.
         self.word.fetch_or(CLOSED, AcqRel);
         let mut refund = 0;
         wake_each(
@@ -361,19 +361,24 @@ impl Permits {
     }
 }
 
-/// Refuses numbers that the word cannot count.
+/// Panics for numbers that the word cannot count.
 #[inline]
 #[track_caller]
 const fn assert_countable(count: usize) {
-    assert!(
-        count <= MAX,
-        "a semaphore may not have more than MAX_PERMITS permits (usize::MAX >> 3): ask for fewer"
-    );
+    assert!(count <= MAX, "{}", TOO_MANY);
 }
+
+/// The panic message with [`MAX`] as a number, as Tokio prints it: a constant function cannot
+/// format one.
+const TOO_MANY: &str = if usize::BITS == 64 {
+    "a semaphore may not have more than MAX_PERMITS permits (2305843009213693951): ask for fewer"
+} else {
+    "a semaphore may not have more than MAX_PERMITS permits (536870911): ask for fewer"
+};
 
 impl fmt::Debug for Permits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Relaxed: a look.
+        // Relaxed: for debug output.
         let now = self.word.load(Relaxed);
         f.debug_struct("Permits")
             .field("available", &(now >> SHIFT))
@@ -383,7 +388,7 @@ impl fmt::Debug for Permits {
     }
 }
 
-/// Future of [`Permits::acquire`].
+/// The future that [`Permits::acquire`] returns.
 #[must_use = "futures do nothing unless you `.await` or poll them"]
 pub(crate) struct Wish<'a> {
     permits: &'a Permits,
@@ -398,45 +403,45 @@ impl<'a> Wish<'a> {
         (permits, unsafe { self.map_unchecked(|this| &this.waiter) })
     }
 
-    /// A1 to A5.
+    /// Performs A1 to A5.
     fn begin(self: Pin<&Self>, cx: &Context<'_>) -> Poll<Result<(), Closed>> {
         let (permits, waiter) = self.waiter();
-        // SAFETY: 1. we own the waiter, and it is OUT. 2. It does not.
+        // SAFETY: 1. we own the waiter, and it is OUT. 2. The closure does not call `with_data`.
         let wanted = unsafe { waiter.with_data(|need| need.wanted) };
         match permits.try_acquire(wanted) {
             Ok(()) => return Poll::Ready(Ok(())),
             Err(NotNow::Closed) => return Poll::Ready(Err(Closed)),
             Err(NotNow::TooFew) => {}
         }
-        // A user's code, and so before the lock.
+        // Cloning a waker is user code, and so comes before the lock.
         let waker = cx.waker().clone();
         let mut line = permits.line.lock();
         let missing = match permits.queue(wanted) {
             Queued::Missing(missing) => missing,
             ended => {
-                // The lock first, then the waker.
+                // The lock is released before the waker is dropped, which is user code.
                 drop(line);
                 drop(waker);
                 let taken = matches!(ended, Queued::Taken);
                 return Poll::Ready(if taken { Ok(()) } else { Err(Closed) });
             }
         };
-        // SAFETY: 1. and 2. as above.
+        // SAFETY: 1. we own the waiter, and it is OUT. 2. The closure does not call `with_data`.
         unsafe { waiter.with_data(|need| need.missing = missing) };
-        // SAFETY: 1. as above. 2. `Drop` does.
+        // SAFETY: 1. we own the waiter, and it is OUT. 2. Our `Drop` removes it.
         unsafe { line.join(waiter, waker) };
         Poll::Pending
     }
 
-    /// A1 to A5 for a task without budget: it may not complete, but it takes its place in
-    /// line, or those who come later would be served before it.
+    /// Performs A1 to A5 for a task without budget: it may not complete, but must join the queue,
+    /// because tasks that come later would be served before it otherwise.
     #[cold]
     fn begin_without_budget(self: Pin<&Self>, cx: &mut Context<'_>) -> Poll<Result<(), Closed>> {
         let (permits, waiter) = self.waiter();
-        // SAFETY: 1. we own the waiter, and it is OUT. 2. It does not.
+        // SAFETY: 1. we own the waiter, and it is OUT. 2. The closure does not call `with_data`.
         let wanted = unsafe { waiter.with_data(|need| need.wanted) };
-        // There is no line, or no more of it. To hold permits while others run would make
-        // these wait for nothing.
+        // There is no queue to join. The task does not take the permits either: to hold them while
+        // others run would make those wait for nothing.
         let need_not_wait = permits.is_closed() || permits.available() >= wanted;
         if !need_not_wait && !weakened!("permits_without_budget_queue") {
             match self.begin(cx) {
@@ -444,57 +449,58 @@ impl<'a> Wish<'a> {
                     current::waits_for(Wait::Permit);
                     return Poll::Pending;
                 }
-                // They came back a moment ago.
+                // Permits were released between the check above and the attempt.
                 Poll::Ready(Ok(())) if !weakened!("permits_without_budget_give_back") => {
                     permits.release(wanted);
                 }
                 Poll::Ready(_) => {}
             }
         }
-        // There is none, so this makes the task run again after the others.
+        // There is no budget, so this makes the task run again after the others.
         if budget::proceed(cx).is_ready() {
-            // A waker's clone has left some.
+            // The clone of a waker, which is user code, has left some budget.
             cx.waker().wake_by_ref();
         }
         Poll::Pending
     }
 
-    /// In line, as far as we know: sees that the right task will be woken.
+    /// Handles a poll of a waiter that was IN: makes sure that the right task will be woken, and
+    /// returns `Ready` if the waiter was dismissed.
     fn go_on(self: Pin<&Self>, cx: &Context<'_>) -> Poll<()> {
         let (permits, waiter) = self.waiter();
-        // SAFETY: 1. we own it. 2. It joined this line.
+        // SAFETY: 1. we own the waiter. 2. It joined this queue.
         let left = unsafe { keep_waker(&permits.line, |line| line, waiter, cx.waker()) };
         if left { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// Whether it waits for permits, and not for its next turn.
+    /// Returns whether the future waits in the queue for permits, and not for the task's next turn.
     #[cfg_attr(not(feature = "sync"), allow(dead_code, reason = "locks ask"))]
     pub(crate) fn is_in_line(&self) -> bool {
         self.waiter.place() == Place::In
     }
 
-    /// Dismissed: served, or refused by a close.
+    /// Returns the result of a dismissed waiter: it was served, or refused by a close.
     fn end(self: Pin<&Self>) -> Result<(), Closed> {
         let (_, waiter) = self.waiter();
-        // SAFETY: 1. we own the waiter, and it has LEFT. 2. It does not.
+        // SAFETY: 1. we own the waiter, and it has LEFT. 2. The closure does not call `with_data`.
         let missing = unsafe { waiter.with_data(|need| need.missing) };
         waiter.settle();
         if missing == 0 { Ok(()) } else { Err(Closed) }
     }
 
-    /// Leaves the line; what it was given goes to the next.
+    /// Leaves the queue; the permits that the waiter was given go to the next.
     #[cold]
     fn give_up(self: Pin<&Self>) {
         let (permits, waiter) = self.waiter();
         let mut batch = Batch::new();
         let mut line = permits.line.lock();
-        // SAFETY: 1. we own the waiter. 2. This is the line it joined.
+        // SAFETY: 1. we own the waiter. 2. This is the queue that it joined.
         let Some(waker) = (unsafe { line.remove(waiter) }) else {
-            // Dismissed a moment ago.
+            // The waiter was dismissed after `place` was read.
             drop(line);
             return self.give_back();
         };
-        // SAFETY: 1. we own the waiter, and it is OUT. 2. It does not.
+        // SAFETY: 1. we own the waiter, and it is OUT. 2. The closure does not call `with_data`.
         let held = unsafe { waiter.with_data(|need| need.wanted - need.missing) };
         let held = if weakened!("permits_drop_passes_on") { 0 } else { held };
         let left = if line.is_empty() {
@@ -506,15 +512,15 @@ impl<'a> Wish<'a> {
         drop(line);
         batch.wake_all();
         permits.release(left);
-        // Last: dropping it may panic, and everything is done by now.
+        // This comes last, because dropping a waker may panic, and everything else is done by now.
         drop(waker);
     }
 
-    /// Gives back what was granted and nobody looked at.
+    /// Releases permits that were granted to a future that is dropped without being polled again.
     #[cold]
     fn give_back(self: Pin<&Self>) {
         let (permits, waiter) = self.waiter();
-        // SAFETY: 1. we own the waiter, and it has LEFT. 2. It does not.
+        // SAFETY: 1. we own the waiter, and it has LEFT. 2. The closure does not call `with_data`.
         let wanted = unsafe { waiter.with_data(|need| need.wanted) };
         if self.end().is_ok() && !weakened!("permits_drop_gives_back") {
             permits.release(wanted);
@@ -529,8 +535,8 @@ impl Future for Wish<'_> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.as_ref();
         let place = this.waiter.place();
-        // Who only waits needs no budget: that is for what completes at once.
-        if place == Place::Out && !budget::is_left() {
+        // A future that only waits needs no budget: budget is for operations that complete at once.
+        if place == Place::Out && !budget::is_left_for(cx) {
             return this.begin_without_budget(cx);
         }
         if place == Place::In && this.go_on(cx).is_pending() {
@@ -538,9 +544,9 @@ impl Future for Wish<'_> {
             return Poll::Pending;
         }
         if place != Place::Out {
-            // It has left, or has just now. A future that is polled before it may use up
-            // the budget of every poll: if it had to wait for some, nobody would ever get
-            // what it was given.
+            // The waiter has been dismissed. Another future that is polled before this one may use
+            // up the budget of every poll: if this one had to wait for budget, no task would ever
+            // get the permits that it was given.
             if let Some(unit) = budget::take() {
                 unit.spend();
             }
@@ -560,7 +566,7 @@ impl Future for Wish<'_> {
 impl Drop for Wish<'_> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: it was pinned if it was ever polled, and is not moved from here on.
+        // SAFETY: the future was pinned if it was ever polled, and is not moved from here on.
         let this = unsafe { Pin::new_unchecked(&*self) };
         match this.waiter.place() {
             Place::Out => {}

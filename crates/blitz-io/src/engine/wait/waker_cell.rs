@@ -1,8 +1,8 @@
-//! One waker, which many may wake.
+//! A cell for the waker of one task, which many threads may wake.
 //!
-//! One task registers its waker and then looks whether there is something to do;
-//! any number of others make something to do and then wake. Nobody waits for
-//! anybody, and no wake-up is lost.
+//! The task registers its waker and then checks whether there is something to do; any number of
+//! other threads make something to do and then wake. No thread waits for another, and no wake-up is
+//! lost.
 //!
 //! # Protocol
 //! ```text
@@ -10,35 +10,35 @@
 //! EMPTY    --> WRITING, then FULL              --> EMPTY, exchanged for itself
 //! FULL     --> WRITING, then FULL              --> TAKING, then EMPTY: wakes what it took
 //! WRITING      (another task? wakes itself)    --> WRITING, exchanged for itself
-//! TAKING   --> TAKING: wakes itself            --> TAKING: who takes will wake
+//! TAKING   --> TAKING: wakes itself            --> TAKING: the thread that takes will wake
 //! ```
 //! The two sides cannot miss each other:
 //!
 //! ```text
-//! the task                                  another
+//! the task                                  another thread
 //! T1 registers: its last exchange           O1 makes something to do
 //!    makes the word FULL                    O2 exchanges the word
-//! T2 looks whether there is something
+//! T2 checks whether there is something
 //! ```
-//! One of T1 and O2 comes first in the order of the word. If O2, T1 acquires what O2
-//! released, and T2 sees O1: a wake-up that finds EMPTY or WRITING has nothing more
-//! to do. If T1, O2 finds FULL and wakes, or finds TAKING: then a third wakes the
-//! task, after an exchange that acquires what O2 released. Therefore every
-//! transition is an exchange, also those that change nothing.
+//! One of T1 and O2 comes first in the modification order of the word. If O2, T1 acquires what O2
+//! released, and T2 sees O1: a wake-up that finds EMPTY or WRITING has nothing more to do. If T1,
+//! O2 finds FULL and wakes, or finds TAKING: then a third thread wakes the task, after an exchange
+//! that acquires what O2 released. Therefore every transition is an exchange, also those that
+//! change nothing.
 //!
 //! # Invariants
-//! - The slot belongs to whoever made the word WRITING or TAKING; it holds a waker
-//!   exactly if the word is FULL, or was before that.
-//! - No user code while the slot is held: a waker is cloned before, and called or
-//!   dropped after. So a waker that panics leaves the cell usable.
-//! - One task registers at a time. Should two, the second is woken at once: it may
-//!   spin, and nothing breaks.
+//! - The slot belongs to the thread that made the word WRITING or TAKING; it holds a waker exactly
+//!   if the word is FULL, or was FULL before that thread's exchange.
+//! - No user code runs while the slot is held: a waker is cloned before, and called or dropped
+//!   after. So a waker that panics leaves the cell usable.
+//! - One task registers at a time. If two do, the second is woken at once: it may spin, and nothing
+//!   breaks.
 //!
 //! # Rejected
-//! - A lock round an `Option`: whoever wakes would wait for whoever registers, and
-//!   a wake-up of an empty cell would take it too.
-//! - A mark 'called while WRITING', for the writer to wake itself: only a task that
-//!   does not look after it has registered needs that.
+//! - A lock around an `Option`: a thread that wakes would wait for one that registers, and a
+//!   wake-up of an empty cell would take the lock too.
+//! - A mark 'called while WRITING', so that the writer wakes itself: only a task that does not
+//!   check after it has registered needs that.
 //!
 //! # Checked by
 //! `registered_then_woken_is_seen`, `register_against_two_wakes_misses_none`,
@@ -62,16 +62,15 @@ const FULL: u32 = 1;
 const WRITING: u32 = 2;
 const TAKING: u32 = 3;
 
-/// See the module.
+/// A cell for one waker. One task registers, and any thread may wake.
 pub(crate) struct WakerCell {
     word: AtomicU32,
     slot: UnsafeCell<Option<Waker>>,
 }
 
-// SAFETY: the slot has one holder at a time (first invariant), and wakers may move
-// between threads.
+// SAFETY: the slot has one holder at a time (first invariant), and wakers may move between threads.
 unsafe impl Send for WakerCell {}
-// SAFETY: as above.
+// SAFETY: the slot has one holder at a time (first invariant), and wakers are `Send`.
 unsafe impl Sync for WakerCell {}
 
 impl WakerCell {
@@ -79,14 +78,14 @@ impl WakerCell {
         Self { word: AtomicU32::new(EMPTY), slot: UnsafeCell::new(None) }
     }
 
-    /// Sees that the next wake-up wakes `waker`, and no longer the one before. The
-    /// caller looks for something to do after this, not only before.
+    /// Registers `waker` for the next wake-up, in place of the one before. The caller must check
+    /// for something to do after this call, not only before.
     pub(crate) fn register(&self, waker: &Waker) {
         // Relaxed: a guess at whether a clone can be spared.
         if self.word.load(Relaxed) == FULL && self.keep(waker) {
             return;
         }
-        // A user's code, and so before the slot is held.
+        // Cloning is user code, and so comes before the slot is held.
         let waker = waker.clone();
         if !self.claim() {
             if !weakened!("cell_busy_wakes") {
@@ -97,11 +96,12 @@ impl WakerCell {
         // SAFETY: 1. we claimed the slot.
         let stale = unsafe { self.swap(Some(waker)) };
         self.let_go(FULL);
-        // Last: dropping it may panic.
+        // This comes last, because dropping a waker may panic.
         drop(stale);
     }
 
-    /// Registers anew what is registered already; `false` if that is not `waker`.
+    /// Registers the waker again that the cell holds already. Returns `false` if that is not
+    /// `waker`.
     fn keep(&self, waker: &Waker) -> bool {
         if !self.claim() {
             return false;
@@ -112,8 +112,8 @@ impl WakerCell {
         kept == Some(true)
     }
 
-    /// Takes the waker out, for the caller to wake; `None` if there is none, or if
-    /// somebody else wakes it.
+    /// Takes the waker out, for the caller to wake. Returns `None` if there is none, or if another
+    /// thread wakes it.
     #[must_use]
     pub(crate) fn take(&self) -> Option<Waker> {
         let found = self.exchange(|now| if now == FULL { TAKING } else { now });
@@ -121,9 +121,10 @@ impl WakerCell {
         if found != FULL && !again {
             return None;
         }
-        // SAFETY: 1. TAKING made the slot ours.
+        // SAFETY: 1. our exchange to TAKING gave us the slot.
         let waker = unsafe { self.swap(None) };
-        // Also sees what those released who found TAKING: we wake for them too.
+        // This also acquires what the threads released that found TAKING, because we wake for them
+        // too.
         self.let_go(EMPTY);
         waker
     }
@@ -135,19 +136,20 @@ impl WakerCell {
         }
     }
 
-    /// Makes the slot the caller's, who lets it go; `false` if somebody is at it.
+    /// Claims the slot for the caller, which must call `let_go`. Returns `false` if another thread
+    /// holds it.
     fn claim(&self) -> bool {
         let taking = if weakened!("cell_register_sees_taking") { TAKING } else { FULL };
         let free = |now| now == EMPTY || now == FULL || now == taking;
         free(self.exchange(|now| if free(now) { WRITING } else { now }))
     }
 
-    /// Gives the slot up, which holds a waker or not.
+    /// Releases the slot; `to` says whether it holds a waker.
     fn let_go(&self, to: u32) {
         self.exchange(|_| to);
     }
 
-    /// Replaces the word, perhaps by itself; answers with what it was.
+    /// Replaces the word, perhaps by itself, and returns the old value.
     fn exchange(&self, step: impl Fn(u32) -> u32) -> u32 {
         // Relaxed: a guess; the exchange below confirms it.
         let mut now = self.word.load(Relaxed);
@@ -157,9 +159,8 @@ impl WakerCell {
                 return now;
             }
             let order = if weakened!("cell_orders") { Relaxed } else { AcqRel };
-            // AcqRel: every exchange sees what those before it released, and releases
-            // what its caller did. Each pairs with every other. Relaxed on failure:
-            // a better guess.
+            // AcqRel: every exchange sees what those before it released, and releases what its
+            // caller did. Each pairs with every other. Relaxed on failure: a better guess.
             match self.word.compare_exchange_weak(now, next, order, Relaxed) {
                 Ok(_) => return now,
                 Err(seen) => now = seen,
@@ -167,26 +168,28 @@ impl WakerCell {
         }
     }
 
+    /// Replaces the contents of the slot, and returns the old contents.
+    ///
     /// # Safety
     /// 1. The caller holds the slot.
     unsafe fn swap(&self, waker: Option<Waker>) -> Option<Waker> {
-        // SAFETY: 1.: nobody else has a reference.
+        // SAFETY: 1. the caller holds the slot, so there is no other reference.
         self.slot.with_mut(|slot| std::mem::replace(unsafe { &mut *slot }, waker))
     }
 
-    /// Whether what the slot holds wakes the same task; `None` if it is empty.
+    /// Returns whether the waker in the slot wakes the same task, or `None` if the slot is empty.
     ///
     /// # Safety
     /// 1. The caller holds the slot.
     unsafe fn would_wake(&self, waker: &Waker) -> Option<bool> {
-        // SAFETY: 1.: nobody else has a reference.
+        // SAFETY: 1. the caller holds the slot, so there is no other reference.
         self.slot.with_mut(|slot| unsafe { (*slot).as_ref() }.map(|old| old.will_wake(waker)))
     }
 }
 
 impl std::fmt::Debug for WakerCell {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Relaxed: a look.
+        // Relaxed: for debug output.
         let registered = self.word.load(Relaxed) == FULL;
         f.debug_struct("WakerCell").field("registered", &registered).finish()
     }
@@ -200,14 +203,14 @@ mod models {
         wait::bell::Bell,
     };
 
-    /// A cell, and how many have made something to do.
+    /// A cell, and the number of threads that have made something to do.
     type Shared = Arc<(WakerCell, AtomicUsize)>;
 
     fn shared() -> Shared {
         Arc::new((WakerCell::new(), AtomicUsize::new(0)))
     }
 
-    /// Makes something to do and wakes. Relaxed: the cell is what orders it.
+    /// Makes something to do and wakes, on a thread of its own. Relaxed: the cell orders it.
     fn caller(shared: &Shared) -> thread::JoinHandle<()> {
         let shared = shared.clone();
         thread::spawn(move || {
@@ -216,7 +219,7 @@ mod models {
         })
     }
 
-    /// Registers, looks, sleeps, until so many have called.
+    /// Registers, checks and sleeps, until `callers` threads have called.
     fn wait_for(shared: &Shared, bell: &std::sync::Arc<Bell>, callers: usize) {
         loop {
             shared.0.register(&bell.waker());
@@ -224,7 +227,8 @@ mod models {
                 return;
             }
             bell.listen();
-            // Who finds TAKING rings its own bell, until the other has gone on.
+            // A task that finds TAKING wakes itself, again and again until the other thread has
+            // gone on.
             thread::yield_now();
         }
     }
@@ -284,8 +288,8 @@ mod models {
         });
     }
 
-    /// While the first takes the old waker there is no place for the new one, and the
-    /// second must not be missed for it.
+    /// While the first thread takes the old waker, the new one cannot be stored, and the second
+    /// wake-up must not be lost because of that.
     #[test]
     fn a_second_waker_against_two_wakes_is_not_lost() {
         model(|| {
@@ -303,7 +307,7 @@ mod models {
             let (shared, bell) = (shared(), Bell::new());
             shared.0.register(&bell.waker());
             let caller = caller(&shared);
-            // Whoever is last drops the cell.
+            // The last of the two threads drops the cell.
             drop(shared);
             caller.join().unwrap();
             assert_eq!((bell.rung(), std::sync::Arc::strong_count(&bell)), (1, 1));
@@ -340,8 +344,10 @@ mod tests {
 
     const TABLE: RawWakerVTable = RawWakerVTable::new(clone, panic_of, panic_of, panic_of);
 
+    /// Clones the waker, or panics.
+    ///
     /// # Safety
-    /// 1. None: it has no data.
+    /// 1. There is no obligation: the data is never dereferenced.
     unsafe fn clone(data: *const ()) -> RawWaker {
         if data.is_null() {
             panic!("this waker was told to panic when cloned");
@@ -349,16 +355,18 @@ mod tests {
         RawWaker::new(data, &TABLE)
     }
 
+    /// Panics.
+    ///
     /// # Safety
-    /// 1. None: it has no data.
+    /// 1. There is no obligation: the data is never dereferenced.
     unsafe fn panic_of(_: *const ()) {
         panic!("this waker was told to panic");
     }
 
-    /// A waker that panics when it is called or dropped, and perhaps when cloned.
+    /// Creates a waker that panics when it is called or dropped, and perhaps when cloned.
     fn bad(clones: bool) -> std::mem::ManuallyDrop<Waker> {
         let data = if clones { std::ptr::dangling() } else { std::ptr::null() };
-        // SAFETY: the table asks for nothing of its data.
+        // SAFETY: the functions of the table require nothing of the data.
         std::mem::ManuallyDrop::new(unsafe { Waker::new(data, &TABLE) })
     }
 

@@ -1,14 +1,14 @@
-//! Which of many futures that one task polls were woken: a waker for each.
+//! Records which of many futures of one task were woken, with a waker for each.
 //!
-//! Each future of a set has a place in it, and a waker of its own that puts the place
-//! into a list of the woken and wakes the task. The task polls only what it finds in
-//! the list. All wakers share one allocation for the set and one for its places: to
-//! clone one is to count.
+//! Each future of a set has a place in it, and a waker of its own that puts the place into a list
+//! of the woken and wakes the task. The task polls only the futures that it finds in the list. All
+//! wakers share one allocation for the set and one for its places: cloning a waker only increments
+//! a count.
 //!
 //! # Protocol
-//! The list is a stack that is taken whole and turned round, so that who was woken
-//! first is polled first. A place is `queued` from the wake that puts it there until
-//! the task is about to poll it:
+//! The list is a stack that is taken as a whole and reversed, so that the future that was woken
+//! first is polled first. A place is `queued` from the wake that puts it there until the task is
+//! about to poll it:
 //!
 //! ```text
 //! a waker                                   the task
@@ -17,24 +17,22 @@
 //! W2 puts the place onto the list           T3 exchanges `queued` for false
 //! W3 found it empty: wakes the task         T4 polls the future
 //! ```
-//! No wake-up is lost. If W1 finds true, T3 is still to come: it acquires what W1
-//! released, and T4 sees what the waker tells of. Else W2 follows. If T2 is before W2
-//! and the list was empty then, the first to put something there wakes the task (W3),
-//! which has registered (T1); those who come second rely on it. If W2 is before T2,
-//! T2 takes the place.
+//! No wake-up is lost. If W1 finds true, T3 is still to come: it acquires what W1 released, and T4
+//! sees what the waker was called for. Otherwise W2 follows. If T2 comes before W2 and the list was
+//! empty then, the first waker to put something there wakes the task (W3), which has registered
+//! (T1); wakers that come second rely on it. If W2 comes before T2, T2 takes the place.
 //!
-//! A place whose future has ended stays queued for ever, so that late wakes find
-//! nothing to do.
+//! A place stays queued for ever once its future has ended, so that late wakes find nothing to do.
 //!
 //! # Invariants
-//! 1. `next` belongs to who made `queued` true until W2, then to the task until T3.
-//! 2. A waker points to its place, and counts as an owner of the set. `home` of a place
-//!    is where the set lies; it is written once, before there is a waker.
+//! 1. `next` belongs to the thread that made `queued` true until W2, then to the task until T3.
+//! 2. A waker points to its place, and counts as an owner of the set. `home` of a place is the
+//!    address of the set; it is written once, before there is a waker.
 //!
 //! # Rejected
-//! - A map of bits: a poll looks through all of it to find one that was woken.
-//! - Everybody wakes the task, not only the first: an exchange more for each wake, to
-//!   spare those who come second from relying on the first.
+//! - A bitmap: a poll would scan all of it to find one future that was woken.
+//! - Every waker wakes the task, not only the first: one more exchange for each wake, only so that
+//!   wakers that come second need not rely on the first.
 //!
 //! # Checked by
 //! `a_wake_against_a_poll_is_not_lost`, `two_wakes_against_a_poll_are_not_lost`,
@@ -55,18 +53,18 @@ use crate::engine::prim::{
     weakened,
 };
 
-/// No place: the end of a list.
+/// The place number that marks the end of a list.
 const NONE: usize = usize::MAX;
 
-/// See the module.
+/// A set of places for the futures of one task, and the list of those that were woken.
 pub(crate) struct Woken {
     task: WakerCell,
-    /// The place that was put onto the list last.
+    /// The place that was pushed last.
     head: AtomicUsize,
     links: Box<[Link]>,
 }
 
-/// A place of the set.
+/// The state of one place of the set.
 struct Link {
     home: AtomicPtr<Woken>,
     place: usize,
@@ -74,7 +72,8 @@ struct Link {
     next: AtomicUsize,
 }
 
-/// Places that are the task's: taken off the list, or there from the beginning.
+/// A list of places that belong to the task: taken off the shared list, or there from the
+/// beginning.
 #[derive(Debug)]
 pub(crate) struct Turns {
     first: usize,
@@ -82,7 +81,7 @@ pub(crate) struct Turns {
 }
 
 impl Woken {
-    /// A set of so many places, and all of them to be polled, from `first` on.
+    /// Creates a set of `count` places, all of which are to be polled, from `first` on.
     pub(crate) fn new(count: usize, first: usize) -> (Arc<Self>, Turns) {
         let link = |place| Link {
             home: AtomicPtr::new(null_mut()),
@@ -96,7 +95,7 @@ impl Woken {
             links: (0..count).map(link).collect(),
         });
         for link in &woken.links {
-            // Relaxed: what hands a waker to another thread hands this on too.
+            // Relaxed: whatever passes a waker to another thread publishes this too.
             link.home.store(Arc::as_ptr(&woken).cast_mut(), Relaxed);
         }
         let mut turns = Turns { first: NONE, last: NONE };
@@ -104,7 +103,7 @@ impl Woken {
         (woken, turns)
     }
 
-    /// Sees that the task is woken when a place is, and takes those that were.
+    /// Registers the task to be woken when a place is, and takes the places that were woken.
     pub(crate) fn register_and_take(&self, task: &Waker, turns: &mut Turns) {
         if weakened!("woken_registers_first") {
             self.take(turns);
@@ -116,19 +115,20 @@ impl Woken {
     }
 
     fn take(&self, turns: &mut Turns) {
-        // Acquire: sees every `next` of the list. Pairs with the Release of `push`,
-        // also of those before the last: each exchange goes on from the one before.
+        // Acquire: sees every `next` of the list. Pairs with the Release of every `push`, not only
+        // the last: each exchange continues the release sequence of the one before.
         let mut place = self.head.swap(NONE, Acquire);
-        // Who came last is on top: turned round, and then behind those that wait.
+        // The last place that was woken is on top, so the list is reversed, and then appended to
+        // the turns.
         let mut turned = NONE;
         while place != NONE {
-            // Relaxed: invariant 1: they are the task's now.
+            // Relaxed: these places belong to the task now (invariant 1).
             let next = self.links[place].next.load(Relaxed);
             self.links[place].next.store(turned, Relaxed);
             turned = std::mem::replace(&mut place, next);
         }
         while turned != NONE {
-            // Relaxed: as above.
+            // Relaxed: these places belong to the task now (invariant 1).
             let next = self.links[turned].next.load(Relaxed);
             self.append(turns, turned);
             turned = next;
@@ -136,7 +136,7 @@ impl Woken {
     }
 
     fn append(&self, turns: &mut Turns, place: usize) {
-        // Relaxed: invariant 1: they are the task's.
+        // Relaxed: these places belong to the task (invariant 1).
         self.links[place].next.store(NONE, Relaxed);
         match turns.last {
             NONE => turns.first = place,
@@ -145,13 +145,13 @@ impl Woken {
         turns.last = place;
     }
 
-    /// The next place to be polled; it is still queued.
+    /// Takes the next place to be polled, which is still queued.
     pub(crate) fn next(&self, turns: &mut Turns) -> Option<usize> {
         let place = turns.first;
         if place == NONE {
             return None;
         }
-        // Relaxed: invariant 1: they are the task's.
+        // Relaxed: these places belong to the task (invariant 1).
         turns.first = self.links[place].next.load(Relaxed);
         if turns.first == NONE {
             turns.last = NONE;
@@ -159,7 +159,7 @@ impl Woken {
         Some(place)
     }
 
-    /// Calls `poll` with the waker of a place, which may be woken anew from then on.
+    /// Calls `poll` with the waker of a place, which may be woken again from then on.
     pub(crate) fn polling<R>(&self, place: usize, poll: impl FnOnce(&Waker) -> R) -> R {
         let late = weakened!("woken_reset_before_poll");
         if !late {
@@ -175,19 +175,19 @@ impl Woken {
 
     fn reset(&self, place: usize) {
         let order = if weakened!("woken_reset_sees") { Relaxed } else { AcqRel };
-        // AcqRel: sees what those did who found it queued, and whoever finds it not
-        // queued sees that `next` is free. Pairs with the exchange in `wake`.
+        // AcqRel: sees what the wakers did that found it queued, and shows a waker that finds it
+        // not queued that `next` is free. Pairs with the exchange in `wake_by_ref`.
         self.links[place].queued.swap(false, order);
     }
 
-    /// The future of a place has ended: its wakers have nothing to do any more.
+    /// Marks a place after its future has ended, so that its wakers do nothing any more.
     pub(crate) fn retire(&self, place: usize) {
-        // Relaxed: nobody reads anything because of it. If it is queued already, the
-        // task finds it among its turns once more.
+        // Relaxed: no other memory is read because of it. If the place is queued already, the task
+        // finds it among its turns once more.
         self.links[place].queued.swap(true, Relaxed);
     }
 
-    /// No wake-up is of interest any more: the task's waker is let go.
+    /// Drops the task's waker, because no wake-up is of interest any more.
     pub(crate) fn forget_the_task(&self) {
         drop(self.task.take());
     }
@@ -196,11 +196,11 @@ impl Woken {
         // Relaxed: a guess; the exchange below confirms it.
         let mut head = self.head.load(Relaxed);
         loop {
-            // Relaxed: invariant 1: it is ours. The exchange publishes it.
+            // Relaxed: `next` is ours (invariant 1). The exchange publishes it.
             link.next.store(head, Relaxed);
             let order = if weakened!("woken_push_publishes") { Relaxed } else { Release };
-            // Release: publishes `next` and what the waker tells of. Pairs with the
-            // Acquire in `take`. Relaxed on failure: a better guess.
+            // Release: publishes `next`, and what the waker was called for. Pairs with the Acquire
+            // in `take`. Relaxed on failure: a better guess.
             match self.head.compare_exchange_weak(head, link.place, order, Relaxed) {
                 Ok(_) => break,
                 Err(seen) => head = seen,
@@ -211,11 +211,13 @@ impl Woken {
         }
     }
 
-    /// A waker that is no owner: it lives only as long as `self` is borrowed.
+    /// Creates a waker that is not counted as an owner, and lives only as long as `self` is
+    /// borrowed.
     fn borrowed_waker(&self, place: usize) -> ManuallyDrop<Waker> {
         let link = std::ptr::from_ref(&self.links[place]);
-        // SAFETY: the table's functions ask for 1. a pointer to a link of a living set,
-        // which the borrow keeps alive, and 2. an owner to give up: it is not dropped.
+        // SAFETY: the table's functions require 1. a pointer to a link of a living set, which the
+        // borrow keeps alive, and 2. an owner to give up, which is never needed, because this waker
+        // is not dropped.
         ManuallyDrop::new(unsafe { Waker::new(link.cast(), &TABLE) })
     }
 }
@@ -226,64 +228,77 @@ impl std::fmt::Debug for Woken {
     }
 }
 
-/// A static: a constant would have an address for each place that names it, and wakers of
-/// one place would not be seen to be the same.
+/// The functions of the wakers. A static, because a constant may have a different address at each
+/// use, and then two wakers of one place would not compare as equal.
 static TABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, let_go);
 
+/// Clones a waker, which becomes an owner of the set.
+///
 /// # Safety
-/// 1. `link` is of a set that lives.
+/// 1. `link` belongs to a living set.
 unsafe fn clone(link: *const ()) -> RawWaker {
-    // SAFETY: 1. it lives, and `home` is where (invariant 2).
+    // SAFETY: 1. the set lives, and `home` is the address in its `Arc` (invariant 2).
     unsafe { Arc::increment_strong_count(home(link)) };
     RawWaker::new(link, &TABLE)
 }
 
+/// Wakes, and gives up the waker.
+///
 /// # Safety
-/// 1. `link` is of a set that lives.
-/// 2. The waker is an owner of it, and is one no longer.
+/// 1. `link` belongs to a living set.
+/// 2. The waker is an owner of the set, and is not used as one afterwards.
 unsafe fn wake(link: *const ()) {
-    // SAFETY: 1. and 2. are the caller's.
+    // SAFETY: 1. and 2. are our own obligations.
     let owner = unsafe { owner(link) };
-    // SAFETY: 1. `owner` lives.
+    // SAFETY: 1. `owner` keeps the set alive.
     unsafe { wake_by_ref(link) };
     drop(owner);
 }
 
+/// Puts the place on the list, unless it is queued already.
+///
 /// # Safety
-/// 1. `link` is of a set that lives.
+/// 1. `link` belongs to a living set.
 unsafe fn wake_by_ref(link: *const ()) {
-    // SAFETY: 1. links live as long as their set, and are only shared.
+    // SAFETY: 1. links live as long as their set, and are only accessed by shared references.
     let link = unsafe { &*link.cast::<Link>() };
-    // AcqRel: if it was queued, releases what the waker tells of; if not, sees that the
-    // task is done with `next`. Pairs with the exchange in `reset`.
+    // AcqRel: if it was queued, releases what the waker was called for; if not, sees that the task
+    // is done with `next`. Pairs with the exchange in `reset`.
     if !link.queued.swap(true, AcqRel) {
-        // SAFETY: 1. the set lives (invariant 2).
+        // SAFETY: 1. the set lives, and `home` points to it (invariant 2).
         unsafe { &*home(std::ptr::from_ref(link).cast()) }.push(link);
     }
 }
 
+/// Drops a waker.
+///
 /// # Safety
-/// 1. `link` is of a set that lives.
-/// 2. The waker is an owner of it, and is one no longer.
+/// 1. `link` belongs to a living set.
+/// 2. The waker is an owner of the set, and is not used as one afterwards.
 unsafe fn let_go(link: *const ()) {
-    // SAFETY: 1. and 2. are the caller's.
+    // SAFETY: 1. and 2. are our own obligations.
     drop(unsafe { owner(link) });
 }
 
+/// Returns the ownership that a waker had.
+///
 /// # Safety
-/// 1. `link` is of a set that lives.
+/// 1. `link` belongs to a living set.
 /// 2. The caller gives up one of its owners.
 unsafe fn owner(link: *const ()) -> Arc<Woken> {
-    // SAFETY: 1. `home` is where an `Arc` keeps the set. 2. its count is ours now.
+    // SAFETY: 1. `home` is the address of the set in its `Arc`. 2. The count that the caller gives
+    // up is now that of the returned `Arc`.
     unsafe { Arc::from_raw(home(link)) }
 }
 
+/// Returns the address of the set that a link belongs to.
+///
 /// # Safety
-/// 1. `link` is of a set that lives.
+/// 1. `link` belongs to a living set.
 unsafe fn home(link: *const ()) -> *const Woken {
-    // SAFETY: 1.
+    // SAFETY: 1. the set lives, and so do its links.
     let link = unsafe { &*link.cast::<Link>() };
-    // Relaxed: written before there was a waker, and what handed the waker over handed
-    // that over too.
+    // Relaxed: it was written before there was a waker, and whatever passed the waker to this
+    // thread published it too.
     link.home.load(Relaxed)
 }

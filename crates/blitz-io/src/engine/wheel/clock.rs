@@ -1,8 +1,8 @@
-//! The runtime's clock: nanoseconds since it was made.
+//! The runtime's clock: nanoseconds since it was created.
 //!
-//! With the feature `test-util` it can be paused. Then it stands still until somebody
-//! advances it; the runtime itself does, to the next timer, when it has nothing else to do
-//! and nobody has inhibited that. A clock that was never paused costs one look more.
+//! With the feature `test-util` it can be paused. Then it stands still until it is advanced; the
+//! runtime itself advances it to the next timer when it has nothing else to do, unless that is
+//! inhibited. A clock that was never paused costs one additional check.
 
 #[cfg(feature = "test-util")]
 use std::time::Duration;
@@ -11,7 +11,7 @@ use std::time::Instant;
 #[cfg(feature = "test-util")]
 use crate::engine::prim::{Mutex, OnceLock, lock};
 
-/// See the module.
+/// A clock that counts from its creation, and can be paused in tests.
 #[derive(Debug)]
 pub(crate) struct Clock {
     start: Instant,
@@ -19,12 +19,12 @@ pub(crate) struct Clock {
     test: Pausing,
 }
 
-/// What a clock needs to be paused.
+/// The state that a clock needs to be paused.
 #[cfg(feature = "test-util")]
 #[derive(Debug)]
 struct Pausing {
     allowed: bool,
-    /// There once it was paused: from then on the time is that of `state`.
+    /// Initialized once the clock was paused: from then on the time is that of `state`.
     used: OnceLock<()>,
     state: Mutex<State>,
 }
@@ -32,20 +32,20 @@ struct Pausing {
 #[cfg(feature = "test-util")]
 #[derive(Debug)]
 struct State {
-    /// The time when it was paused, and what it was advanced by.
+    /// The time when the clock was paused, plus what it was advanced by.
     base: Instant,
     /// When it began to run on from there; `None` while it is paused.
     runs_since: Option<Instant>,
-    /// Who does not want it to be advanced by the runtime.
+    /// The number of reasons why the runtime must not advance the clock.
     inhibitors: usize,
 }
 
-/// Whether any clock of the process was ever paused: [`Instant`]s are asked for without a
-/// runtime too, and then nothing else has to be looked at.
+/// Set once any clock of the process was ever paused. [`Instant`]s are also created without a
+/// runtime, and as long as this is unset nothing else has to be checked for them.
 #[cfg(feature = "test-util")]
 static ANY_PAUSED: OnceLock<()> = OnceLock::new();
 
-/// See [`ANY_PAUSED`].
+/// Returns whether any clock of the process was ever paused.
 #[cfg(feature = "test-util")]
 #[inline]
 pub(crate) fn any_was_paused() -> bool {
@@ -53,7 +53,7 @@ pub(crate) fn any_was_paused() -> bool {
 }
 
 impl Clock {
-    /// A clock that runs. Only the clock of one thread may be paused.
+    /// Creates a clock that runs. Only the clock of a runtime with a single thread may be paused.
     pub(crate) fn new(may_be_paused: bool) -> Self {
         let start = Instant::now();
         #[cfg(not(feature = "test-util"))]
@@ -69,7 +69,7 @@ impl Clock {
         }
     }
 
-    /// The time.
+    /// Returns the current time.
     #[inline]
     pub(crate) fn now(&self) -> Instant {
         #[cfg(feature = "test-util")]
@@ -79,23 +79,23 @@ impl Clock {
         Instant::now()
     }
 
-    /// The time in nanoseconds since the clock was made.
+    /// Returns the current time in nanoseconds since the clock was created.
     #[inline]
     pub(crate) fn now_ns(&self) -> u64 {
         self.ns_of(self.now())
     }
 
-    /// An instant in nanoseconds since the clock was made: zero if it was before, and the
-    /// greatest number if it is 584 years away or more.
+    /// Returns an instant in nanoseconds since the clock was created: zero if it was before that,
+    /// and `u64::MAX` if it is 584 years away or more.
     #[inline]
     pub(crate) fn ns_of(&self, instant: Instant) -> u64 {
         let since = instant.saturating_duration_since(self.start);
-        // Without the wide multiplication that `as_nanos` needs.
+        // This avoids the wide multiplication that `as_nanos` needs.
         let whole = since.as_secs().checked_mul(1_000_000_000);
         whole.and_then(|ns| ns.checked_add(u64::from(since.subsec_nanos()))).unwrap_or(u64::MAX)
     }
 
-    /// Whether the time stands still.
+    /// Returns whether the clock is paused.
     #[inline]
     pub(crate) fn is_paused(&self) -> bool {
         #[cfg(feature = "test-util")]
@@ -116,15 +116,16 @@ impl State {
     }
 }
 
-/// The errors are what `time::pause` and its like panic with.
+/// Pausing and advancing, for tests. The errors are the panic messages of `time::pause` and the
+/// other functions of its kind.
 #[cfg(feature = "test-util")]
 impl Clock {
-    /// Stops the time.
+    /// Pauses the clock.
     pub(crate) fn pause(&self) -> Result<(), &'static str> {
         if !self.test.allowed {
             return Err("`time::pause()` requires the `current_thread` Tokio runtime. This is \
-                        the default Runtime used by `#[tokio::test]`: make the runtime with \
-                        `Builder::new_current_thread`");
+                        the default Runtime used by `#[tokio::test]. Make the runtime with \
+                        `Builder::new_current_thread`.");
         }
         let mut state = lock(&self.test.state);
         if state.runs_since.is_none() {
@@ -137,7 +138,7 @@ impl Clock {
         Ok(())
     }
 
-    /// Lets the time run on.
+    /// Resumes the clock.
     pub(crate) fn resume(&self) -> Result<(), &'static str> {
         let mut state = lock(&self.test.state);
         if state.runs_since.is_some() {
@@ -147,10 +148,10 @@ impl Clock {
         Ok(())
     }
 
-    /// Moves a time that stands still.
+    /// Advances a paused clock by `duration`.
     ///
     /// # Panics
-    /// If an `Instant` cannot be as late as that.
+    /// If the new time is too late for an `Instant`.
     pub(crate) fn advance(&self, duration: Duration) -> Result<(), &'static str> {
         let mut state = lock(&self.test.state);
         if state.runs_since.is_some() {
@@ -160,7 +161,7 @@ impl Clock {
         Ok(())
     }
 
-    /// Moves a time that stands still to that one, if it is later.
+    /// Advances a paused clock to that time, if it is later.
     pub(super) fn advance_to(&self, ns: u64) {
         let mut state = lock(&self.test.state);
         let Some(target) = self.start.checked_add(Duration::from_nanos(ns)) else { return };
@@ -169,7 +170,8 @@ impl Clock {
         }
     }
 
-    /// From now on the runtime does not advance the time, until as many have allowed it.
+    /// Keeps the runtime from advancing the clock, until it was allowed again as often as it was
+    /// inhibited.
     pub(crate) fn inhibit_auto_advance(&self) {
         lock(&self.test.state).inhibitors += 1;
     }
@@ -179,7 +181,7 @@ impl Clock {
         lock(&self.test.state).inhibitors -= 1;
     }
 
-    /// Whether the runtime may advance the time: it stands still, and nobody minds.
+    /// Returns whether the runtime may advance the clock: it is paused, and that is not inhibited.
     pub(crate) fn can_auto_advance(&self) -> bool {
         if self.test.used.get().is_none() {
             return false;

@@ -1,8 +1,8 @@
-//! One who waits for a time: a link of a wheel's list, inside the future that waits.
+//! A node of a timer wheel's lists, inside the future that waits.
 //!
 //! # Protocol
 //! ```text
-//! the entry's owner                       whoever holds the lock of its wheel
+//! the entry's owner                       the holder of its wheel's lock
 //! OUT   --insert, under the lock-->  IN
 //! IN    --remove, under the lock-->  OUT
 //!                                    IN  --dismiss--> FIRED or ENDED: takes the waker,
@@ -10,19 +10,19 @@
 //!                                        it again
 //! FIRED, ENDED --settle-->           OUT
 //! ```
-//! FIRED says that its time has come, ENDED that the wheel was shut down. Either is stored
-//! with Release as the last access and read with Acquire, so the owner may free the entry
-//! then without the lock. An entry is dismissed once for each time it was inserted: only
-//! under the lock, and only while it is IN.
+//! FIRED means that the deadline has passed, ENDED that the wheel was shut down. Either is stored
+//! with Release as the last access and read with Acquire, so the owner may free the entry then
+//! without the lock. An entry is dismissed once for each time it was inserted: only under the lock,
+//! and only while it is IN.
 //!
 //! # Invariants
-//! - What is shared of an entry (neighbours, deadline, list, waker) belongs to the holder
-//!   of the lock of its wheel while it is IN, and else to its owner.
-//! - An entry that is IN is alive: its owner removes it before it ends.
+//! - The shared part of an entry (neighbours, deadline, list, waker) belongs to the holder of its
+//!   wheel's lock while it is IN, and to its owner otherwise.
+//! - An entry that is IN is alive: its owner must remove it before it ends.
 //! - Only the owner inserts, removes and settles, one at a time.
 //!
 //! # Rejected
-//! `wait/line.rs`: a line has two ends to keep, and a wheel has four hundred lists.
+//! `wait/line.rs`: a wait queue has two ends to keep, and a wheel has nearly eight hundred lists.
 //!
 //! # Checked by
 //! The models of `engine/wheel/models.rs`; weakened as `entry_left_release`,
@@ -41,43 +41,44 @@ const IN: u32 = 1;
 const FIRED: u32 = 2;
 const ENDED: u32 = 3;
 
-/// Where an entry is, as its owner sees it.
+/// The state of an entry, as its owner sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// In no wheel.
     Out,
-    /// In a wheel, or dismissed a moment ago: only the lock can tell.
+    /// In a wheel, or dismissed since: certain only under the lock.
     In,
-    /// Its time has come.
+    /// Its deadline has passed.
     Fired,
-    /// Its wheel was shut down before.
+    /// Its wheel was shut down before its deadline.
     Ended,
 }
 
-/// See the module.
+/// A timer's node in a wheel.
 pub(super) struct Entry {
     place: AtomicU32,
     shared: UnsafeCell<Shared>,
     _pinned: PhantomPinned,
 }
 
-/// What belongs to the holder of the lock while the entry is IN.
+/// The part of an entry that belongs to the holder of the lock while the entry is IN.
 pub(super) struct Shared {
     /// The neighbours; the first and the last of a list are neighbours too.
     pub(super) before: Option<NonNull<Entry>>,
     pub(super) behind: Option<NonNull<Entry>>,
-    /// When, on the runtime's clock.
+    /// The deadline, in nanoseconds of the runtime's clock.
     pub(super) deadline_ns: u64,
-    /// The list that it was put into. It may have been moved with that list since.
+    /// The list that the entry was put into. It may have been moved with that list since.
     pub(super) list: usize,
-    /// There while it is IN.
+    /// The waker to call; present while the entry is IN.
     pub(super) waker: Option<Waker>,
 }
 
-// SAFETY: `shared` has one holder at a time (first invariant), and what is in it may move
-// between threads.
+// SAFETY: `shared` has one holder at a time (first invariant), and its contents may move between
+// threads.
 unsafe impl Send for Entry {}
-// SAFETY: as above; a shared reference alone gives access to `place` only.
+// SAFETY: `shared` has one holder at a time (first invariant); a shared reference alone gives
+// access to `place` only.
 unsafe impl Sync for Entry {}
 
 impl Entry {
@@ -89,8 +90,8 @@ impl Entry {
     #[inline]
     pub(super) fn place(&self) -> Place {
         let order = if weakened!("entry_left_acquire") { Relaxed } else { Acquire };
-        // Acquire: after FIRED or ENDED the owner may write, or free, what the holder of
-        // the lock wrote before. Pairs with the Release in `leave`.
+        // Acquire: after FIRED or ENDED the owner may write, or free, what the holder of the lock
+        // wrote before. Pairs with the Release in `leave`.
         match self.place.load(order) {
             OUT => Place::Out,
             IN => Place::In,
@@ -99,7 +100,7 @@ impl Entry {
         }
     }
 
-    /// By the holder of the lock, as its last access; see the protocol.
+    /// Marks the entry as FIRED or ENDED. Only for the holder of the lock, as its last access.
     #[inline]
     pub(super) fn leave(&self, ended: bool) {
         let order = if weakened!("entry_left_release") { Relaxed } else { Release };
@@ -108,36 +109,36 @@ impl Entry {
         self.place.store(if ended { ENDED } else { FIRED }, order);
     }
 
-    /// By the owner, under the lock that it is inserted with.
+    /// Marks the entry as IN. Only for the owner, under the lock with which it inserts the entry.
     #[inline]
     pub(super) fn enter(&self) {
-        // Relaxed: others come to it through the lock.
+        // Relaxed: other threads read it under the lock.
         self.place.store(IN, Relaxed);
     }
 
-    /// By the owner, of an entry that is in no wheel (any more).
+    /// Marks the entry as OUT. Only for the owner, if the entry is in no wheel or has left it.
     #[inline]
     pub(super) fn settle(&self) {
-        // Relaxed: only the owner looks until it is inserted again, under the lock.
+        // Relaxed: only the owner reads it until it is inserted again, under the lock.
         self.place.store(OUT, Relaxed);
     }
 
-    /// By the owner, of an entry that is in no wheel: its time had come before it could be
-    /// inserted, or the wheel was shut down.
+    /// Marks the entry as FIRED or ENDED. Only for the owner, if the entry is in no wheel: its
+    /// deadline passed before it could be inserted, or the wheel was shut down.
     #[inline]
     pub(super) fn settle_as(&self, ended: bool) {
-        // Relaxed: as in `settle`.
+        // Relaxed: only the owner reads it until it is inserted again, under the lock.
         self.place.store(if ended { ENDED } else { FIRED }, Relaxed);
     }
 
-    /// Lends what is shared.
+    /// Calls `f` with the shared part.
     ///
     /// # Safety
-    /// 1. The entry is alive, and its shared part is the caller's (first invariant).
-    /// 2. `f` does not come back here for the same entry.
+    /// 1. The entry is alive, and its shared part belongs to the caller (first invariant).
+    /// 2. `f` does not call this function for the same entry.
     #[inline]
     pub(super) unsafe fn shared<R>(node: NonNull<Self>, f: impl FnOnce(&mut Shared) -> R) -> R {
-        // SAFETY: 1. and 2.: nobody else has a reference.
+        // SAFETY: by 1. and 2. there is no other reference.
         unsafe { node.as_ref().shared.with_mut(|shared| f(&mut *shared)) }
     }
 }

@@ -1,53 +1,55 @@
-//! Timers: who waits for which time, and when somebody must look.
+//! Timers: futures that wait for a time, and when their wheels must be advanced.
 //!
-//! One wheel for each core and one for threads that hold none, each behind a lock of its
-//! own. A [`Timer`] is part of the future that waits. It is armed in the wheel of the core
-//! that polls it, remembers which one that was, and is found there by whoever cancels it or
-//! moves it, on any thread. Nothing is ever locked but that one wheel.
+//! There is one wheel for each core and one for threads that hold no core, each behind a lock of
+//! its own. A [`Timer`] is part of the future that waits. It is armed in the wheel of the core that
+//! polls it, remembers which one that was, and is found there by the thread that cancels or moves
+//! it. No operation locks anything but that one wheel.
 //!
-//! - [`slots`]: the wheel. - [`entry`]: what lies in it. - [`timer`]: the owner's side.
-//! - [`clock`]: what time it is.
+//! - [`slots`]: the wheel.
+//! - [`entry`]: a node in it.
+//! - [`timer`]: the owner's side.
+//! - [`clock`]: the current time.
 //!
 //! # Protocol
-//! Arm, cancel, fire and shut down change a wheel under its lock. A timer fires once: who
-//! takes it out of the wheel under the lock, the owner or who fires, has it. Wakers are
-//! called and dropped after the lock was let go, in batches, and a batch that is full or
-//! many entries to be put again mean letting go and coming back.
+//! Arming, cancelling, firing and shutting down change a wheel under its lock. A timer fires once:
+//! the thread that takes it out of the wheel under the lock, its owner's or the one that fires, has
+//! it. Wakers are called and dropped after the lock was released, in wake lists; if a list is full,
+//! or many entries must be moved to other slots, the lock is released and taken again.
 //!
-//! When to look is read without the lock: `next` of each wheel, which is written under it.
-//! It is never later than the first deadline (see [`slots`] for what a crowded tick may
-//! add), and it may be earlier: a timer that is cancelled leaves it alone, unless it was
-//! the last one.
+//! The time at which a wheel must be advanced is read without the lock: `next` of each wheel, which
+//! is written under it. It is never later than the first deadline (see [`slots`] for what a crowded
+//! tick may add), and it may be earlier: cancelling a timer does not change it, unless that was the
+//! last one.
 //!
-//! Who arms a timer in the wheel of the core that it holds looks at that wheel itself
-//! before it sleeps. Nobody does so for threads without a core, hence the alarm:
+//! A thread that arms a timer in the wheel of the core that it holds checks that wheel itself
+//! before it sleeps. No thread does so for the wheel of threads without a core, hence the alarm:
 //!
 //! ```text
-//! who arms, without a core                  who sleeps for that wheel
+//! a thread without a core arms              a thread sleeps for that wheel
 //! I1 stores an earlier `next`, unlocks      S1 says so where the alarm looks
 //! I2 fence(SeqCst)                          S2 fence(SeqCst)
-//! I3 calls the alarm, which wakes whoever   S3 reads `next`, and sleeps until then
-//!    has said that it sleeps
+//! I3 calls the alarm, which wakes the       S3 reads `next`, and sleeps until then
+//!    thread that has said that it sleeps
 //! ```
-//! One of I2 and S2 comes first. If I2, S3 reads what I1 stored; if S2, I3 finds the
-//! sleeper.
+//! One of I2 and S2 comes first. If I2, S3 reads what I1 stored; if S2, I3 finds the sleeper.
 //!
-//! Somebody also looks after the wheels of cores that are late, stuck in a poll say. It
-//! says until when it sleeps, and a timer that would wait longer than the grace calls it.
-//! That is advice, without a fence.
+//! One thread also watches the wheels of cores that are late, for example because they are stuck in
+//! a poll. It says until when it sleeps, and a timer that would wait longer than the grace period
+//! wakes it. That is advice, without a fence.
 //!
 //! # Invariants
-//! - A timer that is in a wheel is in that of `Timer::wheel`, of the timers of its seat.
+//! - A timer that is in a wheel is in the one that `Timer::wheel` names, among the timers of its
+//!   seat.
 //! - `next` of a wheel changes only under its lock.
-//! - Once a wheel was shut down, nothing is put into it.
+//! - Once a wheel was shut down, nothing is inserted into it.
 //!
 //! # Rejected
-//! - One wheel for all: timeouts of two workers would wait for one lock, which is where
+//! - One wheel for all cores: timeouts of two workers would contend for one lock, which is where
 //!   Tokio loses half of its speed from one worker to two.
-//! - Cancelling by a mark, to be swept when its time comes: an entry would have to outlive
-//!   its future, so each would be an allocation.
-//! - Keeping `next` exact at each cancellation: most timers are cancelled, and a look in
-//!   vain costs less than the sum of the searches.
+//! - Cancelling by a mark, to be swept when the time comes: an entry would have to outlive its
+//!   future, so each would be an allocation.
+//! - Keeping `next` exact at each cancellation: most timers are cancelled, and one needless check
+//!   of a wheel costs less than the sum of the searches.
 //!
 //! # Checked by
 //! `fire_against_cancel_wakes_or_forgets`, `a_new_waker_against_fire_is_woken`,
@@ -93,36 +95,38 @@ use super::{
     wait::batch::Batch,
 };
 
-/// `next` of a wheel that is empty.
+/// The value of `next` in a wheel that is empty.
 const NEVER: u64 = u64::MAX;
 
-/// Called with the number of a wheel that must be looked at earlier than before.
+/// A callback for a wheel that must be advanced earlier than before; receives the wheel's index.
 pub(crate) type Alarm = Box<dyn Fn(usize) + Send + Sync>;
 
 /// All timers of a runtime.
 pub(crate) struct Timers {
     clock: Clock,
-    /// One for each core, then the one for threads without a core.
+    /// One wheel for each core, then the one for threads without a core.
     wheels: Box<[CachePadded<Wheel>]>,
     alarm: OnceLock<Alarm>,
-    /// Until when the one sleeps who looks after wheels whose cores are late; 0 if nobody
-    /// does. On a line of its own: it is read whenever a wheel has a new first timer.
+    /// The time until which the thread sleeps that watches the wheels of late cores, or 0 if no
+    /// thread does. It is on a cache line of its own, because it is read whenever a wheel has a new
+    /// first timer.
     watched_until: CachePadded<AtomicU64>,
 }
 
-/// How late a core that is awake may be with its wheel before another one fires its timers:
-/// well above what a core needs between two looks, well below what a user would call stuck.
-/// It is also how often who watches a busy core wakes up for nothing, at the most.
+/// How late a core that is awake may be with its wheel before another thread fires its timers: well
+/// above the time between two checks by the core, and well below what a user would call stuck. It
+/// is also the shortest interval at which the thread that watches a busy core wakes up for nothing.
 pub(crate) const GRACE_NS: u64 = 5_000_000;
 
 struct Wheel {
-    /// When it must be looked at; [`NEVER`] if it is empty.
+    /// The time at which it must be advanced; [`NEVER`] if it is empty.
     next: AtomicU64,
     slots: Bolted<Slots>,
 }
 
-/// A share in the timers, one for each core: who keeps one is counted there. Two cores that
-/// count in one word would wait for each other's cache line, for each timer they make.
+/// A core's share in the [`Timers`]. A [`Timer`] counts its reference here, not in one word for all
+/// cores, because two cores that count in one word would contend for its cache line with each timer
+/// they create.
 pub(crate) struct Seat(CachePadded<Arc<Timers>>);
 
 impl Deref for Seat {
@@ -135,7 +139,7 @@ impl Deref for Seat {
 }
 
 impl Timers {
-    /// Timers for so many cores.
+    /// Creates the timers of a runtime with `cores` cores.
     pub(crate) fn new(cores: usize, clock: Clock) -> Arc<Self> {
         let wheel = || Wheel { next: AtomicU64::new(NEVER), slots: Bolted::new(Slots::new()) };
         Arc::new(Self {
@@ -146,7 +150,7 @@ impl Timers {
         })
     }
 
-    /// A seat for each wheel, in their order.
+    /// Returns a seat for each wheel, in their order.
     pub(crate) fn seats(timers: &Arc<Self>) -> Box<[Arc<Seat>]> {
         let seat = || Arc::new(Seat(CachePadded::new(timers.clone())));
         timers.wheels.iter().map(|_| seat()).collect()
@@ -157,33 +161,35 @@ impl Timers {
         &self.clock
     }
 
-    /// The wheel of threads that hold no core.
+    /// Returns the index of the wheel of threads that hold no core.
     #[inline]
     pub(crate) fn outside(&self) -> usize {
         self.wheels.len() - 1
     }
 
-    /// Who is told when the wheel of threads without a core must be looked at earlier. It
-    /// is called outside of locks, on any thread, after a fence (I3). It is set once,
-    /// before there are timers.
+    /// Sets the callback for when the wheel of threads without a core must be advanced earlier. It
+    /// is called outside of locks, on any thread, after a fence (I3). It must be set once, before
+    /// there are timers.
     pub(crate) fn set_alarm(&self, alarm: Alarm) {
         assert!(self.alarm.set(alarm).is_ok(), "timers have one alarm");
     }
 
-    /// When a wheel must be looked at, in nanoseconds of the clock; `None`: it is empty.
+    /// Returns when a wheel must be advanced, in nanoseconds of the clock, or `None` if it is
+    /// empty.
     #[inline]
     pub(crate) fn next(&self, wheel: usize) -> Option<u64> {
-        // Relaxed: a time; whoever sleeps by it has fenced (S2), and who looks locks.
+        // Relaxed: a time; a thread that sleeps until then has fenced (S2), and one that fires
+        // locks.
         let next = self.wheels[wheel].next.load(Relaxed);
         (next != NEVER).then_some(next)
     }
 
-    /// The same of all wheels together.
+    /// Returns when the first of all wheels must be advanced.
     pub(crate) fn next_of_all(&self) -> Option<u64> {
         (0..self.wheels.len()).filter_map(|wheel| self.next(wheel)).min()
     }
 
-    /// Wakes what is due in a wheel, outside of its lock; answers how many.
+    /// Wakes what is due in a wheel, outside of its lock, and returns how many timers fired.
     #[inline]
     pub(crate) fn fire(&self, wheel: usize, now_ns: u64) -> usize {
         match self.next(wheel) {
@@ -192,7 +198,7 @@ impl Timers {
         }
     }
 
-    /// The same in all wheels.
+    /// Wakes what is due in all wheels, and returns how many timers fired.
     #[cfg(any(test, feature = "test-util"))]
     pub(crate) fn fire_all(&self, now_ns: u64) -> usize {
         (0..self.wheels.len()).map(|wheel| self.fire(wheel, now_ns)).sum()
@@ -203,14 +209,15 @@ impl Timers {
         self.serve(wheel, |slots, batch| slots.advance(now_ns, exact, batch))
     }
 
-    /// All timers end, and none is taken any more.
+    /// Ends all timers, and takes no new ones.
     pub(crate) fn shutdown(&self) {
         for wheel in 0..self.wheels.len() {
             self.serve(wheel, Slots::end);
         }
     }
 
-    /// Batch by batch; answers how many were woken.
+    /// Repeats `step` under the wheel's lock until it is done, waking after each; returns how many
+    /// entries left the wheel.
     fn serve(
         &self,
         wheel: usize,
@@ -226,7 +233,7 @@ impl Timers {
             served += before - slots.len();
             let rest = slots.look_at(exact).filter(|_| !weakened!("wheel_fire_publishes_the_rest"));
             let slots = (!weakened!("wheel_fire_publishes_under_the_lock")).then_some(slots);
-            // Relaxed: whoever has to know of it was fenced off by the lock, or reads it again
+            // Relaxed: a thread that must know of it is ordered by the lock, or reads it again
             // before it sleeps.
             wheel.next.store(rest.unwrap_or(NEVER), Relaxed);
             drop(slots);
@@ -237,12 +244,13 @@ impl Timers {
         }
     }
 
-    /// Puts an entry that has a waker into a wheel. `own`: it is that of the core which the
-    /// calling thread holds, so nobody else has to know.
+    /// Inserts an entry that has a waker into a wheel. `own` means that the wheel is that of the
+    /// core which the calling thread holds, so that no other thread has to be notified.
     ///
     /// # Safety
     /// 1. The caller owns the entry, it is OUT, and has a waker.
-    /// 2. It calls `remove` for this wheel before the entry ends, unless that has left.
+    /// 2. The caller calls `remove` for this wheel before the entry ends, unless the entry has
+    ///    left.
     unsafe fn insert(
         &self,
         wheel: usize,
@@ -252,10 +260,10 @@ impl Timers {
     ) -> Inserted {
         let at = &self.wheels[wheel];
         let mut slots = at.slots.lock();
-        // SAFETY: 1. and 2. are the caller's.
+        // SAFETY: 1. and 2. are our own obligations.
         let inserted = unsafe { slots.insert(entry, deadline_ns) };
         let deadline_ns = deadline_ns.min(LATEST_NS);
-        // Relaxed: `next` changes under the lock only.
+        // Relaxed: `next` changes only under the lock.
         let earlier = inserted == Inserted::Waits && deadline_ns < at.next.load(Relaxed);
         if earlier && !weakened!("wheel_publishes_next") {
             // Relaxed: I1; the fence of `ring` orders it before the alarm.
@@ -270,27 +278,27 @@ impl Timers {
         inserted
     }
 
-    /// Until when somebody sleeps who looks after late wheels; 0: nobody does.
+    /// Records until when the thread sleeps that watches late wheels, or 0 if no thread does.
     pub(crate) fn watch_until(&self, until_ns: u64) {
-        // Relaxed: advice. One who has just missed it arms in vain: its own core fires the
-        // timer, unless that gets stuck, and then until somebody else looks.
+        // Relaxed: advice. If a thread that arms a timer just misses it, its own core fires the
+        // timer, unless that core gets stuck; then the timer waits until another thread checks.
         self.watched_until.store(until_ns, Relaxed);
     }
 
-    /// Whether somebody sleeps who would come too late if the core of a wheel with this
-    /// first timer got stuck.
+    /// Returns whether the thread that watches late wheels would come too late, if the core of a
+    /// wheel with this first timer got stuck.
     #[inline]
     fn is_unwatched(&self, deadline_ns: u64) -> bool {
         // Relaxed: advice.
         self.watched_until.load(Relaxed) > deadline_ns.saturating_add(GRACE_NS)
     }
 
-    /// I2 and I3.
+    /// Performs I2 and I3.
     #[cold]
     fn ring(&self, wheel: usize) {
         if !weakened!("wheel_alarm_fence") {
-            // SeqCst: orders I1 before the look of the alarm. Pairs with the fence of who
-            // sleeps, S2.
+            // SeqCst: orders I1 before the alarm's check for sleepers. Pairs with the fence of the
+            // thread that sleeps, S2.
             fence(SeqCst);
         }
         if let Some(alarm) = self.alarm.get().filter(|_| !weakened!("wheel_alarm_rings")) {
@@ -298,40 +306,39 @@ impl Timers {
         }
     }
 
-    /// Takes an entry out of a wheel, with its waker; `None` if it has left before.
+    /// Removes an entry from a wheel, and returns its waker, or `None` if it has left before.
     ///
     /// # Safety
-    /// 1. The caller owns the entry. 2. If it is in a wheel, then in this one.
+    /// 1. The caller owns the entry. 2. If the entry is in a wheel, it is in this one.
     unsafe fn remove(&self, wheel: usize, entry: Pin<&Entry>) -> Option<Waker> {
         let wheel = &self.wheels[wheel];
         let mut slots = wheel.slots.lock();
-        // SAFETY: 1. and 2. are the caller's.
+        // SAFETY: 1. and 2. are our own obligations.
         let waker = unsafe { slots.remove(entry) };
         let is_empty = slots.is_empty();
         let slots = (!weakened!("wheel_remove_publishes_under_the_lock")).then_some(slots);
         if is_empty {
-            // Relaxed: an idle runtime has nothing to wake up for; that is all.
+            // Relaxed: it only spares an idle runtime a needless wake-up.
             wheel.next.store(NEVER, Relaxed);
         }
         drop(slots);
         waker
     }
 
-    /// Gives an entry another waker; see [`Slots::renew`].
+    /// Gives an entry another waker, as [`Slots::renew`] does, and returns the one to be dropped.
     ///
     /// # Safety
-    /// 1. The caller owns the entry. 2. If it is in a wheel, then in this one.
+    /// 1. The caller owns the entry. 2. If the entry is in a wheel, it is in this one.
     unsafe fn renew(&self, wheel: usize, entry: Pin<&Entry>, waker: Waker) -> Option<Waker> {
-        // SAFETY: 1. and 2. are the caller's.
+        // SAFETY: 1. and 2. are our own obligations.
         unsafe { self.wheels[wheel].slots.lock().renew(entry, waker) }
     }
 }
 
 #[cfg(feature = "test-util")]
 impl Timers {
-    /// If the time stands still, and may be moved: moves it to the first timer and fires
-    /// that. Answers how many were woken. The runtime calls it when there is nothing else to
-    /// do, before it sleeps.
+    /// Advances a paused clock, if that is allowed, to the first timer, fires it and returns how
+    /// many were woken. The runtime calls this when there is nothing else to do, before it sleeps.
     pub(crate) fn auto_advance(&self) -> usize {
         if !self.clock.can_auto_advance() {
             return 0;
@@ -339,7 +346,8 @@ impl Timers {
         let exactly = |wheel: &CachePadded<Wheel>| {
             let slots = wheel.slots.lock();
             let next = slots.look_at(true).unwrap_or(NEVER);
-            // Relaxed: as in `serve`. What was cancelled may have left an earlier one.
+            // Relaxed: ordered by the lock, as in `serve`. A timer that was cancelled may have left
+            // an earlier time.
             wheel.next.store(next, Relaxed);
             next
         };

@@ -1,4 +1,4 @@
-//! Timers against who fires them: every interleaving.
+//! Timers against the threads that fire them, under every interleaving.
 
 use std::{
     pin::Pin,
@@ -32,17 +32,17 @@ fn timer(seat: &Arc<Seat>) -> Pin<Box<Timer>> {
     Box::pin(Timer::new(seat.clone()))
 }
 
-/// On a thread that holds that core.
+/// Stands for a thread that holds core `wheel`.
 fn core(wheel: usize) -> impl FnOnce(&Timers) -> (Option<usize>, ()) {
     move |_| (Some(wheel), ())
 }
 
-/// On a thread that holds none.
+/// Stands for a thread that holds no core.
 fn outside(_: &Timers) -> (Option<usize>, ()) {
     (None, ())
 }
 
-/// Polls in the wheel of the only core.
+/// Polls a timer in the wheel of the only core.
 fn poll(timer: &mut Pin<Box<Timer>>, waker: &Waker, deadline: u64) -> Poll<Result<(), Ended>> {
     timer.as_mut().poll(waker, deadline, core(0))
 }
@@ -77,7 +77,7 @@ fn a_new_waker_against_fire_is_woken() {
         let ((timers, seat), old, new) = (timers(), Bell::new(), Bell::new());
         let mut timer = armed(&seat, &old, SOON);
         let fires = firing(&timers, 0, SOON);
-        // A wake-up that is lost is a deadlock.
+        // A lost wake-up would be a deadlock.
         while poll(&mut timer, &new.waker(), SOON).is_pending() {
             new.listen();
         }
@@ -155,7 +155,7 @@ fn arm_against_shutdown_ends() {
             move || timers.shutdown()
         });
         let mut timer = timer(&seat);
-        // One that is forgotten is a deadlock.
+        // A forgotten timer would be a deadlock.
         let ended = block_on(std::future::poll_fn(|cx| poll(&mut timer, cx.waker(), SOON)));
         assert_eq!(ended, Err(Ended));
         ends.join().unwrap();
@@ -176,7 +176,8 @@ fn fire_against_shutdown_wakes_once() {
     });
 }
 
-/// The owner says by the clock that it is over, while somebody fires it or does not get to it.
+/// The owner sees by the clock that its deadline has passed, while another thread fires the timer
+/// or does not get to it.
 #[test]
 fn a_timer_that_is_over_against_fire_wakes_once() {
     model(|| {
@@ -185,7 +186,7 @@ fn a_timer_that_is_over_against_fire_wakes_once() {
         let fires = firing(&timers, 0, SOON);
         timer.as_mut().fire_now();
         assert!(timer.is_fired());
-        // It is the owner's at once, to be armed anew.
+        // The timer belongs to its owner at once, and can be armed again.
         timer.as_mut().reset(LATER, core(0));
         fires.join().unwrap();
         assert!(!timer.is_fired(), "it waits for the new deadline");
@@ -210,7 +211,7 @@ fn a_timer_that_is_over_against_shutdown_wakes_once() {
     });
 }
 
-/// Somebody fires the wheel of a core that is late, which arms another timer just then.
+/// A thread fires the wheel of a late core, which arms another timer just then.
 #[test]
 fn a_timer_armed_against_fire_is_looked_at() {
     model(|| {
@@ -235,33 +236,33 @@ fn a_timer_armed_against_a_cancellation_is_looked_at() {
         let second = armed(&seat, &bell, LATER);
         cancels.join().unwrap();
         let next = timers.next(0).expect("nobody would look at the second");
-        // What was cancelled may have left an earlier one.
+        // The timer that was cancelled may have left an earlier time.
         assert!(next <= LATER);
         assert_eq!(timers.fire(0, LATER), 1);
         assert!(second.is_fired());
     });
 }
 
-/// One who sleeps for the wheel of threads without a core, as a pool's thread would.
+/// A thread that sleeps for the wheel of threads without a core, as a pool's thread would.
 struct Sleeper {
     asleep: AtomicBool,
     parker: Parker,
 }
 
 impl Sleeper {
-    /// Fires until one was woken; sleeps for ever if there is nothing to fire.
+    /// Fires until a timer was woken; sleeps for ever if there is nothing to fire.
     fn serve(&self, timers: &Timers) {
         loop {
-            // Relaxed: S1; the fence below orders it before the look.
+            // Relaxed: S1; the fence below orders it before the read of `next`.
             self.asleep.store(true, Relaxed);
-            // SeqCst: S2. Pairs with the fence of who arms, I2.
+            // SeqCst: S2. Pairs with the fence of the thread that arms, I2.
             fence(SeqCst);
             match timers.next(timers.outside()) {
                 Some(next) => {
                     timers.fire(timers.outside(), next);
                     return;
                 }
-                // It was never woken if this is a deadlock.
+                // If this is a deadlock, the sleeper was never woken.
                 None => self.parker.park(),
             }
         }

@@ -1,11 +1,11 @@
-//! The wheel itself: entries by the time they wait for. No clock, no lock, no thread.
+//! The timer wheel itself: entries ordered by deadline. It has no clock, no lock and no thread.
 //!
-//! Time is counted in ticks of 2^14 ns (16.4 µs). The wheel stands at one tick, `elapsed`.
-//! There are levels, of which each counts in units of 64 of those below. An entry lies at
-//! the lowest level at which it is less than 64 units ahead, in the slot that its tick names
-//! in those units. A level has a ring of slots, and one word that says which are occupied. So
-//! the level is found by counting leading zeros, and what comes next by counting trailing
-//! ones:
+//! Time is counted in ticks of 2^14 ns (16.4 µs). The wheel stands at one tick, `elapsed`. It has
+//! several levels, and a unit of each level is 64 units of the level below. An entry lies at the
+//! lowest level at which it is less than 64 units ahead, in the slot that its tick names in those
+//! units. A level has a ring of slots, and one word that says which are occupied. So the level of
+//! an entry is found by counting leading zeros, and the next occupied slot by counting trailing
+//! zeros:
 //!
 //! ```text
 //! level   a slot is      the level reaches
@@ -16,48 +16,48 @@
 //!   4       4.6 min            4.9 h
 //!   5       4.9 h             13 days
 //! ```
-//! What is farther ahead lies in one list for all, `overflow`.
+//! Entries that are farther ahead lie in one list for all, `overflow`.
 //!
-//! As the wheel turns, it comes to the beginning of slots of the upper levels: what lies
-//! there is put again, into lower levels (it cascades). Each entry does so at most once a
-//! level. The overflow is put again every 13 days.
+//! As the wheel turns, it reaches the beginning of slots of the upper levels: their entries are
+//! then put into lower levels (they cascade). Each entry does so at most once per level. The
+//! overflow list is redistributed every 13 days.
 //!
 //! # Ahead of time
-//! A hundred thousand timers within half a second are 13,000 in a slot of level 2. To put
-//! these again takes a millisecond, by which all are late that are due then. So whenever
-//! something was fired, a few entries of the *next* slot of each level are put down one level
-//! already ([`AHEAD`]). For them a ring has 128 slots, not 64: those of the next slot above
-//! lie behind those of the present one. Where timers are few nothing is gained by it, and
-//! little lost; where they are many the slot is empty before it is come to.
+//! A hundred thousand timers within half a second are 13,000 in a slot of level 2. To cascade these
+//! takes a millisecond, by which all timers that are due then are late. So whenever timers were
+//! fired, a few entries of the *next* slot of each level are put down one level already
+//! ([`AHEAD`]). To make room for them, a ring has 128 slots, not 64: entries of the next slot above
+//! lie behind those of the present one. Where timers are few, nothing is gained by this, and little
+//! lost; where they are many, the slot is empty before the wheel reaches it.
 //!
 //! # Exact to the nanosecond, where that is cheap
-//! Entries keep their deadline. What is in the slot of the present tick is fired by it, and
-//! the next time to look is that of the first entry, not the beginning of its slot: a
-//! single timer of a second costs one wake-up, not one a level. Only where more than
-//! [`LOOK`] entries share a slot it is not looked through; then what is due may be up to a
-//! tick late, and never early. (A paused clock wants it exact whatever it costs.)
+//! Entries keep their deadline. Entries in the slot of the present tick are fired by deadline, and
+//! the next time to advance is the deadline of the first entry, not the beginning of its slot: a
+//! single timer of a second costs one wake-up, not one per level. Only where more than [`LOOK`]
+//! entries share a slot, it is not searched; then a timer may be up to a tick late, and never
+//! early. (With a paused clock it is exact, whatever that costs.)
 //!
 //! # Invariants
 //! 1. The slot of an entry at level n, counted in units of that level, is not before that of
-//!    `elapsed`, and less than 128 after it. So a slot has the entries of one unit, and the
-//!    first bit that is set from the present one on names what comes first at that level.
-//!    Levels overlap: what comes first of all may be at any of them. If several begin at the
-//!    same tick, the upper one is put again before the lower one is fired.
+//!    `elapsed`, and less than 128 after it. So a slot has the entries of one unit, and the first
+//!    set bit from the present slot on names the next occupied slot at that level. Levels overlap:
+//!    the first entry of all may be at any level. If several slots begin at the same tick, the one
+//!    of the upper level cascades before the lower one is fired.
 //! 2. A bit is set exactly if its list has an entry.
-//! 3. What is in `MOVING` lay in one list and waits to be put again. Until it is empty
-//!    nothing is fired. Its entries still say the list from which they came, which nobody
-//!    relies on but to see whether that one is empty.
-//! 4. Work under one hold of the lock is bounded: by [`STEPS`], and by a batch of wakers.
+//! 3. Entries in `MOVING` lay in one list and wait to be put into other slots. Until that list is
+//!    empty nothing is fired. Its entries still name the list from which they came, which is only
+//!    used to see whether that list is empty.
+//! 4. Work during one hold of the lock is bounded: by [`STEPS`], and by the size of a wake list.
 //!
 //! # Rejected
-//! - Levels by the highest digit in which the tick differs from `elapsed`: they do not overlap,
-//!   which makes it easy to see what comes first; but then nothing can be put down before the
-//!   wheel comes to it.
-//! - Nine levels and no overflow: half as much memory again in each wheel, for timers that
-//!   hardly anybody has.
+//! - Levels by the highest digit in which the tick differs from `elapsed`: such levels do not
+//!   overlap, which makes it easy to see what comes first; but then nothing can be put down before
+//!   the wheel reaches it.
+//! - Nine levels and no overflow: half as much memory again in each wheel, for timers that hardly
+//!   any program has.
 //! - A heap: log n at each cancellation, and most timers are cancelled.
-//! - Firing by whole ticks: a ticker of a millisecond would be 8 µs late on average, and
-//!   tests with a paused clock see the difference.
+//! - Firing by whole ticks: a ticker of a millisecond would be 8 µs late on average, and tests with
+//!   a paused clock see the difference.
 //!
 //! # Checked by
 //! `a_wheel_behaves_as_a_sorted_map`, `a_far_jump_fires_everything_in_order`,
@@ -69,92 +69,93 @@ use std::{pin::Pin, ptr::NonNull, task::Waker};
 use super::entry::{Entry, Place};
 use crate::engine::{prim::weakened, wait::batch::Batch};
 
-/// A tick is so many bits of a nanosecond count: 16.4 µs, below what the kernel's timers
-/// are late by.
+/// The bits of a nanosecond count that a tick takes: 16.4 µs, less than the kernel's timers are
+/// late by.
 const TICK_BITS: u32 = 14;
 
-/// A unit of a level is so many bits of those below.
+/// The bits by which the unit of a level is larger than that of the level below.
 const BITS: u32 = 6;
 
-/// Slots of a level: twice as many as it reaches, for what is put down ahead of time.
+/// The number of slots of a level: twice its reach, for entries that are put down ahead of time.
 const SLOTS: usize = 2 << BITS;
 
-/// Six levels reach 13 days.
+/// The number of levels; six reach 13 days.
 const LEVELS: usize = 6;
 
-/// Of all levels.
+/// The bits that all levels together cover.
 const SPAN_BITS: u32 = BITS * LEVELS as u32;
 
-/// Lists beside the slots.
+/// The lists besides the slots.
 const OVERFLOW: usize = LEVELS * SLOTS;
 const MOVING: usize = OVERFLOW + 1;
 const LISTS: usize = MOVING + 1;
 
-/// Entries that are put again, or looked at, under one hold of the lock: a few
+/// The number of entries that are moved or examined during one hold of the lock: a few
 /// microseconds. Picked, not measured.
 const STEPS: usize = if cfg!(blitz_loom) { 4 } else { 256 };
 
-/// Entries that are put down ahead of time whenever something was fired. Picked: a slot of level 2
-/// with 13,000 entries is empty after 200 times, of which there are more while it comes.
+/// The number of entries that are put down ahead of time whenever timers were fired. Picked: a slot
+/// of level 2 with 13,000 entries is empty after 200 times, and there are more before the wheel
+/// reaches it.
 const AHEAD: usize = if cfg!(blitz_loom) { 1 } else { 64 };
 
-/// Entries of one slot that are looked at to be exact: about what a cascade of one level
-/// costs. Picked, not measured.
+/// The number of entries of one slot that are examined to be exact: about what a cascade of one
+/// level costs. Picked, not measured.
 const LOOK: usize = 16;
 
-/// The latest deadline that is told from 'never'.
+/// The latest deadline that is different from 'never'.
 pub(super) const LATEST_NS: u64 = u64::MAX - 1;
 
-/// See the module.
+/// A timer wheel: lists of entries by deadline, to be kept behind a lock.
 pub(super) struct Slots {
     /// The tick at which the wheel stands.
     elapsed: u64,
-    /// The time up to which all was fired, for those who come too late.
+    /// The time up to which everything was fired; an earlier deadline is due at once.
     now_ns: u64,
-    /// How many there are.
+    /// The number of entries.
     len: usize,
     occupied: [u128; LEVELS],
     first: [Option<NonNull<Entry>>; LISTS],
-    /// Nothing is taken any more.
+    /// True once the wheel was shut down and takes no more entries.
     ended: bool,
 }
 
-// SAFETY: a wheel reaches the shared parts of its entries and nothing else, and these may
-// move between threads.
+// SAFETY: a wheel accesses the shared parts of its entries and nothing else, and these may move
+// between threads.
 unsafe impl Send for Slots {}
 
-/// What became of an entry that was to be inserted.
+/// The result of an attempt to insert an entry.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Inserted {
-    /// It is IN.
+    /// The entry is IN.
     Waits,
-    /// Its time has come already.
+    /// Its deadline has passed already.
     Due,
     /// The wheel was shut down.
     Ended,
 }
 
-/// Whether all was done.
+/// How far a bounded step of work has come.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// The caller lets the lock go, wakes the batch, and comes back.
+    /// The caller must release the lock, wake the wake list, and come back.
     More,
     Done,
 }
 
-/// What comes next at a level.
+/// The next occupied slot of a level.
 #[derive(Clone, Copy)]
 struct Next {
     list: usize,
-    /// One more than the highest: the overflow.
+    /// The level of the slot; [`LEVELS`] for the overflow.
     level: usize,
-    /// The first tick that it may hold.
+    /// The first tick that its entries may have.
     start: u64,
 }
 
-/// The list of a slot that is counted in units of its level.
+/// Returns the list of a slot that is counted in units of its level.
 fn list(level: usize, slot: u64) -> usize {
     level * SLOTS + slot as usize % SLOTS
 }
@@ -179,17 +180,17 @@ impl Slots {
         self.len
     }
 
-    /// Whether nothing lies at a level.
+    /// Returns whether a level has no entries.
     #[cfg(all(test, not(blitz_loom)))]
     pub(super) fn is_bare(&self, level: usize) -> bool {
         self.occupied[level] == 0
     }
 
-    /// Puts an entry where its deadline belongs. It keeps its waker, if it is not taken.
+    /// Inserts an entry into the slot of its deadline. If it is not inserted, it keeps its waker.
     ///
     /// # Safety
     /// 1. The caller owns the entry, it is OUT, and has a waker.
-    /// 2. It calls `remove` on this wheel before the entry ends, unless that has left.
+    /// 2. The caller calls `remove` on this wheel before the entry ends, unless the entry has left.
     pub(super) unsafe fn insert(&mut self, entry: Pin<&Entry>, deadline_ns: u64) -> Inserted {
         let deadline_ns = deadline_ns.min(LATEST_NS);
         if self.ended && !weakened!("wheel_ends") {
@@ -199,7 +200,8 @@ impl Slots {
             return Inserted::Due;
         }
         let node = NonNull::from(entry.get_ref());
-        // SAFETY: 1. of `shared` and of `put`: it is the caller's to give, and OUT.
+        // SAFETY: `shared` and `put`: the entry is the caller's to give, alive and in no list (our
+        // obligation 1).
         unsafe {
             Entry::shared(node, |shared| shared.deadline_ns = deadline_ns);
             self.put(node, None);
@@ -209,37 +211,39 @@ impl Slots {
         Inserted::Waits
     }
 
-    /// Takes an entry out, with its waker; `None` if it has left before.
+    /// Removes an entry, and returns its waker, or `None` if it has left before.
     ///
     /// # Safety
-    /// 1. The caller owns the entry. 2. If it is in a wheel, then in this one.
+    /// 1. The caller owns the entry. 2. If the entry is in a wheel, it is in this one.
     pub(super) unsafe fn remove(&mut self, entry: Pin<&Entry>) -> Option<Waker> {
         if entry.place() != Place::In {
             return None;
         }
-        // SAFETY: 1. of `unlink`: by 2. and the look above, under the lock.
+        // SAFETY: 1. the entry is IN, as checked above under the lock, and so in this wheel (our
+        // obligation 2).
         let waker = unsafe { self.unlink(NonNull::from(entry.get_ref())) };
         self.len -= 1;
         entry.settle();
         waker
     }
 
-    /// Gives an entry another waker. Answers with the one that is not needed any more, to be
-    /// dropped after the lock was let go: `waker` itself if the entry has left.
+    /// Gives an entry another waker. Returns the one that is no longer needed, to be dropped after
+    /// the lock was released: `waker` itself if the entry has left.
     ///
     /// # Safety
-    /// 1. As `remove`: if it is in a wheel, then in this one.
+    /// 1. If the entry is in a wheel, it is in this one.
     pub(super) unsafe fn renew(&mut self, entry: Pin<&Entry>, waker: Waker) -> Option<Waker> {
         if entry.place() != Place::In {
             return Some(waker);
         }
-        // SAFETY: 1. of `shared`: it is a member of this wheel, which we hold.
+        // SAFETY: 1. the entry is a member of this wheel, which we hold. 2. The closure accesses
+        // nothing else.
         unsafe {
             Entry::shared(NonNull::from(entry.get_ref()), |shared| shared.waker.replace(waker))
         }
     }
 
-    /// Turns the wheel towards `now_ns` and collects the wakers of what is due.
+    /// Turns the wheel towards `now_ns` and collects the wakers of the entries that are due.
     pub(super) fn advance(&mut self, now_ns: u64, exact: bool, batch: &mut Batch) -> Progress {
         let now = now_ns >> TICK_BITS;
         for _ in 0..STEPS {
@@ -247,7 +251,7 @@ impl Slots {
                 return Progress::More;
             }
             if let Some(node) = self.first[MOVING] {
-                // SAFETY: 1. of `put_again`: it is a member.
+                // SAFETY: 1. the first of a list is a member of this wheel.
                 unsafe { self.put_again(node, None) };
                 continue;
             }
@@ -264,7 +268,8 @@ impl Slots {
                 }
                 0 => {
                     while let Some(node) = self.first[next.list].filter(|_| !batch.is_full()) {
-                        // SAFETY: 1. of `dismiss`: it is a member.
+                        // SAFETY: 1. the first of a list is a member of this wheel, and the batch
+                        // is not full.
                         unsafe { self.dismiss(node, false, batch) };
                     }
                 }
@@ -274,7 +279,7 @@ impl Slots {
         Progress::More
     }
 
-    /// All that is due was fired.
+    /// Completes a turn, after all that is due was fired.
     fn arrive(&mut self, now_ns: u64) -> Progress {
         self.now_ns = self.now_ns.max(now_ns);
         self.elapsed = self.elapsed.max(now_ns >> TICK_BITS);
@@ -282,11 +287,11 @@ impl Slots {
         Progress::Done
     }
 
-    /// Puts some of what comes next at the upper levels down.
+    /// Puts some entries of the next slot of each upper level down one level.
     fn put_ahead(&mut self) {
         let mut left = AHEAD;
         for level in 1..LEVELS {
-            // The present slot was put again when the wheel came to it.
+            // The present slot was emptied when the wheel reached it.
             let slot = (self.elapsed >> (level as u32 * BITS)) + 1;
             let list = list(level, slot);
             while let Some(node) = self.first[list] {
@@ -294,13 +299,13 @@ impl Slots {
                     return;
                 }
                 left -= 1;
-                // SAFETY: 1. of `put_again`: it is a member.
+                // SAFETY: 1. the first of a list is a member of this wheel.
                 unsafe { self.put_again(node, Some(level - 1)) };
             }
         }
     }
 
-    /// The wheel takes nothing any more, and what it has leaves.
+    /// Shuts the wheel down: it takes no more entries, and those in it are dismissed.
     pub(super) fn end(&mut self, batch: &mut Batch) -> Progress {
         self.ended = true;
         while !self.is_empty() {
@@ -310,14 +315,14 @@ impl Slots {
             let node = self.first[MOVING]
                 .or_else(|| self.first[self.next()?.list])
                 .expect("a wheel that is not empty has a list that is not");
-            // SAFETY: 1. of `dismiss`: it is a member.
+            // SAFETY: 1. the first of a list is a member of this wheel, and the batch is not full.
             unsafe { self.dismiss(node, true, batch) };
         }
         Progress::Done
     }
 
-    /// When the wheel must be looked at again; it is not later than the first deadline, or
-    /// (see the module) at most by a tick.
+    /// Returns when the wheel must be advanced again. That is not later than the first deadline,
+    /// except by up to a tick where a slot is too crowded to be searched.
     pub(super) fn look_at(&self, exact: bool) -> Option<u64> {
         if self.first[MOVING].is_some() {
             // There is work left to do now.
@@ -326,7 +331,7 @@ impl Slots {
         let mut soonest = None;
         for next in self.next_of_each() {
             let begin = next.start << TICK_BITS;
-            // What begins later holds nothing sooner.
+            // A slot that begins later holds no earlier deadline.
             if soonest.is_none_or(|soonest| begin < soonest) {
                 let at = match self.first_deadline(next.list, exact) {
                     Some(deadline_ns) => deadline_ns,
@@ -339,7 +344,7 @@ impl Slots {
         soonest
     }
 
-    /// The first deadline in a list; `None` if it is too long to be looked through.
+    /// Returns the first deadline in a list, or `None` if the list is too long to be searched.
     fn first_deadline(&self, list: usize, exact: bool) -> Option<u64> {
         let first = self.first[list]?;
         let (mut node, mut soonest) = (first, LATEST_NS);
@@ -347,7 +352,8 @@ impl Slots {
             if !exact && looked == LOOK {
                 return None;
             }
-            // SAFETY: 1. of `shared`: it is a member, and the lock is held.
+            // SAFETY: 1. the node is a member, and the lock is held. 2. The closure accesses
+            // nothing else.
             let (deadline_ns, behind) =
                 unsafe { Entry::shared(node, |shared| (shared.deadline_ns, shared.behind)) };
             soonest = soonest.min(deadline_ns);
@@ -359,7 +365,7 @@ impl Slots {
         Some(soonest)
     }
 
-    /// By invariant 1: what begins first, and of those that begin together the highest.
+    /// Returns the slot that begins first; by invariant 1, if several begin together, the highest.
     fn next(&self) -> Option<Next> {
         self.next_of_each().min_by_key(|next| (next.start, LEVELS - next.level))
     }
@@ -380,7 +386,7 @@ impl Slots {
         levels.chain(overflow)
     }
 
-    /// Fires what is due of the slot of the present tick.
+    /// Fires the entries of the present tick's slot that are due.
     fn dismiss_due(
         &mut self,
         list: usize,
@@ -389,7 +395,8 @@ impl Slots {
         batch: &mut Batch,
     ) -> Progress {
         let first = self.first[list].expect("a bit is set for a list with entries");
-        // SAFETY: 1. of `shared`: it is a member.
+        // SAFETY: 1. the first of a list is a member, and the lock is held. 2. The closure accesses
+        // nothing else.
         let last = unsafe { Entry::shared(first, |shared| shared.before) };
         let mut node = first;
         for looked in 0.. {
@@ -399,13 +406,14 @@ impl Slots {
             if !exact && looked == LOOK {
                 break;
             }
-            // SAFETY: 1. of `shared`: as above: we have not come past the last.
+            // SAFETY: 1. the node is a member, because we have not come past the last one. 2. The
+            // closure accesses nothing else.
             let (due, behind) = unsafe {
                 Entry::shared(node, |shared| (shared.deadline_ns <= now_ns, shared.behind))
             };
             let is_last = Some(node) == last;
             if due {
-                // SAFETY: 1. of `dismiss`: it is a member.
+                // SAFETY: 1. the node is a member of this wheel, and the batch is not full.
                 unsafe { self.dismiss(node, false, batch) };
             }
             if is_last {
@@ -416,19 +424,20 @@ impl Slots {
         Progress::Done
     }
 
-    /// All of a list waits to be put again.
+    /// Moves all entries of a list to `MOVING`, where they wait to be put into other slots.
     fn move_list(&mut self, list: usize) {
         debug_assert!(self.first[MOVING].is_none(), "one list at a time");
         self.first[MOVING] = self.first[list].take();
         self.clear_bit(list);
     }
 
-    /// Takes an entry out of its list, and puts it where it belongs now, or at that level.
+    /// Moves an entry to the slot that its deadline has now, at `level` if one is given.
     ///
     /// # Safety
     /// 1. The entry is a member of this wheel.
     unsafe fn put_again(&mut self, node: NonNull<Entry>, level: Option<usize>) {
-        // SAFETY: 1. of `unlink`, `shared` and `put`: by 1.; it is in no list in between.
+        // SAFETY: `unlink`: the entry is a member (our obligation 1). `shared` and `put`: it is in
+        // no list in between, and still alive.
         unsafe {
             let waker = self.unlink(node);
             Entry::shared(node, |shared| shared.waker = waker);
@@ -436,16 +445,18 @@ impl Slots {
         }
     }
 
-    /// Puts an entry at the end of the list where its deadline belongs, or at that level.
+    /// Appends an entry to the list of its deadline, at `level` if one is given.
     ///
     /// # Safety
-    /// 1. The entry is alive, its shared part is the caller's, and it is in no list.
+    /// 1. The entry is alive, its shared part belongs to the caller, and it is in no list.
     unsafe fn put(&mut self, node: NonNull<Entry>, level: Option<usize>) {
-        // SAFETY: 1. of `shared`: by 1.
+        // SAFETY: 1. the shared part belongs to the caller (our obligation 1). 2. The closure
+        // accesses nothing else.
         let deadline_ns = unsafe { Entry::shared(node, |shared| shared.deadline_ns) };
         let list = self.list_of(deadline_ns, level);
         let first = self.first[list];
-        // SAFETY: 1. of `shared`: by 1.; members are alive, and theirs is ours.
+        // SAFETY: `shared`: the entry's part belongs to the caller (our obligation 1); members are
+        // alive, and their parts are ours, because the lock is held.
         unsafe {
             let (before, behind) = match first {
                 None => (node, node),
@@ -476,7 +487,7 @@ impl Slots {
             return OVERFLOW;
         }
         let level = level.unwrap_or_else(|| {
-            // With all bits of the lowest level set, the highest bit is at least in that one.
+            // All bits of the lowest level are set, so the highest bit is at least in that level.
             let highest = u64::BITS - 1 - (ahead | ((1 << BITS) - 1)).leading_zeros();
             (highest / BITS) as usize
         });
@@ -485,12 +496,13 @@ impl Slots {
         list(level, slot)
     }
 
-    /// Its time has come, or the wheel has ended: it leaves, and its waker is kept for later.
+    /// Removes an entry, because its deadline has passed or the wheel has ended, and keeps its
+    /// waker in the wake list.
     ///
     /// # Safety
     /// 1. The entry is a member of this wheel. The batch is not full.
     unsafe fn dismiss(&mut self, node: NonNull<Entry>, ended: bool, batch: &mut Batch) {
-        // SAFETY: 1. of `unlink`: by 1.
+        // SAFETY: 1. the entry is a member of this wheel (our obligation 1).
         let waker = unsafe { self.unlink(node) };
         self.len -= 1;
         batch.push(waker.expect("an entry in a wheel has a waker"));
@@ -498,10 +510,13 @@ impl Slots {
         unsafe { node.as_ref() }.leave(ended);
     }
 
+    /// Unlinks an entry from its list, and returns its waker.
+    ///
     /// # Safety
     /// 1. The entry is a member of this wheel.
     unsafe fn unlink(&mut self, node: NonNull<Entry>) -> Option<Waker> {
-        // SAFETY: 1. of `shared`: by 1., and neighbours of a member are members.
+        // SAFETY: `shared`: the entry is a member (our obligation 1), and neighbours of a member
+        // are members.
         let (list, behind, waker) = unsafe {
             let (before, behind, list, waker) = Entry::shared(node, |shared| {
                 let before = shared.before.take().expect("a member has neighbours");

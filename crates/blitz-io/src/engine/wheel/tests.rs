@@ -1,4 +1,5 @@
-//! Wheels against a sorted map, and what they owe those who look seldom.
+//! Compares wheels with a sorted map, and tests what they promise to threads that check them
+//! seldom.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +18,7 @@ const TICK: u64 = 1 << 14;
 
 type Log = Arc<Mutex<Vec<usize>>>;
 
-/// Writes its number into the log.
+/// A waker that writes its number into the log.
 struct Noting(usize, Log);
 
 impl Wake for Noting {
@@ -36,12 +37,12 @@ fn timer(seat: &Arc<Seat>) -> Pin<Box<Timer>> {
     Box::pin(Timer::new(seat.clone()))
 }
 
-/// On a thread that holds that core.
+/// Stands for a thread that holds core `wheel`.
 fn core(wheel: usize) -> impl FnOnce(&Timers) -> (Option<usize>, ()) {
     move |_| (Some(wheel), ())
 }
 
-/// On a thread that holds none.
+/// Stands for a thread that holds no core.
 fn outside(_: &Timers) -> (Option<usize>, ()) {
     (None, ())
 }
@@ -140,7 +141,7 @@ fn what_lies_beyond_the_top_level_comes_down() {
 #[test]
 fn a_far_jump_fires_everything_in_order() {
     let ((timers, seat), log) = (timers(), Log::default());
-    // A step that is coprime to the count visits all.
+    // A step that is coprime to the count visits all of them.
     let deadline = |n: usize| (n * 7_919 % 5_000) as u64 * 700_000_000 + 1;
     let all: Vec<_> = (0..5_000)
         .map(|n| armed(&seat, &Arc::new(Noting(n, log.clone())).into(), deadline(n)))
@@ -173,7 +174,7 @@ fn what_was_put_down_ahead_of_time_is_not_put_again_when_it_is_due() {
     assert_eq!(bell.rung(), 1_040);
 }
 
-/// Wakers see the wheel unlocked, also in the middle of much to do.
+/// Wakers find the wheel unlocked, also in the middle of much work.
 #[test]
 fn work_under_one_lock_is_bounded() {
     struct Looking(Arc<Timers>, Arc<Bell>);
@@ -190,7 +191,7 @@ fn work_under_one_lock_is_bounded() {
     let step = timers.wheels[0].slots.lock().advance(2_000_000_000, false, &mut batch);
     assert_eq!(step, super::Progress::More, "two thousand are not put again at once");
     drop(batch);
-    // Some are cancelled while they are being put again.
+    // Some timers are cancelled while they are being moved to other slots.
     let left: Vec<_> = all.into_iter().enumerate().filter(|(n, _)| n % 3 != 0).collect();
     timers.fire(0, 2_000_000_000);
     assert!(left.iter().all(|(_, timer)| timer.is_fired()));
@@ -285,7 +286,7 @@ fn a_paused_clock_goes_from_timer_to_timer_exactly() {
     timers.clock().pause().unwrap();
     let (seat, bell, start) =
         (Timers::seats(&timers)[0].clone(), Bell::new(), timers.clock().now_ns());
-    // More in a tick than are looked through otherwise, and one that was cancelled.
+    // There are more timers in a tick than would be searched otherwise, and one that was cancelled.
     let deadlines: Vec<_> = (0..100).map(|n| start + 100_000_000 - n * 11).collect();
     let all: Vec<_> = deadlines.iter().map(|at| armed(&seat, &bell.waker(), *at)).collect();
     drop(armed(&seat, &bell.waker(), start + 1));
@@ -313,7 +314,7 @@ enum Step {
     Advance { by: u64 },
 }
 
-/// All magnitudes are as likely, from nanoseconds to two months.
+/// Generates spans in which all magnitudes are equally likely, from nanoseconds to two months.
 fn span() -> impl Strategy<Value = u64> {
     (0u32..52, any::<u64>()).prop_map(|(bits, random)| (1 << bits) | (random & ((1 << bits) - 1)))
 }
@@ -328,7 +329,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What was armed and has not fired, by its number.
+/// Timers that were armed and have not fired, by their number.
 type Waiting = BTreeMap<usize, (u64, Pin<Box<Timer>>)>;
 
 fn key_of(waiting: &Waiting, which: usize) -> Option<usize> {

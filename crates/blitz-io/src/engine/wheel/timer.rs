@@ -1,26 +1,25 @@
 //! The owner's side of a timer: a part of the future that waits.
 //!
-//! It is armed when it is polled for the first time, not before: a timeout whose future is
-//! ready never touches a wheel. It is armed in the wheel of the core that polls it. If it is
-//! reset on another core it moves to the wheel of that one: taken out of the one under its
-//! lock, then put into the other under that one's. In between it is in none, and nobody but
-//! its owner knows it.
+//! A timer is armed when it is polled for the first time, not before: a timeout of a future that is
+//! ready never touches a wheel. It is armed in the wheel of the core that polls it. If it is reset
+//! on another core, it moves to the wheel of that one: it is removed from the old wheel under its
+//! lock, and then inserted into the new one under that one's lock. In between it is in no wheel,
+//! and only its owner knows it.
 //!
 //! # Protocol
 //! ```text
-//! the owner polls                           somebody fires, under the lock
+//! the owner polls                           another thread fires, under the lock
 //! P1 the place is IN, and the waker is      F1 takes the waker out of the entry
-//!    another than before                    F2 stores FIRED
-//! P2 under the lock: still IN? puts the     F3 lets the lock go, wakes
+//!    a different one than before            F2 stores FIRED
+//! P2 under the lock: still IN? stores the   F3 releases the lock, wakes
 //!    new waker there. Not IN: it has fired,
 //!    and the poll is ready
 //! ```
-//! If P2 comes before F1, the new waker is woken. If after, P2 sees FIRED: the wake-up went
-//! to the old waker, and the new one's task is here, and ready.
+//! If P2 comes before F1, the new waker is woken. If after, P2 sees FIRED: the wake-up went to the
+//! old waker, and the task of the new one is polling now, and gets `Ready`.
 //!
-//! That the waker is another one is seen without the lock: the owner keeps what identifies
-//! the one that is in the entry. As long as that one lives there, nobody else has its
-//! address.
+//! The check for a different waker needs no lock: the owner keeps the identity of the waker that is
+//! in the entry. As long as that waker lives there, no other waker has the same identity.
 //!
 //! # Checked by
 //! `engine/wheel/models.rs`, `engine/wheel/tests.rs`.
@@ -40,35 +39,35 @@ use super::{
 };
 use crate::engine::prim::{Arc, weakened};
 
-/// The runtime's timers were shut down.
+/// The error of a timer after its runtime was shut down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ended;
 
-/// What identifies a waker.
+/// The identity of a waker: its data and its vtable.
 type Identity = (*const (), &'static RawWakerVTable);
 
 fn identity(waker: &Waker) -> Identity {
     (waker.data(), waker.vtable())
 }
 
-/// See the module.
+/// A timer: the part of a future that waits for a deadline.
 pub(crate) struct Timer {
     seat: Arc<Seat>,
-    /// The wheel that it was armed in last.
+    /// The wheel in which the timer was armed last.
     wheel: Cell<usize>,
-    /// Of the waker in the entry, while that is IN.
+    /// The identity of the waker in the entry, while the entry is IN.
     known: Cell<Option<Identity>>,
     entry: Entry,
 }
 
-// SAFETY: what it has besides an entry is its owner's alone, and belongs to no thread: the
-// identity is only compared.
+// SAFETY: the fields besides the entry belong to the owner alone, and to no thread: the identity is
+// only compared.
 unsafe impl Send for Timer {}
 // SAFETY: through a shared reference only the entry's place and the seat are read.
 unsafe impl Sync for Timer {}
 
 impl Timer {
-    /// A timer that is not armed.
+    /// Creates a timer that is not armed.
     #[inline]
     pub(crate) fn new(seat: Arc<Seat>) -> Self {
         Self { seat, wheel: Cell::new(0), known: Cell::new(None), entry: Entry::new() }
@@ -79,31 +78,33 @@ impl Timer {
         &self.seat
     }
 
-    /// Whether its time has come, as far as somebody has looked.
+    /// Returns whether the timer has fired.
     #[inline]
     pub(crate) fn is_fired(&self) -> bool {
         self.entry.place() == Place::Fired
     }
 
-    /// Whether the next poll would arm it.
+    /// Returns whether the next poll would arm the timer.
     #[inline]
     pub(crate) fn is_unarmed(&self) -> bool {
         self.entry.place() == Place::Out
     }
 
-    /// Its time has come, as the clock says: who waits for it is woken, without the wheel.
+    /// Marks the timer as fired, because the clock says that its deadline has passed, and wakes its
+    /// task without waiting for the wheel.
     pub(crate) fn fire_now(self: Pin<&mut Self>) {
         let this = self.into_ref();
         let stays = weakened!("timer_fire_now_takes_out");
         let waker = if stays { None } else { this.take_out() };
         this.entry.settle_as(false);
-        // Whoever took it out of the wheel wakes, and that may have been another.
+        // The thread that took the entry out of the wheel wakes, and that may have been another
+        // one.
         waker.into_iter().filter(|_| !weakened!("timer_fire_now_wakes")).for_each(Waker::wake);
     }
 
-    /// Waits for its deadline; arms it if it is not armed. `here` answers with the wheel of the
-    /// core that this thread holds, if it holds one of this runtime, and with what keeps the core
-    /// here: no waker is cloned, called or dropped while that lives.
+    /// Waits for the deadline, and arms the timer if it is not armed. `here` returns the wheel of
+    /// the core that this thread holds, if it holds one of this runtime, and a guard that keeps the
+    /// core here: no waker is cloned, called or dropped while the guard lives.
     #[inline]
     pub(crate) fn poll<K>(
         self: Pin<&mut Self>,
@@ -125,8 +126,8 @@ impl Timer {
         }
     }
 
-    /// Waits for another deadline from now on. If it was armed, whoever waits for it is
-    /// woken then; if not, it is armed all the same, and nobody is.
+    /// Changes the deadline. If the timer was armed, the task that waits for it is woken at the new
+    /// deadline; if not, the timer is armed all the same, without a task to wake.
     pub(crate) fn reset<K>(
         self: Pin<&mut Self>,
         deadline_ns: u64,
@@ -137,11 +138,11 @@ impl Timer {
         let waker = waker.filter(|_| !weakened!("timer_moves_its_waker"));
         let waker = waker.unwrap_or_else(|| Waker::noop().clone());
         let (_, back) = this.arm(waker, deadline_ns, here);
-        // Its time has come, or the wheel has ended: who waits for it is to see that.
+        // The deadline has passed, or the wheel has ended, and the waiting task must see that.
         back.into_iter().for_each(Waker::wake);
     }
 
-    /// Waits for nothing; the next poll arms it anew.
+    /// Disarms the timer; the next poll arms it again.
     #[inline]
     pub(crate) fn disarm(self: Pin<&mut Self>) {
         drop(self.into_ref().take_out());
@@ -152,8 +153,8 @@ impl Timer {
         unsafe { self.map_unchecked(|this| &this.entry) }
     }
 
-    /// Puts the entry, which is OUT, into the wheel of this thread. With the answer comes
-    /// the waker, if it is not needed.
+    /// Inserts the entry, which is OUT, into the wheel of this thread. Returns the result of the
+    /// poll, and the waker if it is not needed.
     fn arm<K>(
         self: Pin<&Self>,
         waker: Waker,
@@ -165,10 +166,11 @@ impl Timer {
         let node = NonNull::from(&self.entry);
         self.known.set(Some(identity(&waker)));
         self.wheel.set(wheel);
-        // SAFETY: 1. of `shared`: it is OUT, so it is ours.
+        // SAFETY: 1. the entry is OUT, so its shared part is ours. 2. The closure accesses nothing
+        // else.
         unsafe { Entry::shared(node, |shared| shared.waker = Some(waker)) };
-        // SAFETY: 1. it is ours, OUT, and has a waker. 2. `take_out` does, with the wheel
-        // that was noted, also in `drop`.
+        // SAFETY: 1. the entry is ours, OUT, and has a waker. 2. `take_out`, also called by `drop`,
+        // removes it from the wheel that was noted.
         let inserted =
             unsafe { self.seat.insert(wheel, here.is_some(), self.entry(), deadline_ns) };
         let answer = match inserted {
@@ -177,17 +179,18 @@ impl Timer {
             Inserted::Ended => Err(Ended),
         };
         self.entry.settle_as(answer.is_err());
-        // SAFETY: 1. of `shared`: it is in no wheel, so it is ours.
+        // SAFETY: 1. the entry is in no wheel, so its shared part is ours. 2. The closure accesses
+        // nothing else.
         let back = unsafe { Entry::shared(node, |shared| shared.waker.take()) };
         (Poll::Ready(answer), back)
     }
 
-    /// P2.
+    /// Performs P2: replaces the waker, unless the timer has fired.
     #[cold]
     fn go_on(self: Pin<&Self>, waker: &Waker) -> Poll<Result<(), Ended>> {
         let waker = waker.clone();
         self.known.set(Some(identity(&waker)));
-        // SAFETY: 1. it is ours. 2. This is the wheel that it was armed in.
+        // SAFETY: 1. the entry is ours. 2. This is the wheel in which it was armed.
         let old = unsafe { self.seat.renew(self.wheel.get(), self.entry(), waker) };
         drop(old);
         match self.entry.place() {
@@ -197,13 +200,13 @@ impl Timer {
         }
     }
 
-    /// Takes the entry out of its wheel, if it is in one; it is OUT then. Its waker is to be
-    /// dropped, or used, by the caller.
+    /// Removes the entry from its wheel, if it is in one, so that it is OUT. Returns its waker, for
+    /// the caller to drop or use.
     #[inline]
     fn take_out(self: Pin<&Self>) -> Option<Waker> {
         let waker = match self.entry.place() {
             Place::Out => return None,
-            // SAFETY: 1. it is ours. 2. This is the wheel that it was armed in.
+            // SAFETY: 1. the entry is ours. 2. This is the wheel in which it was armed.
             Place::In => unsafe { self.seat.remove(self.wheel.get(), self.entry()) },
             Place::Fired | Place::Ended => None,
         };
@@ -215,7 +218,7 @@ impl Timer {
 impl Drop for Timer {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: it was pinned if it was ever armed, and is not moved from here on.
+        // SAFETY: the timer was pinned if it was ever armed, and is not moved from here on.
         let this = unsafe { Pin::new_unchecked(&*self) };
         drop(this.take_out());
     }

@@ -1,10 +1,16 @@
-//! The one thread-local: what this thread is doing for which runtime.
+//! The one thread-local: the task, core and runtime that this thread is working for.
 //!
-//! It holds plain words and needs no destructor, so it is there until the very
+//! It holds plain words and needs no destructor, so it is available until the very
 //! end of a thread. The upper layers keep their own pointers in it as opaque
-//! words and give them their types (`pool/current.rs`).
+//! words and convert them to their types (`pool/current.rs`).
 
-use std::{cell::Cell, marker::PhantomData, ops::Range, ptr::NonNull, time::Instant};
+use std::{
+    cell::Cell,
+    marker::PhantomData,
+    ops::Range,
+    ptr::NonNull,
+    time::{Duration, Instant},
+};
 
 use crate::engine::prim::{
     AtomicU64,
@@ -24,70 +30,75 @@ use super::{
     tenure::{Said, Sign, Tenure},
 };
 
-/// See the module.
+/// The words of this thread: its current task, budget, core, runtime and scopes.
 pub(crate) struct Current {
     /// The task whose future is being polled or dropped.
     task: Cell<Option<NonNull<Header>>>,
-    /// What is left of its budget.
+    /// The rest of that task's budget.
     pub(crate) budget: Cell<Budget>,
-    /// What is to be said of this poll, if it answers `Pending`.
+    /// The outcome of this poll, if it returns `Pending`.
     verdict: Cell<Verdict>,
     /// The home of the core that this thread holds.
     pub(crate) home: Cell<Option<NonNull<Home>>>,
     /// The core that this thread holds (`pool` knows the type).
     pub(crate) core: Cell<*mut ()>,
     /// The pool of that core, and the core's number, so that neither has to be
-    /// asked while it is borrowed.
+    /// read from the core, which may be borrowed.
     pub(crate) pool: Cell<*const ()>,
     pub(crate) index: Cell<usize>,
-    /// The driver that this thread looks into before it sleeps, while it holds that core
-    /// (`driver` knows the type).
-    pub(crate) driver: Cell<*const ()>,
-    /// What it says of that core. While it says that this thread is in a user's code, the
-    /// five words above may be out of date, and are read inside of an [`Inside`] only; or where it
-    /// is known that nobody takes that core, as of pools without threads.
+    /// The thread's record of its core, for threads that may take the core away. While it says
+    /// that this thread is in user code, `home`, `core`, `pool` and `index` may be out of date, and
+    /// must be read only while an [`Inside`] is held; or where no thread can take that core, as in
+    /// pools without threads.
     sign: Sign,
-    /// Who is to be told that local tasks are about to run (`pool` knows the type).
+    /// The `Guest` to notify before local tasks run on this thread (`pool` knows the type).
     pub(crate) guest: Cell<*const ()>,
-    /// Who listens to that, and may take the core away: null if nobody does.
+    /// The [`Tenure`] through which other threads read `sign` and may take the core; null if this
+    /// thread is not watched.
     tenure: Cell<*const Tenure>,
-    /// Until when a task that is polled without a core should be through. Nobody looks at
-    /// such a poll from outside once its runtime ends, so it looks itself.
+    /// The time by which a task that is polled without a core should have returned. Such a poll
+    /// is not watched from outside any more once its runtime ends, so it checks the time itself.
     lent: Cell<Option<Instant>>,
+    /// The time for which the task that is polled next on this thread was queued, if measured.
+    latency: Cell<Option<Duration>>,
     /// The runtime that was entered last (`runtime` knows the type).
     pub(crate) entered: Cell<*const ()>,
-    /// How many enter guards are alive: they must go in order.
+    /// The number of enter guards that are alive; they must be dropped in order.
     pub(crate) depth: Cell<usize>,
     /// The pools whose threads this thread is starting (`pool` knows the type).
     pub(crate) starting: Cell<*const ()>,
-    /// Whether this thread is blocked inside `block_on`, or runs tasks.
+    /// The kind of blocking that is allowed on this thread.
     pub(crate) blocking: Cell<Blocking>,
-    /// Where yields that the budget forces are counted ([`CountingYields`]).
+    /// The counter of yields that the budget forces ([`CountingYields`]).
     forced_yields: Cell<*const AtomicU64>,
     /// The state of this thread's generator; zero before its first use.
     random: Cell<u64>,
     /// The sets of local tasks that were entered, innermost first (`local` knows
     /// the type).
     pub(crate) local: Cell<*const ()>,
-    /// See [`thread`]; zero until somebody asks.
+    /// The number that [`thread`] returns; zero until it is first called.
     thread: Cell<u64>,
-    /// The crew that this thread is of (`blocking` knows the type), and whether it has
-    /// come to its end there.
+    /// The blocking pool that this thread belongs to (`blocking` knows the type), and whether the
+    /// thread has ended its work there.
     pub(crate) crew: Cell<*const ()>,
     pub(crate) has_left_crew: Cell<bool>,
-    /// The fiber that code on this thread may suspend, and the one whose stack it is on:
-    /// inside of a `block_on` only the second (`fiber` knows the types).
+    /// True if this thread stays idle until its runtime ends instead of exiting: it was started
+    /// as a worker, or it has started a child process. A child may have requested a signal for
+    /// the end of the *thread* that started it (`PR_SET_PDEATHSIG`).
+    pub(crate) stays: Cell<bool>,
+    /// The fiber that code on this thread may suspend, and the fiber whose stack it is on.
+    /// Inside of a `block_on` only the second is set (`fiber` knows the types).
     #[cfg(feature = "fiber")]
     #[allow(dead_code, reason = "there are systems without fibers")]
     pub(crate) fiber: Cell<*const ()>,
     #[cfg(feature = "fiber")]
     #[allow(dead_code, reason = "there are systems without fibers")]
     pub(crate) stack: Cell<*const ()>,
-    /// From where to where that stack goes.
+    /// The bounds of that stack.
     #[cfg(feature = "fiber")]
     #[allow(dead_code, reason = "there are systems without fibers")]
     room: Cell<(usize, usize)>,
-    /// How many locks it holds under which users' code runs ([`Holding`]).
+    /// The number of locks that this thread holds while user code runs ([`Holding`]).
     #[cfg(feature = "fiber")]
     pub(crate) locks: Cell<usize>,
     /// The scopes of task-locals that were entered, innermost first.
@@ -95,15 +106,15 @@ pub(crate) struct Current {
     pub(crate) scopes: Cell<*const super::scopes::Link>,
 }
 
-/// Whether `block_on` may start on this thread.
+/// The permission to start a `block_on` on this thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Blocking {
-    /// Yes.
+    /// A `block_on` may start.
     Allowed,
-    /// No, except inside `block_in_place`: it is a worker, or inside a `block_on` that
-    /// runs nobody's tasks.
+    /// A `block_on` may start only inside `block_in_place`: the thread is a worker, or inside a
+    /// `block_on` that runs no tasks.
     InPlace,
-    /// No: whatever else this thread runs would wait.
+    /// No `block_on` may start, because everything else that this thread runs would wait.
     Forbidden,
 }
 
@@ -118,11 +129,11 @@ impl Current {
             core: Cell::new(std::ptr::null_mut()),
             pool: Cell::new(std::ptr::null()),
             index: Cell::new(0),
-            driver: Cell::new(std::ptr::null()),
             sign: Sign::new(),
             guest: Cell::new(std::ptr::null()),
             tenure: Cell::new(std::ptr::null()),
             lent: Cell::new(None),
+            latency: Cell::new(None),
             entered: Cell::new(std::ptr::null()),
             depth: Cell::new(0),
             starting: Cell::new(std::ptr::null()),
@@ -133,6 +144,7 @@ impl Current {
             thread: Cell::new(0),
             crew: Cell::new(std::ptr::null()),
             has_left_crew: Cell::new(false),
+            stays: Cell::new(false),
             #[cfg(feature = "fiber")]
             fiber: Cell::new(std::ptr::null()),
             #[cfg(feature = "fiber")]
@@ -158,8 +170,8 @@ pub(crate) fn with<R>(f: impl FnOnce(&Current) -> R) -> R {
     CURRENT.with(|current| f(current))
 }
 
-/// A number of this thread that no other thread of the process has, or will have
-/// after its end: addresses and the system's numbers are used again.
+/// Returns a number for this thread that no other thread of the process has, or will have
+/// after its end. Addresses and the system's thread IDs would not do, because they are reused.
 pub(crate) fn thread() -> u64 {
     with(|current| {
         if current.thread.get() == 0 {
@@ -169,13 +181,13 @@ pub(crate) fn thread() -> u64 {
     })
 }
 
-/// The task being polled or dropped on this thread.
+/// Returns the task that is being polled or dropped on this thread.
 #[inline]
 pub(crate) fn task() -> Option<NonNull<Header>> {
     with(|current| current.task.get())
 }
 
-/// Its ID.
+/// Returns the ID of the task that is being polled or dropped on this thread.
 pub(crate) fn task_id() -> Option<Id> {
     // SAFETY: a task is alive while it is current.
     task().map(|task| unsafe { task.as_ref() }.id)
@@ -188,22 +200,21 @@ pub(crate) fn set_yielded() {
 }
 
 impl Current {
-    /// The core was taken away: from now on this thread is like any other without one.
+    /// Forgets the core, which was taken away: from now on this thread is one without a core.
     #[cold]
     fn lose(&self) {
         self.core.set(std::ptr::null_mut());
         self.home.set(None);
         self.pool.set(std::ptr::null());
-        self.driver.set(std::ptr::null());
     }
 
-    /// Whether the poll on this thread has lasted for so long that it should let others run.
+    /// Returns true if the poll on this thread has lasted so long that it should let others run.
     #[inline(always)]
     pub(crate) fn is_overdue(&self) -> bool {
         !self.is_quiet() && self.hears_of_it()
     }
 
-    /// Whether it certainly has not.
+    /// Returns true if the poll is certainly not overdue; false means that it may be.
     #[inline(always)]
     pub(crate) fn is_quiet(&self) -> bool {
         self.sign.is_quiet()
@@ -214,17 +225,19 @@ impl Current {
         self.sign.is_overdue() || self.lent.get().is_some_and(|until| Instant::now() >= until)
     }
 
-    /// Somebody wants the core, or has it, or a fence is to be passed: finds out.
+    /// Finds out whether the thread still has its core, after the quick check did not show that:
+    /// the core is claimed or taken, or a fence must be passed first.
     #[cold]
     fn reclaim(&self) {
-        // Who was inside before knows what it has.
+        // Code that was inside before has found this out already.
         let Some(tenure) = self.tenure().filter(|_| !self.sign.was_inside()) else { return };
         if !tenure.reclaim(&self.sign) {
             self.lose();
         }
     }
 
-    /// The same at the end of a poll. Answers whether that is to be remembered.
+    /// Finds out, at the end of a poll, whether the thread still has its core. Returns true if it
+    /// was taken and the task should be remembered as a hog.
     #[cold]
     fn leave(&self) -> bool {
         let Some(tenure) = self.tenure() else { return false };
@@ -235,23 +248,24 @@ impl Current {
         tenure.is_hog()
     }
 
-    /// Who listens to what this thread says.
+    /// Returns the [`Tenure`] through which this thread is watched, if it is.
     #[inline(always)]
     fn tenure(&self) -> Option<&Tenure> {
-        // SAFETY: obligation 1 of `Tenured::new`.
+        // SAFETY: obligation 1 of `Tenured::new`: the tenure lives until the pointer is replaced.
         unsafe { self.tenure.get().as_ref() }
     }
 }
 
-/// While it lives, what this thread knows of its core is true: nobody takes the core away,
-/// and one that was taken is known to be. No code of users should run meanwhile: it would be
-/// right, but others would wait for it.
+/// A guard under which this thread's core pointers are valid: no thread takes the core away, and
+/// a core that was taken is known to be gone. No user code should run meanwhile: that would be
+/// sound, but a thread that wants to take the core would wait for it.
 #[must_use]
 pub(crate) struct Inside {
-    /// It is this thread that is inside.
+    /// Keeps the guard on the thread that is inside.
     _here: PhantomData<*const ()>,
 }
 
+/// Enters the runtime's own code from user code, and makes the core pointers valid.
 #[inline(always)]
 pub(crate) fn inside() -> Inside {
     with(|current| {
@@ -262,7 +276,8 @@ pub(crate) fn inside() -> Inside {
     Inside { _here: PhantomData }
 }
 
-/// The same where nobody wants the core; `None` if [`inside`] is to find out.
+/// Does what [`inside`] does if no thread wants the core; else returns `None`, and the caller
+/// must use [`inside`].
 #[inline(always)]
 pub(crate) fn at_once_inside() -> Option<Inside> {
     with(|current| {
@@ -274,8 +289,8 @@ pub(crate) fn at_once_inside() -> Option<Inside> {
     })
 }
 
-/// The same for who runs tasks and is in the runtime's own code anyway: what it knows of its core
-/// is true already.
+/// Creates an [`Inside`] for a loop that runs tasks and is in the runtime's own code already,
+/// where the core pointers are valid anyway.
 #[inline(always)]
 pub(crate) fn deeper() -> Inside {
     with(|current| current.sign.go_deeper());
@@ -289,16 +304,17 @@ impl Drop for Inside {
     }
 }
 
-/// A user's code begins, for the sake of `task`. Only for those who run tasks and have nothing of
-/// the core in their hands: whoever drops a task in the middle of something else has the core for
-/// as long as that takes.
+/// Marks the beginning of user code, on behalf of `task`. Only for loops that run tasks and borrow
+/// nothing of the core, because the core may be taken meanwhile. Code that drops a task in the
+/// middle of another operation must not call this, and so keeps the core for as long as that takes.
 #[inline(always)]
 pub(crate) fn enter_user_code(task: NonNull<Header>) {
     with(|current| current.sign.enter(task));
 }
 
-/// The same for a set of tasks that is polled by it is not known whom: only where no core is
-/// ever taken, and this is not a part of another poll. Answers whether it was said.
+/// Marks the beginning of user code for a set of tasks that is polled by unknown code. Does so
+/// only where no core is ever taken, and where this is not a part of another poll. Returns true
+/// if it did.
 #[inline(always)]
 pub(crate) fn enter_user_code_in_place(task: NonNull<Header>) -> bool {
     with(|current| {
@@ -311,39 +327,39 @@ pub(crate) fn enter_user_code_in_place(task: NonNull<Header>) -> bool {
     })
 }
 
-/// It is over. Afterwards what this thread knows of its core is true. Answers whether it took
-/// so long that the task is to be remembered for it.
+/// Marks the end of user code; afterwards the core pointers are valid again. Returns true if the
+/// task should be remembered as a hog, because the core was taken during its poll.
 #[inline(always)]
 pub(crate) fn leave_user_code() -> bool {
     with(|current| !current.sign.reclaim() && current.leave())
 }
 
-/// The thread has the core from now on, and says so to who may take it away, if anybody may.
+/// Records that this thread has the core from now on, if the thread is watched.
 pub(crate) fn began_with_core(core: NonNull<()>) {
     with(|current| {
         current.tenure().into_iter().for_each(|tenure| tenure.begin(&current.sign, core));
     });
 }
 
-/// It gives the core up. It is inside.
+/// Records that this thread, which is inside, gives up the core.
 pub(crate) fn ended_with_core() {
     with(|current| current.tenure().into_iter().for_each(|tenure| tenure.end(&current.sign)));
 }
 
-/// While it lives, somebody listens to what this thread says of its core.
+/// A guard under which this thread is watched through a [`Tenure`], or not at all.
 pub(crate) struct Tenured {
     before: *const Tenure,
-    /// What it said before, if nobody listened.
+    /// The content of the thread's [`Sign`] before, if the thread was not watched.
     said: Option<Said>,
     guest: *const (),
     lent: Option<Instant>,
 }
 
 impl Tenured {
-    /// `None` for a thread whose core nobody takes.
+    /// Lets other threads watch this one through `tenure`; `None` for a thread that keeps its core.
     ///
     /// # Safety
-    /// 1. The tenure lives until this is dropped, on this thread and in order.
+    /// 1. The tenure lives until the guard is dropped, on this thread and in order.
     pub(crate) unsafe fn new(tenure: Option<&Tenure>) -> Self {
         let pointer = tenure.map_or(std::ptr::null(), std::ptr::from_ref);
         let tenured = with(|current| {
@@ -356,7 +372,7 @@ impl Tenured {
                 None => Some(current.sign.begin_anew()),
             };
             if let Some(tenure) = tenure {
-                // SAFETY: 1. they are this thread's, and it is detached when this is dropped.
+                // SAFETY: 1. the sign is this thread's, and is detached when the guard is dropped.
                 unsafe { tenure.attach(&current.sign) };
             }
             Self {
@@ -366,17 +382,17 @@ impl Tenured {
                 lent: current.lent.take(),
             }
         });
-        // SeqCst: for the compiler. A handler of signals on this thread (`answer`) finds it
-        // from here on.
+        // SeqCst: for the compiler. From here on a signal handler on this thread (`answer`) finds
+        // the tenure.
         compiler_fence(SeqCst);
         tenured
     }
 
-    /// For a future that this thread waits for, which may be in the middle of a poll that is
-    /// long overdue. That one's mark is not this one's: it would never be taken away, and
-    /// whatever asks for it would yield for ever.
+    /// Hides this thread's poll from a future that the thread blocks on. That poll may be long
+    /// overdue, and its mark must not apply to the future: it would never be cleared, and every
+    /// operation that checks it would yield for ever.
     pub(crate) fn hidden() -> Self {
-        // SAFETY: 1. there is none.
+        // SAFETY: 1. there is no tenure.
         unsafe { Self::new(None) }
     }
 }
@@ -386,12 +402,12 @@ impl Drop for Tenured {
         with(|current| {
             let over = current.tenure();
             current.tenure.set(self.before);
-            // SeqCst: for the compiler. What it pointed to is freed afterwards, and a handler of
-            // signals on this thread finds it no more.
+            // SeqCst: for the compiler. From here on a signal handler on this thread does not find
+            // the tenure, which may be freed afterwards.
             compiler_fence(SeqCst);
             over.into_iter().for_each(|over| over.detach(&current.sign));
             match current.tenure() {
-                // SAFETY: 1. as in `new`, of the one before.
+                // SAFETY: 1. obligation 1 of `new`, when it was called with this earlier tenure.
                 Some(before) => unsafe { before.go_on(&current.sign) },
                 None => self.said.into_iter().for_each(|said| current.sign.go_on(said)),
             }
@@ -401,17 +417,18 @@ impl Drop for Tenured {
     }
 }
 
-/// While it lives, this thread polls a task that was lent to it, which should be through by then.
+/// A guard under which this thread polls an offloaded task, which should return by a given time.
 pub(crate) struct Borrowing {
     before: Option<Instant>,
-    /// Nobody listens to it meanwhile.
+    /// True if this thread is not watched meanwhile.
     is_unheard: bool,
 }
 
 impl Borrowing {
+    /// Creates the guard; `until` is the time by which the poll should return.
     pub(crate) fn until(until: Option<Instant>) -> Self {
         with(|current| {
-            // Who listens has said that there is a clock.
+            // On a thread that is watched, the tenure was created with the flag for the clock.
             let is_unheard = current.tenure().is_none();
             if is_unheard {
                 current.sign.set_lent(true);
@@ -432,9 +449,9 @@ impl Drop for Borrowing {
     }
 }
 
-/// Says where this thread is, if it is asked: in a handler of signals. It allocates nothing and
-/// waits for nothing. `write` gets the bounds of the thread's stack, and of that of the fiber
-/// that runs on it, if one does.
+/// Writes this thread's position, if it is requested. Called in a signal handler: it allocates
+/// nothing and waits for nothing. `write` gets the bounds of the thread's stack, and of the stack
+/// of the fiber that runs on it, if one does.
 #[allow(dead_code, reason = "there are systems on which nobody is asked")]
 pub(crate) fn answer(write: impl FnOnce(&mut Answer, [Range<usize>; 2])) {
     with(|current| {
@@ -449,32 +466,35 @@ pub(crate) fn answer(write: impl FnOnce(&mut Answer, [Range<usize>; 2])) {
     });
 }
 
-/// The number of the core that this thread holds, if it looks into that driver. Asked
-/// [`inside`].
-#[cfg(feature = "net")]
-#[inline]
-pub(crate) fn worker_of_driver(driver: *const ()) -> Option<usize> {
-    with(|current| (current.driver.get() == driver).then(|| current.index.get()))
-}
-
-/// Says what the current task waits for: called by primitives that answer `Pending`.
+/// Records what the current task waits for; called by primitives that return `Pending`.
 #[inline]
 pub(crate) fn waits_for(wait: Wait) {
     with(|current| current.verdict.set(Verdict { wait, ..current.verdict.get() }));
 }
 
-/// What is to be said of the poll since [`Entered`] began; forgets it.
+/// Returns the outcome of the poll since [`Entered`] began, and resets it.
 #[inline]
 pub(crate) fn take_verdict() -> Verdict {
     with(|current| current.verdict.replace(Verdict::NONE))
 }
 
-/// What a poll that answers `Pending` was like.
+/// Records how long the task that this thread polls next was queued, for its hooks.
+pub(crate) fn set_latency(latency: Option<Duration>) {
+    with(|current| current.latency.set(latency));
+}
+
+/// Returns the time that [`set_latency`] recorded, and resets it, because it is not that of a
+/// task that is polled inside this one.
+pub(crate) fn take_latency() -> Option<Duration> {
+    with(|current| current.latency.take())
+}
+
+/// The outcome of a poll that returns `Pending`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Verdict {
     /// The task has yielded: it is queued behind the others.
     pub(crate) yielded: bool,
-    /// What it waits for, as the primitive says that answered `Pending` last.
+    /// The thing that the task waits for, as the last primitive that returned `Pending` recorded.
     pub(crate) wait: Wait,
 }
 
@@ -483,8 +503,9 @@ impl Verdict {
 }
 
 /// The words that belong to a stack and not to its thread: a fiber takes its own along when
-/// it leaves the thread to another. The task, its budget and the verdict are not among them:
-/// whoever polls sets them, each time. (That a frame has no budget is remembered by the fiber.)
+/// it is suspended and another one runs on the thread. The task, its budget and the verdict are
+/// not among them, because the code that polls sets them each time. (That a frame has no budget
+/// is remembered by the fiber.)
 #[cfg(feature = "fiber")]
 #[allow(dead_code, reason = "there are systems without fibers")]
 #[derive(Clone, Copy)]
@@ -502,15 +523,15 @@ pub(crate) struct Words {
 #[cfg(feature = "fiber")]
 #[allow(dead_code, reason = "there are systems without fibers")]
 impl Words {
-    /// Of a stack on which nothing has run, on this thread. It does not own the reference to the
-    /// runtime that its carrier has entered. So guards on it count from a depth of their own: one
-    /// of the carrier's that is dropped there, or the other way round, is out of order, and takes
-    /// nothing away.
+    /// Returns the words of a new stack on this thread. The stack does not own the reference to the
+    /// runtime that its carrier has entered. So guards on it count from a depth of their own: a
+    /// carrier's guard that is dropped there, or the other way round, is out of order, and leaves
+    /// the entered runtime alone.
     pub(crate) fn of_new_stack() -> Self {
         Self { depth: usize::MAX / 2, ..Self::here() }
     }
 
-    /// This thread's.
+    /// Returns a copy of this thread's words.
     fn here() -> Self {
         with(|current| Self {
             entered: current.entered.get(),
@@ -524,7 +545,7 @@ impl Words {
         })
     }
 
-    /// Puts these in the place of this thread's, which are the answer.
+    /// Replaces this thread's words with these, and returns the former ones.
     pub(crate) fn exchange(self) -> Self {
         with(|current| Self {
             entered: current.entered.replace(self.entered),
@@ -539,16 +560,18 @@ impl Words {
     }
 }
 
-/// While it lives, a lock is held under which users' code runs: no fiber is suspended here. Another
-/// one of the thread that wants the lock would block the thread, and nobody would ever give it
-/// back. One that is leaked is its fiber's for ever, as the lock is. One that another fiber drops,
-/// which got it through a thread-local, may let that one wait too early: no worse than without.
+/// A guard for a lock that is held while user code runs: no fiber is suspended meanwhile. Another
+/// fiber of the thread that wants the lock would block the thread, and so the lock would never be
+/// released. A leaked guard stays with its fiber for ever, as the lock does. If another fiber drops
+/// the guard, which it got through a thread-local, that fiber may be suspended too early: no worse
+/// than without the guard.
 #[must_use]
 #[allow(dead_code, reason = "only some features have such locks")]
 pub(crate) struct Holding(());
 
 #[allow(dead_code, reason = "only some features have such locks")]
 impl Holding {
+    /// Counts a lock that the caller takes or has taken.
     #[inline(always)]
     pub(crate) fn lock() -> Self {
         #[cfg(feature = "fiber")]
@@ -565,7 +588,7 @@ impl Drop for Holding {
     }
 }
 
-/// While it lives, `task` is this thread's current task, with a fresh budget.
+/// A guard under which `task` is this thread's current task, with a budget of its own.
 pub(crate) struct Entered {
     task: Option<NonNull<Header>>,
     budget: Budget,
@@ -594,14 +617,16 @@ impl Drop for Entered {
     }
 }
 
-/// While it lives, yields that the budget forces on this thread are counted there.
+/// A guard under which yields that the budget forces on this thread are counted.
 pub(crate) struct CountingYields {
     before: *const AtomicU64,
 }
 
 impl CountingYields {
+    /// Counts forced yields in `count`.
+    ///
     /// # Safety
-    /// 1. `count` lives until this is dropped, on this thread and in order.
+    /// 1. `count` lives until the guard is dropped, on this thread and in order.
     pub(crate) unsafe fn new(count: &AtomicU64) -> Self {
         with(|current| Self { before: current.forced_yields.replace(count) })
     }
@@ -617,15 +642,16 @@ impl Drop for CountingYields {
 #[cold]
 pub(crate) fn count_forced_yield() {
     let count = with(|current| current.forced_yields.get());
-    // SAFETY: obligation 1 of `CountingYields::new`.
+    // SAFETY: obligation 1 of `CountingYields::new`: the counter lives until the pointer is
+    // replaced.
     if let Some(count) = unsafe { count.as_ref() } {
         // Relaxed: a figure, which orders nothing.
         count.fetch_add(1, Relaxed);
     }
 }
 
-/// A number below `bound`, from this thread's generator: that of the seeded runtime
-/// that works here, else one that is seeded by the process.
+/// Returns a random number below `bound` from this thread's generator, which is that of the
+/// seeded runtime that works here, else one that is seeded by the process.
 #[inline]
 #[cfg_attr(not(feature = "macros"), allow(dead_code, reason = "`select!` asks"))]
 pub(crate) fn random_below(bound: u32) -> u32 {
@@ -640,7 +666,7 @@ pub(crate) fn random_below(bound: u32) -> u32 {
     })
 }
 
-/// While it lives, this thread draws from a generator of a seeded runtime.
+/// A guard under which this thread draws from the generator of a seeded runtime.
 pub(crate) struct Seeded {
     before: u64,
 }

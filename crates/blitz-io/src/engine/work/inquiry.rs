@@ -1,36 +1,37 @@
-//! What a thread is asked that is stuck in a user's code: where it is.
+//! Requests for a stack trace to a thread that is stuck in user code.
 //!
-//! Nobody else can know: its registers are its own. So it is sent a signal, and answers in the
-//! handler, which interrupts it wherever it is. A handler may neither allocate nor wait for a
-//! lock, so all that it needs is here before it runs. Nothing else is told by the signal: one
-//! that comes too late, twice, or from somebody else finds that nothing is asked, and does
-//! nothing.
+//! Only the thread itself can produce one, because its registers are its own. So it is sent a
+//! signal, and writes the trace in the handler, which interrupts it wherever it is. A handler
+//! may neither allocate nor wait for a lock, so everything that it needs is here before it runs.
+//! The signal itself carries no information: a handler that runs too late, twice, or for
+//! another sender finds that nothing is requested, and does nothing.
 //!
 //! # Protocol
 //! ```text
-//! who asks (one at a time, by a lock)       a handler, on the thread that is asked
+//! the requester (one at a time, by a lock)  a handler, on the thread in question
 //! A1 `state`, if it is not WRITING:         H1 `state` ASKED -> WRITING; else it does nothing
-//!    becomes ASKED                          H2 writes the answer
-//! A2 sends the signal                       H3 `state` = ANSWERED; wakes who asks
+//!    becomes ASKED                          H2 writes the trace
+//! A2 sends the signal                       H3 `state` = ANSWERED; wakes the requester
 //! A3 waits until ANSWERED, with a limit
-//! A4 ANSWERED: reads the answer
+//! A4 ANSWERED: reads the trace
 //! A5 else `state` ASKED -> IDLE; if it is
 //!    WRITING by now it is left so
 //! ```
-//! Handlers may be nested, if a user's installation of them allows that: they are counted as
-//! several here.
+//! Handlers may be nested, if a user's installation of them allows that: then each counts as a
+//! handler here.
 //!
 //! # Invariants
-//! 1. The answer is written between H1 and H3, by the one handler that made `state` WRITING.
-//!    Only that one ends WRITING.
-//! 2. It is read while `state` is ANSWERED, by who has the lock; and only that one ends
-//!    ANSWERED.
-//! 3. Nobody waits for ever: an asker has a limit, a handler waits for nothing. An answer that
-//!    is never finished (the thread was stopped in the middle) costs later askers theirs.
+//! 1. The trace is written between H1 and H3, by the one handler that set `state` to WRITING.
+//!    Only that handler ends WRITING.
+//! 2. The trace is read while `state` is ANSWERED, by the requester that has the lock; and only
+//!    that requester ends ANSWERED.
+//! 3. No thread waits for ever: a requester has a limit, and a handler waits for nothing. A
+//!    trace that is never finished (the thread was stopped in the middle) makes later requests
+//!    fail.
 //!
 //! # Rejected
-//! - The address of the words in the signal: it may arrive when they are gone.
-//! - An unwinder in the handler: those that there are ask the dynamic linker, which has a lock.
+//! - The address of the words in the signal: the signal may arrive when they are gone.
+//! - An unwinder in the handler: the existing ones call the dynamic linker, which takes a lock.
 //!
 //! # Checked by
 //! `an_answer_is_read_whole`, `an_answer_that_is_late_is_left_alone`,
@@ -53,28 +54,28 @@ const ASKED: u32 = 1;
 const WRITING: u32 = 2;
 const ANSWERED: u32 = 3;
 
-/// Frames that are told, at the most. Picked: what is of interest is near the top.
+/// The most frames that are reported. Picked: the frames of interest are near the top.
 pub(crate) const DEEPEST: usize = 64;
 
-/// See the module.
+/// A thread's side channel for stack traces: the request, the trace and their state.
 pub(crate) struct Inquiry {
     state: Futex,
     answer: UnsafeCell<Answer>,
     asker: Mutex<()>,
-    /// The thread's stack.
+    /// The bounds of the thread's stack.
     stack: Range<usize>,
 }
 
-// SAFETY: the answer is written by one handler and read by one asker, and not at once:
-// invariants 1 and 2.
+// SAFETY: the trace is written by one handler and read by one requester, and never at the same
+// time, by invariants 1 and 2.
 unsafe impl Sync for Inquiry {}
-// SAFETY: as above; the rest is `Send`.
+// SAFETY: the trace and the lock may move between threads; the other fields are `Send`.
 unsafe impl Send for Inquiry {}
 
-/// Where a thread is.
+/// The position of a thread: its poll and the return addresses on its stack.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
-    /// The number of the poll that it is in, as its tenure says.
+    /// The number of the poll that the thread is in, from its `Sign`.
     pub(crate) poll: usize,
     count: usize,
     addresses: [usize; DEEPEST],
@@ -85,7 +86,7 @@ impl Answer {
         Self { poll: 0, count: 0, addresses: [0; DEEPEST] }
     }
 
-    /// One frame more, from the innermost one outwards; `false` if there is no room.
+    /// Adds a frame, from the innermost outwards; returns false if there is no room.
     pub(crate) fn push(&mut self, address: usize) -> bool {
         let Some(place) = self.addresses.get_mut(self.count) else { return false };
         *place = address;
@@ -99,7 +100,7 @@ impl Answer {
 }
 
 impl Inquiry {
-    /// Of a thread whose stack that is.
+    /// Creates the channel of a thread with that stack.
     pub(crate) fn new(stack: Range<usize>) -> Self {
         Self {
             state: Futex::new(IDLE),
@@ -113,66 +114,68 @@ impl Inquiry {
         self.stack.clone()
     }
 
-    /// A1: `None` if an answer is being written that nobody waited for.
+    /// Requests a stack trace: A1. Returns `None` if an earlier trace, for which the requester did
+    /// not wait, is still being written.
     pub(crate) fn ask(&self) -> Option<Asked<'_>> {
         let asker = lock(&self.asker);
         let order = if weakened!("inquiry_after_a_late_one") { Relaxed } else { Acquire };
-        // Acquire: an answer that nobody waited for is written, before the next one is. Pairs
-        // with the Release in `answer`. Only a handler that finds ASKED changes it, and it is
-        // not that.
+        // Acquire: an earlier trace, for which the requester did not wait, is written before the
+        // next one is. Pairs with the Release in `answer`. The state cannot change in between,
+        // because only a handler that finds ASKED changes it.
         let is_writing = self.state.word().load(order) == WRITING;
         if is_writing && !weakened!("inquiry_leaves_writers") {
             return None;
         }
         let order = if weakened!("inquiry_asks_after_reading") { Relaxed } else { Release };
-        // Release: what was read of the last answer has been read. Pairs with the AcqRel in
-        // `answer`.
+        // Release: the last trace has been read before the next is written. Pairs with the AcqRel
+        // in `answer`.
         self.state.word().store(ASKED, order);
         Some(Asked { inquiry: self, _asker: asker })
     }
 
-    /// H1 to H3. May run in a handler of signals, and does nothing unless something is asked.
+    /// Writes the trace: H1 to H3. May run in a signal handler, and does nothing unless a stack
+    /// trace is requested.
     pub(crate) fn answer(&self, write: impl FnOnce(&mut Answer)) {
         if weakened!("inquiry_claims") {
-            // Acquire, Relaxed: as below, in two steps.
+            // Acquire, Relaxed: the exchange below, in two steps.
             if self.state.word().load(Acquire) != ASKED {
                 return;
             }
             self.state.word().store(WRITING, Relaxed);
         } else {
-            // AcqRel: the asker has read what it wanted to; pairs with the Release in `ask`.
+            // AcqRel: the requester has read the last trace. Pairs with the Release in `ask`.
             // Relaxed on failure: there is nothing to do.
             let claim = self.state.word().compare_exchange(ASKED, WRITING, AcqRel, Relaxed);
             if claim.is_err() {
                 return;
             }
         }
-        // SAFETY: by invariant 1 nobody else writes, and by 2 nobody reads.
+        // SAFETY: by invariant 1 no other handler writes, and by invariant 2 no requester reads.
         self.answer.with_mut(|answer| unsafe {
             *answer = Answer::new();
             write(&mut *answer);
         });
         let order = if weakened!("inquiry_publishes") { Relaxed } else { Release };
-        // Release: publishes the answer. Pairs with the Acquire in `read`.
+        // Release: publishes the trace. Pairs with the Acquire in `read`.
         self.state.word().store(ANSWERED, order);
-        // On Linux, the one system that has such handlers, this is a system call and no more.
+        // On Linux, the one system that has such handlers, this is only a system call.
         self.state.wake_all();
     }
 }
 
-/// A question that was asked. When it is dropped it is withdrawn.
+/// A request that is under way. Dropping it withdraws the request.
 pub(crate) struct Asked<'a> {
     inquiry: &'a Inquiry,
     _asker: MutexGuard<'a, ()>,
 }
 
 impl Asked<'_> {
-    /// A3: sleeps until there is an answer, or for about `limit`.
+    /// Sleeps until there is a trace, or for about `limit`: A3.
     pub(crate) fn wait(&self, limit: Duration) {
         let began = std::time::Instant::now();
         let state = &self.inquiry.state;
         loop {
-            // Relaxed: `read` looks again.
+            // Relaxed: `read` loads it again.
             let now = state.word().load(Relaxed);
             let left = limit.saturating_sub(began.elapsed());
             if now == ANSWERED || left.is_zero() {
@@ -182,26 +185,26 @@ impl Asked<'_> {
         }
     }
 
-    /// A4.
+    /// Returns the trace, if there is one: A4.
     pub(crate) fn read(&self) -> Option<Answer> {
         let order = if weakened!("inquiry_reads") { Relaxed } else { Acquire };
-        // Acquire: what was written. Pairs with the Release in `answer`.
+        // Acquire: sees the trace. Pairs with the Release in `answer`.
         let is_answered = self.inquiry.state.word().load(order) == ANSWERED;
-        // SAFETY: by invariant 2 it is ours to read while we have the lock.
+        // SAFETY: by invariant 2 the trace is ours to read while we have the lock.
         is_answered.then(|| self.inquiry.answer.with(|answer| unsafe { (*answer).clone() }))
     }
 }
 
 impl Drop for Asked<'_> {
-    /// A5.
+    /// Withdraws the request, unless a handler is writing: A5.
     fn drop(&mut self) {
         let word = self.inquiry.state.word();
         if weakened!("inquiry_withdraws") {
-            // Relaxed: as below.
+            // Relaxed: the next requester has the lock, and publishes then.
             word.store(IDLE, Relaxed);
             return;
         }
-        // Relaxed: who asks next has the lock, and publishes then.
+        // Relaxed: the next requester has the lock, and publishes then.
         let _ = word.compare_exchange(ASKED, IDLE, Relaxed, Relaxed);
     }
 }
@@ -217,7 +220,7 @@ mod tests {
     use super::{Answer, DEEPEST, Inquiry};
     use crate::engine::prim::{Arc, model, model_deeper, thread};
 
-    /// A handler that tells one frame, of its own.
+    /// Starts a thread as a handler, which reports its poll and the same number as its one frame.
     fn handler(inquiry: &Arc<Inquiry>, of: usize) -> thread::JoinHandle<()> {
         let inquiry = inquiry.clone();
         thread::spawn(move || {
@@ -237,7 +240,7 @@ mod tests {
         model(|| {
             let inquiry = Arc::new(Inquiry::new(0..0));
             let asked = inquiry.ask().expect("nobody writes");
-            // Two signals at once: one of them is not ours, or its handler interrupts the other.
+            // Two signals at once: one is from another sender, or its handler interrupts the other.
             let handlers = [handler(&inquiry, 7), handler(&inquiry, 8)];
             if let Some(answer) = asked.read() {
                 assert!(is_whole(&answer), "{answer:?}");
@@ -247,7 +250,7 @@ mod tests {
         });
     }
 
-    /// The limit is over while the answer is being written; the next one is asked meanwhile.
+    /// The limit is over while the trace is being written; the next request is made meanwhile.
     #[test]
     fn an_answer_that_is_late_is_left_alone() {
         model_deeper(|| {

@@ -1,4 +1,4 @@
-//! What there is to do: tasks now, jobs of the fork-join pool beside them later.
+//! Tasks, and the thread-local record of the task, core and runtime a thread is working for.
 
 pub(crate) mod current;
 pub(crate) mod tenure;

@@ -1,23 +1,23 @@
-//! What a thread-local says for as long as a frame is on the stack, and fibers that leave
-//! their thread in between.
+//! Scopes of task-locals on threads that run fibers: values in a thread-local that are valid as
+//! long as a frame is on the stack, although other fibers use the thread in between.
 //!
 //! The scope of a task-local writes a word of its thread and writes the former one back at
-//! its end, in the order of the stack. Two fibers on one thread are two stacks: what one
-//! wrote must not be seen, or written back, while the other runs. So scopes form a chain, and
-//! a fiber that is suspended takes the chain of its own stack along.
+//! its end, in the order of the stack. Two fibers on one thread are two stacks, so a word that
+//! one of them wrote must not be seen, or written back, while the other runs. So scopes form a
+//! chain, and a fiber that is suspended takes the chain of its own stack along.
 //!
 //! # Protocol
 //! ```text
-//! enter     the scope exchanges the thread's word for its own and is the chain's innermost
-//! leave     it exchanges them back; it was the innermost
+//! enter     the scope exchanges the thread's word for its own and becomes the innermost
+//! leave     the scope, which is the innermost, exchanges them back
 //! aside     a fiber is suspended: every scope exchanges back, from the innermost outwards
-//! put back  it goes on: every scope exchanges again, from the outermost inwards
+//! put back  the fiber resumes: every scope exchanges again, from the outermost inwards
 //! ```
-//! The chain is turned round when it is set aside, so that each walk begins where it must.
+//! Setting a chain aside reverses it, so that each walk begins at the right end.
 //!
 //! # Invariants
 //! - *In order*: a link is entered and left on one stack, and a stack's frames end in order.
-//! - *One at a time*: on a thread, scopes of one stack are in place, and of no other.
+//! - *One at a time*: on a thread, the scopes of one stack are in place, and of no other.
 //!
 //! # Checked by
 //! `task_locals_stay_with_their_fiber`, `a_borrowed_task_local_is_borrowed_by_its_fiber_alone`.
@@ -26,7 +26,7 @@ use std::{cell::Cell, ptr};
 
 use super::current;
 
-/// A scope's place in the chain.
+/// A scope's link in the chain.
 #[derive(Debug)]
 pub(crate) struct Link {
     outer: Cell<*const Link>,
@@ -36,6 +36,8 @@ pub(crate) struct Link {
 }
 
 impl Link {
+    /// Creates the link of a scope.
+    ///
     /// # Safety
     /// 1. `exchange` may be called with this link, wherever it is then, on the thread on
     ///    which it was entered and until it was left.
@@ -43,25 +45,25 @@ impl Link {
         Self { outer: Cell::new(ptr::null()), exchange }
     }
 
-    /// The scope begins: it has exchanged its word.
+    /// Begins the scope, which has exchanged its word, as the innermost of its thread.
     ///
     /// # Safety
     /// 1. The link stays where it is until [`leave`](Self::leave), on this stack and in order.
     /// 2. The pointer may be used for all that `exchange` reaches through it.
     #[inline]
     pub(crate) unsafe fn enter(link: *const Self) {
-        // SAFETY: 1.
+        // SAFETY: obligation 1: the link stays where it is.
         let outer = unsafe { &(*link).outer };
         current::with(|current| outer.set(current.scopes.replace(link)));
     }
 
-    /// The scope ends.
+    /// Ends the scope.
     ///
     /// # Safety
-    /// 1. It has begun.
+    /// 1. The scope has begun.
     #[inline]
     pub(crate) unsafe fn leave(link: *const Self) {
-        // SAFETY: 1.: obligation 1 of `enter`.
+        // SAFETY: obligation 1; and by obligation 1 of `enter` the link is still where it was.
         let outer = unsafe { (*link).outer.get() };
         current::with(|current| {
             debug_assert!(ptr::eq(current.scopes.get(), link), "a scope was left out of order");
@@ -77,19 +79,19 @@ pub(crate) struct Aside(*const Link);
 
 #[allow(dead_code, reason = "there are systems without fibers")]
 impl Aside {
-    /// None.
+    /// Returns an empty chain.
     pub(crate) const fn nothing() -> Self {
         Self(ptr::null())
     }
 
-    /// Takes all of this thread's scopes: those of the fiber that has just been suspended.
+    /// Takes all scopes of this thread: those of the fiber that has just been suspended.
     #[inline]
     pub(crate) fn take() -> Self {
         let innermost = current::with(|current| current.scopes.replace(ptr::null()));
         if innermost.is_null() { Self::nothing() } else { Self(walk(innermost)) }
     }
 
-    /// Puts them back: their fiber is about to go on, on this thread, which has none now.
+    /// Puts the scopes back before their fiber resumes, on this thread, which has none now.
     #[inline]
     pub(crate) fn put_back(self) {
         if !self.0.is_null() {
@@ -100,12 +102,12 @@ impl Aside {
     }
 }
 
-/// Lets every scope exchange its word; turns the chain round and answers with its new head.
+/// Makes every scope exchange its word, reverses the chain and returns its new head.
 #[allow(dead_code, reason = "there are systems without fibers")]
 #[cold]
 fn walk(first: *const Link) -> *const Link {
     let (mut done, mut next) = (ptr::null(), first);
-    // SAFETY: links leave the chain before their frames end, and those of a stack that does
+    // SAFETY: links leave the chain before their frames end, and frames of a stack that does
     // not run cannot end.
     while let Some(link) = unsafe { next.as_ref() } {
         // SAFETY: obligation 1 of `Link::new`: a fiber stays on its thread.

@@ -1,4 +1,4 @@
-//! `AsyncBufReadExt`: methods of sources that are buffered.
+//! `AsyncBufReadExt`: the methods of buffered sources.
 
 use std::pin::Pin;
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::io::AsyncBufRead;
 
-/// Methods of everything that implements [`AsyncBufRead`].
+/// Methods of every type that implements [`AsyncBufRead`].
 ///
 /// # Examples
 ///
@@ -24,20 +24,23 @@ use crate::io::AsyncBufRead;
 /// # std::io::Result::Ok(()) }).unwrap();
 /// ```
 pub trait AsyncBufReadExt: AsyncBufRead {
-    /// Appends everything up to the next `byte` to `buf`, with it, and answers how much
-    /// that was. Zero is the end of the source.
+    /// Reads up to and including the next `byte`, appends everything to `buf`, and returns
+    /// how many bytes were read.
     ///
-    /// If the end comes before `byte`, what is before the end is appended: look at the last
-    /// byte to know. There is no limit: a source that never has the delimiter fills the
-    /// memory. [`take`](super::AsyncReadExt::take) sets one.
+    /// Zero means the end of the source. If the source ends before the next `byte`, the
+    /// rest is appended: the last byte shows which of the two happened. There is no limit:
+    /// a source that never has the delimiter fills the memory.
+    /// [`take`](super::AsyncReadExt::take) sets a limit.
     ///
     /// # Errors
     ///
-    /// Those of the source, except `Interrupted`; what was read before is in `buf`.
+    /// Returns the source's errors, except `Interrupted`; the bytes read until then are in
+    /// `buf`.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost: what was read is in `buf`, and another call goes on behind it.
+    /// This method is cancel safe: the bytes that were read are in `buf`, and another call
+    /// continues after them.
     ///
     /// # Examples
     ///
@@ -61,22 +64,24 @@ pub trait AsyncBufReadExt: AsyncBufRead {
         ReadUntil::new(self, byte, buf, length)
     }
 
-    /// Appends the next line to `buf`, with its `\n` if it has one, and answers how many
-    /// bytes that were. Zero is the end of the source.
+    /// Reads the next line, appends it to `buf` with its `\n` if it has one, and returns
+    /// how many bytes were read.
     ///
-    /// There is no limit to the length of a line;
+    /// Zero means the end of the source. There is no limit to the length of a line;
     /// [`take`](super::AsyncReadExt::take) sets one.
     ///
     /// # Errors
     ///
-    /// - Those of the source, except `Interrupted`; what was read before is in `buf`, unless
-    ///   it is not UTF-8.
-    /// - `InvalidData` if the line is not UTF-8. `buf` is as it was, and the line is gone.
+    /// - Returns the source's errors, except `Interrupted`; the text read until then is in
+    ///   `buf`, unless it is not UTF-8.
+    /// - Returns `InvalidData` if the line is not UTF-8. `buf` then has its earlier
+    ///   contents, and the line is lost.
     ///
     /// # Cancel safety
     ///
-    /// Not safe: what was read is lost if this is dropped before it is done, and `buf` is
-    /// left empty. [`Lines::next_line`] and [`read_until`](Self::read_until) lose nothing.
+    /// This method is not cancel safe: if its future is dropped before completion, the
+    /// bytes that were read are lost, and `buf` is left empty. [`Lines::next_line`] and
+    /// [`read_until`](Self::read_until) lose nothing.
     ///
     /// # Examples
     ///
@@ -100,11 +105,11 @@ pub trait AsyncBufReadExt: AsyncBufRead {
         ReadLine::new(self, IntoText::taken(buf), buf)
     }
 
-    /// Cuts the source into segments at each `byte`.
+    /// Splits the source into segments at each `byte`.
     ///
     /// # Cancel safety
     ///
-    /// See [`Split::next_segment`].
+    /// The guarantee is that of [`Split::next_segment`].
     ///
     /// # Examples
     ///
@@ -124,13 +129,14 @@ pub trait AsyncBufReadExt: AsyncBufRead {
         Split::new(self, byte)
     }
 
-    /// Shows what is buffered; waits for more if nothing is. Empty is the end of the source.
+    /// Returns the buffered bytes; waits for more if there are none. An empty slice is the
+    /// end of the source.
     ///
-    /// What is shown stays until it is [consumed](Self::consume).
+    /// The bytes stay buffered until they are [consumed](Self::consume).
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost: what was read stays in the buffer.
+    /// This method is cancel safe: the bytes that were read stay in the buffer.
     ///
     /// # Examples
     ///
@@ -151,11 +157,12 @@ pub trait AsyncBufReadExt: AsyncBufRead {
         FillBuf::new(Some(self))
     }
 
-    /// Takes `amt` bytes of what [`fill_buf`](Self::fill_buf) showed out of the buffer.
+    /// Removes `amt` bytes, which [`fill_buf`](Self::fill_buf) returned, from the start of
+    /// the buffer.
     ///
     /// # Panics
     ///
-    /// A source may panic if that is more than was shown.
+    /// A source may panic if `amt` is more than `fill_buf` returned.
     ///
     /// # Examples
     ///
@@ -173,11 +180,11 @@ pub trait AsyncBufReadExt: AsyncBufRead {
         Pin::new(self).consume(amt);
     }
 
-    /// Cuts the source into lines.
+    /// Splits the source into lines.
     ///
     /// # Cancel safety
     ///
-    /// See [`Lines::next_line`].
+    /// The guarantee is that of [`Lines::next_line`].
     ///
     /// # Examples
     ///

@@ -11,7 +11,7 @@ use pin_project_lite::pin_project;
 use crate::io::{AsyncBufRead, AsyncRead, ReadBuf};
 
 pin_project! {
-    /// Two sources as one; see [`chain`](super::AsyncReadExt::chain).
+    /// Two sources read as one; created by [`chain`](super::AsyncReadExt::chain).
     ///
     /// # Examples
     ///
@@ -40,7 +40,7 @@ impl<T: AsyncRead, U: AsyncRead> Chain<T, U> {
         Self { first, second, first_ended: false }
     }
 
-    /// Both sources.
+    /// Returns references to both sources.
     ///
     /// # Examples
     ///
@@ -54,7 +54,7 @@ impl<T: AsyncRead, U: AsyncRead> Chain<T, U> {
         (&self.first, &self.second)
     }
 
-    /// Both sources, to change them.
+    /// Returns mutable references to both sources.
     ///
     /// # Examples
     ///
@@ -69,7 +69,7 @@ impl<T: AsyncRead, U: AsyncRead> Chain<T, U> {
         (&mut self.first, &mut self.second)
     }
 
-    /// Both sources, pinned.
+    /// Returns pinned mutable references to both sources.
     ///
     /// # Examples
     ///
@@ -85,7 +85,7 @@ impl<T: AsyncRead, U: AsyncRead> Chain<T, U> {
         (this.first, this.second)
     }
 
-    /// Both sources, with what was not read.
+    /// Consumes this `Chain` and returns both sources, with the bytes that were not read.
     ///
     /// # Examples
     ///
@@ -105,7 +105,7 @@ impl<T: AsyncRead, U: AsyncRead> Chain<T, U> {
 
 impl<T: fmt::Debug, U: fmt::Debug> fmt::Debug for Chain<T, U> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The names that std's and Tokio's print.
+        // std and Tokio print these field names.
         f.debug_struct("Chain").field("t", &self.first).field("u", &self.second).finish()
     }
 }
@@ -120,7 +120,7 @@ impl<T: AsyncRead, U: AsyncRead> AsyncRead for Chain<T, U> {
         if !*this.first_ended {
             let before = buf.remaining();
             ready!(this.first.poll_read(cx, buf))?;
-            // A buffer without room says nothing about the end.
+            // If the buffer had no room, a read of zero bytes is not the end.
             *this.first_ended = buf.remaining() == before && before > 0;
             if !*this.first_ended {
                 return Poll::Ready(Ok(()));

@@ -1,4 +1,4 @@
-//! `Lines`: a source, line by line.
+//! `Lines`: reads a source line by line.
 
 use std::{
     future::poll_fn,
@@ -14,7 +14,7 @@ use super::until::poll_until;
 use crate::io::AsyncBufRead;
 
 pin_project! {
-    /// The lines of a source; see [`lines`](super::AsyncBufReadExt::lines).
+    /// The lines of a source; created by [`lines`](super::AsyncBufReadExt::lines).
     ///
     /// # Examples
     ///
@@ -35,7 +35,7 @@ pin_project! {
     pub struct Lines<R> {
         #[pin]
         reader: R,
-        // What is there of the next line.
+        // The part of the next line that was read so far.
         bytes: Vec<u8>,
     }
 }
@@ -47,16 +47,18 @@ impl<R> Lines<R> {
 }
 
 impl<R: AsyncBufRead + Unpin> Lines<R> {
-    /// The next line, without its end (`\n` or `\r\n`); `None` at the end of the source.
+    /// Returns the next line, without its end (`\n` or `\r\n`); `None` at the end of the
+    /// source.
     ///
     /// # Errors
     ///
-    /// Those of the source; `InvalidData` if the line is not UTF-8. Such a line is gone,
-    /// and the next call answers with the one after it.
+    /// Returns the source's errors; `InvalidData` if the line is not UTF-8. Such a line is
+    /// lost, and the next call returns the one after it.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost: what was read is part of the line of the next call.
+    /// This method is cancel safe: the bytes that were read become part of the line that
+    /// the next call returns.
     ///
     /// # Examples
     ///
@@ -73,7 +75,8 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next_line(cx)).await
     }
 
-    /// The source, to change it. What was read of a line that is not complete is not in it.
+    /// Returns a mutable reference to the source. An incomplete line that was already read
+    /// is no longer in it.
     ///
     /// # Examples
     ///
@@ -88,7 +91,7 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
         &mut self.reader
     }
 
-    /// The source.
+    /// Returns a reference to the source.
     ///
     /// # Examples
     ///
@@ -98,12 +101,13 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
     /// let mut lines = b"a\nb\n".as_slice().lines();
     /// assert_eq!(*lines.get_ref(), b"a\nb\n");
     /// ```
-    // That it wants `&mut self` is Tokio's signature.
+    // Takes `&mut self` because Tokio's method does.
     pub fn get_ref(&mut self) -> &R {
         &self.reader
     }
 
-    /// The source, without what was read of a line that is not complete.
+    /// Consumes this `Lines` and returns the source, without an incomplete line that was
+    /// already read.
     ///
     /// # Examples
     ///

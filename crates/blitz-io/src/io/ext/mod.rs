@@ -1,24 +1,24 @@
-//! The extension traits: what programs call, as futures.
+//! The extension traits: the methods that programs call, as futures.
 //!
-//! A trait is one file, and its futures are another, named by what they do. All futures
-//! here borrow, and are not `Unpin`: an async method of a trait would answer with such a
+//! Each trait is one file, and its futures are another, named after what they do. All
+//! futures here borrow, and are not `Unpin`: an async method of a trait would return such a
 //! future too, and callers should not come to rely on more.
 //!
-//! Rejected: async functions in the traits. They would be shorter, but whether their
-//! futures are `Send` is then for the compiler to find out at each use, and in generic code
-//! it cannot. Nor does any future here have a `Drop`: a caller may use its buffer again
-//! while the future that filled it is still in scope.
+//! Rejected: async functions in the traits. They would be shorter, but then the compiler
+//! has to find out at each use whether their futures are `Send`, and in generic code it
+//! cannot. Nor does any future here have a `Drop`, because a caller may use its buffer
+//! again while the future that filled it is still in scope.
 //!
-//! What is interrupted (`ErrorKind::Interrupted`) is tried again by whatever reads or
-//! writes more than once; what tries only once passes the error on.
+//! Futures that read or write more than once try again after `ErrorKind::Interrupted`;
+//! futures that try only once pass the error on.
 
 use std::{
     io::{self, ErrorKind},
     task::Poll,
 };
 
-/// A future that borrows: its fields, a `new` with all of them, and that it stays where it
-/// is once polled.
+/// Defines a future that borrows: a struct with the given fields, a `new` that takes all of
+/// them, and a marker that makes the struct `!Unpin`.
 macro_rules! future {
     (
         $(#[$attribute:meta])*
@@ -68,7 +68,7 @@ pub use self::{
     seek_ext::AsyncSeekExt, split::Split, take::Take, write_ext::AsyncWriteExt,
 };
 
-/// Tries until the answer is not that it was interrupted.
+/// Repeats `attempt` until it returns anything but `ErrorKind::Interrupted`.
 #[inline]
 fn uninterrupted<T>(mut attempt: impl FnMut() -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
     loop {

@@ -1,7 +1,7 @@
-//! Numbers as bytes, in both orders, and the futures that read and write them.
+//! Futures that read and write numbers as bytes, in both byte orders.
 //!
-//! One future serves all of them: what differs is the [`Encoding`], a type without a
-//! value.
+//! One future serves all number types; they differ only in the [`Encoding`], a type without
+//! values.
 
 use std::{
     io::{self, ErrorKind},
@@ -18,25 +18,26 @@ use super::{
 };
 use crate::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// How a number is laid out in bytes.
+/// The layout of a number in bytes.
 pub trait Encoding {
-    /// The number.
+    /// The type of the number.
     type Number;
-    /// As many bytes as it has.
+    /// An array with as many bytes as the number has.
     type Bytes: AsRef<[u8]> + AsMut<[u8]> + Default;
 
-    /// The bytes of a number.
+    /// Returns the bytes of a number.
     fn encode(number: Self::Number) -> Self::Bytes;
 
-    /// The number of some bytes.
+    /// Returns the number that the bytes stand for.
     fn decode(bytes: &Self::Bytes) -> Self::Number;
 }
 
-/// The most significant byte first, as on the network.
+/// Big-endian order: the most significant byte first, as on the network.
 #[derive(Debug)]
 pub struct Big<N>(N);
 
-/// The least significant byte first, as in the memory of most machines.
+/// Little-endian order: the least significant byte first, as in the memory of most
+/// machines.
 #[derive(Debug)]
 pub struct Little<N>(N);
 
@@ -68,7 +69,7 @@ macro_rules! encodings {
 encodings!(u8, u16, u32, u64, u128, i8, i16, i32, i64, i128, f32, f64);
 
 pin_project! {
-    /// Future of [`read_u32`](super::AsyncReadExt::read_u32) and its like.
+    /// Future of [`read_u32`](super::AsyncReadExt::read_u32) and the other number reads.
     #[must_use = "futures do nothing unless you `.await` or poll them"]
     #[derive(Debug)]
     pub struct ReadNumber<R, E: Encoding> {
@@ -103,7 +104,8 @@ impl<R: AsyncRead + Unpin, E: Encoding> Future for ReadNumber<R, E> {
 }
 
 pin_project! {
-    /// Future of [`write_u32`](super::AsyncWriteExt::write_u32) and its like.
+    /// Future of [`write_u32`](super::AsyncWriteExt::write_u32) and the other number
+    /// writes.
     #[must_use = "futures do nothing unless you `.await` or poll them"]
     #[derive(Debug)]
     pub struct WriteNumber<W, E: Encoding> {

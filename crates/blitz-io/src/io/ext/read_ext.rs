@@ -1,4 +1,4 @@
-//! `AsyncReadExt`: methods of sources.
+//! `AsyncReadExt`: the methods of sources.
 
 use bytes::BufMut;
 
@@ -11,7 +11,8 @@ use super::{
 };
 use crate::io::{AsyncRead, ReadBuf};
 
-/// The methods that read a number. `$suffix` is the order of its bytes in the names of std.
+/// Defines the methods that read a number. `$suffix` is the byte order in the names of
+/// std's methods.
 macro_rules! numbers {
     ($order:ident, $suffix:literal, $first:literal, $safe:literal;
      $($name:ident: $number:ident, $words:literal;)*) => {$(
@@ -19,8 +20,8 @@ macro_rules! numbers {
         ///
         /// # Errors
         ///
-        /// `UnexpectedEof` if the source ends before the last byte of it; else those of the
-        /// source, except `Interrupted`.
+        /// Returns `UnexpectedEof` if the source ends before the number's last byte;
+        /// otherwise the source's errors, except `Interrupted`.
         ///
         /// # Cancel safety
         ///
@@ -45,7 +46,7 @@ macro_rules! numbers {
     )*};
 }
 
-/// Methods of everything that implements [`AsyncRead`].
+/// Methods of every type that implements [`AsyncRead`].
 ///
 /// # Examples
 ///
@@ -53,7 +54,7 @@ macro_rules! numbers {
 /// use blitz_io::io::AsyncReadExt;
 ///
 /// # blitz_io::run(async {
-/// // A length of two bytes, and so many bytes of text.
+/// // A length of two bytes, then that many bytes of text.
 /// let mut packet = b"\x00\x05hello and more".as_slice();
 /// let length = packet.read_u16().await?;
 /// let mut text = String::new();
@@ -62,7 +63,7 @@ macro_rules! numbers {
 /// # std::io::Result::Ok(()) }).unwrap();
 /// ```
 pub trait AsyncReadExt: AsyncRead {
-    /// One source after another: reads this one to its end, then `next`.
+    /// Chains two sources: the result reads this one to its end, then `next`.
     ///
     /// # Examples
     ///
@@ -83,18 +84,19 @@ pub trait AsyncReadExt: AsyncRead {
         Chain::new(self, next)
     }
 
-    /// Reads once, at most as much as `buf` holds, and answers how much that was.
+    /// Reads once, at most as many bytes as `buf` holds, and returns how many were read.
     ///
-    /// Zero is the end of the source, or an empty `buf`. Fewer bytes than `buf` holds mean
-    /// nothing: more may come.
+    /// Zero means the end of the source, or an empty `buf`. A read of fewer bytes than
+    /// `buf` holds is not the end: more may come.
     ///
     /// # Errors
     ///
-    /// Those of the source; nothing was read then.
+    /// Returns the source's errors; nothing was read in that case.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost: if this is dropped before it is done, nothing was read.
+    /// This method is cancel safe: if its future is dropped before completion, nothing was
+    /// read.
     ///
     /// # Examples
     ///
@@ -117,18 +119,19 @@ pub trait AsyncReadExt: AsyncRead {
         Read::new(self, buf)
     }
 
-    /// Reads once, appends what was read to `buf`, and answers how much that was.
+    /// Reads once, appends the bytes to `buf`, and returns how many were read.
     ///
-    /// Zero is the end of the source, or a `buf` without room. A `Vec<u8>` or `BytesMut` is
-    /// never without: it grows.
+    /// Zero means the end of the source, or a `buf` without room. A `Vec<u8>` or `BytesMut`
+    /// always has room, because it grows.
     ///
     /// # Errors
     ///
-    /// Those of the source; nothing was read then.
+    /// Returns the source's errors; nothing was read in that case.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost: if this is dropped before it is done, nothing was read.
+    /// This method is cancel safe: if its future is dropped before completion, nothing was
+    /// read.
     ///
     /// # Examples
     ///
@@ -149,18 +152,18 @@ pub trait AsyncReadExt: AsyncRead {
         ReadInto::new(self, buf)
     }
 
-    /// Reads until `buf` is full; answers with its length.
+    /// Reads until `buf` is full, and returns its length.
     ///
     /// # Errors
     ///
-    /// `UnexpectedEof` if the source ends before; else those of the source, except
-    /// `Interrupted`. What was read before is in `buf`, but how much that is remains
-    /// unknown.
+    /// Returns `UnexpectedEof` if the source ends before `buf` is full; otherwise the
+    /// source's errors, except `Interrupted`. The bytes read until then are in `buf`, but
+    /// their number remains unknown.
     ///
     /// # Cancel safety
     ///
-    /// Not safe: some bytes may have been read when this is dropped, and nobody knows how
-    /// many.
+    /// This method is not cancel safe: some bytes may have been read when its future is
+    /// dropped, and there is no way to find out how many.
     ///
     /// # Examples
     ///
@@ -220,20 +223,20 @@ pub trait AsyncReadExt: AsyncRead {
         read_f64_le: f64, "a floating-point number of 64 bits";
     }
 
-    /// Reads to the end of the source, appends everything to `buf`, and answers how much
-    /// that was.
+    /// Reads to the end of the source, appends all bytes to `buf`, and returns how many
+    /// were read.
     ///
-    /// A `buf` that came with enough room does not grow.
+    /// A `buf` that has enough capacity from the start does not grow.
     ///
     /// # Errors
     ///
-    /// Those of the source, except `Interrupted`; `OutOfMemory` if `buf` cannot grow. What
-    /// was read before is in `buf`.
+    /// Returns the source's errors, except `Interrupted`; `OutOfMemory` if `buf` cannot
+    /// grow. The bytes read until then are in `buf`.
     ///
     /// # Cancel safety
     ///
-    /// What was read is in `buf` if this is dropped before it is done, and another call goes
-    /// on behind it.
+    /// If the future is dropped before completion, the bytes read until then are in `buf`,
+    /// and another call continues after them.
     ///
     /// # Examples
     ///
@@ -253,18 +256,19 @@ pub trait AsyncReadExt: AsyncRead {
         ReadToEnd::new(self, Collecting::lent(buf))
     }
 
-    /// Reads to the end of the source, appends everything to `dst`, and answers how many
-    /// bytes that were.
+    /// Reads to the end of the source, appends the text to `dst`, and returns how many
+    /// bytes were read.
     ///
     /// # Errors
     ///
-    /// Those of the source, except `Interrupted`; `InvalidData` if it is not UTF-8. `dst` is
-    /// as it was, and what was read is gone.
+    /// Returns the source's errors, except `Interrupted`; `InvalidData` if the bytes are
+    /// not UTF-8. After an error `dst` has its earlier contents, and the bytes that were
+    /// read are lost.
     ///
     /// # Cancel safety
     ///
-    /// Not safe: what was read is lost if this is dropped before it is done, and `dst` is
-    /// left empty.
+    /// This method is not cancel safe: if its future is dropped before completion, the
+    /// bytes that were read are lost, and `dst` is left empty.
     ///
     /// # Examples
     ///
@@ -286,7 +290,7 @@ pub trait AsyncReadExt: AsyncRead {
         ReadToString::of(self, dst)
     }
 
-    /// A source that ends after `limit` bytes of this one.
+    /// Creates a source that ends after `limit` bytes of this one.
     ///
     /// # Examples
     ///

@@ -68,7 +68,7 @@ impl<R: AsyncRead + Unpin + ?Sized> Future for ReadExact<'_, R> {
     }
 }
 
-/// What came first.
+/// The reason why [`poll_fill`] is done.
 pub(super) enum Reached {
     /// The buffer is full.
     Full,
@@ -76,7 +76,8 @@ pub(super) enum Reached {
     End,
 }
 
-/// Reads until `buf` is full. What was read before an error or a wait is in it.
+/// Reads until `buf` is full or the source ends. Bytes read before an error or a wait are
+/// in `buf`.
 pub(super) fn poll_fill<R: AsyncRead + Unpin + ?Sized>(
     reader: &mut R,
     cx: &mut Context<'_>,

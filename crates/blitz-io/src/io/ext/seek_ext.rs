@@ -1,4 +1,4 @@
-//! `AsyncSeekExt`, and its future.
+//! `AsyncSeekExt` and its future.
 
 use std::{
     io::{self, SeekFrom},
@@ -8,7 +8,7 @@ use std::{
 
 use crate::io::AsyncSeek;
 
-/// Methods of everything that implements [`AsyncSeek`].
+/// Methods of every type that implements [`AsyncSeek`].
 ///
 /// # Examples
 ///
@@ -23,18 +23,19 @@ use crate::io::AsyncSeek;
 /// # std::io::Result::Ok(()) }).unwrap();
 /// ```
 pub trait AsyncSeekExt: AsyncSeek {
-    /// Moves the position, and answers where it is then, counted from the start.
+    /// Moves the position, and returns the new one, counted from the start.
     ///
-    /// A move that is still under way is waited for first.
+    /// If an earlier seek is still in progress, this method waits for it first.
     ///
     /// # Errors
     ///
-    /// If the position would be before the start, or the source has none.
+    /// Returns an error if the position would be before the start, or if the source has no
+    /// position.
     ///
     /// # Cancel safety
     ///
-    /// A move that has begun goes on if this is dropped; the position is then unknown until
-    /// the next call.
+    /// A seek that has begun goes on if the future is dropped; the position is then unknown
+    /// until the next call.
     ///
     /// # Examples
     ///
@@ -55,11 +56,12 @@ pub trait AsyncSeekExt: AsyncSeek {
         Seek::new(self, Some(pos))
     }
 
-    /// Moves to the start.
+    /// Moves the position to the start.
     ///
     /// # Cancel safety
     ///
-    /// As [`seek`](Self::seek).
+    /// A seek that has begun goes on if the future is dropped, as with
+    /// [`seek`](Self::seek).
     ///
     /// # Examples
     ///
@@ -81,11 +83,11 @@ pub trait AsyncSeekExt: AsyncSeek {
         self.seek(SeekFrom::Start(0))
     }
 
-    /// Answers where the position is, counted from the start.
+    /// Returns the position, counted from the start.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost.
+    /// This method is cancel safe: nothing is lost.
     ///
     /// # Examples
     ///
@@ -110,7 +112,8 @@ pub trait AsyncSeekExt: AsyncSeek {
 impl<S: AsyncSeek + ?Sized> AsyncSeekExt for S {}
 
 future! {
-    /// Future of [`seek`](AsyncSeekExt::seek). Where to is `None` once the move has begun.
+    /// Future of [`seek`](AsyncSeekExt::seek). `position` is `None` once the seek has
+    /// begun.
     Seek<'a, S> { source: &'a mut S, position: Option<SeekFrom> }
 }
 

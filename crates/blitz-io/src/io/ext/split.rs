@@ -1,4 +1,4 @@
-//! `Split`: a source, from delimiter to delimiter.
+//! `Split`: reads a source from delimiter to delimiter.
 
 use std::{
     future::poll_fn,
@@ -13,7 +13,7 @@ use super::until::poll_until;
 use crate::io::AsyncBufRead;
 
 pin_project! {
-    /// The segments of a source; see [`split`](super::AsyncBufReadExt::split).
+    /// The segments of a source; created by [`split`](super::AsyncBufReadExt::split).
     ///
     /// # Examples
     ///
@@ -34,7 +34,7 @@ pin_project! {
     pub struct Split<R> {
         #[pin]
         reader: R,
-        // What is there of the next segment.
+        // The part of the next segment that was read so far.
         bytes: Vec<u8>,
         delimiter: u8,
     }
@@ -47,11 +47,12 @@ impl<R> Split<R> {
 }
 
 impl<R: AsyncBufRead + Unpin> Split<R> {
-    /// The next segment, without its delimiter; `None` at the end of the source.
+    /// Returns the next segment, without its delimiter; `None` at the end of the source.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost: what was read is part of the segment of the next call.
+    /// This method is cancel safe: the bytes that were read become part of the segment that
+    /// the next call returns.
     ///
     /// # Examples
     ///

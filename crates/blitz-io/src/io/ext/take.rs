@@ -11,7 +11,7 @@ use pin_project_lite::pin_project;
 use crate::io::{AsyncBufRead, AsyncRead, ReadBuf};
 
 pin_project! {
-    /// The first bytes of a source; see [`take`](super::AsyncReadExt::take).
+    /// A source limited to its first bytes; created by [`take`](super::AsyncReadExt::take).
     ///
     /// # Examples
     ///
@@ -40,7 +40,7 @@ impl<R: AsyncRead> Take<R> {
         Self { reader, left: limit }
     }
 
-    /// How many bytes can still be read, if the source has so many.
+    /// Returns the number of bytes that can still be read, if the source has that many.
     ///
     /// # Examples
     ///
@@ -57,7 +57,8 @@ impl<R: AsyncRead> Take<R> {
         self.left
     }
 
-    /// Sets how many bytes can still be read, whatever was read before.
+    /// Sets the number of bytes that can still be read, regardless of how many were read
+    /// before.
     ///
     /// # Examples
     ///
@@ -75,7 +76,7 @@ impl<R: AsyncRead> Take<R> {
         self.left = limit;
     }
 
-    /// The source.
+    /// Returns a reference to the source.
     ///
     /// # Examples
     ///
@@ -88,7 +89,8 @@ impl<R: AsyncRead> Take<R> {
         &self.reader
     }
 
-    /// The source, to change it. What is read from it directly does not count.
+    /// Returns a mutable reference to the source. Bytes read from it directly do not count
+    /// towards the limit.
     ///
     /// # Examples
     ///
@@ -105,7 +107,7 @@ impl<R: AsyncRead> Take<R> {
         &mut self.reader
     }
 
-    /// The source, pinned.
+    /// Returns a pinned mutable reference to the source.
     ///
     /// # Examples
     ///
@@ -120,7 +122,7 @@ impl<R: AsyncRead> Take<R> {
         self.project().reader
     }
 
-    /// The source, with what was not read.
+    /// Consumes this `Take` and returns the source, with the bytes that were not read.
     ///
     /// # Examples
     ///
@@ -141,11 +143,11 @@ impl<R: AsyncRead> AsyncRead for Take<R> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.project();
-        // At the limit the source is not asked: it might make us wait.
+        // At the limit the source is not polled, because it might have to wait.
         if *this.left == 0 {
             return Poll::Ready(Ok(()));
         }
-        // A limit that is no `usize` limits nothing that is in memory.
+        // A limit that exceeds `usize` cannot limit a buffer in memory.
         let limit = usize::try_from(*this.left).unwrap_or(usize::MAX);
         let (polled, n) = buf.lend(limit, |part| this.reader.poll_read(cx, part));
         *this.left -= n as u64;
@@ -166,7 +168,7 @@ impl<R: AsyncBufRead> AsyncBufRead for Take<R> {
 
     fn consume(self: Pin<&mut Self>, amt: usize) {
         let this = self.project();
-        // Who consumes more than was shown does not get past the limit by that.
+        // A caller that consumes more bytes than it was shown must not get past the limit.
         let amt = amt.min(usize::try_from(*this.left).unwrap_or(usize::MAX));
         *this.left -= amt as u64;
         this.reader.consume(amt);

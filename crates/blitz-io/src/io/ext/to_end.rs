@@ -1,9 +1,10 @@
-//! Futures that read everything there is.
+//! Futures that read a source to its end.
 //!
-//! How much that will be is not known, so the vector grows as it fills: it doubles, as any
-//! vector does, and a reader is always shown all the room it has. A vector that came with
-//! room may have been made to measure. If it is full, or nearly, the next read goes into a
-//! few bytes of the stack first: most often it finds the end, and nothing has to grow.
+//! The amount is not known in advance, so the vector grows as it fills: it doubles, as any
+//! vector does, and a reader always gets all the spare capacity. A vector that came with
+//! capacity may have been allocated to exactly the right size. If it is full, or nearly,
+//! the next read goes into a few bytes of the stack first: most often it finds the end, and
+//! nothing has to grow.
 
 use std::{
     io,
@@ -15,15 +16,15 @@ use std::{
 use super::{uninterrupted, until::IntoText};
 use crate::io::{AsyncRead, ReadBuf, raw::Filling};
 
-/// How much room a read should have at least, and the size of the probe: std's figure, and
-/// Tokio's.
+/// The least room for a read, and the size of the probe on the stack: the value of std and
+/// of Tokio.
 const PROBE: usize = 32;
 
-/// A vector on its way to the end of a source.
+/// A vector that is being filled up to the end of a source.
 #[derive(Debug)]
 pub(super) struct Collecting<'a> {
     filling: Filling<'a>,
-    /// Its length and capacity before the first read.
+    /// The vector's length and capacity before the first read.
     length: usize,
     capacity: usize,
 }
@@ -38,7 +39,7 @@ impl<'a> Collecting<'a> {
         Self::new(Filling::lent(vec))
     }
 
-    /// Reads to the end. What was read before an error or a wait is in the vector.
+    /// Reads to the end. Bytes read before an error or a wait are in the vector.
     fn poll_all<R: AsyncRead + Unpin + ?Sized>(
         &mut self,
         reader: &mut R,
@@ -48,7 +49,7 @@ impl<'a> Collecting<'a> {
         Poll::Ready(Ok(self.filling.get().len() - self.length))
     }
 
-    /// Reads once.
+    /// Reads once, directly into the vector or through the probe on the stack.
     fn poll_some<R: AsyncRead + Unpin + ?Sized>(
         &mut self,
         reader: &mut R,
@@ -65,7 +66,7 @@ impl<'a> Collecting<'a> {
         polled.map_ok(|()| n)
     }
 
-    /// Reads once, and makes room for what was read only then.
+    /// Reads once into the stack, and makes room in the vector only if bytes were read.
     fn poll_probe<R: AsyncRead + Unpin + ?Sized>(
         &mut self,
         reader: &mut R,
@@ -99,7 +100,8 @@ future! {
 }
 
 impl<'a, R: ?Sized> ReadToString<'a, R> {
-    /// The string is empty while its bytes are not known to be text.
+    /// Creates the future. The string is empty as long as its bytes are not known to be
+    /// text.
     pub(super) fn of(reader: &'a mut R, output: &'a mut String) -> Self {
         let bytes = mem::take(output).into_bytes();
         Self::new(reader, Collecting::new(Filling::owned(bytes)), output)

@@ -1,4 +1,4 @@
-//! Futures that read up to a delimiter, and what makes text of bytes.
+//! Futures that read up to a delimiter, and the conversion of bytes to text.
 
 use std::{
     io::{self, BufRead, ErrorKind},
@@ -39,8 +39,8 @@ impl<R: AsyncBufRead + Unpin + ?Sized> Future for ReadUntil<'_, R> {
     }
 }
 
-/// Appends what comes up to the delimiter, with it, or up to the end of the source. What
-/// came before an error or a wait is in `buf`.
+/// Reads up to and including the delimiter, or to the end of the source, and appends to
+/// `buf`. Bytes read before an error or a wait are in `buf`.
 pub(super) fn poll_until<R: AsyncBufRead + ?Sized>(
     mut reader: Pin<&mut R>,
     cx: &mut Context<'_>,
@@ -50,7 +50,8 @@ pub(super) fn poll_until<R: AsyncBufRead + ?Sized>(
     loop {
         let attempt = || {
             let mut shown = ready!(reader.as_mut().poll_fill_buf(cx))?;
-            // A slice of bytes is a source of std's, which has a quick search for a byte.
+            // A byte slice is a `BufRead` of std, and std searches it for the byte with
+            // `memchr`.
             let n = shown.read_until(delimiter, buf)?;
             Poll::Ready(Ok(n))
         };
@@ -74,29 +75,29 @@ impl<R: AsyncBufRead + Unpin + ?Sized> Future for ReadLine<'_, R> {
         let this = self.project();
         let reader = Pin::new(&mut **this.reader);
         let read = ready!(poll_until(reader, cx, b'\n', &mut this.text.bytes));
-        // What came before an error stays, if it is text.
+        // Bytes read before an error are kept if they are text.
         let finished = mem::take(this.text).finish(this.output);
         Poll::Ready(read.and(finished))
     }
 }
 
-/// Bytes that were text, and to which others have been added.
+/// The bytes of a string, to which other bytes have been appended.
 #[derive(Debug, Default)]
 pub(super) struct IntoText {
     pub(super) bytes: Vec<u8>,
-    /// How many were text.
+    /// The number of bytes that came from the string, and so are text.
     pub(super) length: usize,
 }
 
 impl IntoText {
-    /// Takes the bytes of a string, which is empty until they are put back.
+    /// Takes the bytes out of a string, which is empty until they are put back.
     pub(super) fn taken(output: &mut String) -> Self {
         let bytes = mem::take(output).into_bytes();
         Self { length: bytes.len(), bytes }
     }
 
-    /// Puts all of them into `output`; answers how many were added. If those are no text,
-    /// they are dropped.
+    /// Puts all bytes into `output`, and returns how many were appended to the original
+    /// ones. If the bytes are not UTF-8, the appended ones are dropped.
     pub(super) fn finish(self, output: &mut String) -> io::Result<usize> {
         let length = self.length;
         match String::from_utf8(self.bytes) {
@@ -112,7 +113,7 @@ impl IntoText {
         }
     }
 
-    /// Puts those that were text into `output`.
+    /// Puts the original bytes, which are text, back into `output`.
     pub(super) fn undo(mut self, output: &mut String) {
         self.bytes.truncate(self.length);
         *output = String::from_utf8(self.bytes).expect("what was a string before is text");

@@ -1,4 +1,4 @@
-//! `AsyncWriteExt`: methods of sinks.
+//! `AsyncWriteExt`: the methods of sinks.
 
 use std::io::IoSlice;
 
@@ -10,8 +10,8 @@ use super::{
 };
 use crate::io::AsyncWrite;
 
-/// The methods that write a number. `$suffix` is the order of its bytes in the names of
-/// std.
+/// Defines the methods that write a number. `$suffix` is the byte order in the names of
+/// std's methods.
 macro_rules! numbers {
     ($order:ident, $suffix:literal, $first:literal, $safe:literal;
      $($name:ident: $number:ident, $words:literal;)*) => {$(
@@ -19,8 +19,8 @@ macro_rules! numbers {
         ///
         /// # Errors
         ///
-        /// `WriteZero` if the sink takes nothing any more; else those of the sink, except
-        /// `Interrupted`.
+        /// Returns `WriteZero` if the sink accepts no more bytes; otherwise the sink's
+        /// errors, except `Interrupted`.
         ///
         /// # Cancel safety
         ///
@@ -46,7 +46,7 @@ macro_rules! numbers {
     )*};
 }
 
-/// Methods of everything that implements [`AsyncWrite`].
+/// Methods of every type that implements [`AsyncWrite`].
 ///
 /// # Examples
 ///
@@ -62,18 +62,19 @@ macro_rules! numbers {
 /// # std::io::Result::Ok(()) }).unwrap();
 /// ```
 pub trait AsyncWriteExt: AsyncWrite {
-    /// Writes once from `src`, and answers how much the sink took.
+    /// Writes once from `src`, and returns how many bytes were written.
     ///
-    /// Zero means that `src` is empty, or that the sink takes nothing any more. To write
+    /// Zero means that `src` is empty, or that the sink accepts no more bytes. To write
     /// everything, use [`write_all`](Self::write_all).
     ///
     /// # Errors
     ///
-    /// Those of the sink; nothing was taken then.
+    /// Returns the sink's errors; nothing was written in that case.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost: if this is dropped before it is done, nothing was taken.
+    /// This method is cancel safe: if its future is dropped before completion, nothing was
+    /// written.
     ///
     /// # Examples
     ///
@@ -94,16 +95,17 @@ pub trait AsyncWriteExt: AsyncWrite {
         Write::new(self, src)
     }
 
-    /// Writes once from several buffers in a row, as if they were one, and answers how much
-    /// the sink took.
+    /// Writes once from several buffers in order, as if they were one, and returns how many
+    /// bytes were written.
     ///
     /// # Errors
     ///
-    /// Those of the sink; nothing was taken then.
+    /// Returns the sink's errors; nothing was written in that case.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost: if this is dropped before it is done, nothing was taken.
+    /// This method is cancel safe: if its future is dropped before completion, nothing was
+    /// written.
     ///
     /// # Examples
     ///
@@ -124,17 +126,20 @@ pub trait AsyncWriteExt: AsyncWrite {
         WriteVectored::new(self, bufs)
     }
 
-    /// Writes once from `src`, moves it on by what the sink took, and answers how much that
-    /// was. A `src` of several chunks is written from all of them at a time, if the sink
-    /// can.
+    /// Writes once from `src`, advances `src` by the bytes written, and returns how many
+    /// there were.
+    ///
+    /// If `src` has several chunks and the sink supports vectored writes, one write takes
+    /// from several of them.
     ///
     /// # Errors
     ///
-    /// Those of the sink; nothing was taken then.
+    /// Returns the sink's errors; nothing was written in that case.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost: if this is dropped before it is done, nothing was taken.
+    /// This method is cancel safe: if its future is dropped before completion, nothing was
+    /// written.
     ///
     /// # Examples
     ///
@@ -157,17 +162,17 @@ pub trait AsyncWriteExt: AsyncWrite {
         WriteBuf::new(self, src)
     }
 
-    /// Writes everything that `src` has; it is empty afterwards.
+    /// Writes all bytes of `src`, which is empty afterwards.
     ///
     /// # Errors
     ///
-    /// `WriteZero` if the sink takes nothing any more; else those of the sink, except
-    /// `Interrupted`. What is left in `src` was not written.
+    /// Returns `WriteZero` if the sink accepts no more bytes; otherwise the sink's errors,
+    /// except `Interrupted`. The bytes left in `src` were not written.
     ///
     /// # Cancel safety
     ///
-    /// What is left in `src` was not written, also if this is dropped before it is done:
-    /// another call goes on there.
+    /// If the future is dropped before completion, the bytes left in `src` were not
+    /// written, and another call continues with them.
     ///
     /// # Examples
     ///
@@ -194,13 +199,14 @@ pub trait AsyncWriteExt: AsyncWrite {
     ///
     /// # Errors
     ///
-    /// `WriteZero` if the sink takes nothing any more; else those of the sink, except
-    /// `Interrupted`. How much was written before is unknown.
+    /// Returns `WriteZero` if the sink accepts no more bytes; otherwise the sink's errors,
+    /// except `Interrupted`. The number of bytes written until then is unknown.
     ///
     /// # Cancel safety
     ///
-    /// Not safe: some bytes may have been written when this is dropped, and nobody knows how
-    /// many. [`write_all_buf`](Self::write_all_buf) tells.
+    /// This method is not cancel safe: some bytes may have been written when its future is
+    /// dropped, and there is no way to find out how many.
+    /// [`write_all_buf`](Self::write_all_buf) shows this in its `src`.
     ///
     /// # Examples
     ///
@@ -260,15 +266,17 @@ pub trait AsyncWriteExt: AsyncWrite {
         write_f64_le: f64, "a floating-point number of 64 bits";
     }
 
-    /// Passes on whatever the sink still holds back, and waits until it has arrived.
+    /// Flushes the bytes that the sink still buffers, and waits until they reach their
+    /// destination.
     ///
     /// # Errors
     ///
-    /// Those of the sink.
+    /// Returns the sink's errors.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost: what was not passed on is still held back, and another call goes on.
+    /// This method is cancel safe: bytes that were not flushed stay buffered, and another
+    /// call continues with them.
     ///
     /// # Examples
     ///
@@ -288,16 +296,17 @@ pub trait AsyncWriteExt: AsyncWrite {
         Flush::new(self)
     }
 
-    /// Ends the sink in good order: flushes, and tells the other side that nothing more
-    /// comes.
+    /// Shuts the sink down cleanly: flushes it, and informs the other side that no more
+    /// bytes will come.
     ///
     /// # Errors
     ///
-    /// Those of the sink.
+    /// Returns the sink's errors.
     ///
     /// # Cancel safety
     ///
-    /// The end may or may not have begun when this is dropped; another call goes on.
+    /// The shutdown may or may not have begun when the future is dropped; another call
+    /// continues it.
     ///
     /// # Examples
     ///

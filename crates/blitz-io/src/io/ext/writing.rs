@@ -11,8 +11,8 @@ use bytes::Buf;
 use super::uninterrupted;
 use crate::io::AsyncWrite;
 
-/// Chunks of a `Buf` that are written at a time: Tokio's figure. The kernel takes 1,024,
-/// but each is sixteen bytes of stack that are cleared for every write.
+/// The most chunks of a `Buf` written at a time: Tokio's value. The kernel accepts 1,024,
+/// but each takes sixteen bytes of stack that are cleared for every write.
 const CHUNKS: usize = 64;
 
 future! {
@@ -57,8 +57,8 @@ impl<W: AsyncWrite + Unpin + ?Sized> Future for WriteAll<'_, W> {
     }
 }
 
-/// Writes until `rest` is empty; it is what is still to be written, also before an error
-/// or a wait.
+/// Writes until `rest` is empty. `rest` always holds the bytes that are still to be
+/// written, also after an error or a wait.
 pub(super) fn poll_write_all<W: AsyncWrite + Unpin + ?Sized>(
     writer: &mut W,
     cx: &mut Context<'_>,
@@ -111,8 +111,8 @@ impl<W: AsyncWrite + Unpin, B: Buf> Future for WriteAllBuf<'_, W, B> {
     }
 }
 
-/// Writes once from `buf`, from several of its chunks if the writer can; what was written
-/// is gone from it.
+/// Writes once from `buf`, from several of its chunks if the writer supports vectored
+/// writes, and advances `buf` by the bytes written.
 fn poll_write_chunks<W: AsyncWrite + Unpin, B: Buf>(
     writer: &mut W,
     cx: &mut Context<'_>,

@@ -1,71 +1,147 @@
-//! Readers and writers that block, one call at a time on a thread for blocking work.
+//! Readers and writers that block, with one call at a time on a thread of the blocking
+//! pool.
 //!
-//! A read that was begun goes on when its future is dropped; what it brings is kept for
-//! the next one. A write answers as soon as its bytes are handed over; its error is told
-//! to the next write or flush. So one job at most is under way, and bytes keep their
-//! order.
+//! A read that has begun goes on when its future is dropped; its bytes are kept for the
+//! next read. A write returns as soon as its bytes are handed over; the next write or flush
+//! returns its error. So at most one job is in progress, and bytes keep their order.
+//!
+//! A runtime that is shutting down accepts no more calls: they fail with the error of every
+//! I/O resource of a runtime that has shut down, as Tokio's do. A write that was accepted
+//! before is carried out, and its result is there for the next call, even on another
+//! runtime. A write for which no thread can be started is not carried out, and returns an
+//! error.
 
 use std::{
     io::{self, Read, Write},
     pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll, ready},
 };
 
 use crate::{
     engine::work::task::budget,
     io::{AsyncRead, AsyncWrite, ReadBuf, window::Window},
-    runtime::Handle,
-    task::{JoinHandle, spawn_blocking},
+    runtime::context,
+    task::{JoinHandle, blocking::try_spawn_blocking},
 };
 
-/// Bytes per job at most: Tokio's figure. It bounds what a stream holds, and how long one
-/// job takes.
+/// The most bytes per job: Tokio's value. It bounds the memory of a stream, and the
+/// duration of one job.
 pub(super) const MOST: usize = 2 * 1024 * 1024;
 
-/// A device and its buffer, or the job that has them.
+/// The result of a job: the device, the buffer, and the result of the call.
+type Done<D, B> = (D, B, io::Result<()>);
+
+/// The fate of a write if its job is dropped before it ran.
+///
+/// The lock decides the race between the caller, which is about to report that the bytes
+/// are accepted, and the thread that drops the job.
+#[derive(Debug)]
+enum Fate<D, B> {
+    /// The write has not returned yet: a job that is dropped writes nothing.
+    Offered,
+    /// The job was dropped before the write returned: the write returns an error.
+    Refused,
+    /// The write has reported that the bytes are accepted: a job that is dropped writes
+    /// them.
+    Accepted,
+    /// A job that was dropped has written the bytes.
+    Done(Done<D, B>),
+}
+
+type Late<D, B> = Arc<Mutex<Fate<D, B>>>;
+
+impl<D, B> Fate<D, B> {
+    /// Returns true if the job was not dropped: from now on its bytes are written in any case.
+    #[must_use]
+    fn accept(late: &Late<D, B>) -> bool {
+        let mut fate = late.lock().unwrap_or_else(PoisonError::into_inner);
+        let accepted = !matches!(*fate, Self::Refused);
+        if accepted {
+            *fate = Self::Accepted;
+        }
+        accepted
+    }
+
+    fn take_done(late: &Late<D, B>) -> Option<Done<D, B>> {
+        let mut fate = late.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *fate, Self::Offered) {
+            Self::Done(done) => Some(done),
+            _ => None,
+        }
+    }
+}
+
+/// A device and its buffer, or the job that currently owns them.
 #[derive(Debug)]
 enum Whose<D, B> {
     Ours(D, B),
-    Jobs(JoinHandle<(D, B, io::Result<()>)>),
-    /// The job has panicked, or its runtime ended before it had its turn.
+    Jobs(JoinHandle<Done<D, B>>, Option<Late<D, B>>),
+    /// The job has panicked, its runtime shut down before it ran, or no thread could be
+    /// started for it.
     Lost,
 }
 
 impl<D: Send + 'static, B: Send + 'static> Whose<D, B> {
-    /// Begins a job, if none is under way.
+    /// Starts a job, unless one is in progress.
+    ///
+    /// # Errors
+    /// Returns an error if the runtime has shut down, or if no thread can be started.
     ///
     /// # Panics
-    /// Without a runtime on this thread.
+    /// Panics if there is no runtime on this thread.
     fn begin(
         &mut self,
-        make: impl FnOnce(D, B) -> JoinHandle<(D, B, io::Result<()>)>,
+        make: impl FnOnce(D, B) -> (Option<JoinHandle<Done<D, B>>>, Option<Late<D, B>>),
     ) -> io::Result<()> {
-        if matches!(self, Self::Jobs(_)) {
+        if matches!(self, Self::Jobs(..)) {
             return Ok(());
         }
-        // The panic comes before anything is taken.
-        drop(Handle::current());
+        // The panic and the error come before the device is taken out.
+        match context::with_current(|inner| inner.blocking.is_stopping()) {
+            Ok(false) => {}
+            Ok(true) => return Err(shut_down_error()),
+            Err(error) => panic!("{error}"),
+        }
         let Self::Ours(device, buffer) = std::mem::replace(self, Self::Lost) else {
             return Err(io::Error::other(
-                "the runtime of an earlier call has shut down: open the stream anew in a new one",
+                "an earlier call was lost with its runtime, or for want of a thread: open the stream anew",
             ));
         };
-        *self = Self::Jobs(make(device, buffer));
-        Ok(())
+        let (job, late) = make(device, buffer);
+        match job {
+            Some(job) if late.as_ref().is_none_or(Fate::accept) => {
+                *self = Self::Jobs(job, late);
+                Ok(())
+            }
+            // The stream is lost with the job, as in Tokio.
+            _ => Err(io::Error::other("background task failed")),
+        }
     }
 
-    /// Waits for the job that is under way, if one is.
+    /// Waits for the job that is in progress, if there is one.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Self::Jobs(job) = self else { return Poll::Ready(Ok(())) };
+        let Self::Jobs(job, late) = self else { return Poll::Ready(Ok(())) };
         let ended = ready!(Pin::new(job).poll(cx));
+        let late = late.take();
         *self = Self::Lost;
-        let (device, buffer, result) = ended?;
+        let (device, buffer, result) =
+            ended.or_else(|why| late.as_ref().and_then(Fate::take_done).ok_or(why))?;
         *self = Self::Ours(device, buffer);
         Poll::Ready(result)
     }
 }
 
-/// A reader that blocks.
+/// Creates the error of a call on a runtime that is shutting down.
+#[cold]
+fn shut_down_error() -> io::Error {
+    #[cfg(feature = "net")]
+    return crate::engine::driver::shut_down_error();
+    #[cfg(not(feature = "net"))]
+    return io::Error::other("A Tokio 1.x context was found, but it is being shutdown.");
+}
+
+/// An asynchronous reader over one that blocks.
 #[derive(Debug)]
 pub(crate) struct Reading<R>(Whose<R, Window>);
 
@@ -89,10 +165,11 @@ impl<R: Read + Send + Unpin + 'static> AsyncRead for Reading<R> {
         if !has_some {
             let wanted = buf.remaining().min(MOST);
             self.0.begin(|mut reader, mut window| {
-                spawn_blocking(move || {
+                let read = try_spawn_blocking(move || {
                     let result = window.read(&mut reader, wanted);
                     (reader, window, result)
-                })
+                });
+                (read, None)
             })?;
             ready!(self.0.poll_end(cx))?;
         }
@@ -110,11 +187,11 @@ fn hand_out(window: &mut Window, buf: &mut ReadBuf<'_>) {
     window.take(amount);
 }
 
-/// A writer that blocks.
+/// An asynchronous writer over one that blocks.
 #[derive(Debug)]
 pub(crate) struct Writing<W> {
     writer: Whose<W, Vec<u8>>,
-    /// Something was written since the last flush.
+    /// True if bytes were written since the last flush.
     unflushed: bool,
 }
 
@@ -139,8 +216,9 @@ impl<W: Write + Send + Unpin + 'static> AsyncWrite for Writing<W> {
         self.writer.begin(|writer, mut bytes| {
             bytes.clear();
             bytes.extend_from_slice(&buf[..amount]);
-            let chunk = Chunk(Some((writer, bytes)));
-            spawn_blocking(move || chunk.write())
+            let late = Late::new(Mutex::new(Fate::Offered));
+            let chunk = Chunk { parts: Some((writer, bytes)), late: late.clone() };
+            (try_spawn_blocking(move || chunk.write()), Some(late))
         })?;
         self.unflushed = true;
         unit.spend();
@@ -153,28 +231,33 @@ impl<W: Write + Send + Unpin + 'static> AsyncWrite for Writing<W> {
             return Poll::Ready(Ok(()));
         }
         self.writer.begin(|mut writer, bytes| {
-            spawn_blocking(move || {
+            let flush = try_spawn_blocking(move || {
                 let result = writer.flush();
                 (writer, bytes, result)
-            })
+            });
+            (flush, None)
         })?;
         self.unflushed = false;
         self.writer.poll_end(cx)
     }
 
-    /// The process may still need the stream: it is flushed, not closed.
+    /// Flushes the stream and does not close it, because the process may still need it.
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.poll_flush(cx)
     }
 }
 
-/// Bytes that the caller was told are written. They are, also if the runtime ends before
-/// their job had its turn: whoever drops the job writes them.
-struct Chunk<W: Write>(Option<(W, Vec<u8>)>);
+/// Bytes for a job to write. Once the write has reported them as accepted they are written,
+/// even if the runtime shuts down before the job runs: the thread that drops the job writes
+/// them.
+struct Chunk<W: Write> {
+    parts: Option<(W, Vec<u8>)>,
+    late: Late<W, Vec<u8>>,
+}
 
 impl<W: Write> Chunk<W> {
     fn write(mut self) -> (W, Vec<u8>, io::Result<()>) {
-        let (mut writer, bytes) = self.0.take().expect("a chunk is written once");
+        let (mut writer, bytes) = self.parts.take().expect("a chunk is written once");
         let result = writer.write_all(&bytes);
         (writer, bytes, result)
     }
@@ -182,10 +265,18 @@ impl<W: Write> Chunk<W> {
 
 impl<W: Write> Drop for Chunk<W> {
     fn drop(&mut self) {
-        if let Some((mut writer, bytes)) = self.0.take() {
-            // Nobody is left to be told.
-            let _ = writer.write_all(&bytes);
+        let Some((mut writer, bytes)) = self.parts.take() else { return };
+        {
+            let mut fate = self.late.lock().unwrap_or_else(PoisonError::into_inner);
+            if matches!(*fate, Fate::Offered) {
+                *fate = Fate::Refused;
+                return;
+            }
         }
+        let result = writer.write_all(&bytes);
+        // The job ends after this, so the next call finds the result.
+        let mut fate = self.late.lock().unwrap_or_else(PoisonError::into_inner);
+        *fate = Fate::Done((writer, bytes, result));
     }
 }
 
@@ -212,7 +303,7 @@ mod tests {
         Builder::new_current_thread().max_blocking_threads(1).build().unwrap()
     }
 
-    /// Reads what is sent; blocks until then.
+    /// Returns the bytes that are sent to it; blocks until then.
     struct Source(Receiver<io::Result<&'static [u8]>>);
 
     impl Read for Source {
@@ -267,7 +358,7 @@ mod tests {
         });
     }
 
-    /// Keeps what is written; each write waits until it is let through.
+    /// Keeps the bytes that are written, and the size of each write; can be made to fail.
     #[derive(Clone)]
     struct Target {
         kept: Arc<Mutex<Vec<u8>>>,
@@ -352,8 +443,8 @@ mod tests {
         let (open, gate) = channel::<()>();
         let runtime = runtime();
         runtime.block_on(async {
-            // The only thread waits until the runtime has begun to end, so that the
-            // write does not get its turn.
+            // The only thread waits until the runtime has begun to shut down, so that the
+            // job of the write does not run.
             drop(crate::task::spawn_blocking(move || gate.recv()));
             assert_eq!(write(&mut writing, b"last words").await.unwrap(), 10);
         });
@@ -364,26 +455,51 @@ mod tests {
             std::thread::yield_now();
         }
         assert_eq!(*target.kept.lock().unwrap(), b"last words");
+        // The stream can be used on another runtime.
+        self::runtime().block_on(async {
+            flush(&mut writing).await.unwrap();
+            assert_eq!(write(&mut writing, b", and more").await.unwrap(), 10);
+            flush(&mut writing).await.unwrap();
+        });
+        assert_eq!(*target.kept.lock().unwrap(), b"last words, and more");
+    }
+
+    #[test]
+    fn a_runtime_that_has_ended_takes_no_more_and_says_so() {
+        let target = Target::new(false);
+        let mut writing = Writing::new(target.clone());
+        let ended = runtime();
+        let handle = ended.handle().clone();
+        ended.shutdown_background();
+        {
+            let _entered = handle.enter();
+            let mut cx = Context::from_waker(Waker::noop());
+            let written = Pin::new(&mut writing).poll_write(&mut cx, b"late");
+            let Poll::Ready(Err(error)) = written else { panic!("it was taken") };
+            #[cfg(feature = "net")]
+            assert!(crate::runtime::is_rt_shutdown_err(&error), "{error}");
+            assert_eq!(error.kind(), io::ErrorKind::Other);
+        }
+        assert!(target.kept.lock().unwrap().is_empty());
+        runtime().block_on(async {
+            assert_eq!(write(&mut writing, b"x").await.unwrap(), 1);
+            flush(&mut writing).await.unwrap();
+        });
+        assert_eq!(*target.kept.lock().unwrap(), b"x");
     }
 
     #[test]
     fn a_stream_of_a_runtime_that_ended_says_so_for_ever() {
-        let (sender, mut reading) = source();
+        let (_sender, mut reading) = source();
         let poll = |reading: &mut Reading<Source>| {
             let mut bytes = [0; 1];
             let mut cx = Context::from_waker(Waker::noop());
             Pin::new(reading).poll_read(&mut cx, &mut ReadBuf::new(&mut bytes))
         };
-        let (open, gate) = channel::<()>();
-        let first = runtime();
-        let guard = first.enter();
-        drop(crate::task::spawn_blocking(move || gate.recv()));
-        assert!(poll(&mut reading).is_pending());
-        drop(guard);
-        first.shutdown_background();
-        drop((open, sender));
-        let second = runtime();
-        let _guard = second.enter();
+        let ended = runtime();
+        let handle = ended.handle().clone();
+        drop(ended);
+        let _guard = handle.enter();
         let mut errors = 0;
         while errors < 2 {
             match poll(&mut reading) {

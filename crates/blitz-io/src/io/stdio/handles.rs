@@ -1,6 +1,7 @@
-//! What the system calls a standard stream, by std's handle of it.
+//! Access to the system's handles of the standard streams, through the handles of std.
 
-/// `AsFd` and `AsRawFd`, or `AsHandle` and `AsRawHandle`, for a type with a field `std`.
+/// Implements `AsFd` and `AsRawFd`, or `AsHandle` and `AsRawHandle`, for a type with a
+/// field `std`.
 macro_rules! handles {
     ($name:ident) => {
         #[cfg(unix)]

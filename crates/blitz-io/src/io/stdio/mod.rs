@@ -1,7 +1,7 @@
 //! The standard streams of the process.
 //!
-//! They block, whatever they are (a terminal, a file, a pipe that nobody reads), so every
-//! call of theirs is a job of the threads for blocking work.
+//! Standard streams block, whatever they are (a terminal, a file, a pipe that has no
+//! reader), so every call of them is a job on the blocking pool.
 
 pub(crate) mod blocking;
 mod handles;

@@ -1,4 +1,4 @@
-//! What comes into the process.
+//! `Stdin`: the standard input of the process.
 
 use std::{
     io,
@@ -9,13 +9,13 @@ use std::{
 use super::{blocking::Reading, handles::handles};
 use crate::io::{AsyncRead, ReadBuf};
 
-/// A handle to the standard input stream of a process; made by [`stdin`].
+/// The standard input of the process; created by [`stdin`].
 ///
-/// A read is a job of the threads for blocking work, and nothing can stop it: a runtime
-/// that is dropped waits for it, until a line comes or the stream ends. Programs that
-/// talk with a person do better with a thread of their own that reads and sends. What a
-/// read brings after its future was dropped is kept for the next read of this handle;
-/// two handles do not share it.
+/// A read is a job on the blocking pool, and nothing can stop it: a runtime that is dropped
+/// waits for it, until a line comes or the stream ends. For interactive programs a thread
+/// of their own that reads and sends is the better choice. Bytes that a read returns after
+/// its future was dropped are kept for the next read of this handle; two handles do not
+/// share them.
 ///
 /// # Examples
 ///
@@ -36,7 +36,7 @@ pub struct Stdin {
     std: io::Stdin,
 }
 
-/// Constructs a new handle to the standard input of the current process.
+/// Creates a handle to the standard input of the process.
 ///
 /// # Examples
 ///

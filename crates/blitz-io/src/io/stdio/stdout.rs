@@ -1,4 +1,4 @@
-//! What goes out of the process, and what went wrong in it.
+//! `Stdout` and `Stderr`: the standard output and the standard error of the process.
 
 use std::{
     io,
@@ -12,16 +12,17 @@ use super::{
 };
 use crate::io::AsyncWrite;
 
-/// A handle to the standard output stream of a process; made by [`stdout`].
+/// The standard output of the process; created by [`stdout`].
 ///
-/// A write hands its bytes over and answers; they are written by a thread for blocking
-/// work, in the order of this handle's writes, and whole as far as they fit into 2 MiB.
-/// An error is told to the next write or flush. Two handles have no order between them,
-/// nor have this and `println!`.
+/// A write hands its bytes over and returns. A thread of the blocking pool writes them, in
+/// the order of this handle's writes, and in one piece as far as they fit into 2 MiB. The
+/// next write or flush returns the error, if there was one. Two handles have no order
+/// between them, and neither have this handle and `println!`.
 ///
-/// Call [`flush`](crate::io::AsyncWriteExt::flush) to wait until everything is out. What
-/// a write has taken is written also if the runtime ends first, but std's own buffer of
-/// an unfinished line is only flushed by that call, or at the end of the process.
+/// Call [`flush`](crate::io::AsyncWriteExt::flush) to wait until everything is written.
+/// Bytes that a write has accepted are written even if the runtime shuts down first, but
+/// std's own buffer of an unfinished line is only flushed by that call, or at the end of
+/// the process.
 ///
 /// # Examples
 ///
@@ -41,7 +42,7 @@ pub struct Stdout {
     std: io::Stdout,
 }
 
-/// Constructs a new handle to the standard output of the current process.
+/// Creates a handle to the standard output of the process.
 ///
 /// # Examples
 ///
@@ -57,9 +58,9 @@ pub fn stdout() -> Stdout {
     Stdout { writing: Writing::new(io::stdout()), std: io::stdout() }
 }
 
-/// A handle to the standard error stream of a process; made by [`stderr`].
+/// The standard error of the process; created by [`stderr`].
 ///
-/// As [`Stdout`], and std does not buffer it.
+/// This handle behaves like [`Stdout`], but std does not buffer the stream.
 ///
 /// # Examples
 ///
@@ -79,7 +80,7 @@ pub struct Stderr {
     std: io::Stderr,
 }
 
-/// Constructs a new handle to the standard error of the current process.
+/// Creates a handle to the standard error of the process.
 ///
 /// # Examples
 ///
@@ -98,7 +99,7 @@ pub fn stderr() -> Stderr {
 handles!(Stdout);
 handles!(Stderr);
 
-/// `AsyncWrite` of a handle that has a field `writing`.
+/// Implements `AsyncWrite` for a handle that has a field `writing`.
 macro_rules! writes {
     ($name:ident) => {
         impl AsyncWrite for $name {
@@ -127,22 +128,24 @@ macro_rules! writes {
 writes!(Stdout);
 writes!(Stderr);
 
-/// Bytes at the start by which text is told from other bytes: enough that chance hardly
-/// passes, picked, not measured.
+/// The number of bytes at the start that decide whether the bytes are text: enough that
+/// other bytes hardly pass by chance; chosen, not measured.
 const LOOK: usize = 32;
 
-/// As much of `bytes` as one write may take; text is not cut inside a character, because
-/// a Windows console refuses what is not UTF-8.
+/// Returns as much of `bytes` as one write may take.
+///
+/// Text is not cut inside a character, because a Windows console refuses bytes that are not
+/// UTF-8.
 fn in_characters(bytes: &[u8], most: usize) -> &[u8] {
     if bytes.len() <= most {
         return bytes;
     }
     let first = &bytes[..most.min(LOOK)];
-    // Without a length the error is that of a character which goes on behind.
+    // An error without a length means a character that continues after these bytes.
     if std::str::from_utf8(first).is_err_and(|error| error.error_len().is_some()) {
         return &bytes[..most];
     }
-    // A character has at most four bytes, of which those behind the first begin with 10.
+    // A character has at most four bytes, and all but the first begin with the bits 10.
     let is_start = |at: &usize| bytes[*at] & 0b1100_0000 != 0b1000_0000;
     let cut = (most.saturating_sub(3)..=most).rev().find(is_start);
     &bytes[..cut.filter(|cut| *cut > 0).unwrap_or(most)]
@@ -169,7 +172,7 @@ mod tests {
         assert_eq!(in_characters(&bytes, 64).len(), 64);
         let stray = [0x80; 100];
         assert_eq!(in_characters(&stray, 1).len(), 1);
-        // Text at first, then bytes of which none begins a character.
+        // Text first, then bytes of which none begins a character.
         let mixed = [[b'a'; 40], [0x80; 40]].concat();
         assert_eq!(in_characters(&mixed, 60).len(), 60);
     }

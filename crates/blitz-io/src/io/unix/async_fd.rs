@@ -1,4 +1,4 @@
-//! A value with a descriptor, whose readiness can be awaited.
+//! `AsyncFd`: a value with a file descriptor, for which tasks can wait until it is ready.
 
 use std::{
     fmt, io,
@@ -13,20 +13,20 @@ use crate::{
     runtime::context,
 };
 
-/// Associates an IO object backed by a Unix file descriptor with the runtime, so that
-/// tasks can wait until it is ready.
+/// Registers a value that has a Unix file descriptor with the runtime, so that tasks can
+/// wait until the descriptor is ready.
 ///
 /// The descriptor should be in non-blocking mode. Wait for readiness, then try the
 /// operation: readiness is a hint, and `WouldBlock` clears it. [`async_io`](Self::async_io)
 /// does both in a loop; the guards of [`readable`](Self::readable) and
-/// [`writable`](Self::writable) are for loops of one's own.
+/// [`writable`](Self::writable) are for programs that write their own loop.
 ///
 /// Any number of tasks may wait with the async methods. Each of `poll_read_ready` and
 /// `poll_write_ready` wakes one task, the last that polled it.
 ///
-/// The descriptor is taken out of the driver before the value is dropped or handed back.
-/// A registration belongs to the runtime it was made in, and is of no use after that has
-/// shut down: waiting is an error then.
+/// The descriptor is deregistered from the driver before the value is dropped or returned.
+/// A registration belongs to the runtime in which it was made. Once that runtime has shut
+/// down, waiting is an error.
 ///
 /// # Examples
 ///
@@ -49,15 +49,16 @@ use crate::{
 /// ```
 pub struct AsyncFd<T: AsRawFd> {
     registration: Registration,
-    /// There, until it is dropped or taken out.
+    /// The value; `None` once it was dropped or returned to the caller.
     inner: Option<T>,
 }
 
 impl<T: AsRawFd> AsyncFd<T> {
-    /// Registers, by the promise of who calls; see `register`.
+    /// Registers the descriptor, relying on the promise that the caller of `register` made.
     #[track_caller]
     pub(super) fn attach(inner: T, interest: Interest) -> Result<Self, AsyncFdRegisterError<T>> {
-        match context::io_driver().register(raw::borrow(&inner), interest) {
+        let driver = context::io_driver();
+        match raw::borrow(&inner).and_then(|fd| driver.register(fd, interest)) {
             Ok(registration) => Ok(Self { registration, inner: Some(inner) }),
             Err(cause) => Err(AsyncFdRegisterError { inner, cause }),
         }
@@ -67,7 +68,7 @@ impl<T: AsRawFd> AsyncFd<T> {
         &self.registration
     }
 
-    /// Returns a shared reference to the backing object of this [`AsyncFd`].
+    /// Returns a reference to the value.
     ///
     /// # Examples
     ///
@@ -88,7 +89,7 @@ impl<T: AsRawFd> AsyncFd<T> {
         self.inner.as_ref().expect("the value is there until it is taken out")
     }
 
-    /// Returns a mutable reference to the backing object of this [`AsyncFd`].
+    /// Returns a mutable reference to the value.
     ///
     /// # Examples
     ///
@@ -110,15 +111,16 @@ impl<T: AsRawFd> AsyncFd<T> {
         self.inner.as_mut().expect("the value is there until it is taken out")
     }
 
-    /// Takes the value out of the driver and out of here.
+    /// Deregisters the descriptor from the driver and takes the value out.
     fn detach(&mut self) -> Option<T> {
         let inner = self.inner.take()?;
-        // An error would say that the system has forgotten the descriptor already.
-        let _ = self.registration.deregister(raw::borrow(&inner));
+        // An error means that the system has already removed the descriptor. If the value
+        // no longer has a descriptor, dropping the registration removes the source.
+        let _ = raw::borrow(&inner).and_then(|fd| self.registration.deregister(fd));
         Some(inner)
     }
 
-    /// Deregisters this file descriptor and returns ownership of the backing object.
+    /// Deregisters the descriptor and returns the value.
     ///
     /// # Examples
     ///
@@ -139,15 +141,15 @@ impl<T: AsRawFd> AsyncFd<T> {
         self.detach().expect("the value is there until it is taken out")
     }
 
-    /// Polls for read readiness.
+    /// Polls until the descriptor is ready for reading.
     ///
-    /// One task at a time can wait with this and
+    /// One task at a time can wait with this method and
     /// [`poll_read_ready_mut`](Self::poll_read_ready_mut): the last one that polled is
     /// woken.
     ///
     /// # Errors
     ///
-    /// If the runtime has shut down.
+    /// Returns an error if the runtime has shut down.
     ///
     /// # Examples
     ///
@@ -174,11 +176,13 @@ impl<T: AsRawFd> AsyncFd<T> {
         Poll::Ready(Ok(AsyncFdReadyGuard::new(self, event)))
     }
 
-    /// Polls for read readiness, with the value to be changed.
+    /// Polls until the descriptor is ready for reading, and returns a guard with mutable
+    /// access to the value.
     ///
     /// # Errors
     ///
-    /// As [`poll_read_ready`](Self::poll_read_ready).
+    /// Returns an error if the runtime has shut down, like
+    /// [`poll_read_ready`](Self::poll_read_ready).
     ///
     /// # Examples
     ///
@@ -204,15 +208,15 @@ impl<T: AsRawFd> AsyncFd<T> {
         Poll::Ready(Ok(AsyncFdReadyMutGuard::new(self, event)))
     }
 
-    /// Polls for write readiness.
+    /// Polls until the descriptor is ready for writing.
     ///
-    /// One task at a time can wait with this and
+    /// One task at a time can wait with this method and
     /// [`poll_write_ready_mut`](Self::poll_write_ready_mut): the last one that polled is
     /// woken.
     ///
     /// # Errors
     ///
-    /// If the runtime has shut down.
+    /// Returns an error if the runtime has shut down.
     ///
     /// # Examples
     ///
@@ -238,11 +242,13 @@ impl<T: AsRawFd> AsyncFd<T> {
         Poll::Ready(Ok(AsyncFdReadyGuard::new(self, event)))
     }
 
-    /// Polls for write readiness, with the value to be changed.
+    /// Polls until the descriptor is ready for writing, and returns a guard with mutable
+    /// access to the value.
     ///
     /// # Errors
     ///
-    /// As [`poll_write_ready`](Self::poll_write_ready).
+    /// Returns an error if the runtime has shut down, like
+    /// [`poll_write_ready`](Self::poll_write_ready).
     ///
     /// # Examples
     ///
@@ -281,15 +287,16 @@ impl<T: AsRawFd> AsyncFd<T> {
         Poll::Ready(Ok(AsyncFdReadyMutGuard::new(self, event)))
     }
 
-    /// Waits for any of the requested ready states.
+    /// Waits until the descriptor is ready for at least one of the operations in
+    /// `interest`.
     ///
     /// # Errors
     ///
-    /// If the runtime has shut down.
+    /// Returns an error if the runtime has shut down.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost if the future is dropped: readiness stays until it is cleared.
+    /// This method is cancel safe: readiness stays until it is cleared.
     ///
     /// # Examples
     ///
@@ -313,15 +320,16 @@ impl<T: AsRawFd> AsyncFd<T> {
         Ok(AsyncFdReadyGuard::new(self, event))
     }
 
-    /// Waits for any of the requested ready states, with the value to be changed.
+    /// Waits until the descriptor is ready for at least one of the operations in
+    /// `interest`, and returns a guard with mutable access to the value.
     ///
     /// # Errors
     ///
-    /// As [`ready`](Self::ready).
+    /// Returns an error if the runtime has shut down, like [`ready`](Self::ready).
     ///
     /// # Cancel safety
     ///
-    /// As [`ready`](Self::ready).
+    /// This method is cancel safe, like [`ready`](Self::ready).
     ///
     /// # Examples
     ///
@@ -347,15 +355,15 @@ impl<T: AsRawFd> AsyncFd<T> {
         Ok(AsyncFdReadyMutGuard::new(self, event))
     }
 
-    /// Waits for the file descriptor to become readable.
+    /// Waits until the descriptor is readable.
     ///
     /// # Errors
     ///
-    /// As [`ready`](Self::ready).
+    /// Returns an error if the runtime has shut down, like [`ready`](Self::ready).
     ///
     /// # Cancel safety
     ///
-    /// As [`ready`](Self::ready).
+    /// This method is cancel safe, like [`ready`](Self::ready).
     ///
     /// # Examples
     ///
@@ -365,15 +373,16 @@ impl<T: AsRawFd> AsyncFd<T> {
         self.ready(Interest::READABLE).await
     }
 
-    /// Waits for the file descriptor to become readable, with the value to be changed.
+    /// Waits until the descriptor is readable, and returns a guard with mutable access to
+    /// the value.
     ///
     /// # Errors
     ///
-    /// As [`ready`](Self::ready).
+    /// Returns an error if the runtime has shut down, like [`ready`](Self::ready).
     ///
     /// # Cancel safety
     ///
-    /// As [`ready`](Self::ready).
+    /// This method is cancel safe, like [`ready`](Self::ready).
     ///
     /// # Examples
     ///
@@ -383,15 +392,15 @@ impl<T: AsRawFd> AsyncFd<T> {
         self.ready_mut(Interest::READABLE).await
     }
 
-    /// Waits for the file descriptor to become writable.
+    /// Waits until the descriptor is writable.
     ///
     /// # Errors
     ///
-    /// As [`ready`](Self::ready).
+    /// Returns an error if the runtime has shut down, like [`ready`](Self::ready).
     ///
     /// # Cancel safety
     ///
-    /// As [`ready`](Self::ready).
+    /// This method is cancel safe, like [`ready`](Self::ready).
     ///
     /// # Examples
     ///
@@ -401,15 +410,16 @@ impl<T: AsRawFd> AsyncFd<T> {
         self.ready(Interest::WRITABLE).await
     }
 
-    /// Waits for the file descriptor to become writable, with the value to be changed.
+    /// Waits until the descriptor is writable, and returns a guard with mutable access to
+    /// the value.
     ///
     /// # Errors
     ///
-    /// As [`ready`](Self::ready).
+    /// Returns an error if the runtime has shut down, like [`ready`](Self::ready).
     ///
     /// # Cancel safety
     ///
-    /// As [`ready`](Self::ready).
+    /// This method is cancel safe, like [`ready`](Self::ready).
     ///
     /// # Examples
     ///
@@ -419,16 +429,17 @@ impl<T: AsRawFd> AsyncFd<T> {
         self.ready_mut(Interest::WRITABLE).await
     }
 
-    /// Reads or writes from the file descriptor using a user-provided IO operation, as
-    /// often as it says `WouldBlock` and the descriptor becomes ready again.
+    /// Runs an I/O operation on the value, and repeats it once the descriptor is ready
+    /// again for as long as it returns `WouldBlock`.
     ///
     /// # Errors
     ///
-    /// The operation's; or that the runtime has shut down.
+    /// Returns the operation's error, or an error if the runtime has shut down.
     ///
     /// # Cancel safety
     ///
-    /// The operation has either answered, and then so has this, or it said `WouldBlock`.
+    /// If the future is dropped before completion, every call of the operation so far
+    /// returned `WouldBlock`.
     ///
     /// # Examples
     ///
@@ -441,15 +452,17 @@ impl<T: AsRawFd> AsyncFd<T> {
         self.registration.async_io(interest, || f(self.get_ref())).await
     }
 
-    /// As [`async_io`](Self::async_io), with the value to be changed.
+    /// Runs an I/O operation with mutable access to the value; otherwise like
+    /// [`async_io`](Self::async_io).
     ///
     /// # Errors
     ///
-    /// As [`async_io`](Self::async_io).
+    /// Returns the errors of [`async_io`](Self::async_io).
     ///
     /// # Cancel safety
     ///
-    /// As [`async_io`](Self::async_io).
+    /// If the future is dropped before completion, every call of the operation so far
+    /// returned `WouldBlock`, as with [`async_io`](Self::async_io).
     ///
     /// # Examples
     ///
@@ -477,13 +490,13 @@ impl<T: AsRawFd> AsyncFd<T> {
         registration.async_io(interest, || f(inner)).await
     }
 
-    /// Tries to read or write from the file descriptor using a user-provided IO
-    /// operation, without waiting.
+    /// Tries an I/O operation on the value once, without waiting.
     ///
     /// # Errors
     ///
-    /// `WouldBlock`, without a call of the operation, if the descriptor is not known to be
-    /// ready; or the operation's, whose `WouldBlock` clears the readiness.
+    /// Returns `WouldBlock`, without a call of the operation, if the descriptor is not
+    /// known to be ready; otherwise the operation's error. A `WouldBlock` of the operation
+    /// clears the readiness.
     ///
     /// # Examples
     ///
@@ -510,11 +523,12 @@ impl<T: AsRawFd> AsyncFd<T> {
         self.registration.try_io(interest, || f(self.get_ref()))
     }
 
-    /// As [`try_io`](Self::try_io), with the value to be changed.
+    /// Tries an I/O operation once with mutable access to the value; otherwise like
+    /// [`try_io`](Self::try_io).
     ///
     /// # Errors
     ///
-    /// As [`try_io`](Self::try_io).
+    /// Returns the errors of [`try_io`](Self::try_io).
     ///
     /// # Examples
     ///
@@ -544,17 +558,17 @@ impl<T: AsRawFd> AsyncFd<T> {
     }
 }
 
-/// How they were made before it was asked what the descriptor is worth.
+/// Deprecated constructors, which require no promise about the descriptor.
 impl<T: AsRawFd> AsyncFd<T> {
     /// Creates an `AsyncFd` for reading and writing.
     ///
     /// # Errors
     ///
-    /// As [`register`](Self::register).
+    /// Returns the errors of [`register`](Self::register).
     ///
     /// # Panics
     ///
-    /// As [`register`](Self::register).
+    /// Panics where [`register`](Self::register) does.
     ///
     /// # Examples
     ///
@@ -566,15 +580,15 @@ impl<T: AsRawFd> AsyncFd<T> {
         Ok(Self::attach(inner, Interest::READABLE | Interest::WRITABLE)?)
     }
 
-    /// Creates an `AsyncFd` for what `interest` says.
+    /// Creates an `AsyncFd` for the operations in `interest`.
     ///
     /// # Errors
     ///
-    /// As [`register`](Self::register).
+    /// Returns the errors of [`register`](Self::register).
     ///
     /// # Panics
     ///
-    /// As [`register`](Self::register).
+    /// Panics where [`register`](Self::register) does.
     ///
     /// # Examples
     ///
@@ -588,15 +602,16 @@ impl<T: AsRawFd> AsyncFd<T> {
         Ok(Self::attach(inner, interest)?)
     }
 
-    /// As [`new`](Self::new); a value that is refused comes back with the error.
+    /// Creates an `AsyncFd` for reading and writing, like [`new`](Self::new); after an
+    /// error it returns the value with the error.
     ///
     /// # Errors
     ///
-    /// As [`register`](Self::register).
+    /// Returns the errors of [`register`](Self::register).
     ///
     /// # Panics
     ///
-    /// As [`register`](Self::register).
+    /// Panics where [`register`](Self::register) does.
     ///
     /// # Examples
     ///
@@ -608,16 +623,17 @@ impl<T: AsRawFd> AsyncFd<T> {
         Self::attach(inner, Interest::READABLE | Interest::WRITABLE)
     }
 
-    /// As [`with_interest`](Self::with_interest); a value that is refused comes back with
-    /// the error.
+    /// Creates an `AsyncFd` for the operations in `interest`, like
+    /// [`with_interest`](Self::with_interest); after an error it returns the value with the
+    /// error.
     ///
     /// # Errors
     ///
-    /// As [`register`](Self::register).
+    /// Returns the errors of [`register`](Self::register).
     ///
     /// # Panics
     ///
-    /// As [`register`](Self::register).
+    /// Panics where [`register`](Self::register) does.
     ///
     /// # Examples
     ///
@@ -643,7 +659,7 @@ impl<T: AsRawFd> AsRawFd for AsyncFd<T> {
 
 impl<T: AsRawFd> AsFd for AsyncFd<T> {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        raw::borrow(self.get_ref())
+        raw::borrow(self.get_ref()).expect("a value that was registered has a descriptor")
     }
 }
 

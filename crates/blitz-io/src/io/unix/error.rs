@@ -1,4 +1,4 @@
-//! What can go wrong with a descriptor.
+//! The errors of `AsyncFd` and its guards.
 
 use std::{error::Error, fmt, io};
 
@@ -25,8 +25,8 @@ use std::{error::Error, fmt, io};
 #[derive(Debug)]
 pub struct TryIoError(pub(super) ());
 
-/// The error of [`AsyncFd::register`](super::AsyncFd::register): the system's, and the
-/// value that could not be registered.
+/// The error of [`AsyncFd::register`](super::AsyncFd::register): contains the system's
+/// error, and the value that could not be registered.
 ///
 /// # Examples
 ///
@@ -47,13 +47,13 @@ pub struct AsyncFdRegisterError<T> {
     pub(super) cause: io::Error,
 }
 
-/// The name that [`AsyncFdRegisterError`] had.
+/// The former name of [`AsyncFdRegisterError`].
 #[doc(hidden)]
 #[deprecated(note = "use `AsyncFdRegisterError`")]
 pub type AsyncFdTryNewError<T> = AsyncFdRegisterError<T>;
 
 impl<T> AsyncFdRegisterError<T> {
-    /// Returns the value that could not be registered, and why.
+    /// Returns the value that could not be registered, and the system's error.
     ///
     /// # Examples
     ///

@@ -1,16 +1,15 @@
-//! Readiness that was seen: to be used, and cleared when it turns out to be over.
+//! Guards for readiness that was observed: a guard clears it once an operation would block.
 
 use std::{fmt, io, os::fd::AsRawFd};
 
 use super::{AsyncFd, TryIoError};
 use crate::{engine::driver::readiness::ReadyEvent, io::Ready};
 
-/// Represents an IO-ready event detected on a particular file descriptor that has not yet
-/// been acknowledged.
+/// Readiness of a descriptor that was observed and is not cleared yet.
 ///
-/// The runtime believes that the descriptor is ready until it is told otherwise, by
-/// [`clear_ready`](Self::clear_ready), or by [`try_io`](Self::try_io) whose operation
-/// would have blocked. Readiness that came after this guard is not cleared by it.
+/// The runtime assumes that the descriptor stays ready until the readiness is cleared, by
+/// [`clear_ready`](Self::clear_ready), or by a [`try_io`](Self::try_io) that would have
+/// blocked. A guard does not clear readiness that was reported after the guard was created.
 ///
 /// # Examples
 ///
@@ -43,7 +42,8 @@ pub struct AsyncFdReadyGuard<'a, T: AsRawFd> {
     seen: Seen,
 }
 
-/// As [`AsyncFdReadyGuard`], for who has the [`AsyncFd`] alone.
+/// Readiness of a descriptor that was observed and is not cleared yet, with mutable access
+/// to the [`AsyncFd`]; otherwise like [`AsyncFdReadyGuard`].
 ///
 /// # Examples
 ///
@@ -70,7 +70,7 @@ pub struct AsyncFdReadyMutGuard<'a, T: AsRawFd> {
     seen: Seen,
 }
 
-/// What was seen, and not cleared by this guard yet.
+/// The readiness that was observed, less the part that this guard has cleared.
 struct Seen(Option<ReadyEvent>);
 
 impl Seen {
@@ -93,7 +93,7 @@ impl Seen {
     }
 }
 
-/// The answer of a `try_io`; whether the readiness was over.
+/// Converts the result of an operation for `try_io`: `WouldBlock` becomes a `TryIoError`.
 fn tried<R>(result: io::Result<R>) -> Result<io::Result<R>, TryIoError> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(TryIoError(())),
@@ -101,14 +101,13 @@ fn tried<R>(result: io::Result<R>) -> Result<io::Result<R>, TryIoError> {
     }
 }
 
-/// What both guards have.
+/// Defines the methods that both guards have.
 macro_rules! common {
     () => {
-        /// Tells the runtime that the file descriptor is no longer ready, in all that
-        /// this guard has seen.
+        /// Marks the descriptor as not ready, for everything that this guard has observed.
         ///
-        /// Call it only when an operation has said `WouldBlock`: the runtime waits for
-        /// the next event, which may be the last for a long time.
+        /// Call this method only after an operation has returned `WouldBlock`: the runtime
+        /// then waits for the next event, which may not come for a long time.
         ///
         /// # Examples
         ///
@@ -132,8 +131,8 @@ macro_rules! common {
             self.seen.clear(&*self.async_fd);
         }
 
-        /// Tells the runtime that the file descriptor is no longer ready in what `ready`
-        /// says; the rest stays.
+        /// Marks the descriptor as not ready, for the part of the readiness that is in
+        /// `ready`; the rest stays.
         ///
         /// # Examples
         ///
@@ -157,8 +156,8 @@ macro_rules! common {
             self.seen.clear_matching(&*self.async_fd, ready);
         }
 
-        /// Says that the readiness stays: what dropping the guard does as well, said
-        /// aloud.
+        /// Keeps the readiness. Dropping the guard has the same effect; this method states
+        /// it explicitly.
         ///
         /// # Examples
         ///
@@ -179,7 +178,8 @@ macro_rules! common {
         /// ```
         pub fn retain_ready(&mut self) {}
 
-        /// Returns what was seen, less what this guard has cleared.
+        /// Returns the readiness that was observed, less the part that this guard has
+        /// cleared.
         ///
         /// # Examples
         ///
@@ -211,12 +211,13 @@ impl<'a, Inner: AsRawFd> AsyncFdReadyGuard<'a, Inner> {
 
     common!();
 
-    /// Performs the provided IO operation.
+    /// Runs an I/O operation, and clears the readiness if the operation would block.
     ///
     /// # Errors
     ///
-    /// `Err(TryIoError)` if the operation said `WouldBlock`: the readiness was cleared,
-    /// wait again. Any other answer of the operation, error or not, is in the `Ok`.
+    /// Returns `Err(TryIoError)` if the operation returned `WouldBlock`: the readiness was
+    /// cleared, so wait again. Any other result of the operation, error or not, is in the
+    /// `Ok`.
     ///
     /// # Examples
     ///
@@ -228,7 +229,7 @@ impl<'a, Inner: AsRawFd> AsyncFdReadyGuard<'a, Inner> {
         tried(f(self.async_fd)).inspect_err(|_| self.clear_ready())
     }
 
-    /// Returns a shared reference to the inner [`AsyncFd`].
+    /// Returns a reference to the [`AsyncFd`].
     ///
     /// # Examples
     ///
@@ -250,7 +251,7 @@ impl<'a, Inner: AsRawFd> AsyncFdReadyGuard<'a, Inner> {
         self.async_fd
     }
 
-    /// Returns a shared reference to the value of the inner [`AsyncFd`].
+    /// Returns a reference to the value of the [`AsyncFd`].
     ///
     /// # Examples
     ///
@@ -280,11 +281,12 @@ impl<'a, Inner: AsRawFd> AsyncFdReadyMutGuard<'a, Inner> {
 
     common!();
 
-    /// Performs the provided IO operation.
+    /// Runs an I/O operation, and clears the readiness if the operation would block.
     ///
     /// # Errors
     ///
-    /// As [`AsyncFdReadyGuard::try_io`].
+    /// Returns `Err(TryIoError)` if the operation returned `WouldBlock`, like
+    /// [`AsyncFdReadyGuard::try_io`].
     ///
     /// # Examples
     ///
@@ -312,7 +314,7 @@ impl<'a, Inner: AsRawFd> AsyncFdReadyMutGuard<'a, Inner> {
         tried(f(self.async_fd)).inspect_err(|_| self.clear_ready())
     }
 
-    /// Returns a shared reference to the inner [`AsyncFd`].
+    /// Returns a reference to the [`AsyncFd`].
     ///
     /// # Examples
     ///
@@ -321,7 +323,7 @@ impl<'a, Inner: AsRawFd> AsyncFdReadyMutGuard<'a, Inner> {
         self.async_fd
     }
 
-    /// Returns a mutable reference to the inner [`AsyncFd`].
+    /// Returns a mutable reference to the [`AsyncFd`].
     ///
     /// # Examples
     ///
@@ -330,7 +332,7 @@ impl<'a, Inner: AsRawFd> AsyncFdReadyMutGuard<'a, Inner> {
         self.async_fd
     }
 
-    /// Returns a shared reference to the value of the inner [`AsyncFd`].
+    /// Returns a reference to the value of the [`AsyncFd`].
     ///
     /// # Examples
     ///
@@ -339,7 +341,7 @@ impl<'a, Inner: AsRawFd> AsyncFdReadyMutGuard<'a, Inner> {
         self.async_fd.get_ref()
     }
 
-    /// Returns a mutable reference to the value of the inner [`AsyncFd`].
+    /// Returns a mutable reference to the value of the [`AsyncFd`].
     ///
     /// # Examples
     ///

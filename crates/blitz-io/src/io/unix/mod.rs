@@ -1,7 +1,7 @@
-//! Asynchronous I/O with any file descriptor of Unix.
+//! Asynchronous I/O with any Unix file descriptor.
 //!
 //! [`AsyncFd`] is for descriptors that the runtime has no type for: those of a C library,
-//! of a device, of a socket family of one's own.
+//! of a device, or of a socket family that the runtime does not know.
 
 mod async_fd;
 mod guard;

@@ -1,36 +1,42 @@
-//! Unsafe code of descriptors: what a caller has to promise of one, and what follows.
+//! The unsafe code of descriptors: what a caller must promise of a descriptor, and what
+//! follows.
 //!
 //! # Invariants
-//! A descriptor is registered with the runtime's driver for as long as its `AsyncFd`
-//! holds the value it came with. If the value promised wrongly and the descriptor is
-//! closed or another by then, the driver's system call fails or names a stranger's
-//! descriptor; no memory is touched by it.
+//! A descriptor is registered with the runtime's driver for as long as its `AsyncFd` holds
+//! the value that it came with. If the promise was false, and the descriptor was closed or
+//! reused by then, the driver's system call fails or affects an unrelated descriptor; it
+//! does not access any memory.
 
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::{
+    io,
+    os::fd::{AsRawFd, BorrowedFd},
+};
 
 use super::{AsyncFd, AsyncFdRegisterError};
 use crate::io::Interest;
 
 impl<T: AsRawFd> AsyncFd<T> {
-    /// Creates an `AsyncFd` for reading and writing; the value takes part in the
-    /// runtime's events until it is dropped or taken out.
+    /// Creates an `AsyncFd` for reading and writing, and registers its descriptor with the
+    /// runtime.
+    ///
+    /// The descriptor stays registered until the value is dropped or taken out.
     ///
     /// The descriptor should be in non-blocking mode: the runtime does not change it.
     ///
     /// # Safety
     ///
-    /// 1. What `as_raw_fd` answers with is an open descriptor, the same one for as long
-    ///    as `inner` lives.
-    /// 2. Nobody closes it before that.
+    /// 1. `as_raw_fd` must return an open descriptor, the same one for as long as `inner`
+    ///    lives.
+    /// 2. No code may close the descriptor before `inner` is dropped.
     ///
     /// # Errors
     ///
-    /// The system's, for a descriptor that it cannot wait for (a plain file, say); the
-    /// value comes back with it.
+    /// Returns the system's error for a descriptor that it cannot wait for (a plain file,
+    /// for example), together with the value.
     ///
     /// # Panics
     ///
-    /// If there is no runtime on this thread, or its I/O is not enabled.
+    /// Panics if there is no runtime on this thread, or if I/O is not enabled in it.
     ///
     /// # Examples
     ///
@@ -42,7 +48,7 @@ impl<T: AsRawFd> AsyncFd<T> {
     /// # blitz_io::run(async {
     /// let (one, mut other) = UnixStream::pair()?;
     /// one.set_nonblocking(true)?;
-    /// // SAFETY: 1. and 2. a stream owns its descriptor until it is dropped.
+    /// // SAFETY: 1. and 2. A stream owns its descriptor until it is dropped.
     /// let one = unsafe { AsyncFd::register(one)? };
     /// other.write_all(b"x")?;
     /// assert!(one.readable().await?.ready().is_readable());
@@ -55,20 +61,20 @@ impl<T: AsRawFd> AsyncFd<T> {
         Self::attach(inner, Interest::READABLE | Interest::WRITABLE)
     }
 
-    /// Creates an `AsyncFd` for what `interest` says; otherwise as
+    /// Creates an `AsyncFd` for the operations in `interest`; otherwise like
     /// [`register`](Self::register).
     ///
     /// # Safety
     ///
-    /// As [`register`](Self::register).
+    /// The obligations are those of [`register`](Self::register).
     ///
     /// # Errors
     ///
-    /// As [`register`](Self::register).
+    /// Returns the errors of [`register`](Self::register).
     ///
     /// # Panics
     ///
-    /// As [`register`](Self::register).
+    /// Panics where [`register`](Self::register) does.
     ///
     /// # Examples
     ///
@@ -80,7 +86,7 @@ impl<T: AsRawFd> AsyncFd<T> {
     /// # blitz_io::run(async {
     /// let (one, _other) = UnixStream::pair()?;
     /// one.set_nonblocking(true)?;
-    /// // SAFETY: 1. and 2. a stream owns its descriptor until it is dropped.
+    /// // SAFETY: 1. and 2. A stream owns its descriptor until it is dropped.
     /// let one = unsafe { AsyncFd::register_with_interest(one, Interest::WRITABLE)? };
     /// assert!(one.writable().await?.ready().is_writable());
     /// # std::io::Result::Ok(())
@@ -96,10 +102,18 @@ impl<T: AsRawFd> AsyncFd<T> {
     }
 }
 
-/// The descriptor of a value, for as long as the value is borrowed.
-pub(super) fn borrow<T: AsRawFd>(inner: &T) -> BorrowedFd<'_> {
-    // SAFETY: that it is open while `inner` lives is what the caller of `register` has
-    // promised (1. and 2.); the constructors that ask for no promise are deprecated for
-    // that.
-    unsafe { BorrowedFd::borrow_raw(inner.as_raw_fd()) }
+/// Borrows the descriptor of a value, for as long as the value is borrowed.
+///
+/// # Errors
+/// Returns `EBADF` if the value reports that it has no descriptor (-1), because no
+/// `BorrowedFd` can be -1.
+pub(super) fn borrow<T: AsRawFd>(inner: &T) -> io::Result<BorrowedFd<'_>> {
+    let fd = inner.as_raw_fd();
+    if fd == -1 {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    // SAFETY: the caller of `register` has promised (1. and 2.) that the descriptor is open
+    // while `inner` lives; the constructors that require no promise are deprecated because
+    // of that. The descriptor is not -1.
+    Ok(unsafe { BorrowedFd::borrow_raw(fd) })
 }

@@ -1,6 +1,7 @@
-//! Look-ups by a resolver that answers when a test says so.
+//! Tests look-ups with an injected resolver, which returns when a test lets it.
 //!
-//! A test names hosts of its own, under `.injected`, and keeps what is asked of them.
+//! Each test uses host names of its own, under `.injected`, and records which of them are looked
+//! up.
 
 use std::{
     collections::HashMap,
@@ -23,7 +24,8 @@ use crate::{
     task,
 };
 
-/// A domain of a test: who was asked for, in order, and whether there are answers yet.
+/// Domain of one test: the hosts that were looked up, in order, and whether the resolver may
+/// return.
 #[derive(Default)]
 struct Domain {
     state: Mutex<(Vec<String>, bool)>,
@@ -36,7 +38,7 @@ fn domains() -> &'static Mutex<HashMap<String, Arc<Domain>>> {
     DOMAINS.get_or_init(Mutex::default)
 }
 
-/// What is asked of `ask_system`, if it is a test's.
+/// Resolves `host` for `ask_system`, in place of the system, if the host belongs to a test.
 pub(super) fn injected(host: &str, port: u16) -> Option<io::Result<vec::IntoIter<SocketAddr>>> {
     let name = host.strip_suffix(".injected")?.rsplit('.').next()?.to_owned();
     let domain = domains().lock().unwrap().get(&name)?.clone();
@@ -58,13 +60,13 @@ impl Domain {
         domain
     }
 
-    /// From now on there are answers.
+    /// Lets the resolver return, from now on.
     fn answer(&self) {
         self.state.lock().unwrap().1 = true;
         self.changed.notify_all();
     }
 
-    /// Waits until the system was asked so often.
+    /// Waits until the resolver was called `count` times.
     fn until_asked(&self, count: usize) {
         let state = self.state.lock().unwrap();
         drop(self.changed.wait_while(state, |state| state.0.len() < count).unwrap());
@@ -88,7 +90,8 @@ async fn find(host: String) -> io::Result<Vec<SocketAddr>> {
     Ok(lookup_host((host, 80)).await?.collect())
 }
 
-/// Polls once, as a caller that then gives up.
+/// Polls the look-up once, and returns whether it was ready. A look-up that is passed by value is
+/// dropped afterwards, as by a caller that gives up.
 fn begin(lookup: impl Future) -> bool {
     pin!(lookup).poll(&mut Context::from_waker(Waker::noop())).is_ready()
 }
@@ -137,13 +140,14 @@ fn a_drop_or_time_out_frees_the_caller_at_once() {
     rt.block_on(async {
         let mut stuck = Box::pin(find("a.stuck.injected".to_owned()));
         assert!(!begin(stuck.as_mut()), "it waits");
-        // A thread is in it: one that nobody waits for before its turn is not begun.
+        // A thread must be in the resolver first, because a look-up that is dropped before its
+        // turn is never started.
         domain.until_asked(1);
         assert!(crate::time::timeout(Duration::from_millis(1), stuck).await.is_err());
         assert!(!begin(find("b.stuck.injected".to_owned())), "in line, and dropped");
-        // The caller is here, and the only seat is still taken.
+        // The caller continues here while the only seat is still taken.
         domain.answer();
-        // The answer that nobody wanted gave the seat back.
+        // The result that no caller waited for has returned the seat.
         find("c.stuck.injected".to_owned()).await.unwrap();
     });
     assert_eq!(domain.asked(), ["a.stuck.injected", "c.stuck.injected"]);
@@ -155,7 +159,7 @@ fn stuck_lookups_leave_threads_for_other_work() {
     let rt = runtime(8);
     let lookups: Vec<_> = (0..20).map(|n| rt.spawn(find(format!("n{n}.many.injected")))).collect();
     domain.until_asked(2);
-    // All the other threads are there for others, at the same time.
+    // All the other threads are available for other work, at the same time.
     let meeting = Arc::new(std::sync::Barrier::new(6));
     let others: Vec<_> = (0..6)
         .map(|_| {
@@ -186,7 +190,8 @@ fn those_in_line_are_asked_in_order() {
         }
         domain.until_asked(1);
         domain.answer();
-        // Whoever awaits them in whatever order: the line is what counts.
+        // The order in which callers await the look-ups does not matter: only the queue's order
+        // does.
         for answer in crate::future::join_all(lookups.into_iter().rev()).await {
             answer.unwrap();
         }
@@ -244,7 +249,7 @@ fn a_shutdown_ends_the_wait_of_those_in_line() {
     }
     domain.until_asked(1);
     rt.shutdown_background();
-    // Awaited without a runtime: nothing of it is needed any more.
+    // Polled outside of the runtime, because the look-up needs nothing of it any more.
     let poll = second.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     let Poll::Ready(Err(error)) = poll else { panic!("it still waits: {poll:?}") };
     assert!(error.to_string().contains("`second.ends.injected:80`"), "{error}");
@@ -286,7 +291,8 @@ fn a_stuck_lookup_is_named_at_shutdown() {
         let mut lines = BufReader::new(child.stderr.take().unwrap());
         while lines.read_line(&mut text).unwrap() > 0 {
             if text.contains("look-up of") {
-                // It was told of: the end of its standard input lets it go.
+                // The look-up was reported, so end the child's standard input, which lets the
+                // look-up finish.
                 go = None;
             }
         }
@@ -302,7 +308,7 @@ fn a_stuck_lookup_is_named_at_shutdown() {
     drop(rt.spawn(find("a.named.injected".to_owned())));
     domain.until_asked(1);
     let opener = thread::spawn(move || {
-        // Until the parent has read that it is waited for.
+        // Waits until the parent has read the report that the shutdown waits for the look-up.
         std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
         domain.answer();
     });

@@ -1,4 +1,4 @@
-//! A TCP server's door.
+//! TCP listener: accepts connections.
 
 #![forbid(unsafe_code)]
 
@@ -20,12 +20,14 @@ use crate::{
     },
 };
 
-/// How many connections wait to be accepted before the kernel refuses more, for a
-/// listener that does not say. Tokio's number; the kernel may take less
+/// Default limit of connections that wait to be accepted before the kernel takes no more;
+/// [`TcpSocket::listen`] sets another. Tokio's default was the same until mio 1.2, which uses
+/// 128, as the standard library does. A burst of more connections than the limit makes clients
+/// wait for a second before they retry, so the larger number stays; the kernel may lower it
 /// (`net.core.somaxconn`).
-pub(in crate::net) const BACKLOG: u32 = 1024;
+const BACKLOG: u32 = 1024;
 
-/// A TCP socket server, listening for connections.
+/// A TCP socket that listens for connections and accepts them.
 ///
 /// # Examples
 ///
@@ -67,22 +69,22 @@ listener.set_nonblocking(false)?;
 );
 
 impl TcpListener {
-    /// Makes a listener that is bound to the address.
+    /// Creates a listener that is bound to the address.
     ///
-    /// Port 0 has the system choose one; see [`local_addr`](Self::local_addr). If the
-    /// address stands for several, they are tried one after the other until one can be
-    /// bound. The address may be one whose last connections are not quite gone
-    /// (`SO_REUSEADDR`, except on Windows, where it means something else); at most 1024
-    /// connections wait to be accepted. To have it otherwise, use
+    /// With port 0 the system chooses a port; [`local_addr`](Self::local_addr) returns it. If
+    /// `addr` resolves to several addresses, they are tried in order until one can be bound. An
+    /// address with connections that are not quite closed (in `TIME_WAIT`) can be bound
+    /// (`SO_REUSEADDR`, except on Windows, where the option means something else). At most 1024
+    /// connections wait to be accepted. For other options use
     /// [`TcpSocket`](crate::net::TcpSocket).
     ///
     /// # Errors
     ///
-    /// The last failure, if no address can be bound; its text has the address.
+    /// Returns the last failure if no address can be bound.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped before it is done, nothing is bound. For a name, see
+    /// If the future is dropped before it completes, nothing is bound. If `addr` is a name, see
     /// [`lookup_host`](crate::net::lookup_host).
     ///
     /// # Examples
@@ -96,7 +98,8 @@ impl TcpListener {
     ///
     /// let error = TcpListener::bind(taken).await.unwrap_err();
     /// assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
-    /// assert!(error.to_string().contains(&taken.to_string()));
+    /// # #[cfg(unix)]
+    /// assert_eq!(error.raw_os_error(), Some(libc::EADDRINUSE));
     /// # Ok::<(), std::io::Error>(())
     /// # }).unwrap();
     /// ```
@@ -111,24 +114,24 @@ impl TcpListener {
         .await
     }
 
-    /// A socket that listens.
+    /// Registers a socket that listens already.
     pub(super) fn listening(socket: net::TcpListener) -> io::Result<TcpListener> {
         Ok(TcpListener { io: Evented::new(socket)? })
     }
 
-    /// Accepts a connection: the stream, and the address of its other end.
+    /// Accepts a connection, and returns its stream and the address of its other end.
     ///
     /// # Errors
     ///
-    /// What the kernel says, as it says it. Most of it concerns one connection that was
-    /// given up before it was accepted, and the next call goes on. If the process has no
-    /// file descriptor left (`EMFILE`), it says that at once, each time: the connection
-    /// waits until one is free, and a server that calls again should close something or
-    /// wait a while first.
+    /// Returns the kernel's error unchanged. Most errors concern one connection that was aborted
+    /// before it was accepted, so the next call can succeed. If the process has no file
+    /// descriptor left (`EMFILE`), each call fails immediately: the connection waits until a
+    /// descriptor is free, so a server should close something or wait a while before it calls
+    /// again.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped before it is done, no connection was accepted.
+    /// If the future is dropped before it completes, no connection was accepted.
     ///
     /// # Examples
     ///
@@ -150,7 +153,7 @@ impl TcpListener {
 
     /// Polls to accept a connection.
     ///
-    /// One waker is kept, the last one.
+    /// The listener stores one waker, that of the most recent call.
     ///
     /// # Examples
     ///
@@ -170,7 +173,7 @@ impl TcpListener {
         Poll::Ready(accepted(ready!(self.io.poll_io(cx, Direction::Read, evented::accept))?))
     }
 
-    /// Answers the address that it is bound to.
+    /// Returns the local address that the listener is bound to.
     ///
     /// # Examples
     ///
@@ -187,7 +190,8 @@ impl TcpListener {
         self.io.local_addr()
     }
 
-    /// How many routers a packet of its connections may pass (`IP_TTL`).
+    /// Returns the time to live of packets of accepted connections (`IP_TTL`): how many routers
+    /// they may pass.
     ///
     /// # Examples
     ///
@@ -205,7 +209,8 @@ impl TcpListener {
         self.io.ttl()
     }
 
-    /// Sets how many routers a packet of its connections may pass (`IP_TTL`).
+    /// Sets the time to live of packets of accepted connections (`IP_TTL`): how many routers they
+    /// may pass.
     ///
     /// # Examples
     ///

@@ -1,8 +1,8 @@
-//! TCP: what [`TcpStream`](super::TcpStream) is split into.
+//! TCP types: the halves that a [`TcpStream`](super::TcpStream) is split into.
 
 #![forbid(unsafe_code)]
 
-/// The first part of examples: `peer`, connected to a stream by the name given.
+/// Begins examples: defines `peer`, connected to a stream named `$name`.
 macro_rules! tcp_pair {
     ($name:literal) => {
         concat!(

@@ -1,4 +1,4 @@
-//! A TCP socket before it is connected or listens.
+//! TCP socket that is neither connected nor listening yet.
 
 #![forbid(unsafe_code)]
 
@@ -7,13 +7,12 @@ use std::{fmt, io, net, net::SocketAddr, time::Duration};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::{listener::TcpListener, stream::TcpStream};
-use crate::net::{error, evented, transfer::internet};
+use crate::net::{evented, transfer::internet};
 
-/// A TCP socket that has not yet been converted to a `TcpStream` or `TcpListener`.
+/// A TCP socket before it becomes a [`TcpStream`] or a [`TcpListener`].
 ///
-/// It is for those who set options before [`connect`](Self::connect) or
-/// [`listen`](Self::listen); [`TcpStream::connect`] and [`TcpListener::bind`] do with
-/// one what most programs want.
+/// Use this to set options before [`connect`](Self::connect) or [`listen`](Self::listen);
+/// [`TcpStream::connect`] and [`TcpListener::bind`] do what most programs need.
 ///
 /// # Examples
 ///
@@ -36,7 +35,7 @@ pub struct TcpSocket {
 }
 
 impl TcpSocket {
-    /// Makes a socket of IPv4.
+    /// Creates an IPv4 socket.
     ///
     /// # Examples
     ///
@@ -51,7 +50,7 @@ impl TcpSocket {
         Self::new(Domain::IPV4)
     }
 
-    /// Makes a socket of IPv6.
+    /// Creates an IPv6 socket.
     ///
     /// # Examples
     ///
@@ -71,7 +70,7 @@ impl TcpSocket {
         Ok(TcpSocket { inner })
     }
 
-    /// One of the address's family.
+    /// Creates a socket of the address's family.
     pub(super) fn for_address(address: SocketAddr) -> io::Result<TcpSocket> {
         Self::new(Domain::for_address(address))
     }
@@ -80,7 +79,7 @@ impl TcpSocket {
         TcpSocket { inner }
     }
 
-    /// Sets whether the kernel asks a silent other end whether it is still there (`SO_KEEPALIVE`).
+    /// Sets whether the kernel probes an idle connection for a dead peer (`SO_KEEPALIVE`).
     ///
     /// # Examples
     ///
@@ -96,7 +95,7 @@ impl TcpSocket {
         self.inner.set_keepalive(keepalive)
     }
 
-    /// Whether the kernel asks a silent other end whether it is still there (`SO_KEEPALIVE`).
+    /// Returns whether the kernel probes an idle connection for a dead peer (`SO_KEEPALIVE`).
     ///
     /// # Examples
     ///
@@ -112,9 +111,11 @@ impl TcpSocket {
         self.inner.keepalive()
     }
 
-    /// Sets whether the socket may bind an address whose last connections are not quite gone
-    /// (`SO_REUSEADDR`). What it allows differs between systems: on Windows also an
-    /// address that somebody listens on.
+    /// Sets whether the socket may bind an address with connections that are not quite closed
+    /// (`SO_REUSEADDR`).
+    ///
+    /// The option differs between systems: on Windows it also allows an address that another
+    /// socket listens on.
     ///
     /// # Examples
     ///
@@ -130,7 +131,7 @@ impl TcpSocket {
         self.inner.set_reuse_address(reuseaddr)
     }
 
-    /// Whether the socket may bind an address whose last connections are not quite gone
+    /// Returns whether the socket may bind an address with connections that are not quite closed
     /// (`SO_REUSEADDR`).
     ///
     /// # Examples
@@ -147,8 +148,9 @@ impl TcpSocket {
         self.inner.reuse_address()
     }
 
-    /// Sets whether several sockets may bind the same address (`SO_REUSEPORT`); all of them
-    /// must. Linux shares the connections out between them.
+    /// Sets whether several sockets may bind the same address (`SO_REUSEPORT`).
+    ///
+    /// All of these sockets must set it. Linux distributes the connections among them.
     ///
     /// # Examples
     ///
@@ -165,7 +167,7 @@ impl TcpSocket {
         self.inner.set_reuse_port(reuseport)
     }
 
-    /// Whether several sockets may bind the same address (`SO_REUSEPORT`).
+    /// Returns whether several sockets may bind the same address (`SO_REUSEPORT`).
     ///
     /// # Examples
     ///
@@ -182,7 +184,7 @@ impl TcpSocket {
         self.inner.reuse_port()
     }
 
-    /// Sets whether small writes are sent at once (`TCP_NODELAY`), instead of being collected
+    /// Sets whether small writes are sent immediately (`TCP_NODELAY`), instead of being collected
     /// while earlier ones are unacknowledged.
     ///
     /// # Examples
@@ -199,7 +201,7 @@ impl TcpSocket {
         self.inner.set_tcp_nodelay(nodelay)
     }
 
-    /// Whether small writes are sent at once (`TCP_NODELAY`).
+    /// Returns whether small writes are sent immediately (`TCP_NODELAY`).
     ///
     /// # Examples
     ///
@@ -215,7 +217,7 @@ impl TcpSocket {
         self.inner.tcp_nodelay()
     }
 
-    /// Sets the traffic class of what is sent (`IPV6_TCLASS`), on a socket of IPv6.
+    /// Sets the traffic class of sent packets (`IPV6_TCLASS`) of an IPv6 socket.
     ///
     /// # Examples
     ///
@@ -240,7 +242,7 @@ impl TcpSocket {
         self.inner.set_tclass_v6(tclass)
     }
 
-    /// The traffic class of what is sent (`IPV6_TCLASS`).
+    /// Returns the traffic class of sent packets (`IPV6_TCLASS`).
     ///
     /// # Examples
     ///
@@ -265,7 +267,7 @@ impl TcpSocket {
         self.inner.tclass_v6()
     }
 
-    /// Sets the type of service of what is sent (`IP_TOS`), on a socket of IPv4.
+    /// Sets the type of service of sent packets (`IP_TOS`) of an IPv4 socket.
     ///
     /// # Examples
     ///
@@ -282,7 +284,7 @@ impl TcpSocket {
         self.inner.set_tos_v4(tos)
     }
 
-    /// The type of service of what is sent (`IP_TOS`).
+    /// Returns the type of service of sent packets (`IP_TOS`).
     ///
     /// # Examples
     ///
@@ -299,9 +301,9 @@ impl TcpSocket {
         self.inner.tos_v4()
     }
 
-    /// Sets how much the kernel keeps of what is sent (`SO_SNDBUF`).
+    /// Sets the size of the kernel's send buffer (`SO_SNDBUF`).
     ///
-    /// It is a wish: Linux doubles it for its own needs, and there is a limit.
+    /// The size is a hint: Linux doubles it for its own needs, and there is a limit.
     ///
     /// # Examples
     ///
@@ -317,7 +319,7 @@ impl TcpSocket {
         self.inner.set_send_buffer_size(size as usize)
     }
 
-    /// How much the kernel keeps of what is sent (`SO_SNDBUF`).
+    /// Returns the size of the kernel's send buffer (`SO_SNDBUF`).
     ///
     /// # Examples
     ///
@@ -331,9 +333,9 @@ impl TcpSocket {
         Ok(self.inner.send_buffer_size()?.try_into().unwrap_or(u32::MAX))
     }
 
-    /// Sets how much the kernel keeps of what is received (`SO_RCVBUF`).
+    /// Sets the size of the kernel's receive buffer (`SO_RCVBUF`).
     ///
-    /// It is a wish: Linux doubles it for its own needs, and there is a limit.
+    /// The size is a hint: Linux doubles it for its own needs, and there is a limit.
     ///
     /// # Examples
     ///
@@ -349,7 +351,7 @@ impl TcpSocket {
         self.inner.set_recv_buffer_size(size as usize)
     }
 
-    /// How much the kernel keeps of what is received (`SO_RCVBUF`).
+    /// Returns the size of the kernel's receive buffer (`SO_RCVBUF`).
     ///
     /// # Examples
     ///
@@ -363,7 +365,7 @@ impl TcpSocket {
         Ok(self.inner.recv_buffer_size()?.try_into().unwrap_or(u32::MAX))
     }
 
-    /// As [`tos_v4`](Self::tos_v4).
+    /// Returns the type of service; deprecated name of [`tos_v4`](Self::tos_v4).
     #[doc(hidden)]
     #[deprecated(
         note = "`tos` related methods have been renamed `tos_v4` since they are IPv4-specific."
@@ -373,7 +375,7 @@ impl TcpSocket {
         self.tos_v4()
     }
 
-    /// As [`set_tos_v4`](Self::set_tos_v4).
+    /// Sets the type of service; deprecated name of [`set_tos_v4`](Self::set_tos_v4).
     #[doc(hidden)]
     #[deprecated(
         note = "`tos` related methods have been renamed `tos_v4` since they are IPv4-specific."
@@ -385,8 +387,8 @@ impl TcpSocket {
 
     /// Sets how long closing waits for unsent data (`SO_LINGER`).
     ///
-    /// Whoever drops the stream waits, and with them their worker; so only
-    /// [`set_zero_linger`](Self::set_zero_linger) is without harm.
+    /// The drop of the stream blocks for that time, and with it the worker on which it happens;
+    /// so only [`set_zero_linger`](Self::set_zero_linger) is harmless.
     ///
     /// # Examples
     ///
@@ -402,8 +404,8 @@ impl TcpSocket {
         self.inner.set_linger(dur)
     }
 
-    /// Has closing reset the connection instead of ending it in order: unsent data are
-    /// thrown away, and the other end gets an error.
+    /// Makes closing reset the connection instead of ending it in order (`SO_LINGER` of zero):
+    /// unsent data are discarded, and the other end gets an error.
     ///
     /// # Examples
     ///
@@ -420,7 +422,7 @@ impl TcpSocket {
         self.inner.set_linger(Some(Duration::ZERO))
     }
 
-    /// How long closing waits for unsent data (`SO_LINGER`).
+    /// Returns how long closing waits for unsent data (`SO_LINGER`).
     ///
     /// # Examples
     ///
@@ -434,7 +436,7 @@ impl TcpSocket {
         self.inner.linger()
     }
 
-    /// The name of the interface that the socket is bound to (`SO_BINDTODEVICE`).
+    /// Returns the name of the interface that the socket is bound to (`SO_BINDTODEVICE`).
     ///
     /// # Examples
     ///
@@ -464,7 +466,7 @@ impl TcpSocket {
         self.inner.bind_device(interface)
     }
 
-    /// Answers the address that it is bound to.
+    /// Returns the local address that the socket is bound to.
     ///
     /// # Examples
     ///
@@ -480,7 +482,7 @@ impl TcpSocket {
         internet(&self.inner.local_addr()?)
     }
 
-    /// Takes the error that the kernel keeps for this socket, if there is one.
+    /// Returns the pending error of this socket (`SO_ERROR`), if there is one, and clears it.
     ///
     /// # Examples
     ///
@@ -498,8 +500,8 @@ impl TcpSocket {
     ///
     /// # Errors
     ///
-    /// If the address is taken, is not one of this machine, or is not of the socket's
-    /// family; the text has the address.
+    /// Fails if the address is taken, is not one of this machine, or is not of the socket's
+    /// family.
     ///
     /// # Examples
     ///
@@ -511,18 +513,18 @@ impl TcpSocket {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn bind(&self, addr: SocketAddr) -> io::Result<()> {
-        self.inner.bind(&addr.into()).map_err(|cause| error::at("bind to", addr, cause))
+        self.inner.bind(&addr.into())
     }
 
     /// Connects the socket to the address of a remote host.
     ///
     /// # Errors
     ///
-    /// If that fails; the text has the address.
+    /// Returns the error of the failed attempt.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, the attempt ends and the socket is closed.
+    /// If the future is dropped, the attempt ends and the socket is closed.
     ///
     /// # Examples
     ///
@@ -537,20 +539,20 @@ impl TcpSocket {
     /// # }).unwrap();
     /// ```
     pub async fn connect(self, addr: SocketAddr) -> io::Result<TcpStream> {
-        let failed = |cause| error::at("connect to", addr, cause);
-        evented::start_connecting(&self.inner, &addr.into()).map_err(failed)?;
-        TcpStream::connecting(self.inner.into()).await.map_err(failed)
+        evented::start_connecting(&self.inner, &addr.into())?;
+        TcpStream::connecting(self.inner.into()).await
     }
 
-    /// Listens, with room for `backlog` connections that wait to be accepted.
+    /// Turns the socket into a listener with room for `backlog` connections that wait to be
+    /// accepted.
     ///
     /// # Panics
     ///
-    /// If there is no runtime on this thread, or its I/O is not enabled.
+    /// Panics if there is no runtime on this thread, or its I/O is not enabled.
     ///
     /// # Errors
     ///
-    /// If the kernel refuses; the text has the address.
+    /// Fails if the kernel refuses.
     ///
     /// # Examples
     ///
@@ -567,18 +569,13 @@ impl TcpSocket {
     /// ```
     #[track_caller]
     pub fn listen(self, backlog: u32) -> io::Result<TcpListener> {
-        self.inner.listen(i32::try_from(backlog).unwrap_or(i32::MAX)).map_err(
-            |cause| match self.local_addr() {
-                Ok(addr) => error::at("listen on", addr, cause),
-                Err(_) => cause,
-            },
-        )?;
+        self.inner.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
         TcpListener::listening(self.inner.into())
     }
 
-    /// Makes this of a socket of the standard library, whatever its state.
+    /// Creates this from a stream of the standard library, in any state.
     ///
-    /// It should be in non-blocking mode; the methods here do not change that.
+    /// The stream should be in non-blocking mode; no method of `TcpSocket` changes its mode.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! The halves of a [`TcpStream`].
+//! Read and write halves of a [`TcpStream`].
 
 #![forbid(unsafe_code)]
 
@@ -13,10 +13,10 @@ use crate::io::ReadBuf;
 
 halves!(TcpStream, net::TcpStream, net::SocketAddr, tcp_pair!("mut stream"));
 
-/// `peek` and `poll_peek` of the half that reads.
+/// Defines `peek` and `poll_peek` of the read half.
 macro_rules! peeking_methods {
     ($begin:expr) => {
-        /// Polls to read what comes next and leave it there, and answers how much it was.
+        /// Polls to read without removing the bytes from the stream, and returns their number.
         ///
         /// # Examples
         ///
@@ -36,11 +36,11 @@ macro_rules! peeking_methods {
             self.as_ref().poll_peek(cx, buf)
         }
 
-        /// Reads what comes next and leaves it there, and answers how much it was.
+        /// Reads without removing the bytes from the stream, and returns their number.
         ///
         /// # Cancel safety
         ///
-        /// Nothing is lost if it is dropped.
+        /// Nothing is lost if the future is dropped.
         ///
         /// # Examples
         ///

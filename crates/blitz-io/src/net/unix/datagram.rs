@@ -1,4 +1,4 @@
-//! Datagrams between processes of one machine.
+//! Datagram socket between processes of one machine.
 
 #![forbid(unsafe_code)]
 
@@ -19,14 +19,13 @@ use crate::{
     engine::driver::Direction,
     io::{Interest, Ready},
     net::{
-        error,
         evented::{self, Evented},
         raw::Destination,
         transfer::{Datagrams, PLAIN},
     },
 };
 
-/// The first part of examples: two sockets, connected to each other.
+/// Begins examples: defines two sockets, connected to each other.
 macro_rules! datagram_pair {
     () => {
         "use blitz_io::net::UnixDatagram;
@@ -36,7 +35,7 @@ let (socket, peer) = UnixDatagram::pair()?;"
     };
 }
 
-/// The first part of examples: a socket with a path, and one without.
+/// Begins examples: defines a socket with a path, and one without.
 macro_rules! datagram_at {
     () => {
         concat!(
@@ -47,13 +46,13 @@ macro_rules! datagram_at {
     };
 }
 
-/// An I/O object representing a Unix datagram socket.
+/// A Unix datagram socket, for messages between processes of one machine.
 ///
-/// It exchanges messages with others at a path by [`send_to`](Self::send_to) and
-/// [`recv_from`](Self::recv_from), or with the one that it is connected to by
-/// [`send`](Self::send) and [`recv`](Self::recv). Messages are neither lost nor put out
-/// of order: who sends waits until there is room. What does not fit into the buffer of
-/// who receives is thrown away.
+/// A socket exchanges messages with sockets at other paths by [`send_to`](Self::send_to) and
+/// [`recv_from`](Self::recv_from), or with the socket that it is connected to by
+/// [`send`](Self::send) and [`recv`](Self::recv). Messages are neither lost nor reordered:
+/// sending waits until there is room. Bytes that do not fit into the receiver's buffer are
+/// discarded.
 ///
 /// # Examples
 ///
@@ -89,17 +88,19 @@ socket.set_nonblocking(false)?;
 );
 
 impl UnixDatagram {
-    /// Makes a socket that is bound to the path.
+    /// Creates a socket that is bound to the path.
     ///
-    /// On Linux a path that begins with a zero byte is a name in the abstract namespace.
+    /// For a name in the abstract namespace (on Linux) use
+    /// [`UnixSocket::bind`](crate::net::UnixSocket::bind): here, as on Tokio, a path must not
+    /// contain zero bytes.
     ///
     /// # Panics
     ///
-    /// If there is no runtime on this thread, or its I/O is not enabled.
+    /// Panics if there is no runtime on this thread, or its I/O is not enabled.
     ///
     /// # Errors
     ///
-    /// If that fails; the text has the path.
+    /// Fails if the path cannot be bound.
     ///
     /// # Examples
     ///
@@ -114,17 +115,15 @@ impl UnixDatagram {
     {
         let path = path.as_ref();
         let socket = evented::open(Domain::UNIX, Type::DGRAM, None)?;
-        addr::raw(path)
-            .and_then(|address| socket.bind(&address))
-            .map_err(|cause| error::at("bind to", addr::shown(path), cause))?;
+        addr::of_path(path).and_then(|address| socket.bind(&address))?;
         Self::of(socket.into())
     }
 
-    /// Makes two sockets that are connected to each other.
+    /// Creates two sockets that are connected to each other.
     ///
     /// # Panics
     ///
-    /// If there is no runtime on this thread, or its I/O is not enabled.
+    /// Panics if there is no runtime on this thread, or its I/O is not enabled.
     ///
     /// # Examples
     ///
@@ -140,11 +139,12 @@ impl UnixDatagram {
         Ok((UnixDatagram { io: one }, UnixDatagram { io: other }))
     }
 
-    /// Makes a socket that is bound to nothing: it can send, and be answered by none.
+    /// Creates a socket that is not bound to an address: it can send, but no socket can reply to
+    /// it.
     ///
     /// # Panics
     ///
-    /// If there is no runtime on this thread, or its I/O is not enabled.
+    /// Panics if there is no runtime on this thread, or its I/O is not enabled.
     ///
     /// # Examples
     ///
@@ -162,12 +162,12 @@ impl UnixDatagram {
         Ok(UnixDatagram { io: Evented::new(socket)? })
     }
 
-    /// Connects the socket: [`send`](Self::send) sends to this path, and only what comes
-    /// from there is received.
+    /// Connects the socket: [`send`](Self::send) sends to this path, and only messages from there
+    /// are received.
     ///
     /// # Errors
     ///
-    /// If that fails; the text has the path.
+    /// Fails if the socket cannot be connected to the path.
     ///
     /// # Examples
     ///
@@ -178,20 +178,18 @@ impl UnixDatagram {
     #[doc = example_end!()]
     pub fn connect<P: AsRef<Path>>(&self, path: P) -> io::Result<()> {
         let path = path.as_ref();
-        addr::raw(path)
-            .and_then(|address| Datagrams::socket(&*self.io).connect(&address))
-            .map_err(|cause| error::at("connect to", addr::shown(path), cause))
+        addr::of_path(path).and_then(|address| Datagrams::socket(&*self.io).connect(&address))
     }
 
     datagram_methods!(datagram_pair!(), Interest::READABLE);
     owned_datagram_methods!(datagram_pair!());
     datagram_from_methods!(datagram_pair!(), Interest::READABLE, SocketAddr, "addr.is_unnamed()");
 
-    /// Sends a datagram to the socket at the path, and answers its length.
+    /// Sends a datagram to the socket at the path, and returns the number of bytes sent.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped before it is done, nothing was sent.
+    /// If the future is dropped before it completes, nothing was sent.
     ///
     /// # Examples
     ///
@@ -203,15 +201,16 @@ impl UnixDatagram {
     where
         P: AsRef<Path>,
     {
-        let target = addr::raw(target.as_ref())?;
+        let target = addr::of_path(target.as_ref())?;
         self.io.async_io(Interest::WRITABLE, |io| Datagrams::send_to(io, buf, &target)).await
     }
 
-    /// Sends a datagram to the socket at the path if there is room for it now.
+    /// Tries to send a datagram to the socket at the path without waiting, and returns the number
+    /// of bytes sent.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` if there is no room.
+    /// `WouldBlock` if there is no room for the datagram.
     ///
     /// # Examples
     ///
@@ -224,13 +223,13 @@ impl UnixDatagram {
     where
         P: AsRef<Path>,
     {
-        let target = addr::raw(target.as_ref())?;
+        let target = addr::of_path(target.as_ref())?;
         self.io.try_io(Interest::WRITABLE, |io| Datagrams::send_to(io, buf, &target))
     }
 
     /// Polls to send a datagram to the socket at the path.
     ///
-    /// One waker is kept for sending, the last one.
+    /// The socket stores one waker for sending, that of the most recent call.
     ///
     /// # Examples
     ///
@@ -247,11 +246,11 @@ impl UnixDatagram {
     where
         P: AsRef<Path>,
     {
-        let target = addr::raw(target.as_ref())?;
+        let target = addr::of_path(target.as_ref())?;
         self.io.poll_io(cx, Direction::Write, |io| Datagrams::send_to(io, buf, &target))
     }
 
-    /// Answers the address that it is bound to.
+    /// Returns the local address that the socket is bound to.
     ///
     /// # Examples
     ///
@@ -260,10 +259,10 @@ impl UnixDatagram {
     /// assert!(peer.local_addr()?.is_unnamed());
     #[doc = example_end!()]
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.io.local_addr().map(SocketAddr)
+        self.io.local_addr().map(SocketAddr::from)
     }
 
-    /// Answers the address that it is connected to.
+    /// Returns the address that the socket is connected to.
     ///
     /// # Examples
     ///
@@ -273,11 +272,10 @@ impl UnixDatagram {
     /// # drop(socket);
     #[doc = example_end!()]
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.io.peer_addr().map(SocketAddr)
+        self.io.peer_addr().map(SocketAddr::from)
     }
 
-    /// Ends one direction, or both: sending then fails, and receiving answers with
-    /// nothing.
+    /// Shuts down one direction or both: sending then fails, and receiving returns zero bytes.
     ///
     /// # Examples
     ///

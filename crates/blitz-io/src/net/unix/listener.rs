@@ -1,4 +1,4 @@
-//! A door for processes of the same machine.
+//! Unix listener: accepts connections from processes of the same machine.
 
 #![forbid(unsafe_code)]
 
@@ -15,17 +15,27 @@ use super::{SocketAddr, addr, stream::UnixStream};
 use crate::{
     engine::driver::Direction,
     io::Interest,
-    net::{
-        error,
-        evented::{self, Evented},
-        tcp::listener::BACKLOG,
-    },
+    net::evented::{self, Evented},
 };
 
-/// A Unix socket which can accept connections from other Unix sockets.
+/// Limit of connections that wait to be accepted. The number is that of the standard library and
+/// of Tokio: -1 stands for as many as the system allows (`net.core.somaxconn` on Linux).
+const BACKLOG: i32 = if cfg!(any(
+    target_os = "linux",
+    target_os = "freebsd",
+    target_os = "openbsd",
+    target_vendor = "apple"
+)) {
+    -1
+} else {
+    libc::SOMAXCONN
+};
+
+/// A Unix socket that listens for connections and accepts them.
 ///
-/// The file at its path stays when the listener is gone, and a path that has a file
-/// cannot be bound: remove it before, or use a name in the abstract namespace (on Linux).
+/// The file at the listener's path remains when the listener is dropped, and a path that has a
+/// file cannot be bound: remove the file first, or use a name in the abstract namespace (on
+/// Linux).
 ///
 /// # Examples
 ///
@@ -63,17 +73,20 @@ listener.set_nonblocking(false)?;
 );
 
 impl UnixListener {
-    /// Makes a listener at the path. At most 1024 connections wait to be accepted.
+    /// Creates a listener that is bound to the path.
+    ///
+    /// As many connections wait to be accepted as the system allows (`net.core.somaxconn` on
+    /// Linux); for a smaller backlog use [`UnixSocket`](crate::net::UnixSocket).
     ///
     /// On Linux a path that begins with a zero byte is a name in the abstract namespace.
     ///
     /// # Panics
     ///
-    /// If there is no runtime on this thread, or its I/O is not enabled.
+    /// Panics if there is no runtime on this thread, or its I/O is not enabled.
     ///
     /// # Errors
     ///
-    /// If that fails; the text has the path.
+    /// Fails if the path cannot be bound.
     ///
     /// # Examples
     ///
@@ -90,21 +103,19 @@ impl UnixListener {
     where
         P: AsRef<Path>,
     {
-        let path = path.as_ref();
-        let failed = |cause| error::at("listen at", addr::shown(path), cause);
-        let io = bound(addr::raw(path)).map_err(failed)?;
+        let io = bound(addr::of_path_or_name(path.as_ref()))?;
         Ok(UnixListener { io: Evented::new(io)? })
     }
 
-    /// Makes a listener with the address.
+    /// Creates a listener that is bound to the address.
     ///
     /// # Panics
     ///
-    /// If there is no runtime on this thread, or its I/O is not enabled.
+    /// Panics if there is no runtime on this thread, or its I/O is not enabled.
     ///
     /// # Errors
     ///
-    /// If that fails; the text has the address.
+    /// Fails if the address cannot be bound.
     ///
     /// # Examples
     ///
@@ -115,18 +126,17 @@ impl UnixListener {
     #[doc = example_end!()]
     #[track_caller]
     pub fn bind_addr(socket_addr: &SocketAddr) -> io::Result<UnixListener> {
-        let failed = |cause| error::at("listen at", format_args!("{socket_addr:?}"), cause);
-        let io = bound(socket_addr.to_raw()).map_err(failed)?;
+        let io = bound(socket_addr.to_raw())?;
         Ok(UnixListener { io: Evented::new(io)? })
     }
 
-    /// A socket that listens.
+    /// Registers a socket that listens already.
     #[track_caller]
     pub(super) fn listening(socket: net::UnixListener) -> io::Result<UnixListener> {
         Ok(UnixListener { io: Evented::new(socket)? })
     }
 
-    /// Answers the address that it is bound to.
+    /// Returns the local address that the listener is bound to.
     ///
     /// # Examples
     ///
@@ -136,7 +146,7 @@ impl UnixListener {
     /// assert_eq!(listener.local_addr()?.as_pathname(), Some(path.as_path()));
     #[doc = example_end!()]
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.io.local_addr().map(SocketAddr)
+        self.io.local_addr().map(SocketAddr::from)
     }
 
     take_error_method!(
@@ -147,17 +157,17 @@ impl UnixListener {
         "listener"
     );
 
-    /// Accepts a connection: the stream, and the address of its other end, which most
-    /// often is unnamed.
+    /// Accepts a connection, and returns its stream and the address of its other end, which is
+    /// usually unnamed.
     ///
     /// # Errors
     ///
-    /// What the kernel says, as it says it; see
+    /// Returns the kernel's error unchanged; see
     /// [`TcpListener::accept`](crate::net::TcpListener::accept).
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped before it is done, no connection was accepted.
+    /// If the future is dropped before it completes, no connection was accepted.
     ///
     /// # Examples
     ///
@@ -174,7 +184,7 @@ impl UnixListener {
 
     /// Polls to accept a connection.
     ///
-    /// One waker is kept, the last one.
+    /// The listener stores one waker, that of the most recent call.
     ///
     /// # Examples
     ///
@@ -193,12 +203,12 @@ impl UnixListener {
 fn bound(address: io::Result<SockAddr>) -> io::Result<net::UnixListener> {
     let socket = evented::open(Domain::UNIX, Type::STREAM, None)?;
     socket.bind(&address?)?;
-    socket.listen(BACKLOG as i32)?;
+    socket.listen(BACKLOG)?;
     Ok(socket.into())
 }
 
 fn accepted(
     (socket, address): (socket2::Socket, SockAddr),
 ) -> io::Result<(UnixStream, SocketAddr)> {
-    Ok((UnixStream::accepted(socket.into())?, SocketAddr::from_raw(&address)?))
+    Ok((UnixStream::accepted(socket.into())?, SocketAddr::from_raw(&address)))
 }

@@ -1,8 +1,8 @@
-//! Unix sockets and pipes: what is not in [`net`](super) itself.
+//! Unix-only types that are not in [`net`](super) itself: pipes, addresses and halves of streams.
 
 #![forbid(unsafe_code)]
 
-/// The first part of examples: `peer`, connected to a stream by the name given.
+/// Begins examples: defines `peer`, connected to a stream named `$name`.
 macro_rules! unix_pair {
     ($name:literal) => {
         concat!(
@@ -13,7 +13,7 @@ macro_rules! unix_pair {
     };
 }
 
-/// The first part of examples with a path: `dir`, a folder that is removed at the end.
+/// Begins examples with a path: defines `dir`, a directory that is removed at the end.
 macro_rules! in_folder {
     ($use:literal) => {
         concat!(
@@ -40,14 +40,14 @@ pub use self::{
     ucred::UCred,
 };
 
-/// The number of a user.
+/// User ID.
 #[allow(non_camel_case_types, reason = "the name is C's")]
 pub type uid_t = u32;
 
-/// The number of a group.
+/// Group ID.
 #[allow(non_camel_case_types, reason = "the name is C's")]
 pub type gid_t = u32;
 
-/// The number of a process or of a group of them.
+/// Process ID or process group ID.
 #[allow(non_camel_case_types, reason = "the name is C's")]
 pub type pid_t = i32;

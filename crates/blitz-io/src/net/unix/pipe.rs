@@ -1,7 +1,7 @@
 //! Unix pipes.
 //!
-//! [`pipe`] makes one between two parts of this process, or for a child; [`OpenOptions`]
-//! opens one that has a name (`mkfifo`).
+//! [`pipe`] creates an anonymous pipe between two parts of this process, or for a child process;
+//! [`OpenOptions`] opens a named pipe (`mkfifo`).
 
 #![forbid(unsafe_code)]
 
@@ -17,13 +17,12 @@ use std::{
 
 use socket2::SockRef;
 
-use super::addr;
 use crate::{
     io::Interest,
-    net::{error, evented::Evented, raw},
+    net::{evented::Evented, raw},
 };
 
-/// The first part of examples: both ends of a pipe, by the names given.
+/// Begins examples: defines both ends of a pipe, named `$sender` and `$receiver`.
 macro_rules! pipe_pair {
     ($sender:literal, $receiver:literal) => {
         concat!(
@@ -36,7 +35,7 @@ macro_rules! pipe_pair {
     };
 }
 
-/// The first part of examples about pipes with a name: `path` of one.
+/// Begins examples about named pipes: defines `path`, the path of one.
 macro_rules! pipe_at {
     () => {
         "use blitz_io::net::unix::pipe;
@@ -48,11 +47,11 @@ let path = dir.path().join(\"fifo\");
     };
 }
 
-/// Creates a new anonymous Unix pipe.
+/// Creates an anonymous pipe, and returns its two ends.
 ///
 /// # Panics
 ///
-/// If there is no runtime on this thread, or its I/O is not enabled.
+/// Panics if there is no runtime on this thread, or its I/O is not enabled.
 ///
 /// # Examples
 ///
@@ -72,7 +71,7 @@ pub fn pipe() -> io::Result<(Sender, Receiver)> {
     Ok((Sender::from_owned_fd_unchecked(writer)?, Receiver::from_owned_fd_unchecked(reader)?))
 }
 
-/// Options and flags which can be used to configure how a pipe with a name is opened.
+/// Options that configure how a named pipe is opened.
 ///
 /// # Examples
 ///
@@ -89,7 +88,7 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// Nothing special.
+    /// Creates options with their defaults: one direction, and a check that the file is a pipe.
     ///
     /// # Examples
     ///
@@ -105,8 +104,8 @@ impl OpenOptions {
         }
     }
 
-    /// Has both ends opened at once, so that a sender need not find a receiver, and a
-    /// receiver sees no end while senders come and go.
+    /// Sets whether the pipe is opened for both directions, so that a sender can be opened
+    /// without a receiver, and a receiver sees no end of the stream while senders come and go.
     ///
     /// # Examples
     ///
@@ -120,7 +119,8 @@ impl OpenOptions {
         self
     }
 
-    /// Leaves out the look whether the file is a pipe, for those who know.
+    /// Sets whether to skip the check that the file is a pipe, for callers that know that it is
+    /// one.
     ///
     /// # Examples
     ///
@@ -133,18 +133,17 @@ impl OpenOptions {
         self
     }
 
-    /// Opens the end that reads.
+    /// Opens the read end of a named pipe.
     ///
-    /// There need not be a sender yet; until there is one, reading finds the end of the
-    /// stream.
+    /// No sender need exist yet; until one does, reading returns the end of the stream.
     ///
     /// # Panics
     ///
-    /// If there is no runtime on this thread, or its I/O is not enabled.
+    /// Panics if there is no runtime on this thread, or its I/O is not enabled.
     ///
     /// # Errors
     ///
-    /// If the file cannot be opened, or is no pipe; the text has the path.
+    /// Fails if the file cannot be opened, or is not a pipe.
     ///
     /// # Examples
     ///
@@ -157,22 +156,21 @@ impl OpenOptions {
         Receiver::from_file_unchecked(self.open(path.as_ref(), Interest::READABLE)?)
     }
 
-    /// Opens the end that writes.
+    /// Opens the write end of a named pipe.
     ///
     /// # Panics
     ///
-    /// If there is no runtime on this thread, or its I/O is not enabled.
+    /// Panics if there is no runtime on this thread, or its I/O is not enabled.
     ///
     /// # Errors
     ///
-    /// If the file cannot be opened, or is no pipe; the text has the path. If nobody has
-    /// opened the end that reads, the operating system's number behind the error is
-    /// `ENXIO`: try again later.
+    /// Fails if the file cannot be opened, or is not a pipe. If no process has opened the read
+    /// end, the system error number is `ENXIO`: try again later.
     ///
     /// # Examples
     ///
     #[doc = concat!("```\n", pipe_at!())]
-    /// assert!(pipe::OpenOptions::new().open_sender(&path).is_err()); // nobody reads
+    /// assert!(pipe::OpenOptions::new().open_sender(&path).is_err()); // no reader yet
     ///
     /// let receiver = pipe::OpenOptions::new().open_receiver(&path)?;
     /// let sender = pipe::OpenOptions::new().open_sender(&path)?;
@@ -194,7 +192,6 @@ impl OpenOptions {
             .custom_flags(libc::O_NONBLOCK)
             .open(path)
             .and_then(|file| if self.unchecked { Ok(file) } else { a_pipe(file) })
-            .map_err(|cause| error::at("open", addr::shown(path), cause))
     }
 }
 
@@ -204,7 +201,7 @@ impl Default for OpenOptions {
     }
 }
 
-/// Refuses what is no pipe.
+/// Returns an error if the file is not a pipe.
 fn a_pipe(file: File) -> io::Result<File> {
     if file.metadata()?.file_type().is_fifo() {
         return Ok(file);
@@ -212,7 +209,8 @@ fn a_pipe(file: File) -> io::Result<File> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, "not a pipe: `_unchecked` takes other files"))
 }
 
-/// Refuses what is no pipe or was not opened for `mode`, and sets it to non-blocking.
+/// Checks that the descriptor is a pipe and was opened for `mode`, and sets it to non-blocking
+/// mode.
 fn usable(fd: OwnedFd, mode: libc::c_int, refused: &'static str) -> io::Result<File> {
     let file = a_pipe(File::from(fd))?;
     let access = raw::file_flags(file.as_fd())? & libc::O_ACCMODE;
@@ -223,21 +221,21 @@ fn usable(fd: OwnedFd, mode: libc::c_int, refused: &'static str) -> io::Result<F
     Ok(file)
 }
 
-/// What both ends share. The example's first part defines both, and the last argument is
-/// the one that the methods are of.
+/// Defines the methods that both ends share. The example's first part defines both ends, and
+/// `$this` is the one that the methods belong to.
 macro_rules! end_methods {
     ($end:ident, $interest:expr, $mode:expr, $refused:literal, $this:literal) => {
         impl $end {
-            /// Makes an end of a pipe of a file, after a look whether it is one and was
-            /// opened for this direction, and sets it to non-blocking mode.
+            /// Creates an end of a pipe from a file, after a check that the file is a pipe and
+            /// was opened for this direction, and sets it to non-blocking mode.
             ///
             /// # Panics
             ///
-            /// If there is no runtime on this thread, or its I/O is not enabled.
+            /// Panics if there is no runtime on this thread, or its I/O is not enabled.
             ///
             /// # Errors
             ///
-            /// `InvalidInput` if it is no pipe, or not open for this direction.
+            /// `InvalidInput` if the file is not a pipe, or not open for this direction.
             ///
             /// # Examples
             ///
@@ -250,16 +248,16 @@ macro_rules! end_methods {
                 Self::from_owned_fd(file.into())
             }
 
-            /// Makes an end of a pipe of a descriptor, after a look whether it is one and
-            /// was opened for this direction, and sets it to non-blocking mode.
+            /// Creates an end of a pipe from a descriptor, after a check that the descriptor is a
+            /// pipe and was opened for this direction, and sets it to non-blocking mode.
             ///
             /// # Panics
             ///
-            /// If there is no runtime on this thread, or its I/O is not enabled.
+            /// Panics if there is no runtime on this thread, or its I/O is not enabled.
             ///
             /// # Errors
             ///
-            /// `InvalidInput` if it is no pipe, or not open for this direction.
+            /// `InvalidInput` if the descriptor is not a pipe, or not open for this direction.
             ///
             /// # Examples
             ///
@@ -271,16 +269,16 @@ macro_rules! end_methods {
                 Self::from_file_unchecked(usable(owned_fd, $mode, $refused)?)
             }
 
-            /// Makes an end of a pipe of a file without a look. It should be in
+            /// Creates an end of a pipe from a file without a check. The file should be in
             /// non-blocking mode.
             ///
             /// # Panics
             ///
-            /// If there is no runtime on this thread, or its I/O is not enabled.
+            /// Panics if there is no runtime on this thread, or its I/O is not enabled.
             ///
             /// # Errors
             ///
-            /// If the driver cannot watch it, as it cannot files of a disk.
+            /// Fails if the driver cannot watch the file, for instance a regular file on a disk.
             ///
             /// # Examples
             ///
@@ -292,16 +290,17 @@ macro_rules! end_methods {
                 Ok(Self { io: Evented::with_interest(file, $interest)? })
             }
 
-            /// Makes an end of a pipe of a descriptor without a look. It should be in
-            /// non-blocking mode.
+            /// Creates an end of a pipe from a descriptor without a check. The descriptor should
+            /// be in non-blocking mode.
             ///
             /// # Panics
             ///
-            /// If there is no runtime on this thread, or its I/O is not enabled.
+            /// Panics if there is no runtime on this thread, or its I/O is not enabled.
             ///
             /// # Errors
             ///
-            /// If the driver cannot watch it, as it cannot files of a disk.
+            /// Fails if the driver cannot watch the descriptor, for instance that of a regular
+            /// file on a disk.
             ///
             /// # Examples
             ///
@@ -313,15 +312,15 @@ macro_rules! end_methods {
                 Self::from_file_unchecked(owned_fd.into())
             }
 
-            /// Calls `f`, which does I/O on this end by other means, if it is ready.
+            /// Calls `f` if this end is ready; `f` does I/O on this end by other means.
             ///
-            /// If `f` says `WouldBlock`, the readiness is forgotten, and the next wait is
-            /// for a new event. So `f` must say that only if this pipe said so.
+            /// If `f` returns `WouldBlock`, the readiness is cleared, and the next wait is for a
+            /// new event. So `f` must return `WouldBlock` only if this pipe returned it.
             ///
             /// # Errors
             ///
-            /// `WouldBlock` if the end is not ready or `f` found it so; else what `f`
-            /// answers.
+            /// `WouldBlock` if the end is not ready or `f` found that it is not; otherwise the
+            /// error of `f`.
             ///
             /// # Examples
             ///
@@ -335,14 +334,14 @@ macro_rules! end_methods {
                 self.io.try_io_of_user($interest, f)
             }
 
-            /// Takes it from its runtime and answers its descriptor, in blocking mode.
+            /// Removes this end from its runtime and returns its descriptor, in blocking mode.
             ///
-            /// Both modes belong to what is open, not to the descriptor: whoever has a
-            /// copy sees the change.
+            /// The mode belongs to the open file description, not to the descriptor, so every
+            /// duplicate of the descriptor sees the change.
             ///
             /// # Errors
             ///
-            /// If the driver would not let it go, or the mode cannot be set.
+            /// Fails if the driver cannot deregister the pipe, or the mode cannot be set.
             ///
             /// # Examples
             ///
@@ -355,12 +354,12 @@ macro_rules! end_methods {
                 Ok(fd)
             }
 
-            /// Takes it from its runtime and answers its descriptor, in non-blocking
+            /// Removes this end from its runtime and returns its descriptor, in non-blocking
             /// mode.
             ///
             /// # Errors
             ///
-            /// If the driver would not let it go.
+            /// Fails if the driver cannot deregister the pipe.
             ///
             /// # Examples
             ///
@@ -381,12 +380,12 @@ macro_rules! end_methods {
     };
 }
 
-/// Writing end of a Unix pipe.
+/// Write end of a pipe.
 ///
-/// It is made by [`pipe`], by [`OpenOptions::open_sender`], or of a file that is open
+/// A sender is created by [`pipe`], by [`OpenOptions::open_sender`], or from a file that is open
 /// already.
 ///
-/// When nobody has the end that reads any more, writing fails with `BrokenPipe`.
+/// Once the read end is closed everywhere, writing fails with `BrokenPipe`.
 ///
 /// # Examples
 ///
@@ -420,7 +419,8 @@ impl Sender {
     owned_writing_methods!(pipe_pair!("writer", "_peer"));
     poll_ready_method!(poll_write_ready, Write, "write", pipe_pair!("sender", "_peer"), "sender");
 
-    /// A pipe has one direction, which ends when its sender is dropped.
+    /// Does nothing, because a pipe has only one direction, which ends when its sender is
+    /// dropped.
     fn end_writing(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -428,12 +428,12 @@ impl Sender {
 
 async_write!(Sender);
 
-/// Reading end of a Unix pipe.
+/// Read end of a pipe.
 ///
-/// It is made by [`pipe`], by [`OpenOptions::open_receiver`], or of a file that is open
-/// already.
+/// A receiver is created by [`pipe`], by [`OpenOptions::open_receiver`], or from a file that is
+/// open already.
 ///
-/// When nobody has the end that writes any more, reading answers with nothing.
+/// Once the write end is closed everywhere, reading returns zero bytes.
 ///
 /// # Examples
 ///

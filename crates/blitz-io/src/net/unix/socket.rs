@@ -1,4 +1,4 @@
-//! A Unix socket before it is connected or listens.
+//! Unix socket that is neither connected nor listening yet.
 
 #![forbid(unsafe_code)]
 
@@ -7,12 +7,11 @@ use std::{io, path::Path};
 use socket2::{Domain, Socket, Type};
 
 use super::{addr, datagram::UnixDatagram, listener::UnixListener, stream::UnixStream};
-use crate::net::{error, evented};
+use crate::net::evented;
 
-/// A Unix socket that has not yet been converted to a [`UnixStream`], [`UnixDatagram`],
-/// or [`UnixListener`].
+/// A Unix socket before it becomes a [`UnixStream`], [`UnixDatagram`] or [`UnixListener`].
 ///
-/// It is for those who bind it before they connect, or choose the backlog.
+/// Use this to bind a socket before it connects, or to choose the backlog.
 ///
 /// # Examples
 ///
@@ -31,7 +30,7 @@ pub struct UnixSocket {
 }
 
 impl UnixSocket {
-    /// Makes a socket for datagrams.
+    /// Creates a datagram socket.
     ///
     /// # Examples
     ///
@@ -48,7 +47,7 @@ impl UnixSocket {
         Ok(UnixSocket { inner: evented::open(Domain::UNIX, Type::DGRAM, None)? })
     }
 
-    /// Makes a socket for streams.
+    /// Creates a stream socket.
     ///
     /// # Examples
     ///
@@ -69,9 +68,12 @@ impl UnixSocket {
 
     /// Binds the socket to the path.
     ///
+    /// On Linux a path that begins with a zero byte is a name in the abstract namespace. Any
+    /// other path ends before its first zero byte.
+    ///
     /// # Errors
     ///
-    /// If that fails; the text has the path.
+    /// Fails if the path cannot be bound.
     ///
     /// # Examples
     ///
@@ -80,20 +82,19 @@ impl UnixSocket {
     #[doc = example_end!()]
     pub fn bind(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let path = path.as_ref();
-        addr::raw(path)
-            .and_then(|address| self.inner.bind(&address))
-            .map_err(|cause| error::at("bind to", addr::shown(path), cause))
+        addr::of_bytes(path).and_then(|address| self.inner.bind(&address))
     }
 
-    /// Listens, with room for `backlog` connections that wait to be accepted.
+    /// Turns the socket into a listener with room for `backlog` connections that wait to be
+    /// accepted.
     ///
     /// # Panics
     ///
-    /// If there is no runtime on this thread, or its I/O is not enabled.
+    /// Panics if there is no runtime on this thread, or its I/O is not enabled.
     ///
     /// # Errors
     ///
-    /// If it is a socket for datagrams, or the kernel refuses.
+    /// Fails if this is a datagram socket, or if the kernel refuses.
     ///
     /// # Examples
     ///
@@ -110,15 +111,15 @@ impl UnixSocket {
         UnixListener::listening(self.inner.into())
     }
 
-    /// Connects the socket to the one at the path.
+    /// Connects the socket to the listener at the path.
     ///
     /// # Errors
     ///
-    /// If it is a socket for datagrams, or if connecting fails; the text has the path.
+    /// Fails if this is a datagram socket, or if connecting fails.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, the attempt ends and the socket is closed.
+    /// If the future is dropped, the attempt ends and the socket is closed.
     ///
     /// # Examples
     ///
@@ -132,21 +133,18 @@ impl UnixSocket {
     #[doc = example_end!()]
     pub async fn connect(self, path: impl AsRef<Path>) -> io::Result<UnixStream> {
         self.refuse(Type::DGRAM, "connect cannot be called on a datagram socket")?;
-        let path = path.as_ref();
-        let failed = |cause| error::at("connect to", addr::shown(path), cause);
-        let address = addr::raw(path).map_err(failed)?;
-        UnixStream::connecting(self.inner, &address).await.map_err(failed)
+        UnixStream::connecting(self.inner, &addr::of_bytes(path.as_ref())?).await
     }
 
-    /// Makes a [`UnixDatagram`] of it.
+    /// Converts the socket to a [`UnixDatagram`].
     ///
     /// # Panics
     ///
-    /// If there is no runtime on this thread, or its I/O is not enabled.
+    /// Panics if there is no runtime on this thread, or its I/O is not enabled.
     ///
     /// # Errors
     ///
-    /// If it is a socket for streams.
+    /// Fails if this is a stream socket.
     ///
     /// # Examples
     ///
@@ -168,7 +166,7 @@ impl UnixSocket {
         }
     }
 
-    /// Fails if the socket is of this kind.
+    /// Returns an error with the text `why` if the socket is of this kind.
     fn refuse(&self, kind: Type, why: &'static str) -> io::Result<()> {
         if self.inner.r#type()? == kind { Err(io::Error::other(why)) } else { Ok(()) }
     }

@@ -1,4 +1,4 @@
-//! The halves of a [`UnixStream`].
+//! Read and write halves of a [`UnixStream`].
 
 #![forbid(unsafe_code)]
 

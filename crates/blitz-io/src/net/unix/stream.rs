@@ -1,4 +1,4 @@
-//! A connection between processes of one machine.
+//! Stream connection between processes of one machine.
 
 #![forbid(unsafe_code)]
 
@@ -13,17 +13,14 @@ use super::{
 use crate::{
     engine::driver::Direction,
     io::Ready,
-    net::{
-        error,
-        evented::{self, Evented},
-    },
+    net::evented::{self, Evented},
 };
 
-/// A structure representing a connected Unix socket.
+/// A stream connection between two Unix sockets.
 ///
-/// It is made by [`connect`](Self::connect), by [`pair`](Self::pair), or by
-/// [`UnixListener::accept`](crate::net::UnixListener::accept). It reads and writes as a
-/// [`TcpStream`](crate::net::TcpStream) does.
+/// A stream is created by [`connect`](Self::connect), by [`pair`](Self::pair), or by
+/// [`UnixListener::accept`](crate::net::UnixListener::accept). It is read and written as a
+/// [`TcpStream`](crate::net::TcpStream) is.
 ///
 /// # Examples
 ///
@@ -70,13 +67,13 @@ impl UnixStream {
     ///
     /// # Errors
     ///
-    /// If that fails; the text has the path. `WouldBlock` means that the listener has no
-    /// room for one more that waits to be accepted, and that there is nothing to wait
-    /// for: try again later.
+    /// Returns the error of the failed attempt. `WouldBlock` means that the listener's backlog
+    /// has no room for another connection. There is no event to wait for in that case: try again
+    /// later.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, the attempt ends and the socket is closed.
+    /// If the future is dropped, the attempt ends and the socket is closed.
     ///
     /// # Examples
     ///
@@ -93,21 +90,18 @@ impl UnixStream {
     where
         P: AsRef<Path>,
     {
-        let path = path.as_ref();
-        let failed = |cause| error::at("connect to", addr::shown(path), cause);
-        let address = addr::raw(path).map_err(failed)?;
-        Self::connect_raw(&address).await.map_err(failed)
+        Self::connect_raw(&addr::of_path_or_name(path.as_ref())?).await
     }
 
-    /// Connects to the socket with the address.
+    /// Connects to the socket with the given address.
     ///
     /// # Errors
     ///
-    /// As [`connect`](Self::connect).
+    /// Fails as [`connect`](Self::connect) does.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, the attempt ends and the socket is closed.
+    /// If the future is dropped, the attempt ends and the socket is closed.
     ///
     /// # Examples
     ///
@@ -117,9 +111,7 @@ impl UnixStream {
     /// # drop(stream);
     #[doc = example_end!()]
     pub async fn connect_addr(socket_addr: &SocketAddr) -> io::Result<UnixStream> {
-        let failed = |cause| error::at("connect to", format_args!("{socket_addr:?}"), cause);
-        let address = socket_addr.to_raw().map_err(failed)?;
-        Self::connect_raw(&address).await.map_err(failed)
+        Self::connect_raw(&socket_addr.to_raw()?).await
     }
 
     async fn connect_raw(address: &SockAddr) -> io::Result<UnixStream> {
@@ -127,7 +119,7 @@ impl UnixStream {
         Self::connecting(socket, address).await
     }
 
-    /// Has a socket connect, and waits until it has.
+    /// Starts to connect a socket, and waits until it is connected.
     pub(super) async fn connecting(socket: Socket, address: &SockAddr) -> io::Result<UnixStream> {
         evented::start_connecting(&socket, address)?;
         let io: Evented<net::UnixStream> = Evented::new(socket.into())?;
@@ -138,16 +130,16 @@ impl UnixStream {
         }
     }
 
-    /// A socket that was accepted.
+    /// Registers a socket that was accepted.
     pub(super) fn accepted(socket: net::UnixStream) -> io::Result<UnixStream> {
         Ok(UnixStream { io: Evented::new_open(socket, Ready::READABLE | Ready::WRITABLE)? })
     }
 
-    /// Makes two sockets that are connected to each other.
+    /// Creates two sockets that are connected to each other.
     ///
     /// # Panics
     ///
-    /// If there is no runtime on this thread, or its I/O is not enabled.
+    /// Panics if there is no runtime on this thread, or its I/O is not enabled.
     ///
     /// # Examples
     ///
@@ -164,7 +156,7 @@ impl UnixStream {
         Ok((UnixStream { io: one }, UnixStream { io: other }))
     }
 
-    /// Ends the direction that writes; the connection may be gone already.
+    /// Shuts down the write direction. A connection that is gone already is no error.
     pub(super) fn shut_writing(&self) -> io::Result<()> {
         match self.io.shutdown(Shutdown::Write) {
             Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
@@ -176,7 +168,7 @@ impl UnixStream {
         self.shut_writing()
     }
 
-    /// Answers the address of this end.
+    /// Returns the local address of the stream.
     ///
     /// # Examples
     ///
@@ -185,10 +177,10 @@ impl UnixStream {
     /// # drop(peer);
     #[doc = example_end!()]
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.io.local_addr().map(SocketAddr)
+        self.io.local_addr().map(SocketAddr::from)
     }
 
-    /// Answers the address of the other end.
+    /// Returns the address of the other end.
     ///
     /// # Examples
     ///
@@ -200,10 +192,10 @@ impl UnixStream {
     /// # drop(listener);
     #[doc = example_end!()]
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.io.peer_addr().map(SocketAddr)
+        self.io.peer_addr().map(SocketAddr::from)
     }
 
-    /// Answers who is at the other end.
+    /// Returns the credentials of the process at the other end.
     ///
     /// # Examples
     ///
@@ -239,10 +231,10 @@ impl UnixStream {
     poll_ready_method!(poll_write_ready, Write, "write", unix_pair!("stream"), "stream");
     io_methods!(unix_pair!("stream"), "stream");
 
-    /// Splits the stream into a half that reads and a half that writes, for two parts of
-    /// one task.
+    /// Splits the stream into a read half and a write half, which borrow it, for use within one
+    /// task.
     ///
-    /// For two tasks there is [`into_split`](Self::into_split).
+    /// For two tasks use [`into_split`](Self::into_split).
     ///
     /// # Examples
     ///
@@ -257,11 +249,11 @@ impl UnixStream {
         split::borrowed(self)
     }
 
-    /// Splits the stream into a half that reads and a half that writes, which go to
-    /// different tasks.
+    /// Splits the stream into a read half and a write half, which can be moved to different
+    /// tasks.
     ///
-    /// When the half that writes is dropped, the direction ends, and the other end reads
-    /// that; the connection is closed when both halves are dropped.
+    /// Dropping the write half shuts down the write direction, so the other end reads the end of
+    /// the stream; the connection is closed when both halves are dropped.
     ///
     /// # Examples
     ///

@@ -1,14 +1,15 @@
-//! Who is at the other end of a Unix socket.
+//! Credentials of the process at the other end of a Unix socket.
 
 #![forbid(unsafe_code)]
 
 use super::{gid_t, pid_t, stream::UnixStream, uid_t};
 use crate::net::raw;
 
-/// Credentials of a process.
+/// User, group and process ID of the process at the other end of a Unix socket.
 ///
-/// They are those of the moment at which it connected (or made the pair): it may have
-/// changed them since, or be gone and its number another's.
+/// They are those of the time at which the process connected (or created the pair). Since then
+/// the process may have changed them, or it may have ended and its process ID belong to another
+/// process.
 ///
 /// # Examples
 ///
@@ -25,7 +26,7 @@ pub struct UCred {
 }
 
 impl UCred {
-    /// Its user.
+    /// Returns the user ID of the process.
     ///
     /// # Examples
     ///
@@ -36,7 +37,7 @@ impl UCred {
         self.uid
     }
 
-    /// Its group.
+    /// Returns the group ID of the process.
     ///
     /// # Examples
     ///
@@ -47,7 +48,7 @@ impl UCred {
         self.gid
     }
 
-    /// Its number, where the system tells it: on Linux and Android.
+    /// Returns the process ID where the system reports it: on Linux and Android.
     ///
     /// # Examples
     ///

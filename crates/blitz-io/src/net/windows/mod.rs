@@ -1,3 +1,3 @@
-//! What only Windows has: named pipes.
+//! Windows-only types: named pipes.
 
 pub mod named_pipe;

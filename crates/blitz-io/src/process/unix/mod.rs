@@ -1,24 +1,25 @@
-//! How the end of a child is noticed, and who waits for one that was dropped.
+//! Notices the exit of children, and reaps those that were dropped.
 //!
-//! - [`pidfd`]: a descriptor that becomes readable when the child ends (Linux).
-//! - [`orphan`]: a dropped child that its runtime's driver still watches.
-//! - [`reaper`]: the thread for those whom no runtime watches.
+//! - [`pidfd`]: a descriptor that becomes readable when the child exits (Linux).
+//! - [`reaper`]: the thread that reaps children that were dropped.
 //!
 //! # Who has a child
-//! ```text
-//! Child --dropped, has a pidfd--> the driver that watches it (`orphan`)
-//!                                     --the driver ends--> the thread (`reaper`)
-//! Child --dropped, has none-----> the thread
-//! ```
-//! One at a time has the standard library's `Child`, and only through that is a child ever
-//! waited for: by its number, and never after it was. So no number of somebody else's child
-//! is waited for or killed, and nobody else's end is taken away.
+//! A child process is owned by its `Child` until that is dropped, then by the reaper thread. The
+//! descriptor is closed with the `Child`, so a dropped child costs no descriptor, however long it
+//! runs.
+//!
+//! A child that was started runs, whether or not its exit can be noticed: without a pidfd `SIGCHLD`
+//! reports it, and if there is no descriptor left for that either, `wait` tries both again and
+//! returns the error.
+//!
+//! The standard library's `Child` has one owner at a time, and a child is only ever waited for
+//! through it: by its process ID, and never after it was reaped. So the ID of an unrelated child is
+//! never waited for or killed, and no other code loses the exit of its child.
 //!
 //! # Checked by
 //! `tests/os/processes.rs`, with descriptors and without.
 
 mod pidfd;
-mod orphan;
 mod reaper;
 
 use std::{
@@ -30,34 +31,42 @@ use std::{
 use self::pidfd::Pidfd;
 use crate::signal::unix::{Signal, SignalKind, signal};
 
-/// A child, and by what its end is noticed.
+/// A child, and the means by which its exit is noticed.
 #[derive(Debug)]
 pub(super) struct Watched {
-    /// Gone only while `drop` runs.
+    /// `None` only while `drop` runs.
     child: Option<StdChild>,
     by: Option<By>,
     kill_on_drop: bool,
-    /// Its end was waited for.
+    /// True once the child was waited for.
     is_reaped: bool,
 }
 
 #[derive(Debug)]
 pub(super) enum By {
     Pidfd(Pidfd),
-    /// `SIGCHLD`, of which there is one for any number of children.
+    /// `SIGCHLD`, a single signal for any number of children.
     Signal(Signal),
+    /// Nothing yet, because there were no descriptors left.
+    Nothing,
 }
 
-/// The child is there from `new` to `drop`.
+/// Starts to watch a child, in the runtime of this thread.
+fn watch(child: &StdChild) -> io::Result<By> {
+    match Pidfd::of(child) {
+        Some(pidfd) => Ok(By::Pidfd(pidfd)),
+        None => Ok(By::Signal(signal(SignalKind::child())?)),
+    }
+}
+
+/// Panic message for a missing child, which is present from `new` to `drop`.
 const HERE: &str = "a child leaves only with its owner";
 
 impl Watched {
-    /// Begins to watch, in the runtime of this thread.
+    /// Starts to watch a child, in the runtime of this thread, if that is possible now.
+    #[allow(clippy::unnecessary_wraps, reason = "Windows can fail")]
     pub(super) fn watch(child: &StdChild) -> io::Result<By> {
-        match Pidfd::of(child) {
-            Some(pidfd) => Ok(By::Pidfd(pidfd?)),
-            None => Ok(By::Signal(signal(SignalKind::child())?)),
-        }
+        Ok(watch(child).unwrap_or(By::Nothing))
     }
 
     pub(super) fn new(child: StdChild, by: By, kill_on_drop: bool) -> Self {
@@ -80,16 +89,35 @@ impl Watched {
 
     pub(super) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<ExitStatus>> {
         let child = self.child.as_mut().expect(HERE);
+        if let Some(By::Nothing) = self.by {
+            // A child that has exited does not have to be watched.
+            if let Some(status) = child.try_wait()? {
+                self.is_reaped = true;
+                return Poll::Ready(Ok(status));
+            }
+            self.by = Some(watch_late(child)?);
+        }
         let status = match self.by.as_mut().expect(HERE) {
             By::Pidfd(pidfd) => pidfd.poll_end(cx, child),
             By::Signal(signal) => poll_by_signal(cx, signal, child),
+            By::Nothing => Poll::Ready(Err(unheard())),
         };
         self.is_reaped |= matches!(status, Poll::Ready(Ok(_)));
         status
     }
 }
 
-/// Listens first and asks then: an end after the question is told.
+/// Starts to watch a child that could not be watched when it was started.
+#[cold]
+fn watch_late(child: &mut StdChild) -> io::Result<By> {
+    if crate::runtime::context::with_io_driver(|_| ()).is_none() {
+        return Err(unheard());
+    }
+    watch(child)
+}
+
+/// Waits for the child's exit by `SIGCHLD`. The waker must be registered before the check, so that
+/// an exit after the check wakes it.
 fn poll_by_signal(
     cx: &mut Context<'_>,
     signal: &mut Signal,
@@ -123,22 +151,22 @@ impl Drop for Watched {
             return;
         }
         if self.kill_on_drop {
-            // An error says that it has ended, or that we may not: it is waited for anyway.
+            // An error means that the child has exited, or that we may not kill it: it is reaped
+            // anyway.
             let _ = child.kill();
         }
-        // One that was killed may need a moment; others are often gone already. An error
-        // says that somebody else has waited for it.
+        // A child that was killed may take a moment to exit; others have often exited already. An
+        // error means that other code has already waited for the child.
         if !matches!(child.try_wait(), Ok(None)) {
             return;
         }
-        match by {
-            By::Pidfd(pidfd) => orphan::leave(child, pidfd),
-            By::Signal(_) => abandon(child),
-        }
+        // Dropped first, because the reaper thread may need the descriptor.
+        drop(by);
+        abandon(child);
     }
 }
 
-/// Has a child waited for whom nothing watches.
+/// Hands a child that nothing else watches to the reaper thread.
 pub(super) fn abandon(child: StdChild) {
-    reaper::adopt(child, None);
+    reaper::adopt(child);
 }

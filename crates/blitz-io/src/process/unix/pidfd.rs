@@ -1,4 +1,4 @@
-//! A descriptor of a child, which becomes readable when the child ends.
+//! Watches a child by a descriptor (pidfd) that becomes readable when the child exits.
 
 #![forbid(unsafe_code)]
 
@@ -16,44 +16,36 @@ use crate::{
     runtime::context,
 };
 
-/// The descriptor and its place at a driver.
+/// A pidfd and its registration with a driver.
 #[derive(Debug)]
 pub(in crate::process) struct Pidfd {
-    /// Gone only while `into_fd` and `drop` run.
-    fd: Option<OwnedFd>,
+    fd: OwnedFd,
     registration: Registration,
 }
 
-const HERE: &str = "a descriptor leaves only with its owner";
-
-/// Whether the program is told to do without.
+/// Returns true if `BLITZ_IO_NO_PIDFD` is set to 1.
 fn is_forbidden() -> bool {
     static FORBIDDEN: OnceLock<bool> = OnceLock::new();
     *FORBIDDEN.get_or_init(|| std::env::var_os("BLITZ_IO_NO_PIDFD").is_some_and(|it| it == "1"))
 }
 
 impl Pidfd {
-    /// That of a child that was not waited for, watched by the runtime of this thread; `None`
-    /// if the system has none.
-    pub(super) fn of(child: &StdChild) -> Option<io::Result<Self>> {
+    /// Opens the pidfd of a child that was not waited for yet, and registers it with the runtime of
+    /// this thread; `None` if the system has no pidfd, or the driver cannot watch it.
+    pub(super) fn of(child: &StdChild) -> Option<Self> {
         if is_forbidden() {
             return None;
         }
-        let fd = raw::pidfd_open(child.id())?;
-        Some(fd.and_then(Self::watch))
+        Self::watch(raw::pidfd_open(child.id())?).ok()
     }
 
     fn watch(fd: OwnedFd) -> io::Result<Self> {
         let registration = context::io_driver().register(fd.as_fd(), Interest::READABLE)?;
-        Ok(Self { fd: Some(fd), registration })
+        Ok(Self { fd, registration })
     }
 
-    pub(super) fn registration(&self) -> &Registration {
-        &self.registration
-    }
-
-    /// Waits until the child has ended. It is asked after each event: a child that is traced
-    /// may be told of before its parent can wait for it.
+    /// Waits until the child has exited. Checks the child after each event, because the event for a
+    /// traced child may come before its parent can wait for it.
     pub(super) fn poll_end(
         &mut self,
         cx: &mut Context<'_>,
@@ -72,32 +64,24 @@ impl Pidfd {
         }
     }
 
-    /// The driver has ended: that of this thread's runtime goes on, if it is another.
+    /// Registers with the runtime of this thread, if there is one, after the old driver has shut
+    /// down.
     #[cold]
     fn move_here(&mut self, ended: io::Error) -> io::Result<()> {
         let Some(driver) = context::with_io_driver(|driver| driver.clone()) else {
             return Err(ended);
         };
-        let fd = self.fd.as_ref().expect(HERE);
-        // The old one does not watch any more, whatever it says.
+        let fd = &self.fd;
+        // The old driver no longer watches the descriptor, whatever this returns.
         let _ = self.registration.deregister(fd.as_fd());
         self.registration = driver.register(fd.as_fd(), Interest::READABLE)?;
         Ok(())
-    }
-
-    /// The descriptor alone.
-    pub(super) fn into_fd(mut self) -> OwnedFd {
-        let fd = self.fd.take().expect(HERE);
-        let _ = self.registration.deregister(fd.as_fd());
-        fd
     }
 }
 
 impl Drop for Pidfd {
     fn drop(&mut self) {
-        if let Some(fd) = &self.fd {
-            // It is closed next, whatever the answer is.
-            let _ = self.registration.deregister(fd.as_fd());
-        }
+        // The descriptor is closed next, whatever this returns.
+        let _ = self.registration.deregister(self.fd.as_fd());
     }
 }

@@ -1,33 +1,44 @@
-//! The thread that waits for children whom no runtime watches.
+//! The reaper thread, which waits for children that were dropped.
 //!
-//! It is started for the first of them, sleeps until one of their descriptors is readable or
-//! its bell rings, and ends with the last. The bell is one of those that signals ring
-//! (`engine/signals`), for children that have no descriptor; who brings a child rings it too.
+//! The thread is started for the first dropped child, sleeps until its [`Bell`] rings, and ends
+//! with the last. A bell is the wake-up mechanism of `engine/signals`, here rung by `SIGCHLD`; a
+//! thread that drops a child rings it too. So any number of children costs one descriptor (two
+//! where a bell is a pipe and not an eventfd).
+//!
+//! A signal does not say which child has exited. On Linux the system names some child that has
+//! exited, without reaping it (`waitid` with `WNOWAIT`). If that child is one of ours, it is reaped
+//! and the system is queried again; if there is none, nothing is left to do. Only if the child is
+//! not ours is each of ours checked, because one of ours may come after it.
 //!
 //! # Protocol
 //! ```text
 //! who brings a child                   the thread
 //! B1 queues it, under the lock         R1 takes what is queued, under the lock; if that is
 //! B2 nobody runs: RUNS, starts one        nothing and it has none: not RUNS any more, ends
-//!    else: rings the bell              R2 asks each of its children
-//!                                      R3 sleeps: bell, descriptors
+//!    else: rings the bell              R2 waits for its children that have ended
+//!                                      R3 sleeps until the bell rings
 //! a child that ends                    R4 makes the bell quiet; fence; goes to R1
 //! E1 has ended
 //! E2 SIGCHLD: counts; fence; rings
 //!    a bell that is quiet
 //! ```
-//! B1 and R1 are under one lock: a child is taken by the thread, or finds that nobody runs.
-//! An end before R2 is seen by it. An end after: E2 finds the bell quiet and rings it, which
-//! ends R3; or it is loud, and then its pipe has a byte already, or R4 follows with its
-//! fence, after which R2 asks again (the proof of `engine/signals`).
+//! A child is brought by the thread that drops it. B1 and R1 are under one lock: either the reaper
+//! thread takes the child, or B2 finds that no thread runs. An exit before R2 is seen by R2. After
+//! an exit later than R2, either E2 finds the bell quiet and rings it, which ends R3; or the bell
+//! is loud, and then its pipe has a byte already, or R4 follows with its fence, after which R2
+//! checks again (the proof of `engine/signals`).
 //!
 //! # Invariants
-//! 1. Each child is asked by its number, never 'any child': others' are left alone.
-//! 2. There is one thread at most, and none when there is nothing to wait for.
+//! 1. Each child is checked by its process ID, never by 'any child', so that children of other code
+//!    are left alone.
+//! 2. There is one thread at most, and none when there is no child to wait for.
 //!
 //! # Rejected
-//! - A thread that stays: nothing is to be paid for what is over.
-//! - Telling by `SIGCHLD` for all: each signal would ask each child.
+//! - A thread that stays: a program must not pay for children that have exited.
+//! - A descriptor for each child, as a `Child` has one: a program that starts and drops many would
+//!   run out of descriptors, for children that it has no interest in.
+//! - Leaving dropped children to the drivers of runtimes, as Tokio does: without a runtime that is
+//!   being driven they stay zombies.
 //!
 //! # Checked by
 //! `an_end_against_the_sleep_is_seen`, `a_child_against_the_end_of_the_thread_is_taken`,
@@ -36,52 +47,60 @@
 
 #![forbid(unsafe_code)]
 
-use std::{
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
-    process::Child as StdChild,
-};
+use std::process::Child as StdChild;
 
+#[cfg(not(blitz_loom))]
+use crate::engine::prim::per_process::PerProcess;
 use crate::{
     engine::{
-        prim::{Mutex, OnceLock, lock, thread, weakened},
+        prim::{Mutex, lock, weakened},
         signals::{self, Bell, Pipe},
+        threads::service,
     },
     process::raw,
 };
 
-/// One that somebody is responsible for.
+/// A child that the reaper is responsible for.
 pub(super) trait Ward {
-    /// Whether it has ended, and was waited for.
+    /// Reaps the child if it has exited, and returns true if so.
     fn reap(&mut self) -> bool;
+
+    /// Reaps the children that have exited, and removes them from `wards`.
+    fn reap_ended(wards: &mut Vec<Self>)
+    where
+        Self: Sized,
+    {
+        wards.retain_mut(|ward| !ward.reap());
+    }
 }
 
-/// What the thread sleeps by.
-pub(super) trait Bed<W> {
-    /// Sleeps until it is woken, or one of them may have ended. What comes before the return
-    /// is seen by who looks after it; what comes later ends the next sleep.
-    fn sleep(&self, wards: &[W]);
+/// The means by which the reaper thread sleeps and is woken.
+pub(super) trait Bed {
+    /// Sleeps until woken, or until a child may have exited. An event before the return is visible
+    /// to a check after it; a later event ends the next sleep.
+    fn sleep(&self);
 
     fn wake(&self);
 }
 
-/// Those who were brought, and whether somebody runs.
+/// Queue of dropped children, and the state of the thread that takes them.
 pub(super) struct Nursery<W, B> {
     state: Mutex<State<W, B>>,
 }
 
 struct State<W, B> {
     queue: Vec<W>,
-    /// That of the thread that runs.
+    /// How to wake the running thread; `None` until it has taken its first child.
     bed: Option<B>,
     runs: bool,
 }
 
-impl<W: Ward, B: Bed<W> + Clone> Nursery<W, B> {
+impl<W: Ward, B: Bed + Clone> Nursery<W, B> {
     pub(super) fn new() -> Self {
         Self { state: Mutex::new(State { queue: Vec::new(), bed: None, runs: false }) }
     }
 
-    /// B1 and B2. Whether the caller has to start a thread, which calls `run`.
+    /// Queues a child (B1 and B2). Returns true if the caller must start a thread that calls `run`.
     #[must_use]
     pub(super) fn bring(&self, ward: W) -> bool {
         let mut state = lock(&self.state);
@@ -90,7 +109,7 @@ impl<W: Ward, B: Bed<W> + Clone> Nursery<W, B> {
             state.runs = true;
             return true;
         }
-        // One that has no bed yet takes what is queued before it lies down.
+        // A thread without a bed here takes what is queued before it sleeps.
         let bed = state.bed.clone();
         drop(state);
         if let Some(bed) = bed
@@ -101,27 +120,27 @@ impl<W: Ward, B: Bed<W> + Clone> Nursery<W, B> {
         false
     }
 
-    /// There is no thread after all. What is queued waits for the next who brings one, and
-    /// those that have ended are let go.
+    /// Records that no thread could be started, and reaps queued children that have exited. The
+    /// others stay queued until the next child is brought.
     pub(super) fn give_up(&self) {
         let mut state = lock(&self.state);
         state.runs = false;
         state.queue.retain_mut(|ward| !ward.reap());
     }
 
-    /// The thread: R1 to R4.
+    /// Runs the reaper thread: R1 to R4.
     pub(super) fn run(&self, bed: B) {
         let mut wards = Vec::new();
         while self.take(&mut wards, &bed) {
-            // R2.
-            wards.retain_mut(|ward: &mut W| !ward.reap());
+            // R2: reaps the children that have exited.
+            W::reap_ended(&mut wards);
             if !wards.is_empty() {
-                bed.sleep(&wards);
+                bed.sleep();
             }
         }
     }
 
-    /// R1.
+    /// Takes the queued children (R1). Returns false if the thread must end.
     fn take(&self, wards: &mut Vec<W>, bed: &B) -> bool {
         let mut state = lock(&self.state);
         wards.append(&mut state.queue);
@@ -140,31 +159,45 @@ impl<W: Ward, B: Bed<W> + Clone> Nursery<W, B> {
     }
 }
 
-/// A child, and its descriptor if it has one.
-struct Left {
-    child: StdChild,
-    pidfd: Option<OwnedFd>,
-}
-
-impl Ward for Left {
+impl Ward for StdChild {
     fn reap(&mut self) -> bool {
-        // An error says that somebody else has waited for it.
-        !matches!(self.child.try_wait(), Ok(None))
+        // An error means that other code has already waited for it.
+        !matches!(self.try_wait(), Ok(None))
+    }
+
+    fn reap_ended(wards: &mut Vec<Self>) {
+        loop {
+            match raw::any_ended() {
+                Ok(None) => return,
+                Ok(Some(number)) => {
+                    let ours = wards.iter().position(|child| child.id() == number);
+                    if let Some(at) = ours
+                        && wards[at].reap()
+                    {
+                        // `reap` above has waited for it.
+                        drop(wards.swap_remove(at));
+                        continue;
+                    }
+                }
+                // There are no children at all: other code has waited for each of ours.
+                Err(_) => {}
+            }
+            return wards.retain_mut(|child| !child.reap());
+        }
     }
 }
 
-/// The bell of the thread.
+/// The bell that the reaper thread sleeps on.
 #[derive(Clone, Copy)]
 struct Asleep(&'static Bell<Pipe>);
 
-impl Bed<Left> for Asleep {
-    fn sleep(&self, wards: &[Left]) {
+impl Bed for Asleep {
+    fn sleep(&self) {
         let pipe = self.0.pipe();
-        let of_wards = wards.iter().filter_map(|ward| ward.pidfd.as_ref()).map(AsFd::as_fd);
-        let fds: Vec<BorrowedFd<'_>> = std::iter::once(pipe.reader()).chain(of_wards).collect();
-        raw::wait_readable(&fds);
+        raw::wait_readable(pipe.reader());
         pipe.drain();
-        // Quiet, fence, and what signals there were: with no runtime left nobody else tells.
+        // Makes the bell quiet, fences and dispatches the signals that came: if no runtime is left,
+        // nothing else dispatches them.
         signals::hall().hear(self.0);
     }
 
@@ -173,42 +206,49 @@ impl Bed<Left> for Asleep {
     }
 }
 
-fn nursery() -> &'static Nursery<Left, Asleep> {
-    static NURSERY: OnceLock<Nursery<Left, Asleep>> = OnceLock::new();
-    NURSERY.get_or_init(Nursery::new)
+/// Returns the nursery of this process. A forked process makes its own, because the thread of its
+/// parent does not exist in it.
+#[cfg(not(blitz_loom))]
+fn nursery() -> &'static Nursery<StdChild, Asleep> {
+    static NURSERY: PerProcess<Nursery<StdChild, Asleep>> = PerProcess::new();
+    NURSERY.get(Nursery::new)
 }
 
-/// Has a child waited for that was dropped.
-pub(super) fn adopt(child: StdChild, pidfd: Option<OwnedFd>) {
-    if pidfd.is_none() {
-        // Installed before the child is asked. Should a sandbox refuse it, whatever else
-        // wakes the thread has the child asked.
-        let _ = signals::install(libc::SIGCHLD);
-    }
-    if nursery().bring(Left { child, pidfd }) && start().is_err() {
+/// Panics: models use children of their own.
+#[cfg(blitz_loom)]
+fn nursery() -> &'static Nursery<StdChild, Asleep> {
+    unreachable!("no model drops a child of the system")
+}
+
+/// Hands a dropped child to the reaper thread, and starts the thread if none runs.
+pub(super) fn adopt(child: StdChild) {
+    // The handler must be installed before the child is checked. If a sandbox refuses the handler,
+    // the child is checked whenever something else wakes the thread.
+    let _ = signals::install(libc::SIGCHLD);
+    if nursery().bring(child) && start().is_err() {
         nursery().give_up();
     }
 }
 
-/// Starts the thread.
+/// Starts the reaper thread.
 ///
 /// # Errors
-/// That there are no threads or no descriptors left.
+/// If there are no threads or no descriptors left.
 fn start() -> std::io::Result<()> {
     let bell = signals::hall().put_up(Pipe::new)?;
-    let started = thread::Builder::new().name("blitz-reaper".to_owned()).spawn(move || {
+    let started = service::start("blitz-reaper", move || {
         nursery().run(Asleep(bell));
         signals::hall().take_down(bell);
     });
     if started.is_err() {
         signals::hall().take_down(bell);
     }
-    started.map(drop)
+    started
 }
 
 #[cfg(test)]
 mod models {
-    //! Children that end and are brought, against the thread that waits for them.
+    //! Children that exit and children that are dropped, against the reaper thread.
 
     use super::{Bed, Nursery, Ward};
     use crate::engine::prim::{
@@ -219,7 +259,7 @@ mod models {
         thread, weakened,
     };
 
-    /// A child of a model: whether it has ended, and how often it was waited for.
+    /// A model's child: whether it has exited, and how often it was reaped.
     #[derive(Clone)]
     struct Doll(Arc<(AtomicBool, AtomicUsize)>);
 
@@ -229,14 +269,14 @@ mod models {
         }
 
         fn reaped(&self) -> usize {
-            // Relaxed: after the thread's end.
+            // Relaxed: read after the thread's end, which orders it.
             self.0.1.load(Relaxed)
         }
     }
 
     impl Ward for Doll {
         fn reap(&mut self) -> bool {
-            // Relaxed: the kernel's own order is that of the fences here.
+            // Relaxed: the fences of the model stand for the kernel's own ordering.
             let ended = self.0.0.load(Relaxed);
             if ended {
                 self.0.1.fetch_add(1, Relaxed);
@@ -245,7 +285,7 @@ mod models {
         }
     }
 
-    /// A bell as `engine/signals` has them: loud or quiet, with a pipe to sleep by.
+    /// A model of a bell of `engine/signals`: loud or quiet, with a parker in place of a pipe.
     #[derive(Clone)]
     struct Cot(Arc<(AtomicBool, Parker)>);
 
@@ -254,9 +294,9 @@ mod models {
             Self(Arc::new((AtomicBool::new(false), Parker::new())))
         }
 
-        /// E2.
+        /// Delivers the signal (E2).
         fn signal(&self) {
-            // SeqCst: S2 of `engine/signals`. Pairs with that in `sleep`.
+            // SeqCst: S2 of `engine/signals`. Pairs with the fence in `sleep`.
             fence(SeqCst);
             // Relaxed: the fences order it.
             if self.0.0.compare_exchange(false, true, Relaxed, Relaxed).is_ok() {
@@ -265,13 +305,13 @@ mod models {
         }
     }
 
-    impl Bed<Doll> for Cot {
-        fn sleep(&self, _wards: &[Doll]) {
+    impl Bed for Cot {
+        fn sleep(&self) {
             self.0.1.park();
             if !weakened!("reaper_looks_again") {
                 // Relaxed: the fences order it.
                 self.0.0.store(false, Relaxed);
-                // SeqCst: R4, which is H2 of `engine/signals`. Pairs with that in `signal`.
+                // SeqCst: R4, which is H2 of `engine/signals`. Pairs with the fence in `signal`.
                 fence(SeqCst);
             }
         }
@@ -283,7 +323,7 @@ mod models {
 
     type Shared = Arc<Nursery<Doll, Cot>>;
 
-    /// A child that ends on a thread of its own.
+    /// Lets a child exit on a thread of its own.
     fn end(doll: &Doll, cot: &Cot) -> thread::JoinHandle<()> {
         let (doll, cot) = (doll.clone(), cot.clone());
         thread::spawn(move || {
@@ -307,7 +347,8 @@ mod models {
         });
     }
 
-    /// Brings a child that has ended already, and runs if nobody does.
+    /// Brings a child that has exited already, and runs the reaper here if no thread does. Returns
+    /// true if it ran here.
     fn bring(nursery: &Shared, cot: &Cot, doll: &Doll) -> bool {
         doll.0.0.store(true, Relaxed); // Relaxed: the lock of the queue orders it.
         let starts = nursery.bring(doll.clone());
@@ -342,7 +383,7 @@ mod models {
                 let (nursery, cot) = (nursery.clone(), cot.clone());
                 move || nursery.run(cot)
             });
-            // It lies there with the first, which ends only after the second was taken.
+            // The thread sleeps with the first child, which exits only after the second was reaped.
             second.0.0.store(true, Relaxed); // Relaxed: the lock of the queue orders it.
             assert!(!nursery.bring(second.clone()), "one runs");
             let watch = thread::spawn({

@@ -1,4 +1,4 @@
-//! Builder options for what a runtime looks after beside tasks: events and time.
+//! Builder options for the I/O driver, the timers and the clock.
 
 use std::io;
 #[cfg(feature = "time")]
@@ -17,7 +17,7 @@ use crate::engine::{
     wheel::{Clock, Timers},
 };
 
-/// What was asked for.
+/// The driver options of a builder.
 #[derive(Debug, Clone)]
 pub(super) struct Drivers {
     io: bool,
@@ -42,7 +42,7 @@ impl Drivers {
         }
     }
 
-    /// At least so many events in one look.
+    /// Raises the number of events that are taken in one poll of the driver to at least `events`.
     pub(super) fn raise_events(&mut self, events: usize) {
         self.events = Some(self.events.unwrap_or(0).max(events));
     }
@@ -86,7 +86,8 @@ impl Drivers {
     }
 }
 
-/// Timers that somebody else than their core's thread arms call its pool.
+/// Makes the timers wake the pool's threads when a timer is armed by another thread than that of
+/// its core, because the core may have to wake up earlier than it planned.
 #[cfg(feature = "time")]
 pub(super) fn alarm(pool: &Arc<Pool>) {
     if let Some(timers) = pool.duties.timers() {
@@ -99,8 +100,8 @@ pub(super) fn alarm(pool: &Arc<Pool>) {
     }
 }
 
-/// A clock that can be paused stands still while blocking work is under way: nobody knows
-/// how long that takes in such a time.
+/// Stops a paused clock from advancing by itself while blocking work is running, because its
+/// duration in the time of a paused clock is unknown.
 #[cfg(feature = "test-util")]
 pub(super) fn hold_clock(pool: &Arc<Pool>, blocking: &Blocking) {
     let Some(timers) = pool.duties.timers().filter(|_| !pool.config.threaded) else { return };
@@ -108,14 +109,14 @@ pub(super) fn hold_clock(pool: &Arc<Pool>, blocking: &Blocking) {
     blocking.hold_clock(Box::new(move || {
         timers.clock().allow_auto_advance();
         if let Some(pool) = pool.upgrade() {
-            // Whoever sleeps because it was held may go on.
+            // The thread of the runtime may be asleep because the clock was held.
             pool.unpark(0);
         }
     }));
 }
 
 impl Builder {
-    /// Enables both I/O and time drivers.
+    /// Enables both the I/O driver and the timers.
     ///
     /// # Examples
     ///
@@ -128,10 +129,10 @@ impl Builder {
         self.enable_time()
     }
 
-    /// Enables the I/O driver: sockets, pipes, and file descriptors that can be waited
-    /// for.
+    /// Enables the I/O driver, which sockets, pipes and other descriptors that can be awaited need.
     ///
-    /// Without it, making one panics. It takes a few file descriptors of the process.
+    /// Without it, creating one of these panics. The driver uses a few file descriptors of the
+    /// process.
     ///
     /// # Examples
     ///
@@ -144,9 +145,9 @@ impl Builder {
         self
     }
 
-    /// Enables the time driver: sleeps, time-outs and intervals.
+    /// Enables the timers, which sleeps, time-outs and intervals need.
     ///
-    /// Without it, making one panics.
+    /// Without them, creating one of these panics.
     ///
     /// # Examples
     ///
@@ -159,10 +160,74 @@ impl Builder {
         self
     }
 
-    /// Chooses how the system is asked for events.
+    /// Enables the timers, as [`enable_time`](Self::enable_time) does.
     ///
-    /// Unset, or [`IoBackend::Auto`], it is what was measured best on this system. The
-    /// environment variable `BLITZ_IO_BACKEND` overrides both.
+    /// On Tokio this selects timers with one wheel for each worker. The timers of this runtime are
+    /// always built that way.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread().enable_alt_timer().build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn enable_alt_timer(&mut self) -> &mut Self {
+        self.enable_time()
+    }
+
+    /// Enables the I/O driver, as [`enable_io`](Self::enable_io) does.
+    ///
+    /// On Tokio this lets files use io_uring. This runtime uses io_uring for operations that own
+    /// their buffers wherever the kernel allows it, whether or not this method is called; the
+    /// methods of `fs::File` that Tokio has, too, do not use it. Call `io_backend` (feature `net`)
+    /// to wait for events by io_uring as well.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_multi_thread().enable_io_uring().build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn enable_io_uring(&mut self) -> &mut Self {
+        self.enable_io()
+    }
+
+    /// Does nothing; the method exists because Tokio has it.
+    ///
+    /// On Tokio, a worker that begins to poll tasks then passes the drivers on to another worker.
+    /// Here every worker polls the drivers and the timers when they are due, and a worker that is
+    /// stuck in a poll is handed off to another thread; see [`preemption`](Self::preemption).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let mut builder = blitz_io::runtime::Builder::new_multi_thread();
+    /// let rt = builder.enable_eager_driver_handoff().build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn enable_eager_driver_handoff(&mut self) -> &mut Self {
+        self
+    }
+
+    /// Does nothing; the method exists because Tokio has it.
+    ///
+    /// The queue of `spawn_blocking` always consists of several parts with a lock each.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let mut builder = blitz_io::runtime::Builder::new_multi_thread();
+    /// let rt = builder.enable_sharded_blocking_queue().build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn enable_sharded_blocking_queue(&mut self) -> &mut Self {
+        self
+    }
+
+    /// Selects the system interface through which the runtime receives I/O events.
+    ///
+    /// By default, and with [`IoBackend::Auto`], it is the one that measured best on this system.
+    /// The environment variable `BLITZ_IO_BACKEND` overrides this setting.
     ///
     /// # Examples
     ///
@@ -179,11 +244,11 @@ impl Builder {
         self
     }
 
-    /// Controls if the runtime's clock starts paused or advancing.
+    /// Sets whether the runtime's clock starts paused.
     ///
-    /// A paused clock moves when somebody calls [`time::advance`](crate::time::advance),
-    /// and by itself to the next timer when there is nothing else to do. Only a
-    /// current-thread runtime can have one.
+    /// A paused clock moves when a task calls [`time::advance`](crate::time::advance), and by
+    /// itself to the next timer when there is nothing else to do. Only a current-thread runtime can
+    /// have one; for a multi-thread runtime [`build`](Self::build) panics.
     ///
     /// # Examples
     ///
@@ -204,7 +269,7 @@ impl Builder {
         self
     }
 
-    /// Sets how many I/O events are taken in one look at the driver.
+    /// Sets how many I/O events are taken in one poll of the driver.
     ///
     /// # Panics
     ///

@@ -1,4 +1,4 @@
-//! The builder's knobs for what needs readings of the clock to be measured.
+//! Builder options for histograms and latencies, which cost readings of the clock.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use super::Builder;
 use crate::runtime::{HistogramConfiguration, HistogramScale};
 
 impl Builder {
-    /// Enables tracking the distribution of task poll times.
+    /// Enables the histogram of poll times.
     ///
-    /// Each poll then reads the clock twice, which costs about 45 ns; without it the
-    /// workers read the clock once in a few dozen polls. The figures are in
+    /// Each poll then reads the clock twice, which costs about 45 ns; without the histogram the
+    /// workers read the clock once in a few dozen polls. The results are in
     /// [`RuntimeMetrics`](crate::runtime::RuntimeMetrics).
     ///
     /// # Examples
@@ -30,10 +30,10 @@ impl Builder {
         self
     }
 
-    /// Sets the buckets of the histogram of poll times: ten of 100 µs unless set.
+    /// Sets the buckets of the histogram of poll times: ten of 100 µs by default.
     ///
-    /// It has to be
-    /// [enabled](Self::enable_metrics_poll_time_histogram) for this to have an effect.
+    /// This has an effect only if the histogram is
+    /// [enabled](Self::enable_metrics_poll_time_histogram).
     ///
     /// # Examples
     ///
@@ -57,8 +57,28 @@ impl Builder {
         self
     }
 
-    /// Enables tracking the distribution of the time from when a task is scheduled to
-    /// when it is polled.
+    /// Enables measuring how long each task waits from being scheduled to being polled, for
+    /// [`TaskMeta::schedule_latency`](crate::runtime::TaskMeta::schedule_latency).
+    ///
+    /// This has an effect only if there is a task hook, which can read it. Each poll then reads the
+    /// clock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_current_thread()
+    ///     .track_task_schedule_latency()
+    ///     .on_after_task_poll(|meta| println!("it waited for {:?}", meta.schedule_latency()))
+    ///     .build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn track_task_schedule_latency(&mut self) -> &mut Self {
+        self.hooks.track_latency = true;
+        self
+    }
+
+    /// Enables the histogram of schedule latencies: the time from when a task is scheduled until it
+    /// is polled.
     ///
     /// # Examples
     ///
@@ -74,11 +94,10 @@ impl Builder {
         self
     }
 
-    /// Sets the buckets of the histogram of schedule latencies: ten of 100 µs unless
-    /// set.
+    /// Sets the buckets of the histogram of schedule latencies: ten of 100 µs by default.
     ///
-    /// It has to be [enabled](Self::enable_metrics_schedule_latency_histogram) for this
-    /// to have an effect.
+    /// This has an effect only if the histogram is
+    /// [enabled](Self::enable_metrics_schedule_latency_histogram).
     ///
     /// # Examples
     ///
@@ -104,7 +123,7 @@ impl Builder {
         self
     }
 
-    /// The older name of
+    /// Enables the histogram of poll times, under the older name of
     /// [`enable_metrics_poll_time_histogram`](Self::enable_metrics_poll_time_histogram).
     #[deprecated(note = "renamed to `enable_metrics_poll_time_histogram`")]
     #[doc(hidden)]
@@ -112,8 +131,10 @@ impl Builder {
         self.enable_metrics_poll_time_histogram()
     }
 
-    /// Sets the scale of the histogram of poll times; overrides
-    /// [`metrics_poll_time_histogram_configuration`](Self::metrics_poll_time_histogram_configuration).
+    /// Sets the scale of the histogram of poll times. Overrides the [configuration] of the
+    /// histogram.
+    ///
+    /// [configuration]: Self::metrics_poll_time_histogram_configuration
     ///
     /// # Examples
     ///
@@ -140,15 +161,16 @@ impl Builder {
         self
     }
 
-    /// Sets the width of the first bucket of the histogram of poll times: 100 µs unless
-    /// set; overrides
-    /// [`metrics_poll_time_histogram_configuration`](Self::metrics_poll_time_histogram_configuration).
+    /// Sets the width of the first bucket of the histogram of poll times: 100 µs by default.
+    /// Overrides the [configuration] of the histogram.
     ///
-    /// On a log scale it is rounded up to a power of two nanoseconds.
+    /// [configuration]: Self::metrics_poll_time_histogram_configuration
+    ///
+    /// On a log scale the width is rounded up to a power of two nanoseconds.
     ///
     /// # Panics
     ///
-    /// If it is zero, or more than a second.
+    /// If the width is zero, or more than a second.
     ///
     /// # Examples
     ///
@@ -172,13 +194,14 @@ impl Builder {
         self
     }
 
-    /// Sets the number of buckets of the histogram of poll times: ten unless set;
-    /// overrides
-    /// [`metrics_poll_time_histogram_configuration`](Self::metrics_poll_time_histogram_configuration).
+    /// Sets the number of buckets of the histogram of poll times: ten by default. Overrides
+    /// the [configuration] of the histogram.
+    ///
+    /// [configuration]: Self::metrics_poll_time_histogram_configuration
     ///
     /// # Panics
     ///
-    /// If it is zero.
+    /// If `buckets` is zero.
     ///
     /// # Examples
     ///

@@ -1,8 +1,8 @@
-//! What a panic of a task means for its runtime.
+//! The builder option for panics of tasks.
 
 use super::Builder;
 
-/// How the runtime should respond to unhandled panics.
+/// The reaction of a runtime to a panic of a task.
 ///
 /// See [`Builder::unhandled_panic`].
 ///
@@ -19,25 +19,25 @@ use super::Builder;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum UnhandledPanic {
-    /// The panic is the joiner's affair, and everything else goes on: the default.
+    /// The panic is returned by the task's `JoinHandle`, and everything else continues: the
+    /// default.
     Ignore,
-    /// The runtime shuts down when a spawned task panics, even if somebody would have
-    /// joined it.
+    /// The runtime shuts down when a spawned task panics, even if the task's `JoinHandle` is
+    /// awaited.
     ///
-    /// All other tasks are dropped, tasks spawned from then on are cancelled, and every
-    /// `block_on`, those that wait and those that come later, panics.
+    /// All other tasks are dropped, tasks that are spawned later are cancelled, and every call of
+    /// `block_on`, current or later, panics.
     ShutdownRuntime,
 }
 
 impl Builder {
-    /// Configures how the runtime responds to an unhandled panic on a spawned task:
-    /// [`UnhandledPanic::Ignore`] unless set.
+    /// Sets what the runtime does when a spawned task panics: [`UnhandledPanic::Ignore`] by
+    /// default.
     ///
-    /// With [`UnhandledPanic::ShutdownRuntime`], on every flavour, a panic of a task, or
-    /// of the drop of its future, ends the runtime: workers finish the polls they are
-    /// in, every task is dropped, and
-    /// [`Runtime::block_on`](crate::runtime::Runtime::block_on) panics, wherever it
-    /// waits. A value that its future has just completed with is dropped.
+    /// With [`UnhandledPanic::ShutdownRuntime`], a panic of a task, or of the destructor of its
+    /// future, ends the runtime, on every flavor: workers finish the polls that they are in, every
+    /// task is dropped, and [`Runtime::block_on`](crate::runtime::Runtime::block_on) panics,
+    /// wherever it waits. If the future of `block_on` has just completed, its output is dropped.
     ///
     /// # Examples
     ///

@@ -1,72 +1,74 @@
-//! What is done about tasks that do not let others run.
+//! [`Preemption`] and the builder options for tasks that do not yield.
 
 use std::{env, ffi::OsStr, io, sync::Arc, time::Duration};
 
 use super::Builder;
 use crate::engine::pool::vigil::{Settings, stack::Stacks, stall::StallReport};
 
-/// How long a poll may last unless the builder says otherwise: what Go takes. A worker that is
-/// called away for so long is what the timers of most programs forgive.
+/// The default slice: how long a poll may last before its worker is handed off. Go uses the same
+/// number, and the timers of most programs tolerate a worker that is away for that long.
 const SLICE: Duration = Duration::from_millis(10);
 
-/// Shorter slices would be the monitor's own time.
+/// The shortest slice allowed. With shorter ones the monitor would take a noticeable share of the
+/// processor's time for itself.
 const SHORTEST: Duration = Duration::from_micros(100);
 
-/// Longer ones would be none.
+/// The longest slice allowed. A longer one would have no effect in practice.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Threads that compute without a core, at the most. They share the processors with everybody
-/// else, so many more would only be slower, each of them.
+/// The default limit for threads that compute without a core. They share the processors with all
+/// other threads, so more of them would only slow each other down.
 const MAX_DETACHED: usize = 64;
 
-/// Whether runtimes with several threads that were told nothing have it.
+/// The default for multi-thread runtimes if neither the builder nor the environment sets it.
 const UNLESS_TOLD: bool = true;
 
-/// Decides for runtimes whose builder was not told: `off`, `on`, or a slice (`1ms`, `500us`).
+/// The environment variable for runtimes whose builder does not set preemption: `off`, `on`, or a
+/// slice (`1ms`, `500us`).
 const VARIABLE: &str = "BLITZ_PREEMPTION";
 
-/// What is done about tasks that stay in one poll for too long.
+/// Preemption of tasks that stay in one poll for too long.
 ///
-/// Multi-thread runtimes have it unless the [builder](Builder::preemption) or the environment
-/// says otherwise.
+/// Preemption is on for multi-thread runtimes unless the [builder](Builder::preemption) or the
+/// environment variable `BLITZ_PREEMPTION` disables it.
 ///
-/// On a multi-thread runtime a worker whose task computes for long, or blocks, is given another
-/// thread within about a slice: its queue, its timers and its part of the I/O driver go on
-/// there. The task itself goes on where it is, under the operating system, and gives its
-/// thread back when its poll ends. It need not know: a loop without an `await`,
-/// [`std::thread::sleep`], a [`std::sync::Mutex`] that is held for long, a file, a look-up of a
-/// name, a deadlock are all alike.
+/// When a task on a multi-thread runtime computes for long, or blocks, its worker is handed off to
+/// another thread within about a slice: the worker's queue, its timers and its part of the I/O
+/// driver continue there. The task itself continues on its own thread, scheduled by the operating
+/// system, and that thread returns to the runtime when the poll ends. The task needs no changes for
+/// this, and the cause does not matter: a loop without an `.await`, [`std::thread::sleep`], a
+/// [`std::sync::Mutex`] that is held for long, file I/O, name resolution, or a deadlock.
 ///
-/// It is no replacement for [`spawn_blocking`](crate::task::spawn_blocking): what is known to
-/// block belongs there, and costs no slice of others' time.
+/// Preemption does not replace [`spawn_blocking`](crate::task::spawn_blocking). Code that is known
+/// to block belongs there, because preemption acts only after the task has delayed others for a
+/// slice.
 ///
 /// # Where it cannot work
 ///
 /// Tasks of a current-thread runtime, of a [`LocalSet`](crate::task::LocalSet) and of a
-/// [`LocalRuntime`](crate::runtime::LocalRuntime) are never moved: there only the
-/// [report](Builder::on_task_stall) and the mark that
-/// [`should_yield`](crate::task::should_yield) asks for are left, if the builder asks for them.
-/// So it is with fibers, which cannot leave their thread: the other ones there wait.
-/// The future of [`block_on`](crate::runtime::Runtime::block_on) is not watched. Wakers that
-/// are not the runtime's, and hooks of threads, run in the runtime's own time.
+/// [`LocalRuntime`](crate::runtime::LocalRuntime) cannot run on another thread. For them there are
+/// only the [report](Builder::on_task_stall) and the mark that
+/// [`should_yield`](crate::task::should_yield) reads, and only if the builder requests preemption
+/// or reports. The same holds for fibers, which cannot leave their thread: the other fibers of that
+/// thread wait. The future of [`block_on`](crate::runtime::Runtime::block_on) is not watched, and
+/// neither are wakers of other runtimes and the hooks for threads: they delay their worker.
 ///
 /// # What a program may notice
 ///
-/// - **The number of workers is no bound on what runs at once.** While tasks are stuck there are
-///   more threads than workers, up to [`max_detached`](Self::max_detached) that compute and
-///   [`max_blocking_threads`](Builder::max_blocking_threads) that block. Who counts on one worker
-///   for mutual exclusion between two `.await`s, or on their number as a limit of memory or of
-///   connections, wants a [`Semaphore`](crate::sync::Semaphore), or
+/// - **The number of workers does not bound how many polls run at once.** While tasks are stuck
+///   there are more threads than workers, up to [`max_detached`](Self::max_detached) that compute
+///   and [`max_blocking_threads`](Builder::max_blocking_threads) that block. A program that relies
+///   on a single worker for mutual exclusion between two `.await`s, or on the number of workers as
+///   a limit of memory or connections, should use a [`Semaphore`](crate::sync::Semaphore) or
 ///   [`disabled`](Self::disabled).
-/// - Those threads run [`on_thread_start`](Builder::on_thread_start) and
-///   [`on_thread_stop`](Builder::on_thread_stop) as all others do, and count as blocking
-///   threads in the [metrics](crate::runtime::RuntimeMetrics::num_blocking_threads). They have
-///   the name of the others, or `blitz-spare` if a
-///   [function](Builder::thread_name_fn) names those.
-/// - Inside of a poll that has lost its worker, [`worker_index`](crate::runtime::worker_index)
-///   is `None`.
+/// - The additional threads call [`on_thread_start`](Builder::on_thread_start) and
+///   [`on_thread_stop`](Builder::on_thread_stop) as all threads do, and count as blocking threads
+///   in the [metrics](crate::runtime::RuntimeMetrics::num_blocking_threads). They have the same
+///   name as the others, or `blitz-spare` if a [function](Builder::thread_name_fn) names those.
+/// - Inside a poll whose worker was handed off, [`worker_index`](crate::runtime::worker_index)
+///   returns `None`.
 /// - Debug builds write a line to standard error for a task that was caught, unless
-///   [`on_task_stall`](Builder::on_task_stall) says who is told.
+///   [`on_task_stall`](Builder::on_task_stall) sets a function that receives the report.
 ///
 /// # Examples
 ///
@@ -102,7 +104,7 @@ impl Default for Preemption {
 }
 
 impl Preemption {
-    /// With a slice of 10 ms and at most 64 threads that compute without a worker.
+    /// Creates settings with a slice of 10 ms and at most 64 threads that compute without a worker.
     ///
     /// # Examples
     ///
@@ -114,7 +116,7 @@ impl Preemption {
     /// let rt = builder.worker_threads(1).preemption(Preemption::new()).build()?;
     /// let (send, receive) = mpsc::channel();
     /// let waits = rt.spawn(async move { receive.recv().unwrap() });
-    /// // Without, it would wait for the only worker, and that one for it.
+    /// // Without preemption the only worker would wait here for a task that waits for a worker.
     /// rt.spawn(async move { send.send(7).unwrap() });
     /// assert_eq!(rt.block_on(waits)?, 7);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -129,7 +131,8 @@ impl Preemption {
         }
     }
 
-    /// None: whoever waits for a worker waits for the poll that it is in, as in Tokio.
+    /// Creates settings without preemption: tasks wait until their worker's current poll ends, as
+    /// on Tokio.
     ///
     /// # Examples
     ///
@@ -146,9 +149,11 @@ impl Preemption {
         Self { hands_off: false, ..Self::new() }
     }
 
-    /// How long a poll may last before its worker goes on with another thread: 10 ms unless
-    /// set. It is looked at twice in that time. [`Builder::build`] refuses less than 100 µs and
-    /// more than a minute.
+    /// Sets how long a poll may last before its worker is handed off to another thread: 10 ms by
+    /// default.
+    ///
+    /// Polls are checked twice in that time. [`Builder::build`] returns an error for less than 100
+    /// µs and for more than a minute.
     ///
     /// # Examples
     ///
@@ -168,11 +173,13 @@ impl Preemption {
         self
     }
 
-    /// The most threads that compute without a worker: 64 unless set. For those that block it
-    /// is [`max_blocking_threads`](Builder::max_blocking_threads). At the limit others wait, as
-    /// they would without preemption, and a line says so, once for each limit and in every build:
-    /// to `tracing`, if the feature of that name is on and a subscriber is there, else to standard
-    /// error.
+    /// Sets the maximum number of threads that compute without a worker: 64 by default.
+    ///
+    /// For threads that block, the limit is
+    /// [`max_blocking_threads`](Builder::max_blocking_threads). When a limit is reached, other
+    /// tasks wait as they would without preemption, and a line reports it, once for each limit and
+    /// in every build: to `tracing`, if the feature of that name is on and there is a subscriber,
+    /// else to standard error.
     ///
     /// # Examples
     ///
@@ -192,8 +199,8 @@ impl Preemption {
         self
     }
 
-    /// Whether a task that was caught is polled by threads without a worker from then on, until
-    /// four polls in a row were short: so it is unless set.
+    /// Sets whether later polls of a task that was caught run on threads without a worker, until
+    /// four polls in a row were short: true by default.
     ///
     /// # Examples
     ///
@@ -216,36 +223,38 @@ impl Preemption {
         self
     }
 
-    /// Whether a [report](Builder::on_task_stall) of a task that computes tells the calls that
-    /// it is in: [`StallReport::frames`]. Not unless set.
+    /// Sets whether a [report](Builder::on_task_stall) of a task that computes contains a stack
+    /// trace ([`StallReport::frames`]): false by default.
     ///
-    /// The thread is sent SIGURG, once for a report that is going to be told, by the thread
-    /// that tells it, and its handler notes the addresses. The feature `stall-stacks` finds
-    /// their names. Works on Linux with x86-64 and aarch64; elsewhere there are no frames.
+    /// The reporter thread sends SIGURG to the task's thread, once for each report that is going to
+    /// be delivered, and the signal handler records the addresses. The feature `stall-stacks`
+    /// resolves them to names. This works on Linux with x86-64 and aarch64; elsewhere there are no
+    /// frames.
     ///
     /// # How much is told
     ///
-    /// The innermost address is always right. The rest follows frame pointers, which compilers
-    /// leave out unless asked for: `RUSTFLAGS="-C force-frame-pointers=yes"` gives whole stacks,
-    /// up to 64 frames. There is none if the poll is over by then, or the thread does not answer
-    /// within 50 ms: it is not let run, has SIGURG blocked, or is inside of another runtime's
-    /// `block_on`.
+    /// The innermost address is always right. The others are found by frame pointers, which
+    /// compilers omit by default: `RUSTFLAGS="-C force-frame-pointers=yes"` gives complete stacks,
+    /// up to 64 frames. There are no frames if the poll has ended by then, or if the thread does
+    /// not handle the signal within 50 ms, because it is not scheduled, has SIGURG blocked, or is
+    /// inside the `block_on` of another runtime.
     ///
     /// # What a program may notice
     ///
-    /// From [`build`](Builder::build) on there is a handler for SIGURG, to the end of the
-    /// process. A handler that was there before still gets all signals but these; one that is
-    /// installed later and does not pass them on takes the place of this one, and there are no
-    /// frames any more. SIGURG that somebody else sends to the same thread in the same moment
-    /// may become one with ours, and is not passed on then.
+    /// [`build`](Builder::build) installs a handler for SIGURG, which stays until the end of the
+    /// process. A handler that was installed before still gets all signals except those of the
+    /// runtime. A handler that is installed later and does not call the previous one replaces it,
+    /// and there are no frames from then on. If SIGURG is sent to the same thread from elsewhere at
+    /// the same moment, the system may merge it with the runtime's signal, and then it is not
+    /// passed on.
     ///
-    /// A task that computes is in no system call, as a rule. One that makes short ones may be
-    /// interrupted in one of those that give an error then (`EINTR`) though the handler asks
-    /// for them to go on: `poll`, `epoll_wait`, `select`, or a `recv` with a time limit. If a
-    /// handler was there before that did not ask for that, no call goes on.
+    /// A task that computes is usually in no system call. If it makes short ones, the signal may
+    /// interrupt one of those that return an error (`EINTR`) although the handler requests that
+    /// calls be restarted (`SA_RESTART`): `poll`, `epoll_wait`, `select`, or a `recv` with a time
+    /// limit. If a handler was installed before without that request, no call is restarted.
     ///
-    /// Not for programs that have this crate in a shared object which is loaded while they run
-    /// (a module for Python, say) with a glibc before 2.39: there the handler may come to take
+    /// Do not use this where this crate is part of a shared object that is loaded at run time (a
+    /// Python module, for example) with a glibc before 2.39: there the handler may have to allocate
     /// memory, and hang.
     ///
     /// # Examples
@@ -270,16 +279,15 @@ impl Preemption {
         self
     }
 
-    /// [`capture_stacks`](Self::capture_stacks), also of tasks that block their thread. Not
-    /// unless set.
+    /// Sets whether tasks that block their thread get a stack trace, too, as tasks that compute do
+    /// by [`capture_stacks`](Self::capture_stacks): false by default.
     ///
-    /// That is a setting of its own because the signal ends some calls early, and what they
-    /// answer reaches users: `poll`, `epoll_wait`, `select`, `semop`, a `recv` with a time limit
+    /// This is a separate setting because the signal ends some system calls early, and their
+    /// callers notice: `poll`, `epoll_wait`, `select`, `semop` and a `recv` with a time limit
     /// (`TcpStream::set_read_timeout`) fail with `EINTR`
-    /// ([`Interrupted`](std::io::ErrorKind::Interrupted)), large reads are short. Sleeps, locks,
-    /// channels, and reads and writes without a limit of the standard library go on as if
-    /// nothing had been. What a task waits for is told without a signal, by
-    /// [`StallReport::waits_in`].
+    /// ([`Interrupted`](std::io::ErrorKind::Interrupted)), and large reads are short. The standard
+    /// library's sleeps, locks, channels, and reads and writes without a time limit are not
+    /// affected. [`StallReport::waits_in`] reports what a task waits for without any signal.
     ///
     /// # Examples
     ///
@@ -294,7 +302,7 @@ impl Preemption {
     ///     .build()?;
     /// let waits = rt.spawn(async move { told.recv().unwrap() });
     /// let stall = rt.block_on(waits)?;
-    /// // None on other systems.
+    /// // There are no frames on other systems.
     /// assert!(stall.frames().len() <= 64, "{:#?}", stall.frames());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -308,7 +316,7 @@ impl Preemption {
         self
     }
 
-    /// What a variable says.
+    /// Parses the value of `BLITZ_PREEMPTION`; `None` if it is empty.
     fn parse(wish: &OsStr) -> io::Result<Option<Self>> {
         let slice = match wish.to_str().map(str::trim) {
             Some("") => return Ok(None),
@@ -338,14 +346,15 @@ fn parse_slice(text: &str) -> Option<Duration> {
 }
 
 impl Builder {
-    /// Sets what is done about tasks that stay in one poll for too long; see [`Preemption`].
+    /// Sets how the runtime treats tasks that stay in one poll for too long; see [`Preemption`].
     ///
-    /// Unset, it is what the environment variable `BLITZ_PREEMPTION` says (`on`, `off`, or a
-    /// slice as in `10ms`) of multi-thread runtimes; and if that says nothing it is on, with a
-    /// slice of 10 ms.
+    /// By default, on multi-thread runtimes, the environment variable `BLITZ_PREEMPTION` decides
+    /// (`on`, `off`, or a slice such as `10ms`); without it preemption is on, with a slice of 10
+    /// ms.
     ///
-    /// A current-thread runtime, whose tasks are never moved, watches for such tasks if it is
-    /// asked to by this or by [`on_task_stall`](Self::on_task_stall).
+    /// The tasks of a current-thread runtime are never moved to another thread. Such a runtime
+    /// watches for stuck tasks only if this method or [`on_task_stall`](Self::on_task_stall) is
+    /// called.
     ///
     /// # Examples
     ///
@@ -353,7 +362,7 @@ impl Builder {
     /// use std::{thread, time::Duration};
     /// use blitz_io::runtime::{Builder, Preemption};
     ///
-    /// // As in Tokio: a task that blocks, blocks its worker.
+    /// // As in Tokio, a task that blocks its thread blocks its worker.
     /// let mut builder = Builder::new_multi_thread();
     /// let rt = builder.worker_threads(1).preemption(Preemption::disabled()).build()?;
     /// let sleepy = rt.spawn(async { thread::sleep(Duration::from_millis(30)) });
@@ -366,17 +375,22 @@ impl Builder {
         self
     }
 
-    /// Executes function `f` for each task that has been in one poll for longer than a
-    /// [slice](Preemption::slice), once for that poll; not for those that were said to be
-    /// [long](crate::task::Builder::long_running) and are polled by threads that are no workers.
+    /// Calls `f` with a report on each task that has been in one poll for longer than a
+    /// [slice](Preemption::slice), once for each such poll.
     ///
-    /// It runs on a thread of its own, one for the process, while the poll goes on; it may
-    /// block, but then others wait to be told. A panic in it is reported and ends there. It is
-    /// told also where [preemption](Self::preemption) is disabled or cannot work.
+    /// There is no report on tasks that were declared as
+    /// [long-running](crate::task::Builder::long_running) and are polled by threads without a
+    /// worker.
     ///
-    /// Unset, and where there is preemption, a line is written for each place in the source
-    /// where such a task was spawned, once a minute: to `tracing`, if the feature of that name is
-    /// on and a subscriber is there; else to standard error, in builds with debug assertions.
+    /// `f` is called on a reporter thread, one for the whole process, while the poll is still
+    /// running. It may block, but that delays the reports on other tasks. A panic in it is reported
+    /// and goes no further. It is also called where [preemption](Self::preemption) is disabled or
+    /// cannot work.
+    ///
+    /// Without this function, and if preemption is on, the runtime writes one line a minute for
+    /// each source location at which such a task was spawned: to `tracing`, if the feature of that
+    /// name is on and there is a subscriber; else to standard error, in builds with debug
+    /// assertions.
     ///
     /// # Examples
     ///
@@ -388,7 +402,7 @@ impl Builder {
     /// let rt = Builder::new_multi_thread()
     ///     .on_task_stall(move |stall| drop(tell.send(stall.to_string())))
     ///     .build()?;
-    /// // It stays in its poll until somebody was told of it.
+    /// // The task blocks in its poll until its own report arrives.
     /// let told = rt.block_on(rt.spawn(async move { told.recv().unwrap() }))?;
     /// assert!(told.contains("spawned at"), "{told}");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -401,7 +415,8 @@ impl Builder {
         self
     }
 
-    /// How the pool is watched, if it is.
+    /// Returns the settings of the monitor that watches the pool, or `None` if the pool is not
+    /// watched.
     pub(super) fn vigil(&self, threaded: bool, carriers: usize) -> io::Result<Option<Settings>> {
         let asked = self.preemption.is_some() || self.on_stall.is_some();
         let preemption = match &self.preemption {
@@ -439,7 +454,7 @@ impl Builder {
 }
 
 impl Preemption {
-    /// Where nobody has said anything.
+    /// Returns the settings for a runtime where neither the builder nor the environment sets any.
     fn unset() -> Self {
         if UNLESS_TOLD { Self::new() } else { Self::disabled() }
     }

@@ -1,15 +1,16 @@
-//! Randomness that repeats.
+//! Seeds, with which a runtime repeats its random choices.
 
 use std::fmt;
 
 use super::Builder;
 use crate::engine::prim::rng::mix;
 
-/// Polls between two looks at the intake where time must not decide: near what the
-/// tuning arrives at for polls of 30 µs. Picked, not measured.
+/// How many polls a seeded runtime makes between two checks of the injector. A fixed number,
+/// because an interval that follows measured time would not repeat. It is near what the tuning
+/// arrives at for polls of 30 µs; it was chosen, not measured.
 const STEADY_INTERVAL: u32 = 31;
 
-/// A seed for random number generation.
+/// A seed for the random choices of a runtime.
 ///
 /// See [`Builder::rng_seed`].
 ///
@@ -26,9 +27,9 @@ const STEADY_INTERVAL: u32 = 31;
 pub struct RngSeed(u64);
 
 impl RngSeed {
-    /// Generates a seed from the provided bytes.
+    /// Creates a seed from bytes.
     ///
-    /// The same bytes give the same seed, on every machine.
+    /// Equal bytes give equal seeds, on every machine.
     ///
     /// # Examples
     ///
@@ -39,7 +40,7 @@ impl RngSeed {
     /// # let _ = seed;
     /// ```
     pub fn from_bytes(bytes: &[u8]) -> Self {
-        // The length first: bytes that end in zeros are others than those without.
+        // The length comes first, so that bytes with trailing zeros give another seed than without.
         let start = mix(bytes.len() as u64 ^ 0x9e37_79b9_7f4a_7c15);
         Self(bytes.iter().fold(start, |word, &byte| mix(word ^ u64::from(byte)) ^ word))
     }
@@ -56,20 +57,18 @@ impl fmt::Debug for RngSeed {
 }
 
 impl Builder {
-    /// Sets the seed that the random choices of the runtime, and of `select!` inside
-    /// of it, are derived from.
+    /// Sets the seed of the random choices of the runtime, and of `select!` inside it.
     ///
-    /// A current-thread runtime then repeats itself: as long as one thread at a time
-    /// calls [`block_on`](crate::runtime::Runtime::block_on), and nothing comes from
-    /// other threads, the same program makes the same choices and runs its tasks in the
-    /// same order, however long they take. Each call of `block_on` draws from a stream
-    /// of its own. On a multi-thread runtime the choices of each worker repeat, but
-    /// which task runs on which one does not. Every runtime that this builder builds
-    /// starts from the same seed.
+    /// With a seed, a current-thread runtime repeats itself: as long as only one thread at a time
+    /// calls [`block_on`](crate::runtime::Runtime::block_on), and no tasks or wakes come from other
+    /// threads, the same program makes the same choices and runs its tasks in the same order,
+    /// whatever the duration of their polls. Each call of `block_on` has its own sequence of random
+    /// numbers. On a multi-thread runtime the choices of each worker repeat, but not which worker
+    /// runs which task. Every runtime that this builder builds starts from the same seed.
     ///
-    /// Unless [`global_queue_interval`](Self::global_queue_interval) is set, such a
-    /// current-thread runtime looks into the intake every 31 polls, since an interval
-    /// that follows the clock would not repeat.
+    /// A current-thread runtime with a seed checks the global queue every 31 polls unless
+    /// [`global_queue_interval`](Self::global_queue_interval) is set, because an interval that
+    /// follows the clock would not repeat.
     ///
     /// # Examples
     ///
@@ -86,7 +85,7 @@ impl Builder {
         self
     }
 
-    /// The intake's interval of a runtime that must repeat.
+    /// Returns the fixed interval for checks of the injector if this runtime must repeat itself.
     pub(super) fn steady_interval(&self, threaded: bool) -> Option<u32> {
         (self.seed.is_some() && !threaded).then_some(STEADY_INTERVAL)
     }

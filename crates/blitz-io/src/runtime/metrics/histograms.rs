@@ -1,4 +1,4 @@
-//! Reading the histograms, for those runtimes that fill them.
+//! Access to the histograms of poll times and schedule latencies.
 
 use std::{ops::Range, time::Duration};
 
@@ -6,11 +6,10 @@ use super::RuntimeMetrics;
 use crate::engine::pool::histogram::{Histogram, Scale};
 
 impl RuntimeMetrics {
-    /// Returns `true` if the runtime is tracking the distribution of task poll times.
+    /// Returns true if the histogram of poll times is enabled by
+    /// [`Builder::enable_metrics_poll_time_histogram`][enable].
     ///
-    /// [`Builder::enable_metrics_poll_time_histogram`] switches it on.
-    ///
-    /// [`Builder::enable_metrics_poll_time_histogram`]: crate::runtime::Builder::enable_metrics_poll_time_histogram
+    /// [enable]: crate::runtime::Builder::enable_metrics_poll_time_histogram
     ///
     /// # Examples
     ///
@@ -23,7 +22,7 @@ impl RuntimeMetrics {
         self.poll_times().is_some()
     }
 
-    /// Returns the number of buckets of the histogram of poll times; zero if it is off.
+    /// Returns the number of buckets of the histogram of poll times; zero if it is disabled.
     ///
     /// # Examples
     ///
@@ -38,8 +37,8 @@ impl RuntimeMetrics {
         self.poll_times().map_or(0, Scale::buckets)
     }
 
-    /// Returns the range of poll times that the given bucket counts; empty if the
-    /// histogram is off.
+    /// Returns the range of poll times that the given bucket counts; empty if the histogram is
+    /// disabled.
     ///
     /// # Panics
     ///
@@ -62,10 +61,10 @@ impl RuntimeMetrics {
         range(self.poll_times(), bucket)
     }
 
-    /// Returns how many polls of the given worker took a time within the range of the
-    /// given bucket; zero if the histogram is off.
+    /// Returns how many polls of the given worker took a time within the range of the given bucket;
+    /// zero if the histogram is disabled.
     ///
-    /// Polls of spawned tasks are counted, not those of the future of `block_on`.
+    /// Polls of spawned tasks are counted, those of the future of `block_on` are not.
     ///
     /// # Panics
     ///
@@ -95,12 +94,10 @@ impl RuntimeMetrics {
         count(self.remote(worker).poll_times.as_ref(), self.poll_times(), bucket)
     }
 
-    /// Returns `true` if the runtime is tracking the distribution of task schedule
-    /// latencies, from being scheduled to being polled.
+    /// Returns true if the histogram of schedule latencies, from being scheduled to being polled,
+    /// is enabled by [`Builder::enable_metrics_schedule_latency_histogram`][enable].
     ///
-    /// [`Builder::enable_metrics_schedule_latency_histogram`] switches it on.
-    ///
-    /// [`Builder::enable_metrics_schedule_latency_histogram`]: crate::runtime::Builder::enable_metrics_schedule_latency_histogram
+    /// [enable]: crate::runtime::Builder::enable_metrics_schedule_latency_histogram
     ///
     /// # Examples
     ///
@@ -113,8 +110,8 @@ impl RuntimeMetrics {
         self.latencies().is_some()
     }
 
-    /// Returns the number of buckets of the histogram of schedule latencies; zero if it
-    /// is off.
+    /// Returns the number of buckets of the histogram of schedule latencies; zero if it is
+    /// disabled.
     ///
     /// # Examples
     ///
@@ -129,8 +126,8 @@ impl RuntimeMetrics {
         self.latencies().map_or(0, Scale::buckets)
     }
 
-    /// Returns the range of schedule latencies that the given bucket counts; empty if
-    /// the histogram is off.
+    /// Returns the range of schedule latencies that the given bucket counts; empty if the histogram
+    /// is disabled.
     ///
     /// # Panics
     ///
@@ -153,8 +150,8 @@ impl RuntimeMetrics {
         range(self.latencies(), bucket)
     }
 
-    /// Returns how many tasks that the given worker polled had waited for a time within
-    /// the range of the given bucket; zero if the histogram is off.
+    /// Returns how many tasks that the given worker polled had waited for a time within the range
+    /// of the given bucket; zero if the histogram is disabled.
     ///
     /// # Panics
     ///
@@ -176,7 +173,7 @@ impl RuntimeMetrics {
         count(self.remote(worker).latencies.as_ref(), self.latencies(), bucket)
     }
 
-    /// The older name of
+    /// Returns true if the histogram of poll times is enabled, under the older name of
     /// [`poll_time_histogram_enabled`](Self::poll_time_histogram_enabled).
     #[deprecated(note = "renamed to `poll_time_histogram_enabled`")]
     #[doc(hidden)]
@@ -184,7 +181,7 @@ impl RuntimeMetrics {
         self.poll_time_histogram_enabled()
     }
 
-    /// The older name of
+    /// Returns the number of buckets of the histogram of poll times, under the older name of
     /// [`poll_time_histogram_num_buckets`](Self::poll_time_histogram_num_buckets).
     #[deprecated(note = "renamed to `poll_time_histogram_num_buckets`")]
     #[doc(hidden)]
@@ -192,7 +189,7 @@ impl RuntimeMetrics {
         self.poll_time_histogram_num_buckets()
     }
 
-    /// The older name of
+    /// Returns the range of a bucket of the histogram of poll times, under the older name of
     /// [`poll_time_histogram_bucket_range`](Self::poll_time_histogram_bucket_range).
     #[deprecated(note = "renamed to `poll_time_histogram_bucket_range`")]
     #[doc(hidden)]
@@ -201,7 +198,7 @@ impl RuntimeMetrics {
         self.poll_time_histogram_bucket_range(bucket)
     }
 
-    /// The older name of
+    /// Returns the count of a bucket of the histogram of poll times, under the older name of
     /// [`poll_time_histogram_bucket_count`](Self::poll_time_histogram_bucket_count).
     #[deprecated(note = "renamed to `poll_time_histogram_bucket_count`")]
     #[doc(hidden)]

@@ -1,4 +1,4 @@
-//! Spawns against the end, under every interleaving.
+//! Models of spawns that run concurrently with a shutdown, under every interleaving.
 
 use std::{future::poll_fn, sync::Arc as Plain};
 
@@ -11,13 +11,13 @@ use crate::{
     sync::CancellationToken,
 };
 
-/// How often a task was aborted.
+/// A counter of how often a task was aborted.
 type Handle = Plain<AtomicUsize>;
 
 struct Shared {
     members: Members<Handle, ()>,
     told: CancellationToken,
-    /// Written by members without an order of its own: who has waited for them must see it.
+    /// Written by members with Relaxed ordering: the wait for the members must make it visible.
     work: AtomicUsize,
 }
 
@@ -27,7 +27,7 @@ fn shared() -> Plain<Shared> {
 }
 
 impl Shared {
-    /// D1 and D2.
+    /// Waits for the members (D1), and closes if there are none (D2).
     fn drain(&self) {
         loop {
             let mut wait = self.members.wait();
@@ -39,10 +39,10 @@ impl Shared {
         }
     }
 
-    /// The life of a member: it stops when it is told, and not before.
+    /// Runs a member: it stops when the token is cancelled, and not before.
     fn live(&self, key: Key) {
         block_on(self.told.cancelled());
-        // Relaxed: the wait for this member is to order it.
+        // Relaxed: the wait for this member must order it.
         self.work.fetch_add(1, Relaxed);
         self.members.leave(key, End::Done, true);
         self.members.left();
@@ -65,7 +65,7 @@ fn a_spawn_against_a_shutdown_is_refused_or_told_and_waited_for() {
         });
         shared.told.cancel();
         shared.drain();
-        // Relaxed: all that were let in have been waited for, and nobody is let in any more.
+        // Relaxed: all admitted members have been waited for, and no further one is admitted.
         let seen = shared.work.load(Relaxed);
         assert_eq!(spawner.join().unwrap(), seen, "one was not waited for");
         assert_eq!(shared.members.outcome().finished, seen);
@@ -95,7 +95,7 @@ fn a_spawn_against_the_deadline_is_refused_or_aborted_once() {
         });
         for (_, place) in shared.members.close() {
             if let Some(handle) = place.handle {
-                // Relaxed: as above.
+                // Relaxed: a count, read after the join.
                 handle.fetch_add(1, Relaxed);
             }
         }

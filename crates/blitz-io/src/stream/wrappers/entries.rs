@@ -1,4 +1,4 @@
-//! Signals, and entries of directories.
+//! Streams of signals and of directory entries.
 
 use std::{
     pin::Pin,
@@ -13,7 +13,8 @@ use crate::fs::{DirEntry, ReadDir};
 #[cfg(all(feature = "signal", unix))]
 use crate::signal::unix::Signal;
 
-/// The deliveries of a signal. It does not end; many deliveries may be one item.
+/// A stream of the deliveries of a signal, which never ends. Several deliveries may become one
+/// item.
 ///
 /// # Examples
 ///
@@ -35,7 +36,7 @@ pub struct SignalStream {
 
 #[cfg(all(feature = "signal", unix))]
 impl SignalStream {
-    /// Makes a stream of a signal.
+    /// Creates a stream from a signal listener.
     ///
     /// # Examples
     ///
@@ -51,7 +52,7 @@ impl SignalStream {
         Self { inner: signal }
     }
 
-    /// The signal.
+    /// Returns the signal listener.
     ///
     /// # Examples
     ///
@@ -83,7 +84,7 @@ lends! {
     <> SignalStream: Signal;
 }
 
-/// The entries of a directory.
+/// A stream of the entries of a directory.
 ///
 /// # Examples
 ///
@@ -107,7 +108,7 @@ pub struct ReadDirStream {
 
 #[cfg(feature = "fs")]
 impl ReadDirStream {
-    /// Makes a stream of what [`read_dir`](crate::fs::read_dir) gives.
+    /// Creates a stream from the result of [`read_dir`](crate::fs::read_dir).
     ///
     /// # Examples
     ///
@@ -123,7 +124,7 @@ impl ReadDirStream {
         Self { inner: directory }
     }
 
-    /// What it was made of.
+    /// Returns the wrapped `ReadDir`.
     ///
     /// # Examples
     ///

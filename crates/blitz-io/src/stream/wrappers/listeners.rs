@@ -1,4 +1,4 @@
-//! Listeners.
+//! Streams of the connections that listeners accept.
 
 use std::{
     io,
@@ -13,8 +13,8 @@ use crate::net::{TcpListener, TcpStream};
 #[cfg(unix)]
 use crate::net::{UnixListener, UnixStream};
 
-/// The connections that a TCP listener accepts. It does not end: an error is an item, and the
-/// next one may be a connection again.
+/// A stream of the connections that a TCP listener accepts. It never ends: an error is an item, and
+/// the next item may be a connection again.
 ///
 /// # Examples
 ///
@@ -38,8 +38,8 @@ pub struct TcpListenerStream {
     inner: TcpListener,
 }
 
-/// The connections that a Unix listener accepts. It does not end: an error is an item, and the
-/// next one may be a connection again.
+/// A stream of the connections that a Unix listener accepts. It never ends: an error is an item,
+/// and the next item may be a connection again.
 ///
 /// # Examples
 ///
@@ -68,7 +68,7 @@ macro_rules! listener_stream {
     ($(#[$cfg:meta])* $name:ident, $listener:ident, $stream:ident, $bind:literal) => {
         $(#[$cfg])*
         impl $name {
-            /// Makes a stream of a listener.
+            /// Creates a stream from a listener.
             ///
             /// # Examples
             ///
@@ -86,7 +86,7 @@ macro_rules! listener_stream {
                 Self { inner: listener }
             }
 
-            /// The listener.
+            /// Returns the listener.
             ///
             /// # Examples
             ///

@@ -1,7 +1,9 @@
-//! Streams of what this runtime has: receivers, intervals, listeners, lines, signals, directories.
+//! Streams that wrap types of this runtime: receivers, intervals, listeners, lines, signals,
+//! directories.
 //!
-//! Each keeps what it was made of, and gives it back by `into_inner`, or lends it by `as_ref`
-//! and `as_mut`. Waiting for an item of one is cancel safe.
+//! Each wrapper stores the value that it was created from. Except for `BroadcastStream` and
+//! `WatchStream`, `into_inner` returns that value, and `as_ref` and `as_mut` borrow it. Waiting
+//! for an item is cancel safe.
 
 #[cfg(feature = "sync")]
 mod receivers;
@@ -34,13 +36,13 @@ pub use self::{
     waiting::{BroadcastStream, WatchStream},
 };
 
-/// Errors of streams.
+/// Error types of the wrappers.
 #[cfg(feature = "sync")]
 pub mod errors {
     pub use super::waiting::BroadcastStreamRecvError;
 }
 
-/// `as_ref`, `as_mut` and `From`, for a wrapper with the field `inner`.
+/// Implements `AsRef`, `AsMut` and `From` for a wrapper with the field `inner`.
 #[cfg(any(feature = "sync", feature = "time", feature = "net", feature = "fs"))]
 macro_rules! lends {
     ($(<$($param:ident),*> $name:ident: $inner:ty;)*) => {$(

@@ -1,4 +1,4 @@
-//! Lines, and what lies between other bytes.
+//! Streams of lines, and of pieces between delimiter bytes.
 
 use std::{
     io,
@@ -12,7 +12,7 @@ use pin_project_lite::pin_project;
 use crate::io::{AsyncBufRead, Lines, Split};
 
 pin_project! {
-    /// The lines of a source, without their ends; it ends with the source.
+    /// A stream of the lines of a reader, without line endings, which ends with the reader.
     ///
     /// # Examples
     ///
@@ -35,7 +35,7 @@ pin_project! {
 }
 
 pin_project! {
-    /// What lies between certain bytes of a source; it ends with the source.
+    /// A stream of the pieces of a reader between delimiter bytes, which ends with the reader.
     ///
     /// # Examples
     ///
@@ -61,7 +61,7 @@ pin_project! {
 macro_rules! pieces {
     ($($name:ident, $pieces:ident, $item:ty, $poll:ident, $make:literal;)*) => {$(
         impl<R> $name<R> {
-            /// Makes a stream of them.
+            /// Creates a stream from the given reader of lines or pieces.
             ///
             /// # Examples
             ///
@@ -74,7 +74,7 @@ macro_rules! pieces {
                 Self { inner }
             }
 
-            /// What it was made of.
+            /// Returns the wrapped reader of lines or pieces.
             ///
             /// # Examples
             ///
@@ -88,7 +88,7 @@ macro_rules! pieces {
                 self.inner
             }
 
-            /// What it was made of, pinned.
+            /// Returns a pinned mutable reference to the wrapped reader of lines or pieces.
             ///
             /// # Examples
             ///

@@ -1,4 +1,4 @@
-//! Receivers of `mpsc` channels.
+//! Streams of `mpsc` receivers.
 
 use std::{
     pin::Pin,
@@ -10,7 +10,8 @@ use futures_core::Stream;
 use super::lends;
 use crate::channel::mpsc::{Receiver, UnboundedReceiver};
 
-/// The messages of a bounded channel; it ends with the last sender, or when it is closed.
+/// A stream of the messages of a bounded channel, which ends when all senders are dropped or the
+/// channel is closed.
 ///
 /// # Examples
 ///
@@ -29,7 +30,8 @@ pub struct ReceiverStream<T> {
     inner: Receiver<T>,
 }
 
-/// The messages of an unbounded channel; it ends with the last sender, or when it is closed.
+/// A stream of the messages of an unbounded channel, which ends when all senders are dropped or the
+/// channel is closed.
 ///
 /// # Examples
 ///
@@ -51,7 +53,7 @@ pub struct UnboundedReceiverStream<T> {
 macro_rules! receiver_stream {
     ($name:ident, $receiver:ident, $channel:literal) => {
         impl<T> $name<T> {
-            /// Makes a stream of a receiver.
+            /// Creates a stream from a receiver.
             ///
             /// # Examples
             ///
@@ -65,7 +67,7 @@ macro_rules! receiver_stream {
                 Self { inner: recv }
             }
 
-            /// The receiver.
+            /// Returns the receiver.
             ///
             /// # Examples
             ///
@@ -81,8 +83,8 @@ macro_rules! receiver_stream {
                 self.inner
             }
 
-            /// Closes the channel: senders fail, and the stream ends when it has given what is
-            /// in the channel.
+            /// Closes the channel: sending fails from now on, and the stream ends after it has
+            /// returned the messages that are still in the channel.
             ///
             /// # Examples
             ///
@@ -109,7 +111,8 @@ macro_rules! receiver_stream {
             }
 
             fn size_hint(&self) -> (usize, Option<usize>) {
-                // Also of a closed one: who has a permit may still send.
+                // No upper bound even for a closed channel, because a holder of a permit may still
+                // send.
                 (self.inner.len(), None)
             }
         }

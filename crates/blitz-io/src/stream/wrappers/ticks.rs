@@ -1,4 +1,4 @@
-//! Intervals.
+//! The stream of an interval.
 
 use std::{
     pin::Pin,
@@ -10,7 +10,7 @@ use futures_core::Stream;
 use super::lends;
 use crate::time::{Instant, Interval};
 
-/// The ticks of an interval. It does not end.
+/// A stream of the ticks of an interval, which never ends.
 ///
 /// # Examples
 ///
@@ -28,7 +28,7 @@ pub struct IntervalStream {
 }
 
 impl IntervalStream {
-    /// Makes a stream of an interval.
+    /// Creates a stream from an interval.
     ///
     /// # Examples
     ///
@@ -43,7 +43,7 @@ impl IntervalStream {
         Self { inner: interval }
     }
 
-    /// The interval.
+    /// Returns the interval.
     ///
     /// # Examples
     ///

@@ -1,8 +1,9 @@
-//! Receivers that are waited for by futures which borrow them: of `broadcast` and `watch`.
+//! Streams of `broadcast` and `watch` receivers, which are awaited through futures that borrow
+//! them.
 //!
-//! A future that borrows the receiver cannot lie beside it, so a wait takes the receiver along
-//! and gives it back. It is tried without a box first: what is there costs no allocation, and
-//! one that waits costs one.
+//! A future that borrows the receiver cannot be stored beside it, so a wait takes ownership of the
+//! receiver and returns it at its end. The receiver is first polled without a box, so a value that
+//! is already available costs no allocation, and a wait costs one.
 
 use std::{
     error, fmt,
@@ -19,21 +20,21 @@ use crate::channel::{
     watch,
 };
 
-/// A wait, and the receiver with it. Behind a lock, which is never taken: so it is `Sync`
-/// though the future may not be.
+/// A wait that owns the receiver. The mutex is never locked; it makes the type `Sync` even though
+/// the future may not be.
 type Wait<R, T> = Mutex<Pin<Box<dyn Future<Output = (R, T)> + Send>>>;
 
-/// A receiver, or a wait that has it.
+/// A receiver, or the wait that owns it.
 enum Held<R, T> {
     Here(R),
     Waits(Wait<R, T>),
-    /// In between; or a wait panicked.
+    /// A transient state during a change; permanent only if a wait panicked.
     Lost,
 }
 
 impl<R, T> Held<R, T> {
-    /// Polls for a value: by `look`, which borrows the receiver, and if that has to wait by
-    /// `wait`, which takes it along.
+    /// Polls for a value: first with `look`, which borrows the receiver, and if there is no value
+    /// yet with `wait`, which takes ownership of it.
     fn poll<F>(
         &mut self,
         cx: &mut Context<'_>,
@@ -62,7 +63,7 @@ impl<R, T> Held<R, T> {
     }
 }
 
-/// The values of a broadcast channel; it ends with the last sender.
+/// A stream of the values of a broadcast channel, which ends when all senders are dropped.
 ///
 /// # Examples
 ///
@@ -82,7 +83,7 @@ pub struct BroadcastStream<T> {
     held: Held<broadcast::Receiver<T>, Result<T, RecvError>>,
 }
 
-/// An item of a [`BroadcastStream`] that came too late.
+/// The error of a [`BroadcastStream`] that did not receive values in time.
 ///
 /// # Examples
 ///
@@ -103,13 +104,13 @@ pub struct BroadcastStream<T> {
 /// ```
 #[derive(Debug, PartialEq, Eq, Clone)]
 pub enum BroadcastStreamRecvError {
-    /// So many values are gone that were not seen. The stream goes on with the oldest there
-    /// is.
+    /// This many values were overwritten before they were received. The stream continues with the
+    /// oldest value that is left.
     Lagged(u64),
 }
 
-/// The values of a watch channel: the one that is there, and then each that is seen. It ends
-/// with the last sender.
+/// A stream of the values of a watch channel: the current one, and then each value that it
+/// observes. It ends when all senders are dropped.
 ///
 /// # Examples
 ///
@@ -128,12 +129,12 @@ pub enum BroadcastStreamRecvError {
 /// ```
 pub struct WatchStream<T> {
     held: Held<watch::Receiver<T>, Option<T>>,
-    /// The value that is there counts as not seen.
+    /// Set while the current value counts as not yet seen.
     first: bool,
 }
 
 impl<T: 'static + Clone + Send> BroadcastStream<T> {
-    /// Makes a stream of a receiver.
+    /// Creates a stream from a receiver.
     ///
     /// # Examples
     ///
@@ -149,7 +150,7 @@ impl<T: 'static + Clone + Send> BroadcastStream<T> {
 }
 
 impl<T: 'static + Clone + Send + Sync> WatchStream<T> {
-    /// Makes a stream that begins with the value that is there.
+    /// Creates a stream that begins with the current value.
     ///
     /// # Examples
     ///
@@ -163,7 +164,7 @@ impl<T: 'static + Clone + Send + Sync> WatchStream<T> {
         Self { held: Held::Here(rx), first: true }
     }
 
-    /// Makes a stream that begins with the first value that the receiver has not seen.
+    /// Creates a stream that begins with the first value that the receiver has not seen.
     ///
     /// # Examples
     ///
@@ -236,10 +237,10 @@ impl<T: 'static + Clone + Send + Sync> From<watch::Receiver<T>> for WatchStream<
     }
 }
 
-/// Nothing in it is pinned: a wait lies in a box.
+/// No field is structurally pinned, because a wait is in a box.
 impl<T> Unpin for BroadcastStream<T> {}
 
-/// As for [`BroadcastStream`].
+/// No field is structurally pinned, because a wait is in a box.
 impl<T> Unpin for WatchStream<T> {}
 
 impl<T> fmt::Debug for BroadcastStream<T> {

@@ -1,4 +1,4 @@
-//! Barriers under every interleaving.
+//! Models of barriers, checked under every interleaving.
 
 use std::{
     future::Future,
@@ -23,7 +23,7 @@ fn poll(waiting: &mut Waiting) -> Poll<bool> {
     waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).map(|result| result.is_leader())
 }
 
-/// Has arrived, and waits.
+/// Returns a wait that has arrived and is pending, and the [`Bell`] that counts its wake-ups.
 #[track_caller]
 fn arrived(barrier: &Arc<Barrier>) -> (Waiting, Plain<Bell>) {
     let (barrier, bell) = (barrier.clone(), Bell::new());
@@ -33,7 +33,7 @@ fn arrived(barrier: &Arc<Barrier>) -> (Waiting, Plain<Bell>) {
     (waiting, bell)
 }
 
-/// Waits on another thread; answers whether it led.
+/// Waits on another thread; its result says whether it was the leader.
 fn on_thread(barrier: &Arc<Barrier>) -> thread::JoinHandle<bool> {
     let barrier = barrier.clone();
     thread::spawn(move || block_on(barrier.wait()).is_leader())
@@ -55,7 +55,7 @@ fn two_rounds_of_two_have_one_leader_each() {
     });
 }
 
-/// Batches are of two here.
+/// A batch holds two wakers in models.
 #[test]
 fn a_later_round_is_not_woken_by_a_batch() {
     model(|| {
@@ -87,7 +87,7 @@ fn one_who_is_dropped_has_arrived() {
 #[test]
 fn a_round_publishes_what_was_done_before_it() {
     struct Shared(Barrier, UnsafeCell<u32>);
-    // SAFETY: that is what the model is about.
+    // SAFETY: the barrier orders the accesses to the cell, and the model checks that it does.
     unsafe impl Sync for Shared {}
 
     model(|| {
@@ -95,13 +95,13 @@ fn a_round_publishes_what_was_done_before_it() {
         let other = thread::spawn({
             let shared = shared.clone();
             move || {
-                // SAFETY: the other one reads after the round.
+                // SAFETY: the other thread reads after the round, which waits for this thread.
                 shared.1.with_mut(|value| unsafe { *value = 1 });
                 block_on(shared.0.wait());
             }
         });
         block_on(shared.0.wait());
-        // SAFETY: it was written before the round.
+        // SAFETY: the other thread wrote before the round, which is over.
         assert_eq!(shared.1.with(|value| unsafe { *value }), 1);
         other.join().unwrap();
     });

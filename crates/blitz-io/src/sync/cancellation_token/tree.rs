@@ -1,7 +1,8 @@
-//! The nodes of tokens: who hangs on whom, and what happens to all below one.
+//! The tree of cancellation tokens: how nodes are linked, and how a subtree is cancelled.
 //!
 //! # Protocol
-//! The links of all nodes of a tree belong to whoever has the lock of its first node.
+//! The links of all nodes of a tree belong to the thread that holds the lock of its first
+//! node.
 //! ```text
 //! a child is born        locks; hangs on its parent, unless that is cancelled: then it
 //!                        is cancelled too
@@ -16,26 +17,26 @@
 //! T4 dismisses those who wait at the latches, in batches; between them the lock is let
 //!    go and the batch is woken; a node that nobody waits at leaves the list
 //! ```
-//! The head stays alive during T4, for its caller has a reference. Others on the list
-//! may end meanwhile: they leave it under the lock, and by then nobody waits at them.
-//! Nobody hangs on a node of such a list, nor will: it is cancelled.
+//! The head stays alive during T4, because the caller has a reference to it. Other nodes on
+//! the list may end meanwhile: they leave it under the lock, and by then no task waits on
+//! them. A node of such a list has no children and gets none, because it is cancelled.
 //!
 //! # Invariants
 //! - A node in a tree or a list is alive: it leaves under the lock before it is freed.
-//! - Who sees a token cancelled sees all below it cancelled (T3).
-//! - The first node of a tree lives as long as any other of it. It has no parent, so it
+//! - A thread that sees a token cancelled sees all below it cancelled (T3).
+//! - The first node of a tree lives as long as any other node of it. It has no parent, so it
 //!   is in no list but its own.
-//! - A lock of a latch may be taken under the lock of the tree, never the other way
+//! - The lock of a latch may be taken under the lock of the tree, never the other way
 //!   round. Wakers are called under neither.
 //!
 //! # Rejected
-//! - A lock per node, as `tokio-util` has it: to take a node out needs the parent's lock
-//!   too, which may be another one by the time it is had. Siblings meet at their
-//!   parent's lock anyway.
+//! - A lock per node, as in `tokio-util`: to take a node out also needs the parent's lock,
+//!   and the node may have another parent by the time that lock is acquired. Siblings contend
+//!   for their parent's lock anyway.
 //! - References from children to parents: a deep tree would be freed by recursion, or by
-//!   a loop that undoes one, and would keep every dropped ancestor.
-//! - `Arc`, with the way out in `Drop`: that has a unique reference to a node which
-//!   others still reach through the tree.
+//!   a loop that avoids it, and would keep every dropped ancestor alive.
+//! - `Arc`, with the removal in `Drop`: `Drop` has an exclusive reference to a node that
+//!   other threads still reach through the tree.
 //!
 //! # Checked by
 //! `a_child_born_against_a_cancellation_is_cancelled`,
@@ -62,27 +63,29 @@ use crate::{
     sync::latch::Latch,
 };
 
-/// More references would let the count wrap; as in std's `Arc`.
+/// Reference count above which `clone` aborts, so that the count cannot wrap; the limit of
+/// std's `Arc`.
 const TOO_MANY: usize = isize::MAX as usize;
 
 /// A counted reference to a node.
 pub(crate) struct NodeRef(NonNull<Node>);
 
-// SAFETY: a node is shared by threads; see its own.
+// SAFETY: a node is `Sync`, so references to it may be sent to other threads, and any thread
+// may free it.
 unsafe impl Send for NodeRef {}
-// SAFETY: as above.
+// SAFETY: a shared `NodeRef` only gives out `&Node`, and a node is `Sync`.
 unsafe impl Sync for NodeRef {}
 
-/// One token, however many clones it has.
+/// State of one token, shared by all its clones.
 pub(crate) struct Node {
     references: AtomicUsize,
-    /// Open: cancelled.
+    /// Open if the token is cancelled.
     pub(crate) latch: Latch,
-    /// The first of the tree; none if this is it.
+    /// The first node of the tree; `None` if this is the first.
     first: Option<NodeRef>,
-    /// The lock of the tree, if this is its first.
+    /// The lock of the tree; used only in its first node.
     tree: Mutex<()>,
-    /// Guarded by the lock of the tree.
+    /// The neighbours in the tree; guarded by the lock of the tree.
     links: UnsafeCell<Links>,
 }
 
@@ -91,20 +94,21 @@ type Link = Option<NonNull<Node>>;
 #[derive(Clone, Copy, Default)]
 struct Links {
     parent: Link,
-    /// The sibling, or neighbour in a list, on either side.
+    /// The previous sibling, or the previous node of a list; `behind` is the next one.
     before: Link,
     behind: Link,
     child: Link,
 }
 
-// SAFETY: links are guarded by a lock, and lead to nodes, which may be reached from any
-// thread.
+// SAFETY: the links are guarded by the lock of the tree, and lead to nodes, which may be
+// reached from any thread.
 unsafe impl Send for Node {}
-// SAFETY: as above.
+// SAFETY: the links are guarded by the lock of the tree, the other fields are `Sync`
+// themselves.
 unsafe impl Sync for Node {}
 
 impl NodeRef {
-    /// The first of a new tree.
+    /// Creates the first node of a new tree.
     pub(crate) fn new() -> Self {
         Self::of(None, false)
     }
@@ -117,11 +121,11 @@ impl NodeRef {
             tree: Mutex::new(()),
             links: UnsafeCell::new(Links::default()),
         });
-        // A `Box` may not be aliased; a pointer may.
+        // A pointer instead of the `Box`, because a `Box` may not be aliased.
         Self(NonNull::from(Box::leak(node)))
     }
 
-    /// A new node that hangs on this one.
+    /// Creates a new node that is a child of this one.
     pub(crate) fn child(&self) -> Self {
         if self.latch.is_open() {
             return Self::of(None, true);
@@ -133,7 +137,8 @@ impl NodeRef {
             child.latch.mark();
             return child;
         }
-        // SAFETY: 1. we have the lock, for both are of this tree.
+        // SAFETY: 1. we hold the lock, and all three nodes are of this tree. 2. The closures reach
+        // no links but those they are given.
         unsafe {
             let next = self.with_links(|links| links.child.replace(child.0));
             child.with_links(|links| (links.parent, links.behind) = (Some(self.0), next));
@@ -159,8 +164,7 @@ impl Clone for NodeRef {
 impl Drop for NodeRef {
     #[inline]
     fn drop(&mut self) {
-        // AcqRel: all that was done with the node happens before it is freed. Pairs with
-        // itself.
+        // AcqRel: everything done with the node happens before it is freed. Pairs with itself.
         if self.references.fetch_sub(1, AcqRel) == 1 {
             // SAFETY: 1. this was the last reference.
             unsafe { Node::free(self.0) };
@@ -173,7 +177,8 @@ impl Deref for NodeRef {
 
     #[inline]
     fn deref(&self) -> &Node {
-        // SAFETY: a node lives as long as a reference to it; it is only lent shared.
+        // SAFETY: a node lives as long as a reference to it, and only shared references to it are
+        // given out.
         unsafe { self.0.as_ref() }
     }
 }
@@ -185,20 +190,23 @@ impl PartialEq for NodeRef {
 }
 
 impl Node {
-    /// The lock of the tree.
+    /// Returns the lock of the tree.
     fn tree(&self) -> &Mutex<()> {
         self.first.as_deref().map_or(&self.tree, |first| &first.tree)
     }
 
+    /// Calls `f` with the links of this node.
+    ///
     /// # Safety
-    /// 1. The caller has the lock of the tree.
-    /// 2. `f` reaches no links of this node by another way.
+    /// 1. The caller holds the lock of the tree.
+    /// 2. `f` reaches the links of this node in no other way.
     unsafe fn with_links<R>(&self, f: impl FnOnce(&mut Links) -> R) -> R {
-        // SAFETY: by 1. and 2. nobody else has a reference.
+        // SAFETY: by our obligation 1 no other thread has a reference to the links, and by 2 this
+        // thread has none either.
         self.links.with_mut(|links| f(unsafe { &mut *links }))
     }
 
-    /// T1 to T4.
+    /// Cancels this node and all below it, and wakes their waiters (T1 to T4).
     #[cold]
     pub(crate) fn cancel(&self) {
         let mut batch = Batch::new();
@@ -206,10 +214,11 @@ impl Node {
         if self.latch.is_open() {
             return;
         }
-        // SAFETY: 1. we have the lock. 2. It is not cancelled.
+        // SAFETY: 1. we hold the lock. 2. The node is not cancelled, and only cancelled nodes are
+        // in a list.
         unsafe { self.cancel_all() };
-        // SAFETY: 1. we have the lock, also when it was let go and taken again.
-        // 2. We have cancelled this node.
+        // SAFETY: 1. we hold the lock, and take it again after each release below. 2. We have
+        // cancelled this node.
         while unsafe { self.dismiss(&mut batch) } {
             drop(tree);
             batch.wake_all();
@@ -219,15 +228,16 @@ impl Node {
         batch.wake_all();
     }
 
-    /// T1 to T3.
+    /// Cancels this node and all below it, and makes them a list, without waking (T1 to T3).
     ///
     /// # Safety
-    /// 1. The caller has the lock of the tree. 2. The node is not in a list.
+    /// 1. The caller holds the lock of the tree.
+    /// 2. The node is not in a list.
     unsafe fn cancel_all(&self) {
         let this = NonNull::from(self);
         let (mut end, mut next) = (this, Some(this));
-        // SAFETY: 1. by 1., here and below; nodes in a tree or a list are alive, and the
-        // steps reach one node at a time.
+        // SAFETY: 1. by our obligation 1 the lock is held, here and below. 2. The steps reach one
+        // node at a time. Nodes in a tree or a list are alive.
         unsafe {
             self.unlink();
             while let Some(node) = next {
@@ -237,7 +247,8 @@ impl Node {
         }
         let mut next = Some(if weakened!("tree_children_first") { this } else { end });
         while let Some(node) = next {
-            // SAFETY: as above.
+            // SAFETY: 1. the lock is held by our obligation 1. 2. The closure reaches one node.
+            // Nodes in a list are alive.
             unsafe {
                 node.as_ref().latch.mark();
                 next = node.as_ref().with_links(|links| {
@@ -247,13 +258,14 @@ impl Node {
         }
     }
 
-    /// Its children come behind `end`, under another parent or none; answers with the new
-    /// end.
+    /// Moves the children of this node behind `end`, under another parent or none; returns the
+    /// new end.
     ///
     /// # Safety
-    /// 1. The caller has the lock of the tree, to which `end` belongs too.
+    /// 1. The caller holds the lock of the tree, to which `end` belongs too.
     unsafe fn move_children(&self, mut end: NonNull<Node>, parent: Link) -> NonNull<Node> {
-        // SAFETY: 1. by 1., here and below; nodes in a tree or a list are alive.
+        // SAFETY: 1. by our obligation 1 the lock is held, here and below. 2. The closures reach
+        // one node at a time. Nodes in a tree or a list are alive.
         unsafe {
             let mut next = self.with_links(|links| links.child.take());
             while let Some(child) = next {
@@ -268,34 +280,37 @@ impl Node {
         end
     }
 
-    /// T4, until the batch is full: `true` then.
+    /// Dismisses waiters of a cancelled subtree (T4); returns `true` if it stopped because the
+    /// batch of wakers is full.
     ///
     /// # Safety
-    /// 1. The caller has the lock of the tree. 2. It has cancelled this node.
+    /// 1. The caller holds the lock of the tree.
+    /// 2. It has cancelled this node.
     unsafe fn dismiss(&self, batch: &mut Batch) -> bool {
         if self.latch.dismiss(batch) {
             return true;
         }
-        // SAFETY: 1. by 1., here and below; nodes in a list are alive.
+        // SAFETY: 1. by our obligation 1 the lock is held. 2. The closure only reads a field.
         while let Some(next) = unsafe { self.with_links(|links| links.behind) } {
-            // SAFETY: as above.
+            // SAFETY: nodes in a list are alive while the lock is held.
             let next = unsafe { next.as_ref() };
             if !weakened!("tree_wakes") && next.latch.dismiss(batch) {
                 return true;
             }
-            // SAFETY: as above.
+            // SAFETY: 1. by our obligation 1 the lock is held.
             unsafe { next.unlink() };
         }
         false
     }
 
-    /// Out of its tree or list; its children come in its place.
+    /// Takes the node out of its tree or list; its children take its place.
     ///
     /// # Safety
-    /// 1. The caller has the lock of the tree.
+    /// 1. The caller holds the lock of the tree.
     unsafe fn leave(&self) {
         let this = NonNull::from(self);
-        // SAFETY: 1. by 1., here and below; nodes in a tree or a list are alive.
+        // SAFETY: 1. by our obligation 1 the lock is held, here and below. 2. The closures reach
+        // one node at a time. Nodes in a tree or a list are alive.
         unsafe {
             if weakened!("tree_children_move_up") {
                 while let Some(child) = self.with_links(|links| links.child) {
@@ -314,12 +329,13 @@ impl Node {
         }
     }
 
-    /// Out of the list of its siblings, or of those who are being cancelled.
+    /// Takes the node out of the list of its siblings, or of the nodes being cancelled.
     ///
     /// # Safety
-    /// 1. The caller has the lock of the tree.
+    /// 1. The caller holds the lock of the tree.
     unsafe fn unlink(&self) {
-        // SAFETY: 1. by 1., here and below; neighbours are alive.
+        // SAFETY: 1. by our obligation 1 the lock is held, here and below. 2. The closures reach
+        // one node at a time. Neighbours are alive.
         unsafe {
             let Links { parent, before, behind, .. } = self.with_links(|links| {
                 std::mem::replace(links, Links { child: links.child, ..Links::default() })
@@ -341,17 +357,17 @@ impl Node {
     /// 1. The last reference is gone.
     #[cold]
     unsafe fn free(node: NonNull<Node>) {
-        // SAFETY: by 1. nobody frees it but us.
+        // SAFETY: by our obligation 1 there is no other reference, so only we free the node.
         let this = unsafe { node.as_ref() };
-        // The first of a tree goes last: nobody hangs on it, and it on nobody.
+        // The first node of a tree is freed last, when it has neither children nor a parent.
         if this.first.is_some() {
             let tree = (!weakened!("tree_lock")).then(|| lock(this.tree()));
-            // SAFETY: 1. we have the lock.
+            // SAFETY: 1. we hold the lock.
             unsafe { this.leave() };
             drop(tree);
         }
-        // SAFETY: it was made by a `Box`, nobody has a reference, and no link leads here.
-        // What it drops is at most one more node: the first of the tree.
+        // SAFETY: the node was created by a `Box`, there is no reference to it, and no link leads
+        // here. Dropping it drops at most one more node: the first of the tree.
         drop(unsafe { Box::from_raw(node.as_ptr()) });
     }
 }

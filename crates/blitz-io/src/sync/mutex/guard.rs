@@ -8,7 +8,7 @@ use std::{
 use super::{Caller, Hold, Mutex, Whole};
 use crate::sync::hold::{One, shown_as_its_value};
 
-/// The right to a [`Mutex`]'s value; the mutex is free when this is dropped.
+/// Guard of a locked [`Mutex`], with access to its value; dropping it unlocks the mutex.
 ///
 /// # Examples
 ///
@@ -25,20 +25,21 @@ use crate::sync::hold::{One, shown_as_its_value};
 #[must_use = "the mutex is free again at once if this is not kept"]
 pub struct MutexGuard<'a, T: ?Sized> {
     hold: Hold<Whole<&'a Mutex<T>>>,
-    /// What it lends; this says that it is `Sync` only if the value is.
+    /// Stands for the borrowed value, so that the guard is `Sync` only if the value is.
     value: PhantomData<&'a mut T>,
 }
 
 impl<'a, T: ?Sized> MutexGuard<'a, T> {
-    /// The caller has taken the permit.
+    /// Creates a guard; the caller must have taken the permit.
     #[inline]
     pub(super) fn new(mutex: &'a Mutex<T>, caller: Caller) -> Self {
         Self { hold: Hold::new(Whole(mutex), mutex.name.enter(caller)), value: PhantomData }
     }
 
-    /// Makes a guard of a part of the value.
+    /// Creates a guard of a component of the value.
     ///
-    /// It is an associated function, because a method would hide one of the value's.
+    /// This is an associated function, because a method would hide a method of the same name
+    /// on the value.
     ///
     /// # Examples
     ///
@@ -61,11 +62,11 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
         this.mapped(value)
     }
 
-    /// Makes a guard of a part of the value, if `f` finds it.
+    /// Creates a guard of a component of the value, if `f` returns one.
     ///
     /// # Errors
     ///
-    /// The guard itself, if it does not.
+    /// Returns the original guard if `f` returns `None`.
     ///
     /// # Examples
     ///
@@ -97,7 +98,7 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
         MappedMutexGuard { hold, value, lent: PhantomData }
     }
 
-    /// Returns the mutex.
+    /// Returns the mutex that this guard locks.
     ///
     /// # Examples
     ///
@@ -121,8 +122,8 @@ impl<T: ?Sized> Deref for MutexGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: we have the permit, so nobody else has a guard, and this one is
-        // borrowed for as long.
+        // SAFETY: this guard holds the only permit, so no other guard exists, and this one stays
+        // borrowed for the lifetime of the result.
         self.hold.lender().0.value.with(|value| unsafe { &*value })
     }
 }
@@ -130,16 +131,17 @@ impl<T: ?Sized> Deref for MutexGuard<'_, T> {
 impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as `deref`, and this guard is borrowed by one.
+        // SAFETY: this guard holds the only permit, so no other guard exists, and this one stays
+        // exclusively borrowed for the lifetime of the result.
         self.hold.lender().0.value.with_mut(|value| unsafe { &mut *value })
     }
 }
 
 shown_as_its_value! { impl['a, T: ?Sized] MutexGuard<'a, T>, T }
 
-/// The right to a part of a [`Mutex`]'s value; the mutex is free when this is dropped.
+/// Guard of a component of a [`Mutex`]'s value; dropping it unlocks the mutex.
 ///
-/// Made by [`MutexGuard::map`].
+/// Created by [`MutexGuard::map`].
 ///
 /// # Examples
 ///
@@ -162,13 +164,14 @@ pub struct MappedMutexGuard<'a, T: ?Sized> {
     lent: PhantomData<&'a mut T>,
 }
 
-// SAFETY: it is a `&mut T` with a lock that any thread may give back.
+// SAFETY: the guard is a `&mut T`, which is `Send` with `T: Send`, plus a permit that any
+// thread may give back.
 unsafe impl<'a, T: ?Sized + Send + 'a> Send for MappedMutexGuard<'a, T> {}
-// SAFETY: a shared guard lends `&T` only.
+// SAFETY: a shared guard only gives out `&T`.
 unsafe impl<'a, T: ?Sized + Sync + 'a> Sync for MappedMutexGuard<'a, T> {}
 
 impl<'a, T: ?Sized> MappedMutexGuard<'a, T> {
-    /// Makes a guard of a part of the part.
+    /// Creates a guard of a component of this guard's value.
     ///
     /// # Examples
     ///
@@ -192,11 +195,11 @@ impl<'a, T: ?Sized> MappedMutexGuard<'a, T> {
         MappedMutexGuard { hold: this.hold, value, lent: PhantomData }
     }
 
-    /// Makes a guard of a part of the part, if `f` finds it.
+    /// Creates a guard of a component of this guard's value, if `f` returns one.
     ///
     /// # Errors
     ///
-    /// The guard itself, if it does not.
+    /// Returns the original guard if `f` returns `None`.
     ///
     /// # Examples
     ///
@@ -227,7 +230,9 @@ impl<T: ?Sized> Deref for MappedMutexGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: it points into the value, which is ours while we have the permit.
+        // SAFETY: the pointer leads into the mutex's value, to which this guard has exclusive
+        // access while it holds the permit; the guard stays borrowed for the lifetime of the
+        // result.
         unsafe { &*self.value }
     }
 }
@@ -235,7 +240,9 @@ impl<T: ?Sized> Deref for MappedMutexGuard<'_, T> {
 impl<T: ?Sized> DerefMut for MappedMutexGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as `deref`, and this guard is borrowed by one.
+        // SAFETY: the pointer leads into the mutex's value, to which this guard has exclusive
+        // access while it holds the permit; the guard stays exclusively borrowed for the lifetime
+        // of the result.
         unsafe { &mut *self.value }
     }
 }

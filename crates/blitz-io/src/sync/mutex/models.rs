@@ -1,5 +1,5 @@
-//! Mutexes under every interleaving: the value is a cell of the model checker, which
-//! finds two who are at it at once.
+//! Models of mutexes, checked under every interleaving: the value is in a cell of the model
+//! checker, which detects two concurrent accesses.
 
 use std::{
     pin::Pin,
@@ -23,7 +23,7 @@ fn poll<T>(waiting: &mut Waiting<T>) -> Poll<OwnedMutexGuard<T>> {
     waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Wants the mutex, and stands in line.
+/// Creates a request for the mutex that waits in the wait queue.
 #[track_caller]
 fn in_line<T: Send + 'static>(mutex: &Arc<Mutex<T>>) -> Waiting<T> {
     let mut waiting: Waiting<T> = Box::pin(mutex.clone().lock_owned());
@@ -88,7 +88,7 @@ fn a_mapped_guard_that_ends_lets_the_next_one_in() {
     });
 }
 
-/// Counts its end outside of the model.
+/// Counts its drops outside of the model.
 struct Ends(Arc<Tally>);
 
 impl Drop for Ends {
@@ -104,7 +104,7 @@ fn an_owned_guard_that_ends_against_a_waiter_frees_once() {
         let mutex = Arc::new(Mutex::new(Ends(ends.clone())));
         let guard = mutex.clone().try_lock_owned().unwrap();
         let unlocker = thread::spawn(move || drop(guard));
-        // From here on only guards and futures keep it alive.
+        // From here on only guards and futures keep the mutex alive.
         let last = block_on(mutex.lock_owned());
         assert_eq!(ends.get(), 0);
         drop(last);

@@ -9,10 +9,9 @@ use std::{
 use super::{Caller, Hold, Mutex, Whole};
 use crate::sync::hold::shown_as_its_value;
 
-/// The right to the value of a [`Mutex`] in an [`Arc`]; the mutex is free when this is
-/// dropped.
+/// Owned guard of a locked [`Mutex`] in an [`Arc`]; dropping it unlocks the mutex.
 ///
-/// Made by [`Mutex::lock_owned`].
+/// Created by [`Mutex::lock_owned`].
 ///
 /// # Examples
 ///
@@ -30,20 +29,20 @@ use crate::sync::hold::shown_as_its_value;
 #[must_use = "the mutex is free again at once if this is not kept"]
 pub struct OwnedMutexGuard<T: ?Sized> {
     hold: Hold<Whole<Arc<Mutex<T>>>>,
-    /// What it lends; this says that it is `Sync` only if the value is. In a box, because
-    /// the guard may move whatever the value is.
+    /// Stands for the value, so that the guard is `Sync` only if the value is. Boxed, because
+    /// the guard is `Unpin` even if the value is not.
     value: PhantomData<Box<T>>,
 }
 
 impl<T: ?Sized> OwnedMutexGuard<T> {
-    /// The caller has taken the permit.
+    /// Creates a guard; the caller must have taken the permit.
     #[inline]
     pub(super) fn new(mutex: Arc<Mutex<T>>, caller: Caller) -> Self {
         let entry = mutex.name.enter(caller);
         Self { hold: Hold::new(Whole(mutex), entry), value: PhantomData }
     }
 
-    /// Makes a guard of a part of the value.
+    /// Creates a guard of a component of the value.
     ///
     /// # Examples
     ///
@@ -67,11 +66,11 @@ impl<T: ?Sized> OwnedMutexGuard<T> {
         OwnedMappedMutexGuard { hold: this.hold, value }
     }
 
-    /// Makes a guard of a part of the value, if `f` finds it.
+    /// Creates a guard of a component of the value, if `f` returns one.
     ///
     /// # Errors
     ///
-    /// The guard itself, if it does not.
+    /// Returns the original guard if `f` returns `None`.
     ///
     /// # Examples
     ///
@@ -99,7 +98,7 @@ impl<T: ?Sized> OwnedMutexGuard<T> {
         }
     }
 
-    /// Returns the mutex.
+    /// Returns the mutex that this guard locks.
     ///
     /// # Examples
     ///
@@ -124,8 +123,8 @@ impl<T: ?Sized> Deref for OwnedMutexGuard<T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: we have the permit, so nobody else has a guard, and this one is
-        // borrowed for as long.
+        // SAFETY: this guard holds the only permit, so no other guard exists, and this one stays
+        // borrowed for the lifetime of the result.
         self.hold.lender().0.value.with(|value| unsafe { &*value })
     }
 }
@@ -133,17 +132,18 @@ impl<T: ?Sized> Deref for OwnedMutexGuard<T> {
 impl<T: ?Sized> DerefMut for OwnedMutexGuard<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as `deref`, and this guard is borrowed by one.
+        // SAFETY: this guard holds the only permit, so no other guard exists, and this one stays
+        // exclusively borrowed for the lifetime of the result.
         self.hold.lender().0.value.with_mut(|value| unsafe { &mut *value })
     }
 }
 
 shown_as_its_value! { impl[T: ?Sized] OwnedMutexGuard<T>, T }
 
-/// The right to a part of the value of a [`Mutex`] in an [`Arc`]; the mutex is free when
-/// this is dropped.
+/// Owned guard of a component of the value of a [`Mutex`] in an [`Arc`]; dropping it unlocks
+/// the mutex.
 ///
-/// Made by [`OwnedMutexGuard::map`].
+/// Created by [`OwnedMutexGuard::map`].
 ///
 /// # Examples
 ///
@@ -166,9 +166,10 @@ pub struct OwnedMappedMutexGuard<T: ?Sized, U: ?Sized = T> {
     value: *mut U,
 }
 
-// SAFETY: it is a `&mut U`, and an `Arc` of a mutex, which may have to drop the `T`.
+// SAFETY: the guard is a `&mut U` plus an `Arc` of a mutex, whose `T` may be dropped by the
+// thread that drops the guard; both bounds are `Send`.
 unsafe impl<T: ?Sized + Send, U: ?Sized + Send> Send for OwnedMappedMutexGuard<T, U> {}
-// SAFETY: a shared guard lends `&U` only.
+// SAFETY: a shared guard only gives out `&U`.
 unsafe impl<T, U> Sync for OwnedMappedMutexGuard<T, U>
 where
     T: ?Sized + Send + Sync,
@@ -177,7 +178,7 @@ where
 }
 
 impl<T: ?Sized, U: ?Sized> OwnedMappedMutexGuard<T, U> {
-    /// Makes a guard of a part of the part.
+    /// Creates a guard of a component of this guard's value.
     ///
     /// # Examples
     ///
@@ -203,11 +204,11 @@ impl<T: ?Sized, U: ?Sized> OwnedMappedMutexGuard<T, U> {
         OwnedMappedMutexGuard { hold: this.hold, value }
     }
 
-    /// Makes a guard of a part of the part, if `f` finds it.
+    /// Creates a guard of a component of this guard's value, if `f` returns one.
     ///
     /// # Errors
     ///
-    /// The guard itself, if it does not.
+    /// Returns the original guard if `f` returns `None`.
     ///
     /// # Examples
     ///
@@ -239,8 +240,8 @@ impl<T: ?Sized, U: ?Sized> Deref for OwnedMappedMutexGuard<T, U> {
 
     #[inline]
     fn deref(&self) -> &U {
-        // SAFETY: it points into the value, which is ours while we have the permit, and
-        // which the `Arc` keeps where it is.
+        // SAFETY: the pointer leads into the mutex's value, to which this guard has exclusive
+        // access while it holds the permit, and the `Arc` keeps the value in place.
         unsafe { &*self.value }
     }
 }
@@ -248,7 +249,9 @@ impl<T: ?Sized, U: ?Sized> Deref for OwnedMappedMutexGuard<T, U> {
 impl<T: ?Sized, U: ?Sized> DerefMut for OwnedMappedMutexGuard<T, U> {
     #[inline]
     fn deref_mut(&mut self) -> &mut U {
-        // SAFETY: as `deref`, and this guard is borrowed by one.
+        // SAFETY: the pointer leads into the mutex's value, to which this guard has exclusive
+        // access while it holds the permit, and the `Arc` keeps the value in place. The guard stays
+        // exclusively borrowed for the lifetime of the result.
         unsafe { &mut *self.value }
     }
 }

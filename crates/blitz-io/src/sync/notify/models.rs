@@ -1,4 +1,5 @@
-//! Notifications under every interleaving: two or three who wait, and who notify.
+//! Models of notifications, checked under every interleaving: two or three waiters and
+//! notifiers.
 
 use std::{
     future::Future,
@@ -22,7 +23,7 @@ fn notify() -> Arc<Notify> {
     Arc::new(Notify::new())
 }
 
-/// Created, and not polled yet.
+/// Creates a wait that is not polled yet.
 fn created(notify: &Arc<Notify>) -> Waiting {
     Box::pin(notify.clone().notified_owned())
 }
@@ -31,7 +32,7 @@ fn poll(waiting: &mut Waiting) -> Poll<()> {
     waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// In line, with a bell.
+/// Creates a wait in the wait queue, and returns it with the [`Bell`] that counts its wake-ups.
 #[track_caller]
 fn in_line(notify: &Arc<Notify>) -> (Waiting, Arc<Bell>) {
     let (mut waiting, bell) = (created(notify), Bell::new());
@@ -46,7 +47,7 @@ fn on_thread(notify: &Arc<Notify>, how: fn(&Notify)) -> thread::JoinHandle<()> {
     thread::spawn(move || how(&notify))
 }
 
-/// Takes the permit, if there is one.
+/// Takes the permit, and returns `true` if there was one.
 fn has_permit(notify: &Arc<Notify>) -> bool {
     created(notify).as_mut().enable()
 }
@@ -81,7 +82,7 @@ fn a_notification_against_a_drop_is_passed_on() {
     });
 }
 
-/// A permit that is there already carries what the second one did before.
+/// Setting a permit that is set already also publishes what was done before.
 #[test]
 fn a_second_notification_publishes_too() {
     model(|| {
@@ -188,14 +189,14 @@ fn an_enabled_waiter_is_notified() {
     });
 }
 
-/// Batches are of two here.
+/// A batch holds two wakers in models.
 #[test]
 fn a_batch_does_not_take_what_is_for_a_later_comer() {
     model(|| {
         let notify = notify();
         let [mut first, mut second, mut third] = [(); 3].map(|()| in_line(&notify));
         let notifier = on_thread(&notify, Notify::notify_waiters);
-        // All were notified by now, whether they know or not.
+        // All were notified by now, whether they were woken yet or not.
         first.1.listen();
         notify.notify_one();
         notifier.join().unwrap();

@@ -1,4 +1,4 @@
-//! Cells under every interleaving: two who write, and one who waits.
+//! Models of cells, checked under every interleaving: two writers and one waiter.
 
 use std::{
     future::{Future, pending, ready},
@@ -21,7 +21,7 @@ fn cell() -> Cell {
     Arc::new(OnceCell::new())
 }
 
-/// Asks, and makes this value if it has to.
+/// Returns the cell's value, initialising it with `value` if it is empty.
 fn ask(cell: &Cell, value: u32) -> u32 {
     *block_on(cell.get_or_init(|| ready(value)))
 }
@@ -31,7 +31,7 @@ fn ask_on_thread(cell: &Cell, value: u32) -> thread::JoinHandle<u32> {
     thread::spawn(move || ask(&cell, value))
 }
 
-/// Polled once; its initialiser never ends.
+/// Returns a call that was polled once, and whose initialiser never completes.
 #[track_caller]
 fn endless(cell: &Cell) -> (Waiting, Plain<Bell>) {
     let (cell, bell) = (cell.clone(), Bell::new());
@@ -110,7 +110,7 @@ fn a_right_given_to_one_who_is_dropped_goes_on() {
         let cell = cell();
         let ((initialiser, _), (waiting, _)) = (endless(&cell), endless(&cell));
         let dropper = thread::spawn(move || drop(initialiser));
-        // Perhaps it has the right by now, and nobody looks.
+        // It may have the right to write by now, without having been polled since.
         drop(waiting);
         dropper.join().unwrap();
         assert_eq!(ask(&cell, 3), 3);
@@ -143,7 +143,7 @@ fn a_waiter_dropped_against_the_end_breaks_nothing() {
     });
 }
 
-/// Batches are of two here.
+/// A batch holds two wakers in models.
 #[test]
 fn all_who_wait_are_dismissed_in_batches() {
     model(|| {

@@ -1,5 +1,5 @@
-//! Read-write locks under every interleaving: two readers at most, so that a writer has
-//! something to collect.
+//! Models of read-write locks, checked under every interleaving: with at most two readers,
+//! so that a writer has more than one permit to collect.
 
 use std::{
     pin::Pin,
@@ -23,7 +23,7 @@ fn poll(waiting: &mut Waiting) -> Poll<OwnedRwLockWriteGuard<usize>> {
     waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Wants to write, and stands in line.
+/// Creates a request to write that waits in the wait queue.
 #[track_caller]
 fn writer_in_line(lock: &Arc<RwLock<usize>>) -> Waiting {
     let mut waiting: Waiting = Box::pin(lock.clone().write_owned());
@@ -81,7 +81,7 @@ fn a_downgrade_against_a_reader_lets_it_in() {
             let lock = lock.clone();
             move || *block_on(lock.read())
         });
-        // Kept until the other one has read.
+        // Held until the other thread has read.
         let reader = writer.downgrade();
         assert_eq!((other.join().unwrap(), *reader), (0, 0));
         drop(reader);
@@ -112,7 +112,7 @@ fn a_writer_dropped_against_a_reader_passes_its_permits_on() {
         let reader = lock.try_read().unwrap();
         let writer = writer_in_line(&lock);
         let dropper = thread::spawn(move || drop(writer));
-        // There is room for two, but the writer has the other permit.
+        // Two readers are allowed, but the writer has collected the other permit.
         assert_eq!(*block_on(lock.read()), 0);
         dropper.join().unwrap();
         drop(reader);
@@ -120,17 +120,19 @@ fn a_writer_dropped_against_a_reader_passes_its_permits_on() {
     });
 }
 
-/// What one reader at a time may change.
+/// A value that may be changed by the only reader of a lock for one.
 struct Alone(UnsafeCell<usize>);
 
-// SAFETY: the only reader is alone with it; the model checks that.
+// SAFETY: the lock admits one reader at a time, which has exclusive access; the model checks
+// that.
 unsafe impl Send for Alone {}
-// SAFETY: as above.
+// SAFETY: the lock admits one reader at a time, which has exclusive access; the model checks
+// that.
 unsafe impl Sync for Alone {}
 
 impl Alone {
     fn add(&self) -> usize {
-        // SAFETY: as above.
+        // SAFETY: the caller is the only reader of the lock; the model checks that.
         self.0.with_mut(|count| unsafe {
             *count += 1;
             *count

@@ -1,14 +1,14 @@
-//! The guard of a reader that keeps its lock alive and borrows nothing.
+//! The read guard that owns an [`Arc`] of its lock and borrows nothing.
 
 use std::{ops::Deref, sync::Arc};
 
 use super::{Caller, Hold, Part, RwLock};
 use crate::sync::hold::shown_as_its_value;
 
-/// The right to read the value of an [`RwLock`] in an [`Arc`], or a part of it, until this
-/// is dropped.
+/// Owned read guard of an [`RwLock`] in an [`Arc`]: shared access to the value, or to a
+/// component of it; dropping the guard releases the lock.
 ///
-/// Made by [`RwLock::read_owned`].
+/// Created by [`RwLock::read_owned`].
 ///
 /// # Examples
 ///
@@ -28,14 +28,15 @@ pub struct OwnedRwLockReadGuard<T: ?Sized, U: ?Sized = T> {
     value: *const U,
 }
 
-// SAFETY: it is a `&U`, and an `Arc` of a lock that other threads may have as well.
+// SAFETY: the guard is a `&U`, which is `Send` with `U: Sync`, plus an `Arc` of a lock that
+// other threads may share, which is `Send` because the lock is `Send + Sync`.
 unsafe impl<T, U> Send for OwnedRwLockReadGuard<T, U>
 where
     T: ?Sized + Send + Sync,
     U: ?Sized + Sync,
 {
 }
-// SAFETY: a shared guard lends `&U`, and the `Arc`.
+// SAFETY: a shared guard only gives out `&U` and a reference to the `Arc`.
 unsafe impl<T, U> Sync for OwnedRwLockReadGuard<T, U>
 where
     T: ?Sized + Send + Sync,
@@ -44,14 +45,14 @@ where
 }
 
 impl<T: ?Sized> OwnedRwLockReadGuard<T> {
-    /// The caller has taken a permit.
+    /// Creates a guard; the caller must have taken a permit.
     #[inline]
     pub(super) fn new(lock: Arc<RwLock<T>>, caller: Caller) -> Self {
         let entry = lock.name.enter(caller);
         Self::of(Hold::new(Part(lock), entry))
     }
 
-    /// A reader of the whole value, with a permit that was taken before.
+    /// Creates a guard of the whole value from the permit in `hold`.
     #[inline]
     pub(super) fn of(hold: Hold<Part<Arc<RwLock<T>>>>) -> Self {
         let value = hold.lender().0.value.with(|value| value);
@@ -60,13 +61,13 @@ impl<T: ?Sized> OwnedRwLockReadGuard<T> {
 }
 
 impl<T: ?Sized, U: ?Sized> OwnedRwLockReadGuard<T, U> {
-    /// A reader of a part of the value.
+    /// Creates a guard of the component at `value` from the permit in `hold`.
     #[inline]
     pub(super) fn part(hold: Hold<Part<Arc<RwLock<T>>>>, value: *const U) -> Self {
         Self { hold, value }
     }
 
-    /// Makes a guard of a part of what it lends.
+    /// Creates a guard of a component of this guard's value.
     ///
     /// # Examples
     ///
@@ -89,11 +90,11 @@ impl<T: ?Sized, U: ?Sized> OwnedRwLockReadGuard<T, U> {
         OwnedRwLockReadGuard::part(this.hold, value)
     }
 
-    /// Makes a guard of a part of what it lends, if `f` finds it.
+    /// Creates a guard of a component of this guard's value, if `f` returns one.
     ///
     /// # Errors
     ///
-    /// The guard itself, if it does not.
+    /// Returns the original guard if `f` returns `None`.
     ///
     /// # Examples
     ///
@@ -120,7 +121,7 @@ impl<T: ?Sized, U: ?Sized> OwnedRwLockReadGuard<T, U> {
         }
     }
 
-    /// Returns the lock.
+    /// Returns the lock that this guard belongs to.
     ///
     /// # Examples
     ///
@@ -145,8 +146,8 @@ impl<T: ?Sized, U: ?Sized> Deref for OwnedRwLockReadGuard<T, U> {
 
     #[inline]
     fn deref(&self) -> &U {
-        // SAFETY: it points into the value, which the `Arc` keeps where it is, and we have
-        // a permit, so nobody writes.
+        // SAFETY: the pointer leads into the lock's value, which the `Arc` keeps in place, and
+        // this guard holds a permit, so no writer has access while the guard is borrowed.
         unsafe { &*self.value }
     }
 }

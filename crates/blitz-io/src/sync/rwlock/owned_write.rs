@@ -1,4 +1,4 @@
-//! Guards of a writer that keep their lock alive and borrow nothing.
+//! Write guards that own an [`Arc`] of their lock and borrow nothing.
 
 use std::{
     ops::{Deref, DerefMut},
@@ -8,9 +8,10 @@ use std::{
 use super::{Caller, Hold, OwnedRwLockReadGuard, Part, RwLock, Whole};
 use crate::sync::hold::shown_as_its_value;
 
-/// The right to change the value of an [`RwLock`] in an [`Arc`] until this is dropped.
+/// Owned write guard of an [`RwLock`] in an [`Arc`]: exclusive access to the value; dropping
+/// the guard releases the lock.
 ///
-/// Made by [`RwLock::write_owned`].
+/// Created by [`RwLock::write_owned`].
 ///
 /// # Examples
 ///
@@ -31,14 +32,14 @@ pub struct OwnedRwLockWriteGuard<T: ?Sized> {
 }
 
 impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
-    /// The caller has taken all permits.
+    /// Creates a guard; the caller must have taken all permits.
     #[inline]
     pub(super) fn new(lock: Arc<RwLock<T>>, caller: Caller) -> Self {
         let entry = lock.name.enter(caller);
         Self { hold: Hold::new(Whole(lock), entry) }
     }
 
-    /// Makes a guard of a part of the value.
+    /// Creates a guard of a component of the value.
     ///
     /// # Examples
     ///
@@ -61,11 +62,11 @@ impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
         OwnedRwLockMappedWriteGuard { hold: this.hold, value }
     }
 
-    /// Makes a guard of a part of the value, if `f` finds it.
+    /// Creates a guard of a component of the value, if `f` returns one.
     ///
     /// # Errors
     ///
-    /// The guard itself, if it does not.
+    /// Returns the original guard if `f` returns `None`.
     ///
     /// # Examples
     ///
@@ -95,7 +96,7 @@ impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
         }
     }
 
-    /// Makes a mapped guard of the whole value, for code that takes that kind.
+    /// Converts the guard to a mapped guard of the whole value, for code that expects one.
     ///
     /// # Examples
     ///
@@ -114,7 +115,7 @@ impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
         OwnedRwLockWriteGuard::map(this, |value| value)
     }
 
-    /// Becomes a reader, without letting another writer in between.
+    /// Downgrades to a read guard, without letting another writer in between.
     ///
     /// # Examples
     ///
@@ -134,7 +135,7 @@ impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
         OwnedRwLockReadGuard::of(self.share())
     }
 
-    /// Becomes a reader of a part of the value.
+    /// Downgrades to a read guard of a component of the value.
     ///
     /// # Examples
     ///
@@ -158,11 +159,11 @@ impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
         OwnedRwLockReadGuard::part(this.share(), value)
     }
 
-    /// Becomes a reader of a part of the value, if `f` finds it.
+    /// Downgrades to a read guard of a component of the value, if `f` returns one.
     ///
     /// # Errors
     ///
-    /// The guard itself, if it does not: it still writes.
+    /// Returns the original write guard if `f` returns `None`.
     ///
     /// # Examples
     ///
@@ -197,7 +198,7 @@ impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
         })
     }
 
-    /// Returns the lock.
+    /// Returns the lock that this guard belongs to.
     ///
     /// # Examples
     ///
@@ -222,8 +223,8 @@ impl<T: ?Sized> Deref for OwnedRwLockWriteGuard<T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: we have all permits, so nobody else has a guard, and this one is
-        // borrowed for as long.
+        // SAFETY: this guard holds all permits, so no other guard exists, and this one stays
+        // borrowed for the lifetime of the result.
         self.hold.lender().0.value.with(|value| unsafe { &*value })
     }
 }
@@ -231,17 +232,18 @@ impl<T: ?Sized> Deref for OwnedRwLockWriteGuard<T> {
 impl<T: ?Sized> DerefMut for OwnedRwLockWriteGuard<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as `deref`, and this guard is borrowed by one.
+        // SAFETY: this guard holds all permits, so no other guard exists, and this one stays
+        // exclusively borrowed for the lifetime of the result.
         self.hold.lender().0.value.with_mut(|value| unsafe { &mut *value })
     }
 }
 
 shown_as_its_value! { impl[T: ?Sized] OwnedRwLockWriteGuard<T>, T }
 
-/// The right to change a part of the value of an [`RwLock`] in an [`Arc`] until this is
-/// dropped.
+/// Owned write guard of a component of the value of an [`RwLock`] in an [`Arc`]; dropping it
+/// releases the lock.
 ///
-/// Made by [`OwnedRwLockWriteGuard::map`].
+/// Created by [`OwnedRwLockWriteGuard::map`].
 ///
 /// # Examples
 ///
@@ -264,14 +266,15 @@ pub struct OwnedRwLockMappedWriteGuard<T: ?Sized, U: ?Sized = T> {
     value: *mut U,
 }
 
-// SAFETY: it is a `&mut U`, and an `Arc` of a lock that other threads may have as well.
+// SAFETY: the guard is a `&mut U`, which is `Send` with `U: Send`, plus an `Arc` of a lock
+// that other threads may share, which is `Send` because the lock is `Send + Sync`.
 unsafe impl<T, U> Send for OwnedRwLockMappedWriteGuard<T, U>
 where
     T: ?Sized + Send + Sync,
     U: ?Sized + Send + Sync,
 {
 }
-// SAFETY: a shared guard lends `&U`, and the `Arc`.
+// SAFETY: a shared guard only gives out `&U` and a reference to the `Arc`.
 unsafe impl<T, U> Sync for OwnedRwLockMappedWriteGuard<T, U>
 where
     T: ?Sized + Send + Sync,
@@ -280,7 +283,7 @@ where
 }
 
 impl<T: ?Sized, U: ?Sized> OwnedRwLockMappedWriteGuard<T, U> {
-    /// Makes a guard of a part of the part.
+    /// Creates a guard of a component of this guard's value.
     ///
     /// # Examples
     ///
@@ -305,11 +308,11 @@ impl<T: ?Sized, U: ?Sized> OwnedRwLockMappedWriteGuard<T, U> {
         OwnedRwLockMappedWriteGuard { hold: this.hold, value }
     }
 
-    /// Makes a guard of a part of the part, if `f` finds it.
+    /// Creates a guard of a component of this guard's value, if `f` returns one.
     ///
     /// # Errors
     ///
-    /// The guard itself, if it does not.
+    /// Returns the original guard if `f` returns `None`.
     ///
     /// # Examples
     ///
@@ -337,7 +340,7 @@ impl<T: ?Sized, U: ?Sized> OwnedRwLockMappedWriteGuard<T, U> {
         }
     }
 
-    /// Returns the lock.
+    /// Returns the lock that this guard belongs to.
     ///
     /// # Examples
     ///
@@ -362,8 +365,8 @@ impl<T: ?Sized, U: ?Sized> Deref for OwnedRwLockMappedWriteGuard<T, U> {
 
     #[inline]
     fn deref(&self) -> &U {
-        // SAFETY: it points into the value, which the `Arc` keeps where it is, and we have
-        // all permits.
+        // SAFETY: the pointer leads into the lock's value, which the `Arc` keeps in place, and
+        // this guard holds all permits, so no other guard exists.
         unsafe { &*self.value }
     }
 }
@@ -371,7 +374,9 @@ impl<T: ?Sized, U: ?Sized> Deref for OwnedRwLockMappedWriteGuard<T, U> {
 impl<T: ?Sized, U: ?Sized> DerefMut for OwnedRwLockMappedWriteGuard<T, U> {
     #[inline]
     fn deref_mut(&mut self) -> &mut U {
-        // SAFETY: as `deref`, and this guard is borrowed by one.
+        // SAFETY: the pointer leads into the lock's value, which the `Arc` keeps in place, and
+        // this guard holds all permits, so no other guard exists; it stays exclusively borrowed
+        // for the lifetime of the result.
         unsafe { &mut *self.value }
     }
 }

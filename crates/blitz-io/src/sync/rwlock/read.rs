@@ -1,11 +1,12 @@
-//! The guard of a reader that borrows its lock.
+//! The read guard that borrows its lock.
 
 use std::{marker::PhantomData, ops::Deref};
 
 use super::{Caller, Hold, RwLock, Shared};
 use crate::sync::hold::shown_as_its_value;
 
-/// The right to read an [`RwLock`]'s value, or a part of it, until this is dropped.
+/// Read guard of an [`RwLock`]: shared access to the value, or to a component of it; dropping
+/// the guard releases the lock.
 ///
 /// # Examples
 ///
@@ -25,31 +26,32 @@ pub struct RwLockReadGuard<'a, T: ?Sized> {
     lent: PhantomData<&'a T>,
 }
 
-// SAFETY: it is a `&T` with a lock that any thread may give back.
+// SAFETY: the guard is a `&T`, which is `Send` with `T: Sync`, plus a permit that any thread
+// may give back.
 unsafe impl<T: ?Sized + Sync> Send for RwLockReadGuard<'_, T> {}
-// SAFETY: a shared guard lends `&T` only.
+// SAFETY: a shared guard only gives out `&T`.
 unsafe impl<T: ?Sized + Send + Sync> Sync for RwLockReadGuard<'_, T> {}
 
 impl<'a, T: ?Sized> RwLockReadGuard<'a, T> {
-    /// The caller has taken a permit.
+    /// Creates a guard; the caller must have taken a permit.
     #[inline]
     pub(super) fn new(lock: &'a RwLock<T>, caller: Caller) -> Self {
         Self::of(lock, Hold::new(Shared(&lock.permits), lock.name.enter(caller)))
     }
 
-    /// A reader of the whole value, with a permit that was taken before.
+    /// Creates a guard of the whole value from the permit in `hold`.
     #[inline]
     pub(super) fn of(lock: &'a RwLock<T>, hold: Hold<Shared<'a>>) -> Self {
         Self::part(hold, lock.value.with(|value| value))
     }
 
-    /// A reader of a part of the value.
+    /// Creates a guard of the component at `value` from the permit in `hold`.
     #[inline]
     pub(super) fn part(hold: Hold<Shared<'a>>, value: *const T) -> Self {
         Self { hold, value, lent: PhantomData }
     }
 
-    /// Makes a guard of a part of what it lends.
+    /// Creates a guard of a component of this guard's value.
     ///
     /// # Examples
     ///
@@ -71,11 +73,11 @@ impl<'a, T: ?Sized> RwLockReadGuard<'a, T> {
         RwLockReadGuard::part(this.hold, value)
     }
 
-    /// Makes a guard of a part of what it lends, if `f` finds it.
+    /// Creates a guard of a component of this guard's value, if `f` returns one.
     ///
     /// # Errors
     ///
-    /// The guard itself, if it does not.
+    /// Returns the original guard if `f` returns `None`.
     ///
     /// # Examples
     ///
@@ -106,7 +108,8 @@ impl<T: ?Sized> Deref for RwLockReadGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: it points into the value, and we have a permit, so nobody writes.
+        // SAFETY: the pointer leads into the lock's value, and this guard holds a permit, so no
+        // writer has access while the guard is borrowed.
         unsafe { &*self.value }
     }
 }

@@ -1,4 +1,4 @@
-//! Guards of a writer that borrow their lock.
+//! Write guards that borrow their lock.
 
 use std::{
     marker::PhantomData,
@@ -8,7 +8,8 @@ use std::{
 use super::{Caller, Hold, Lock, Many, RwLock, RwLockReadGuard, Shared, Whole};
 use crate::sync::hold::shown_as_its_value;
 
-/// The right to change an [`RwLock`]'s value until this is dropped.
+/// Write guard of an [`RwLock`]: exclusive access to the value; dropping the guard releases
+/// the lock.
 ///
 /// # Examples
 ///
@@ -29,13 +30,13 @@ pub struct RwLockWriteGuard<'a, T: ?Sized> {
 }
 
 impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
-    /// The caller has taken all permits.
+    /// Creates a guard; the caller must have taken all permits.
     #[inline]
     pub(super) fn new(lock: &'a RwLock<T>, caller: Caller) -> Self {
         Self { hold: Hold::new(Whole(lock), lock.name.enter(caller)), lent: PhantomData }
     }
 
-    /// Makes a guard of a part of the value.
+    /// Creates a guard of a component of the value.
     ///
     /// # Examples
     ///
@@ -57,11 +58,11 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
         this.mapped(value)
     }
 
-    /// Makes a guard of a part of the value, if `f` finds it.
+    /// Creates a guard of a component of the value, if `f` returns one.
     ///
     /// # Errors
     ///
-    /// The guard itself, if it does not.
+    /// Returns the original guard if `f` returns `None`.
     ///
     /// # Examples
     ///
@@ -89,7 +90,7 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
         }
     }
 
-    /// Makes a mapped guard of the whole value, for code that takes that kind.
+    /// Converts the guard to a mapped guard of the whole value, for code that expects one.
     ///
     /// # Examples
     ///
@@ -112,7 +113,7 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
         RwLockMappedWriteGuard { hold, value, lent: PhantomData }
     }
 
-    /// Becomes a reader, without letting another writer in between.
+    /// Downgrades to a read guard, without letting another writer in between.
     ///
     /// # Examples
     ///
@@ -134,7 +135,7 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
         RwLockReadGuard::of(lock, self.share())
     }
 
-    /// Becomes a reader of a part of the value.
+    /// Downgrades to a read guard of a component of the value.
     ///
     /// # Examples
     ///
@@ -156,11 +157,11 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
         RwLockReadGuard::part(this.share(), value)
     }
 
-    /// Becomes a reader of a part of the value, if `f` finds it.
+    /// Downgrades to a read guard of a component of the value, if `f` returns one.
     ///
     /// # Errors
     ///
-    /// The guard itself, if it does not: it still writes.
+    /// Returns the original write guard if `f` returns `None`.
     ///
     /// # Examples
     ///
@@ -201,8 +202,8 @@ impl<T: ?Sized> Deref for RwLockWriteGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: we have all permits, so nobody else has a guard, and this one is
-        // borrowed for as long.
+        // SAFETY: this guard holds all permits, so no other guard exists, and this one stays
+        // borrowed for the lifetime of the result.
         self.hold.lender().0.value.with(|value| unsafe { &*value })
     }
 }
@@ -210,17 +211,18 @@ impl<T: ?Sized> Deref for RwLockWriteGuard<'_, T> {
 impl<T: ?Sized> DerefMut for RwLockWriteGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as `deref`, and this guard is borrowed by one.
+        // SAFETY: this guard holds all permits, so no other guard exists, and this one stays
+        // exclusively borrowed for the lifetime of the result.
         self.hold.lender().0.value.with_mut(|value| unsafe { &mut *value })
     }
 }
 
 shown_as_its_value! { impl['a, T: ?Sized] RwLockWriteGuard<'a, T>, T }
 
-/// The right to change a part of an [`RwLock`]'s value until this is dropped.
+/// Write guard of a component of an [`RwLock`]'s value; dropping it releases the lock.
 ///
-/// Made by [`RwLockWriteGuard::map`]. It cannot become a reader: the part may be one that
-/// others must not read beside, such as the content of a cell.
+/// Created by [`RwLockWriteGuard::map`]. A mapped guard cannot be downgraded, because the
+/// component may be one that must not be read concurrently, such as the content of a cell.
 ///
 /// # Examples
 ///
@@ -243,13 +245,14 @@ pub struct RwLockMappedWriteGuard<'a, T: ?Sized> {
     lent: PhantomData<&'a mut T>,
 }
 
-// SAFETY: it is a `&mut T` with a lock that any thread may give back.
+// SAFETY: the guard is a `&mut T`, which is `Send` with `T: Send`, plus permits that any
+// thread may give back.
 unsafe impl<T: ?Sized + Send + Sync> Send for RwLockMappedWriteGuard<'_, T> {}
-// SAFETY: a shared guard lends `&T` only.
+// SAFETY: a shared guard only gives out `&T`.
 unsafe impl<T: ?Sized + Send + Sync> Sync for RwLockMappedWriteGuard<'_, T> {}
 
 impl<'a, T: ?Sized> RwLockMappedWriteGuard<'a, T> {
-    /// Makes a guard of a part of the part.
+    /// Creates a guard of a component of this guard's value.
     ///
     /// # Examples
     ///
@@ -272,11 +275,11 @@ impl<'a, T: ?Sized> RwLockMappedWriteGuard<'a, T> {
         RwLockMappedWriteGuard { hold: this.hold, value, lent: PhantomData }
     }
 
-    /// Makes a guard of a part of the part, if `f` finds it.
+    /// Creates a guard of a component of this guard's value, if `f` returns one.
     ///
     /// # Errors
     ///
-    /// The guard itself, if it does not.
+    /// Returns the original guard if `f` returns `None`.
     ///
     /// # Examples
     ///
@@ -309,7 +312,8 @@ impl<T: ?Sized> Deref for RwLockMappedWriteGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: it points into the value, and we have all permits.
+        // SAFETY: the pointer leads into the lock's value, and this guard holds all permits, so
+        // no other guard exists; it stays borrowed for the lifetime of the result.
         unsafe { &*self.value }
     }
 }
@@ -317,7 +321,8 @@ impl<T: ?Sized> Deref for RwLockMappedWriteGuard<'_, T> {
 impl<T: ?Sized> DerefMut for RwLockMappedWriteGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as `deref`, and this guard is borrowed by one.
+        // SAFETY: the pointer leads into the lock's value, and this guard holds all permits, so
+        // no other guard exists; it stays exclusively borrowed for the lifetime of the result.
         unsafe { &mut *self.value }
     }
 }

@@ -1,4 +1,4 @@
-//! Semaphores under every interleaving: what permits do that move between threads.
+//! Models of semaphores, checked under every interleaving: permits that move between threads.
 
 use std::{
     pin::Pin,
@@ -18,7 +18,7 @@ fn semaphore(permits: usize) -> Arc<Semaphore> {
     Arc::new(Semaphore::new(permits))
 }
 
-/// Wants `count` permits, and stands in line.
+/// Creates a request for `count` permits that waits in the wait queue.
 #[track_caller]
 fn in_line(semaphore: &Arc<Semaphore>, count: u32) -> Waiting {
     let mut waiting: Waiting = Box::pin(semaphore.clone().acquire_many_owned(count));

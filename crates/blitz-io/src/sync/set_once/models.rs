@@ -1,4 +1,4 @@
-//! Cells that are waited for, and their latch, under every interleaving.
+//! Models of awaited cells and their latch, checked under every interleaving.
 
 use std::{
     future::Future,
@@ -20,13 +20,13 @@ fn cell() -> Cell {
     Arc::new(SetOnce::new())
 }
 
-/// Sets on another thread; answers whether it was the first.
+/// Sets the cell on another thread; the result says whether it was the first to do so.
 fn set(cell: &Cell, value: u32) -> thread::JoinHandle<bool> {
     let cell = cell.clone();
     thread::spawn(move || cell.set(value).is_ok())
 }
 
-/// In line, with a bell.
+/// Creates a wait in the wait queue, and returns it with the [`Bell`] that counts its wake-ups.
 #[track_caller]
 fn in_line(cell: &Cell) -> (Waiting, Plain<Bell>) {
     let (cell, bell) = (cell.clone(), Bell::new());
@@ -46,7 +46,7 @@ fn an_opening_is_not_missed() {
     });
 }
 
-/// Batches are of two here.
+/// A batch holds two wakers in models.
 #[test]
 fn all_who_wait_are_told_in_batches() {
     model(|| {
@@ -90,7 +90,8 @@ fn who_comes_late_sees_what_was_done() {
     model(|| {
         let cell = cell();
         let setter = set(&cell, 1);
-        // Until it is there: the checker forgets a single look that another follows.
+        // Reads until the value is there, because the model checker disregards a single read that
+        // another one follows.
         let value = loop {
             match cell.get() {
                 Some(value) => break *value,

@@ -1,4 +1,4 @@
-//! Tasks that stay on their thread.
+//! Spawning tasks that stay on their thread.
 
 use std::{future::Future, panic::Location};
 
@@ -16,20 +16,19 @@ mod set;
 
 pub use self::set::{LocalEnterGuard, LocalSet};
 
-/// Spawns a `!Send` future on the current [`LocalSet`] or
+/// Spawns a future that need not be [`Send`] as a task of the current [`LocalSet`] or
 /// [`LocalRuntime`](crate::runtime::LocalRuntime).
 ///
-/// The task runs on this thread, and its future is dropped on this thread, whoever
-/// wakes or aborts it. It starts at once, whether or not the handle is awaited.
+/// The task runs on this thread, and its future is dropped on this thread, whichever thread wakes
+/// or aborts it. It starts at once, whether or not the handle is awaited.
 ///
-/// On a thread whose current runtime is a `LocalRuntime` that runtime takes it,
-/// also inside of a `LocalSet`. Elsewhere it is the set whose
-/// [`run_until`](LocalSet::run_until), poll or [`enter`](LocalSet::enter) is the
-/// innermost.
+/// If the current runtime of this thread is a `LocalRuntime`, the task is spawned on that runtime,
+/// even inside of a `LocalSet`. Otherwise it is spawned on the set whose
+/// [`run_until`](LocalSet::run_until), poll or [`enter`](LocalSet::enter) is the innermost.
 ///
 /// # Panics
 ///
-/// Outside of both, and on a thread that has entered the `LocalRuntime` of another.
+/// Outside of both, and on a thread that has entered a `LocalRuntime` of another thread.
 ///
 /// # Examples
 ///
@@ -60,13 +59,13 @@ where
     spawn_labelled(future, Label::at(spawned_at))
 }
 
-/// What became of a future that was offered to the current runtime.
+/// The result of offering a future to the current runtime.
 enum Offered<F: Future, X> {
     Spawned(JoinHandle<F::Output>),
     Refused(RefusedLocal<F, X>),
     /// The runtime belongs to another thread.
     Elsewhere,
-    /// It is none that takes local tasks.
+    /// The current runtime does not take local tasks.
     NotLocal(F, Label<X>),
 }
 
@@ -77,8 +76,8 @@ where
     X: Extra,
 {
     let mut offer = Some(trace::trace(future, label, trace::Kind::Local));
-    // Dropping the future may leave the runtime's context and end the runtime, so
-    // nothing of it is borrowed where that can happen.
+    // Dropping the future may leave the runtime's context and end the runtime, so nothing of the
+    // runtime may be borrowed where the future can be dropped.
     let offered = context::with_current(|inner| {
         if !inner.pool.is_local() {
             let (future, label) = offer.take().expect("it was not offered before");

@@ -1,4 +1,4 @@
-//! A set of tasks that stay on their thread.
+//! `LocalSet`: a set of tasks that stay on their thread.
 
 use std::{
     convert::Infallible,
@@ -22,33 +22,32 @@ use crate::{
     runtime::{Id, Runtime, UnhandledPanic},
 };
 
-/// A set of tasks which are executed on the same thread.
+/// A set of `!Send` tasks that all run on the thread that created the set.
 ///
-/// Their futures need not be [`Send`]: they are polled and dropped on the thread
-/// that made the set, whoever wakes or aborts them. The set itself cannot leave that
-/// thread.
+/// The tasks' futures need not be [`Send`]: they are polled and dropped on the thread that created
+/// the set, whichever thread wakes or aborts them. The set itself cannot leave that thread.
 ///
 /// The tasks run while the set is polled: by [`run_until`](Self::run_until), by
-/// [`block_on`](Self::block_on), or by awaiting the set, which completes once all of
-/// its tasks have. One poll of the set polls no more than 61 of them, in the order
-/// in which they became ready, so that it shares its thread with others. If several
-/// futures drive a set, each of them runs whatever is ready.
+/// [`block_on`](Self::block_on), or by awaiting the set, which completes once all of its tasks
+/// have. One poll of the set polls at most 61 tasks, in the order in which they became ready, so
+/// that it shares its thread with other futures. If several futures drive a set, each of them runs
+/// any task that is ready.
 ///
-/// A set may be polled inside any runtime, and without one. It should not be used
-/// inside of a [`LocalRuntime`](crate::runtime::LocalRuntime), to which
-/// [`spawn_local`](super::spawn_local) goes there.
+/// A set may be polled inside any runtime, and without one. It should not be used inside of a
+/// [`LocalRuntime`](crate::runtime::LocalRuntime), because [`spawn_local`](super::spawn_local)
+/// spawns on that runtime there.
 ///
 /// # Drop
 ///
-/// With the set all of its tasks are dropped, one after the other, on this thread; a
-/// destructor that panics ends only its own task. Awaiting a handle then gives a
-/// cancelled [`JoinError`](crate::task::JoinError), as does what a destructor spawns
-/// into the set meanwhile.
+/// Dropping the set drops all of its tasks, one after the other, on this thread; a destructor that
+/// panics ends only its own task. Awaiting a handle afterwards returns a cancelled
+/// [`JoinError`](crate::task::JoinError), also for a task that a destructor spawns into the set
+/// meanwhile.
 ///
-/// This also holds for a set in a thread-local, which is dropped at its thread's end.
-/// Code in its tasks' destructors then finds no runtime on the thread, and which
-/// other thread-locals are there is up to the system. Threads that wake or abort a
-/// task of the set at that moment, or later, do no harm.
+/// This also holds for a set in a thread-local, which is dropped when its thread ends. Destructors
+/// of its tasks then find no runtime on the thread, and it depends on the operating system which
+/// other thread-locals still exist. Threads that wake or abort a task of the set at that moment, or
+/// later, do no harm.
 ///
 /// # Examples
 ///
@@ -73,12 +72,13 @@ use crate::{
 pub struct LocalSet {
     local: Local,
     id: Id,
-    /// Neither may leave its thread; and a panic in a poll may leave a user's tasks
-    /// half done.
+    /// Makes the set `!Send`, `!Sync` and not unwind safe: it must stay on its thread, and a panic
+    /// in a poll may leave a user's tasks in an inconsistent state.
     marker: PhantomData<*mut std::cell::Cell<()>>,
 }
 
-/// Context guard for a [`LocalSet`], returned by [`LocalSet::enter`].
+/// A guard that keeps this thread in the context of a [`LocalSet`], returned by
+/// [`LocalSet::enter`].
 ///
 /// # Examples
 ///
@@ -104,11 +104,11 @@ impl fmt::Debug for LocalEnterGuard {
     }
 }
 
-/// What drives a set by being awaited itself.
+/// The driver of a set that is awaited itself.
 const WHOLE: Driver = Driver::first();
 
 impl LocalSet {
-    /// Returns a new local task set, of the calling thread.
+    /// Creates an empty set that belongs to the calling thread.
     ///
     /// # Examples
     ///
@@ -123,12 +123,12 @@ impl LocalSet {
         LocalSet { local: Local::new(), id: Id::next(), marker: PhantomData }
     }
 
-    /// Enters the context of this `LocalSet`: until the guard is dropped,
-    /// [`spawn_local`](super::spawn_local) on this thread means this set.
+    /// Enters the context of this set: until the guard is dropped,
+    /// [`spawn_local`](super::spawn_local) on this thread spawns on this set.
     ///
-    /// Guards may be dropped in any order: the set counts that was entered last and
-    /// not left. A guard does not keep the set's tasks: what is spawned after the set
-    /// is gone is cancelled at once.
+    /// Guards may be dropped in any order: the set that was entered last and not left is the
+    /// current one. A guard does not keep the set's tasks alive: a task that is spawned after the
+    /// set was dropped is cancelled at once.
     ///
     /// # Examples
     ///
@@ -148,9 +148,10 @@ impl LocalSet {
         LocalEnterGuard { _inside: Inside::new(&self.local), marker: PhantomData }
     }
 
-    /// Spawns a `!Send` task onto the local task set.
+    /// Spawns a `!Send` task on this set.
     ///
-    /// It runs when the set is polled next; whoever drives the set is woken.
+    /// The task runs when the set is polled next; the futures that drive the set are woken for
+    /// this.
     ///
     /// # Examples
     ///
@@ -189,11 +190,11 @@ impl LocalSet {
         self.local.spawn(future, label)
     }
 
-    /// Runs a future to completion on the provided runtime, driving any local futures
-    /// spawned on this task set on the current thread.
+    /// Runs a future to completion on the given runtime, and this set's tasks with it, on the
+    /// current thread.
     ///
-    /// As [`run_until`](Self::run_until) inside of `rt.block_on`. Tasks of the set
-    /// that are left then wait for the next time that it is polled.
+    /// This is [`run_until`](Self::run_until) inside of `rt.block_on`. Tasks of the set that have
+    /// not ended when the future completes wait until the set is polled again.
     ///
     /// # Panics
     ///
@@ -219,16 +220,14 @@ impl LocalSet {
         rt.block_on(self.run_until(future))
     }
 
-    /// Runs a future to completion on the local set, returning its output.
+    /// Runs a future to completion, and this set's tasks with it, and returns the future's output.
     ///
-    /// The future runs in the context of the set, and is itself none of its tasks: it
-    /// shares the budget of whoever polls it. In each poll it comes first, then up to
-    /// 61 tasks.
+    /// The future runs in the context of the set, but is not one of its tasks: it shares the budget
+    /// of the task that polls it. Each poll polls the future first, then up to 61 tasks.
     ///
     /// # Cancel safety
     ///
-    /// When the returned future is dropped, `future` is; the set and its tasks stay
-    /// as they are.
+    /// Dropping the returned future drops `future`; the set and its tasks are unaffected.
     ///
     /// # Examples
     ///
@@ -255,12 +254,12 @@ impl LocalSet {
         RunUntil { future, driven }.await
     }
 
-    /// Configures how the `LocalSet` responds to an unhandled panic on a spawned task:
-    /// [`UnhandledPanic::Ignore`] unless set.
+    /// Sets how the set reacts to a panic of one of its tasks; the default is
+    /// [`UnhandledPanic::Ignore`].
     ///
-    /// With [`UnhandledPanic::ShutdownRuntime`] a panic of a task, or of the drop of its
-    /// future, ends the set: all of its tasks are dropped, and whoever drives the set
-    /// panics, as does every later poll of it. Tasks spawned from then on are cancelled.
+    /// With [`UnhandledPanic::ShutdownRuntime`] a panic of a task, or of the destructor of its
+    /// future, ends the set: all of its tasks are dropped, and the future that drives the set
+    /// panics, as does every later poll of the set. Tasks spawned from then on are cancelled.
     ///
     /// # Examples
     ///
@@ -282,8 +281,7 @@ impl LocalSet {
         self
     }
 
-    /// Returns the [`Id`] of the current `LocalSet`: no runtime and no other set has
-    /// it.
+    /// Returns the [`Id`] of this set, which no runtime and no other set has.
     ///
     /// # Examples
     ///
@@ -330,7 +328,7 @@ impl Drop for LocalSet {
     }
 }
 
-/// A driver of the set, until it is dropped.
+/// A registered driver of a set, unregistered when this is dropped.
 struct Driven<'a> {
     local: &'a Local,
     driver: Driver,
@@ -346,7 +344,8 @@ pin_project! {
     struct RunUntil<'a, F> {
         #[pin]
         future: F,
-        // Dropped after the future, whose destructor may leave something to do.
+        // Dropped after the future, because the future's destructor may make tasks of the set
+        // ready.
         driven: Driven<'a>,
     }
 }

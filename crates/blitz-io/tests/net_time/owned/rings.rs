@@ -1,28 +1,23 @@
-//! Rings end with their runtime, and are done without where they are forbidden later on.
+//! io_urings end with their runtime, and are not needed if they are forbidden later on.
 
 use blitz_io::{net::UnixStream, runtime::Builder};
 
 use super::kinds;
 use crate::{child, polled::waiting, watch};
 
-/// The descriptors of this process that are a ring's.
+/// Returns the number of io_uring descriptors of this process.
 fn rings() -> usize {
     let all = std::fs::read_dir("/proc/self/fd").expect("Linux lists descriptors");
     let links = all.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
     links.filter(|link| link.to_string_lossy().contains("io_uring")).count()
 }
 
-/// Whether the driver waits for events in a ring of its own.
+/// Returns true if the driver waits for events in an io_uring of its own.
 fn waits_in_ring() -> bool {
     std::env::var("BLITZ_IO_BACKEND").is_ok_and(|name| name == "uring")
 }
 
-/// All descriptors of this process.
-fn descriptors() -> usize {
-    std::fs::read_dir("/proc/self/fd").expect("Linux lists descriptors").count()
-}
-
-/// Alone in its process, in which nobody else opens any.
+/// Runs alone in its process, in which no other code opens descriptors.
 #[test]
 fn runtimes_that_end_leave_no_descriptor() {
     if child::role().is_none() {
@@ -31,7 +26,7 @@ fn runtimes_that_end_leave_no_descriptor() {
         return;
     }
     let _watch = watch::begin();
-    let before = descriptors();
+    let before = child::descriptors();
     for round in 0..5 {
         for (number, rt) in kinds().enumerate() {
             let (one, other) = rt.block_on(async {
@@ -41,8 +36,8 @@ fn runtimes_that_end_leave_no_descriptor() {
                 std::mem::forget(waiting(one.read_owned(vec![0; 8])));
                 (one, other)
             });
-            // The first three kinds may have rings, if neither kernel nor variable is against;
-            // and one more each if events come by one.
+            // The first three kinds may have io_urings, unless the kernel or the variable forbids
+            // them; and one more each if the driver waits in one.
             assert!(waits_in_ring() || rings() <= usize::from(number < 3));
             let task = rt.spawn(async move { other.read_owned(vec![0; 8]).await });
             if round % 2 == 0 {
@@ -53,12 +48,16 @@ fn runtimes_that_end_leave_no_descriptor() {
                 drop(one);
             }
             drop(task);
-            assert_eq!((rings(), descriptors()), (0, before), "round {round}, kind {number}");
+            assert_eq!(
+                (rings(), child::descriptors()),
+                (0, before),
+                "round {round}, kind {number}"
+            );
         }
     }
 }
 
-/// Alone in its process, in which nobody else makes one.
+/// Runs alone in its process, in which no other code creates an io_uring.
 #[test]
 fn a_write_makes_a_ring_only_if_it_has_to_wait() {
     if child::role().is_none() {
@@ -78,7 +77,7 @@ fn a_write_makes_a_ring_only_if_it_has_to_wait() {
     let rt = Builder::new_current_thread().enable_all().build().expect("a runtime");
     rt.block_on(async {
         let (one, other) = UnixStream::pair().unwrap();
-        // The driver's own, if it has one.
+        // The driver's own io_uring, if it has one.
         let before = rings();
         one.write_all_owned("there is room").await.0.unwrap();
         assert_eq!(rings(), before);
@@ -99,11 +98,11 @@ fn a_write_makes_a_ring_only_if_it_has_to_wait() {
     });
 }
 
-/// A sandbox that is put up after the first operation, which has ended by then.
+/// The sandbox is entered after the first operation, which has ended by then.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn a_sandbox_that_comes_late_is_no_harm() {
-    // A driver that waits in a ring has lost the only way to wait: it says so and ends.
+    // A driver that waits in an io_uring has lost the only way to wait: it reports that and ends.
     if waits_in_ring() {
         return;
     }
@@ -126,7 +125,7 @@ fn a_sandbox_that_comes_late_is_no_harm() {
             let (result, buf) = other.read_owned(vec![0; 8]).await;
             assert_eq!((result.unwrap(), &buf[..]), (5, &b"hello"[..]));
         }
-        // One that has to wait.
+        // An operation that has to wait.
         let mut reading = waiting(other.read_owned(vec![0; 8]));
         one.write_all_owned("later").await.0.unwrap();
         let (result, buf) = std::future::poll_fn(|cx| reading.poll_with(cx.waker())).await;
@@ -134,7 +133,7 @@ fn a_sandbox_that_comes_late_is_no_harm() {
     });
 }
 
-/// From now on this thread's `io_uring_enter` answers EPERM.
+/// Makes `io_uring_enter` fail with EPERM on this thread from now on.
 #[cfg(target_arch = "x86_64")]
 fn forbid_io_uring() {
     const ENTER: u32 = libc::SYS_io_uring_enter as u32;
@@ -152,7 +151,7 @@ fn forbid_io_uring() {
         step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: the filter is read during the call, and holds for this thread alone.
+    // SAFETY: the filter is valid during the call, and applies to this thread alone.
     unsafe {
         assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
         let mode = libc::SECCOMP_MODE_FILTER;

@@ -12,12 +12,14 @@ use std::{
 };
 
 use super::Fd;
+#[cfg(target_os = "linux")]
+use crate::engine::driver::{epoll::Epoll, interest::Interest, sources::Token};
 
-/// See the module.
+/// The system calls of the `poll(2)` selector, with the socket pair that ends a wait.
 pub(super) struct Kernel {
-    /// A byte that is written here ends a wait.
+    /// The sending side: a byte that is written here ends a wait.
     bell: UnixStream,
-    /// And comes out here.
+    /// The receiving side, which every wait includes.
     heard: UnixStream,
 }
 
@@ -29,33 +31,33 @@ impl Kernel {
         Ok(Self { bell, heard })
     }
 
-    /// What has input after a signal.
+    /// Returns the descriptor that becomes readable after a signal.
     pub(super) fn heard(&self) -> RawFd {
         self.heard.as_raw_fd()
     }
 
     /// Ends a wait for [`heard`](Self::heard), or the next one.
     pub(super) fn signal(&self) {
-        // A full buffer ends the wait as well.
+        // If the buffer is full, the pending bytes end the wait as well.
         let _ = (&self.bell).write(&[1]);
     }
 
-    /// Takes the bytes of all signals.
+    /// Drains the bytes of all signals.
     pub(super) fn hear(&self) {
         let mut bytes = [0; 64];
         while (&self.heard).read(&mut bytes).is_ok_and(|count| count == bytes.len()) {}
     }
 
-    /// Refuses files, of which `poll` says that they are ready: others refuse them as well.
+    /// Refuses files that `poll` always reports as ready, as epoll does.
     pub(super) fn admit(&self, fd: Fd<'_>) -> io::Result<()> {
         let kind = kind_of(fd)?;
-        if kind.is_file() || kind.is_dir() {
+        if (kind.is_file() || kind.is_dir()) && !tells_changes(fd) {
             return Err(io::Error::from_raw_os_error(libc::EPERM));
         }
         Ok(())
     }
 
-    /// As [`poll`].
+    /// Waits by the system call [`poll`].
     pub(super) fn poll(
         &self,
         fds: &mut [libc::pollfd],
@@ -65,43 +67,57 @@ impl Kernel {
     }
 }
 
-/// What a descriptor is. No copy of it is made, because there may be no number left for one:
-/// whoever has accepted a socket with the last one must be able to use it.
+/// Returns true if a file supports waiting, as some files in `/proc` and `/sys` do. `poll` cannot
+/// detect that, so a temporary epoll instance does; such files are rare. Where a sandbox refuses
+/// epoll, no file can be waited for.
+#[cfg(target_os = "linux")]
+fn tells_changes(fd: Fd<'_>) -> bool {
+    Epoll::new().is_ok_and(|epoll| epoll.add(fd, Token::NUDGE, Interest::PRIORITY).is_ok())
+}
+
+/// Returns false, because no system but Linux is known to have such files.
+#[cfg(not(target_os = "linux"))]
+fn tells_changes(_: Fd<'_>) -> bool {
+    false
+}
+
+/// Returns the type of a descriptor's file. The descriptor is not duplicated, because the process
+/// may have none left: a task that has accepted a socket with the last one must be able to use it.
 pub(in crate::engine::driver) fn kind_of(fd: Fd<'_>) -> io::Result<FileType> {
-    // SAFETY: the descriptor is open as long as it is borrowed, and this never closes it.
+    // SAFETY: the descriptor stays open while it is borrowed, and `ManuallyDrop` never closes it.
     let file = ManuallyDrop::new(unsafe { File::from_raw_fd(fd.as_raw_fd()) });
     Ok(file.metadata()?.file_type())
 }
 
-/// Waits until one of them is ready, with as exact a time as the system can.
+/// Waits until a descriptor is ready, with a timeout in nanoseconds.
 #[cfg(target_os = "linux")]
 pub(in crate::engine::driver) fn poll(
     fds: &mut [libc::pollfd],
     timeout: Option<Duration>,
 ) -> io::Result<()> {
     let timeout = timeout.map(|timeout| libc::timespec {
-        // Both have 32 bits or 64, as the C library has it. 68 years are enough for a turn,
-        // which may end early, and a thousand million is less than 2^30.
+        // Both fields have 32 or 64 bits, depending on the C library. 68 years are enough for a
+        // turn, which may end early, and 10^9 nanoseconds fit into 30 bits.
         tv_sec: timeout.as_secs().min(i32::MAX as u64) as _,
         tv_nsec: timeout.subsec_nanos() as _,
     });
     let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: the slice is as long as we say and is ours during the call; the time is null,
-    // or a local that outlives the call. No signal mask is given.
+    // SAFETY: pointer and length come from a slice that is borrowed mutably during the call; the
+    // timeout is null or points to a local that outlives the call; a null signal mask is allowed.
     let answer = unsafe {
         libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout, std::ptr::null())
     };
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Waits until one of them is ready, in milliseconds.
+/// Waits until a descriptor is ready, with a timeout in milliseconds.
 #[cfg(not(target_os = "linux"))]
 pub(in crate::engine::driver) fn poll(
     fds: &mut [libc::pollfd],
     timeout: Option<Duration>,
 ) -> io::Result<()> {
     let timeout = timeout.map_or(-1, crate::engine::driver::signs::rounded_up);
-    // SAFETY: the slice is as long as we say and is ours during the call.
+    // SAFETY: pointer and length come from a slice that is borrowed mutably during the call.
     let answer = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout) };
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -1,8 +1,8 @@
-//! The kernel of a model: descriptors are numbers, and the model says what they are ready
-//! for. A time-out is over at once.
+//! A kernel for models: descriptors are numbers, and the model sets what they are ready for. A wait
+//! with a timeout returns at once.
 //!
-//! It minds what the real one does not: that nobody closes a descriptor while somebody waits
-//! for it, and that nobody waits for one that is closed.
+//! It checks what the real kernel does not: that no descriptor is closed while a thread waits for
+//! it, and that no thread waits for a closed descriptor.
 
 use std::{
     collections::HashMap,
@@ -14,22 +14,22 @@ use std::{
 use super::Fd;
 use crate::engine::prim::{Condvar, Mutex, lock};
 
-/// The kernel's own descriptor; those of a model are small.
+/// The kernel's own descriptor, by which a wait is ended; those of a model are small numbers.
 const HEARD: RawFd = 1_000;
 
-/// Told whether one asks or not.
+/// The flags that `poll` reports without a request.
 const ALWAYS: libc::c_short = libc::POLLHUP | libc::POLLERR | libc::POLLNVAL;
 
-/// See the module.
+/// The kernel of a model, with the same methods as the real one.
 pub(crate) struct Kernel {
     state: Mutex<State>,
     changed: Condvar,
 }
 
 struct State {
-    /// What is open, and what it is ready for.
+    /// The open descriptors, and the flags that they are ready for.
     signs: HashMap<RawFd, libc::c_short>,
-    /// What somebody waits for just now.
+    /// The descriptors of the wait that is under way.
     waited_for: Vec<RawFd>,
 }
 
@@ -39,7 +39,7 @@ impl Kernel {
         Ok(Self { state: Mutex::new(state), changed: Condvar::new() })
     }
 
-    /// It is open, and ready for that from now on.
+    /// Opens a descriptor if needed, and sets its flags.
     pub(crate) fn set(&self, fd: RawFd, signs: libc::c_short) {
         lock(&self.state).signs.insert(fd, signs);
         self.changed.notify_all();
@@ -86,10 +86,10 @@ impl Kernel {
     }
 }
 
-/// What happens to descriptors.
+/// The operations on descriptors that a model performs.
 #[cfg(test)]
 impl Kernel {
-    /// Takes the input that is there.
+    /// Consumes the pending input.
     pub(crate) fn read(&self, fd: RawFd) -> io::Result<()> {
         let mut state = lock(&self.state);
         let signs = state.signs.get_mut(&fd).expect("what is read is open");

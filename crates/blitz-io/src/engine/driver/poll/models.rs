@@ -1,7 +1,7 @@
-//! A whole driver under every interleaving, with a kernel made for it: who registers, reads
-//! and closes, against who takes turns.
+//! Models of a whole driver, with a kernel made for them: threads that register, read and close,
+//! against threads that take turns.
 //!
-//! A task that is not woken, and a turn that is not ended, are deadlocks.
+//! A task that is not woken, and a turn that is not ended, show up as deadlocks.
 
 use std::{
     future::poll_fn,
@@ -26,7 +26,7 @@ use crate::engine::{
 };
 
 impl Driver {
-    /// The kernel of a model.
+    /// Returns the kernel of a model's driver.
     pub(crate) fn kernel(&self) -> &Kernel {
         match &self.selector {
             Selector::Poll(poll) => &poll.kernel,
@@ -34,33 +34,33 @@ impl Driver {
         }
     }
 
-    /// A driver by `poll(2)`, whose kernel is the model's.
+    /// Creates a driver on `poll(2)` with the kernel for models.
     pub(crate) fn of_a_model() -> Arc<Self> {
         let config = DriverConfig { backend: Some(IoBackend::Poll), ..DriverConfig::default() };
         Self::new(config).expect("nothing can fail")
     }
 
-    /// A descriptor that is ready for `signs`.
+    /// Registers a descriptor that is ready for `signs`.
     pub(crate) fn registered(self: &Arc<Self>, fd: RawFd, signs: libc::c_short) -> Registration {
         self.kernel().set(fd, signs);
         self.register(borrowed(fd), Interest::READABLE).expect("nothing can fail")
     }
 }
 
-/// A descriptor of a model.
+/// Borrows a descriptor of a model.
 fn borrowed(fd: RawFd) -> BorrowedFd<'static> {
-    // SAFETY: only the model's kernel gets to see it, to which it is a number. It is that of
-    // a standard stream besides, and these stay open.
+    // SAFETY: only the kernel for models sees the descriptor, as a mere number. Besides, it is the
+    // number of a standard stream, and these stay open.
     unsafe { BorrowedFd::borrow_raw(fd) }
 }
 
-/// Deregistered, and closed right after.
+/// Deregisters a descriptor and closes it right after.
 fn close(driver: &Driver, registration: &Registration, fd: RawFd) {
     registration.deregister(borrowed(fd)).expect("nothing can fail");
     driver.kernel().close(fd);
 }
 
-/// Takes turns on a thread of its own, until it is ended.
+/// A thread that takes turns until it is stopped.
 struct Turns {
     driver: Arc<Driver>,
     stop: Arc<AtomicBool>,
@@ -91,15 +91,15 @@ impl Turns {
     }
 }
 
-/// A task that reads as sockets do.
+/// Runs a task that reads as sockets do.
 fn read(driver: &Driver, registration: &Registration, fd: RawFd) {
     let read = || driver.kernel().read(fd);
     block_on(poll_fn(|cx| registration.poll_io(cx, Direction::Read, read)))
         .expect("there is something to read");
 }
 
-/// The kernel of the model refuses to close what is waited for, and to wait for what is
-/// closed.
+/// The kernel for models refuses to close a descriptor that is waited for, and to wait for one that
+/// is closed.
 #[test]
 fn a_descriptor_is_closed_when_nobody_waits_for_it() {
     model(|| {
@@ -111,7 +111,7 @@ fn a_descriptor_is_closed_when_nobody_waits_for_it() {
     });
 }
 
-/// Both wait for the end of one wait, or each for that of another.
+/// Both removals wait for the end of the same wait, or each for the end of another one.
 #[test]
 fn two_removed_at_once_are_both_closed() {
     model(|| {
@@ -133,7 +133,7 @@ fn an_event_against_a_read_that_would_block_is_not_lost() {
     model(|| {
         let driver = Driver::of_a_model();
         let registration = driver.registered(0, libc::POLLIN);
-        // What was told is gone when the task reads.
+        // The input that is reported has been consumed when the task reads.
         assert_eq!(driver.try_hold().unwrap().turn(None).unwrap(), 1);
         driver.kernel().read(0).unwrap();
         let turns = Turns::of(&driver);
@@ -147,7 +147,7 @@ fn an_event_against_a_read_that_would_block_is_not_lost() {
     });
 }
 
-/// A FIFO has lost its writer, which was told, and has a new one, who writes.
+/// A FIFO has lost its writer, which was reported, and has a new one, which writes.
 #[test]
 fn a_refuted_end_is_armed_again() {
     model(|| {
@@ -167,8 +167,8 @@ fn a_refuted_end_is_armed_again() {
     });
 }
 
-/// A turn has an event of the first in its hands, or asks for one, when that is closed and
-/// another one gets its number and its place.
+/// A turn has collected an event of the first descriptor, or is about to, when that one is closed
+/// and another gets its number and its place.
 #[test]
 fn an_event_of_a_closed_descriptor_does_not_reach_its_successor() {
     model(|| {
@@ -184,15 +184,15 @@ fn an_event_of_a_closed_descriptor_does_not_reach_its_successor() {
         turns.join().unwrap();
         let ready = second.ready_event(Interest::READABLE).ready();
         assert_eq!(ready, Ready::EMPTY, "the second was told what was meant for the first");
-        // And its own event reaches it.
+        // The second descriptor's own event reaches it.
         driver.kernel().set(0, libc::POLLIN);
         assert_eq!(driver.try_hold().unwrap().turn(None).unwrap(), 1);
         read(&driver, &second, 0);
     });
 }
 
-/// Two look for events whenever the other one does not, as workers that are awake do; each
-/// event is told once, with the events of turns before.
+/// Two threads take turns whenever the other one does not, as awake workers do; each event is
+/// reported once, and the next turn sees the effects of the one before.
 #[test]
 fn a_turn_goes_from_one_to_the_next_with_its_events() {
     model(|| {

@@ -1,7 +1,7 @@
-//! A record under every interleaving: an event or two, and one or two who wait.
+//! Models of a record: one or two events against one or two waiters.
 //!
-//! The kernel is a word that holds data or not. Whoever waits goes on until it has the
-//! data: a wake-up that is lost is a deadlock.
+//! The kernel is a word that has data or not. A waiter goes on until it has the data, so a lost
+//! wake-up shows up as a deadlock.
 
 use std::{
     future::{Future, poll_fn},
@@ -20,7 +20,7 @@ use crate::engine::{
     },
 };
 
-/// A record, and what the kernel has for whom.
+/// A record, and the state of a model's kernel for both directions.
 struct Socket {
     record: Record,
     input: AtomicBool,
@@ -33,10 +33,10 @@ fn socket() -> Arc<Socket> {
 }
 
 impl Socket {
-    /// The kernel has an event, and the driver tells it.
+    /// The kernel has an event, and the driver applies it to the record.
     fn happens(&self, ready: Ready) {
-        // Relaxed: the record has to order it. An exchange, as `take` is one: for the model
-        // checker a store might come before an exchange that did not see it.
+        // Relaxed: the record must provide the ordering. A swap, because `take` is one: in the
+        // model checker a plain store might come before a swap that did not see it.
         if ready.is_readable() {
             self.input.swap(true, Relaxed);
         }
@@ -46,7 +46,7 @@ impl Socket {
         assert!(self.record.set(0, ready, &mut Batch::new()));
     }
 
-    /// An operation that would block if there is nothing.
+    /// Performs an operation; returns false if it would block.
     fn take(&self, direction: Direction) -> bool {
         match direction {
             Direction::Read => self.input.swap(false, Relaxed),
@@ -54,7 +54,7 @@ impl Socket {
         }
     }
 
-    /// As `poll_io` does it.
+    /// Polls and retries as `poll_io` does.
     fn poll_take(&self, cx: &Context<'_>, direction: Direction) -> Poll<()> {
         loop {
             match self.record.poll(cx, direction) {
@@ -65,7 +65,7 @@ impl Socket {
         }
     }
 
-    /// As `async_io` does it.
+    /// Waits and retries as `async_io` does.
     async fn wait_and_take(&self, direction: Direction) {
         let interest = match direction {
             Direction::Read => Interest::READABLE,
@@ -93,7 +93,7 @@ fn shutdown(socket: &Arc<Socket>) -> thread::JoinHandle<()> {
 
 type Waiting = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A future that waits, in line.
+/// Returns a future that waits in the wait queue.
 fn in_line(socket: &Arc<Socket>, interest: Interest) -> Waiting {
     in_line_as(socket, interest, Waker::noop())
 }
@@ -132,32 +132,34 @@ fn an_event_against_a_wait_is_not_lost() {
     });
 }
 
-/// What was done before an event is seen by who sees the event, without the wakers' help.
+/// A thread that sees an event sees what was done before it, without the help of the wakers.
 #[test]
 fn what_was_done_before_an_event_is_seen_after_it() {
     struct Seen(Record, UnsafeCell<u32>);
-    // SAFETY: the event says when the cell is written.
+    // SAFETY: the cell is written before the event and read only by a thread that has seen the
+    // event.
     unsafe impl Sync for Seen {}
     model(|| {
         let seen = Arc::new(Seen(Record::new(), UnsafeCell::new(0)));
-        // The one who looks is the other thread: the first run of a model has it look last.
+        // The spawned thread is the one that looks, because in the first run of a model it runs
+        // last.
         let looking = thread::spawn({
             let seen = seen.clone();
             move || {
                 if seen.0.look(Ready::ALL).ready().is_readable() {
-                    // SAFETY: it was written before the event.
+                    // SAFETY: the event was seen, and the cell is written only before the event.
                     assert_eq!(seen.1.with(|value| unsafe { *value }), 7);
                 }
             }
         });
-        // SAFETY: nobody reads it before the event.
+        // SAFETY: the cell is read only after the event, which comes below.
         seen.1.with_mut(|value| unsafe { *value = 7 });
         assert!(seen.0.set(0, Ready::READABLE, &mut Batch::new()));
         looking.join().unwrap();
     });
 }
 
-/// Two events, of which the second finds the first's bit or not; one task each way.
+/// Two events, where the second finds the bit of the first set or not; one task in each direction.
 #[test]
 fn two_events_against_two_directions_wake_both() {
     model(|| {
@@ -179,7 +181,8 @@ fn two_events_against_two_directions_wake_both() {
     });
 }
 
-/// The line is left by its owner or by the event, and the one behind is told in any case.
+/// A waiter leaves the wait queue by its drop or by the event, and the one behind it is woken
+/// either way.
 #[test]
 fn a_wait_dropped_against_an_event_leaves_the_line_in_order() {
     model(|| {
@@ -193,7 +196,7 @@ fn a_wait_dropped_against_an_event_leaves_the_line_in_order() {
     });
 }
 
-/// What was assumed is wrong; the event comes before, between or after.
+/// The assumed readiness is wrong; the event comes before, between or after the attempts.
 #[test]
 fn an_event_against_a_clear_is_not_lost() {
     model(|| {
@@ -205,7 +208,7 @@ fn an_event_against_a_clear_is_not_lost() {
     });
 }
 
-/// As `poll_io` does it, for operations that a closed end would have answered.
+/// Polls and retries as `poll_io` does, for operations that would complete if the end were closed.
 fn poll_take_refuting(socket: &Socket, cx: &Context<'_>) -> Poll<()> {
     loop {
         match socket.record.poll(cx, Direction::Read) {
@@ -216,8 +219,8 @@ fn poll_take_refuting(socket: &Socket, cx: &Context<'_>) -> Poll<()> {
     }
 }
 
-/// A FIFO had lost its last writer and has one again, who writes: before the read that finds
-/// nothing, between that and its refutation, or after.
+/// A FIFO had lost its last writer and has a new one, which writes: before the read that finds
+/// nothing, between that read and its refutation, or after.
 #[test]
 fn an_event_against_a_refutation_is_not_lost() {
     model(|| {
@@ -230,7 +233,7 @@ fn an_event_against_a_refutation_is_not_lost() {
     });
 }
 
-/// An operation that is refuted would be tried for ever otherwise. What others rely on stays.
+/// A refuted operation would otherwise be retried for ever. The other direction's readiness stays.
 #[test]
 fn what_was_refuted_is_open_again() {
     model(|| {
@@ -244,7 +247,8 @@ fn what_was_refuted_is_open_again() {
     });
 }
 
-/// Futures that nobody polls or drops any more, with the bell of each.
+/// Futures that are leaked, so they are neither polled nor dropped, each with the bell of its
+/// waker.
 struct Forgotten {
     waits: Vec<ManuallyDrop<Waiting>>,
     bells: Vec<std::sync::Arc<Bell>>,
@@ -269,13 +273,13 @@ impl Forgotten {
 
 impl Drop for Forgotten {
     fn drop(&mut self) {
-        // Their memory is not leaked: the checker would take it for a fault.
+        // Frees their memory, because the model checker reports leaks as errors.
         self.waits.drain(..).for_each(|wait| drop(ManuallyDrop::into_inner(wait)));
     }
 }
 
-/// `count` waits are forgotten and their registration ends, while the driver tells an event of
-/// it. The next registration has a wait of its own.
+/// `count` waits are leaked and their registration ends, while the driver applies an event of it.
+/// The next registration has a wait of its own.
 fn ends_with_forgotten(count: usize) {
     let socket = socket();
     let forgotten = Forgotten::new(&socket, count);
@@ -287,7 +291,7 @@ fn ends_with_forgotten(count: usize) {
     let mut next = in_line(&socket, Interest::READABLE);
     driver.join().unwrap();
     forgotten.assert_all_have_left();
-    // It was woken for nothing at worst.
+    // At worst it was woken for nothing.
     let mut cx = Context::from_waker(Waker::noop());
     assert!(next.as_mut().poll(&mut cx).is_pending(), "an event of the last reached the next");
     assert!(has_line(&socket));
@@ -301,7 +305,7 @@ fn waits_that_were_forgotten_leave_with_their_registration() {
     model(|| ends_with_forgotten(1));
 }
 
-/// The event has filled a batch and let the lock go when the record ends.
+/// The event has filled a batch and released the lock when the record ends.
 #[test]
 fn more_forgotten_waits_than_a_batch_leave_against_an_event() {
     model(|| ends_with_forgotten(3));
@@ -316,7 +320,7 @@ fn an_event_of_the_last_registration_does_not_reach_the_next() {
             move || record.set(0, Ready::READABLE, &mut Batch::new())
         });
         assert!(record.end().iter().all(Option::is_none));
-        // The next one waits, and is woken for nothing at worst.
+        // The next registration waits, and at worst is woken for nothing.
         let bell = Bell::new();
         let waker = bell.waker();
         let polled = record.poll(&Context::from_waker(&waker), Direction::Read);
@@ -324,7 +328,7 @@ fn an_event_of_the_last_registration_does_not_reach_the_next() {
         driver.join().unwrap();
         let polled = record.poll(&Context::from_waker(&waker), Direction::Read);
         assert!(polled.is_pending(), "the next was told what was meant for the last");
-        // And its own event reaches it.
+        // The next registration's own event reaches it.
         let before = bell.rung();
         assert!(record.set(1, Ready::READABLE, &mut Batch::new()));
         assert_eq!(bell.rung(), before + 1);
@@ -387,13 +391,13 @@ fn a_clear_against_a_shutdown_keeps_it() {
     });
 }
 
-/// Batches of a model hold two: the third is dismissed after the lock was let go once, and
-/// who joins again meanwhile is left for the next event.
+/// Batches of a model hold two wakers: the third waiter is dismissed after the lock was released
+/// once, and a waiter that joins again meanwhile is left for the next event.
 #[test]
 fn a_full_batch_against_a_wait_that_joins_again() {
     model(|| {
         let socket = socket();
-        // Woken by any event, and waiting on: for nothing that comes.
+        // These waiters are woken by any event, but wait for an error, which never comes.
         let others = [(); 3].map(|()| in_line(&socket, Interest::ERROR));
         let waiting = thread::spawn({
             let socket = socket.clone();
@@ -418,42 +422,5 @@ fn a_new_waker_against_an_event_is_woken() {
         let driver = event(&socket, Ready::READABLE);
         block_on(waiting);
         driver.join().unwrap();
-    });
-}
-
-#[test]
-fn an_event_against_a_postponement_is_not_lost() {
-    model(|| {
-        let socket = socket();
-        socket.record.assume(Ready::READABLE);
-        let known = socket.record.look(Direction::Read.mask());
-        let driver = event(&socket, Ready::READABLE);
-        // Nobody takes it back: the event alone ends the wait.
-        socket.record.postpone(known);
-        block_on(poll_fn(|cx| socket.poll_take(cx, Direction::Read)));
-        driver.join().unwrap();
-    });
-}
-
-#[test]
-fn a_postponement_taken_back_against_an_event_wakes() {
-    model(|| {
-        let socket = socket();
-        socket.record.assume(Ready::READABLE);
-        assert!(socket.record.postpone(socket.record.look(Direction::Read.mask())));
-        let worker = thread::spawn({
-            let socket = socket.clone();
-            // What was there from the start, and is not told of by any event.
-            move || {
-                socket.input.swap(true, Relaxed);
-                socket.record.take_back(0, &mut Batch::new());
-            }
-        });
-        // Of a room to write, which is no reason to read.
-        let driver = event(&socket, Ready::WRITABLE);
-        let tried = block_on(poll_fn(|cx| socket.record.poll(cx, Direction::Read)));
-        worker.join().unwrap();
-        driver.join().unwrap();
-        assert_eq!(tried.ready(), Ready::READABLE);
     });
 }

@@ -1,4 +1,4 @@
-//! What a driver must do on Linux, where more is told.
+//! The requirements on a driver on Linux, where the system reports more.
 
 use std::{
     fs::File,
@@ -22,6 +22,19 @@ fn a_file_is_refused() {
     });
 }
 
+/// A change of the mounts is reported as urgent data of this file.
+#[test]
+fn a_file_that_tells_of_changes_is_taken() {
+    each(|driver| {
+        let mounts = File::open("/proc/self/mounts").unwrap();
+        let registration = driver.register(fd(&mounts), Interest::PRIORITY).unwrap();
+        registration.deregister(fd(&mounts)).unwrap();
+        let status = File::open("/proc/self/status").unwrap();
+        let why = driver.register(fd(&status), Interest::PRIORITY).unwrap_err();
+        assert_eq!(why.raw_os_error(), Some(libc::EPERM));
+    });
+}
+
 #[test]
 fn urgent_data_is_told_to_who_asks_for_it() {
     each(|driver| {
@@ -34,7 +47,7 @@ fn urgent_data_is_told_to_who_asks_for_it() {
         near.set_nonblocking(true).unwrap();
         let registration = driver.register(fd(&near), Interest::PRIORITY).unwrap();
         assert_eq!(look(driver), 0);
-        // SAFETY: one byte that lives during the call.
+        // SAFETY: the one byte is static, so it outlives the call.
         let sent = unsafe { libc::send(far.as_raw_fd(), b"!".as_ptr().cast(), 1, libc::MSG_OOB) };
         assert_eq!(sent, 1);
         let event = run(driver, registration.readiness(Interest::PRIORITY)).unwrap();
@@ -42,7 +55,7 @@ fn urgent_data_is_told_to_who_asks_for_it() {
     });
 }
 
-/// A socket's waker in the kernel speaks of urgent data with every byte.
+/// In the kernel, a socket's wake-up reports urgent data with every byte.
 #[test]
 fn a_byte_as_any_other_is_not_urgent() {
     each(|driver| {
@@ -59,9 +72,11 @@ fn a_byte_as_any_other_is_not_urgent() {
     });
 }
 
-/// Else the tests that want each mechanism would have epoll twice and not know it.
 #[test]
-fn io_uring_is_used_where_it_is_had() {
-    let selector = Selector::new(Some(IoBackend::Uring)).unwrap();
-    assert_eq!(matches!(selector, Selector::Uring(_)), Uring::new().is_ok());
+fn io_uring_is_used_where_it_is_had_and_refused_where_it_is_not() {
+    match (Selector::new(Some(IoBackend::Uring)), Uring::new()) {
+        (Ok(selector), Ok(_)) => assert_eq!(selector.backend(), IoBackend::Uring),
+        (Err(why), Err(_)) => assert!(why.to_string().contains("IoBackend::Auto"), "{why}"),
+        (asked, ring) => panic!("{asked:?} though {ring:?}"),
+    }
 }

@@ -1,4 +1,4 @@
-//! What a driver must do on every Unix, and Windows does differently.
+//! The requirements on a driver on every Unix, where Windows behaves differently.
 
 use std::{
     future::poll_fn,
@@ -35,8 +35,8 @@ fn a_pipe_without_a_reader_is_closed_for_its_writer() {
     });
 }
 
-/// Closes another socket from within the wake-up of the first, while the turn has events of
-/// both in its hands. (On Windows each may come in a turn of its own.)
+/// Closes another socket from within the wake-up of the first, while the turn has collected events
+/// of both. (On Windows each may come in a turn of its own.)
 #[test]
 fn a_descriptor_closed_within_a_turn_gets_no_event_of_it() {
     struct Closes {
@@ -77,12 +77,12 @@ fn a_descriptor_closed_within_a_turn_gets_no_event_of_it() {
     });
 }
 
-/// Signals interrupt the wait again and again, and it lasts as long as it was told.
+/// Signals interrupt the wait repeatedly, and it still lasts as long as its timeout.
 #[test]
 fn a_signal_does_not_end_a_turn() {
     extern "C" fn nothing(_: libc::c_int) {}
-    // SAFETY: the handler does nothing; without SA_RESTART calls end with EINTR. The signal
-    // is used by nobody else in this process.
+    // SAFETY: the handler does nothing; without SA_RESTART system calls return EINTR. No other code
+    // in this process uses the signal.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
@@ -104,9 +104,9 @@ fn a_signal_does_not_end_a_turn() {
         begin.wait();
         let mut sent = 0;
         while !ended.load(SeqCst) {
-            // A number for std; for some C libraries it is an address.
+            // An integer in std, but an address in some C libraries.
             let thread = waiting.as_pthread_t() as libc::pthread_t;
-            // SAFETY: the thread is not joined yet.
+            // SAFETY: the thread has not been joined yet, so its handle is valid.
             unsafe { libc::pthread_kill(thread, libc::SIGUSR2) };
             sent += 1;
             thread::yield_now();
@@ -117,7 +117,7 @@ fn a_signal_does_not_end_a_turn() {
     });
 }
 
-/// Windows calls it a reset, if it tells it at all.
+/// Windows reports a reset instead, if anything.
 #[test]
 fn an_answer_that_nobody_is_there_reaches_who_waits_to_read() {
     each(|driver| {

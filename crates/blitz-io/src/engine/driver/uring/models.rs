@@ -1,5 +1,5 @@
-//! Models of who sleeps in a ring and who calls, with a kernel of a few lines: a queue of
-//! completions, and a sleep that ends when one is there or comes.
+//! Models of the thread that sleeps in the io_uring selector and the threads that call it, with a
+//! kernel of a few lines: a queue of completions, and a sleep that ends when there is one.
 
 #[cfg(not(blitz_loom))]
 use std::sync::Condvar;
@@ -23,7 +23,7 @@ struct World {
 #[derive(Default)]
 struct Queue {
     told: Vec<(Token, i32, bool)>,
-    /// How many were ever written.
+    /// The number of completions that have ever been written.
     written: usize,
 }
 
@@ -33,7 +33,7 @@ impl World {
         Arc::new(Self { table, queue, bell: Condvar::new() })
     }
 
-    /// One with a descriptor that has a poll.
+    /// Creates a world with one descriptor that has a poll.
     fn with_poll() -> Arc<Self> {
         let world = Self::new();
         let mut table = world.table.lock();
@@ -43,7 +43,7 @@ impl World {
         world
     }
 
-    /// The kernel writes a completion.
+    /// Writes a completion, as the kernel does.
     fn write(&self, token: Token, result: i32, more: bool) {
         let mut queue = lock(&self.queue);
         queue.told.push((token, result, more));
@@ -77,7 +77,7 @@ impl World {
         self.call(&mut table);
     }
 
-    /// R3.
+    /// R3: reaps for the waiting thread.
     fn reap_for_another(&self) {
         let mut table = self.table.lock();
         if table.may_be_reaped() {
@@ -88,7 +88,7 @@ impl World {
         }
     }
 
-    /// W1 to W4, without an end in time: how many events there are.
+    /// W1 to W4, without a timeout; returns the number of events.
     fn wait(&self) -> usize {
         loop {
             let (mut table, mut events) = (self.table.lock(), Events::new(8));
@@ -102,7 +102,7 @@ impl World {
             }
             table.sleeps();
             drop(table);
-            // What begins can be written, and says so.
+            // The polls that start report at once that their descriptors are writable.
             unarmed.into_iter().for_each(|token| self.write(token, libc::EPOLLOUT, true));
             self.sleep();
         }
@@ -138,7 +138,7 @@ fn a_signal_against_a_sleep_ends_it() {
     });
 }
 
-/// Who waits is about to sleep, the call for it is there, and another one looks.
+/// The waiting thread is about to sleep, its call is in the queue, and another thread reaps.
 #[test]
 fn a_call_is_left_to_whom_it_is_for() {
     model(|| {
@@ -163,7 +163,7 @@ fn what_another_reaps_is_told() {
     });
 }
 
-/// The thread that it belongs to has ended.
+/// The thread that the poll belongs to has exited.
 #[test]
 fn a_poll_whose_end_another_reaps_begins_again() {
     model(|| {

@@ -1,6 +1,7 @@
-//! What a ring watches: which polls there are, which have to begin, and which to end.
+//! The descriptors that the io_uring selector watches: which have polls, which need one, and which
+//! polls must end.
 //!
-//! All of it is under the ring's lock.
+//! The whole table is protected by the selector's lock.
 //!
 //! # Checked by
 //! The models of `uring.rs`; weakened as `uring_calls`, `uring_reaper_calls`.
@@ -22,36 +23,37 @@ use super::super::{
 };
 use crate::engine::prim::{ThreadId, weakened};
 
-/// See the module.
+/// The state of the io_uring selector, behind its lock.
 #[derive(Default)]
 pub(super) struct Table {
     watched: HashMap<Token, Watched>,
-    /// Their numbers: each is watched once, as with epoll.
+    /// The watched descriptors; each is watched at most once, as with epoll.
     numbers: HashSet<RawFd>,
-    /// Have no poll; and some that are watched no more.
+    /// Tokens that have no poll; some of them may no longer be watched.
     unarmed: VecDeque<Token>,
-    /// Were removed, and somebody waits for the last completion of their polls.
+    /// Removed tokens for which a removal waits for the last completion of the poll.
     ending: Vec<Token>,
     armers: Armers,
-    /// What was told, for who waits.
+    /// Events that were reported, kept for the thread that waits.
     kept: Vec<Found>,
-    /// Somebody sleeps, or is about to.
+    /// Set while a thread sleeps, or is about to.
     waiting: bool,
-    /// It was called, and has not come back: there is a completion that ends its sleep.
+    /// Set if that thread was called and has not returned: there is a completion that ends its
+    /// sleep.
     called: bool,
-    /// The wait has to end, or the next one.
+    /// Set if this wait, or the next one, must end.
     pub(super) nudged: bool,
 }
 
 struct Watched {
     fd: RawFd,
-    /// What epoll would be asked for.
+    /// The flags that would be requested from epoll.
     asked: i32,
-    /// There is a poll, or an entry that will be one.
+    /// Set if there is a poll, or a pushed entry that will be one.
     armed: bool,
 }
 
-/// Which threads have submitted polls, ever.
+/// The set of threads that have ever submitted polls.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum Armers {
     #[default]
@@ -60,27 +62,28 @@ enum Armers {
     Several,
 }
 
-/// What has become of a token.
+/// The state of a token's poll at its removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "a poll has to be cancelled"]
 pub(super) enum Removed {
-    /// It had no poll.
+    /// There was no poll.
     Unarmed,
-    /// The calling thread has its poll.
+    /// The poll belongs to the calling thread.
     Own,
-    /// Another thread may have it.
+    /// The poll may belong to another thread.
     Others,
 }
 
-/// What is told whether one asks or not, except that the peer writes no more: that is told
-/// unasked here, and not by epoll.
+/// The flags that are reported without a request. (A peer that writes no more is reported without a
+/// request by a poll too, but not by epoll, so it is not included.)
 const ALWAYS: i32 = libc::EPOLLERR | libc::EPOLLHUP;
 
-/// A completion that says any of this is looked at twice.
+/// The flags for which a completion takes the slow path.
 const RARE: i32 = ALWAYS | URGENT | libc::EPOLLRDHUP;
 
-/// The kernel does not let 'urgent' alone wake a poll, so one asks for what comes with it. A
-/// socket's waker says 'urgent' with every byte; the other two say that this is the reason.
+/// The flags to request for urgent data. In the kernel 'urgent' alone does not wake a poll, so the
+/// flags that come with it are requested too. A socket's wake-up says 'urgent' with every byte; the
+/// other two flags show that this is the reason.
 const URGENT: i32 = libc::EPOLLPRI | libc::EPOLLRDNORM | libc::EPOLLRDBAND;
 
 fn asked_for(interest: Interest) -> i32 {
@@ -109,7 +112,7 @@ fn signs(told: i32) -> Signs {
 }
 
 impl Table {
-    /// `false` if the descriptor is watched already.
+    /// Adds a descriptor; returns false if it is watched already.
     pub(super) fn add(&mut self, fd: RawFd, token: Token, interest: Interest) -> bool {
         let fresh = self.numbers.insert(fd);
         if fresh {
@@ -119,9 +122,10 @@ impl Table {
         fresh
     }
 
-    /// Forgets it, and says whose poll has to be cancelled.
+    /// Forgets a token, and returns which thread's poll must be cancelled.
     pub(super) fn remove(&mut self, token: Token, caller: ThreadId) -> Removed {
-        // The list of the unarmed may name it: who arms does not find it here.
+        // The unarmed list may still name the token: `next_unarmed` does not find it here and skips
+        // it.
         let Some(Watched { fd, armed, .. }) = self.watched.remove(&token) else {
             return Removed::Unarmed;
         };
@@ -133,7 +137,7 @@ impl Table {
         }
     }
 
-    /// Somebody waits for the end of its poll.
+    /// Records that a removal waits for the end of the token's poll.
     pub(super) fn ends(&mut self, token: Token) {
         self.ending.push(token);
     }
@@ -142,22 +146,23 @@ impl Table {
         self.ending.contains(&token)
     }
 
-    /// It has ended, or nobody waits for that any more.
+    /// Records that the poll has ended, or that the removal has stopped waiting for it.
     pub(super) fn ended(&mut self, token: Token) {
         self.ending.retain(|other| *other != token);
     }
 
-    /// W1: who waits is awake.
+    /// W1: the waiting thread is awake.
     pub(super) fn wakes(&mut self) {
         (self.waiting, self.called) = (false, false);
     }
 
-    /// W3: who waits sleeps from now on.
+    /// W3: the waiting thread sleeps from now on.
     pub(super) fn sleeps(&mut self) {
         (self.waiting, self.called) = (true, false);
     }
 
-    /// A2: whether somebody sleeps, or is about to, whom nobody has called.
+    /// A2: returns true if a thread sleeps, or is about to, and has not been called; records the
+    /// call.
     #[must_use = "it has to be called"]
     pub(super) fn takes_call(&mut self) -> bool {
         let is_due = self.waiting && !self.called && !weakened!("uring_calls");
@@ -165,13 +170,14 @@ impl Table {
         is_due
     }
 
-    /// R3: whether another than who waits may take what was told. Not while a call is on its
-    /// way: the completion of that call is for who sleeps, and ends no sleep if it is gone.
+    /// R3: returns true if a thread other than the waiting one may reap. It must not while a call
+    /// is on its way, because the call's completion is meant to end the sleep, and cannot if it is
+    /// gone.
     pub(super) fn may_be_reaped(&self) -> bool {
         !self.called || weakened!("uring_leaves_calls")
     }
 
-    /// The thread submits polls.
+    /// Records that a thread submits polls.
     pub(super) fn is_armed_by(&mut self, thread: ThreadId) {
         self.armers = match self.armers {
             Armers::Nobody => Armers::One(thread),
@@ -180,7 +186,8 @@ impl Table {
         };
     }
 
-    /// The next that needs a poll, which the caller pushes: its descriptor, and the events.
+    /// Returns the next token that needs a poll, its descriptor and its flags; the caller must push
+    /// the poll.
     pub(super) fn next_unarmed(&mut self) -> Option<(Token, RawFd, u32)> {
         loop {
             let token = self.unarmed.pop_front()?;
@@ -192,7 +199,7 @@ impl Table {
         }
     }
 
-    /// It has no poll, and needs one.
+    /// Records that a token has lost its poll and needs a new one.
     pub(super) fn is_unarmed(&mut self, token: Token) {
         if let Some(watched) = self.watched.get_mut(&token)
             && watched.armed
@@ -206,7 +213,8 @@ impl Table {
         !self.unarmed.is_empty()
     }
 
-    /// Whether who waits has something to do: to tell, to arm, or to end.
+    /// Returns true if the waiting thread has something to do: events to report, polls to push, or
+    /// a wait to end.
     pub(super) fn has_work(&self) -> bool {
         if weakened!("uring_reaper_calls") {
             return false;
@@ -218,19 +226,19 @@ impl Table {
         !self.kept.is_empty()
     }
 
-    /// As many as a turn takes.
+    /// Moves kept events to `events`, up to the limit of a turn.
     pub(super) fn hand_out(&mut self, events: &mut Events) {
         let count = self.kept.len().min(events.limit);
         events.found.extend(self.kept.drain(..count));
     }
 
-    /// All that have a poll.
+    /// Returns all tokens that have a poll.
     pub(super) fn armed(&self) -> Vec<Token> {
         let armed = self.watched.iter().filter(|(_, watched)| watched.armed);
         armed.map(|(token, _)| *token).collect()
     }
 
-    /// What a completion says.
+    /// Handles a completion.
     #[inline]
     pub(super) fn told(&mut self, token: Token, result: i32, more: bool) {
         if more && result & RARE == 0 {
@@ -240,28 +248,28 @@ impl Table {
         }
     }
 
-    /// One that is the last of its poll, says something rare, or is an error: those have all
-    /// the higher bits.
+    /// Handles a completion that is the last of its poll, has a rare flag, or is an error, which is
+    /// negative and so has all the higher bits set.
     #[cold]
     fn told_more(&mut self, token: Token, result: i32, more: bool) {
         let Some(watched) = self.watched.get(&token) else {
             if !more {
-                // A removal waits for it, or it was a call, or of a registration that is over.
+                // A removal waits for it, or it was a call, or its registration has ended.
                 self.ended(token);
             }
             return;
         };
         let told = match -result {
             ..=0 => watched.all_told(result),
-            // It was cancelled: its thread has ended, or `renew`.
+            // The poll was cancelled, because its thread has exited or by `renew`.
             libc::ECANCELED | libc::ENOENT => 0,
-            // There will be memory, if not at once: this ends the turn.
+            // There will be memory later, if not at once, so the turn ends here.
             libc::ENOMEM | libc::EAGAIN => {
                 self.nudged = true;
                 0
             }
-            // The descriptor was closed before it was removed, or cannot be polled: who uses
-            // it is told, and there is no poll again.
+            // The descriptor was closed before it was removed, or cannot be polled: its users must
+            // get an error, and the poll is not restarted.
             _ => {
                 let ready = signs(ALWAYS).ready();
                 return self.kept.push(Found { token, ready });
@@ -277,14 +285,15 @@ impl Table {
 }
 
 impl Watched {
-    /// All that epoll would say, where a waker said something rare.
+    /// Returns all flags that epoll would report, for a wake-up that reported a rare one.
     fn all_told(&self, told: i32) -> i32 {
         let unsure = libc::EPOLLPRI | ALWAYS;
         let now = if told & unsure != 0 { self.all_now() } else { 0 };
         ((told & !libc::EPOLLPRI) | now) & (self.asked | ALWAYS)
     }
 
-    /// What is true now. The descriptor is open: `remove` waits for the lock.
+    /// Returns the flags that are true now. The descriptor is open, because `remove` waits for the
+    /// lock.
     fn all_now(&self) -> i32 {
         let mut all = [libc::pollfd { fd: self.fd, events: self.asked as i16, revents: 0 }];
         match poll(&mut all, Some(Duration::ZERO)) {

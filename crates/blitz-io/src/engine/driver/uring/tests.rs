@@ -1,5 +1,5 @@
-//! What only a ring has to do: polls belong to threads, keep files open, and have to begin
-//! again.
+//! The requirements that only the io_uring selector has: polls belong to threads, keep files open,
+//! and must be restarted.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -16,13 +16,13 @@ use std::{
 use super::Uring;
 use crate::engine::driver::{
     Driver, DriverConfig, IoBackend, Registration, backend::Events, interest::Interest,
-    ready::Ready, sources::Token,
+    limits::allow_descriptors, ready::Ready, sources::Token,
 };
 
 const LONG: Duration = Duration::from_secs(30);
 const NOW: Option<Duration> = Some(Duration::ZERO);
 
-/// `None` where there is no io_uring: neither for us, nor for anybody.
+/// Creates a selector; returns `None` if this system has no io_uring, not even for a plain ring.
 fn ring() -> Option<(Arc<Uring>, Events)> {
     match Uring::new() {
         Ok(ring) => Some((Arc::new(ring), Events::new(1024))),
@@ -46,14 +46,14 @@ fn token(number: u64) -> Token {
     Token::from_bits(number)
 }
 
-/// What one wait finds.
+/// Returns the events of one wait.
 fn found(ring: &Uring, events: &mut Events, timeout: Option<Duration>) -> Vec<(u64, Ready)> {
     events.found.clear();
     ring.wait(events, timeout).unwrap();
     events.found.iter().map(|event| (event.token.bits(), event.ready)).collect()
 }
 
-/// What looks find until there is nothing, in the order of the tokens.
+/// Returns the events of waits with a zero timeout, until one finds none, sorted by token.
 fn all_found(ring: &Uring, events: &mut Events) -> Vec<(u64, Ready)> {
     let mut all = Vec::new();
     while let more = found(ring, events, NOW)
@@ -65,7 +65,7 @@ fn all_found(ring: &Uring, events: &mut Events) -> Vec<(u64, Ready)> {
     all
 }
 
-/// Waits in the ring on a thread of its own, for signals, until it is told to end.
+/// Starts a thread that waits for signals in the selector until the returned flag is set.
 fn waiting(ring: &Arc<Uring>) -> (thread::JoinHandle<()>, Arc<std::sync::atomic::AtomicBool>) {
     let end = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let thread = thread::spawn({
@@ -89,7 +89,8 @@ fn a_poll_whose_thread_has_ended_begins_again() {
         let arms = || assert_eq!(found(&ring, &mut Events::new(8), NOW), []);
         scope.spawn(arms).join().unwrap();
     });
-    // Not before the thread is gone altogether, with its polls: a wait hears of that.
+    // The event comes only when the thread has exited completely, with its polls, which ends a
+    // wait.
     let begun = Instant::now();
     far.write_all(b"x").unwrap();
     while found(&ring, &mut events, Some(LONG)) != [(7, Ready::READABLE)] {
@@ -101,7 +102,7 @@ fn a_poll_whose_thread_has_ended_begins_again() {
     assert_eq!(found(&ring, &mut events, Some(LONG)), [(7, Ready::READABLE)]);
 }
 
-/// The poll is of the thread that waits, and this one closes.
+/// The poll belongs to the waiting thread, and this thread closes the listener.
 #[test]
 fn the_port_of_a_listener_is_free_when_it_was_removed() {
     let Some((ring, mut events)) = ring() else { return };
@@ -112,7 +113,7 @@ fn the_port_of_a_listener_is_free_when_it_was_removed() {
         for round in 0..100 {
             ring.add(listener.as_fd(), token(round), Interest::READABLE).unwrap();
             if others {
-                // Until it is armed.
+                // Waits until the poll is pushed.
                 while ring.table.lock().armed().is_empty() {
                     thread::yield_now();
                 }
@@ -144,7 +145,7 @@ fn what_is_removed_before_it_is_armed_is_no_matter_for_the_kernel() {
     assert_eq!(found(&ring, &mut events, NOW), [(2, Ready::READABLE)]);
 }
 
-/// A registration that is dropped without being removed lets its file go as well.
+/// A registration that is dropped without being removed releases its file as well.
 #[test]
 fn what_is_forgotten_is_closed() {
     let Some((ring, mut events)) = ring() else { return };
@@ -189,11 +190,14 @@ fn completions_for_which_there_is_no_room_are_not_lost() {
     }
 }
 
-/// Nobody reaps while all of them become ready, and most of their polls end for want of room.
-/// Those that begin again tell that they can be written, which they always can.
+/// No thread reaps while all descriptors become ready, and most of their polls end for want of
+/// room. Restarted polls report writability too, which is always true here.
 #[test]
 fn very_many_that_are_ready_at_once_are_told_and_then_are_quiet() {
     let Some((ring, mut events)) = ring() else { return };
+    if !allow_descriptors(4 * u64::from(super::TOLD)) {
+        return;
+    }
     let sockets: Vec<_> = (0..2 * super::TOLD as usize).map(|_| pair()).collect();
     let both = Interest::READABLE | Interest::WRITABLE;
     for (number, (near, _)) in sockets.iter().enumerate() {
@@ -214,7 +218,7 @@ fn very_many_that_are_ready_at_once_are_told_and_then_are_quiet() {
     assert_eq!(all_found(&ring, &mut events), []);
 }
 
-/// After the kernel has lost a completion nobody knows whose it was.
+/// After the kernel has lost a completion, it is unknown which poll it belonged to.
 #[test]
 fn every_poll_begins_again_when_a_completion_was_lost() {
     let Some((ring, mut events)) = ring() else { return };
@@ -259,10 +263,10 @@ fn each_signal_ends_one_wait_and_a_look_leaves_it() {
     assert_eq!(found(&ring, &mut events, Some(Duration::MAX)), [], "a wait without end");
 }
 
-/// Makes a descriptor to watch, and what will be done to its peer.
+/// Creates a descriptor to watch, and an action on its peer.
 type Prepare = fn() -> (OwnedFd, Box<dyn FnOnce()>);
 
-/// What is done, and what must be told then.
+/// The name of an action, its preparation, and the readiness that it must cause.
 type Deed = (&'static str, Prepare, Ready);
 
 fn streams() -> (TcpStream, TcpStream) {
@@ -345,7 +349,7 @@ const DEEDS: &[Deed] = &[
     ),
 ];
 
-/// The records know after each deed what they know with epoll.
+/// After each action the records have the same readiness as with epoll.
 #[test]
 fn what_is_told_is_what_epoll_tells() {
     if ring().is_none() {
@@ -364,7 +368,7 @@ fn what_is_told_is_what_epoll_tells() {
     }
 }
 
-/// What is known in the end. Not all interests are told of each sign: those wait a little.
+/// Returns the final readiness. Not every interest gets every flag: those cases wait a little.
 fn after(driver: &Arc<Driver>, prepare: Prepare, interest: Interest, sign: Ready) -> Ready {
     let (fd, deed) = prepare();
     let registration = driver.register(fd.as_fd(), interest).unwrap();

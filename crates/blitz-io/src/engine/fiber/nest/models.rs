@@ -1,5 +1,5 @@
-//! A nest against other threads, under every interleaving. The futures are plain ones: what a
-//! nest promises does not depend on stacks.
+//! Models of a nest against other threads, under every interleaving. The futures are plain ones,
+//! because what a nest promises does not depend on stacks.
 
 use std::{
     future::{pending, poll_fn},
@@ -17,22 +17,22 @@ use crate::engine::{
     work::task::{cell::Label, handle::JoinHandle},
 };
 
-/// Where a task leaves its waker for another thread.
+/// Slot in which a task leaves its waker for another thread.
 type Slot = Arc<Mutex<Option<Waker>>>;
 
-/// Fails where it is dropped, if that is on another thread than its own.
+/// Panics when dropped on another thread than its own.
 struct Witness {
     home: Option<thread::ThreadId>,
     dropped: Plain<Tally>,
 }
 
 impl Witness {
-    /// That of a future that belongs to this thread.
+    /// Creates the witness of a future that belongs to this thread.
     fn here(dropped: &Plain<Tally>) -> Self {
         Self { home: Some(thread::current().id()), dropped: dropped.clone() }
     }
 
-    /// That of a future that was never polled, and may be dropped anywhere.
+    /// Creates the witness of a future that was never polled, and may be dropped anywhere.
     fn anywhere(dropped: &Plain<Tally>) -> Self {
         Self { home: None, dropped: dropped.clone() }
     }
@@ -61,7 +61,7 @@ where
     nest.spawn(future, label).unwrap_or_else(|refused| refused.end())
 }
 
-/// A task that leaves its waker and waits for ever, polled once.
+/// Spawns a task that leaves its waker and waits for ever, and polls it once.
 fn parked(nest: &Plain<Nest>, witness: Witness) -> (JoinHandle<()>, Waker) {
     let slot = Slot::default();
     let handle = spawn(nest, {
@@ -81,7 +81,7 @@ fn parked(nest: &Plain<Nest>, witness: Witness) -> (JoinHandle<()>, Waker) {
     (handle, waker)
 }
 
-/// The nest is gone, with its home and all its cells.
+/// Asserts that the nest was freed, with its home and all its cells.
 #[track_caller]
 fn assert_gone(nest: &Weak<Nest>) {
     assert!(nest.upgrade().is_none(), "a cell or an entry was left behind");
@@ -94,7 +94,7 @@ fn a_wake_against_a_sleep_is_not_lost() {
         let handle = spawn(&nest, {
             let (flag, slot) = (flag.clone(), slot.clone());
             poll_fn(move |cx| {
-                // Relaxed: the wake-up is what orders it.
+                // Relaxed: ordered by the wake-up.
                 if flag.load(Relaxed) == 1 {
                     return Poll::Ready(());
                 }
@@ -108,7 +108,7 @@ fn a_wake_against_a_sleep_is_not_lost() {
             flag.store(1, Relaxed);
             waker.wake();
         });
-        // As `live` does; one that is slept on shows as a model that never ends.
+        // The loop of `live`; a lost wake-up shows as a model that never ends.
         while !handle.is_finished() {
             if !nest.turn(None) {
                 nest.parker.park();
@@ -154,8 +154,8 @@ fn an_abort_against_the_end_drops_the_future_on_its_thread() {
     });
 }
 
-/// Two threads push while the nest ends: what comes before the close is taken out, what comes
-/// after is refused, and neither keeps memory.
+/// Two threads push while the nest ends: what comes before the close is taken out, what comes after
+/// is refused, and neither leaks memory.
 #[test]
 fn pushes_against_the_end_leave_nothing_behind() {
     model(|| {

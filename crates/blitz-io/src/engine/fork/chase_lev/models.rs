@@ -1,14 +1,14 @@
-//! The contender under the model checker: each job goes to one taker, who sees what it is.
+//! Models of the contender: each job goes to one taker, which sees the job's contents.
 
 use std::ptr::NonNull;
 
 use super::{Deque, Stolen};
 use crate::engine::prim::{Arc, Ordering::Relaxed, UnsafeCell, barrier, model, thread};
 
-/// A job whose content its taker reads and changes.
+/// A job with content that its taker reads and changes.
 struct Bead(UnsafeCell<usize>);
 
-// SAFETY: whoever takes a bead is alone with it; the model looks.
+// SAFETY: the thread that takes a bead has it alone; the model checks that.
 unsafe impl Sync for Bead {}
 
 /// A deque of beads that live as long as it does.
@@ -25,18 +25,18 @@ impl World {
 
     fn push(&self, number: usize) -> u64 {
         let bead = &self.beads[number];
-        // SAFETY: nobody has it yet; the model looks.
+        // SAFETY: no other thread has the bead yet; the model checks that.
         bead.0.with_mut(|value| unsafe { *value = 10 });
         // SAFETY: 1. each model has one thread that pushes and pops.
         unsafe { self.deque.push(NonNull::from(bead)) }.index
     }
 
     fn pop(&self) -> usize {
-        // SAFETY: 1. as in `push`.
+        // SAFETY: 1. each model has one thread that pushes and pops.
         unsafe { self.deque.pop() }.map_or(0, taken)
     }
 
-    /// Tries once; a thief that was too late has got nothing.
+    /// Tries to steal once; a thief that was too late gets nothing.
     fn steal(&self) -> usize {
         match self.deque.steal() {
             Stolen::Job(bead) => taken(bead),
@@ -46,15 +46,15 @@ impl World {
 
     fn assert_each_taken_once(&self) {
         for bead in &self.beads {
-            // SAFETY: all threads are joined.
+            // SAFETY: all threads are joined, so no other thread touches the bead.
             bead.0.with(|value| assert_eq!(unsafe { *value }, 11, "taken once"));
         }
     }
 }
 
 fn taken(bead: NonNull<Bead>) -> usize {
-    // SAFETY: 1. beads live as long as the world. 2. Whoever takes one is alone with it; the
-    // model looks.
+    // SAFETY: 1. beads live as long as the world. 2. The thread that takes one has it alone; the
+    // model checks that.
     unsafe {
         bead.as_ref().0.with_mut(|value| {
             assert_eq!(*value, 10, "made, and not taken before");
@@ -124,7 +124,7 @@ fn two_thieves_take_different_jobs() {
 #[test]
 fn a_ring_that_grows_under_a_thief_loses_nothing() {
     model(|| {
-        // In a model the ring has two slots at first.
+        // In a model the ring has two slots initially.
         let world = World::new(3);
         world.push(0);
         let thief = thread::spawn({
@@ -184,13 +184,13 @@ fn many_thieves_and_an_owner_take_each_job_of_a_deque_once() {
                 }
             });
         }
-        // More than a ring holds at first, and nearly all of it taken back.
+        // These are more jobs than a ring holds initially, and nearly all of them are popped again.
         for some in jobs.chunks(700) {
             for job in some {
                 // SAFETY: 1. this thread is the owner.
                 let _ = unsafe { deque.push(NonNull::from(job)) };
             }
-            // SAFETY: as above.
+            // SAFETY: 1. this thread is the owner.
             while let Some(job) = unsafe { deque.pop() } {
                 take(job);
             }

@@ -1,4 +1,4 @@
-//! The stack under the model checker: each job goes to one taker, who sees what it is.
+//! Models of the stack: each job goes to one taker, which sees the job's contents.
 
 use std::ptr::NonNull;
 
@@ -7,10 +7,10 @@ use crate::engine::prim::{
     Arc, AtomicUsize, Ordering::Relaxed, UnsafeCell, barrier, lock, model, thread,
 };
 
-/// A job whose content its taker reads and changes.
+/// A job with content that its taker reads and changes.
 struct Bead(UnsafeCell<usize>, AtomicUsize);
 
-// SAFETY: whoever takes a bead is alone with it; the model looks.
+// SAFETY: the thread that takes a bead has it alone; the model checks that.
 unsafe impl Sync for Bead {}
 
 /// A stack of beads that live as long as it does.
@@ -25,23 +25,25 @@ impl World {
         Arc::new(Self { stack, beads })
     }
 
-    /// Makes a bead and pushes it; its index. Called by the owner.
+    /// Fills a bead, pushes it and returns its index. Called by the owner.
     fn push(&self, number: usize) -> Index {
         let bead = &self.beads[number];
-        // SAFETY: nobody has it yet; the model looks.
+        // SAFETY: no other thread has the bead yet; the model checks that.
         bead.0.with_mut(|value| unsafe { *value = 10 });
-        // SAFETY: 1. each model has one thread that pushes and pops. 2. answered below.
+        // SAFETY: 1. each model has one thread that pushes and pops. 2. `answer` follows every
+        // push, below.
         let pushed = unsafe { self.stack.push(NonNull::from(bead)) };
         if pushed.is_asked {
-            // SAFETY: as above.
+            // SAFETY: each model has one thread that pushes and pops.
             unsafe { self.stack.answer() };
         }
         pushed.index
     }
 
-    /// Pops what was pushed at `index`, which is on top; whether it was there.
+    /// Pops the bead that was pushed at `index`, which is on top. Returns whether it was there.
     fn pop_at(&self, index: Index, number: usize) -> bool {
-        // SAFETY: as in `push`; the caller pushed it and has popped all above it.
+        // SAFETY: 1. each model has one thread that pushes and pops. 2. The caller has popped all
+        // joins above it. 3. It was not taken in another way.
         let is_ours = unsafe { self.stack.pop_at(index) };
         if is_ours {
             self.beads[number].take();
@@ -49,28 +51,29 @@ impl World {
         is_ours
     }
 
-    /// As somebody who waits.
+    /// Pops the newest bead, as a waiting worker does.
     fn pop(&self) -> bool {
-        // SAFETY: as in `push`.
+        // SAFETY: each model has one thread that pushes and pops.
         let bead = unsafe { self.stack.pop() };
         bead.map(lent).is_some()
     }
 
-    /// Pushes a bead that no `pop_at` will ask for.
+    /// Pushes a bead that no `pop_at` will take back.
     fn push_loose(&self, number: usize) {
         let bead = &self.beads[number];
-        // SAFETY: nobody has it yet; the model looks.
+        // SAFETY: no other thread has the bead yet; the model checks that.
         bead.0.with_mut(|value| unsafe { *value = 10 });
-        // SAFETY: as in `push`.
+        // SAFETY: 1. each model has one thread that pushes and pops. 2. `answer` follows every
+        // push.
         let pushed = unsafe { self.stack.push_loose(NonNull::from(bead)) };
         if pushed.is_asked {
-            // SAFETY: as above.
+            // SAFETY: each model has one thread that pushes and pops.
             unsafe { self.stack.answer() };
         }
     }
 
-    /// As a join that comes back: its own job, or what lies above it first; how many beads
-    /// it took.
+    /// Does what a join does when it comes back: takes its own job, or first the jobs above it.
+    /// Returns the number of beads it took.
     fn come_back(&self, index: Index, number: usize) -> usize {
         let own = &self.beads[number];
         if !own.is_lent() && self.pop_at(index, number) {
@@ -78,7 +81,7 @@ impl World {
         }
         let mut count = 0;
         while !own.is_lent() {
-            // SAFETY: as in `push`.
+            // SAFETY: each model has one thread that pushes and pops.
             match unsafe { self.stack.pop() } {
                 None => return count,
                 Some(bead) if bead == NonNull::from(own) => {
@@ -92,28 +95,29 @@ impl World {
         count
     }
 
-    /// Takes the oldest without looking first: what a look saw is no event to the model.
+    /// Takes the oldest bead without the check for jobs: the hints that it reads are no events to
+    /// the model.
     fn steal(&self) -> bool {
         self.stack.take_oldest(&mut lock(&self.stack.thieves.shared)).map(taken).is_some()
     }
 
     fn assert_each_taken_once(&self) {
         for bead in &self.beads {
-            // SAFETY: all threads are joined.
+            // SAFETY: all threads are joined, so no other thread touches the bead.
             bead.0.with(|value| assert_eq!(unsafe { *value }, 11, "taken once"));
         }
     }
 }
 
 impl Bead {
-    /// Whether the owner has taken it while it waited for something else.
+    /// Returns whether the owner has taken the bead while it waited for something else.
     fn is_lent(&self) -> bool {
-        // Relaxed: set by the owner's thread alone.
+        // Relaxed: only the owner's thread writes it.
         self.1.load(Relaxed) == 1
     }
 
     fn take(&self) {
-        // SAFETY: whoever takes a bead is alone with it; the model looks.
+        // SAFETY: the thread that takes a bead has it alone; the model checks that.
         self.0.with_mut(|value| unsafe {
             assert_eq!(*value, 10, "made, and not taken before");
             *value = 11;
@@ -124,7 +128,7 @@ impl Bead {
 fn lent(bead: NonNull<Bead>) {
     // SAFETY: beads live as long as the world, which all threads hold.
     let bead = unsafe { bead.as_ref() };
-    // Relaxed: as above.
+    // Relaxed: only the owner's thread touches it.
     bead.1.store(1, Relaxed);
     bead.take();
 }
@@ -209,7 +213,7 @@ fn two_thieves_never_take_the_same_job() {
 #[test]
 fn jobs_that_move_while_a_thief_is_there_are_taken_once() {
     model(|| {
-        // The array has three slots, and index 0 is never used: the second push moves it.
+        // The array has three slots, and index 0 is never used, so the second push moves it.
         let world = World::new(Stack::with(true, false), 3);
         let thief = thread::spawn({
             let world = world.clone();
@@ -228,7 +232,7 @@ fn jobs_that_move_while_a_thief_is_there_are_taken_once() {
 fn an_answer_publishes_what_was_asked_for() {
     model(|| {
         let world = World::new(Stack::with(true, false), 2);
-        // The ask is there before the push.
+        // The request is there before the push.
         world.stack.demand();
         let outer = world.push(0);
         let thief = thread::spawn({
@@ -247,7 +251,7 @@ fn an_answer_publishes_what_was_asked_for() {
     });
 }
 
-/// A sleeper demands and then looks; a pusher pushes and then sees whether it was asked.
+/// A sleeper demands and then checks for jobs; an owner pushes and then checks for a request.
 fn push_and_demand(is_fenced: bool) {
     model(move || {
         let world = World::new(Stack::with(true, is_fenced), 1);
@@ -261,9 +265,9 @@ fn push_and_demand(is_fenced: bool) {
             }
         });
         let bead = NonNull::from(&world.beads[0]);
-        // SAFETY: 1. this thread is the owner. 2. answered.
+        // SAFETY: 1. this thread is the owner. 2. There is one push, and `answer` follows.
         let pushed = unsafe { world.stack.push(bead) };
-        // SAFETY: as above.
+        // SAFETY: this thread is the owner.
         let was_asked = pushed.is_asked && unsafe { world.stack.answer() };
         let seen = sleeper.join().unwrap();
         assert!(was_asked || seen, "the push saw no demand and the sleeper no push");
@@ -280,7 +284,7 @@ fn a_fenced_push_or_a_demand_sees_the_other() {
     push_and_demand(true);
 }
 
-/// A sleeper looks while the owner has lowered `tail` below a job that it left behind.
+/// A sleeper checks for jobs while the owner has lowered `tail` below a job that it left behind.
 #[test]
 fn loose_jobs_are_seen_while_a_join_comes_back() {
     model(|| {
@@ -320,7 +324,7 @@ fn a_fenced_stack_gives_each_job_once() {
 
 #[test]
 fn a_reset_limit_hides_no_demand() {
-    // The push answers for want of room, whoever asks meanwhile.
+    // The push calls `answer` for want of room, whether or not there is a request meanwhile.
     model(|| {
         let world = World::new(Stack::with(true, false), 2);
         world.push(1);
@@ -328,18 +332,19 @@ fn a_reset_limit_hides_no_demand() {
         let sleeper = thread::spawn({
             let (world, slept) = (world.clone(), slept.clone());
             move || {
-                // Relaxed: the swap of the limit is what orders it.
+                // Relaxed: the swap of the limit orders it.
                 slept.store(1, Relaxed);
                 world.stack.demand();
                 world.stack.owner.tail.load(Relaxed) > 2
             }
         });
         let bead = NonNull::from(&world.beads[0]);
-        // SAFETY: 1. this thread is the owner. 2. answered.
+        // SAFETY: 1. this thread is the owner. 2. `answer` follows this push, and followed the last
+        // one.
         let pushed = unsafe { world.stack.push(bead) };
-        // Three slots in a model, and the first is never used: an answer is due in any case.
+        // A model has three slots, and the first is never used, so `answer` is due in any case.
         assert!(pushed.is_asked || !cfg!(blitz_loom));
-        // SAFETY: as above.
+        // SAFETY: this thread is the owner.
         let was_asked = unsafe { world.stack.answer() };
         if was_asked {
             assert_eq!(slept.load(Relaxed), 1, "who is asked sees who asks");
@@ -358,12 +363,12 @@ fn a_join_beside_loose_jobs_and_a_thief_loses_none() {
         });
         let outermost = world.push(3);
         let outer = world.push(0);
-        // Inside of it: one job is left behind, and a join comes and goes above that.
+        // Inside of that join, one loose job is left behind, and a join comes and goes above it.
         world.push_loose(1);
         let inner = world.push(2);
         let taken = world.come_back(inner, 2);
         let taken = taken + world.come_back(outer, 0);
-        // What was left behind has been run: this one must not find it again.
+        // The loose job has been run by now, and this join must not find it again.
         let taken = taken + world.come_back(outermost, 3);
         assert_eq!(taken + thief.join().unwrap(), 4);
         assert!(!world.pop(), "nothing is left");
@@ -381,8 +386,8 @@ fn a_job_that_a_wait_took_is_not_popped_again() {
         });
         let outer = world.push(0);
         let inner = world.push(1);
-        // Inside of the inner one somebody waits and takes both. A join that comes and goes
-        // where the outer one lay must not hide that.
+        // Inside of the inner join, the thread waits and takes both jobs. A join that comes and
+        // goes where the outer one lay must not hide that.
         let mut taken = usize::from(world.pop()) + usize::from(world.pop());
         let another = world.push(2);
         taken += world.come_back(another, 2);
@@ -423,10 +428,10 @@ mod plain {
         for stack in kinds.map(|(is_private, is_fenced)| Stack::with(is_private, is_fenced)) {
             let beads: Vec<u32> = (0..1000).collect();
             for bead in &beads {
-                // SAFETY: 1. one thread. 2. answered.
+                // SAFETY: 1. there is one thread. 2. `answer` follows every push.
                 let pushed = unsafe { stack.push(NonNull::from(bead)) };
                 if pushed.is_asked {
-                    // SAFETY: as above.
+                    // SAFETY: there is one thread, so it is the owner.
                     assert!(!unsafe { stack.answer() }, "nobody has asked");
                 }
             }
@@ -438,10 +443,10 @@ mod plain {
             };
             for round in 0..500 {
                 assert_eq!(value(stack.steal()), Some(round));
-                // SAFETY: one thread.
+                // SAFETY: there is one thread, so it is the owner.
                 assert_eq!(value(unsafe { stack.pop() }), Some(999 - round));
             }
-            // SAFETY: one thread.
+            // SAFETY: there is one thread, so it is the owner.
             assert!(unsafe { stack.pop() }.is_none() && stack.steal().is_none());
             assert!(!stack.has_jobs());
         }
@@ -454,26 +459,28 @@ mod plain {
             let stack = Stack::starting_at(FIRST, is_private, is_fenced);
             let beads: Vec<u32> = (0..8).collect();
             let push = |number: usize| {
-                // SAFETY: 1. one thread. 2. answered.
+                // SAFETY: 1. there is one thread. 2. `answer` follows every push.
                 let pushed = unsafe { stack.push(NonNull::from(&beads[number])) };
                 if pushed.is_asked {
-                    // SAFETY: as above.
+                    // SAFETY: there is one thread, so it is the owner.
                     unsafe { stack.answer() };
                 }
                 pushed.index
             };
             let indices: Vec<Index> = (0..8).map(push).collect();
             assert!(indices.iter().copied().eq(FIRST..FIRST + 8));
-            // Thieves take what lies below the end, and one above it.
+            // Thieves take the jobs below the end of a 32-bit word, and one above it.
             for bead in &beads[..5] {
                 assert_eq!(stack.steal(), Some(NonNull::from(bead)));
             }
-            // SAFETY: one thread, and these are on top in turn.
+            // SAFETY: 1. there is one thread. 2. and 3. Each of these two is on top when it is
+            // popped.
             assert!(unsafe { stack.pop_at(indices[7]) && stack.pop_at(indices[6]) });
-            // SAFETY: one thread.
+            // SAFETY: there is one thread, so it is the owner.
             assert_eq!(unsafe { stack.pop() }, Some(NonNull::from(&beads[5])));
-            // A join whose job was stolen below the end.
-            // SAFETY: one thread, and every join above has come back.
+            // A join that has lost its job to a thief, at an index below the end of a 32-bit word.
+            // SAFETY: 1. there is one thread. 2. Every join above has ended. 3. A thief has the
+            // job, not the owner.
             assert!(!unsafe { stack.pop_at(indices[0]) });
             assert!(!stack.has_jobs());
         }
@@ -482,7 +489,7 @@ mod plain {
     #[test]
     fn a_lock_that_a_panic_left_behind_is_no_reason_to_steal_no_more() {
         let (stack, bead) = (Stack::with(true, false), 7u32);
-        // SAFETY: 1. one thread. 2. there is room.
+        // SAFETY: 1. there is one thread. 2. It is the first push, and there is room.
         let _ = unsafe { stack.push(NonNull::from(&bead)) };
         let panics = std::panic::AssertUnwindSafe(|| {
             let _shared = lock(&stack.thieves.shared);
@@ -498,9 +505,9 @@ mod plain {
         let stack = Stack::new();
         let bead = 7u32;
         for _ in 0..100 * super::super::SLOTS {
-            // SAFETY: 1. one thread. 2. answered.
+            // SAFETY: 1. there is one thread. 2. `answer` follows every push.
             if unsafe { stack.push(NonNull::from(&bead)) }.is_asked {
-                // SAFETY: as above.
+                // SAFETY: there is one thread, so it is the owner.
                 unsafe { stack.answer() };
             }
             assert!(stack.steal().is_some());
@@ -542,19 +549,19 @@ mod plain {
         while next < JOBS {
             let count = (next % 7 + 1).min(JOBS - next);
             for bead in &world.1[next..next + count] {
-                // SAFETY: 1. this thread is the owner. 2. answered.
+                // SAFETY: 1. this thread is the owner. 2. `answer` follows every push.
                 if unsafe { world.0.push(NonNull::from(bead)) }.is_asked {
-                    // SAFETY: as above.
+                    // SAFETY: this thread is the owner.
                     unsafe { world.0.answer() };
                 }
             }
             next += count;
             for _ in 0..count {
-                // SAFETY: as above.
+                // SAFETY: this thread is the owner.
                 unsafe { world.0.pop() }.map(take);
             }
         }
-        // SAFETY: as above.
+        // SAFETY: this thread is the owner.
         while let Some(bead) = unsafe { world.0.pop() } {
             take(bead);
         }

@@ -1,4 +1,4 @@
-//! Models of sleeping and waking; see the story of `idle.rs`.
+//! Models of sleeping and waking; the protocol is in the header of `idle.rs`.
 
 use super::{Idle, SelfWoken};
 use crate::engine::prim::{
@@ -9,7 +9,7 @@ use crate::engine::prim::{
     thread,
 };
 
-/// A world of workers with beds and one queue, which is only a count of items.
+/// Workers with a parker each and one queue, which is only a count of items.
 struct World {
     idle: Idle,
     beds: Vec<Parker>,
@@ -28,7 +28,7 @@ impl World {
     }
 
     fn take(&self) -> bool {
-        // Acquire and Relaxed: as a queue would; the fences are the idle's.
+        // Acquire and Relaxed: as in a real queue; the fences are those of `Idle`.
         let mut now = self.items.load(Relaxed);
         while now > 0 {
             match self.items.compare_exchange(now, now - 1, Acquire, Relaxed) {
@@ -39,7 +39,7 @@ impl World {
         false
     }
 
-    /// P1 to P3.
+    /// Adds an item and wakes a worker (P1 to P3).
     fn produce(&self) {
         // Release: pairs with the Acquire in `take`.
         self.items.fetch_add(1, Release);
@@ -52,7 +52,7 @@ impl World {
         }
     }
 
-    /// A worker that runs items until it has run `quota` of them.
+    /// Runs items as a worker until it has run `quota` of them.
     fn work(&self, worker: usize, quota: usize) {
         self.work_from(worker, quota, false);
     }
@@ -117,7 +117,7 @@ fn two_producers_wake_for_both_items() {
     });
 }
 
-/// Two workers, one item each: the second is reached although the producer of the
+/// Two workers, one item each: the second worker must be reached although the producer of the
 /// second item may have seen a searcher.
 #[test]
 fn the_last_searcher_hands_on() {
@@ -138,8 +138,8 @@ fn the_last_searcher_hands_on() {
     });
 }
 
-/// One worker searches when both items come, so nobody is woken for them; it finds
-/// them only on its way to bed. The other must still be reached.
+/// One worker searches when both items come, so no worker is woken for them, and it finds them
+/// only when it is about to sleep. The other worker must still be reached.
 #[test]
 fn a_worker_that_wakes_itself_hands_on() {
     model(|| {
@@ -188,7 +188,7 @@ fn every_reservation_finds_a_bit() {
             let idle = idle.clone();
             move || idle.fall_asleep(0, false)
         });
-        // It looks for a bit as long as it takes: without one it never ends.
+        // The reservation looks for a bit as long as it takes: without one it would never end.
         if let Some(worker) = idle.reserve_for_work(None) {
             assert_eq!(worker, 0);
         }

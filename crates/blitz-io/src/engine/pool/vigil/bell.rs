@@ -1,18 +1,17 @@
-//! What the monitor sleeps on while nobody works.
+//! The word that the monitor sleeps on while no watched thread is busy.
 //!
 //! # Protocol
 //! ```text
-//! a worker that begins to work            the monitor that sees nobody at work
+//! a worker that becomes busy              the monitor that sees no busy thread
 //! B1 says that it is busy; or it is,      M1 the word = ASLEEP
 //!    and has its core again
 //! B2 light barrier                        M2 heavy barrier
-//! B3 reads the word; if ASLEEP, wakes     M3 looks once more who is busy; if somebody is,
-//!    the monitor                             it stays awake
+//! B3 reads the word; if ASLEEP, wakes     M3 checks once more for busy threads; if there
+//!    the monitor                             is one, it stays awake
 //!                                         M4 sleeps while the word is ASLEEP
 //! ```
-//! One of B2 and M2 comes first. If B2, M3 sees who is busy; if M2, B3 sees ASLEEP. So there
-//! is no poll that nobody watches, and a monitor that has nobody to watch makes no system
-//! calls.
+//! One of B2 and M2 comes first. If B2, M3 sees the busy thread; if M2, B3 sees ASLEEP. So no poll
+//! is unwatched, and a monitor that has no thread to watch makes no system calls.
 //!
 //! # Checked by
 //! `who_begins_to_work_is_watched`; weakened as `bell_light`, `bell_heavy`, `bell_looks_again`.
@@ -28,10 +27,10 @@ use crate::engine::prim::{
 
 const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
-/// Awake, and called: a nap ends at once.
+/// Awake, with a pending notification: a nap ends at once.
 const CALLED: u32 = 2;
 
-/// See the module.
+/// Notifier of the monitor: a futex word that says whether the monitor sleeps.
 #[derive(Debug)]
 pub(crate) struct Bell(Futex);
 
@@ -42,7 +41,7 @@ impl Bell {
         }
     }
 
-    /// B2 and B3, for who has said that it is busy.
+    /// Wakes the monitor if it sleeps: steps B2 and B3, for a thread that has said that it is busy.
     #[inline]
     pub(crate) fn pass(&self) {
         if !weakened!("bell_light") {
@@ -54,24 +53,25 @@ impl Bell {
         }
     }
 
-    /// Wakes the monitor, also from a nap.
+    /// Wakes the monitor, from a sleep or a nap.
     #[cold]
     pub(crate) fn ring(&self) {
-        // AcqRel: what was done before is seen by the monitor. Pairs with the Acquire in
-        // `sleep` and `nap`.
+        // AcqRel: the monitor sees what was done before. Pairs with the Acquire in `sleep` and
+        // `nap`.
         if self.0.word().swap(CALLED, AcqRel) != CALLED {
             self.0.wake_all();
         }
     }
 
-    /// M1 to M4. `is_needed` is M3. Returns at once if the system refuses the barrier.
+    /// Sleeps until the monitor is notified: steps M1 to M4, where `is_needed` is M3. Returns at
+    /// once if the system refuses the barrier.
     pub(crate) fn sleep(&self, is_needed: impl FnOnce() -> bool) {
         // Relaxed: ordered by the barrier.
         self.0.word().store(ASLEEP, Relaxed);
         let passed = weakened!("bell_heavy") || try_heavy();
         if !passed || (is_needed() && !weakened!("bell_looks_again")) {
-            // Relaxed: only the monitor makes it ASLEEP; a call that is lost was one to do what
-            // it does now.
+            // Relaxed: only the monitor stores ASLEEP, and a notification that is overwritten was a
+            // request to do what the monitor does now.
             self.0.word().store(AWAKE, Relaxed);
             return;
         }
@@ -81,12 +81,14 @@ impl Bell {
         }
     }
 
-    /// Sleeps for a while, while others are at work; not if it is called.
+    /// Sleeps for `time`, or until notified, while some threads are busy. Returns at once if a
+    /// notification is pending.
     pub(crate) fn nap(&self, time: Duration) {
         // Acquire: pairs with the AcqRel in `ring`.
         if self.0.word().compare_exchange(CALLED, AWAKE, Acquire, Relaxed).is_err() {
             self.0.wait(AWAKE, Some(time));
-            // Acquire: as above. Relaxed on failure: nobody has called.
+            // Acquire: pairs with the AcqRel in `ring`. Relaxed on failure: no notification was
+            // sent.
             let _ = self.0.word().compare_exchange(CALLED, AWAKE, Acquire, Relaxed);
         }
     }
@@ -97,7 +99,7 @@ mod tests {
     use super::Bell;
     use crate::engine::prim::{Arc, AtomicBool, Ordering::Relaxed, model, thread};
 
-    /// If the monitor slept on, this were a deadlock.
+    /// If the monitor slept on, this model would deadlock.
     #[test]
     fn who_begins_to_work_is_watched() {
         model(|| {
@@ -105,12 +107,12 @@ mod tests {
             let worker = thread::spawn({
                 let shared = shared.clone();
                 move || {
-                    // Relaxed: the barriers order it.
+                    // Relaxed: ordered by the barriers in `pass` and `sleep`.
                     shared.1.store(true, Relaxed);
                     shared.0.pass();
                 }
             });
-            // Relaxed: as above.
+            // Relaxed: ordered by the barriers in `pass` and `sleep`.
             shared.0.sleep(|| shared.1.load(Relaxed));
             assert!(shared.1.load(Relaxed), "it is awake, and nobody is at work");
             worker.join().unwrap();

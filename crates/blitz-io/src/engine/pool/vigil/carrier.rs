@@ -1,13 +1,13 @@
-//! How a thread that runs fibers is watched.
+//! Watches a thread that runs fibers.
 //!
-//! Such a thread holds no core, and its fibers cannot go anywhere else: there is nothing to take
-//! from it. What is left is what a current-thread runtime has as well: a fiber that does not let
-//! the others of its thread run is marked, told of and counted. For this the thread has a tenure
-//! as a worker has, over a core that is none, and a place behind the workers' in the list that
-//! the monitor goes through. A poll of a fiber's task lasts from the switch to its stack to the
-//! switch back, and `poll::run` says so by itself.
+//! Such a thread holds no core, and its fibers cannot run on another thread, so there is nothing to
+//! take from it. What is left is what a current-thread runtime has as well: a fiber that does not
+//! let the other fibers of its thread run is marked, reported and counted. For this the thread has
+//! a tenure like a worker's, over a dummy core, and a place after the workers in the list that the
+//! monitor goes through. A poll of a fiber's task lasts from the switch to the fiber's stack to the
+//! switch back; `poll::run` records this without further help.
 //!
-//! It outlives the pool's last core at times, and is not watched any more then.
+//! Such a thread sometimes outlives the pool's last core, and then it is not watched any more.
 
 use std::{cell::Cell, ptr::NonNull, sync::Arc};
 
@@ -18,32 +18,33 @@ use crate::engine::work::current::{self, Tenured};
 pub(crate) struct Carrier {
     pool: Arc<Pool>,
     stint: Arc<Stint>,
-    /// The monitor knows that there is something to run.
+    /// Set while the monitor knows that there is something to run.
     busy: Cell<bool>,
 }
 
 impl Carrier {
-    /// The calling thread, which is number `number` of those that run fibers of `pool`, if that
-    /// is watched.
+    /// Registers the calling thread, which is number `number` of those that run fibers of `pool`.
+    /// Returns `None` if the pool is not watched.
     pub(crate) fn begin(pool: &Arc<Pool>, number: usize) -> Option<Self> {
         let watched = pool.watched.as_ref()?;
         let stint = Stint::put(watched, pool.remotes.len() + number, false);
         Some(Self { pool: pool.clone(), stint, busy: Cell::new(false) })
     }
 
-    /// From now on what the calling thread says is heard, until the answer is dropped.
+    /// Attaches the calling thread's poll state to its watch record, until the returned guard is
+    /// dropped.
     ///
     /// # Safety
-    /// 1. The answer is dropped before this, on this thread and in order.
+    /// 1. The returned guard is dropped before `self`, on this thread and in order.
     pub(crate) unsafe fn listen(&self) -> Tenured {
-        // SAFETY: 1.
+        // SAFETY: by obligation 1 the tenure, which is part of `self`, outlives the guard.
         let tenured = unsafe { Tenured::new(Some(self.stint.tenure())) };
-        // Nobody takes it, since it is not movable.
+        // The pointer is never used, because a core that is not movable is not taken.
         current::began_with_core(NonNull::dangling());
         tenured
     }
 
-    /// A fiber is about to run.
+    /// Marks the thread as busy: a fiber is about to run.
     #[inline]
     pub(crate) fn rise(&self) {
         if !self.busy.replace(true) {
@@ -51,7 +52,7 @@ impl Carrier {
         }
     }
 
-    /// There is none that could.
+    /// Marks the thread as idle: no fiber can run.
     pub(crate) fn rest(&self) {
         self.busy.set(false);
         self.stint.rest();

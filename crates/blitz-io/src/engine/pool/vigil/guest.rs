@@ -1,12 +1,13 @@
-//! How tasks of a `LocalSet` are watched that the `block_on` of a runtime with workers polls.
+//! Watches tasks of a `LocalSet` that are polled by a `block_on` of a multi-thread runtime.
 //!
-//! The thread of such a `block_on` holds no core, and those tasks cannot go anywhere else: as with
-//! fibers ([`carrier`](super::carrier)) they are marked, told of and counted, and nothing is taken.
+//! The thread of such a `block_on` holds no core, and the tasks cannot run on another thread. So,
+//! as with fibers ([`carrier`](super::carrier)), they are marked, reported and counted, and nothing
+//! is taken.
 //!
-//! Most futures that are waited for poll no such set, and pay nothing: the thread takes a *seat* in
-//! the monitor's list, behind the workers and the threads of fibers, when a set is about to run
-//! tasks, and gives it up when the `block_on` ends. There are a few seats. Who finds none is not
-//! watched.
+//! Most futures in a `block_on` poll no such set, and pay nothing: the thread takes a *seat* in the
+//! monitor's list, after the workers and the threads that run fibers, when a set is about to run
+//! tasks, and leaves it when the `block_on` ends. The number of seats is small. A thread that finds
+//! none free is not watched.
 
 use std::{
     cell::{Cell, RefCell},
@@ -20,39 +21,40 @@ use crate::engine::{
     work::current::{self as words, Tenured},
 };
 
-/// Seats. A program has one thread that runs a `LocalSet`, or one for each core; picked.
-/// (Models have enough to do.)
+/// Number of seats. A program has one thread that runs a `LocalSet`, or one for each core; picked.
+/// (Models have none, because they have enough to explore.)
 pub(super) const SEATS: usize = if cfg!(blitz_loom) { 0 } else { 8 };
 
-/// A `block_on`.
+/// A `block_on` that the monitor watches once it polls a set of local tasks.
 pub(crate) struct Guest<'a> {
     pool: &'a Arc<Pool>,
     seat: RefCell<Option<Seat>>,
-    /// The monitor knows that there is something to run.
+    /// Set while the monitor knows that there is something to run.
     busy: Cell<bool>,
 }
 
 struct Seat {
-    /// Dropped before what it listens for.
+    /// Must be dropped before `stint`, whose tenure it refers to.
     _tenured: Tenured,
     stint: Arc<Stint>,
     number: usize,
 }
 
 impl<'a> Guest<'a> {
-    /// If anybody watches that pool.
+    /// Creates the guest. Returns `None` if the pool is not watched.
     pub(crate) fn new(pool: &'a Arc<Pool>) -> Option<Self> {
         pool.watched.as_ref()?;
         Some(Self { pool, seat: RefCell::new(None), busy: Cell::new(false) })
     }
 
-    /// From now on sets of tasks that are polled on this thread tell it.
+    /// Makes this the guest that sets of local tasks on this thread notify, until the returned
+    /// guard is dropped.
     pub(crate) fn listen(&self) -> Listening<'_, 'a> {
         let here = std::ptr::from_ref(self).cast();
         Listening { before: words::with(|current| current.guest.replace(here)), guest: self }
     }
 
-    /// A set is about to run tasks.
+    /// Marks the thread as busy and takes a seat if needed: a set is about to run tasks.
     fn rise(&self) {
         if self.busy.get() {
             return;
@@ -67,7 +69,7 @@ impl<'a> Guest<'a> {
         }
     }
 
-    /// The thread is about to sleep.
+    /// Marks the thread as idle: it is about to sleep.
     pub(crate) fn rest(&self) {
         if self.busy.replace(false)
             && let Some(seat) = &*self.seat.borrow()
@@ -83,18 +85,19 @@ impl<'a> Guest<'a> {
         let stint =
             Stint::put(watched, self.pool.remotes.len() + watched.carriers() + number, false);
         let here = words::with(|current| current.guest.get());
-        // SAFETY: 1. it is dropped with the seat, before the stint, when `Listening` is: on this
-        // thread, and after all that began later.
+        // SAFETY: obligation 1: the guard is dropped with the seat, before the stint that owns the
+        // tenure, when `Listening` is dropped: on this thread, and after all guards that were
+        // created later.
         let tenured = unsafe { Tenured::new(Some(stint.tenure())) };
-        // Nobody takes it, since it is not movable.
+        // The pointer is never used, because a core that is not movable is not taken.
         words::began_with_core(NonNull::dangling());
-        // It is still this one that is told.
+        // Restores the word, so that sets of local tasks still notify this guest.
         words::with(|current| current.guest.set(here));
         Some(Seat { _tenured: tenured, stint, number })
     }
 }
 
-/// While it lives, a [`Guest`] is told.
+/// Guard: while it lives, sets of local tasks on this thread notify its [`Guest`].
 pub(crate) struct Listening<'a, 'b> {
     before: *const (),
     guest: &'a Guest<'b>,
@@ -114,11 +117,12 @@ impl Drop for Listening<'_, '_> {
     }
 }
 
-/// A set of tasks is about to run some on this thread.
+/// Notifies the guest of this thread, if any, that a set of local tasks is about to run some.
 #[inline]
 pub(crate) fn local_tasks_run() {
     let guest = words::with(|current| current.guest.get()).cast::<Guest<'_>>();
-    // SAFETY: `Listening` takes the word away before its guest is gone.
+    // SAFETY: `Listening` borrows its guest and restores the word when dropped, so the guest
+    // outlives the pointer in the word.
     if let Some(guest) = unsafe { guest.as_ref() } {
         guest.rise();
     }
@@ -138,7 +142,7 @@ impl Watched {
         lock(&self.seats)[number] = false;
     }
 
-    /// The most threads that run fibers.
+    /// Returns the maximum number of threads that run fibers.
     pub(super) fn carriers(&self) -> usize {
         self.settings.carriers
     }

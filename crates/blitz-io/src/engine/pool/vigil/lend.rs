@@ -1,22 +1,23 @@
-//! Tasks that were caught are polled by threads without a core, until they behave.
+//! Offloads tasks that were caught: threads without a core poll them, until their polls are short.
 //!
-//! To find a hog takes a slice, and each time it is found a core changes hands. A task that was
-//! caught will likely hog again. So whoever finds it in its queue does not poll it but *lends*
-//! it to a thread of the crew, which has no core: the poll holds up nobody, and whatever the
-//! task wakes or spawns goes the way of outside threads. If it was pending, it comes back by
-//! the intake. After a few polls in a row that were short it is trusted again.
+//! It takes a slice to find a hog, and each time one is found a core changes hands. A task that was
+//! caught will likely hog again. So a worker that finds such a task in its queue does not poll it
+//! but *lends* it (offloads it) to a thread of the blocking pool, which has no core: the poll holds
+//! up no worker, and tasks that it wakes or spawns are queued as from an outside thread. If the
+//! poll was pending, the task comes back through the pool's injector. After a few short polls
+//! in a row the task is trusted again.
 //!
-//! A task that says so itself (`task::Builder::long_running`) is lent from its first poll, and
-//! is never trusted.
+//! A task that was declared to be long-running (`task::Builder::long_running`) is offloaded from
+//! its first poll, and is never trusted.
 //!
-//! The monitor looks at these polls as it does at those of a `block_on` ([`guest`](super::guest)):
-//! they are marked, told of and counted, and nothing is taken. Not at those of tasks that have
-//! said so, and at none once the runtime ends: so they look at a clock, too, when they ask whether
-//! their slice is over.
+//! The monitor watches these polls as it does those of a `block_on` ([`guest`](super::guest)): they
+//! are marked, reported and counted, and nothing is taken from them. It does not watch the polls of
+//! declared long-running tasks, nor any of them once the runtime ends. So such polls also read a
+//! clock when they check whether their slice is over.
 //!
-//! A thread for it is idle, or is started, or there is none: then the task is polled with the
-//! core after all, and nobody is asked for a while. It is never queued behind jobs: one of those
-//! may wait for it.
+//! An idle thread takes the task, or a thread is started for it. If there is neither, a worker
+//! polls the task with its core after all, and no thread is requested for a while. The task is
+//! never queued behind jobs of the blocking pool, because one of those may wait for it.
 //!
 //! # Checked by
 //! `models.rs`: `a_task_that_is_lent_against_a_stop_is_dropped_once`,
@@ -49,16 +50,16 @@ use crate::engine::{
     },
 };
 
-/// A poll that is shorter than a slice by this factor is a good one.
+/// A poll is short if it takes less than a slice divided by this factor.
 const SHORT: u32 = 2;
 
-/// How often a system that has no thread for a task is asked for one, at the most. Picked: to be
-/// refused takes some tens of microseconds.
+/// Least time between two requests for a thread on a system that refuses them. Picked: a refusal
+/// takes some tens of microseconds.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 
 impl Pool {
-    /// Gives a task that was caught to a thread without a core; or gives it back, if there is
-    /// none.
+    /// Offloads a task that was caught to a thread without a core. Returns the task as an error if
+    /// there is no such thread.
     #[cold]
     pub(crate) fn lend(self: &Arc<Self>, task: Task) -> Result<(), Task> {
         let Some(watched) = self.watched.as_ref().filter(|watched| watched.settings.hands_off)
@@ -68,7 +69,7 @@ impl Pool {
         if watched.has_refused() {
             return Err(task);
         }
-        // Relaxed: a bound that is passed by a few does no harm.
+        // Relaxed: exceeding the bound by a few does no harm.
         watched.lent.fetch_add(1, Relaxed);
         let has_room = watched.has_room_to_lend(Instant::now());
         let relief = self.relief().filter(|_| has_room);
@@ -86,7 +87,7 @@ impl Pool {
             Err(errand) => {
                 *lock(&watched.refused_at) = Some(Instant::now());
                 match errand {
-                    // Nobody else has it.
+                    // No other thread has taken the task.
                     Errand::Poll(lent) => lent.take().map_or(Ok(()), Err),
                     Errand::Core(_) => unreachable!("a task was lent"),
                 }
@@ -94,40 +95,41 @@ impl Pool {
         }
     }
 
-    /// Polls a task that was caught with the core: there is no thread for it. So it may be trusted
-    /// again, too.
+    /// Polls a task that was caught with this worker's core, because there is no thread for it. The
+    /// poll counts for the task's history, so that it can be trusted again.
     #[cold]
     pub(crate) fn poll_doubtful(&self, task: Task, now: u32) -> bool {
         let Some(watched) = &self.watched else { return timing::run(self, task, now) };
         let (header, began) = (task.into_header(), Began::now());
-        // SAFETY: the entry keeps it; the reference keeps it until we are through with it.
+        // SAFETY: the queue entry in our hands keeps the task alive here; the reference added here
+        // keeps it until `learn`.
         unsafe { header.as_ref() }.state.add_ref();
-        // SAFETY: `into_header` gave the entry to us, and it is made once.
+        // SAFETY: `into_header` passed the entry to us, and only one `Task` is made of it.
         let completed = timing::run(self, unsafe { Task::new(header) }, now);
-        // SAFETY: the reference is ours to give up.
+        // SAFETY: obligation 1: we own the reference that was added above and give it up here.
         unsafe { began.learn(header, watched.settings.slice) };
         completed
     }
 
     fn take_back(&self) {
         if let Some(watched) = &self.watched {
-            // Relaxed: a count, which orders nothing.
+            // Relaxed: a counter, which orders nothing.
             watched.lent.fetch_sub(1, Relaxed);
         }
     }
 }
 
 impl Watched {
-    /// Whether the system had no thread a moment ago.
+    /// Returns true if the system refused a thread a moment ago.
     fn has_refused(&self) -> bool {
         lock(&self.refused_at).is_some_and(|at| at.elapsed() < ASK_AGAIN)
     }
 
-    /// So that the monitor sees whether somebody comes for it.
+    /// Registers an offloaded task, so that the monitor sees whether a thread takes it.
     fn register(&self, lent: &Arc<Lent>) {
         let mut lents = lock(&self.lents);
         if lents.len() >= self.settings.max_computing.saturating_mul(2) {
-            // About as many are alive, at the most.
+            // About as many can be alive at most, so the rest are stale.
             lents.retain(|lent| lent.strong_count() > 0);
         }
         lents.push(Arc::downgrade(lent));
@@ -137,11 +139,11 @@ impl Watched {
 /// A task that is to be polled by a thread without a core.
 pub(crate) struct Lent {
     pool: Arc<Pool>,
-    /// Taken by who polls it.
+    /// The task, taken out by the thread that polls it.
     task: Mutex<Option<Task>>,
-    /// When it was lent.
+    /// When the task was offloaded.
     since: Instant,
-    /// What is polled, while it is.
+    /// The poll, while it is in progress.
     runs: Mutex<Option<Running>>,
 }
 
@@ -158,7 +160,7 @@ impl Lent {
     #[cfg(test)]
     pub(super) fn of_a_model(pool: &Arc<Pool>, task: Task) -> Arc<Self> {
         let watched = pool.watched.as_ref().expect("only such pools lend");
-        // Relaxed: as in `lend`.
+        // Relaxed: exceeding the bound by a few does no harm.
         watched.lent.fetch_add(1, Relaxed);
         Self::new(pool, task)
     }
@@ -167,12 +169,12 @@ impl Lent {
         lock(&self.task).take()
     }
 
-    /// For how long it waits for a thread, if it does.
+    /// Returns how long the task has waited for a thread, or `None` if one has taken it.
     pub(super) fn waits_since(&self, now: Instant) -> Option<Duration> {
         lock(&self.task).is_some().then(|| now.saturating_duration_since(self.since))
     }
 
-    /// The thread does not come: back to the queue, if that is so.
+    /// Puts the task back into its queue, if no thread has taken it. Returns `true` if so.
     pub(super) fn give_back(&self) -> bool {
         let Some(task) = self.take() else { return false };
         if weakened!("lend_gives_back") {
@@ -183,42 +185,44 @@ impl Lent {
         true
     }
 
-    /// What is polled, if it is.
+    /// Returns the poll, if it is in progress.
     pub(super) fn runs(&self) -> Option<Running> {
         lock(&self.runs).clone()
     }
 
-    /// Polls it, once.
+    /// Polls the task once.
     pub(crate) fn run(&self) {
         let Some(task) = self.take() else { return };
         let Some(watched) = &self.pool.watched else { return poll::place(task, Origin::Yielded) };
         let slice = watched.settings.slice;
         let header = task.into_header();
-        // SAFETY: the entry keeps it; the reference keeps it until we are through with it.
+        // SAFETY: the queue entry in our hands keeps the task alive here; the reference added here
+        // keeps it until `learn`.
         unsafe { header.as_ref() }.state.add_ref();
-        // SAFETY: as above.
+        // SAFETY: the reference that was just added keeps the task alive.
         let is_known = unsafe { header.as_ref() }.conduct.is_for_ever();
         let began = Began::now();
         let here = Here::new(&self.pool, watched, &began, is_known);
-        // SAFETY: 1. the pool is kept by this.
+        // SAFETY: obligation 1: `self` holds an `Arc` of the pool, so the counter outlives
+        // `counting`.
         let counting =
             unsafe { CountingYields::new(self.pool.outside_counters.forced_yields().word()) };
-        // SAFETY: 1. as above.
-        *lock(&self.runs) = Some(unsafe { Running::of(header, began.at) });
-        // SAFETY: `into_header` gave the entry to us, and it is made once.
-        let completed = poll::run(unsafe { Task::new(header) }, self.pool.config.unit().now());
+        // SAFETY: obligation 1: the reference added above keeps the task alive during the call.
+        *lock(&self.runs) = Some(unsafe { Running::of(header, began.at, here.cpu.thread()) });
+        // SAFETY: `into_header` passed the entry to us, and only one `Task` is made of it.
+        let completed = timing::run_without_core(&self.pool, unsafe { Task::new(header) });
         drop(counting);
         drop(here);
         let over = lock(&self.runs).take();
-        // Not under the lock: the name may be the last of its kind.
+        // Not under the lock, because this may drop the last reference to the task's name.
         drop(over);
-        // SAFETY: the reference is ours to give up.
+        // SAFETY: obligation 1: we own the reference that was added above and give it up here.
         unsafe { began.learn(header, slice) };
         self.pool.outside_counters.stopped(u64::from(completed));
     }
 }
 
-/// When a poll began.
+/// When a poll began, and the resource usage of its thread at that time.
 struct Began {
     at: Instant,
     usage: Option<Usage>,
@@ -229,22 +233,23 @@ impl Began {
         Self { at: Instant::now(), usage: Usage::of_this_thread() }
     }
 
-    /// The poll is over: remembers whether it was a good one, and lets the task go.
+    /// Ends the poll: records in the task's history whether it was short, and drops the reference.
     ///
     /// # Safety
-    /// 1. A reference to the task is the caller's, which it gives up.
+    /// 1. The caller owns a reference to the task, and gives it up.
     unsafe fn learn(&self, header: NonNull<Header>, slice: Duration) {
-        // SAFETY: the reference keeps it.
+        // SAFETY: the caller's reference (obligation 1) keeps the task alive.
         unsafe { header.as_ref() }.conduct.learn(self.was_short(slice / SHORT));
-        // SAFETY: obligation 1.
+        // SAFETY: the reference is still ours (obligation 1), and is given up only by this `unref`.
         if !weakened!("lend_lets_go") && unsafe { header.as_ref() }.state.unref() {
-            // SAFETY: `unref` told us to.
+            // SAFETY: `unref` returned true, so this was the last reference and the task must be
+            // freed here.
             unsafe { home::free(header) };
         }
     }
 
-    /// Whether it has taken less than that; the time in which this thread was not let run does
-    /// not count, that in which it has waited for something does.
+    /// Returns true if the poll has taken less than `limit`. Time in which this thread was runnable
+    /// but not scheduled does not count; time in which it was blocked does.
     fn was_short(&self, limit: Duration) -> bool {
         if self.at.elapsed() < limit {
             return true;
@@ -256,16 +261,17 @@ impl Began {
     }
 }
 
-/// While it lives, this thread polls a task that was lent to it.
+/// Guard for the time in which this thread polls an offloaded task.
 struct Here<'a> {
     watched: &'a Watched,
+    cpu: CpuClock,
     number: u64,
     blocking: Blocking,
     _borrowing: Borrowing,
     _heard: Option<Heard>,
 }
 
-/// The monitor hears of it. (Dropped in this order.)
+/// Registration of the thread with the monitor. The fields must be dropped in this order.
 struct Heard {
     _tenured: Tenured,
     stint: Arc<Stint>,
@@ -274,20 +280,22 @@ struct Heard {
 impl Heard {
     fn new(watched: &Watched) -> Self {
         let stint = Stint::new(watched, false, true);
-        // SAFETY: 1. the two are dropped together, in order, on this thread.
+        // SAFETY: obligation 1: tenure and guard are fields of one struct, and are dropped in order
+        // on this thread.
         let tenured = unsafe { Tenured::new(Some(stint.tenure())) };
-        // Nobody takes it, since it is not movable.
+        // The pointer is never used, because a core that is not movable is not taken.
         words::began_with_core(NonNull::dangling());
         Self { _tenured: tenured, stint }
     }
 }
 
 impl<'a> Here<'a> {
-    /// `is_known`: it has said that its polls are long.
+    /// Registers this thread as one that polls an offloaded task. `is_known`: the task was declared
+    /// to be long-running, so the monitor does not watch it.
     fn new(pool: &Pool, watched: &'a Watched, began: &Began, is_known: bool) -> Self {
         let cpu = CpuClock::of_this_thread();
         let number = ids::take(1);
-        // Models have enough to do.
+        // Models do without, because they have enough to explore.
         let heard = (!is_known && !cfg!(blitz_loom)).then(|| Heard::new(watched));
         let listened = heard.as_ref().map(|heard| Listened::new(heard.stint.clone()));
         let borrowing = Borrowing::until(began.at.checked_add(watched.settings.slice));
@@ -302,11 +310,12 @@ impl<'a> Here<'a> {
             runs: None,
         });
         if heard.is_some() {
-            // It may sleep by now: the last one at work was who lent the task.
+            // The monitor may sleep by now: the last busy thread was the worker that offloaded the
+            // task.
             pool.is_watched_again();
         }
         let blocking = words::with(|current| current.blocking.replace(Blocking::InPlace));
-        Self { watched, number, blocking, _borrowing: borrowing, _heard: heard }
+        Self { watched, cpu, number, blocking, _borrowing: borrowing, _heard: heard }
     }
 }
 
@@ -322,7 +331,8 @@ impl Drop for Here<'_> {
 }
 
 impl Drop for Lent {
-    /// Also if nobody has polled it: then it goes back to its queue, or to its end.
+    /// Gives the task back, if no thread has polled it: to its queue, or to be dropped if the pool
+    /// ends.
     fn drop(&mut self) {
         self.pool.take_back();
         self.give_back();

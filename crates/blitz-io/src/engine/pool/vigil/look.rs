@@ -1,27 +1,29 @@
-//! What the monitor makes of what it sees of one pool.
+//! Examines the polls of one pool and decides which of them are overdue.
 //!
-//! A look at a core asks behind its door for the number of the poll that its thread is in, which
-//! does not wait for that. If it is the same for a slice, the poll may be overdue. A thread that is in the runtime's code just now, on
-//! behalf of its poll, is waited for, for a moment.
+//! The monitor reads the number of the poll that the thread of a core is in, under the lock (the
+//! door) of the thread's tenure; this does not wait for the thread. If the number is the same for a
+//! slice, the poll may be overdue. If the thread is in the runtime's own code on behalf of its poll
+//! just then, the monitor waits a moment for it to return to user code.
 //!
 //! # Whose fault it is
-//! By the clock on the wall every poll is slow on a machine that has more to do than it can, and
-//! one thread more would make it worse. So who computes is overdue when its thread has *used* half
-//! a slice of processor time (and a whole one has passed); who waits for something is overdue
-//! after a slice in which the monitor has looked; and who would run and is not let is not overdue.
+//! By the wall clock every poll is slow on an overloaded machine, and one thread more would make it
+//! worse. So a thread that computes is overdue when it has *used* half a slice of processor time
+//! (and a whole slice has passed); a thread that is blocked is overdue after a slice during which
+//! the monitor has run; and a thread that is runnable but not scheduled is not overdue.
 //!
 //! # The monitor's own clock
-//! A process that was stopped (a debugger, a suspended laptop, a control group out of quota)
-//! sees all of its polls last long, and none of them is to blame: the monitor did not run
-//! either. So time in which it should have looked and did not is counted against nobody, but for
-//! what a thread has used of it by its own clock, which stood still if the process did.
+//! In a process that was stopped (by a debugger, a suspended laptop, a control group out of quota)
+//! all polls last long and none of them is to blame; the monitor did not run either. So the time in
+//! which the monitor should have run and did not is not counted against any poll, except for the
+//! processor time that the thread has used in it: the thread's own clock stood still if the process
+//! did.
 //!
 //! # Storms
-//! Many hogs at a cold start: each costs a slice to be found, one after the other on each core,
-//! and what is woken meanwhile stands behind them. So after a hand-off the monitor looks more
-//! often for a while, and takes less for long. What it finds in that way loses its core *quietly*:
-//! it is not told of, not remembered, and prolongs no storm, before it has lasted for a whole
-//! slice.
+//! With many hogs at a cold start, each takes a slice to be found, one after the other on each
+//! core, and tasks that are woken meanwhile are queued behind them. So for a while after a hand-off
+//! the monitor runs more often and uses a shorter slice. A poll that it finds in this way loses its
+//! core *quietly*: it is not reported, not added to the task's hog history, and does not prolong
+//! the storm, until it has lasted for a whole slice.
 
 use std::{
     sync::Arc,
@@ -35,43 +37,44 @@ use super::{
 };
 use crate::engine::prim::{Ordering::Relaxed, cpu::CpuClock, lock};
 
-/// How long a storm lasts after the last hand-off, and what is long meanwhile: the prototype's
-/// figures.
+/// How long a storm lasts after the last hand-off, and the slice that is used meanwhile; both
+/// numbers are those of the prototype.
 const STORM: Duration = Duration::from_millis(200);
 const STORM_SLICE: Duration = Duration::from_millis(2);
 
-/// How often a pool that is not at work is looked at, at the most, while others are.
+/// Least time between two looks at a pool without busy threads, while other pools have some.
 const RESTING: Duration = Duration::from_millis(1);
 
-/// Less than one in so many parts of the time on a processor, and a thread counts as waiting,
-/// where the system does not tell. Picked.
+/// A thread that used less than one part in this many of the time counts as blocked, on systems
+/// that do not report whether a thread is runnable. Picked.
 const IDLE_SHARE: u32 = 20;
 
-/// Who was told that it should let others run has this part of a slice to do so.
+/// A poll that was marked may use one part in this many of a slice before it must have yielded.
 const HEARS: u32 = 4;
 
-/// How often it is looked whether a thread without a core waits or computes, at the most.
+/// Least time between two checks of whether a thread without a core is blocked or computes.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 
-/// What the monitor knows of the cores of a pool.
+/// State that the monitor keeps for the cores of a pool.
 pub(super) struct Clocks {
     cores: Box<[Option<Seen>]>,
     storm_until: Option<Instant>,
 }
 
-/// A poll that the monitor has seen.
+/// A poll that the monitor has seen in progress.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
     stint: u64,
     poll: usize,
     began: Instant,
-    /// The same, without the time in which nobody looked, or its thread was not let run.
+    /// Start of the poll, moved forward by the time in which the monitor did not run or the thread
+    /// was runnable but not scheduled.
     since: Instant,
-    /// How long nobody has looked since.
+    /// Time since `began` in which the monitor should have run and did not.
     lost: Duration,
-    /// What its thread had used when it began.
+    /// Processor time that the thread had used at `began`.
     used: Option<Duration>,
-    /// It was told that it should let others run, when its thread had used so much.
+    /// Processor time that the thread had used when the poll was marked as overdue; `None` before.
     marked: Option<Duration>,
     reported: bool,
     missed: bool,
@@ -83,7 +86,7 @@ impl Seen {
         self.lost = (self.lost + late).min(now.saturating_duration_since(self.began));
     }
 
-    /// Tells it that it should let others run.
+    /// Marks the poll as overdue, so that the runtime's primitives make it yield.
     fn mark(&mut self, stint: &Stint) {
         if let Some(mut visit) = stint.tenure.visit(self.poll) {
             visit.mark();
@@ -91,15 +94,15 @@ impl Seen {
         }
     }
 
-    /// Whether who computes was told, and has gone on for long enough to have heard of it: the
-    /// monitor may be late.
+    /// Returns true if the poll was marked and its thread has since computed for long enough to
+    /// have noticed. The monitor may be late, so elapsed time alone is no evidence.
     fn has_heard(&self, cpu: &CpuClock, slice: Duration) -> bool {
         let Some(marked) = self.marked else { return false };
         cpu.read().is_none_or(|used| used.saturating_sub(marked) * HEARS >= slice)
     }
 }
 
-/// A poll of a task that is lent, whose thread says what it does.
+/// A watched poll of an offloaded task.
 #[derive(Clone)]
 pub(super) struct Listened {
     stint: Arc<Stint>,
@@ -111,7 +114,7 @@ impl Listened {
         Self { stint, seen: None }
     }
 
-    /// It was told of: there is nothing left to do about it.
+    /// Returns true if the poll was reported, so that there is nothing left to do about it.
     fn is_told_of(&self) -> bool {
         self.seen.is_some_and(|seen| seen.reported)
     }
@@ -122,7 +125,8 @@ impl Clocks {
         Self { cores: vec![None; cores].into_boxed_slice(), storm_until: None }
     }
 
-    /// Time that the monitor has slept through.
+    /// Discounts time in which the monitor was late, or all that is known (`None`) after a long
+    /// sleep.
     fn forgive(&mut self, late: Option<Duration>, now: Instant) {
         match late {
             Some(late) => self.cores.iter_mut().flatten().for_each(|seen| seen.forgive(late, now)),
@@ -136,10 +140,11 @@ impl Clocks {
 }
 
 impl Pool {
-    /// Whether there is something to watch.
+    /// Returns true if there is something to watch.
     pub(super) fn is_at_work(&self) -> bool {
         let Some(watched) = &self.watched else { return false };
-        // Then who hogs is told of, which is all that can be done.
+        // A pool that stops: reporting a hog is all that can be done, so a reported one is done
+        // with.
         let stopping = self.is_stopping();
         let is_watched =
             |stint: &Arc<Stint>| stint.is_watched() && !(stopping && stint.is_told_of());
@@ -149,15 +154,15 @@ impl Pool {
                     || watched.has_offers())
     }
 
-    /// Looks at all cores; answers with when to look again.
+    /// Examines all cores. Returns the time after which to do so again.
     pub(super) fn look(self: &Arc<Self>, now: Instant, late: Option<Duration>) -> Duration {
         let Some(watched) = &self.watched else { return Duration::MAX };
         if !self.is_at_work() {
             lock(&watched.clocks).cores.fill(None);
-            // Soon enough for one that begins to work; not as often as one that does.
+            // Soon enough for a pool that becomes busy, but less often than for one that is busy.
             return (watched.settings.slice / 2).max(RESTING);
         }
-        // Who polls slowly reads its clock after this poll, and then looks after the rest.
+        // A worker with slow polls reads the clock after this poll, and then does its maintenance.
         self.tick.advance();
         count(&watched.figures.looks);
         let clocks = &mut *lock(&watched.clocks);
@@ -176,7 +181,8 @@ impl Pool {
         (if clocks.is_stormy(now) { usual.min(STORM_SLICE) } else { usual }) / 2
     }
 
-    /// `true` if its core was handed off, after a whole slice.
+    /// Examines the thread of one core. Returns `true` if its core was handed off after a whole
+    /// slice.
     fn look_at(
         self: &Arc<Self>,
         watched: &Watched,
@@ -198,7 +204,7 @@ impl Pool {
         self.look_at_poll(watched, place, &stint, &mut clocks.cores[index], now, slice)
     }
 
-    /// Looks at polls of tasks that are lent. They hold up nobody.
+    /// Examines the polls of offloaded tasks. They hold up no worker.
     fn look_at_lent(self: &Arc<Self>, watched: &Watched, now: Instant, late: Option<Duration>) {
         let take = |thread: &mut Detached| Some((thread.number, thread.listened.take()?));
         let mut polls: Vec<_> = lock(&watched.detached).iter_mut().filter_map(take).collect();
@@ -210,7 +216,7 @@ impl Pool {
         if polls.is_empty() {
             return;
         }
-        // Those that are over are not there any more.
+        // Polls that have ended meanwhile are not in `detached` any more.
         for thread in lock(&watched.detached).iter_mut() {
             if let Some(place) = polls.iter().position(|(number, _)| *number == thread.number) {
                 thread.listened = Some(polls.swap_remove(place).1);
@@ -218,7 +224,7 @@ impl Pool {
         }
     }
 
-    /// `true` if its core was handed off, after a whole slice.
+    /// Examines one poll. Returns `true` if its core was handed off after a whole slice.
     fn look_at_poll(
         self: &Arc<Self>,
         watched: &Watched,
@@ -234,8 +240,8 @@ impl Pool {
                 if now.saturating_duration_since(seen.began) >= slice {
                     return self.overdue(watched, place, stint, seen, now, slice);
                 }
-                // Who asks whether it should let others run hears of it in time, and neither
-                // loses its core nor is told of.
+                // A poll that checks whether it should yield learns of it in time, and then neither
+                // loses its core nor is reported.
                 if now.saturating_duration_since(seen.since) >= slice / 2 && seen.marked.is_none() {
                     seen.mark(stint);
                 }
@@ -258,7 +264,8 @@ impl Pool {
         }
     }
 
-    /// The thread has been in that poll for long.
+    /// Handles a poll that has lasted for a slice: marks it, reports it, and hands off its core.
+    /// Returns `true` if the core was handed off after a whole slice.
     #[cold]
     fn overdue(
         self: &Arc<Self>,
@@ -274,14 +281,14 @@ impl Pool {
             return false;
         }
         let evidence = Evidence::of(seen, &stint.cpu, now);
-        // Whoever is to blame was told before.
+        // A poll is blamed only if it was marked in an earlier look.
         let is_told = seen.marked.is_some();
         if !is_told {
             seen.mark(stint);
         }
         let Some(kind) = evidence.kind(slice) else {
             if evidence.runs == Some(true) {
-                // The machine has more to do than it can: nobody is to blame.
+                // The machine is overloaded, so the poll is not to blame.
                 seen.since = now;
             }
             return false;
@@ -301,10 +308,11 @@ impl Pool {
             return false;
         };
         visit.mark();
-        // SAFETY: 1. the visit keeps it.
+        // SAFETY: obligation 1: while the visit lives, the task is not freed (invariant 4 of
+        // `work/tenure`).
         let mut stall = unsafe { Stall::look_at(visit.task(), place, evidence.wall, kind) };
         if is_long && watched.settings.learns && wanted {
-            // SAFETY: as above.
+            // SAFETY: the visit keeps the task from being freed.
             unsafe { visit.task().as_ref() }.conduct.caught();
         }
         stall.goes_on = has_room || place == Place::Lent;
@@ -314,8 +322,8 @@ impl Pool {
             (None, Some(Quiet { seen: *seen, stint: stint.clone(), stall }))
         };
         let handoff = has_room.then(|| {
-            // SAFETY: as above.
-            let runs = unsafe { Running::of(visit.task(), seen.began) };
+            // SAFETY: obligation 1: the visit keeps the task from being freed.
+            let runs = unsafe { Running::of(visit.task(), seen.began, stint.cpu.thread()) };
             let asked = (now, stint.cpu.read());
             let detached = Detached {
                 number: stint.number,
@@ -332,7 +340,7 @@ impl Pool {
         *lock(&stint.told) = Some((seen.poll, seen.began));
         let was_taken = handoff.is_some();
         if let Some(handoff) = handoff {
-            // Others may have nothing to do.
+            // Other workers may be idle.
             if self.has_visible_work() {
                 self.wake_one();
             }
@@ -354,14 +362,14 @@ impl Pool {
 }
 
 impl Detached {
-    /// Whether the monitor has something to do about it.
+    /// Returns true if the monitor has something to do about this thread.
     fn is_watched(&self) -> bool {
         self.quiet.is_some() || self.listened.is_some()
     }
 }
 
 impl Watched {
-    /// There is no thread for the core of that one, for now.
+    /// Notes that there is no thread for the core of the thread with that number, for now.
     #[cold]
     fn nobody_comes_for(&self, number: u64) {
         let mut detached = lock(&self.detached);
@@ -371,7 +379,8 @@ impl Watched {
         }
     }
 
-    /// Looks at those whose core was taken early; `true` if one has lasted for a slice.
+    /// Examines the threads that lost their core early. Returns `true` if a poll has lasted for a
+    /// slice.
     fn look_at_quiet(&self, now: Instant, late: Option<Duration>) -> bool {
         let mut found = Vec::new();
         for thread in lock(&self.detached).iter_mut() {
@@ -380,7 +389,7 @@ impl Watched {
             let evidence = Evidence::of(&quiet.seen, &thread.cpu, now);
             let Some(kind) = evidence.kind(self.settings.slice) else { continue };
             if self.settings.learns {
-                // Its thread is in that poll, or has not yet begun with another one.
+                // The thread is still in that poll, or has not yet begun another one.
                 quiet.stint.tenure.remember();
             }
             thread.kind = kind;
@@ -398,7 +407,7 @@ impl Watched {
         any
     }
 
-    /// Whether one more thread may do without a core.
+    /// Returns true if one more thread may run without a core.
     fn has_room(&self, kind: Kind, now: Instant) -> bool {
         self.see_what_they_do(now);
         let has_room = match kind {
@@ -408,8 +417,8 @@ impl Watched {
         has_room && lock(&self.detached).len() < self.most()
     }
 
-    /// Whether one more task may be lent, which counts as lent already. What its poll will do is
-    /// not known.
+    /// Returns true if there is room for the task that is about to be offloaded, which is counted
+    /// in `lent` already. Whether its poll will compute or block is not known.
     pub(super) fn has_room_to_lend(&self, now: Instant) -> bool {
         self.see_what_they_do(now);
         self.computing() <= self.settings.max_computing
@@ -417,12 +426,13 @@ impl Watched {
             && lock(&self.detached).len() < self.most()
     }
 
-    /// Threads without a core, at the most: also if those that waited compute, and others wait.
+    /// Returns the maximum number of threads without a core; it holds also when blocked threads
+    /// begin to compute and computing ones block.
     fn most(&self) -> usize {
         self.settings.max_computing.saturating_add(self.settings.max_blocked)
     }
 
-    /// Those who compute may wait by now, and the other way round: looks, if a bound is met.
+    /// Checks again which threads compute and which are blocked, if a bound is met.
     fn see_what_they_do(&self, now: Instant) {
         if self.computing() >= self.settings.max_computing
             || self.blocked() >= self.settings.max_blocked
@@ -438,12 +448,12 @@ impl Watched {
             let (before, used) = thread.asked;
             let time = now.saturating_duration_since(before);
             if time >= ASK_AGAIN {
-                // Nobody else asks meanwhile.
+                // Set first, so that no other thread does the same check meanwhile.
                 thread.asked.0 = now;
                 found.push((thread.number, thread.cpu, time, used));
             }
         }
-        // Not under the lock: it reads files of the system's.
+        // Not under the lock, because this reads files of the operating system.
         let found: Vec<_> = found
             .into_iter()
             .map(|(number, cpu, time, used)| {
@@ -463,8 +473,8 @@ impl Watched {
         }
     }
 
-    /// How many threads without a core do not wait for anything, as far as is known; with tasks
-    /// that are on their way to one.
+    /// Returns the number of threads without a core that are not blocked, as far as is known, plus
+    /// the offloaded tasks that wait for a thread.
     fn computing(&self) -> usize {
         let detached = lock(&self.detached);
         let (mut own, mut idle) = (0, 0);
@@ -484,27 +494,29 @@ impl Watched {
         lock(&self.detached).iter().filter(|thread| thread.kind == Kind::Blocked).count()
     }
 
-    /// At the bound the pool is as any other whose tasks must cooperate, and says so once.
+    /// Counts a core that stays with its stuck thread because of `bound`, and reports the bound
+    /// once. From then on the pool's tasks must cooperate, as in any other runtime.
     pub(super) fn refuse(&self, bound: Bound) {
         count(&self.figures.refused);
-        // Relaxed: a mark that orders nothing.
+        // Relaxed: a flag that orders nothing.
         if !self.told_of_bound[bound as usize].swap(true, Relaxed) {
             super::stall::tell_of_bound(bound, lock(&self.detached).len());
         }
     }
 }
 
-/// What is known of a poll that lasts.
+/// Measurements of a poll that has lasted long.
 #[derive(Debug, Clone, Copy)]
 struct Evidence {
-    /// By the clock on the wall, without the time in which nobody looked; and not less than its
-    /// thread has used.
+    /// Wall-clock time of the poll, without the time in which the monitor did not run, and at least
+    /// the processor time that its thread has used.
     wall: Duration,
-    /// The same, without the time in which its thread was not let run, too.
+    /// Time of the poll in which the monitor ran and the thread was not kept waiting for a
+    /// processor.
     watched: Duration,
-    /// What its thread has used of it.
+    /// Processor time that the thread has used in the poll.
     used: Option<Duration>,
-    /// Whether its thread runs, or would; asked only where it matters.
+    /// True if the thread runs or is runnable; read only where it matters.
     runs: Option<bool>,
 }
 
@@ -522,13 +534,13 @@ impl Evidence {
         let used = seen.used.zip(clock).map(|(before, now)| now.saturating_sub(before));
         let wall = now.saturating_duration_since(seen.began).saturating_sub(seen.lost);
         let wall = wall.max(used.unwrap_or_default());
-        // Who has run for most of the time need not be asked.
+        // A thread that has run for most of the time computes, so the system call is not needed.
         let is_clear = used.is_none_or(|used| used * 2 >= wall);
         let runs = if is_clear { None } else { would_run() };
         Self { wall, watched: now.saturating_duration_since(seen.since), used, runs }
     }
 
-    /// Whether that is too long for that slice, and why.
+    /// Returns the kind of stall if the poll is too long for that slice, else `None`.
     fn kind(&self, slice: Duration) -> Option<Kind> {
         let is_due = self.watched >= slice;
         let Some(used) = self.used else { return is_due.then_some(Kind::Unknown) };
@@ -539,7 +551,7 @@ impl Evidence {
         match self.runs {
             Some(false) => is_due.then_some(Kind::Blocked),
             None if used * IDLE_SHARE < self.wall => is_due.then_some(Kind::Blocked),
-            // It runs, or would: it does not have its share.
+            // The thread runs or is runnable: it does not get its share of a processor.
             _ => (self.wall >= slice && has_computed).then_some(Kind::Computing),
         }
     }
@@ -555,7 +567,7 @@ mod tests {
         Duration::from_millis(count)
     }
 
-    /// After so many milliseconds, of which so many were watched, and so many used.
+    /// Returns the kind of a poll after `wall` ms, of which `watched` were watched and `used` used.
     fn kind(wall: u64, watched: u64, used: Option<u64>, runs: Option<bool>) -> Option<Kind> {
         let used = used.map(millis);
         let evidence = Evidence { wall: millis(wall), watched: millis(watched), used, runs };
@@ -567,7 +579,7 @@ mod tests {
         assert_eq!(kind(10, 10, Some(10), None), Some(Kind::Computing));
         assert_eq!(kind(10, 10, Some(5), None), Some(Kind::Computing));
         assert_eq!(kind(9, 9, Some(9), None), None);
-        // On a machine that has more to do than it can.
+        // On an overloaded machine.
         assert_eq!(kind(10, 10, Some(2), Some(true)), None);
         assert_eq!(kind(30, 10, Some(4), Some(true)), None);
         assert_eq!(kind(30, 0, Some(6), Some(true)), Some(Kind::Computing));
@@ -602,7 +614,8 @@ mod tests {
         }
     }
 
-    /// Also those who compute, as long as they have not used up their slice.
+    /// The stopped time is not counted for computing polls either, as long as they have not used up
+    /// their slice.
     #[test]
     fn a_poll_during_which_the_process_was_stopped_has_lasted_for_the_rest() {
         let began = Instant::now();
@@ -617,7 +630,7 @@ mod tests {
         assert_eq!(after_stop(0, false), (millis(8), None));
         // The monitor was late, and the thread ran all the same.
         assert_eq!(after_stop(40, true), (millis(40), Some(Kind::Computing)));
-        // Without a stop it would be to blame.
+        // Without a stop the poll would be to blame.
         let evidence = Evidence::from(&seen(began), Some(millis(8)), now, || Some(true));
         assert_eq!(
             (evidence.wall, evidence.kind(millis(10))),

@@ -1,36 +1,38 @@
-//! Who watches for threads that are stuck in a poll, and what is done about them.
+//! Preemption: finds threads that are stuck in one poll and lets the other tasks go on.
 //!
-//! A *monitor*, one for the process ([`monitor`]), looks at every core of every pool that is
-//! watched, once in half a slice. A thread that has been in one poll for a slice is *overdue*
-//! ([`look`]): its poll is marked, so that the runtime's primitives make it yield, its task is
-//! reported ([`stall`], with what it waits for and where it is: [`waits`],
-//! [`stack`]), and its core goes to another thread, with all that waits in it. The
-//! thread goes on with its poll under the operating system, without a core. When the poll ends
-//! it gives its task back as any outside thread would, and becomes a thread of the crew, or
-//! takes its core back if nobody has come for it.
+//! A *monitor* thread, one for the process ([`monitor`]), examines every core of every watched
+//! pool, once in half a slice. A thread that has been in one poll for a slice is *overdue*
+//! ([`look`]). Then its poll is marked, so that the runtime's primitives make it yield; its task is
+//! reported ([`stall`], with the system call that it waits in and its stack: [`waits`], [`stack`]);
+//! and its core is handed off to another thread, with all tasks that are queued in it. The stuck
+//! thread continues its poll under the operating system's scheduler, without a core. When the poll
+//! ends, the thread puts its task back as any outside thread would, and becomes a thread of the
+//! blocking pool, or takes its core back if no other thread has claimed it.
 //!
-//! A thread that is asked to come for a core, or for a task, may hang in a user's hook: then
-//! another one is ([`offer`]).
+//! A thread that is requested to take over a core or a task may hang in the user's
+//! `on_thread_start` hook. Then another thread is requested ([`offer`]).
 //!
-//! A task that was caught is polled by threads without a core from then on ([`lend`]), until
-//! it has behaved for a while.
+//! A task that was caught is polled by threads without a core from then on ([`lend`]), until its
+//! polls have been short for a while.
 //!
-//! A thread that runs fibers is watched in the same way, and nothing is taken from it
-//! ([`carrier`]); nor from one whose `block_on` polls a set of local tasks ([`guest`]).
+//! A thread that runs fibers is watched in the same way, but nothing is taken from it
+//! ([`carrier`]), and nothing is taken from a thread in a `block_on` that polls a set of local
+//! tasks ([`guest`]).
 //!
-//! The words that thread and monitor meet at are `work/tenure`; how the monitor sleeps is
-//! [`bell`].
+//! The words through which a thread and the monitor synchronize are in `work/tenure`; how the
+//! monitor sleeps is in [`bell`].
 //!
 //! # Invariants
-//! 1. A core is in a thread's hands, in one `Handoff`, or with the monitor between `take` and
-//!    the `Handoff`, where it is under the door of the tenure that it was taken from.
+//! 1. A core is held by a thread, or is in one `Handoff`, or is with the monitor between `take` and
+//!    the `Handoff`. In the last case the monitor holds the lock (the door) of the tenure that the
+//!    core was taken from.
 //! 2. The `Handoff` of a core that was taken is kept by the thread that it was taken from
-//!    ([`Stint::left`]), and put there before that thread can know. So if nobody comes for the
-//!    core, its old holder finds it, whatever failed: no core is lost.
-//! 3. The monitor runs no code of users, and waits for none of their locks.
-//! 4. While all cores are idle, and each thread without a core was told of, the monitor sleeps for
-//!    ever. Of a pool that stops nothing is taken any more: polls that were told of, and threads
-//!    without a core, do not keep it awake, though they never end.
+//!    ([`Stint::left`]), and is put there before that thread can learn of the loss. So if no other
+//!    thread claims the core, its old holder finds it, whatever failed: no core is lost.
+//! 3. The monitor runs no user code, and waits for no lock that user code holds.
+//! 4. While all cores are idle and each thread without a core has been reported, the monitor sleeps
+//!    without a time-out. Nothing is taken from a pool that stops: its reported polls, and its
+//!    threads without a core, do not keep the monitor awake, even if they never end.
 //!
 //! # Checked by
 //! `models.rs`: `a_core_that_was_taken_is_had_by_one`,
@@ -71,24 +73,24 @@ pub(crate) mod stuck;
 #[cfg(test)]
 mod models;
 
-/// How a pool is watched.
+/// Settings for how the monitor watches a pool.
 #[derive(Clone)]
 pub(crate) struct Settings {
-    /// How long a poll may last.
+    /// The longest that a poll may last before it is overdue.
     pub(crate) slice: Duration,
-    /// Whether cores are taken from those who are overdue.
+    /// Enables taking the core of a thread that is overdue.
     pub(crate) hands_off: bool,
-    /// Threads without a core that compute, at the most.
+    /// Maximum number of threads without a core that compute.
     pub(crate) max_computing: usize,
-    /// The same of those that wait for something.
+    /// Maximum number of threads without a core that are blocked.
     pub(crate) max_blocked: usize,
-    /// Whether tasks that were caught are polled without a core.
+    /// Enables polling tasks that were caught before on threads without a core.
     pub(crate) learns: bool,
-    /// Who wants to know.
+    /// The user's callback for stalled tasks.
     pub(crate) on_stall: Option<OnStall>,
-    /// Whose stacks are told.
+    /// Which stalled tasks get a stack trace.
     pub(crate) stacks: Stacks,
-    /// The most threads that run fibers.
+    /// Maximum number of threads that run fibers.
     pub(crate) carriers: usize,
 }
 
@@ -98,53 +100,54 @@ impl std::fmt::Debug for Settings {
     }
 }
 
-/// What a pool that is watched has besides.
+/// State of a pool that is watched by the monitor.
 pub(crate) struct Watched {
     pub(crate) settings: Settings,
-    /// Who has each core, or had it last; behind them the threads that run fibers, and then
-    /// guests.
+    /// The watch record of the thread that holds each core, or held it last; then those of the
+    /// threads that run fibers, and then those of guests (threads in a `block_on`).
     holders: Box<[Mutex<Option<Arc<Stint>>>]>,
-    /// Which seats guests have taken.
+    /// Marks the seats that guests have taken.
     seats: Mutex<[bool; guest::SEATS]>,
-    /// Threads whose core was taken, until they come back; and those that poll tasks that were
-    /// lent.
+    /// Threads that lost their core, until their poll ends, and threads that poll offloaded tasks.
     detached: Mutex<Vec<Detached>>,
-    /// Cores that were taken and that no thread has come for.
+    /// Cores that were taken and that no thread has claimed.
     offers: Mutex<Vec<Offer>>,
-    /// Tasks that are polled, or to be polled, by threads without a core; and some that were.
+    /// Tasks that are polled, or wait to be polled, by threads without a core. Some entries are
+    /// stale.
     lents: Mutex<Vec<Weak<Lent>>>,
     clocks: Mutex<Clocks>,
-    /// Set when the pool is on the monitor's list.
+    /// The monitor, set when the pool is put on its list.
     monitor: OnceLock<&'static Monitor>,
-    /// It will not be there again. Held by who puts it there, or strikes it off: a thread that
-    /// runs fibers has no core, and may come after the last one has ended.
+    /// Set when the pool has left the monitor's list for good. The lock is held while the pool is
+    /// put on that list or struck off, because a thread that runs fibers has no core and may arrive
+    /// after the last core has ended.
     struck_off: Mutex<bool>,
     pub(crate) figures: Figures,
-    /// Tasks that are polled without a core.
+    /// Number of tasks that are offloaded to threads without a core.
     lent: AtomicUsize,
-    /// When the system had no thread for one last.
+    /// When the system last refused a thread for an offloaded task.
     refused_at: Mutex<Option<Instant>>,
-    /// It has been told that a bound is reached, for each of them.
+    /// For each bound, set once it has been reported that the bound is reached.
     told_of_bound: [AtomicBool; stall::Bound::ALL],
-    /// It has been told that threads do not come.
+    /// Set once it has been reported that requested threads do not arrive.
     told_of_hook: AtomicBool,
 }
 
-/// A thread without a core, in a poll.
+/// A thread without a core that is in a poll.
 struct Detached {
-    /// Told apart from all others.
+    /// Unique number of the thread's watch record.
     number: u64,
     kind: stall::Kind,
     cpu: CpuClock,
-    /// When its kind was found, and what the thread had used by then.
+    /// When `kind` was determined, and the processor time that the thread had used by then.
     asked: (Instant, Option<Duration>),
-    /// Its core was taken before its slice was over, and nobody was told.
+    /// Set if the core was taken before a whole slice had passed, so the poll is not reported yet.
     quiet: Option<Quiet>,
-    /// It has lost no core: it polls a task that was lent to it.
+    /// Set if the thread polls an offloaded task: it has lost no core.
     is_lent: bool,
-    /// How that poll is watched, until it was told of.
+    /// How the poll of an offloaded task is watched, until it has been reported.
     listened: Option<look::Listened>,
-    /// The poll that it is in, unless it was lent: then that tells it.
+    /// The poll that the thread is in; `None` for an offloaded task, because its `Lent` has it.
     runs: Option<Running>,
 }
 
@@ -164,39 +167,39 @@ impl Detached {
     }
 }
 
-/// What becomes of a poll whose core was taken early.
+/// A poll that lost its core early and is reported only if it lasts for a whole slice.
 struct Quiet {
     seen: look::Seen,
     stint: Arc<Stint>,
     stall: stall::Stall,
 }
 
-/// What is counted.
+/// Counters for metrics.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
-    /// Cores that went to another thread.
+    /// Number of cores that were handed off to another thread.
     pub(crate) handoffs: AtomicU64,
-    /// The most threads that were without their core at once.
+    /// Peak number of threads in an overlong poll after their core was handed off.
     pub(crate) peak: AtomicU64,
-    /// Overdue polls that ended just when their core was to be taken.
+    /// Number of overdue polls that ended just as their core was to be taken.
     pub(crate) too_late: AtomicU64,
-    /// Overdue polls that kept their core because no thread was to be had.
+    /// Number of overdue polls that kept their core because no thread was available.
     pub(crate) refused: AtomicU64,
-    /// Polls without a core of tasks that were caught before.
+    /// Number of polls of known hogs that ran on a thread without a core.
     pub(crate) lent: AtomicU64,
-    /// Overdue polls.
+    /// Number of overdue polls.
     pub(crate) stalls: AtomicU64,
-    /// Looks of the monitor.
+    /// Number of times that the monitor has examined the pool.
     pub(crate) looks: AtomicU64,
 }
 
 pub(crate) fn count(figure: &AtomicU64) {
-    // Relaxed: a figure, which orders nothing.
+    // Relaxed: a counter, which orders nothing.
     figure.fetch_add(1, Relaxed);
 }
 
 pub(crate) fn read(figure: &AtomicU64) -> u64 {
-    // Relaxed: as above.
+    // Relaxed: a counter, which orders nothing.
     figure.load(Relaxed)
 }
 
@@ -224,30 +227,31 @@ impl Watched {
         }
     }
 
-    /// Threads that have lost their core and are still in the poll that cost them it.
+    /// Returns the number of threads still in an overlong poll after their core was handed off.
     pub(crate) fn detached(&self) -> usize {
         lock(&self.detached).iter().filter(|thread| !thread.is_lent).count()
     }
 }
 
-/// A thread's time with cores of one pool, as the monitor sees it.
+/// Watch record: a thread's time with cores of one pool, as the monitor sees it.
 pub(crate) struct Stint {
     tenure: Tenure,
-    /// Told apart from all others.
+    /// Unique number of this record.
     number: u64,
-    /// It has something to run, as far as the monitor is to know.
+    /// Set while the thread has something to run, as far as the monitor needs to know.
     busy: AtomicBool,
-    /// The poll that was told of last, and since when it lasted.
+    /// The poll that was last reported or lost its core, and when the monitor first saw it.
     told: Mutex<Option<(usize, Instant)>>,
-    /// Its core may be taken.
+    /// Set if the core may be taken from the thread.
     movable: bool,
     cpu: CpuClock,
-    /// The core that was taken from this thread, for it to come back for.
+    /// The core that was taken from this thread, for the thread to reclaim.
     left: Mutex<Option<Arc<Handoff>>>,
 }
 
 impl Stint {
-    /// Of the calling thread, which is about to get core `index` of `pool`, if that is watched.
+    /// Creates the watch record of the calling thread, which is about to get core `index` of
+    /// `pool`. Returns `None` if the pool is not watched.
     pub(crate) fn begin(pool: &Pool, index: usize) -> Option<Arc<Self>> {
         let watched = pool.watched.as_ref()?;
         let movable = pool.config.threaded && watched.settings.hands_off;
@@ -280,10 +284,10 @@ impl Stint {
         &self.tenure
     }
 
-    /// The thread has something to run: from now on it is watched.
+    /// Marks the thread as busy, so that the monitor watches it from now on.
     #[cold]
     pub(crate) fn rise(&self, pool: &Arc<Pool>) {
-        // Relaxed: ordered by the barrier in `pass`, or by the lock of the monitor's list.
+        // Relaxed: ordered by the barrier in `Bell::pass`, or by the lock of the monitor's list.
         self.busy.store(true, Relaxed);
         let Some(watched) = &pool.watched else { return };
         match watched.monitor.get() {
@@ -292,26 +296,27 @@ impl Stint {
         }
     }
 
-    /// It has nothing to run.
+    /// Marks the thread as idle: it has nothing to run.
     pub(crate) fn rest(&self) {
-        // Relaxed: a monitor that sees it late looks once more.
+        // Relaxed: a monitor that sees the store late examines the thread once more.
         self.busy.store(false, Relaxed);
     }
 
-    /// Whether there is something to watch.
+    /// Returns true if the thread is busy and holds a core.
     fn is_watched(&self) -> bool {
-        // Relaxed: ordered by the barrier of who asks, where that matters.
+        // Relaxed: where the order matters, the caller's barrier provides it.
         self.busy.load(Relaxed) && self.tenure.has_core()
     }
 
-    /// Whether it is in a poll that was told of, so that there is nothing left to do about it
-    /// but to take its core.
+    /// Returns true if the thread is in a poll that has been reported, so that taking its core is
+    /// all that is left to do.
     fn is_told_of(&self) -> bool {
         let told = lock(&self.told).map(|(poll, _)| poll);
         told.is_some() && told == self.tenure.poll_number()
     }
 
-    /// The poll that cost this thread its core is over: the core, if nobody has come for it.
+    /// Ends the poll that cost this thread its core. Returns the core if no other thread has
+    /// claimed it.
     #[cold]
     pub(crate) fn come_back(&self, pool: &Pool) -> Option<Box<Core>> {
         let handoff = lock(&self.left).take()?;
@@ -327,20 +332,22 @@ impl Stint {
 }
 
 impl Pool {
-    /// A thread goes on that is busy, and was without a core meanwhile: the monitor may have found
-    /// nobody at work, and sleep.
+    /// Wakes the monitor if it sleeps. Called by a thread that is busy and resumes after it was
+    /// without a core, because the monitor may have seen no busy thread meanwhile and gone to
+    /// sleep.
     pub(crate) fn is_watched_again(&self) {
         if let Some(monitor) = self.watched.as_ref().and_then(|watched| watched.monitor.get()) {
             monitor.bell.pass();
         }
     }
 
-    /// Takes the core of a thread that is in a user's code and leaves it in a `Handoff`, where
-    /// the next thread finds it; or that thread itself.
+    /// Takes the core of a thread that is in user code and leaves it in a `Handoff`, where the next
+    /// thread, or the old one, finds it.
     fn detach(&self, stint: &Arc<Stint>, mut visit: Visit<'_>, detached: Detached) -> Arc<Handoff> {
         let core = visit.take().cast::<Core>();
-        // SAFETY: who holds a core says which, and that is the box that `Held::new` leaked. By
-        // invariant 1 of `tenure` it is ours now.
+        // SAFETY: the holder of a core publishes the pointer of the box that `Held::new` leaked, so
+        // the pointer came from a `Box<Core>`. By invariant 1 of `work/tenure` the core is ours
+        // now, because the visit took it.
         let mut core = unsafe { Box::from_raw(core.as_ptr()) };
         core.give_batch();
         core.empty_lifo();
@@ -349,7 +356,7 @@ impl Pool {
             let mut all = lock(&watched.detached);
             all.push(detached);
             let lost = all.iter().filter(|thread| !thread.is_lent).count();
-            // Relaxed: a figure.
+            // Relaxed: a counter, which orders nothing.
             watched.figures.peak.fetch_max(lost as u64, Relaxed);
         }
         if weakened!("vigil_leaves_it_first") {
@@ -357,7 +364,7 @@ impl Pool {
             *lock(&stint.left) = Some(handoff.clone());
             return handoff;
         }
-        // Before the door is let go: the thread looks there when it knows.
+        // Before the visit releases the door's lock: the thread reads `left` as soon as it knows.
         *lock(&stint.left) = Some(handoff.clone());
         drop(visit);
         handoff

@@ -1,4 +1,4 @@
-//! Models of cores that are taken, with a real pool that no thread works for.
+//! Models of cores that are taken, with a real pool that has no worker threads.
 
 use std::{panic::Location, ptr::NonNull, sync::Arc as Plain, time::Duration};
 
@@ -30,19 +30,21 @@ fn pool() -> Plain<Pool> {
     Pool::new(crate::engine::pool::Config { vigil: Some(settings), ..config(1, true) })
 }
 
-/// A thread that runs the pool's core, if nobody has stopped that before; enters a user's code
-/// once and comes out. `true` if it has its core then, or again; and then it ends it.
+/// A thread that takes the pool's core, if the pool was not stopped before, enters user code once
+/// and leaves it. Returns `true` if the thread still has its core then, or has it again, and then
+/// ends the core.
 fn hog(pool: &Plain<Pool>, stint: &Plain<Stint>) -> bool {
     hog_that(pool, stint, |_| ())
 }
 
-/// The same, with what that code does.
+/// Runs [`hog`] with `does` as the user code.
 fn hog_that(pool: &Plain<Pool>, stint: &Plain<Stint>, does: fn(&Pool)) -> bool {
     let Some(core) = pool.free_cores.take() else { return false };
-    // SAFETY: 1. the stint is borrowed for longer.
+    // SAFETY: obligation 1: the stint, which owns the tenure, is borrowed for longer than the
+    // guard.
     let _tenured = unsafe { Tenured::new(Some(stint.tenure())) };
     let held = Held::new(core);
-    // Nobody looks at the task: the monitor of these models only takes.
+    // The task pointer is never read: the monitor of these models only takes cores.
     words::enter_user_code(NonNull::<Header>::dangling());
     does(pool);
     words::leave_user_code();
@@ -56,20 +58,20 @@ fn hog_that(pool: &Plain<Pool>, stint: &Plain<Stint>, does: fn(&Pool)) -> bool {
     true
 }
 
-/// Calls the runtime, which calls itself there, and touches the core if the thread has it.
+/// Enters the runtime's code, nested once more, and touches the core if the thread has it.
 fn call_twice(pool: &Pool) {
     for _ in 0..2 {
         let outer = words::at_once_inside().unwrap_or_else(words::inside);
         if current::holds_core_of(pool) {
             drop((words::inside(), words::deeper()));
-            // Whether somebody else has it at the same time is asked in `tenure`'s models.
+            // The models of `work/tenure` check that no other thread has the core at the same time.
             current::with_core(|core| core.keep_up += 1);
         }
         drop(outer);
     }
 }
 
-/// The monitor: takes the core, if its thread is in a user's code.
+/// The monitor: takes the core, if its thread is in user code.
 fn take(pool: &Plain<Pool>, stint: &Plain<Stint>) -> Option<Plain<Handoff>> {
     if pool.is_stopping() {
         return None;
@@ -84,7 +86,7 @@ fn end(handoff: &Handoff) -> bool {
     handoff.take().map(stop::end_core).is_some()
 }
 
-/// The core goes to another thread, while the one that it was taken from comes back.
+/// The core goes to another thread while its old thread leaves its poll.
 #[test]
 fn a_core_that_was_taken_is_had_by_one() {
     let ends = Plain::new(Ends::default());
@@ -126,13 +128,13 @@ fn a_core_is_taken_from_a_poll_that_calls_the_runtime() {
     ends.assert_both_came();
 }
 
-/// There is no thread for it: its old one has it again.
+/// No thread is available for the core, so its old thread takes it back.
 #[test]
 fn a_core_nobody_came_for_is_taken_back() {
     let ends = Plain::new(Ends::default());
     let counted = ends.clone();
-    // The thread must get into its poll, the monitor up to its last step, and the thread out of
-    // its poll again: three changes.
+    // The thread must enter its poll, the monitor run up to its last step, and the thread leave its
+    // poll again: three context switches.
     model_deeper(move || {
         let pool = pool();
         let stint = Stint::begin(&pool, 0).expect("it is watched");
@@ -148,7 +150,7 @@ fn a_core_nobody_came_for_is_taken_back() {
     ends.assert_both_came();
 }
 
-/// The pool is stopped meanwhile, by a third.
+/// A third thread stops the pool meanwhile.
 #[test]
 fn a_stop_against_a_taken_core_ends_it_once() {
     let ends = Plain::new(Ends::default());
@@ -167,7 +169,7 @@ fn a_stop_against_a_taken_core_ends_it_once() {
         pool.stop();
         hog.join().unwrap();
         counted.count(monitor.join().unwrap());
-        // Were it left to nobody, this would wait for ever; were it ended twice, it would fail.
+        // If no thread ended the core, this would wait for ever; if two did, it would fail.
         assert!(pool.join(None));
     });
     ends.assert_both_came();
@@ -181,8 +183,8 @@ impl Drop for Witness {
     }
 }
 
-/// A task that waits for ever, on its way to a thread without a core; and how often its future
-/// was dropped.
+/// Offloads a task that waits for ever, before a thread has taken it. Returns it with the number of
+/// times that its future was dropped.
 fn lend(pool: &Plain<Pool>) -> (Plain<Lent>, Plain<Tally>) {
     let dropped = Plain::new(Tally::default());
     let witness = Witness(dropped.clone());
@@ -196,8 +198,8 @@ fn lend(pool: &Plain<Pool>) -> (Plain<Lent>, Plain<Tally>) {
     (Lent::of_a_model(pool, task), dropped)
 }
 
-/// The thread that was asked for it does not come, and the monitor gives it back, while that
-/// thread comes after all, and the pool ends.
+/// The requested thread is late and the monitor requeues the task, while that thread arrives after
+/// all and the pool ends.
 #[test]
 fn a_task_that_is_given_back_is_had_by_one() {
     model(|| {
@@ -215,7 +217,7 @@ fn a_task_that_is_given_back_is_had_by_one() {
     });
 }
 
-/// Nobody polls it: it goes back to its queue, or its memory to its home.
+/// No thread polls the task: it goes back to its queue, or its memory back to its `Home`.
 #[test]
 fn a_task_that_nobody_polls_against_a_stop_is_dropped_once() {
     model(|| {
@@ -229,8 +231,8 @@ fn a_task_that_nobody_polls_against_a_stop_is_dropped_once() {
     });
 }
 
-/// A task that was caught is on its way to a thread without a core when the pool ends: its
-/// future is dropped once, by the one or the other.
+/// An offloaded task waits for its thread when the pool ends: its future is dropped once, by that
+/// thread or by the stop.
 #[test]
 fn a_task_that_is_lent_against_a_stop_is_dropped_once() {
     model(|| {

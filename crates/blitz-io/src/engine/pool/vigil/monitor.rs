@@ -1,17 +1,18 @@
-//! The one thread that watches all cores of the process.
+//! The monitor: one thread that watches all cores of the process.
 //!
-//! It is started by the first poll of a pool that wants to be watched, sleeps without a time-out
-//! while nobody is at work, and ends some seconds after the last such pool has. Pools that are watched are
-//! on its list from their first poll to their end. The list's lock is held for a whole round:
-//! so a pool that has been struck off is not looked at any more, and a pool that is on it has
-//! cores that keep it, so the monitor is never the last to let one go.
+//! The thread is started by the first poll of a pool that is to be watched, sleeps without a
+//! time-out while no watched thread is busy, and ends some seconds after the last such pool. A
+//! watched pool is on the monitor's list from its first poll to its end. The list's lock is held
+//! for a whole round. So a pool that has been struck off is not examined any more; and a pool that
+//! is on the list is kept alive by its cores, so the monitor never drops the last reference to a
+//! pool.
 //!
-//! A process that was forked has no monitor, though its memory says so: a pool that begins
-//! there gets a new one. The old one's lock may be held by a thread that is not there, so
-//! nothing of it is touched.
+//! A forked process has no monitor thread, although the memory that it inherited says so: a pool
+//! that begins there starts a new one. The lock of the old monitor may be held by a thread that
+//! does not exist there, so nothing of the old monitor is touched.
 //!
-//! A sandbox that is entered later may forbid the barrier that the protocol needs. Then the
-//! monitor says so and ends, and tasks have to cooperate, as they would without it.
+//! A sandbox that is entered later may forbid the barrier that the protocol needs. Then the monitor
+//! reports this and ends, and tasks must cooperate, as they would without it.
 
 use std::{
     ptr,
@@ -22,19 +23,23 @@ use std::{
 use super::{Pool, Watched, bell::Bell};
 #[cfg(not(blitz_loom))]
 use crate::engine::prim::per_process::PerProcess;
-use crate::engine::prim::{Mutex, barrier::was_refused, lock, process::Process, thread};
+use crate::engine::{
+    prim::{Mutex, barrier::was_refused, lock, process::Process},
+    threads::service,
+};
 
-/// Rounds in which nobody was at work, after which the monitor sleeps for ever: a pool that
-/// gets a request every few milliseconds does not pay a wake-up for each.
+/// Number of rounds without a busy thread after which the monitor sleeps without a time-out. With
+/// several rounds, a pool that gets a request every few milliseconds does not pay a wake-up for
+/// each.
 const IDLE_ROUNDS: u32 = 4;
 
-/// How long it stays when there is no pool left: the next one may be about to begin.
+/// How long the monitor stays when no pool is left, because the next one may be about to begin.
 const STAYS: Duration = Duration::from_secs(2);
 
-/// How often a system that refuses the thread is asked again, at the most.
+/// Least time between two attempts to start the thread on a system that refuses it.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// See the module.
+/// The monitor of the process: its list of pools, and the [`Bell`] that it sleeps on.
 pub(crate) struct Monitor {
     process: Process,
     pub(crate) bell: Bell,
@@ -43,13 +48,13 @@ pub(crate) struct Monitor {
 
 struct Roll {
     pools: Vec<Weak<Pool>>,
-    /// Since when there is none.
+    /// Since when there is no pool.
     empty: Option<Instant>,
     running: bool,
     refused: Option<Instant>,
 }
 
-/// That of this process, once there was need of one.
+/// The monitor of this process, once one was needed.
 #[cfg(not(blitz_loom))]
 static MONITOR: PerProcess<Monitor> = PerProcess::new();
 
@@ -62,14 +67,14 @@ fn monitor() -> &'static Monitor {
     })
 }
 
-/// Puts the pool on the monitor's list, and starts the monitor if it is not there. If the
-/// system refuses, the pool is as it would be without one, and asks again when it next begins
-/// to work.
+/// Puts the pool on the monitor's list, and starts the monitor if it does not run. If the system
+/// refuses the thread, the pool runs unwatched, and tries again when it next becomes busy.
 #[cfg(not(blitz_loom))]
 #[cold]
 pub(super) fn enlist(pool: &Arc<Pool>, watched: &Watched) {
     let monitor = monitor();
-    // First: a round takes no lock of those who wait for it.
+    // Locked before `roll`: a round holds `roll` and never takes this lock, so it does not
+    // deadlock.
     let struck_off = lock(&watched.struck_off);
     let mut roll = lock(&monitor.roll);
     if watched.monitor.get().is_some() || *struck_off || pool.is_stopping() {
@@ -79,9 +84,8 @@ pub(super) fn enlist(pool: &Arc<Pool>, watched: &Watched) {
         if roll.refused.is_some_and(|refused| refused.elapsed() < AGAIN) {
             return;
         }
-        let thread = thread::Builder::new().name("blitz-monitor".to_owned());
-        match thread.spawn(move || monitor.live()) {
-            Ok(_) => roll.running = true,
+        match service::start("blitz-monitor", move || monitor.live()) {
+            Ok(()) => roll.running = true,
             Err(_) => {
                 roll.refused = Some(Instant::now());
                 return;
@@ -92,16 +96,16 @@ pub(super) fn enlist(pool: &Arc<Pool>, watched: &Watched) {
     assert!(watched.monitor.set(monitor).is_ok(), "a pool is on one list, once");
     drop(roll);
     drop(struck_off);
-    // Also if it naps: what it knows of may be looked at seldom.
+    // Also if the monitor naps: its interval may be too long for this pool.
     monitor.bell.ring();
 }
 
-/// Models have threads enough of their own.
+/// Models start no monitor, because they have threads enough of their own.
 #[cfg(blitz_loom)]
 pub(super) fn enlist(_: &Arc<Pool>, _: &Watched) {}
 
 impl Pool {
-    /// Strikes the pool off the monitor's list: its last core ends.
+    /// Strikes the pool off the monitor's list, when its last core ends.
     pub(in crate::engine::pool) fn strike_off(&self) {
         let Some(watched) = &self.watched else { return };
         let mut struck_off = lock(&watched.struck_off);
@@ -118,7 +122,7 @@ impl Pool {
         drop(roll);
         drop(struck);
         if is_last {
-            // It is to come to its end.
+            // So that the monitor comes to its end.
             monitor.bell.ring();
         }
     }
@@ -141,8 +145,8 @@ impl Monitor {
                 return self.give_up();
             }
             let now = Instant::now();
-            // Since the last look, and not since the nap has begun: a process may be stopped in
-            // the middle of a round, too.
+            // Measured from the last round, and not from the begin of the nap, because a process
+            // may be stopped in the middle of a round too.
             let late = tick.map(|tick| now.saturating_duration_since(last).saturating_sub(tick));
             last = now;
             let round = {
@@ -161,11 +165,13 @@ impl Monitor {
 }
 
 impl Monitor {
-    /// The barrier that was granted at first is refused now: no core can be taken any more.
+    /// Ends the monitor, because the barrier that was granted at first is refused now: no core can
+    /// be taken any more.
     #[cold]
     fn give_up(&self) {
-        // Nobody is started in this one's place, and nobody rings.
-        // Not kept: whoever lets a pool go runs the destructors of users.
+        // `running` stays set, so no monitor is started in place of this one, and none is woken.
+        // Pools are not upgraded here, because dropping the last reference to a pool runs user
+        // destructors.
         let is_missed = lock(&self.roll).pools.iter().any(|pool| pool.strong_count() > 0);
         if is_missed {
             super::stall::tell_of_blindness();
@@ -173,13 +179,13 @@ impl Monitor {
     }
 }
 
-/// What a round over all pools says.
+/// Result of a round over all pools.
 struct Round {
     tick: Duration,
     at_work: bool,
 }
 
-/// How long the monitor sleeps between two rounds, at the most.
+/// Maximum time between two rounds.
 const LONGEST: Duration = Duration::from_millis(100);
 
 impl Roll {
@@ -187,12 +193,12 @@ impl Roll {
         self.pools.iter().filter_map(Weak::upgrade)
     }
 
-    /// Whether the monitor has something to do: without a pool, to come to its end.
+    /// Returns true if the monitor has something to do: with no pool left, that is to end.
     fn any_at_work(&self) -> bool {
         self.pools.is_empty() || self.pools().any(|pool| pool.is_at_work())
     }
 
-    /// Whether there has been no pool for a while.
+    /// Returns true if there has been no pool for a while.
     fn is_over(&mut self, now: Instant) -> bool {
         if !self.pools.is_empty() {
             self.empty = None;
@@ -201,8 +207,8 @@ impl Roll {
         now.saturating_duration_since(*self.empty.get_or_insert(now)) >= STAYS
     }
 
-    /// `late`: how much later than it wanted to the monitor is; `None` if it has slept for
-    /// ever, and nothing that it knew is worth anything.
+    /// Examines all pools. `late` is how much later than planned the round begins; `None` after a
+    /// sleep without a time-out, which makes all earlier measurements worthless.
     fn round(&self, now: Instant, late: Option<Duration>) -> Round {
         let mut round = Round { tick: LONGEST, at_work: self.pools.is_empty() };
         for pool in self.pools() {

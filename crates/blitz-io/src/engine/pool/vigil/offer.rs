@@ -1,16 +1,18 @@
-//! Cores and tasks that were given to threads which do not come for them.
+//! Repeats requests for threads that do not arrive to take over a core or a task.
 //!
-//! A thread that is started runs the user's hook for that first (`on_thread_start`), which may
-//! take long, or never end; and a system that has much to do lets it begin late. A core that
-//! waits for it is offered to another thread after a while, and then to one more, each time
-//! after twice the time; beyond a few, only to threads that are there and have nothing to do:
-//! they have the hook behind them. Whoever comes first has the core, and the others find
-//! nothing and are threads of the crew. A task goes back to its queue, where a worker finds it.
+//! A new thread first runs the user's hook (`on_thread_start`), which may take long or never end;
+//! and an overloaded system schedules the thread late. A core that waits for such a thread is
+//! offered to another thread after a while, and then to one more, each time after twice the time.
+//! After a few of them, only threads that are idle already are requested, because they have the
+//! hook behind them. The first thread to arrive gets the core; the others find nothing and become
+//! threads of the blocking pool. A task goes back to its queue, where a worker finds it.
 //!
 //! # Invariants
-//! - *One owner*: the lock of the `Handoff`, or of the `Lent`, decides who has what is in it.
-//! - *Bounds*: at most [`THREADS`] threads are started for a core, each time it is taken; for
-//!   tasks no more than may be lent, since who hangs with one counts as having it.
+//! - *One owner*: the lock of the `Handoff`, or of the `Lent`, decides which thread gets its
+//!   content.
+//! - *Bounds*: at most [`THREADS`] threads are started for a core each time it is taken. For tasks,
+//!   no more threads are started than tasks may be offloaded, because a thread that hangs with a
+//!   task still counts as having it.
 //!
 //! # Checked by
 //! tests/preempt: `a_thread_that_hangs_in_its_hook_keeps_no_core`,
@@ -30,18 +32,20 @@ use crate::engine::{
     prim::{Ordering::Relaxed, lock},
 };
 
-/// Threads that are started for a core. Picked: with the fourth, tens of slices have gone by.
+/// Maximum number of threads that are started for a core. Picked: with the fourth, tens of slices
+/// have gone by.
 const THREADS: u32 = 4;
 
-/// How soon a thread is expected, at the least: a busy system takes milliseconds to start one.
+/// Least time to wait for a requested thread, because a busy system takes milliseconds to start
+/// one.
 const SOON: Duration = Duration::from_millis(10);
 
-/// A core that no thread has come for, as far as is known.
+/// A core that no thread has claimed, as far as is known.
 pub(super) struct Offer {
     handoff: Arc<Handoff>,
-    /// When the last thread was asked to.
+    /// When a thread was last requested.
     since: Instant,
-    /// How many were.
+    /// Number of threads that were requested.
     threads: u32,
 }
 
@@ -50,7 +54,7 @@ impl Offer {
         Self { handoff, since: now, threads: 0 }
     }
 
-    /// Asks one more thread; `false` if there is none.
+    /// Requests one more thread; returns `false` if there is none.
     fn ask(&mut self, relief: Arc<dyn Relief>, now: Instant) -> bool {
         let errand = Errand::Core(self.handoff.clone());
         let asked = if self.threads < THREADS {
@@ -64,7 +68,7 @@ impl Offer {
         asked.is_ok()
     }
 
-    /// Whether it is time to ask another one.
+    /// Returns true if it is time to request another thread.
     fn is_due(&self, now: Instant, slice: Duration) -> bool {
         let Some(doublings) = self.threads.checked_sub(1) else { return true };
         let patience = slice.max(SOON) * 2_u32.pow(doublings.min(THREADS));
@@ -73,7 +77,7 @@ impl Offer {
 }
 
 impl Pool {
-    /// Offers a core that was taken to a thread; `false` if there is none, for now.
+    /// Offers a core that was taken to a thread; returns `false` if there is none for now.
     pub(super) fn offer(&self, watched: &Watched, handoff: Arc<Handoff>, now: Instant) -> bool {
         let Some(relief) = self.relief() else { return false };
         let mut offer = Offer::new(handoff, now);
@@ -89,7 +93,7 @@ impl Pool {
         is_asked
     }
 
-    /// Looks for threads for cores that nobody has come for, and for tasks that are lent.
+    /// Requests threads for unclaimed cores, and requeues offloaded tasks that no thread has taken.
     pub(super) fn retry(&self, watched: &Watched, now: Instant) {
         let mut offers = lock(&watched.offers);
         offers.retain(|offer| offer.handoff.is_full());
@@ -115,7 +119,7 @@ impl Pool {
         }
     }
 
-    /// Tasks that are lent to threads which do not come go back to their queues.
+    /// Puts offloaded tasks back into their queues if their threads have not arrived in time.
     fn give_back_late(&self, watched: &Watched, now: Instant, patience: Duration) {
         let late: Vec<_> = {
             let mut lents = lock(&watched.lents);
@@ -132,7 +136,7 @@ impl Pool {
 }
 
 impl Watched {
-    /// Whether a core or a task waits for a thread.
+    /// Returns true if a core or a task waits for a thread.
     pub(super) fn has_offers(&self) -> bool {
         let now = Instant::now();
         !lock(&self.offers).is_empty()
@@ -143,7 +147,7 @@ impl Watched {
     }
 
     fn tell_of_hook(&self) {
-        // Relaxed: a mark that orders nothing.
+        // Relaxed: a flag that orders nothing.
         if !self.told_of_hook.swap(true, Relaxed) {
             tell_of_hook();
         }

@@ -1,46 +1,47 @@
-//! Where a thread is that is stuck in a poll: its stack, by a signal.
+//! Captures the stack of a thread that is stuck in a poll, by a signal.
 //!
-//! Only where the builder asks for it, and there by the thread that tells reports. It asks
-//! (`work/inquiry`), sends SIGURG to the stuck thread, and waits for an answer, not for long.
-//! The handler notes the address that it has interrupted and follows the chain of frame
-//! pointers outwards, within the bounds of the thread's stack. What the addresses are called
-//! is found out afterwards, by the thread that tells.
+//! This is done only where the builder requests it, and by the reporter thread. The reporter opens
+//! a request (`work/inquiry`), sends SIGURG to the stuck thread, and waits briefly for the
+//! response. The handler records the interrupted address and follows the chain of frame pointers
+//! outwards, within the bounds of the thread's stack. The addresses are resolved to names
+//! afterwards, by the reporter thread.
 //!
-//! SIGURG, because it is ignored unless somebody has a use for it, debuggers pass it on without
-//! a word, and one too many does no harm.
+//! The signal is SIGURG because it is ignored unless the program has a use for it, debuggers pass
+//! it on silently, and one too many does no harm.
 //!
 //! # Whose signal it is
-//! Ours carry a mark; only they are answered, and they are not passed on. All others go to the
-//! handler that was there before, which keeps the mask and the flags that it was installed
-//! with. A handler that comes later takes the place of this one: if it does not pass signals on
-//! (most do: signal-hook's and so Tokio's), nobody answers, and reports go without. The handler
-//! stays to the end of the process: who came later may have remembered it.
+//! Our signals carry a mark. The handler responds only to these, and does not pass them on. All
+//! other signals go to the handler that was installed before, which keeps the mask and the flags
+//! that it was installed with. A handler that is installed later takes the place of ours: if it
+//! does not pass signals on (most do: signal-hook's, and so Tokio's), there is no response, and
+//! reports go without a stack. Our handler stays to the end of the process, because a handler that
+//! was installed later may have remembered it.
 //!
 //! # In the handler
-//! It reads words of the thread's own that were there before, writes into the inquiry, and
-//! makes one system call; it keeps `errno`. No memory, no locks, no code of users but the
-//! handler that was there.
+//! The handler reads thread-locals that were initialized before, writes into the inquiry, and makes
+//! one system call; it preserves `errno`. It allocates no memory, takes no locks, and runs no user
+//! code but the handler that was installed before.
 //!
-//! In a shared object (a module of another language's runtime) the words of a thread are found by
-//! a function of the system's library, which before glibc 2.39 may take memory when libraries are
-//! loaded meanwhile. If the task was interrupted in the middle of taking memory itself, its thread
-//! hangs. So such programs had better not ask for stacks there.
+//! In a shared object (a module of another language's runtime) thread-locals are found by a
+//! function of the system's library, which before glibc 2.39 may allocate memory when libraries are
+//! loaded meanwhile. If the task was interrupted in the middle of an allocation of its own, its
+//! thread hangs. So such programs should not request stacks there.
 //!
 //! # What is lost
-//! A compiler that is not asked for frame pointers (`-C force-frame-pointers=yes`) uses their
-//! register for anything. Then the chain is cut, or leaves frames out; the innermost address
+//! A compiler that does not have to keep frame pointers (`-C force-frame-pointers=yes`) uses their
+//! register for anything. Then the chain is cut short or leaves frames out; the innermost address
 //! is always right. Whatever the register holds, only words of the thread's own stack are read,
-//! and each one farther out than the last. What is no address of code ends the chain.
+//! each farther out than the last. A value that is not an address of code ends the chain.
 //!
-//! A fiber's stack is not the thread's; the fiber says where it is. What called the fiber is the
-//! runtime, and not told.
+//! A fiber runs on a stack of its own; the fiber records its bounds. The runtime's frames that
+//! called the fiber are not reported.
 //!
 //! # Rejected
 //! - An unwinder in the handler: see `work/inquiry`.
-//! - To copy the stack in the handler and unwind the copy elsewhere, by the tables that are
-//!   there for panics: no frame pointers are needed. An unwinder of our own for each
-//!   architecture, or a dependency more. It may come.
-//! - To stop the thread with `ptrace`: a process may not trace itself.
+//! - Copying the stack in the handler and unwinding the copy elsewhere, by the tables that exist
+//!   for panics: it would need no frame pointers, but an unwinder of our own for each architecture,
+//!   or one more dependency. It may come.
+//! - Stopping the thread with `ptrace`: a process may not trace itself.
 //!
 //! # Checked by
 //! tests/preempt/stacks.rs; the words by the models of `work/inquiry`.
@@ -49,11 +50,11 @@ use std::{fmt, path::Path};
 
 use super::stall::Kind;
 
-/// Of which threads the stack is told.
+/// Which stalled threads get a stack trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stacks {
     Nobodys,
-    /// Of those who compute: they are in no system call that a signal would end.
+    /// Threads that compute: they are in no system call that a signal would interrupt.
     Computing,
     Everybodys,
 }
@@ -69,7 +70,7 @@ impl Stacks {
     }
 }
 
-/// A call that a stuck task is in, as [`StallReport::frames`] tells it.
+/// One frame of a stuck task's stack, returned by [`StallReport::frames`].
 ///
 /// [`StallReport::frames`]: crate::runtime::StallReport::frames
 ///
@@ -106,8 +107,8 @@ pub struct StackFrame {
 }
 
 impl StackFrame {
-    /// The address in the program's code: of the instruction that was interrupted in the first
-    /// frame, of the one after a call in the others.
+    /// Returns the address in the program's code: in the first frame that of the interrupted
+    /// instruction, in the others the return address of a call.
     ///
     /// # Examples
     ///
@@ -136,7 +137,8 @@ impl StackFrame {
         self.address
     }
 
-    /// The function's name, if the feature `stall-stacks` is on and the program has symbols.
+    /// Returns the function's name, if the feature `stall-stacks` is on and the program has
+    /// symbols.
     ///
     /// # Examples
     ///
@@ -165,7 +167,7 @@ impl StackFrame {
         self.name.as_deref()
     }
 
-    /// The source file, if the feature `stall-stacks` is on and the program was built with
+    /// Returns the source file, if the feature `stall-stacks` is on and the program was built with
     /// debug information.
     ///
     /// # Examples
@@ -195,7 +197,7 @@ impl StackFrame {
         self.file.as_deref()
     }
 
-    /// The line in that file.
+    /// Returns the line in the source file.
     ///
     /// # Examples
     ///
@@ -224,21 +226,21 @@ impl StackFrame {
         self.line
     }
 
-    /// Whether it is a function of neither this crate nor the standard library, as far as its
-    /// name tells.
+    /// Returns true if the function is neither this crate's nor the standard library's, judged by
+    /// its name.
     pub(super) fn is_users(&self) -> bool {
         const OTHERS: [&str; 4] = ["std", "core", "alloc", "blitz_io"];
         let Some(name) = &self.name else { return false };
         // An implementation is named `<type as trait>::function`.
         let name = name.trim_start_matches(['<', '&', '*', '(', '[']);
-        // Functions of C have no path, and types of the language have none before them.
+        // C functions have no path, and primitive types have no crate in front of them.
         let Some((first, _)) = name.split_once("::") else { return false };
         let is_name = |c: char| c.is_alphanumeric() || c == '_';
         first.chars().all(is_name) && !OTHERS.contains(&first)
     }
 }
 
-/// `app::crunch at src/main.rs:12`, or as much of it as is known.
+/// Prints `app::crunch at src/main.rs:12`, or as much of it as is known.
 impl fmt::Display for StackFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
@@ -280,7 +282,7 @@ mod signal;
 )))]
 pub(super) use self::none::{frames, inquiry, install};
 
-/// Other systems tell of no stacks.
+/// Stub for systems on which stacks are not captured.
 #[cfg(not(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64"),

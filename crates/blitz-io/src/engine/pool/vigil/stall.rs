@@ -1,12 +1,12 @@
-//! What is told of a task that is in one poll for too long, and to whom.
+//! Reports on tasks that have been in one poll for too long.
 //!
-//! The monitor notes what it sees and goes on: a user's function, a subscriber of `tracing` and
-//! standard error may all block. A thread of its own tells, one for the process, which is
-//! started by the first report and stays. What waits for it is bounded; what does not fit is
-//! forgotten, and the next report says how many were.
+//! The monitor only notes what it sees and goes on, because a user's callback, a `tracing`
+//! subscriber and standard error may all block. Reports are delivered by a reporter thread, one for
+//! the process, which is started by the first report and stays. Its queue is bounded: a report that
+//! does not fit is dropped, and the next report gives the number of dropped ones.
 //!
-//! That thread also has the time to look at what the stuck one waits for, and where it is, as
-//! long as it is in that poll ([`Scene`]).
+//! The reporter thread also has the time to find out what the stuck thread waits for and where it
+//! is, as long as that thread is still in the reported poll ([`Scene`]).
 
 use std::{fmt, panic::Location, ptr::NonNull, sync::Arc, time::Duration};
 
@@ -17,10 +17,10 @@ use super::{
 };
 use crate::engine::work::task::cell::{Header, Id};
 
-/// A user's function that is told.
+/// A user's callback for stalled tasks.
 pub(crate) type OnStall = Arc<dyn Fn(&StallReport) + Send + Sync>;
 
-/// What a task does that has been in one poll for too long.
+/// Kind of stall: what a task does that has been in one poll for too long.
 ///
 /// # Examples
 ///
@@ -41,19 +41,19 @@ pub(crate) type OnStall = Arc<dyn Fn(&StallReport) + Send + Sync>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StallKind {
-    /// It computes: its thread has used processor time.
+    /// The task computes: its thread has used processor time.
     Computing,
-    /// It waits for something outside of the runtime: a lock of the standard library, a file, a
-    /// name to be looked up, a sleep of the thread.
+    /// The task waits for something outside of the runtime: a lock of the standard library, a file,
+    /// a name lookup, a sleep of the thread.
     Blocked,
-    /// This system does not tell the processor time of a thread.
+    /// Not known, because this system does not report the processor time of a thread.
     Unknown,
 }
 
 pub(super) type Kind = StallKind;
 
-/// A task that has been in one poll for longer than a slice, as
-/// [`Builder::on_task_stall`](crate::runtime::Builder::on_task_stall) is told of it.
+/// Report about a task that has been in one poll for longer than a slice, passed to the callback of
+/// [`Builder::on_task_stall`](crate::runtime::Builder::on_task_stall).
 ///
 /// # Examples
 ///
@@ -96,7 +96,7 @@ pub struct StallReport {
 }
 
 impl StallReport {
-    /// The task's ID.
+    /// Returns the task's ID.
     ///
     /// # Examples
     ///
@@ -108,7 +108,7 @@ impl StallReport {
     /// let rt = Builder::new_multi_thread()
     ///     .on_task_stall(move |stall| drop(tell.send(stall.task())))
     ///     .build()?;
-    /// // It stays in its poll until somebody was told of it.
+    /// // The task stays in one poll until its stall has been reported.
     /// let task = rt.spawn(async move { told.recv().unwrap() });
     /// let id = task.id();
     /// assert_eq!(rt.block_on(task)?, id);
@@ -118,7 +118,7 @@ impl StallReport {
         self.task
     }
 
-    /// Its name, if it was [given one](crate::task::Builder::name).
+    /// Returns the task's name, if it was [given one](crate::task::Builder::name).
     ///
     /// # Examples
     ///
@@ -130,7 +130,7 @@ impl StallReport {
     /// let rt = Builder::new_multi_thread()
     ///     .on_task_stall(move |stall| drop(tell.send(stall.name().map(str::to_owned))))
     ///     .build()?;
-    /// // It stays in its poll until somebody was told of it.
+    /// // The task stays in one poll until its stall has been reported.
     /// let task = blitz_io::task::Builder::new()
     ///     .name("sleepy")
     ///     .spawn_on(async move { told.recv().unwrap() }, rt.handle())?;
@@ -141,7 +141,7 @@ impl StallReport {
         self.name.as_deref()
     }
 
-    /// Where it was spawned.
+    /// Returns the source location where the task was spawned.
     ///
     /// # Examples
     ///
@@ -153,7 +153,7 @@ impl StallReport {
     /// let rt = Builder::new_multi_thread()
     ///     .on_task_stall(move |stall| drop(tell.send(stall.spawned_at())))
     ///     .build()?;
-    /// // It stays in its poll until somebody was told of it.
+    /// // The task stays in one poll until its stall has been reported.
     /// let task = rt.spawn(async move { told.recv().unwrap() });
     /// assert!(rt.block_on(task)?.file().ends_with(".rs"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -162,7 +162,7 @@ impl StallReport {
         self.spawned_at
     }
 
-    /// The name of its future's type.
+    /// Returns the type name of the task's future.
     ///
     /// # Examples
     ///
@@ -174,7 +174,7 @@ impl StallReport {
     /// let rt = Builder::new_multi_thread()
     ///     .on_task_stall(move |stall| drop(tell.send(stall.future())))
     ///     .build()?;
-    /// // It stays in its poll until somebody was told of it.
+    /// // The task stays in one poll until its stall has been reported.
     /// let task = rt.spawn(async move { told.recv().unwrap() });
     /// assert!(rt.block_on(task)?.contains("closure"), "as blocks are called");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -183,11 +183,13 @@ impl StallReport {
         self.future
     }
 
-    /// The worker that it was polled by, as [`worker_index`](crate::runtime::worker_index)
-    /// counts; for a [fiber](Self::is_fiber), its thread among those that run fibers. None for a
-    /// task of a [`LocalSet`](crate::task::LocalSet) that a `block_on` of a multi-thread runtime
-    /// polls, and for one that was caught before and is polled without a worker since
-    /// ([`learning`](crate::runtime::Preemption::learning)).
+    /// Returns the index of the worker that polled the task, as
+    /// [`worker_index`](crate::runtime::worker_index) counts; for a [fiber](Self::is_fiber), the
+    /// index of its thread among those that run fibers.
+    ///
+    /// Returns `None` for a task of a [`LocalSet`](crate::task::LocalSet) that a `block_on` of a
+    /// multi-thread runtime polls, and for a task that was caught before and has since been polled
+    /// without a worker ([`learning`](crate::runtime::Preemption::learning)).
     ///
     /// # Examples
     ///
@@ -200,7 +202,7 @@ impl StallReport {
     ///     .worker_threads(1)
     ///     .on_task_stall(move |stall| drop(tell.send(stall.worker())))
     ///     .build()?;
-    /// // It stays in its poll until somebody was told of it.
+    /// // The task stays in one poll until its stall has been reported.
     /// let task = rt.spawn(async move { told.recv().unwrap() });
     /// assert_eq!(rt.block_on(task)?, Some(0));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -212,8 +214,8 @@ impl StallReport {
         }
     }
 
-    /// Whether it is a fiber. The other fibers of its thread wait for it: they cannot go on
-    /// elsewhere.
+    /// Returns true if the task is a fiber. The other fibers of its thread wait for it, because
+    /// they cannot run on another thread.
     ///
     /// # Examples
     ///
@@ -225,7 +227,7 @@ impl StallReport {
     /// let rt = Builder::new_multi_thread()
     ///     .on_task_stall(move |stall| drop(tell.send(stall.is_fiber())))
     ///     .build()?;
-    /// // It stays in its poll until somebody was told of it.
+    /// // The task stays in one poll until its stall has been reported.
     /// let task = rt.spawn(async move { told.recv().unwrap() });
     /// assert!(!rt.block_on(task)?);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -234,7 +236,8 @@ impl StallReport {
         matches!(self.place, Place::Fiber(_))
     }
 
-    /// How long the poll had lasted when this was noted, at the least. It goes on.
+    /// Returns the least time that the poll had lasted when the stall was noted. The poll goes on
+    /// after that.
     ///
     /// # Examples
     ///
@@ -247,7 +250,7 @@ impl StallReport {
     ///     .preemption(Preemption::new())
     ///     .on_task_stall(move |stall| drop(tell.send(stall.duration())))
     ///     .build()?;
-    /// // It stays in its poll until somebody was told of it.
+    /// // The task stays in one poll until its stall has been reported.
     /// let task = rt.spawn(async move { told.recv().unwrap() });
     /// assert!(rt.block_on(task)? >= std::time::Duration::from_millis(10));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -256,7 +259,7 @@ impl StallReport {
         self.duration
     }
 
-    /// Whether it computes or waits.
+    /// Returns whether the task computes or is blocked.
     ///
     /// # Examples
     ///
@@ -268,7 +271,7 @@ impl StallReport {
     /// let rt = Builder::new_multi_thread()
     ///     .on_task_stall(move |stall| drop(tell.send(stall.kind())))
     ///     .build()?;
-    /// // It stays in its poll until somebody was told of it.
+    /// // The task stays in one poll until its stall has been reported.
     /// let task = rt.spawn(async move { told.recv().unwrap() });
     /// assert_ne!(rt.block_on(task)?, blitz_io::runtime::StallKind::Computing);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -277,9 +280,9 @@ impl StallReport {
         self.kind
     }
 
-    /// The system call that its thread waits in, if it is [blocked](StallKind::Blocked) and the
-    /// system tells: Linux does, except in some sandboxes. For a lock it has the address, for a
-    /// file or a socket the descriptor.
+    /// Returns the system call that the task's thread waits in, if the task is
+    /// [blocked](StallKind::Blocked) and the system reports the call: Linux does, except in some
+    /// sandboxes. For a lock the call has the address, for a file or a socket the descriptor.
     ///
     /// # Examples
     ///
@@ -291,9 +294,9 @@ impl StallReport {
     /// let rt = Builder::new_multi_thread()
     ///     .on_task_stall(move |stall| drop(tell.send(stall.waits_in().copied())))
     ///     .build()?;
-    /// // It stays in its poll until somebody was told of it.
+    /// // The task stays in one poll until its stall has been reported.
     /// let task = rt.spawn(async move { told.recv().unwrap() });
-    /// // Nobody knows on other systems, and in some sandboxes.
+    /// // Not known on other systems and in some sandboxes.
     /// if let Some(call) = rt.block_on(task)? {
     ///     assert!(call.to_string().contains("waits"), "{call}");
     /// }
@@ -303,9 +306,11 @@ impl StallReport {
         self.waits_in.as_ref()
     }
 
-    /// The calls that it is in, innermost first: where it was when this was about to be told.
-    /// None unless [asked for](crate::runtime::Preemption::capture_stacks), which see for when
-    /// there are fewer than one would like.
+    /// Returns the stack of the task's thread, innermost call first, captured just before the
+    /// report was delivered.
+    ///
+    /// The slice is empty unless [`capture_stacks`](crate::runtime::Preemption::capture_stacks) is
+    /// on; its documentation says when frames are missing.
     ///
     /// # Examples
     ///
@@ -324,7 +329,7 @@ impl StallReport {
     ///     while began.elapsed() < Duration::from_millis(300) {}
     /// });
     /// let stall = told.recv().unwrap();
-    /// // None on other systems, or if the thread was not let run for a while.
+    /// // Empty on other systems, or if the thread was not scheduled for a while.
     /// assert!(stall.frames().len() <= 64);
     /// for frame in stall.frames() {
     ///     println!("{frame}");
@@ -336,9 +341,11 @@ impl StallReport {
         &self.frames
     }
 
-    /// Whether others go on meanwhile: its worker has got another thread, or it was polled
-    /// without one to begin with. If not, all that waits for its worker waits for the end of this
-    /// poll, or for others who steal it.
+    /// Returns true if other tasks go on meanwhile: the worker's core was handed off to another
+    /// thread, or the task was polled without a worker to begin with.
+    ///
+    /// If false, all tasks that wait for that worker wait for the end of this poll, or for other
+    /// workers that steal them.
     ///
     /// # Examples
     ///
@@ -351,7 +358,7 @@ impl StallReport {
     ///     .preemption(Preemption::new())
     ///     .on_task_stall(move |stall| drop(tell.send(stall.was_handed_off())))
     ///     .build()?;
-    /// // It stays in its poll until somebody was told of it.
+    /// // The task stays in one poll until its stall has been reported.
     /// let task = rt.spawn(async move { told.recv().unwrap() });
     /// assert!(rt.block_on(task)?);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -360,7 +367,7 @@ impl StallReport {
         self.goes_on
     }
 
-    /// Reports before this one that were lost, because whoever is told is too slow.
+    /// Returns the number of reports lost before this one because the callback is too slow.
     ///
     /// # Examples
     ///
@@ -372,7 +379,7 @@ impl StallReport {
     /// let rt = Builder::new_multi_thread()
     ///     .on_task_stall(move |stall| drop(tell.send(stall.forgotten())))
     ///     .build()?;
-    /// // It stays in its poll until somebody was told of it.
+    /// // The task stays in one poll until its stall has been reported.
     /// let task = rt.spawn(async move { told.recv().unwrap() });
     /// assert_eq!(rt.block_on(task)?, 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -420,25 +427,27 @@ impl fmt::Display for StallReport {
     }
 }
 
-/// Who polls a task.
+/// The kind of thread that polls a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Worker(usize),
     /// A thread that runs fibers.
     Fiber(usize),
-    /// A set of local tasks that a thread waits for.
+    /// A thread in a `block_on` that polls a set of local tasks.
     BlockOn,
-    /// A thread without a core.
+    /// A thread without a core, which polls an offloaded task.
     Lent,
 }
 
-/// A report that is being made.
+/// A report in the making.
 pub(super) struct Stall {
     report: StallReport,
     pub(super) goes_on: bool,
 }
 
 impl Stall {
+    /// Creates the report from the header of a task.
+    ///
     /// # Safety
     /// 1. The task is not freed during the call.
     pub(super) unsafe fn look_at(
@@ -447,11 +456,12 @@ impl Stall {
         duration: Duration,
         kind: Kind,
     ) -> Self {
-        // SAFETY: 1.
+        // SAFETY: obligation 1: the caller keeps the task from being freed.
         let header = unsafe { task.as_ref() };
         let report = StallReport {
             task: header.id,
-            // SAFETY: 1.; the clone counts for itself.
+            // SAFETY: the task is not freed during the call (obligation 1); the clone is a
+            // reference count of its own.
             name: unsafe { Header::name(task) }.cloned(),
             spawned_at: header.spawned_at,
             future: (header.vtable.type_name)(),
@@ -466,20 +476,20 @@ impl Stall {
         Self { report, goes_on: false }
     }
 
-    /// It goes on, and is what this says by now.
+    /// Updates the duration and the kind of a poll that goes on.
     pub(super) fn found(mut self, duration: Duration, kind: Kind) -> Self {
         (self.report.duration, self.report.kind) = (duration, kind);
         self
     }
 
-    /// Sees that somebody is told.
+    /// Queues the report for the reporter thread.
     pub(super) fn report(mut self, settings: &Settings, scene: Scene) {
         self.report.goes_on = self.goes_on;
         teller::tell(settings, self.report, scene);
     }
 }
 
-/// The poll that a report is about, for who looks once more before it is told.
+/// The poll that a report is about, so that the reporter thread can examine it once more.
 #[allow(dead_code, reason = "models tell nobody, and some systems no stacks")]
 pub(super) struct Scene {
     stacks: Stacks,
@@ -497,20 +507,20 @@ impl Scene {
         self.poll == poll
     }
 
-    /// Whether a thread may be interrupted that waits for something.
+    /// Returns true if a thread that is blocked may be interrupted by a signal.
     pub(super) fn interrupts_waits(&self) -> bool {
         self.stacks == Stacks::Everybodys
     }
 
-    /// What is seen of the thread, if it is in that poll before and after.
+    /// Returns the result of `look` if the thread is in that poll both before and after.
     pub(super) fn see<T>(&self, look: impl FnOnce(&Stint) -> Option<T>) -> Option<T> {
         let is_there = || self.stint.tenure().is_in(self.poll);
         let seen = is_there().then(|| look(&self.stint))??;
         is_there().then_some(seen)
     }
 
-    /// Adds to the report what can be seen now. What finds names in a program reads what others
-    /// have written: if it panics, the report goes without.
+    /// Adds to the report what can be seen now. Symbol lookup is code of others that reads the
+    /// program's files; if it panics, the report goes without.
     fn complete(&self, report: &mut StallReport) {
         let add = std::panic::AssertUnwindSafe(|| self.add(report));
         if let Err(payload) = std::panic::catch_unwind(add) {
@@ -530,22 +540,22 @@ impl Scene {
 
 pub(super) use self::teller::retry;
 
-/// What keeps a core from going to another thread.
+/// A bound that keeps a core from being handed off to another thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bound {
-    /// As many compute without one as may.
+    /// The maximum number of threads compute without a core.
     Computing,
-    /// As many wait without one as may.
+    /// The maximum number of threads are blocked without a core.
     Blocked,
-    /// There is no thread.
+    /// No thread is available.
     System,
 }
 
 impl Bound {
-    /// How many there are.
+    /// Number of bounds.
     pub(super) const ALL: usize = 3;
 
-    /// The one that was met for a poll of that kind.
+    /// Returns the bound that applies to a poll of that kind.
     pub(super) fn of(kind: Kind) -> Self {
         if kind == Kind::Blocked { Self::Blocked } else { Self::Computing }
     }
@@ -571,7 +581,7 @@ impl Bound {
     }
 }
 
-/// Says once that cores stay with threads that are stuck.
+/// Reports that cores stay with stuck threads from now on. Called once for each bound.
 #[cold]
 pub(super) fn tell_of_bound(bound: Bound, stuck: usize) {
     teller::tell_text(bound.text(stuck));
@@ -583,7 +593,7 @@ pub(crate) fn tell_lines(text: String) {
     teller::tell_lines(text);
 }
 
-/// Says that nobody watches any more.
+/// Reports that the monitor has ended and polls are not watched any more.
 #[cold]
 pub(super) fn tell_of_blindness() {
     teller::tell_text(
@@ -594,7 +604,7 @@ pub(super) fn tell_of_blindness() {
     );
 }
 
-/// Says once that threads do not come for what they are wanted for.
+/// Reports that requested threads do not arrive. Called once for each pool.
 #[cold]
 pub(super) fn tell_of_hook() {
     teller::tell_text_if_heard(
@@ -606,7 +616,7 @@ pub(super) fn tell_of_hook() {
 
 #[cfg(not(blitz_loom))]
 mod teller {
-    //! Who tells.
+    //! The reporter threads and their queues.
 
     use std::{
         collections::{HashMap, VecDeque},
@@ -616,29 +626,33 @@ mod teller {
     };
 
     use super::{OnStall, Scene, Settings, StallReport};
-    use crate::engine::prim::{
-        AtomicBool, Mutex,
-        Ordering::{Acquire, Relaxed, Release},
-        discard,
-        futex::Futex,
-        lock,
-        per_process::PerProcess,
-        thread,
+    use crate::engine::{
+        prim::{
+            AtomicBool, Mutex,
+            Ordering::{Acquire, Relaxed, Release},
+            discard,
+            futex::Futex,
+            lock,
+            per_process::PerProcess,
+        },
+        threads::service,
     };
 
-    /// What may wait to be told; picked. With a slice of 10 ms that is a quarter of a minute
-    /// of one core on which nothing else happens.
+    /// Maximum number of queued reports; picked. With a slice of 10 ms it takes a quarter of a
+    /// minute to fill if a single core does nothing but stall.
     const WAITING: usize = 1024;
 
-    /// How often a place in the source is told of where nobody asked.
+    /// Least time between two lines about the same source location, where no callback is set.
     const OFTEN: Duration = Duration::from_secs(60);
 
-    /// Places that are remembered for it.
+    /// Maximum number of source locations remembered for `OFTEN`.
     const PLACES: usize = 1024;
 
     struct Teller {
+        /// The name of the reporter's thread.
+        name: &'static str,
         queue: Mutex<Queue>,
-        /// Changes with each report.
+        /// Incremented with each report.
         bell: Futex,
     }
 
@@ -652,37 +666,43 @@ mod teller {
         User(OnStall, StallReport, Scene),
         Everybody(StallReport, Scene),
         Text(String),
-        /// For standard error, as it is.
+        /// Text for standard error, written without a prefix.
         Lines(String),
     }
 
     impl Told {
-        /// To be told to who has asked for it, and will hear how many it was not told.
+        /// Returns true for a report to a user's callback, which also receives the number of lost
+        /// reports.
         fn is_asked_for(&self) -> bool {
             matches!(self, Self::User(..))
         }
     }
 
-    /// That of this process. One that was forked makes its own: the lock of the other may be
-    /// held by a thread that is not there, and its reports were the other's.
+    /// The reporter of this process. A forked process creates its own, because the parent's lock
+    /// may be held by a thread that does not exist here, and the queued reports are the parent's.
     static TELLER: PerProcess<Teller> = PerProcess::new();
 
-    /// The system had no thread for it: what is to be told waits.
+    /// The writer of lines that involve no user callback. It has a thread of its own, because an
+    /// `on_task_stall` callback that blocks would hold back the report that names it.
+    static WRITER: PerProcess<Teller> = PerProcess::new();
+
+    /// Set if the system refused the reporter's thread, so that reports wait in the queue.
     static REFUSED: AtomicBool = AtomicBool::new(false);
 
-    /// Asks the system again, if it had no thread.
+    /// Tries to start the reporter's thread again if the system has refused it.
     pub(in super::super) fn retry() {
-        // Relaxed, twice: a mark that orders nothing.
+        // Relaxed, twice: a flag that orders nothing.
         if REFUSED.load(Relaxed) && REFUSED.swap(false, Relaxed) {
             teller().start();
         }
     }
 
     fn teller() -> &'static Teller {
-        TELLER.get(|| Teller {
-            queue: Mutex::new(Queue { waiting: VecDeque::new(), forgotten: 0, running: false }),
-            bell: Futex::new(0),
-        })
+        TELLER.get(|| Teller::new("blitz-reports"))
+    }
+
+    fn writer() -> &'static Teller {
+        WRITER.get(|| Teller::new("blitz-lines"))
     }
 
     pub(super) fn tell(settings: &Settings, report: StallReport, scene: Scene) {
@@ -694,32 +714,33 @@ mod teller {
         teller().put(told);
     }
 
-    /// What is told once, whoever wants to know, and in every build: preemption does not do what
-    /// was asked of it.
+    /// Reports a text in every build, with or without a callback, because preemption does not do
+    /// what was requested of it.
     pub(super) fn tell_text(text: String) {
         teller().put(Told::Text(text));
     }
 
-    /// Writes it to standard error, and does not wait for that: somebody may hold its lock for
-    /// ever, or not read the other end.
+    /// Writes to standard error without waiting for it, because another thread may hold its lock
+    /// for ever, or the other end may not be read.
     pub(super) fn tell_lines(text: String) {
-        let teller = teller();
-        if teller.start() {
-            teller.put(Told::Lines(text));
+        let writer = writer();
+        if writer.start() {
+            writer.put(Told::Lines(text));
         } else {
-            // The system has no thread for it.
+            // The system refuses a thread, so this thread writes.
             to_stderr(&text);
         }
     }
 
-    /// The same where a line about a task would be written: it may be nobody's fault.
+    /// Reports a text only where a line about a stalled task would be written, because the cause
+    /// may be no fault of the program.
     pub(super) fn tell_text_if_heard(text: String) {
         if is_heard() {
             tell_text(text);
         }
     }
 
-    /// Whether a line about a task would be written at all.
+    /// Returns true if lines about stalled tasks are written at all.
     fn is_heard() -> bool {
         #[cfg(feature = "tracing")]
         if tracing::dispatcher::has_been_set() {
@@ -729,34 +750,39 @@ mod teller {
     }
 
     impl Teller {
+        fn new(name: &'static str) -> Self {
+            let queue = Queue { waiting: VecDeque::new(), forgotten: 0, running: false };
+            Self { name, queue: Mutex::new(queue), bell: Futex::new(0) }
+        }
+
         fn put(&'static self, told: Told) {
             let mut queue = lock(&self.queue);
             if queue.waiting.len() == WAITING {
                 queue.forgotten += u64::from(told.is_asked_for());
                 drop(queue);
-                // A user's function may go with it.
+                // Dropping the report may drop a user's callback, whose destructor is user code.
                 return discard(told);
             }
             queue.waiting.push_back(told);
             drop(queue);
-            self.start();
-            // Release: pairs with the Acquire in `live`.
+            if !self.start() {
+                // Relaxed: a flag that orders nothing.
+                REFUSED.store(true, Relaxed);
+            }
+            // Release: publishes the queued report. Pairs with the Acquire in `live`.
             self.bell.word().fetch_add(1, Release);
             self.bell.wake_all();
         }
 
-        /// Sees that there is a thread; `false` if the system has none.
+        /// Starts the thread if it does not run; returns `false` if the system refuses it.
         fn start(&'static self) -> bool {
             let is_there = std::mem::replace(&mut lock(&self.queue).running, true);
             if is_there {
                 return true;
             }
-            let thread = thread::Builder::new().name("blitz-reports".to_owned());
-            let started = thread.spawn(move || self.live()).is_ok();
+            let started = service::start(self.name, move || self.live()).is_ok();
             if !started {
                 lock(&self.queue).running = false;
-                // Relaxed: a mark that orders nothing.
-                REFUSED.store(true, Relaxed);
             }
             started
         }
@@ -769,7 +795,7 @@ mod teller {
                 let next = {
                     let mut queue = lock(&self.queue);
                     let next = queue.waiting.pop_front();
-                    // Lines have no place for it: the next report has.
+                    // Plain lines cannot carry the number of lost reports, so the next report does.
                     let is_asked_for = next.as_ref().is_some_and(Told::is_asked_for);
                     let forgotten =
                         if is_asked_for { std::mem::take(&mut queue.forgotten) } else { 0 };
@@ -791,10 +817,13 @@ mod teller {
                 Told::User(user, mut report, scene) => {
                     report.forgotten = forgotten;
                     scene.complete(&mut report);
-                    // The user may take its time.
+                    // The callback may take long, and the scene keeps the thread's watch record
+                    // alive.
                     drop(scene);
-                    let outcome = catch_unwind(AssertUnwindSafe(|| user(&report)));
-                    // The panic hook has reported it.
+                    let outcome = catch_unwind(AssertUnwindSafe(|| {
+                        service::with_starters_mask(|| user(&report));
+                    }));
+                    // The panic hook has reported the panic.
                     if let Err(payload) = outcome {
                         discard(payload);
                     }
@@ -812,7 +841,7 @@ mod teller {
         }
     }
 
-    /// Whether the place was not told of for a while.
+    /// Returns true if this source location was not reported for a while.
     fn is_new(place: &'static Location<'static>, places: &mut Places) -> bool {
         let now = Instant::now();
         if places.get(place).is_some_and(|told| now.duration_since(*told) < OFTEN) {
@@ -825,13 +854,13 @@ mod teller {
         true
     }
 
-    /// To `tracing`, if somebody listens there; else to standard error, if that is wanted.
+    /// Writes a line to `tracing` if a subscriber is set, else to standard error if wanted.
     fn write(line: &str, is_for_stderr: bool) {
-        // One that was set for another thread's scope alone hears nothing of this one.
+        // A subscriber that is set only for another thread's scope receives nothing from this one.
         #[cfg(feature = "tracing")]
         if tracing::dispatcher::get_default(|here| !here.is::<tracing::subscriber::NoSubscriber>())
         {
-            // A subscriber is a user's code.
+            // A subscriber is user code.
             let outcome = catch_unwind(AssertUnwindSafe(|| {
                 tracing::warn!(target: "blitz_io::stall", "{line}");
             }));
@@ -847,12 +876,13 @@ mod teller {
     }
 
     fn to_stderr(text: &str) {
-        // Not `eprintln`, which panics; and nobody is there to be told that nobody can be told.
+        // Not `eprintln`, which panics; an error that stderr itself returns can be reported
+        // nowhere.
         let _ = std::io::stderr().write_all(text.as_bytes());
     }
 }
 
-/// Models tell nobody.
+/// Models report nothing.
 #[cfg(blitz_loom)]
 mod teller {
     use super::{Scene, Settings, StallReport};

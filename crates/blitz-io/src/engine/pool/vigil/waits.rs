@@ -1,20 +1,20 @@
-//! What a thread waits for that is blocked inside of a poll.
+//! Finds the system call that a thread waits in while it is blocked inside of a poll.
 //!
-//! Linux tells of each thread which system call it is in, and with what. That is read once for
-//! a report, by the thread that tells it, and only while the thread is still in the poll that
-//! the report is about: what it waits for afterwards is another matter. The monitor does not
-//! read it.
+//! Linux reports for each thread which system call it is in, and with which arguments. The reporter
+//! thread reads this once for a report, and only while the stuck thread is still in the reported
+//! poll, because what it waits for afterwards has nothing to do with the report. The monitor does
+//! not read it.
 //!
-//! A lock of the standard library, a channel and a parked thread all wait at a word of memory
-//! (a futex), whose address is the name of the lock: two who wait for the same one have the
-//! same address, and a deadlock has two.
+//! A lock of the standard library, a channel and a parked thread all wait at a word of memory (a
+//! futex), and its address identifies the lock: two threads that wait for the same lock have the
+//! same address, and a deadlock has two addresses.
 //!
-//! Where the system does not tell (others, sandboxes, a process that may not be traced) nobody
-//! knows.
+//! Where the system does not report the call (other systems, sandboxes, a process that may not be
+//! traced), it is not known.
 
 use std::fmt;
 
-/// A system call that a thread waits in, as [`StallReport::waits_in`] tells it.
+/// A system call that a thread waits in, returned by [`StallReport::waits_in`].
 ///
 /// [`StallReport::waits_in`]: crate::runtime::StallReport::waits_in
 ///
@@ -31,7 +31,7 @@ use std::fmt;
 ///     .build()?;
 /// let sleepy = rt.spawn(async { thread::sleep(Duration::from_millis(500)) });
 /// let stall = told.recv().unwrap();
-/// // Nobody knows on other systems, and in some sandboxes.
+/// // Not known on other systems and in some sandboxes.
 /// if let Some(call) = stall.waits_in() {
 ///     assert_eq!(call.name(), Some("clock_nanosleep"));
 ///     assert_eq!(call.to_string(), "sleeps");
@@ -44,31 +44,31 @@ use std::fmt;
 pub struct SystemCall {
     number: i64,
     known: Option<Known>,
-    /// The argument that says what for, if one does.
+    /// The argument that names the lock or the descriptor, if the call has one.
     of: u64,
 }
 
-/// A system call that has a name here.
+/// A system call that is in the table below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Known {
     name: &'static str,
     does: Does,
 }
 
-/// What is done by a call, in one of the forms that can be said.
+/// Description of what a system call does, for the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(dead_code, reason = "other systems do not tell")]
 enum Does {
     /// Waits at an address.
     Lock,
-    /// Does something with a descriptor, which is named behind these words.
+    /// Does something with a descriptor, which is printed after these words.
     With(&'static str),
-    /// Does this.
+    /// Does what these words say.
     Only(&'static str),
 }
 
 impl SystemCall {
-    /// The system's number of it, which is another one on each architecture.
+    /// Returns the system's number of the call, which differs between architectures.
     ///
     /// # Examples
     ///
@@ -80,9 +80,9 @@ impl SystemCall {
     /// let rt = Builder::new_multi_thread()
     ///     .on_task_stall(move |stall| drop(tell.send(stall.waits_in().map(|call| call.number()))))
     ///     .build()?;
-    /// // It stays in its poll until somebody was told of it.
+    /// // The task stays in one poll until its stall has been reported.
     /// let task = rt.spawn(async move { told.recv().unwrap() });
-    /// // Nobody knows on other systems, and in some sandboxes.
+    /// // Not known on other systems and in some sandboxes.
     /// assert!(rt.block_on(task)?.is_none_or(|number| number >= 0));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -90,7 +90,8 @@ impl SystemCall {
         self.number
     }
 
-    /// Its name, as in `futex` or `read`, if it is one of those in which threads usually wait.
+    /// Returns the name of the call, as in `futex` or `read`, if it is one in which threads usually
+    /// wait.
     ///
     /// # Examples
     ///
@@ -102,9 +103,9 @@ impl SystemCall {
     /// let rt = Builder::new_multi_thread()
     ///     .on_task_stall(move |stall| drop(tell.send(stall.waits_in().and_then(|call| call.name()))))
     ///     .build()?;
-    /// // It stays in its poll until somebody was told of it.
+    /// // The task stays in one poll until its stall has been reported.
     /// let task = rt.spawn(async move { told.recv().unwrap() });
-    /// // Nobody knows on other systems, and in some sandboxes.
+    /// // Not known on other systems and in some sandboxes.
     /// assert!(rt.block_on(task)?.is_none_or(|name| name == "futex"), "as channels wait");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -112,9 +113,9 @@ impl SystemCall {
         self.known.map(|known| known.name)
     }
 
-    /// The address of the word that it waits at, if the call is a `futex`: that of a lock, of a
-    /// condition variable, or of a parked thread. Tasks that wait for the same lock tell the
-    /// same address.
+    /// Returns the address of the word that the thread waits at, if the call is a `futex`: that of
+    /// a lock, of a condition variable, or of a parked thread. Tasks that wait for the same lock
+    /// have the same address.
     ///
     /// # Examples
     ///
@@ -146,7 +147,7 @@ impl SystemCall {
         matches!(self.known?.does, Does::Lock).then_some(self.of as usize)
     }
 
-    /// The descriptor that it waits for: of a `read`, say.
+    /// Returns the descriptor that the call waits for, for example that of a `read`.
     ///
     /// # Examples
     ///
@@ -164,7 +165,7 @@ impl SystemCall {
     /// let (mut reader, writer) = std::io::pipe()?;
     /// let descriptor = reader.as_raw_fd();
     /// let reads = rt.spawn(async move { reader.read(&mut [0]) });
-    /// // Nobody knows on other systems, and in some sandboxes.
+    /// // Not known on other systems and in some sandboxes.
     /// assert!(told.recv()?.is_none_or(|told| told == descriptor));
     /// drop(writer);
     /// assert_eq!(rt.block_on(reads)??, 0);
@@ -172,13 +173,13 @@ impl SystemCall {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn descriptor(&self) -> Option<i32> {
-        // The kernel takes 32 bits of it, whatever is above.
+        // The kernel uses the lower 32 bits of the argument and ignores the rest.
         matches!(self.known?.does, Does::With(_)).then_some(self.of as i32)
     }
 }
 
-/// What the thread does: `waits for a lock or a wake-up at 0x7f5c08000b70`, `sleeps`,
-/// `reads descriptor 7`.
+/// Prints what the thread does: `waits for a lock or a wake-up at 0x7f5c08000b70`, `sleeps`, `reads
+/// descriptor 7`.
 impl fmt::Display for SystemCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.known.map(|known| known.does) {
@@ -192,7 +193,7 @@ impl fmt::Display for SystemCall {
 
 #[cfg(all(target_os = "linux", not(blitz_loom)))]
 mod table {
-    //! The calls in which threads usually wait.
+    //! Table of the system calls in which threads usually wait.
 
     use super::{Does, Known};
 
@@ -256,12 +257,12 @@ mod table {
             (libc::SYS_rt_sigsuspend, "rt_sigsuspend", Only("waits for a signal")),
             #[cfg(target_arch = "x86_64")]
             (libc::SYS_pause, "pause", Only("waits for a signal")),
-            // After the process was stopped: a sleep, or a wait with a limit.
+            // After the process was stopped: the kernel resumes a sleep, or a wait with a time-out.
             (libc::SYS_restart_syscall, "restart_syscall", Only("waits for a while")),
         ]
     };
 
-    /// Elsewhere the others are known by their numbers.
+    /// On other architectures only `futex` has a name; all other calls are printed by number.
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     const ROWS: &[Row] = &[(libc::SYS_futex, "futex", Does::Lock)];
 
@@ -274,13 +275,15 @@ mod table {
 
 #[cfg(all(target_os = "linux", not(blitz_loom)))]
 impl SystemCall {
-    /// The one that a thread of this process is in, by the system's number of the thread.
+    /// Returns the call that a thread of this process is in; `thread` is the system's ID of the
+    /// thread.
     pub(super) fn of_thread(thread: i64) -> Option<Self> {
         let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).ok()?;
         Self::parse(&text)
     }
 
-    /// The number and six arguments; the word `running`; or less than zero, outside of a call.
+    /// Parses the kernel's line: the call's number and six arguments; or the word `running`; or a
+    /// number less than zero, outside of a call.
     fn parse(text: &str) -> Option<Self> {
         let mut words = text.split_ascii_whitespace();
         let number: i64 = words.next()?.parse().ok().filter(|number| *number >= 0)?;

@@ -1,4 +1,4 @@
-//! The intake under every interleaving.
+//! Models of the injector, under every interleaving.
 
 use super::Inject;
 use crate::engine::{
@@ -13,8 +13,8 @@ use crate::engine::{
     },
 };
 
-/// What a shutdown does: closes, then empties. The lock that `close` takes shows
-/// it every push that was before it, so the drain is never late.
+/// Closes and then empties the injector, as a shutdown does. The lock that `close` takes shows it
+/// every push that came before, so the drain is never late.
 fn close_and_drain(intake: &Inject<Bead>) -> Vec<u32> {
     assert!(intake.close());
     values(intake.pop_batch(usize::MAX))
@@ -66,7 +66,7 @@ fn a_producer_or_a_sleeper_sees_the_other() {
             move || {
                 shared.1.store(1, Relaxed);
                 if !weakened!("inject_sleeper_fence") {
-                    // SeqCst: W2 of the story, pairs with P2 below.
+                    // SeqCst: step W2 of the protocol in inject.rs, pairs with P2 below.
                     fence(SeqCst);
                 }
                 !shared.0.is_empty()
@@ -74,7 +74,7 @@ fn a_producer_or_a_sleeper_sees_the_other() {
         });
         shared.0.push(Bead::new(0)).ok().unwrap();
         if !weakened!("inject_producer_fence") {
-            // SeqCst: P2 of the story, pairs with W2 above.
+            // SeqCst: step P2 of the protocol in inject.rs, pairs with W2 above.
             fence(SeqCst);
         }
         let seen = shared.1.load(Relaxed) == 1;
@@ -115,8 +115,8 @@ fn the_length_is_right_once_the_lock_is_free() {
     });
 }
 
-/// A worker fetches two items, keeps one in hand and puts one into its ring, while
-/// another looks for the last time: first into the intake, then into the ring.
+/// A worker fetches two items, keeps one and puts the other into its ring, while another worker
+/// checks for the last time: first the injector, then the ring.
 #[test]
 fn a_batch_on_its_way_to_a_ring_is_never_out_of_sight() {
     model(|| {

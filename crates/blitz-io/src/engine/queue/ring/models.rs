@@ -1,4 +1,4 @@
-//! The ring under every interleaving: its owner, one or two thieves, few slots.
+//! Models of the ring, under every interleaving: its owner, one or two thieves, few slots.
 //!
 //! Each model ends by counting: every item that went in came out once.
 
@@ -15,7 +15,7 @@ use crate::engine::{
     },
 };
 
-/// Pushes a bead; answers with what overflowed.
+/// Pushes a bead and returns the values that overflowed.
 fn push(owner: &mut Owner<Bead>, value: u32) -> Vec<u32> {
     match owner.push(Bead::new(value)) {
         Pushed::Kept => Vec::new(),
@@ -31,14 +31,14 @@ fn drain(owner: &mut Owner<Bead>) -> Vec<u32> {
     std::iter::from_fn(|| owner.pop()).map(|bead| bead.value()).collect()
 }
 
-/// What a steal brought and what the thief's ring holds.
+/// Returns the values that a steal brought and those that the thief's ring holds.
 fn loot(stolen: Stolen<Bead>, mut target: Owner<Bead>) -> Vec<u32> {
     let mut loot: Vec<_> = stolen.first.into_iter().map(|bead| bead.value()).collect();
     loot.extend(drain(&mut target));
     loot
 }
 
-/// A thief that tries once, with a ring of its own.
+/// Steals once, with a ring of its own, and returns the values.
 fn steal(victim: &Thief<Bead>) -> Vec<u32> {
     let (mut target, _) = ring();
     let stolen = victim.steal_half_into(&mut target);
@@ -79,7 +79,7 @@ fn the_last_item_goes_to_one_of_two() {
     });
 }
 
-/// Fills a ring and pushes two more under a thief's hands.
+/// Fills a ring and pushes two more items while a thief steals.
 fn overflow_under_a_thief(start: u32, half: Half) {
     let (mut owner, victim) = ring_from(start);
     let thief = spawn_thief(&victim);
@@ -125,7 +125,7 @@ fn two_thieves_take_each_item_once() {
         let (mut owner, victim) = ring();
         fill(&mut owner, 0..CAPACITY);
         let thieves = [spawn_thief(&victim), spawn_thief(&victim)];
-        // Into the slots that are free as soon as a thief is done.
+        // Pushes into the slots that are free as soon as a thief is done.
         let spilt = push(&mut owner, CAPACITY);
         let [a, b] = thieves.map(|thief| thief.join().unwrap());
         let popped = drain(&mut owner);
@@ -242,7 +242,8 @@ fn what_a_length_says_was_true_once() {
     });
 }
 
-/// The half of the idle protocol that is the ring's.
+/// Checks the ring's part of the idle protocol (pool/idle.rs): a push before a fence is seen
+/// after one.
 #[test]
 fn an_item_pushed_before_a_fence_is_seen_after_one() {
     model(|| {

@@ -1,4 +1,4 @@
-//! The ring on real threads: against a deque, under load, and when it ends.
+//! Tests of the ring on real threads: against a deque, under load, and when it is dropped.
 
 use std::collections::VecDeque;
 
@@ -30,9 +30,9 @@ enum Step {
     Push(usize),
     Pop(usize),
     PushChain(usize),
-    /// From a second ring with this many items, of which half comes over.
+    /// Steals half of a second ring that has this many items.
     Receive(usize),
-    /// Into a third ring, which then is emptied.
+    /// Loses half to a third ring, which is then emptied.
     LoseHalf,
     LoseOne,
 }
@@ -52,7 +52,7 @@ fn half() -> impl Strategy<Value = Half> {
     prop_oneof![Just(Half::Oldest), Just(Half::Newest)]
 }
 
-/// The ring, the deque that says what is right, and the next value.
+/// The ring, the deque that predicts its contents, and the next value.
 struct Pair {
     owner: Owner<Bead>,
     thief: Thief<Bead>,
@@ -203,11 +203,11 @@ fn a_panic_in_one_drop_does_not_leak_what_is_left() {
     ledger.assert_each_dropped_once();
 }
 
-/// Sends `items` beads through a ring with two thieves, each of which is robbed
-/// by the other, and counts every bead.
+/// Sends `items` beads through a ring with two thieves, which also steal from each other, and
+/// counts every bead.
 fn exactly_once(items: u32) {
     let seen: Arc<[AtomicU32]> = (0..items.div_ceil(32)).map(|_| AtomicU32::new(0)).collect();
-    // Relaxed: a set of marks; `join` orders the final look.
+    // Relaxed: a set of flags; `join` orders the final check.
     let see = move |bead: Bead| {
         let (word, bit) = (bead.value() / 32, 1 << (bead.value() % 32));
         assert_eq!(seen[word as usize].fetch_or(bit, Relaxed) & bit, 0, "{} twice", bead.value());
@@ -249,7 +249,7 @@ fn exactly_once(items: u32) {
     assert_eq!(seen_here + seen_there, u64::from(items));
 }
 
-/// Steals until `done`, and then until there is nothing; answers how many it saw.
+/// Steals until `done`, and then until there is nothing left. Returns how many beads it saw.
 fn rob(
     mut target: Owner<Bead>,
     victims: &[Thief<Bead>],
@@ -263,11 +263,11 @@ fn rob(
         for victim in victims {
             count += victim.steal_half_into(&mut target).first.into_iter().map(see).count() as u64;
         }
-        // Not all, so that the other thief finds something.
+        // Pops only a part, so that the other thief finds something.
         for _ in 0..if last { CAPACITY } else { CAPACITY / 8 } {
             count += target.pop().into_iter().map(see).count() as u64;
         }
-        // What is in a ring is its owner's to finish, and we have just done so.
+        // The owner of a ring must finish what is in it, and this thread has just done so.
         if last && target.is_empty() {
             return count;
         }
@@ -279,7 +279,7 @@ fn a_million_items_arrive_exactly_once() {
     exactly_once(1_000_000);
 }
 
-/// The same at the size the design asks for.
+/// Runs the exactly-once test at the size that the design requires.
 #[test]
 #[ignore = "a minute: cargo test --release -p blitz-io --lib ten_to -- --ignored"]
 fn ten_to_the_eighth_items_arrive_exactly_once() {

@@ -1,7 +1,7 @@
-//! The queues and their contenders, opened up for bench/queues and nothing else.
+//! The queues and their alternatives, made public for bench/queues and nothing else.
 //!
-//! Everything here is a thin, inlined door: one concrete item type, so that the
-//! benchmark's own code stays free of unsafe.
+//! Everything here is a thin, inlined wrapper with one concrete item type, so that the
+//! benchmark's own code needs no unsafe.
 
 use std::ptr::NonNull;
 
@@ -17,7 +17,7 @@ use crate::engine::queue::{
     ring::{Half, Owner, Pushed, Share, Stolen, Thief, ring},
 };
 
-/// As large as a small task: a header line and a line that its poll touches.
+/// A node as large as a small task: a header line and a line that its poll touches.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Node {
@@ -30,12 +30,12 @@ pub struct Node {
 #[derive(Debug)]
 pub struct Item(NonNull<Node>);
 
-// SAFETY: an item is the only owner of its node.
+// SAFETY: an item is the only owner of its node, and a node's parts are all `Send`.
 unsafe impl Send for Item {}
 
 impl Item {
-    /// Items whose nodes live in one block, shuffled by `seed`, so that the next
-    /// item's node is not the next in memory.
+    /// Creates items with their nodes in one block, shuffled by `seed`, so that the next item's
+    /// node is not the next in memory.
     pub fn many(count: usize, seed: u64) -> Vec<Self> {
         let node = |header| Node { link: Link::new(), header, payload: [0; 12] };
         let nodes: &'static mut [Node] = (0..count as u64).map(node).collect::<Vec<_>>().leak();
@@ -47,14 +47,15 @@ impl Item {
         items
     }
 
-    /// The item's number, from zero, in the order of its node in memory.
+    /// Returns the item's number, from zero, in the order of the nodes in memory.
     #[inline]
     pub fn number(&self) -> u64 {
-        // SAFETY: as in `touch`; nothing writes the header.
+        // SAFETY: an item is the only owner of its node, which is never freed, and nothing writes
+        // the header.
         unsafe { self.0.as_ref() }.header
     }
 
-    /// What a poll would do at least: reads the header and writes the payload.
+    /// Does the least that a poll would do: reads the header and writes the payload.
     #[inline]
     pub fn touch(&mut self) -> u64 {
         // SAFETY: an item is the only owner of its node, which is never freed.
@@ -81,7 +82,7 @@ unsafe impl Linked for Item {
 
     #[inline(always)]
     unsafe fn link(ptr: NonNull<Node>) -> NonNull<Link<Node>> {
-        // SAFETY: 1. of `link`: the node is alive, so its field has an address.
+        // SAFETY: the node is alive (obligation 1 of `link`), so its field has an address.
         unsafe { NonNull::new_unchecked(&raw mut (*ptr.as_ptr()).link) }
     }
 }
@@ -91,19 +92,19 @@ unsafe impl Linked for Item {
 pub struct Bundle(Chain<Item>);
 
 impl Bundle {
-    /// The next item.
+    /// Takes the first item.
     #[inline]
     pub fn pop(&mut self) -> Option<Item> {
         self.0.pop_front()
     }
 
-    /// How many are left.
+    /// Returns the number of items that are left.
     #[inline]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether none is left.
+    /// Returns true if no items are left.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -134,48 +135,48 @@ fn loot(stolen: Stolen<Item>) -> Option<(Item, u32)> {
 #[derive(Debug)]
 pub struct Ring(Owner<Item>);
 
-/// The ring's other end.
+/// The thieves' end of a [`Ring`].
 #[derive(Debug)]
 pub struct RingThief(Thief<Item>);
 
 impl Ring {
-    /// A ring and its thieves' end.
+    /// Creates a ring. Returns the owner's and the thieves' end.
     pub fn pair() -> (Self, RingThief) {
         let (owner, thief) = ring();
         (Self(owner), RingThief(thief))
     }
 
-    /// Pushes; answers what overflows.
+    /// Pushes an item and returns the items that overflow.
     #[inline]
     pub fn push(&mut self, item: Item) -> Option<Bundle> {
         overflow(self.0.push(item))
     }
 
-    /// Pushes; the oldest half overflows.
+    /// Pushes an item. If the ring is full, the oldest half overflows.
     #[inline]
     pub fn push_spilling_oldest(&mut self, item: Item) -> Option<Bundle> {
         overflow(self.0.push_or_spill(item, Half::Oldest))
     }
 
-    /// Pushes; the newest half overflows.
+    /// Pushes an item. If the ring is full, the newest half overflows.
     #[inline]
     pub fn push_spilling_newest(&mut self, item: Item) -> Option<Bundle> {
         overflow(self.0.push_or_spill(item, Half::Newest))
     }
 
-    /// Moves over what fits.
+    /// Moves as many items as fit, and returns how many.
     #[inline]
     pub fn push_bundle(&mut self, bundle: &mut Bundle) -> u32 {
         self.0.push_chain(&mut bundle.0)
     }
 
-    /// Pops.
+    /// Takes the oldest item.
     #[inline]
     pub fn pop(&mut self) -> Option<Item> {
         self.0.pop()
     }
 
-    /// Pops and prefetches the next item's header.
+    /// Takes the oldest item and prefetches the next item's header.
     #[inline]
     pub fn pop_prefetching(&mut self) -> Option<Item> {
         prefetch::pop(&mut self.0)
@@ -183,23 +184,23 @@ impl Ring {
 }
 
 impl RingThief {
-    /// Steals half; answers the first item and how many more moved.
+    /// Steals half. Returns the first item and how many more moved to `target`.
     #[inline]
     pub fn steal_half(&self, target: &mut Ring) -> Option<(Item, u32)> {
         loot(self.0.steal_half_into(&mut target.0))
     }
 
-    /// Steals one.
+    /// Steals one item.
     #[inline]
     pub fn steal_one(&self, target: &mut Ring) -> Option<(Item, u32)> {
         loot(self.0.steal_into(&mut target.0, Share::One))
     }
 }
 
-/// The ring whose owner pops without an RMW.
+/// The ring in which the owner pops without an RMW.
 pub struct Unfenced(UnfencedOwner<Item>);
 
-/// Its other end.
+/// The thieves' end of an [`Unfenced`] ring.
 pub struct UnfencedRobber(UnfencedThief<Item>);
 
 impl std::fmt::Debug for Unfenced {
@@ -215,19 +216,19 @@ impl std::fmt::Debug for UnfencedRobber {
 }
 
 impl Unfenced {
-    /// A ring and its thieves' end.
+    /// Creates a ring. Returns the owner's and the thieves' end.
     pub fn pair() -> (Self, UnfencedRobber) {
         let (owner, thief) = unfenced(0);
         (Self(owner), UnfencedRobber(thief))
     }
 
-    /// Pushes; answers what overflows.
+    /// Pushes an item and returns the items that overflow.
     #[inline]
     pub fn push(&mut self, item: Item) -> Option<Bundle> {
         overflow(self.0.push(item))
     }
 
-    /// Pops.
+    /// Takes the oldest item.
     #[inline]
     pub fn pop(&mut self) -> Option<Item> {
         self.0.pop()
@@ -235,19 +236,19 @@ impl Unfenced {
 }
 
 impl UnfencedRobber {
-    /// Steals half; answers the first item and how many more moved.
+    /// Steals half. Returns the first item and how many more moved to `target`.
     #[inline]
     pub fn steal_half(&self, target: &mut Unfenced) -> Option<(Item, u32)> {
         loot(self.0.steal_half_into(&mut target.0))
     }
 }
 
-/// The intake: one list.
+/// The injector with one list, as the runtime uses it.
 #[derive(Debug)]
 pub struct OneList(Inject<Item>);
 
 impl OneList {
-    /// An empty one.
+    /// Creates an empty injector.
     pub fn new() -> Self {
         Self(Inject::new())
     }
@@ -270,7 +271,7 @@ impl OneList {
         self.0.pop()
     }
 
-    /// Fetches a worker's fair share.
+    /// Takes a worker's fair share.
     #[inline]
     pub fn fetch(&self, workers: usize) -> Bundle {
         Bundle(self.0.pop_batch(self.0.batch_size(workers)))
@@ -283,7 +284,7 @@ impl Default for OneList {
     }
 }
 
-/// An intake in parts: shards or inboxes.
+/// An injector in parts: shards or inboxes.
 pub struct Parts(Intakes<Item>);
 
 impl std::fmt::Debug for Parts {
@@ -293,23 +294,23 @@ impl std::fmt::Debug for Parts {
 }
 
 impl Parts {
-    /// Eight shards.
+    /// Creates an injector of eight shards.
     pub fn shards() -> Self {
         Self(Intakes::new(SHARDS))
     }
 
-    /// An inbox per worker.
+    /// Creates an injector with an inbox per worker.
     pub fn inboxes(workers: usize) -> Self {
         Self(Intakes::new(workers))
     }
 
-    /// Pushes to part `to`, counted modulo the parts.
+    /// Pushes to the part `to`, modulo the number of parts.
     #[inline]
     pub fn push(&self, to: usize, item: Item) {
         assert!(self.0.push(to, item).is_ok(), "benchmarks do not close intakes");
     }
 
-    /// Fetches up to `max` from the first part, from `from` on, that has some.
+    /// Takes up to `max` items from the first part, from `from` on, that has some.
     #[inline]
     pub fn fetch(&self, from: usize, max: usize) -> Bundle {
         Bundle(self.0.pop_batch(from, max))
@@ -319,7 +320,7 @@ impl Parts {
 /// Newest-first slots in front of a ring.
 pub struct Lifo<const N: usize>(LifoOwner<Item, N>);
 
-/// Their other end.
+/// The thieves' end of the slots of a [`Lifo`].
 pub struct LifoRobber<const N: usize>(LifoThief<Item, N>);
 
 impl<const N: usize> std::fmt::Debug for Lifo<N> {
@@ -335,19 +336,19 @@ impl<const N: usize> std::fmt::Debug for LifoRobber<N> {
 }
 
 impl<const N: usize> Lifo<N> {
-    /// Slots and their thieves' end.
+    /// Creates slots. Returns the owner's and the thieves' end.
     pub fn pair() -> (Self, LifoRobber<N>) {
         let (owner, thief) = lifo();
         (Self(owner), LifoRobber(thief))
     }
 
-    /// Pushes; answers what is evicted.
+    /// Pushes an item and returns the one that it evicts.
     #[inline]
     pub fn push(&mut self, item: Item) -> Option<Item> {
         self.0.push(item)
     }
 
-    /// Pops the newest.
+    /// Takes the newest item.
     #[inline]
     pub fn pop(&mut self) -> Option<Item> {
         self.0.pop()
@@ -355,7 +356,7 @@ impl<const N: usize> Lifo<N> {
 }
 
 impl<const N: usize> LifoRobber<N> {
-    /// Steals any.
+    /// Steals any item.
     #[inline]
     pub fn steal(&self) -> Option<Item> {
         self.0.steal()

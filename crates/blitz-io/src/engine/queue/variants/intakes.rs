@@ -1,18 +1,17 @@
-//! Several intakes instead of one: eight shards, or an inbox per worker.
+//! Several injectors instead of one: eight shards, or an inbox per worker.
 //!
-//! The two differ only in who chooses the part. A producer of *shards* pushes to
-//! the shard of its own thread, so producers meet rarely; a worker starts at a
-//! shard that moves on with each look. A producer of *inboxes* picks a worker, and
-//! a worker looks into its own box first. Both look everywhere before they say
-//! that there is nothing.
+//! The two differ only in how the part is chosen. A producer of *shards* pushes to the shard of
+//! its own thread, so producers contend rarely; a worker starts at a shard that advances with
+//! each search. A producer of *inboxes* picks a worker, and a worker checks its own inbox first.
+//! Both check all parts before they report that there is nothing.
 //!
 //! # Protocol
-//! Each part is an intake with all it promises. Emptiness is asked part by part
-//! after one fence, and each part shows its own pushes (see `inject.rs`), so the
-//! idle protocol holds for the whole.
+//! Each part is an injector with all its guarantees. Emptiness is checked part by part after one
+//! fence, and each part shows its own pushes (see `inject.rs`), so the idle protocol holds for
+//! the whole.
 //!
-//! What is lost against one list: the order between parts, and a batch that
-//! crosses parts takes several locks.
+//! Compared with one list, the order between parts is lost, and a batch that crosses parts takes
+//! several locks.
 //!
 //! # Checked by
 //! `a_producer_to_any_part_or_a_sleeper_sees_the_other`,
@@ -22,12 +21,13 @@
 use crate::engine::prim::weakened;
 use crate::engine::queue::{Chain, Linked, inject::Inject};
 
-/// The seed design's number of shards.
+/// Number of shards in the seed design.
 #[cfg(blitz_variants)]
 pub(crate) const SHARDS: usize = 8;
 
+/// An injector in several parts.
 pub(crate) struct Intakes<T: Linked> {
-    /// Each begins with a padded word, so no two share a line.
+    /// Each part contains a padded word, so its alignment keeps it on cache lines of its own.
     parts: Box<[Inject<T>]>,
 }
 
@@ -36,7 +36,8 @@ impl<T: Linked> Intakes<T> {
         Self { parts: (0..parts.max(1)).map(|_| Inject::new()).collect() }
     }
 
-    /// Pushes to part `to`, counted modulo the parts.
+    /// Pushes to the part `to`, modulo the number of parts. Returns the item if that part is
+    /// closed.
     pub(crate) fn push(&self, to: usize, item: T) -> Result<(), T> {
         self.parts[to % self.parts.len()].push(item)
     }

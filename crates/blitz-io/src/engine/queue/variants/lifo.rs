@@ -1,16 +1,14 @@
 //! Newest-first slots in front of a ring: one, or several.
 //!
 //! # Protocol
-//! Each slot is one word: an item's address, or null. The owner alone writes
-//! addresses, and alone knows which slot is the newest; that index is a plain
-//! number of its own. Everybody takes by swapping null in. So an item is in one
-//! slot, and whoever swaps it out has it: there is no second word that could
-//! disagree with the first, and a slot that a thief emptied is a hole that the
-//! owner passes over.
+//! Each slot is one word: an item's address, or null. The owner alone writes addresses, and alone
+//! knows which slot is the newest; that index is a plain number of its own. Every thread takes an
+//! item by swapping null in. So an item is in one slot, and the thread that swaps it out owns it:
+//! there is no second word that could disagree with the first, and a slot that a thief emptied is
+//! a hole that the owner passes over.
 //!
-//! The slots behind the newest one hold ever older items, holes aside. A push
-//! goes to the slot after the newest, which holds the oldest item or nothing, and
-//! answers with what it evicts.
+//! The slots behind the newest one hold ever older items, holes aside. A push goes to the slot
+//! after the newest, which holds the oldest item or nothing, and returns the item that it evicts.
 //!
 //! # Rejected
 //! A shared `top` beside the slots: owner and thieves change two words one after
@@ -31,27 +29,29 @@ use crate::engine::{
     queue::Linked,
 };
 
+/// The shared slots.
 struct Slots<T: Linked, const N: usize> {
     slots: [AtomicPtr<T::Node>; N],
     owns: PhantomData<T>,
 }
 
-// SAFETY: each item goes to whoever swaps it out, so sharing is sending.
+// SAFETY: each item goes to the thread that swaps it out, so sending the slots is sending items.
 unsafe impl<T: Linked + Send, const N: usize> Send for Slots<T, N> {}
-// SAFETY: as above.
+// SAFETY: each item goes to the thread that swaps it out, so sharing the slots is sending items.
 unsafe impl<T: Linked + Send, const N: usize> Sync for Slots<T, N> {}
 
-/// The worker's end.
+/// The worker's end of the slots.
 pub(crate) struct LifoOwner<T: Linked, const N: usize> {
     shared: Arc<Slots<T, N>>,
     newest: usize,
 }
 
-/// The others' end.
+/// The end of the slots for the other workers.
 pub(crate) struct LifoThief<T: Linked, const N: usize> {
     shared: Arc<Slots<T, N>>,
 }
 
+/// Creates empty slots. Returns the worker's end and the end for the other workers.
 pub(crate) fn lifo<T: Linked, const N: usize>() -> (LifoOwner<T, N>, LifoThief<T, N>) {
     let slots = std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut()));
     let shared = Arc::new(Slots { slots, owns: PhantomData });
@@ -59,14 +59,14 @@ pub(crate) fn lifo<T: Linked, const N: usize>() -> (LifoOwner<T, N>, LifoThief<T
 }
 
 impl<T: Linked, const N: usize> LifoOwner<T, N> {
-    /// Makes `item` the newest; answers with the oldest if all slots were taken.
+    /// Makes `item` the newest. Returns the oldest item if all slots were taken.
     #[inline]
     pub(crate) fn push(&mut self, item: T) -> Option<T> {
         let order = if weakened!("lifo_push_release") { Relaxed } else { Release };
         self.newest = (self.newest + 1) % N;
         let node = item.into_ptr().as_ptr();
-        // Release: the item; pairs with the Acquire in `steal`. What we get back
-        // we wrote ourselves.
+        // Release: publishes the item. Pairs with the Acquire in `steal`. No Acquire is needed,
+        // because this thread wrote what it gets back.
         own(self.shared.slots[self.newest].swap(node, order))
     }
 
@@ -76,8 +76,8 @@ impl<T: Linked, const N: usize> LifoOwner<T, N> {
         for offset in 0..N {
             let index = (self.newest + N - offset) % N;
             let slot = &self.shared.slots[index];
-            // Relaxed, twice: only we fill slots, so a null stays null, and what
-            // we swap out we wrote ourselves.
+            // Relaxed, twice: only this thread fills slots, so a null stays null, and this thread
+            // wrote what it swaps out.
             let seen = slot.load(Relaxed);
             if seen.is_null() {
                 continue;
@@ -101,8 +101,8 @@ impl<T: Linked, const N: usize> LifoThief<T, N> {
     /// Takes any item.
     pub(crate) fn steal(&self) -> Option<T> {
         let order = if weakened!("lifo_steal_acquire") { Relaxed } else { Acquire };
-        // Relaxed load: a look before the swap, which decides. Acquire: the
-        // item; pairs with the Release in `push`.
+        // Relaxed load: a check before the swap, which decides. Acquire: sees the item. Pairs
+        // with the Release in `push`.
         self.shared
             .slots
             .iter()
@@ -111,10 +111,10 @@ impl<T: Linked, const N: usize> LifoThief<T, N> {
     }
 }
 
-/// The owner of what a swap took out of a slot.
+/// Returns the owner of the node that a swap took out of a slot, or `None` if it was null.
 #[inline]
 fn own<T: Linked>(taken: *mut T::Node) -> Option<T> {
-    // SAFETY: 1. slots hold what `into_ptr` gave. 2. a swap takes it out once.
+    // SAFETY: 1. slots hold what `into_ptr` returned. 2. a swap takes a node out once.
     ptr::NonNull::new(taken).map(|node| unsafe { T::from_ptr(node) })
 }
 
@@ -136,7 +136,8 @@ mod tests {
         model(move || {
             let (mut owner, thief) = lifo::<Bead, N>();
             let thief = thread::spawn(move || {
-                // Through the link, so that a model sees whether the item arrived.
+                // The bead goes through a link, so that a model sees whether the item was
+                // published.
                 let chain = thief.steal().map(crate::engine::queue::Chain::one);
                 chain.map(crate::engine::queue::bead::values).unwrap_or_default()
             });

@@ -1,16 +1,16 @@
-//! Contenders: what the queues could be instead, kept to be measured again.
+//! Alternatives to the queues, kept to be measured again.
 //!
-//! None of this is part of a normal build. Tests build it, so that it does not
-//! rot; `--cfg blitz_variants` builds it for bench/queues, and what that prints
-//! is in bench/record. A contender that wins moves out of here.
+//! None of this is part of a normal build. Tests build it, so that it does not rot;
+//! `--cfg blitz_variants` builds it for bench/queues, and the results are in bench/record. An
+//! alternative that wins moves out of this module.
 //!
-//! - [`unfenced`]: a ring whose owner pops without an RMW.
-//! - [`intakes`]: an intake of eight shards, or of one inbox per worker.
+//! - [`unfenced`]: a ring in which the owner pops without an RMW.
+//! - [`intakes`]: an injector of eight shards, or of one inbox per worker.
 //! - [`lifo`]: newest-first slots in front of the ring, one or several.
 //! - [`prefetch`]: fetching the next item's header while this one runs.
 //!
-//! Steal one against half, and the oldest against the newest half in an overflow,
-//! are arguments of the ring itself (`Share`, `Half`).
+//! Stealing one item or half, and spilling the oldest or the newest half in an overflow, are
+//! arguments of the ring itself (`Share`, `Half`).
 
 pub(crate) mod unfenced;
 pub(crate) mod intakes;

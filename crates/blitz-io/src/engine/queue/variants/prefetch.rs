@@ -1,8 +1,8 @@
-//! Asking for the next item's header before it is needed.
+//! Prefetches the next item's header before it is needed.
 
 use crate::engine::queue::{Linked, ring::Owner};
 
-/// Pops, and asks the cache for the header of the item that comes next.
+/// Takes the oldest item, and prefetches the header of the item that comes next.
 #[inline]
 pub(crate) fn pop<T: Linked>(owner: &mut Owner<T>) -> Option<T> {
     let item = owner.pop();
@@ -12,7 +12,7 @@ pub(crate) fn pop<T: Linked>(owner: &mut Owner<T>) -> Option<T> {
     item
 }
 
-/// A hint to the processor; does nothing where there is no stable way to give it.
+/// Gives the processor a prefetch hint. Does nothing where there is no stable way to give one.
 #[inline(always)]
 fn ask_for<N>(node: *const N) {
     #[cfg(target_arch = "x86_64")]
@@ -43,7 +43,7 @@ mod tests {
             }
             let (mut target, _) = ring();
             drop(thief.steal_half_into(&mut target));
-            // The owner does not know of the steal yet, so its hint is a dead bead.
+            // The owner has not seen the steal yet, so its hint is the address of a freed bead.
             assert!(owner.next_hint().is_some());
             assert_eq!(super::pop(&mut owner).map(|bead| bead.value()), Some(2));
             assert!(owner.next_hint().is_none());

@@ -1,10 +1,10 @@
-//! A ring whose owner pops with plain loads and stores; the thief pays.
+//! A ring in which the owner pops with plain loads and stores, and the thief pays for it.
 //!
 //! # Protocol
-//! `real` has two writers, so one of them must know that the other is not at it.
-//! The owner says with `busy` that it is inside a pop, the thief says with `word`
-//! that it is about to claim, and each looks at the other's flag after its own,
-//! across the asymmetric barrier:
+//! `real` has two writers, so one of them must know that the other is not about to write. The
+//! owner announces with `busy` that it is inside a pop, and the thief announces with `word` that
+//! it is about to claim. Each reads the other's flag after setting its own, across the asymmetric
+//! barrier:
 //!
 //! ```text
 //! The owner's pop                      A thief
@@ -16,34 +16,34 @@
 //!    else: `real` += 1, plainly        T6 copies
 //! B5 clears `busy`                     T7 word: IDLE
 //! ```
-//! B2 or T2 comes first. If B2, T3 sees B1: the thief gives up, or waits for B5,
-//! and then all of the pop is done and seen. If T2, B3 sees T1 or something
-//! later: ASKING, and both sides use CAS; or COPYING or IDLE, and the claim is
-//! done and seen, because T5 is a Release and B3 an Acquire. So plain stores to
-//! `real` never meet a CAS on it. The owner waits for nobody.
+//! B2 or T2 comes first. If B2, T3 sees B1: the thief gives up, or waits for B5, and then all of
+//! the pop is done and visible. If T2, B3 sees T1 or something later: ASKING, and both sides use
+//! CAS; or COPYING or IDLE, and the claim is done and visible, because T5 is a Release and B3 an
+//! Acquire. So plain stores to `real` never meet a CAS on it. The owner never waits.
 //!
-//! A push needs none of this: it writes a slot and `tail`, which are the owner's.
-//! It only must not write a slot that is being copied. What it knows is `oldest`,
-//! a position at or before the oldest slot that somebody may read. To learn more
-//! it reads `real` and then `word`, in that order: whoever sees a claim's `real`
-//! sees the ASKING before it, so IDLE after it means that the copy is over.
-//! COPYING tells the position; ASKING tells nothing, and the old one stays.
+//! A push needs none of this, because it writes a slot and `tail`, which are the owner's. It only
+//! must not write a slot that is being copied. The owner knows `oldest`, a position at or before
+//! the oldest slot that a thread may read. To learn more it reads `real` and then `word`, in that
+//! order: a thread that sees a claim's `real` sees the ASKING before it, so IDLE after it means
+//! that the copy is over. COPYING carries the position; ASKING carries nothing, and the old
+//! `oldest` stays.
 //!
 //! # Invariants
-//! As in `ring.rs`, with the start in `word` for `steal`.
+//! The same as in `ring.rs`, with the position in `word` in place of `steal`.
 //!
 //! # Rejected
-//! Waiting for the thief in B4: `heavy` takes microseconds, a CAS takes nanoseconds.
+//! Waiting for the thief in B4, because `heavy` takes microseconds and a CAS takes nanoseconds.
 //!
 //! # Checked by
 //! `an_unfenced_pop_and_a_claim_never_meet`, `an_unfenced_ring_overflows_under_a_thief`,
 //! `two_thieves_of_an_unfenced_ring_take_each_item_once`,
 //! `an_unfenced_slot_is_not_overwritten_before_it_is_copied`, `an_unfenced_ring_wraps`;
 //! weakened as `unfenced_light`, `unfenced_heavy`, `unfenced_busy_check`,
-//! `unfenced_word_check`, `unfenced_copying_release`, `unfenced_done_release`, `unfenced_refresh_acquire`,
-//! `unfenced_refresh_order`, `unfenced_tail_release`, `unfenced_asking_room`.
-//! The Release of B5 has no control: without it the processor could let a thief
-//! see B5 before the store to `real`, and loom runs stores in program order.
+//! `unfenced_word_check`, `unfenced_copying_release`, `unfenced_done_release`,
+//! `unfenced_refresh_acquire`, `unfenced_refresh_order`, `unfenced_tail_release`,
+//! `unfenced_asking_room`.
+//! The Release of B5 has no negative control: without it the processor could let a thief see B5
+//! before the store to `real`, but loom runs stores in program order.
 //! And `an_unfenced_ring_behaves_as_a_deque`, `a_million_items_pass_an_unfenced_ring_once`.
 
 use std::{marker::PhantomData, mem::MaybeUninit, ptr::NonNull};
@@ -65,26 +65,27 @@ use crate::engine::{
 
 const MASK: u32 = CAPACITY - 1;
 
-/// How often a thief looks at `busy` again: long enough for one pop, which is a
-/// handful of instructions. Picked, not measured. A model tries once.
+/// How often a thief reads `busy` again: long enough for one pop, which is a handful of
+/// instructions. Picked, not measured. A model tries once.
 const LOOKS: u32 = if cfg!(blitz_loom) { 1 } else { 64 };
 
-/// No thief is here.
+/// `word` while no thief is active.
 const IDLE: u64 = 0;
-/// A thief is about to claim.
+/// `word` while a thief is about to claim.
 const ASKING: u64 = 1 << 32;
-/// A thief copies; the lower half says from where on.
+/// `word` while a thief copies; the lower half holds the first position that it copies.
 const COPYING: u64 = 2 << 32;
 
 type Slot<N> = UnsafeCell<MaybeUninit<NonNull<N>>>;
 
-/// What the owner writes all the time; thieves read it when they steal.
+/// The words that the owner writes all the time; thieves read them when they steal.
 struct OwnerWords {
     tail: AtomicU32,
     real: AtomicU32,
     busy: AtomicBool,
 }
 
+/// The shared part of a ring.
 struct Ring<T: Linked> {
     owner: CachePadded<OwnerWords>,
     /// Written by thieves only, so the owner's copy of the line stays valid.
@@ -93,9 +94,9 @@ struct Ring<T: Linked> {
     owns: PhantomData<T>,
 }
 
-// SAFETY: each item goes to one taker (see the protocol), so sharing is sending.
+// SAFETY: the protocol gives each item to one taker, so sending the ring is sending its items.
 unsafe impl<T: Linked + Send> Send for Ring<T> {}
-// SAFETY: as above.
+// SAFETY: the protocol gives each item to one taker, so sharing the ring is sending its items.
 unsafe impl<T: Linked + Send> Sync for Ring<T> {}
 
 impl<T: Linked> Ring<T> {
@@ -104,25 +105,30 @@ impl<T: Linked> Ring<T> {
         &self.slots[(position & MASK) as usize]
     }
 
+    /// Reads a slot.
+    ///
     /// # Safety
-    /// 1. The caller moved `real` past `position`, and the slot was not given
-    ///    back for writing since.
-    /// 2. The node is taken from it once.
+    /// 1. The caller moved `real` past `position`, and the slot was not released for writing
+    ///    since.
+    /// 2. The node is taken from the slot once.
     #[inline(always)]
     unsafe fn read(&self, position: u32) -> NonNull<T::Node> {
-        // SAFETY: by 1. the slot is initialised and nobody writes it now.
+        // SAFETY: by obligation 1 the slot is initialised and no thread writes it now.
         self.slot(position).with(|slot| unsafe { (*slot).assume_init() })
     }
 
+    /// Writes a slot.
+    ///
     /// # Safety
     /// 1. The caller is the owner, and found room for `position`.
     #[inline(always)]
     unsafe fn write(&self, position: u32, node: NonNull<T::Node>) {
-        // SAFETY: by 1. nobody reads or writes the slot.
+        // SAFETY: by obligation 1 no other thread reads or writes the slot.
         self.slot(position).with_mut(|slot| unsafe { *slot = MaybeUninit::new(node) });
     }
 }
 
+/// Creates a ring with counters that start at `start`.
 pub(crate) fn unfenced<T: Linked>(start: u32) -> (UnfencedOwner<T>, UnfencedThief<T>) {
     let (tail, real) = (AtomicU32::new(start), AtomicU32::new(start));
     let ring = Arc::new(Ring {
@@ -135,16 +141,17 @@ pub(crate) fn unfenced<T: Linked>(start: u32) -> (UnfencedOwner<T>, UnfencedThie
     (UnfencedOwner { ring, tail: start, oldest: start }, thief)
 }
 
-/// The worker's end.
+/// The worker's end of a ring.
 pub(crate) struct UnfencedOwner<T: Linked> {
     ring: Arc<Ring<T>>,
-    /// `tail`, which only we write.
+    /// Copy of `tail`, which only this owner writes.
     tail: u32,
-    /// At or before the oldest slot that somebody may be reading.
+    /// A position at or before the oldest slot that a thread may be reading.
     oldest: u32,
 }
 
 impl<T: Linked> UnfencedOwner<T> {
+    /// Appends an item, or returns the items that overflow.
     #[inline]
     pub(crate) fn push(&mut self, item: T) -> Pushed<T> {
         if self.known_room() == 0 {
@@ -154,6 +161,7 @@ impl<T: Linked> UnfencedOwner<T> {
         Pushed::Kept
     }
 
+    /// Takes the oldest item, with plain loads and stores unless a thief is about to claim.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<T> {
         if self.enter() == Entered::Contended {
@@ -163,27 +171,28 @@ impl<T: Linked> UnfencedOwner<T> {
         // Relaxed: we wrote it, or `enter` saw the claim that did.
         let real = words.real.load(Relaxed);
         let taken = (real != self.tail).then(|| {
-            // Release: who sees this `real` sees a `tail` not before it; pairs
-            // with the Acquire of `real` in `claim`.
+            // Release: a thread that sees this `real` sees a `tail` not before it. Pairs with the
+            // Acquire of `real` in `claim`.
             words.real.store(real.wrapping_add(1), Release);
-            // SAFETY: 1. of `read`: the store; no thief is at `real`, and we
-            // alone overwrite slots. 2. `real` moved. 1. and 2. of `from_ptr`:
-            // slots hold what `into_ptr` gave, and this one has left.
+            // SAFETY: for `read`: 1. the store moved `real` past the slot, no thief claims now,
+            // and only the owner overwrites slots. 2. `real` moved, so no other thread reads it.
+            // For `from_ptr`: 1. slots hold what `into_ptr` returned. 2. this node has left the
+            // ring, once.
             unsafe { T::from_ptr(self.ring.read(real)) }
         });
         self.leave();
         taken
     }
 
-    /// B1 to B3.
+    /// Begins a pop and checks for thieves: steps B1 to B3.
     #[inline(always)]
     fn enter(&self) -> Entered {
-        // Relaxed: the barrier orders it.
+        // Relaxed: the light barrier (B2) orders it before the load of `word`.
         self.ring.owner.busy.store(true, Relaxed);
         if !weakened!("unfenced_light") {
             light();
         }
-        // Acquire: a finished claim; pairs with the Release of T5 and T7.
+        // Acquire: sees a finished claim. Pairs with the Release of T5 and T7.
         let word = self.ring.word.load(Acquire);
         if word == ASKING && !weakened!("unfenced_word_check") {
             return Entered::Contended;
@@ -191,14 +200,14 @@ impl<T: Linked> UnfencedOwner<T> {
         if word == IDLE { Entered::Alone } else { Entered::Copied }
     }
 
-    /// B5.
+    /// Ends a pop: step B5.
     #[inline(always)]
     fn leave(&self) {
         // Release: the pop is done. Pairs with the Acquire of T3.
         self.ring.owner.busy.store(false, Release);
     }
 
-    /// B4 while a thief is about to claim: two that use CAS on `real`.
+    /// Pops while a thief is about to claim (step B4): both use CAS on `real`.
     #[cold]
     fn pop_by_cas(&mut self) -> Option<T> {
         self.leave();
@@ -207,9 +216,13 @@ impl<T: Linked> UnfencedOwner<T> {
         let mut real = words.real.load(Relaxed);
         while real != self.tail {
             let next = real.wrapping_add(1);
-            // Release: as in `pop`. Relaxed: we only count along.
+            // Release: a thread that sees this `real` sees a `tail` not before it; pairs with the
+            // Acquire of `real` in `claim`. Relaxed, on failure: we only follow the thief's
+            // `real`.
             match words.real.compare_exchange_weak(real, next, Release, Relaxed) {
-                // SAFETY: as in `pop`, with the CAS for the store.
+                // SAFETY: for `read`: 1. the CAS moved `real` past the slot, and only the owner
+                // overwrites slots. 2. only our CAS moved past it. For `from_ptr`: 1. slots hold
+                // what `into_ptr` returned. 2. this node has left the ring, once.
                 Ok(_) => return Some(unsafe { T::from_ptr(self.ring.read(real)) }),
                 Err(actual) => real = actual,
             }
@@ -217,19 +230,20 @@ impl<T: Linked> UnfencedOwner<T> {
         None
     }
 
+    /// Returns the room by `oldest`, which is never more than the true room.
     #[inline(always)]
     fn known_room(&self) -> u32 {
         CAPACITY - self.tail.wrapping_sub(self.oldest)
     }
 
-    /// Learns how far slots are free.
+    /// Advances `oldest` as far as slots are known to be free.
     fn refresh(&mut self) {
         let order = if weakened!("unfenced_refresh_acquire") { Relaxed } else { Acquire };
         let early = self.ring.word.load(Relaxed);
-        // Acquire: whoever sees a claim's `real` sees its ASKING below; pairs
-        // with the fence in T2, which is before T4.
+        // Acquire: a thread that sees a claim's `real` sees its ASKING below. Pairs with the
+        // fence in T2, which is before T4.
         let real = self.ring.owner.real.load(order);
-        // Acquire: the copy is over; pairs with the Release of T7.
+        // Acquire: the copy is over. Pairs with the Release of T7.
         let late = self.ring.word.load(order);
         let word = if weakened!("unfenced_refresh_order") { early } else { late };
         match word {
@@ -240,21 +254,25 @@ impl<T: Linked> UnfencedOwner<T> {
         }
     }
 
+    /// Writes an item into a slot that is known to be free, and publishes it.
     #[inline(always)]
     fn put(&mut self, item: T) {
-        // SAFETY: 1. we are the owner, and the callers found room.
+        // SAFETY: 1. `self` is the owner, and the callers found room.
         unsafe { self.ring.write(self.tail, item.into_ptr()) };
         self.publish(1);
     }
 
+    /// Publishes `count` written slots to the thieves.
     #[inline(always)]
     fn publish(&mut self, count: u32) {
         let order = if weakened!("unfenced_tail_release") { Relaxed } else { Release };
         self.tail = self.tail.wrapping_add(count);
-        // Release: the slots and the items. Pairs with the Acquire of `tail` in `claim`.
+        // Release: publishes the slots and the items. Pairs with the Acquire of `tail` in
+        // `claim`.
         self.ring.owner.tail.store(self.tail, order);
     }
 
+    /// Pushes an item for which the known room does not suffice.
     #[cold]
     fn push_slowly(&mut self, item: T) -> Pushed<T> {
         self.refresh();
@@ -266,21 +284,24 @@ impl<T: Linked> UnfencedOwner<T> {
             self.leave();
             return Pushed::Overflow(Chain::one(item));
         }
-        // Alone and inside: `real` is ours, and so is every slot before it.
+        // No thief is active and `busy` is set, so `real` belongs to this thread, and so does
+        // every slot before it.
         let words = &*self.ring.owner;
-        // Relaxed: as in `pop`.
+        // Relaxed: we wrote it, or `enter` saw the claim that did.
         let real = words.real.load(Relaxed);
         let full = self.tail.wrapping_sub(real) == CAPACITY;
-        // A thief may have let go since the refresh, and then nothing is spilt.
+        // A thief may have finished since the refresh, and then nothing overflows.
         let count = if full { HALF } else { 0 };
         self.oldest = real.wrapping_add(count);
-        // Release: as in `pop`.
+        // Release: a thread that sees this `real` sees a `tail` not before it. Pairs with the
+        // Acquire of `real` in `claim`.
         words.real.store(self.oldest, Release);
         self.leave();
         let mut chain = Chain::new();
         for offset in 0..count {
-            // SAFETY: 1. and 2. of `read`: the store above, each once; we alone
-            // overwrite slots. 1. and 2. of `from_ptr`: as in `pop`.
+            // SAFETY: for `read`: 1. the store above moved `real` past the slots, and only the
+            // owner overwrites slots. 2. each is read once. For `from_ptr`: 1. slots hold what
+            // `into_ptr` returned. 2. each node has left the ring, once.
             chain.push_back(unsafe { T::from_ptr(self.ring.read(real.wrapping_add(offset))) });
         }
         self.put(item);
@@ -291,14 +312,14 @@ impl<T: Linked> UnfencedOwner<T> {
     }
 }
 
-/// What the owner found when it looked at the thieves' word.
+/// The state of the thieves' `word` that the owner found when it entered a pop.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Entered {
-    /// No thief at all.
+    /// No thief is active.
     Alone,
-    /// A thief that has claimed and copies: `real` is not its business any more.
+    /// A thief has claimed and copies, so it does not touch `real` any more.
     Copied,
-    /// A thief that may claim now.
+    /// A thief may claim now.
     Contended,
 }
 
@@ -311,7 +332,7 @@ impl<T: Linked> Drop for UnfencedOwner<T> {
     }
 }
 
-/// The others' end.
+/// The end of a ring for the other workers.
 pub(crate) struct UnfencedThief<T: Linked> {
     ring: Arc<Ring<T>>,
 }
@@ -323,6 +344,7 @@ impl<T: Linked> Clone for UnfencedThief<T> {
 }
 
 impl<T: Linked> UnfencedThief<T> {
+    /// Moves half of the items to `target`, as far as it has room.
     pub(crate) fn steal_half_into(&self, target: &mut UnfencedOwner<T>) -> Stolen<T> {
         // A ring that looks empty is not worth a barrier.
         if self.is_empty() {
@@ -340,18 +362,21 @@ impl<T: Linked> UnfencedThief<T> {
             return Stolen { first: None, moved: 0, busy: false };
         }
         let order = if weakened!("unfenced_copying_release") { Relaxed } else { Release };
-        // T5. Release: the claim; pairs with the Acquire in `enter`.
+        // T5. Release: publishes the claim. Pairs with the Acquire in `enter`.
         self.ring.word.store(COPYING | u64::from(first), order);
         for offset in 1..count {
-            // SAFETY: 1. and 2. of `read`: T4, each once. 1. of `write`: the
-            // target is borrowed from its owner, and the claim fits.
+            // SAFETY: for `read`: 1. T4 moved `real` past the position, and the slots are
+            // released only in T7. 2. each is read once. For `write`: 1. `target` is borrowed
+            // from its owner, and the claim is no larger than its room plus the one item that is
+            // not written.
             unsafe {
                 let node = self.ring.read(first.wrapping_add(offset));
                 target.ring.write(target.tail.wrapping_add(offset - 1), node);
             }
         }
-        // SAFETY: 1. and 2. of `read`: T4, once. 1. and 2. of `from_ptr`: slots
-        // hold what `into_ptr` gave, and this one has left.
+        // SAFETY: for `read`: 1. T4 moved `real` past the first position. 2. it is read once. For
+        // `from_ptr`: 1. slots hold what `into_ptr` returned. 2. this node has left the ring,
+        // once.
         let item = unsafe { T::from_ptr(self.ring.read(first)) };
         if count > 1 {
             target.publish(count - 1);
@@ -360,15 +385,17 @@ impl<T: Linked> UnfencedThief<T> {
         Stolen { first: Some(item), moved: count - 1, busy: false }
     }
 
+    /// Returns true if the ring looks empty.
     fn is_empty(&self) -> bool {
         // Relaxed: a guess, which only saves work.
         self.ring.owner.real.load(Relaxed) == self.ring.owner.tail.load(Relaxed)
     }
 
-    /// T1 to T3; `false` if another thief or the owner is at it.
+    /// Announces a claim and checks for the owner: steps T1 to T3. Returns `false` if another
+    /// thief or the owner is active.
     fn ask(&self) -> bool {
         let words = &*self.ring.owner;
-        // Acquire: the thief before us; pairs with the Release of T7.
+        // Acquire: sees what the previous thief did. Pairs with the Release of T7.
         if self.ring.word.compare_exchange(IDLE, ASKING, Acquire, Relaxed).is_err() {
             return false;
         }
@@ -376,7 +403,7 @@ impl<T: Linked> UnfencedThief<T> {
             heavy();
         }
         for _ in 0..LOOKS {
-            // Acquire: the pop that ended; pairs with the Release of B5.
+            // Acquire: sees the pop that ended. Pairs with the Release of B5.
             if !words.busy.load(Acquire) || weakened!("unfenced_busy_check") {
                 return true;
             }
@@ -386,22 +413,22 @@ impl<T: Linked> UnfencedThief<T> {
         false
     }
 
-    /// T4; answers the first position and how many.
+    /// Claims at most `most` items (step T4). Returns the first position and the number of items.
     fn claim(&self, most: u32) -> (u32, u32) {
         let words = &*self.ring.owner;
-        // Acquire: a `tail` not before it; pairs with the Release in `pop`.
+        // Acquire: a `tail` loaded after this is not before it. Pairs with the Release in `pop`.
         let mut real = words.real.load(Acquire);
         loop {
-            // Acquire: the slots and the items; pairs with the Release in `publish`.
+            // Acquire: sees the slots and the items. Pairs with the Release in `publish`.
             let available = words.tail.load(Acquire).wrapping_sub(real);
             let count = (available - available / 2).min(most);
             if count == 0 {
                 return (real, 0);
             }
             let next = real.wrapping_add(count);
-            // Relaxed: the fence in `heavy` lies between our ASKING and this, so
-            // who sees this `real` with the Acquire in `refresh` sees the ASKING.
-            // Acquire: as the load above.
+            // Relaxed: the fence in `heavy` lies between our ASKING and this, so a thread that
+            // sees this `real` with the Acquire in `refresh` sees the ASKING. Acquire, on
+            // failure: pairs with the Release in `pop`, like the load above.
             match words.real.compare_exchange_weak(real, next, Relaxed, Acquire) {
                 Ok(_) => {
                     assert!(available <= CAPACITY, "a thief claimed past the tail at {real:#x}");
@@ -412,11 +439,11 @@ impl<T: Linked> UnfencedThief<T> {
         }
     }
 
-    /// T7.
+    /// Releases the claimed slots and ends the steal: step T7.
     fn done(&self) {
         let order = if weakened!("unfenced_done_release") { Relaxed } else { Release };
-        // Release: our reads are over; pairs with the Acquire in `refresh`, in
-        // `enter`, and in the next thief's `ask`.
+        // Release: our reads are over. Pairs with the Acquire in `refresh`, in `enter`, and in
+        // the next thief's `ask`.
         self.ring.word.store(IDLE, order);
     }
 }

@@ -1,9 +1,9 @@
-//! The book of release builds and models: nothing is written, nothing is read.
+//! The book of lock holders in release builds and models: nothing is written or read.
 
 use super::{Awaited, Holder};
 use crate::engine::work::task::cell::Id;
 
-/// Where a lock was asked for.
+/// The source location at which a lock was requested, which is not kept.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Caller;
 
@@ -14,7 +14,7 @@ impl Caller {
     }
 }
 
-/// What the book calls a lock.
+/// The number by which the book knows a lock, which is not kept.
 #[derive(Debug)]
 pub(crate) struct Name;
 
@@ -33,7 +33,7 @@ impl Name {
     }
 }
 
-/// That somebody holds a lock.
+/// The record that a lock is held, which is not kept.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry;
 
@@ -42,7 +42,7 @@ impl Entry {
     pub(crate) fn end(self) {}
 }
 
-/// That a task waits for a lock.
+/// The record that a task waits for a lock, which is not kept.
 #[derive(Debug)]
 pub(crate) struct Awaiting;
 
@@ -59,7 +59,7 @@ impl Awaiting {
     pub(crate) fn end(&mut self) {}
 }
 
-/// What a task waits for.
+/// Returns the lock that a task waits for, which is not known.
 #[cfg_attr(not(feature = "rt"), allow(dead_code, reason = "dumps read it"))]
 pub(crate) fn awaited_by(_task: Id) -> Option<Awaited> {
     None

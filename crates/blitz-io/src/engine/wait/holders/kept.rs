@@ -1,7 +1,7 @@
-//! The book as debug builds keep it: two maps for the whole process.
+//! The book of lock holders, as debug builds keep it: two maps for the whole process.
 //!
-//! What is held is in shards, because every lock and unlock comes by. What is awaited is
-//! not: who waits has lost more time than this lock costs.
+//! Locks that are held are in shards, because every lock and unlock accesses them. Waits are not
+//! sharded: a task that waits has lost more time than this lock costs.
 
 use std::{collections::BTreeMap, panic::Location};
 
@@ -11,15 +11,15 @@ use crate::engine::{
     work::{current, task::cell::Id},
 };
 
-/// Locks of different numbers seldom meet in one shard: picked, not measured.
+/// The number of shards, so that different locks seldom meet in one; picked, not measured.
 const SHARDS: usize = 16;
 
-/// By the lock's number, then by the entry's own.
+/// The holders, by the lock's number and then by the entry's own number.
 static HELD: [Mutex<BTreeMap<(u64, u64), Holder>>; SHARDS] =
     [const { Mutex::new(BTreeMap::new()) }; SHARDS];
 
-/// By the task, then by the entry's own number: the last one is the newest. One task may
-/// wait for several locks at once.
+/// The waits, by the task and then by the entry's own number: the last one is the newest. One task
+/// may wait for several locks at once.
 static AWAITED: Mutex<BTreeMap<(Id, u64), Wait>> = Mutex::new(BTreeMap::new());
 
 struct Wait {
@@ -31,7 +31,7 @@ fn shard(lock: u64) -> &'static Mutex<BTreeMap<(u64, u64), Holder>> {
     &HELD[lock as usize % SHARDS]
 }
 
-/// All entries of a lock.
+/// Returns the range of all entries of a lock.
 fn entries(lock: u64) -> std::ops::RangeInclusive<(u64, u64)> {
     (lock, 0)..=(lock, u64::MAX)
 }
@@ -40,7 +40,7 @@ fn holders(name: u64) -> Vec<Holder> {
     lock(shard(name)).range(entries(name)).map(|(_, holder)| *holder).collect()
 }
 
-/// Where a lock was asked for.
+/// The source location at which a lock was requested.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Caller(&'static Location<'static>);
 
@@ -51,8 +51,8 @@ impl Caller {
     }
 }
 
-/// What the book calls a lock; a part of the lock. Zero until its first use, so that it
-/// can be made in constants.
+/// The number by which the book knows a lock; a part of the lock. Zero until its first use, so that
+/// a lock can be created in constants.
 #[derive(Debug)]
 pub(crate) struct Name(AtomicU64);
 
@@ -62,7 +62,7 @@ impl Name {
     }
 
     fn number(&self) -> u64 {
-        // Relaxed, here and below: the number orders nothing, it only has to be one.
+        // Relaxed, here and below: the number orders nothing, it only has to be unique.
         match self.0.load(Relaxed) {
             0 => {
                 let new = ids::take(1);
@@ -72,7 +72,7 @@ impl Name {
         }
     }
 
-    /// Somebody holds the lock from now on.
+    /// Records that the current task holds the lock from now on.
     pub(crate) fn enter(&self, at: Caller) -> Entry {
         let entry = Entry { lock: self.number(), own: ids::take(1) };
         let holder = Holder { task: current::task_id(), location: at.0 };
@@ -80,9 +80,9 @@ impl Name {
         entry
     }
 
-    /// Who holds it now, in the order in which they took it.
+    /// Returns the current holders, in the order in which they took the lock.
     pub(crate) fn holders(&self) -> Vec<Holder> {
-        // Relaxed: as in `number`; one without a number was never held.
+        // Relaxed: the number orders nothing; a lock without one was never held.
         match self.0.load(Relaxed) {
             0 => Vec::new(),
             number => holders(number),
@@ -91,9 +91,9 @@ impl Name {
 }
 
 impl Drop for Name {
-    /// Guards that were leaked have left their entries.
+    /// Removes the entries of guards that were leaked.
     fn drop(&mut self) {
-        // Relaxed: as in `number`.
+        // Relaxed: the number orders nothing, and no other thread has the lock.
         let number = self.0.load(Relaxed);
         if number != 0 {
             let mut held = lock(shard(number));
@@ -104,7 +104,7 @@ impl Drop for Name {
     }
 }
 
-/// That somebody holds a lock. Its holder ends it, before it gives the lock back.
+/// The record that a lock is held. The holder must end it before it releases the lock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry {
     lock: u64,
@@ -117,7 +117,7 @@ impl Entry {
     }
 }
 
-/// That a task waits for a lock, if it does.
+/// The record that a task waits for a lock, if it does.
 #[derive(Debug)]
 pub(crate) struct Awaiting(Option<(Id, u64)>);
 
@@ -126,7 +126,7 @@ impl Awaiting {
         Self(None)
     }
 
-    /// The current task waits for this lock.
+    /// Records that the current task waits for this lock.
     pub(crate) fn note(&mut self, name: &Name, at: Caller) {
         self.note_for(current::task_id(), name, at);
     }
@@ -135,7 +135,7 @@ impl Awaiting {
         if self.0.map(|(task, _)| task) == task {
             return;
         }
-        // The first time, or the future has moved to another task.
+        // This is the first time, or the future has moved to another task.
         self.end();
         if let Some(task) = task {
             let key = (task, ids::take(1));
@@ -144,7 +144,7 @@ impl Awaiting {
         }
     }
 
-    /// It waits no more.
+    /// Records that the task no longer waits.
     pub(crate) fn end(&mut self) {
         if let Some(key) = self.0.take() {
             lock(&AWAITED).remove(&key);
@@ -158,7 +158,7 @@ impl Drop for Awaiting {
     }
 }
 
-/// What a task waits for: of several locks, the one that it asked for last.
+/// Returns the lock that a task waits for; of several, the one that it requested last.
 #[cfg_attr(not(feature = "rt"), allow(dead_code, reason = "dumps read it"))]
 pub(crate) fn awaited_by(task: Id) -> Option<Awaited> {
     let (name, location) = {
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn a_lock_that_ends_leaves_no_entries() {
         let name = Name::new();
-        // Their guards are leaked: nobody ends these.
+        // The guards of these entries are leaked, so no code ends them.
         let (entry, _) = (name.enter(Caller::here()), name.enter(Caller::here()));
         assert_eq!(holders(entry.lock).len(), 2);
         drop(name);

@@ -1,6 +1,6 @@
-//! Permits under every interleaving: few of them, and two or three who want them.
+//! Permits under every interleaving: few of them, and two or three threads that want them.
 //!
-//! Each model ends by counting: every permit is somewhere, once.
+//! Each model ends by counting: every permit must be somewhere, once.
 
 use std::{
     future::Future,
@@ -21,7 +21,7 @@ fn permits(count: usize) -> Arc<Permits> {
     Arc::new(Permits::new(count))
 }
 
-/// Wants `count` permits; not polled yet.
+/// Returns a future that wants `count` permits and was not polled yet.
 fn want(permits: &Arc<Permits>, count: usize) -> Waiting {
     let permits = permits.clone();
     Box::pin(async move { permits.acquire(count).await })
@@ -31,7 +31,7 @@ fn poll(waiting: &mut Waiting) -> Poll<Result<(), Closed>> {
     waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Wants `count` permits, and stands in line.
+/// Returns a future that wants `count` permits and is in the queue.
 #[track_caller]
 fn in_line(permits: &Arc<Permits>, count: usize) -> Waiting {
     let mut waiting = want(permits, count);
@@ -122,17 +122,17 @@ fn many_permits_are_collected_from_two_releases() {
     });
 }
 
-/// What a permit guards.
+/// The data that a permit guards.
 struct Guarded(UnsafeCell<usize>);
 
-// SAFETY: whoever has the one permit is alone with it; the model checks that.
+// SAFETY: the thread that has the one permit has the data alone; the model checks that.
 unsafe impl Send for Guarded {}
-// SAFETY: as above.
+// SAFETY: the thread that has the one permit has the data alone; the model checks that.
 unsafe impl Sync for Guarded {}
 
 impl Guarded {
     fn add(&self) -> usize {
-        // SAFETY: as above.
+        // SAFETY: this thread has the one permit, so no other thread touches the data.
         self.0.with_mut(|count| unsafe {
             *count += 1;
             *count
@@ -171,7 +171,7 @@ fn a_waiter_is_handed_what_the_releaser_wrote() {
                 shared.0.release(1);
             }
         });
-        // Without a bell in between, which would order it.
+        // The waiter is polled without a bell in between, which would provide the ordering itself.
         if poll(&mut waiting).is_ready() {
             assert_eq!(shared.1.add(), 2);
         }
@@ -222,7 +222,7 @@ fn close_against_release_keeps_the_count() {
     });
 }
 
-/// More than fit into a model's batch.
+/// There are more waiters than fit into a model's wake list.
 #[test]
 fn a_full_batch_against_a_drop_serves_the_rest() {
     model(|| {

@@ -132,15 +132,16 @@ fn one_wake_up_is_sent_for_each_who_is_served() {
     permits.release(70);
     let rung: Vec<_> = bells.iter().map(|bell| bell.rung()).collect();
     assert_eq!(rung, [[1; 70].as_slice(), &[0; 30]].concat());
-    // Half of those who were served have not looked: theirs goes to the others.
+    // Half of the waiters that were served are dropped before they are polled: their permits go to
+    // the others.
     waiting.drain(..35);
     assert!(bells.iter().all(|bell| bell.rung() == 1));
     drop(waiting);
     assert_eq!(permits.available(), 70);
 }
 
-/// What a waker finds that looks whether the lock is free whenever it is cloned,
-/// called or dropped.
+/// The data of a waker that checks whether the lock is free whenever it is cloned, called or
+/// dropped.
 struct Witness {
     permits: Permits,
     looks: AtomicUsize,
@@ -162,10 +163,12 @@ impl Witness {
         RawWaker::new(this, &RawWakerVTable::new(Self::cloned, Self::look, Self::look, Self::look))
     }
 
+    /// Checks the lock when the waker is cloned.
+    ///
     /// # Safety
-    /// 1. As `look`.
+    /// 1. `this` points to a leaked `Witness`.
     unsafe fn cloned(this: *const ()) -> RawWaker {
-        // SAFETY: the caller's.
+        // SAFETY: 1. our own obligation is that of `look`.
         unsafe { Self::look(this) };
         Self::raw(this)
     }
@@ -173,7 +176,7 @@ impl Witness {
     /// # Safety
     /// 1. `this` points to a leaked `Witness`.
     unsafe fn look(this: *const ()) {
-        // SAFETY: 1.
+        // SAFETY: 1. `this` points to a leaked `Witness`, which lives for ever.
         let this = unsafe { &*this.cast::<Self>() };
         this.looks.fetch_add(1, Relaxed);
         this.locked.fetch_add(usize::from(this.permits.line.is_locked()), Relaxed);
@@ -210,7 +213,7 @@ fn wakers_are_cloned_called_and_dropped_outside_of_the_lock() {
     witness.looked(1); // called by the close
 }
 
-/// A waker whose clone panics.
+/// Creates a waker that panics when it is cloned.
 fn unclonable() -> Waker {
     const TABLE: RawWakerVTable =
         RawWakerVTable::new(|_| panic!("this waker was told to panic"), |_| {}, |_| {}, |_| {});
@@ -232,12 +235,12 @@ fn a_waker_that_cannot_be_cloned_leaves_the_permits_usable() {
     assert_eq!(poll_idly(wish.as_mut()), Poll::Ready(Ok(())));
 }
 
-/// What permits should do, without threads: a number and a queue.
+/// A reference model of permits, without threads: a number and a queue.
 #[derive(Default)]
 struct Reference {
     free: usize,
     closed: bool,
-    /// Number, wanted, given.
+    /// The waiter's number, and the permits that it wants and was given.
     line: VecDeque<(usize, usize, usize)>,
     served: Vec<usize>,
     refused: Vec<usize>,
@@ -388,7 +391,7 @@ proptest! {
             prop_assert_eq!(permits.available(), model.free);
             prop_assert_eq!(permits.is_closed(), model.closed);
         }
-        // Who is dropped from the front passes on to who is behind.
+        // A waiter that is dropped from the front passes its permits on to the next.
         for (number, wanted, wish) in waiting {
             drop(wish);
             model.leave(number, wanted);
@@ -397,7 +400,8 @@ proptest! {
     }
 }
 
-/// Threads take one to three, try, and give up in the middle; at the end all are there.
+/// Threads take one to three permits, try, and give up in the middle; at the end all permits must
+/// be free.
 fn storm(threads: usize, rounds: usize) {
     const PERMITS: usize = 4;
     let (permits, inside) = (Permits::new(PERMITS), AtomicUsize::new(0));

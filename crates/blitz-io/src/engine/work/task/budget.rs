@@ -1,20 +1,22 @@
-//! How much a task may do before it must let others run.
+//! The cooperative budget: how much a task may do in a poll before it must let others run.
 //!
 //! Every primitive of the runtime that completes an operation takes one unit;
-//! at zero it answers `Pending` and wakes the task at once, so that a loop over
-//! ready channels or sockets comes round to the scheduler. (The other budget,
-//! polls per worker tick, is the worker's: `pool/worker.rs`.)
+//! at zero it returns `Pending` and wakes the task at once, so that a loop over
+//! ready channels or sockets returns to the scheduler. (The other budget,
+//! polls per worker tick, is the worker's: `pool/find.rs`.)
 //!
-//! A read or write of a socket takes one for every piece of what it moved: with buffers of
-//! 64 KiB a poll would else move eight mebibytes, and others wait for milliseconds.
+//! A read or write of a socket takes one unit for every piece of the data that it moved. Without
+//! that, a poll with buffers of 64 KiB could move eight mebibytes, and other tasks would wait for
+//! milliseconds.
 //!
-//! A poll that was told that it should let others run (`work/tenure`) has none left, whatever it has
-//! done: who computes between two operations is to let others run as well. But only for a while:
-//! who goes on polling after it was told does not return to the scheduler, as another executor
-//! inside of a task, and to refuse it for ever would help nobody and never end.
+//! A poll that was marked as overdue (`work/tenure.rs`) has no units left, whatever it has done,
+//! so that a task that computes between two operations lets others run as well. But this holds
+//! only for a while: a task that goes on polling after a refusal does not return to the scheduler,
+//! for example because it runs another executor inside. To refuse it for ever would let no other
+//! task run, and never end.
 //!
-//! What always answers `Pending` first (`yield_now`) takes none: it lets others
-//! run anyway. Nor does what only passes polls on (`shield`).
+//! An operation that always returns `Pending` first (`yield_now`) takes no unit, because it lets
+//! other tasks run anyway. A wrapper that only passes polls on (`shield`) takes none either.
 
 use std::{
     cell::Cell,
@@ -27,61 +29,62 @@ use crate::engine::work::current;
 /// Operations per poll: Tokio's figure, which its users have tuned to.
 const OPERATIONS_PER_POLL: u8 = 128;
 
-/// So many operations of an overdue poll are refused: more than a `select!` or `join!` has
-/// branches. Picked.
+/// The number of operations of an overdue poll that are refused: more than a `select!` or
+/// `join!` has branches. Picked.
 const REFUSALS: u8 = 32;
 
-/// Bytes that a unit is good for: what buffers hold where nobody names a size. So a poll moves
-/// a mebibyte at the most, which is less than a second-level cache has: who gets it next finds
-/// it there.
+/// The bytes that one unit covers: the default size of buffers. So a poll moves a mebibyte at
+/// the most, which fits into a second-level cache, where the next task that uses the data finds
+/// it.
 #[cfg(any(feature = "net", feature = "fs"))]
 const PIECE: usize = 8 * 1024;
 
-/// What is left.
+/// The rest of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Budget {
-    /// As much as it likes.
+    /// No limit.
     Unlimited,
-    /// So many operations.
+    /// This many operations are left.
     Left(u8),
-    /// None for the time being, because the poll is overdue: so many were refused.
+    /// No operations for the time being, because the poll is overdue; this many were refused.
     Late(u8),
-    /// So many operations, however long they take.
+    /// This many operations are left, however long they take.
     Timeless(u8),
-    /// None, and an operation has been refused: the yield is counted.
+    /// No operations are left, and one has been refused: the forced yield is counted.
     Refused,
 }
 
 impl Budget {
-    /// What a task has at the start of a poll.
+    /// Returns the budget of a task at the start of a poll.
     #[inline]
     pub(crate) const fn per_poll() -> Self {
         Self::Left(OPERATIONS_PER_POLL)
     }
 
-    /// What a poll has that is part of another one, or nobody's task: nobody's slice is over.
+    /// Returns the budget of a poll that has no time slice of its own: it is part of another poll,
+    /// or not a task's.
     #[inline]
     pub(crate) const fn timeless() -> Self {
         Self::Timeless(OPERATIONS_PER_POLL)
     }
 
-    /// What code outside tasks has.
+    /// Returns the budget of code outside tasks.
     #[inline]
     pub(crate) const fn unlimited() -> Self {
         Self::Unlimited
     }
 }
 
-/// Gives the unit back unless the operation made progress.
+/// A unit taken from the budget. Dropping it returns the unit, unless the operation made progress.
 #[must_use]
 #[derive(Debug)]
 pub(crate) struct Unit {
-    /// It was taken from a budget, and is not spent.
+    /// True if the unit was taken from a budget and is not spent.
     owed: Cell<bool>,
 }
 
 impl Unit {
-    /// The operation completed: the unit is spent.
+    /// Marks the unit as spent, because the operation completed.
     #[inline]
     pub(crate) fn spend(&self) {
         self.owed.set(false);
@@ -97,8 +100,8 @@ impl Drop for Unit {
     }
 }
 
-/// One unit more, never past a full budget: a unit may outlive the poll in which it
-/// was taken, and what others have spent since stays spent.
+/// Returns one unit to the budget, but never past a full budget: a unit may outlive the poll in
+/// which it was taken, and units that other operations spent since stay spent.
 #[inline]
 fn give_back() {
     current::with(|current| match current.budget.get() {
@@ -109,7 +112,7 @@ fn give_back() {
     });
 }
 
-/// The same, where it is not as simple as that.
+/// Returns a unit to a budget that is not [`Budget::Left`]: the slow path of [`give_back`].
 #[inline(never)]
 fn give_back_otherwise() {
     current::with(|current| {
@@ -121,7 +124,7 @@ fn give_back_otherwise() {
     });
 }
 
-/// Takes one unit, if one is left, and the poll is not overdue.
+/// Takes one unit, if one is left and the poll is not overdue.
 #[inline]
 pub(crate) fn take() -> Option<Unit> {
     current::with(|current| {
@@ -136,7 +139,7 @@ pub(crate) fn take() -> Option<Unit> {
     })
 }
 
-/// The same, where it is not as simple as that.
+/// Takes a unit when the fast path of [`take`] could not.
 #[inline(never)]
 fn take_otherwise() -> Option<Unit> {
     current::with(|current| match current.budget.get() {
@@ -155,8 +158,8 @@ fn take_otherwise() -> Option<Unit> {
     })
 }
 
-/// An operation that has spent its unit has moved so many bytes: beyond the first [`PIECE`]
-/// each is as good as an operation of its own.
+/// Charges an operation, which has spent its unit, for the bytes that it moved: beyond the first
+/// [`PIECE`], each piece costs as much as an operation of its own.
 #[cfg(any(feature = "net", feature = "fs"))]
 #[inline]
 pub(crate) fn charge(bytes: usize) {
@@ -172,22 +175,62 @@ pub(crate) fn charge(bytes: usize) {
     }
 }
 
-/// Takes one unit, or wakes the task and says `Pending` when none is left.
+/// Takes one unit, or wakes the task and returns `Pending` if none is left.
 #[inline]
 pub(crate) fn proceed(cx: &mut Context<'_>) -> Poll<Unit> {
     match take() {
+        Some(unit) => Poll::Ready(unit),
+        None => proceed_late(cx),
+    }
+}
+
+/// Finishes [`proceed`] after no unit could be taken.
+#[cold]
+fn proceed_late(cx: &mut Context<'_>) -> Poll<Unit> {
+    match take_late(cx) {
         Some(unit) => Poll::Ready(unit),
         None => refuse(cx),
     }
 }
 
-/// Asks for a unit without taking it; `Pending` as in [`proceed`].
-#[inline]
-pub(crate) fn available(cx: &mut Context<'_>) -> Poll<()> {
-    if is_left() { Poll::Ready(()) } else { refuse(cx) }
+/// Takes one unit although the poll is overdue, for an operation that is polled once to check
+/// whether it is done (`now_or_never`).
+///
+/// Such a check uses a waker that does nothing. A refusal would wake no task, and would report a
+/// channel as empty that is not. The number of operations stays bounded. Wakers that do nothing are
+/// recognised by their data, which is null in those of `std` and of the crate `futures`. Any
+/// other waker without data is taken for one, too, and only misses a refusal because of the
+/// time.
+#[cold]
+fn take_late(cx: &Context<'_>) -> Option<Unit> {
+    if !cx.waker().data().is_null() {
+        return None;
+    }
+    current::with(|current| match current.budget.get() {
+        Budget::Left(left @ 1..) => {
+            current.budget.set(Budget::Left(left - 1));
+            Some(Unit { owed: Cell::new(true) })
+        }
+        // The number of units that were left is not known any more.
+        Budget::Late(_) => Some(Unit { owed: Cell::new(false) }),
+        _ => None,
+    })
 }
 
-/// Whether a unit could be taken now.
+/// Checks for a unit without taking it; if none is left, returns `Pending` as [`proceed`] does.
+#[inline]
+pub(crate) fn available(cx: &mut Context<'_>) -> Poll<()> {
+    if is_left_for(cx) { Poll::Ready(()) } else { refuse(cx) }
+}
+
+/// Returns true if [`proceed`] would take a unit now.
+#[inline]
+pub(crate) fn is_left_for(cx: &Context<'_>) -> bool {
+    // A unit that is taken for this check is returned at once.
+    is_left() || take_late(cx).is_some()
+}
+
+/// Returns true if a unit could be taken now.
 #[inline]
 pub(crate) fn is_left() -> bool {
     current::with(|current| match current.budget.get() {
@@ -198,21 +241,21 @@ pub(crate) fn is_left() -> bool {
     })
 }
 
-/// What is left now.
+/// Returns the rest of the budget.
 #[cfg(feature = "stream")]
 #[inline]
 pub(crate) fn left() -> Budget {
     current::with(|current| current.budget.get())
 }
 
-/// The task runs again after the others. Its yield is counted once a poll, however
-/// many of its operations find nothing left.
+/// Makes the task run again after the others, and returns `Pending`. The forced yield is counted
+/// once per poll, however many of the task's operations find no unit.
 #[cold]
 fn refuse<T>(cx: &mut Context<'_>) -> Poll<T> {
     let is_first = current::with(|current| {
         let before = current.budget.get();
         current.budget.set(match before {
-            // It was refused though some are left: because of the time.
+            // Units are left, so the refusal is because of the time.
             Budget::Left(1..) => Budget::Late(1),
             Budget::Late(REFUSALS..) => Budget::timeless(),
             Budget::Late(refused) => Budget::Late(refused + 1),
@@ -225,7 +268,7 @@ fn refuse<T>(cx: &mut Context<'_>) -> Poll<T> {
     }
     current::waits_for(Wait::Turn);
     if waker::is_current(cx.waker()) {
-        // The short way: the thread that polls it queues it again.
+        // The fast path: the thread that polls the task queues it again.
         current::set_yielded();
     } else {
         cx.waker().wake_by_ref();
@@ -233,7 +276,7 @@ fn refuse<T>(cx: &mut Context<'_>) -> Poll<T> {
     Poll::Pending
 }
 
-/// Calls `f` under another budget; the old one is back afterwards, also if it panics.
+/// Calls `f` under another budget and restores the old one afterwards, also after a panic.
 #[inline]
 pub(crate) fn under<R>(budget: Budget, f: impl FnOnce() -> R) -> R {
     struct Restore(Budget);
@@ -256,11 +299,18 @@ mod tests {
     use super::{PIECE, charge};
     use crate::engine::work::current;
 
+    /// A waker that is not a no-op by its data, unlike [`Waker::noop`].
+    struct Awake;
+
+    impl std::task::Wake for Awake {
+        fn wake(self: std::sync::Arc<Self>) {}
+    }
+
     fn take() -> Poll<Unit> {
         proceed(&mut Context::from_waker(Waker::noop()))
     }
 
-    /// What is left of a full budget after something that moved so many bytes.
+    /// Returns what is left of a full budget after an operation that moved this many bytes.
     #[cfg(feature = "net")]
     fn left_after(bytes: usize) -> Budget {
         under(Budget::per_poll(), || {
@@ -346,9 +396,26 @@ mod tests {
         });
     }
 
-    /// The future of another executor inside of a task, say.
+    /// `now_or_never` must not report a channel as empty because its task has run for long.
+    #[test]
+    fn an_overdue_poll_may_still_look_whether_something_is_done() {
+        let mut look = Context::from_waker(Waker::noop());
+        under(Budget::Late(1), || {
+            for _ in 0..1_000 {
+                assert!(proceed(&mut look).is_ready() && available(&mut look).is_ready());
+            }
+            assert_eq!(left(), Budget::Late(1));
+        });
+        // A spent budget still refuses, even for such a check.
+        under(Budget::Left(0), || assert!(proceed(&mut look).is_pending()));
+        under(Budget::Refused, || assert!(available(&mut look).is_pending()));
+    }
+
+    /// A task that keeps polling after a refusal, for example another executor inside of it.
     #[test]
     fn who_is_late_and_polls_on_may_go_on() {
+        let waker = Waker::from(std::sync::Arc::new(Awake));
+        let take = || proceed(&mut Context::from_waker(&waker));
         under(Budget::Late(1), || {
             let refused = (0..1000).take_while(|_| take().is_pending()).count();
             assert_eq!(refused, usize::from(super::REFUSALS));

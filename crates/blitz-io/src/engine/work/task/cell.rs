@@ -1,15 +1,17 @@
-//! The memory of one task, and how code that does not know its type reaches it.
+//! The memory of one task, and type-erased access to it.
 //!
 //! ```text
-//! Cell<F, X>: | Header: state, vtable, link, home, links, id, place, moment, join waker | X | stage: F, then its output |
+//! Cell<F, X>: | Header                                  | X | stage: F, then its output |
 //!              ^ every pointer to a task points here
+//! Header: state, vtable, link, home, since, waiting, conduct, tag of the stage,
+//!         join waker, links, id, place of spawning
 //! ```
-//! `X` is what some tasks carry besides ([`super::extra`]): nothing, for most.
+//! `X` is the data that some tasks carry besides ([`super::extra`]); most have none.
 //!
 //! The header is 88 bytes, and cells are aligned to 16 at most unless the future
-//! asks for more: a parked task is its future plus 88 bytes, and the allocator's
-//! ordinary path serves it. Half of a spawn elsewhere is the price of
-//! over-alignment.
+//! requires more. So a parked task is its future plus 88 bytes, and the allocator's
+//! ordinary path serves it. In a runtime that over-aligns its cells, the allocator's
+//! slower path for aligned memory is half of the cost of a spawn.
 
 use std::{
     alloc::Layout,
@@ -46,11 +48,9 @@ use crate::engine::{
     work::current::Entered,
 };
 
-/// An opaque ID that uniquely identifies a task relative to all other currently
-/// running tasks.
+/// The ID of a task, unique among all tasks of the process.
 ///
-/// IDs are not sequential and say nothing about the order of spawning. They are
-/// unique among all tasks of the process.
+/// IDs are not sequential and carry no information about the order of spawning.
 ///
 /// # Examples
 ///
@@ -88,22 +88,24 @@ impl fmt::Debug for Id {
     }
 }
 
-/// What all tasks have in common. First what a wake-up and a poll touch, so that it is in one line of
-/// the cache if it can be: what is in a second one has to come before the state is exchanged.
+/// The part of a cell that is the same for all tasks. The fields that wake-ups and polls use
+/// come first, so that they share one cache line if possible: a second line would have to be
+/// loaded before the state can be exchanged.
 #[repr(C)]
 pub(crate) struct Header {
     pub(crate) state: State,
     pub(crate) vtable: &'static Vtable,
-    /// The queue's link, then the link of the way home.
+    /// The link of the queue that the entry is in, later of the list on which the cell returns
+    /// to its home.
     pub(crate) link: Link<Header>,
     pub(crate) home: NonNull<Home>,
     pub(crate) since: Moment,
     pub(crate) waiting: Waiting,
     pub(crate) conduct: Conduct,
-    /// Belongs to whom the stage belongs.
+    /// The tag of the cell's stage. It belongs to the owner of the stage.
     stage: UnsafeCell<Holds>,
     pub(crate) join_waker: UnsafeCell<Option<Waker>>,
-    /// The home's list of all its tasks.
+    /// The links of the home's list of all its tasks.
     links: Links<Header>,
     pub(crate) id: Id,
     pub(crate) spawned_at: &'static Location<'static>,
@@ -111,34 +113,44 @@ pub(crate) struct Header {
     pub(crate) seen: Option<Seen>,
 }
 
-/// What is done to a task by those who do not know its type.
+/// The operations on a task that depend on the type of its future.
 pub(crate) struct Vtable {
+    /// Polls the future; stores the output if that completes it.
+    ///
     /// # Safety
     /// 1. The caller set RUNNING, and the stage holds the future.
     poll: unsafe fn(NonNull<Header>, &mut Context<'_>) -> Poll<()>,
+    /// Drops the future and stores the error of a cancelled task as the output.
+    ///
     /// # Safety
     /// 1. The caller set RUNNING, and the stage holds the future.
     cancel: unsafe fn(NonNull<Header>),
+    /// Drops the output.
+    ///
     /// # Safety
-    /// 1. The stage is the caller's (rule 3 of the module) and is no future.
+    /// 1. The stage is the caller's (rule 3 of the module `task`) and holds no future.
     drop_output: unsafe fn(NonNull<Header>),
+    /// Moves the output out of the stage.
+    ///
     /// # Safety
-    /// 1. As `drop_output`. 2. The pointer is to a `Poll<Result<T, JoinError>>`
-    ///    of the task's own `T`.
+    /// 1. The stage is the caller's (rule 3 of the module `task`) and holds no future. 2. The
+    ///    pointer is to a `Poll<Result<T, JoinError>>` of the task's own `T`.
     read_output: unsafe fn(NonNull<Header>, *mut ()),
+    /// Returns the name that the spawner gave the task.
+    ///
     /// # Safety
-    /// 1. The cell is alive, as long as the name is used.
+    /// 1. The cell is alive as long as the name is used.
     name: unsafe fn(NonNull<Header>) -> Option<NonNull<Arc<str>>>,
-    /// Drops what the task carries besides, if that has to be dropped.
+    /// Drops the cell's `X`; `None` if its type needs no drop.
     ///
     /// # Safety
     /// 1. The cell is the caller's alone, and `X` is not used again.
     drop_extra: Option<unsafe fn(NonNull<Header>)>,
-    /// Whether it is blocking work.
+    /// True if the task is blocking work.
     pub(crate) is_blocking: bool,
-    /// The name of the future's type.
+    /// Returns the name of the future's type.
     pub(crate) type_name: fn() -> &'static str,
-    /// The memory's size and alignment.
+    /// The size and alignment of the cell.
     pub(crate) layout: Layout,
 }
 
@@ -149,21 +161,21 @@ pub(crate) struct Front<X> {
     extra: X,
 }
 
-/// A task's memory.
+/// The memory of a task.
 #[repr(C)]
 pub(crate) struct Cell<F: Future, X = ()> {
     front: Front<X>,
     stage: UnsafeCell<Stage<F>>,
 }
 
-/// The future, then its output. Which of them is there says [`Header::stage`], so
-/// that the tag costs no word of its own.
+/// The future, then its output. The tag that says which of them is there is
+/// [`Header::stage`], where it costs no word of its own.
 union Stage<F: Future> {
     future: ManuallyDrop<F>,
     output: ManuallyDrop<Result<F::Output, JoinError>>,
 }
 
-/// What the stage holds.
+/// The content of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Holds {
     Future,
@@ -171,7 +183,7 @@ enum Holds {
     Nothing,
 }
 
-/// What a spawner says of a task, besides its future.
+/// Properties that a spawner gives a task besides its future.
 pub(crate) struct Label<X = ()> {
     pub(crate) spawned_at: &'static Location<'static>,
     pub(crate) extra: X,
@@ -180,7 +192,7 @@ pub(crate) struct Label<X = ()> {
 }
 
 impl<X> Label<X> {
-    /// The same of a task that carries `extra`.
+    /// Creates the label of a task that carries `extra`.
     #[inline]
     pub(crate) fn with(spawned_at: &'static Location<'static>, extra: X) -> Self {
         Self {
@@ -193,14 +205,14 @@ impl<X> Label<X> {
 }
 
 impl Label {
-    /// What is said of most: where they were spawned.
+    /// Creates the label of a task that carries nothing besides its future.
     #[inline]
     pub(crate) fn at(spawned_at: &'static Location<'static>) -> Self {
         Self::with(spawned_at, ())
     }
 }
 
-/// What a cell is made from, besides the future.
+/// The parts that a cell is made from, besides the future.
 pub(crate) struct Birth<X> {
     pub(crate) home: NonNull<Home>,
     pub(crate) id: Id,
@@ -220,7 +232,7 @@ impl<F: Future, X: Extra> Cell<F, X> {
         layout: Layout::new::<Cell<F, X>>(),
     };
 
-    /// Makes a task in `memory`.
+    /// Writes a new task into `memory`.
     ///
     /// # Safety
     /// 1. `memory` is the caller's alone, and fits a `Cell<F, X>`.
@@ -249,7 +261,7 @@ impl<F: Future, X: Extra> Cell<F, X> {
             join_waker: UnsafeCell::new(join_waker),
         };
         let front = Front { header, extra: birth.label.extra };
-        // SAFETY: by obligation 1.
+        // SAFETY: obligation 1: the memory is the caller's alone and fits the cell.
         unsafe {
             cell.write(Cell {
                 front,
@@ -259,7 +271,7 @@ impl<F: Future, X: Extra> Cell<F, X> {
         cell.cast()
     }
 
-    /// Lends the stage, and the word that says what it holds, to `f`.
+    /// Calls `f` with the stage and the tag that says what it holds.
     ///
     /// # Safety
     /// 1. `header` is that of a `Cell<F, X>`. 2. The stage is the caller's, and `f`
@@ -269,19 +281,21 @@ impl<F: Future, X: Extra> Cell<F, X> {
         header: NonNull<Header>,
         f: impl FnOnce(&mut Holds, &mut Stage<F>) -> R,
     ) -> R {
-        // SAFETY: 1.: the header is the first field of a `repr(C)` cell.
+        // SAFETY: obligation 1, and the header is the first field of a `repr(C)` cell.
         let cell = unsafe { header.cast::<Cell<F, X>>().as_ref() };
         cell.front.header.stage.with_mut(|holds| {
-            // SAFETY: 2.: nobody else has a reference.
+            // SAFETY: obligation 2: the stage is the caller's, so no other reference to it exists.
             cell.stage.with_mut(|stage| unsafe { f(&mut *holds, &mut *stage) })
         })
     }
 }
 
+/// Implements [`Vtable::poll`].
+///
 /// # Safety
-/// 1. As [`Vtable::poll`], of a `Cell<F, X>`.
+/// 1. The obligation of [`Vtable::poll`], for a `Cell<F, X>`.
 unsafe fn poll<F: Future, X: Extra>(header: NonNull<Header>, cx: &mut Context<'_>) -> Poll<()> {
-    // SAFETY: 1. the vtable belongs to a `Cell<F, X>`. 2. We run the task.
+    // SAFETY: 1. the vtable belongs to a `Cell<F, X>`. 2. we run the task, so the stage is ours.
     let polled = unsafe {
         Cell::<F, X>::stage(header, |holds, stage| {
             assert!(*holds == Holds::Future, "polled after completion");
@@ -297,16 +311,17 @@ unsafe fn poll<F: Future, X: Extra>(header: NonNull<Header>, cx: &mut Context<'_
     let output = match polled {
         Ok(Poll::Pending) => return Poll::Pending,
         Ok(Poll::Ready(output)) => Ok(output),
-        // SAFETY: we run the task.
+        // SAFETY: 1. we run the task.
         Err(payload) => Err(unsafe { panicked(header, payload) }),
     };
-    // SAFETY: 1. as above. 2. We run the task, and the first use has ended.
+    // SAFETY: 1. the vtable belongs to a `Cell<F, X>`. 2. we run the task, and the first use of
+    // the stage has ended.
     unsafe { finish::<F, X>(header, output) };
     Poll::Ready(())
 }
 
-/// Drops a future whose poll panics while that panic is still on its way: destructors ask
-/// whether the thread panics, to tell an end from an accident.
+/// Drops the future of a poll that panics, while the thread is still unwinding: destructors use
+/// [`std::thread::panicking`] to distinguish a normal end from a panic.
 struct Unwinding<'a, F> {
     holds: &'a mut Holds,
     future: &'a mut ManuallyDrop<F>,
@@ -316,42 +331,45 @@ impl<F> Drop for Unwinding<'_, F> {
     #[cold]
     fn drop(&mut self) {
         *self.holds = Holds::Nothing;
-        // SAFETY: it was there, and from now on it is not.
+        // SAFETY: the stage held the future until now, and is marked as empty, so the future is
+        // dropped once.
         let dropping = || unsafe { ManuallyDrop::drop(self.future) };
-        // A second panic is one too many: the first is the task's.
+        // The first panic is the one that the task reports, so a second is discarded.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(dropping)) {
             discard(payload);
         }
     }
 }
 
-/// A panic of a task, of which its runtime hears before anybody else.
+/// Reports a task's panic to its runtime, before any handle can see it, and returns the error.
 ///
 /// # Safety
 /// 1. The caller runs the task.
 #[cold]
 unsafe fn panicked(header: NonNull<Header>, payload: Box<dyn Any + Send>) -> JoinError {
-    // SAFETY: 1.: running keeps the memory alive, and the memory its home.
+    // SAFETY: obligation 1: running keeps the task's memory alive, and the memory its home.
     let (id, home) = unsafe { (header.as_ref().id, header.as_ref().home.as_ref()) };
-    // SAFETY: 1.
+    // SAFETY: obligation 1: running keeps the task's memory alive.
     if !unsafe { header.as_ref() }.is_blocking() {
         home.schedule().task_panicked();
     }
-    // SAFETY: 1.
+    // SAFETY: 1. running keeps the task alive.
     unsafe { trace::panicked(header) };
     JoinError::panicked(id, payload)
 }
 
+/// Implements [`Vtable::cancel`].
+///
 /// # Safety
-/// 1. As [`Vtable::cancel`], of a `Cell<F, X>`.
+/// 1. The obligation of [`Vtable::cancel`], for a `Cell<F, X>`.
 unsafe fn cancel<F: Future, X: Extra>(header: NonNull<Header>) {
-    // SAFETY: we run the task.
+    // SAFETY: we run the task, which keeps its memory alive.
     let error = JoinError::cancelled(unsafe { header.as_ref() }.id);
-    // SAFETY: 1. as the caller. 2. We run the task.
+    // SAFETY: 1. our caller's cell is a `Cell<F, X>`. 2. we run the task.
     unsafe { finish::<F, X>(header, Err(error)) };
 }
 
-/// Drops the future and stores the output; a panic of that drop replaces it.
+/// Drops the future and stores the output; if that drop panics, the panic is the output.
 ///
 /// # Safety
 /// 1. `header` is that of a `Cell<F, X>`. 2. The caller runs the task.
@@ -359,19 +377,20 @@ unsafe fn finish<F: Future, X: Extra>(
     header: NonNull<Header>,
     output: Result<F::Output, JoinError>,
 ) {
-    // SAFETY: 1. and 2. are the caller's. The future is dropped in place, as pinning
-    // demands.
+    // SAFETY: our obligations 1 and 2: it is a `Cell<F, X>`, and we run the task, so the stage is
+    // ours. The future is dropped in place, as pinning demands.
     let dropped = unsafe { drop_stage::<F, X>(header) };
     let output = match dropped {
         Err(payload) => {
-            // What was computed goes too; its own panic must not escape either.
+            // The computed output is dropped too; its own panic must not escape either.
             discard(output);
-            // SAFETY: we run the task.
+            // SAFETY: 1. we run the task.
             Err(unsafe { panicked(header, payload) })
         }
         Ok(()) => output,
     };
-    // SAFETY: 1. and 2. are the caller's; the first use has ended.
+    // SAFETY: our obligations 1 and 2: it is a `Cell<F, X>`, and we run the task; the first use
+    // of the stage has ended.
     unsafe {
         Cell::<F, X>::stage(header, |holds, stage| {
             stage.output = ManuallyDrop::new(output);
@@ -380,16 +399,16 @@ unsafe fn finish<F: Future, X: Extra>(
     }
 }
 
-/// Drops what the stage holds.
+/// Drops the content of the stage, and returns the payload if that panicked.
 ///
 /// # Safety
 /// 1. `header` is that of a `Cell<F, X>`. 2. The stage is the caller's.
 unsafe fn drop_stage<F: Future, X: Extra>(
     header: NonNull<Header>,
 ) -> Result<(), Box<dyn Any + Send>> {
-    // SAFETY: 1. and 2. are the caller's. The stage is marked as empty before the
-    // drop, which may panic, so that nothing is dropped twice; what it held says
-    // which of the fields is there.
+    // SAFETY: our obligations 1 and 2: it is a `Cell<F, X>`, and the stage is the caller's. The
+    // stage is marked as empty before the drop, which may panic, so that nothing is dropped
+    // twice; the tag says which of the fields is there.
     unsafe {
         Cell::<F, X>::stage(header, |holds, stage| {
             let held = std::mem::replace(holds, Holds::Nothing);
@@ -402,159 +421,179 @@ unsafe fn drop_stage<F: Future, X: Extra>(
     }
 }
 
+/// Implements [`Vtable::drop_output`].
+///
 /// # Safety
-/// 1. As [`Vtable::drop_output`], of a `Cell<F, X>`.
+/// 1. The obligation of [`Vtable::drop_output`], for a `Cell<F, X>`.
 unsafe fn drop_output<F: Future, X: Extra>(header: NonNull<Header>) {
-    // SAFETY: 1. the vtable belongs to a `Cell<F, X>`. 2. The caller's obligation.
+    // SAFETY: 1. the vtable belongs to a `Cell<F, X>`. 2. by our obligation the stage is the
+    // caller's.
     if let Err(payload) = unsafe { drop_stage::<F, X>(header) } {
         discard(payload);
     }
 }
 
+/// Implements [`Vtable::read_output`].
+///
 /// # Safety
-/// 1. As [`Vtable::read_output`], of a `Cell<F, X>`.
+/// 1. The obligations of [`Vtable::read_output`], for a `Cell<F, X>`.
 unsafe fn read_output<F: Future, X: Extra>(header: NonNull<Header>, target: *mut ()) {
-    // SAFETY: 1. the vtable belongs to a `Cell<F, X>`. 2. The caller's obligation. The
-    // output is taken out once, as what the stage holds says.
+    // SAFETY: 1. the vtable belongs to a `Cell<F, X>`. 2. by our obligation the stage is the
+    // caller's. The output is taken out once, because the tag is set to `Nothing`.
     let output = unsafe {
         Cell::<F, X>::stage(header, |holds, stage| {
             let held = std::mem::replace(holds, Holds::Nothing);
             (held == Holds::Output).then(|| ManuallyDrop::take(&mut stage.output))
         })
     };
-    let Some(output) = output else { panic!("`JoinHandle` polled after completion") };
-    // SAFETY: obligation 2 of `Vtable::read_output`.
+    let Some(output) = output else { panic!("JoinHandle polled after completion: await it once") };
+    // SAFETY: obligation 2 of `Vtable::read_output`: the target has this type.
     unsafe { *target.cast::<Poll<Result<F::Output, JoinError>>>() = Poll::Ready(output) };
 }
 
+/// Implements [`Vtable::name`].
+///
 /// # Safety
-/// 1. As [`Vtable::name`], of a cell with an `X`.
+/// 1. The obligation of [`Vtable::name`], for a cell with an `X`.
 unsafe fn name<X: Extra>(header: NonNull<Header>) -> Option<NonNull<Arc<str>>> {
-    // SAFETY: 1.
+    // SAFETY: obligation 1: the cell has an `X` and is alive while the name is used.
     unsafe { Header::extra::<X>(header) }.name().map(NonNull::from)
 }
 
+/// Implements [`Vtable::drop_extra`].
+///
 /// # Safety
-/// 1. As [`Vtable::drop_extra`], of a cell with an `X`.
+/// 1. The obligation of [`Vtable::drop_extra`], for a cell with an `X`.
 unsafe fn drop_extra<X>(header: NonNull<Header>) {
-    // SAFETY: 1.
+    // SAFETY: obligation 1: the cell is the caller's alone, has an `X`, and it is not used again.
     unsafe { std::ptr::drop_in_place(&raw mut (*header.cast::<Front<X>>().as_ptr()).extra) };
 }
 
 impl Header {
-    /// What the task carries besides its future.
+    /// Returns the data that the task carries besides its future.
     ///
     /// # Safety
     /// 1. The task's cell was made with an `X`. 2. It is alive during `'a`.
     #[inline]
     pub(crate) unsafe fn extra<'a, X: Extra>(task: NonNull<Header>) -> &'a X {
-        // SAFETY: 1.: the header is the first field of a `repr(C)` front. 2.
+        // SAFETY: obligation 1, and the header is the first field of a `repr(C)` front; by
+        // obligation 2 the cell is alive during `'a`.
         unsafe { &task.cast::<Front<X>>().as_ref().extra }
     }
 
-    /// The name that the spawner gave it.
+    /// Returns the name that the spawner gave the task.
     ///
     /// # Safety
     /// 1. The cell is alive during `'a`.
     pub(crate) unsafe fn name<'a>(task: NonNull<Header>) -> Option<&'a Arc<str>> {
-        // SAFETY: 1.
+        // SAFETY: obligation 1: the cell is alive as long as the name is used.
         unsafe { (task.as_ref().vtable.name)(task).map(|name| name.as_ref()) }
     }
 
-    /// Drops what the task carries besides; its memory goes next. Users' code may run:
-    /// an allocator.
+    /// Drops the data that the task carries besides its future; the memory is freed next. User
+    /// code may run: a global allocator.
     ///
     /// # Safety
     /// 1. The cell is the caller's alone, and this is called once.
     #[inline]
     pub(crate) unsafe fn drop_extra(task: NonNull<Header>) {
-        // SAFETY: 1.
+        // SAFETY: obligation 1: the cell is the caller's, so its header can be read.
         if let Some(drop_extra) = unsafe { task.as_ref() }.vtable.drop_extra {
-            // SAFETY: 1.
+            // SAFETY: obligation 1: the cell is the caller's alone, and `X` is dropped once.
             unsafe { drop_extra(task) };
         }
     }
 
-    /// Whether the task is blocking work.
+    /// Returns true if the task is blocking work.
     pub(crate) fn is_blocking(&self) -> bool {
         self.vtable.is_blocking
     }
 
+    /// Polls the future, and stores the output if that completes it.
+    ///
     /// # Safety
-    /// 1. As [`Vtable::poll`].
+    /// 1. The obligation of [`Vtable::poll`].
     #[inline]
     pub(crate) unsafe fn poll(task: NonNull<Header>, cx: &mut Context<'_>) -> Poll<()> {
-        // SAFETY: the caller's.
+        // SAFETY: our obligation is that of the vtable's function.
         unsafe { (task.as_ref().vtable.poll)(task, cx) }
     }
 
+    /// Drops the future and stores the error of a cancelled task as the output.
+    ///
     /// # Safety
-    /// 1. As [`Vtable::cancel`].
+    /// 1. The obligation of [`Vtable::cancel`].
     pub(crate) unsafe fn cancel(task: NonNull<Header>) {
-        // SAFETY: the caller's.
+        // SAFETY: our obligation is that of the vtable's function.
         unsafe { (task.as_ref().vtable.cancel)(task) }
     }
 
+    /// Drops the output, with the task as the thread's current one.
+    ///
     /// # Safety
-    /// 1. As [`Vtable::drop_output`].
+    /// 1. The obligation of [`Vtable::drop_output`].
     pub(crate) unsafe fn drop_output(task: NonNull<Header>) {
-        // The output's destructor may ask which task it belonged to.
+        // The output's destructor may query the ID of the current task, which is this one.
         let _entered = Entered::new(task, Budget::unlimited());
-        // SAFETY: the caller's.
+        // SAFETY: our obligation is that of the vtable's function.
         unsafe { (task.as_ref().vtable.drop_output)(task) }
     }
 
+    /// Moves the output into `target`.
+    ///
     /// # Safety
-    /// 1. and 2. As [`Vtable::read_output`].
+    /// 1. and 2. The obligations of [`Vtable::read_output`].
     #[inline]
     pub(crate) unsafe fn read_output(task: NonNull<Header>, target: *mut ()) {
-        // SAFETY: the caller's.
+        // SAFETY: our obligations are those of the vtable's function.
         unsafe { (task.as_ref().vtable.read_output)(task, target) }
     }
 }
 
-/// An entry for a task: what queues hold. QUEUED is set while it exists.
+/// An entry for a task, as queues hold it. QUEUED is set while it exists.
 ///
-/// Whoever has it must [`run`](super::poll::run) it; dropping it, as a queue does
-/// that goes away, cancels the task.
+/// The owner of an entry must [`run`](super::poll::run) it. Dropping an entry, as a queue
+/// does that is itself dropped, cancels the task.
 #[derive(Debug)]
 pub(crate) struct Task(NonNull<Header>);
 
-// SAFETY: the state word decides who may touch what (rules of the module), and
-// futures and outputs are `Send`: `spawn` demands it. Where they are not, as in
-// `local` and in a pool that belongs to a thread, an entry may travel, but whoever
-// takes it out on another thread than theirs finds the task complete.
+// SAFETY: the state word decides which thread may touch what (rules of the module `task`), and
+// futures and outputs are `Send`, because `spawn` demands it. Where they are not `Send`, as in
+// `local` and in a pool that belongs to one thread, an entry may still travel, but a thread
+// that takes it out on another thread than theirs finds the task complete.
 unsafe impl Send for Task {}
 
 impl Task {
+    /// Creates the entry of a task.
+    ///
     /// # Safety
-    /// 1. The caller set QUEUED, and makes one entry of it.
+    /// 1. The caller set QUEUED, and makes one entry for it.
     #[inline]
     pub(crate) unsafe fn new(task: NonNull<Header>) -> Self {
         Self(task)
     }
 
-    /// Notes when the task was queued.
+    /// Records the time at which the task was queued.
     #[inline(always)]
     pub(crate) fn stamp(&self, now: u32) {
         // SAFETY: the entry keeps the memory alive.
         unsafe { self.0.as_ref() }.since.set(now);
     }
 
-    /// Whether the task is better polled by a thread without a core.
+    /// Returns true if a thread without a core should poll the task, because of its history.
     #[inline(always)]
     pub(crate) fn is_doubtful(&self) -> bool {
         // SAFETY: the entry keeps the memory alive.
         unsafe { self.0.as_ref() }.conduct.is_doubtful()
     }
 
-    /// When it was queued.
+    /// Returns the time at which the task was queued.
     pub(crate) fn since(&self) -> u32 {
         // SAFETY: the entry keeps the memory alive.
         unsafe { self.0.as_ref() }.since.get()
     }
 
-    /// Gives the entry up for the right to `take`.
+    /// Consumes the entry without cancelling; the caller must `take` the task or make a new entry.
     #[inline]
     pub(crate) fn into_header(self) -> NonNull<Header> {
         ManuallyDrop::new(self).0
@@ -563,13 +602,13 @@ impl Task {
 
 impl Drop for Task {
     fn drop(&mut self) {
-        // SAFETY: the entry is given up here, once.
+        // SAFETY: 1. QUEUED is set, and this entry is given up for the new one, once.
         super::poll::end(unsafe { Task::new(self.0) });
     }
 }
 
-// SAFETY: a task is at one address for its whole life, and the link is used by
-// whoever owns the entry (rule 2 of the module).
+// SAFETY: a task stays at one address for its whole life, and the link is used only by the
+// owner of the entry (rule 2 of the module `task`).
 unsafe impl Linked for Task {
     type Node = Header;
 
@@ -578,15 +617,19 @@ unsafe impl Linked for Task {
         self.into_header()
     }
 
+    /// Makes an entry from the pointer of one.
+    ///
     /// # Safety
-    /// 1. and 2. As the trait says.
+    /// 1. and 2. The obligations of [`Linked::from_ptr`].
     #[inline]
     unsafe fn from_ptr(ptr: NonNull<Header>) -> Self {
         Self(ptr)
     }
 
+    /// Returns the queue link of a task.
+    ///
     /// # Safety
-    /// 1. As the trait says.
+    /// 1. The obligation of [`Linked::link`].
     #[inline]
     unsafe fn link(ptr: NonNull<Header>) -> NonNull<Link<Header>> {
         // SAFETY: the entry keeps the memory alive; no reference is made.
@@ -594,7 +637,7 @@ unsafe impl Linked for Task {
     }
 }
 
-/// A task as the list of its home knows it: alive until the home frees it.
+/// A task as a member of its home's list; alive until the home frees it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Member(pub(crate) NonNull<Header>);
 
@@ -608,15 +651,19 @@ unsafe impl Listed for Member {
         self.0
     }
 
+    /// Makes a member from its pointer.
+    ///
     /// # Safety
-    /// 1. and 2. As the trait says.
+    /// 1. and 2. The obligations of [`Listed::from_ptr`].
     #[inline]
     unsafe fn from_ptr(ptr: NonNull<Header>) -> Self {
         Self(ptr)
     }
 
+    /// Returns the list links of a task.
+    ///
     /// # Safety
-    /// 1. As the trait says.
+    /// 1. The obligation of [`Listed::links`].
     #[inline]
     unsafe fn links(ptr: NonNull<Header>) -> NonNull<Links<Header>> {
         // SAFETY: the home keeps the memory alive; no reference is made.

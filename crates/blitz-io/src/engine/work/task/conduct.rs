@@ -1,23 +1,23 @@
-//! Whether a task has been caught in a poll that lasted too long, and how often it has behaved
-//! since.
+//! A task's history of long polls: whether it was caught in one, and how many short polls it
+//! has had since.
 //!
-//! A byte in the header. Whoever polls the task next reads it, after the one who wrote it: a
-//! figure that orders nothing.
+//! The history is a byte in the header. The thread that polls the task next reads it after the
+//! thread that wrote it, in the order of polls: the byte is a figure that itself orders nothing.
 
 use crate::engine::prim::gauge::ByteGauge;
 
-/// Good polls in a row after which a task is trusted again: the prototype's figure.
+/// The number of short polls in a row after which a task is trusted again: the prototype's figure.
 const GOOD: u8 = 4;
 
-/// Never.
+/// The value of a task that is never trusted.
 const FOR_EVER: u8 = u8::MAX;
 
-/// See the module.
+/// A task's history of long polls. Tasks with a bad one are polled by threads without a core.
 #[derive(Debug, Default)]
 pub(crate) struct Conduct(ByteGauge);
 
 impl Conduct {
-    /// Of a task that says of itself that its polls are long.
+    /// Creates the history of a new task; `long_running` if it was declared to have long polls.
     #[inline]
     pub(crate) fn new(long_running: bool) -> Self {
         let conduct = Self::default();
@@ -27,25 +27,25 @@ impl Conduct {
         conduct
     }
 
-    /// Whether it is better polled by a thread without a core.
+    /// Returns true if a thread without a core should poll the task.
     #[inline(always)]
     pub(crate) fn is_doubtful(&self) -> bool {
         self.0.get() != 0
     }
 
-    /// Whether it has said so itself.
+    /// Returns true if the task was declared to have long polls.
     pub(crate) fn is_for_ever(&self) -> bool {
         self.0.get() == FOR_EVER
     }
 
-    /// It was in one poll for too long.
+    /// Records that a poll of the task lasted too long.
     pub(crate) fn caught(&self) {
         if !self.is_for_ever() {
             self.0.set(GOOD);
         }
     }
 
-    /// It was polled without a core, for a short time or not.
+    /// Records a poll by a thread without a core, and whether it was short.
     pub(crate) fn learn(&self, was_short: bool) {
         match self.0.get() {
             0 | FOR_EVER => {}

@@ -1,10 +1,10 @@
-//! Why a task has no output: it was cancelled, or it panicked.
+//! The reason that a task has no output: it was cancelled, or it panicked.
 
 use std::{any::Any, fmt, io};
 
 use super::cell::Id;
 
-/// Task failed to execute to completion.
+/// The error of a task that was cancelled or panicked, and so has no output.
 ///
 /// # Examples
 ///
@@ -25,8 +25,8 @@ enum Reason {
     Panicked(Payload),
 }
 
-/// A panic's payload: `Send`, and never reached through a shared reference
-/// except to read a string out of it.
+/// The payload of a panic. Shared references to it are only used to read a message
+/// out of it, so the error can be `Sync` although a payload is only `Send`.
 struct Payload(Box<dyn Any + Send + 'static>);
 
 // SAFETY: through `&Payload` only `message` is reached, which reads a `&str` or
@@ -50,7 +50,7 @@ impl JoinError {
         Self { id, reason: Reason::Panicked(Payload(payload)) }
     }
 
-    /// Returns true if the error was caused by the task being cancelled.
+    /// Returns true if the task was cancelled.
     ///
     /// # Examples
     ///
@@ -65,7 +65,7 @@ impl JoinError {
         matches!(self.reason, Reason::Cancelled)
     }
 
-    /// Returns true if the error was caused by the task panicking.
+    /// Returns true if the task panicked.
     ///
     /// # Examples
     ///
@@ -79,11 +79,11 @@ impl JoinError {
         matches!(self.reason, Reason::Panicked(_))
     }
 
-    /// Consumes the join error, returning the object with which the task panicked.
+    /// Consumes the error and returns the payload of the task's panic.
     ///
     /// # Panics
     ///
-    /// If the task was cancelled and did not panic; ask [`is_panic`](Self::is_panic)
+    /// If the task was cancelled and did not panic; check [`is_panic`](Self::is_panic)
     /// first, or use [`try_into_panic`](Self::try_into_panic).
     ///
     /// # Examples
@@ -92,18 +92,18 @@ impl JoinError {
     /// # blitz_io::run(async {
     /// let error = blitz_io::spawn(async { panic!("boom") }).await.unwrap_err();
     /// if error.is_panic() {
-    ///     // Go on panicking here, as the task did there.
+    ///     // Resume the task's panic on this thread.
     ///     std::panic::resume_unwind(error.into_panic());
     /// }
     /// # });
     /// ```
     #[track_caller]
     pub fn into_panic(self) -> Box<dyn Any + Send + 'static> {
-        self.try_into_panic().expect("`JoinError` reason is not a panic: ask `is_panic` first")
+        self.try_into_panic().expect("`JoinError` reason is not a panic. Ask `is_panic` first")
     }
 
-    /// Consumes the join error, returning the object with which the task
-    /// panicked, or the error itself if it did not panic.
+    /// Consumes the error and returns the payload of the task's panic, or the error
+    /// itself if the task did not panic.
     ///
     /// # Examples
     ///

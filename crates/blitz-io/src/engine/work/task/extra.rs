@@ -1,31 +1,31 @@
-//! What some tasks carry besides their future: a name, a place in a set.
+//! Data that some tasks carry besides their future: a name, a place in a set.
 //!
-//! It lies between a cell's header and its future, so that it costs no allocation
+//! It lies between a cell's header and its future, so it costs no allocation
 //! of its own, and nothing at all for the tasks that have none. It is written
-//! before the task is shared, read by whoever keeps the cell, and dropped when the
-//! home has taken the cell off its list.
+//! before the task is shared, read by any thread that keeps the cell alive, and
+//! dropped after the home has removed the cell from its list.
 
 use std::{ptr::NonNull, sync::Arc, task::Waker};
 
 use super::cell::Header;
 
-/// See the module. Read and dropped on any thread.
+/// Data that a task's cell carries besides the future. It is read and dropped on any thread.
 pub(crate) trait Extra: Send + Sync + 'static {
-    /// Whether the task is blocking work: no worker polls it.
+    /// True if the task is blocking work, which no worker polls.
     const IS_BLOCKING: bool = false;
 
-    /// Whether its spawner says that its polls are long.
+    /// True if the spawner declared the task's polls to be long.
     const IS_LONG_RUNNING: bool = false;
 
-    /// The join waker that a task with this is born with, if any. Such a task is born
-    /// with one more reference, for an `AbortHandle` ([`super::set`]).
+    /// Returns the join waker that a task with this data is created with, if any. Such a task
+    /// is also created with one more reference, for an `AbortHandle` ([`super::set`]).
     #[inline(always)]
     fn born_waker(task: NonNull<Header>) -> Option<Waker> {
         let _ = task;
         None
     }
 
-    /// The name that the spawner gave the task.
+    /// Returns the name that the spawner gave the task.
     fn name(&self) -> Option<&Arc<str>> {
         None
     }
@@ -33,7 +33,7 @@ pub(crate) trait Extra: Send + Sync + 'static {
 
 impl Extra for () {}
 
-/// The mark of blocking work, which may carry something else.
+/// The mark of blocking work, around any other data.
 #[repr(C)]
 pub(crate) struct Blocks<X = ()>(pub(crate) X);
 
@@ -50,7 +50,7 @@ impl<X: Extra> Extra for Blocks<X> {
     }
 }
 
-/// A name, in front of which may be something else.
+/// A task's name, after any other data.
 #[repr(C)]
 pub(crate) struct Named<X = ()> {
     inner: X,
@@ -77,7 +77,7 @@ impl<X: Extra> Extra for Named<X> {
     }
 }
 
-/// The mark of a task whose polls are long, as its spawner says.
+/// The mark of a task that was declared by its spawner to have long polls.
 #[repr(C)]
 pub(crate) struct Long;
 

@@ -1,4 +1,4 @@
-//! What a spawner keeps of a task: the right to its output, and to end it.
+//! Handles of a spawned task: for awaiting its output, and for aborting it.
 
 use std::{
     fmt,
@@ -25,30 +25,34 @@ use crate::engine::{prim::discard, work::current};
 /// A counted reference to a task.
 pub(crate) struct TaskRef(NonNull<Header>);
 
-// SAFETY: through it only the state word and fields that never change are
-// reached, from any thread.
+// SAFETY: a `TaskRef` reaches only the state word, which is atomic, and fields that
+// never change; both may be used from any thread.
 unsafe impl Send for TaskRef {}
-// SAFETY: as above.
+// SAFETY: a shared `TaskRef` reaches only the atomic state word and fields that never change.
 unsafe impl Sync for TaskRef {}
 
 impl TaskRef {
+    /// Wraps a reference that is already counted.
+    ///
     /// # Safety
     /// 1. The caller gives up one reference, which becomes this one.
     pub(crate) unsafe fn from_counted(task: NonNull<Header>) -> Self {
         Self(task)
     }
 
+    /// Counts a new reference to a task that the caller borrows.
+    ///
     /// # Safety
     /// 1. The task is alive during the call.
     pub(crate) unsafe fn from_borrowed(task: NonNull<Header>) -> Self {
-        // SAFETY: 1.
+        // SAFETY: obligation 1: the task is alive during this call.
         unsafe { task.as_ref() }.state.add_ref();
         Self(task)
     }
 
     #[inline]
     pub(crate) fn header(&self) -> &Header {
-        // SAFETY: our reference keeps it.
+        // SAFETY: our counted reference keeps the task's memory alive.
         unsafe { self.0.as_ref() }
     }
 
@@ -60,10 +64,10 @@ impl TaskRef {
         self.place(self.header().state.cancel());
     }
 
-    /// Does what a transition asked for that gave up no reference.
+    /// Performs the duty that a transition returned; the transition must have kept the reference.
     pub(crate) fn place(&self, duty: Woken) {
         match duty {
-            // SAFETY: the transition set QUEUED and told us.
+            // SAFETY: the transition returned `Place`, so it set QUEUED and this is the one entry.
             Woken::Place => poll::place(unsafe { Task::new(self.0) }, Origin::Woken),
             Woken::Nothing => {}
             Woken::Free => unreachable!("no reference was given up"),
@@ -86,22 +90,22 @@ impl Drop for TaskRef {
     #[inline]
     fn drop(&mut self) {
         if self.header().state.unref() {
-            // SAFETY: the state told us to; a task whose references are gone is
-            // complete, and who completed or detached it dropped the rest.
+            // SAFETY: `unref` returned true, so no reference and no entry is left. Such a task is
+            // complete, and the thread that completed or detached it dropped output and waker.
             unsafe { home::free(self.0) };
         }
     }
 }
 
-/// An owned permission to join on a task (await its termination).
+/// A handle to a spawned task, which can be awaited for the task's output.
 ///
-/// It is to a task what [`std::thread::JoinHandle`] is to a thread. Dropping it
-/// detaches the task, which goes on; its output is then dropped.
+/// This is the counterpart of [`std::thread::JoinHandle`] for tasks. Dropping the handle
+/// detaches the task: the task keeps running, and its output is dropped when it completes.
 ///
 /// # Cancel safety
 ///
 /// Awaiting `&mut handle` is cancel safe: if the wait is dropped, the output is
-/// still there for the next one.
+/// still there for the next wait.
 ///
 /// # Examples
 ///
@@ -119,7 +123,7 @@ pub struct JoinHandle<T> {
 // SAFETY: the handle gives access to a `T` by value only, and never to two
 // threads at once.
 unsafe impl<T: Send> Send for JoinHandle<T> {}
-// SAFETY: through a shared handle only the state word is reached.
+// SAFETY: a shared handle reaches only the atomic state word and fields that never change.
 unsafe impl<T: Send> Sync for JoinHandle<T> {}
 
 impl<T> UnwindSafe for JoinHandle<T> {}
@@ -127,27 +131,30 @@ impl<T> RefUnwindSafe for JoinHandle<T> {}
 impl<T> Unpin for JoinHandle<T> {}
 
 impl<T> JoinHandle<T> {
+    /// Creates the handle of a new task.
+    ///
     /// # Safety
     /// 1. `task` is a new task's join reference, of output `T`, given up here.
     #[inline]
     pub(crate) unsafe fn new(task: NonNull<Header>) -> Self {
-        // SAFETY: 1.
+        // SAFETY: obligation 1: the caller gives up the join reference, which becomes this one.
         let task = ManuallyDrop::new(unsafe { TaskRef::from_counted(task) });
         Self { task, output: PhantomData }
     }
 
-    /// Gives up the handle for its reference and its rights.
+    /// Consumes the handle without detaching; the caller takes over its reference and its rights.
     #[inline]
     pub(crate) fn into_header(self) -> NonNull<Header> {
         ManuallyDrop::new(self).task.as_ptr()
     }
 
-    /// Aborts the task associated with the handle.
+    /// Requests that the task be cancelled.
     ///
-    /// The task ends at the `.await` where it stands or which it reaches next:
-    /// its future is dropped by a thread of its runtime, never by the caller.
-    /// Awaiting the handle then gives a cancelled [`JoinError`], unless the task
-    /// completed first. Inside [`shield`](crate::task::shield) the end waits.
+    /// The task ends at the `.await` where it is suspended, or at the next one that it reaches:
+    /// a thread of its runtime drops the future, never the caller of this method.
+    /// Awaiting the handle then returns a cancelled [`JoinError`], unless the task
+    /// completed first. Inside [`shield`](crate::task::shield) the cancellation is deferred
+    /// until the shielded part is over.
     ///
     /// # Examples
     ///
@@ -162,7 +169,7 @@ impl<T> JoinHandle<T> {
         self.task.abort();
     }
 
-    /// Checks if the task associated with this `JoinHandle` has finished.
+    /// Returns true if the task has completed, panicked or been cancelled.
     ///
     /// A task that was aborted has finished only when its future has been dropped.
     ///
@@ -179,7 +186,7 @@ impl<T> JoinHandle<T> {
         self.task.is_finished()
     }
 
-    /// Returns a new [`AbortHandle`] that can be used to remotely abort this task.
+    /// Returns a new [`AbortHandle`] for this task, through which other code can abort it.
     ///
     /// # Examples
     ///
@@ -197,7 +204,7 @@ impl<T> JoinHandle<T> {
         AbortHandle { task: TaskRef::clone(&self.task) }
     }
 
-    /// Returns a [task ID](Id) that uniquely identifies this task.
+    /// Returns the task's [ID](Id).
     ///
     /// # Examples
     ///
@@ -216,7 +223,7 @@ impl<T> JoinHandle<T> {
         self.task.as_ptr().addr().get()
     }
 
-    /// Leaves `waker` for the end of the task; `true` if that has come already.
+    /// Registers `waker` for the task's completion; returns true if the task is already complete.
     #[inline]
     fn is_complete_or_register(&self, waker: &Waker) -> bool {
         let header = self.task.header();
@@ -227,13 +234,13 @@ impl<T> JoinHandle<T> {
         if now.has_join_waker() && header.state.unset_join_waker() == JoinWaker::Complete {
             return true;
         }
-        // SAFETY: JOIN_WAKER is clear: rule 4 gives the field to us.
+        // SAFETY: JOIN_WAKER is clear, so by rule 4 of the module `task` the field is ours.
         let old = header.join_waker.with_mut(|field| unsafe { (*field).take() });
         let new = match old {
             Some(old) if old.will_wake(waker) => old,
             _ => waker.clone(),
         };
-        // SAFETY: as above.
+        // SAFETY: JOIN_WAKER is still clear, so by rule 4 of the module `task` the field is ours.
         header.join_waker.with_mut(|field| unsafe { *field = Some(new) });
         match header.state.set_join_waker() {
             JoinWaker::Changed => false,
@@ -258,8 +265,8 @@ impl<T> Future for JoinHandle<T> {
         }
         unit.spend();
         let mut output = Poll::Pending;
-        // SAFETY: 1. the task is complete, and we are its `JoinHandle`: rule 3
-        // gives the stage to us. 2. `T` is its output.
+        // SAFETY: 1. the task is complete, and we are its `JoinHandle`, so by rule 3 of the
+        // module `task` the stage is ours. 2. `T` is the task's output.
         unsafe { Header::read_output(self.task.as_ptr(), (&raw mut output).cast()) };
         output
     }
@@ -271,14 +278,17 @@ impl<T> Drop for JoinHandle<T> {
         let header = self.task.header();
         match header.state.detach() {
             Detached::Gone => return,
-            // SAFETY: the task completed while we were interested: rule 3.
+            // SAFETY: the task completed while JOIN_INTEREST was set, so by rule 3 of the module
+            // `task` the output is ours.
             Detached::DropOutput => unsafe { Header::drop_output(self.task.as_ptr()) },
             Detached::DropWaker => {
-                // SAFETY: we cleared JOIN_WAKER before completion: rule 4.
+                // SAFETY: we cleared JOIN_WAKER before completion, so by rule 4 of the module
+                // `task` the field is ours.
                 discard(header.join_waker.with_mut(|field| unsafe { (*field).take() }));
             }
         }
-        // SAFETY: dropped once, here; `Gone` gave the reference up already.
+        // SAFETY: the field is dropped once, here; in the case `Gone`, which gave the reference
+        // up already, we returned above.
         unsafe { ManuallyDrop::drop(&mut self.task) };
     }
 }
@@ -289,9 +299,9 @@ impl<T> fmt::Debug for JoinHandle<T> {
     }
 }
 
-/// An owned permission to abort a spawned task, without awaiting its completion.
+/// A handle that can abort a spawned task, but not await it.
 ///
-/// Unlike a [`JoinHandle`] it cannot be awaited, and dropping it does nothing to
+/// Unlike a [`JoinHandle`] it cannot be awaited, and dropping it has no effect on
 /// the task.
 ///
 /// # Examples
@@ -318,7 +328,7 @@ impl AbortHandle {
         Self { task }
     }
 
-    /// Aborts the task; see [`JoinHandle::abort`].
+    /// Requests that the task be cancelled; see [`JoinHandle::abort`].
     ///
     /// # Examples
     ///
@@ -333,7 +343,7 @@ impl AbortHandle {
         self.task.abort();
     }
 
-    /// Checks if the task associated with this `AbortHandle` has finished.
+    /// Returns true if the task has completed, panicked or been cancelled.
     ///
     /// # Examples
     ///
@@ -349,7 +359,7 @@ impl AbortHandle {
         self.task.is_finished()
     }
 
-    /// Returns a [task ID](Id) that uniquely identifies this task.
+    /// Returns the task's [ID](Id).
     ///
     /// # Examples
     ///

@@ -1,16 +1,16 @@
-//! Where tasks are born, listed, and their memory comes back to.
+//! Homes: where task cells are allocated and listed, and where their memory returns to.
 //!
-//! Every core has a home, and the outside has a few behind locks. Whoever holds
-//! the core (or the lock) *holds* the home: it alone makes cells, lists them and
-//! frees them, with plain loads and stores. All others only give cells back.
+//! Every core has a home, and threads outside of the pool share a few behind locks. The
+//! thread that holds the core (or the lock) *holds* the home: it alone makes cells, lists
+//! them and frees them, with plain loads and stores. All other threads only return cells.
 //!
 //! # Protocol
-//! A cell whose last reference is gone goes home:
+//! A cell without references is returned to its home:
 //!
 //! ```text
 //! on a thread that holds its home    off the list, onto the free list of its size
-//! on a thread that holds another     into that home's outbox; a full box is pushed
-//!                                    onto the owner's `returned` as one chain
+//! on a thread that holds another     into that home's outbox; a full outbox is pushed
+//!                                    onto `returned` of the cells' home as one chain
 //! on any other thread                pushed onto `returned` alone
 //! the holder, now and then           takes all of `returned`, frees it as its own
 //! ```
@@ -24,17 +24,17 @@
 //! C4 left -= what was freed + 1; at zero, free the home
 //! ```
 //! A thread that finds CLOSED frees its cell itself and counts `left` down; the
-//! last one frees the home. C2 happens before C3, so nobody counts down a `left`
-//! that is not there yet.
+//! thread that brings it to zero frees the home. C2 happens before C3, so no thread
+//! counts down a `left` that is not set yet.
 //!
 //! # Invariants
-//! - A cell is on the list of its home from birth until its home frees it, or
-//!   until the home is closed. Shutdown therefore finds every task that lives.
-//! - The home lives as long as any of its cells, and holds its runtime.
+//! - A cell is on the list of its home from its creation until its home frees it, or
+//!   until the home is closed. So shutdown finds every task that is alive.
+//! - The home lives as long as any of its cells, and keeps its runtime alive.
 //!
 //! # Rejected
 //! One list behind sharded locks, with a reference and a clone of the runtime's
-//! handle in each task: four contended operations a task that this has not.
+//! handle in each task: that costs four contended operations a task more.
 //!
 //! # Checked by
 //! `cells_come_home_from_another_thread`,
@@ -69,122 +69,138 @@ use crate::engine::{
     work::current::{self, Inside},
 };
 
-/// Where an entry comes from; the runtime places it accordingly.
+/// The reason that an entry is placed, by which the runtime chooses a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// A new task.
     Spawned,
-    /// Somebody woke it.
+    /// A waker woke the task.
     Woken,
-    /// It yielded: others first.
+    /// The task was woken while it was polled.
+    WokenInPoll,
+    /// The task yielded, so it goes behind the others.
     Yielded,
 }
 
-/// What a home needs of its runtime.
+impl Origin {
+    /// Returns true for a task that has just been polled: it goes behind the others.
+    #[inline]
+    pub(crate) fn is_after_poll(self) -> bool {
+        matches!(self, Self::WokenInPoll | Self::Yielded)
+    }
+}
+
+/// The services of a runtime that its homes use.
 pub(crate) trait Schedule: Send + Sync {
     /// Puts the entry where a thread of the runtime will find it.
     fn place(&self, task: Task, origin: Origin);
 
-    /// The same, for one who is inside and has nothing more to do there.
+    /// Places the entry on behalf of code that holds an [`Inside`] and is done with it.
     fn place_inside(&self, task: Task, origin: Origin, inside: Inside) {
         drop(inside);
         self.place(task, origin);
     }
 
-    /// The same, for one who was woken by a thread that holds no core of this runtime.
+    /// Places the entry of a task that was woken by a thread without a core of this runtime.
     fn place_from_outside(&self, task: Task) {
         self.place(task, Origin::Woken);
     }
 
-    /// Many cells wait in `returned` of `home`, which may be gone by now: see that
-    /// its holder looks at them.
+    /// Called when many cells wait in `returned` of `home`: makes the home's holder look at
+    /// them. The home itself may be gone by now.
     fn cells_wait(&self, home: NonNull<Home>);
 
-    /// What users hung onto its tasks; asked once, by each new home.
+    /// Returns the user's task hooks; called once by each new home.
     fn hooks(&self) -> Option<Arc<Hooks>> {
         None
     }
 
-    /// A task panicked in its poll or in its drop; nobody knows of it yet.
+    /// Called when a task panicked in its poll or in its drop, before any handle can see that.
     fn task_panicked(&self) {}
 }
 
-/// See the module.
+/// The place where a core's tasks are allocated and listed, and where their cells return to.
 pub(crate) struct Home {
-    /// Written by those who give back, and so apart from the holder's part.
+    /// Written by threads that return cells, and so apart from the holder's part.
     arrivals: CachePadded<Arrivals>,
-    /// Read by whoever polls or wakes a task of this home, on any thread, and so apart
-    /// from what the holder writes for each.
+    /// Read by threads that poll or wake a task of this home, and so apart from the fields that
+    /// the holder writes for each task.
     runtime: CachePadded<Belonging>,
-    /// After closing: cells that still exist.
+    /// The number of cells that still exist, after closing.
     left: AtomicUsize,
-    /// Guards the list of tasks against those who want to see it.
+    /// Guards the list of tasks against visitors that read it from other threads.
     roll: Biased,
     tasks: UnsafeCell<List<Member>>,
     held: UnsafeCell<Held>,
+    /// Nonzero if a model has a visitor. It is not one of the model's atomics: it is set before
+    /// threads start.
+    #[cfg(all(blitz_loom, test))]
+    pub(crate) visitors: ids::Tally,
 }
 
-// SAFETY: `held` is touched only by the holder, and what is in it may move
-// between threads with the right to hold. `scheduler` is what `schedule` is.
+// SAFETY: `held` is touched only by the holder, and its content may move between threads
+// with the right to hold. `scheduler` points into `schedule`, which is `Send` and `Sync`.
 unsafe impl Send for Home {}
-// SAFETY: as above.
+// SAFETY: a shared home gives access to atomics, to `schedule`, which is `Sync`, and to the
+// list and `held`, which only the holder changes, the list under the lock `roll`.
 unsafe impl Sync for Home {}
 
-/// What a home belongs to.
+/// The runtime that a home belongs to.
 struct Belonging {
     schedule: Arc<dyn Schedule>,
-    /// What that points to: an `Arc` of a trait has to look up where its value begins.
+    /// The value of `schedule`: an `Arc` of a trait object must compute where its value begins.
     scheduler: NonNull<dyn Schedule>,
     hooks: Option<Arc<Hooks>>,
 }
 
-/// What others write.
+/// The part of a home that other threads write.
 struct Arrivals {
-    /// Cells on their way back, or CLOSED.
+    /// The stack of cells that were returned, or CLOSED.
     returned: AtomicPtr<Header>,
-    /// How many are there, roughly, by [`weight`].
+    /// The approximate number of cells in `returned`, by [`weight`].
     waiting: AtomicUsize,
 }
 
-/// The holder's part.
+/// The part of a home that only its holder uses.
 struct Held {
     free: [FreeList; CLASSES],
-    /// Bytes in `free`.
+    /// The bytes of memory in `free`.
     kept_bytes: usize,
-    /// Cells that exist.
+    /// The number of cells that exist.
     live: usize,
     ids: std::ops::Range<u64>,
     outbox: Outbox,
     closed: bool,
 }
 
-/// Cells are made in steps of 16 bytes up to 1 KiB; the sizes are 8 more than a
-/// multiple of 16, which is what glibc's chunks hold.
+/// The number of size classes. Cells are allocated in steps of 16 bytes up to 1 KiB; the
+/// sizes are 8 more than a multiple of 16, because that is what glibc's chunks hold.
 const CLASSES: usize = 64;
 const CLASS_STEP: usize = 16;
 const CLASS_SHIFT: usize = 8;
 /// The alignment of every recycled cell; malloc gives no less.
 const CLASS_ALIGN: usize = 16;
 
-/// Bytes of free cells that a home keeps: 6,900 small tasks. Picked so that a
+/// The most bytes of free cells that a home keeps: 6,900 small tasks. Picked so that a
 /// hundred cores keep a hundred megabytes at the most.
 const KEPT_BYTES: usize = 1 << 20;
 
-/// Cells a foreign core collects before it sends them home: amortises one
-/// contended exchange. Picked, not measured further.
+/// The number of cells of another home that a core collects before it returns them, which
+/// amortises one contended exchange. Picked, not measured further.
 const BOX: usize = 32;
 
-/// Cells that may wait in `returned` before the holder is called: so many small ones, or as
-/// many as have a mebibyte.
+/// The weight of cells that may wait in `returned` before the holder is notified: this many
+/// small cells, or larger ones of a mebibyte together.
 const WAITING: usize = 1024;
-/// Bytes that weigh as much as a cell.
+/// The number of bytes that weigh as much as a cell.
 const WEIGHED: usize = 1024;
 
-/// Task IDs a home takes at a time: one shared operation in a thousand spawns.
+/// The number of task IDs that a home takes at a time: one shared operation in a thousand
+/// spawns.
 const IDS: u64 = 1024;
 
 impl Home {
-    /// A home for the tasks of `schedule`. It frees itself after `close`.
+    /// Creates a home for the tasks of `schedule`. It frees itself after `close`.
     pub(crate) fn new(schedule: Arc<dyn Schedule>) -> NonNull<Self> {
         let held = Held {
             free: [const { FreeList::new() }; CLASSES],
@@ -208,11 +224,13 @@ impl Home {
             roll: Biased::new(),
             tasks: UnsafeCell::new(List::new()),
             held: UnsafeCell::new(held),
+            #[cfg(all(blitz_loom, test))]
+            visitors: ids::Tally::default(),
         };
         NonNull::from(Box::leak(Box::new(home)))
     }
 
-    /// What users hung onto its tasks.
+    /// Returns the user's task hooks, if there are any.
     #[inline]
     pub(crate) fn hooks(&self) -> Option<&Hooks> {
         self.runtime.hooks.as_deref()
@@ -220,12 +238,12 @@ impl Home {
 
     #[inline]
     pub(crate) fn schedule(&self) -> &dyn Schedule {
-        // SAFETY: `schedule` keeps it.
+        // SAFETY: the `Arc` in `schedule` keeps its value alive.
         unsafe { self.runtime.scheduler.as_ref() }
     }
 
-    /// Makes a task, listed and queued: the caller places the entry. The other
-    /// half is the `JoinHandle`'s reference.
+    /// Creates a task, listed and queued. The caller must place the returned entry; the returned
+    /// pointer is the `JoinHandle`'s reference.
     ///
     /// # Safety
     /// 1. The caller holds the home, and nothing of it is borrowed.
@@ -237,43 +255,44 @@ impl Home {
     ) -> (Task, NonNull<Header>) {
         // SAFETY: a home lives as long as it is held.
         let this = unsafe { home.as_ref() };
-        // SAFETY: 1.
+        // SAFETY: 1. our caller holds the home, and nothing of it is borrowed.
         let memory = unsafe { this.allocate(Layout::new::<Cell<F, X>>()) };
-        // SAFETY: 1.
+        // SAFETY: 1. our caller holds the home. 2. no other borrow of it is alive.
         let held = unsafe { this.held() };
         #[cfg(feature = "tracing")]
         let id = label.seen.map_or_else(|| held.next_id(), |seen| seen.task);
         #[cfg(not(feature = "tracing"))]
         let id = held.next_id();
         let birth = Birth { home, id, label };
-        // SAFETY: the memory is fresh, or recycled from a cell of its class.
+        // SAFETY: 1. the memory is fresh, or recycled from a cell of its class, so it is ours and
+        // large enough.
         let header = unsafe { Cell::create(memory, future, birth) };
         held.live += 1;
-        // SAFETY: 1.
+        // SAFETY: 1. our caller holds the home, and the closure does not use it.
         unsafe { this.change_list(|tasks| tasks.push_front(Member(header))) };
-        // SAFETY: a new cell is queued; this is its one entry.
+        // SAFETY: 1. a new cell has QUEUED set; this is its one entry.
         (unsafe { Task::new(header) }, header)
     }
 
-    /// Memory for a cell. The allocator is a user's, for all we know: no borrow of
-    /// `held` lives while it runs.
+    /// Returns memory for a cell. The allocator may be a user's, so no borrow of `held` is alive
+    /// while it runs.
     ///
     /// # Safety
-    /// 1. As `spawn`.
+    /// 1. The caller holds the home, and nothing of it is borrowed.
     #[inline]
     unsafe fn allocate(&self, layout: Layout) -> NonNull<u8> {
         let (layout, class) = classify(layout);
         let Some(class) = class else { return allocate_fresh(layout) };
-        // SAFETY: 1.
+        // SAFETY: 1. our caller holds the home. 2. no other borrow of it is alive.
         if let Some(memory) = unsafe { self.held() }.recycle(class, layout) {
             return memory;
         }
-        // Relaxed: a hint. Without this look a holder that spawns in one long poll
-        // would never get back what others have run meanwhile.
+        // Relaxed: a hint. Without it a holder that spawns in one long poll would never reuse
+        // the cells that other threads have returned meanwhile.
         if !self.arrivals.returned.load(Relaxed).is_null() {
-            // SAFETY: 1.
+            // SAFETY: 1. our caller holds the home, and nothing of it is borrowed.
             unsafe { self.take_returned() };
-            // SAFETY: 1.
+            // SAFETY: 1. our caller holds the home. 2. no other borrow of it is alive.
             if let Some(memory) = unsafe { self.held() }.recycle(class, layout) {
                 return memory;
             }
@@ -281,11 +300,12 @@ impl Home {
         allocate_fresh(layout)
     }
 
-    /// Frees what came back and sends away what belongs elsewhere. That comes last: with it may
-    /// go another runtime, and users' hooks, which may block in place and end this one.
+    /// Frees the cells that were returned, and sends the cells of other homes to them. Sending
+    /// comes last because it may free another runtime and call users' hooks, which may block in
+    /// place and end this home.
     ///
     /// # Safety
-    /// 1. As `spawn`.
+    /// 1. The caller holds the home, and nothing of it is borrowed.
     #[inline]
     pub(crate) unsafe fn sweep(home: NonNull<Self>) {
         let parcel = {
@@ -293,56 +313,56 @@ impl Home {
             let this = unsafe { home.as_ref() };
             // Relaxed: a hint; `take_returned` reads it again.
             if !this.arrivals.returned.load(Relaxed).is_null() {
-                // SAFETY: 1.
+                // SAFETY: 1. our caller holds the home, and nothing of it is borrowed.
                 unsafe { this.take_returned() };
             }
-            // SAFETY: 1.
+            // SAFETY: 1. our caller holds the home. 2. no other borrow of it is alive.
             unsafe { this.held() }.outbox.take()
         };
         parcel.send();
     }
 
-    /// Whether so many cells wait that the holder should look.
+    /// Returns true if enough cells wait in `returned` that the holder should sweep.
     pub(crate) fn is_worth_a_sweep(&self) -> bool {
-        // Relaxed: ordered by the token that calls the holder. The count alone is not
-        // enough: cells that came while it was reset were taken and stay counted.
+        // Relaxed: ordered by the token that wakes the holder. The count alone is not enough:
+        // cells that came while it was reset have been taken but stay counted.
         self.arrivals.waiting.load(Relaxed) >= WAITING
             && !self.arrivals.returned.load(Relaxed).is_null()
     }
 
-    /// C1: refuses new tasks from now on.
+    /// Refuses new tasks from now on: C1.
     ///
     /// # Safety
-    /// 1. As `spawn`.
+    /// 1. The caller holds the home, and nothing of it is borrowed.
     pub(crate) unsafe fn refuse(&self) {
-        // SAFETY: 1.
+        // SAFETY: 1. our caller holds the home. 2. no other borrow of it is alive.
         unsafe { self.held() }.closed = true;
     }
 
-    /// C1: one of the tasks that are left, for `poll::stop`, which runs user code
-    /// and therefore must run without a lock. Cells that are freed from now
-    /// on wait in `returned`, so this one stays.
+    /// Takes one of the remaining tasks off the list, for `poll::stop`: C1. The caller must not
+    /// hold a lock while it stops the task, because that runs user code. Cells that are freed
+    /// from now on wait in `returned`, so this one stays.
     ///
     /// # Safety
-    /// 1. As `spawn`, after `refuse`.
+    /// 1. The caller holds the home, and nothing of it is borrowed; `refuse` was called.
     pub(crate) unsafe fn next_to_stop(&self) -> Option<NonNull<Header>> {
-        // SAFETY: 1.
+        // SAFETY: 1. our caller holds the home. 2. no other borrow of it is alive.
         let held = unsafe { self.held() };
         debug_assert!(held.closed, "stopping tasks of a home that takes new ones");
-        // SAFETY: 1.
+        // SAFETY: 1. our caller holds the home, and the closure does not use it.
         unsafe { self.change_list(List::pop_front) }.map(|Member(task)| task)
     }
 
-    /// C2 to C4. The home must not be used afterwards.
+    /// Closes the home: C2 to C4. It must not be used afterwards.
     ///
     /// # Safety
-    /// 1. As `spawn`, after `next_to_stop` said `None`; and the caller gives the
-    ///    right to hold up.
+    /// 1. The caller holds the home, and nothing of it is borrowed; `next_to_stop` has returned
+    ///    `None`; and the caller gives up the right to hold it.
     pub(crate) unsafe fn close(home: NonNull<Self>) {
-        // SAFETY: held until C4.
+        // SAFETY: our caller holds the home, which keeps it alive until C4.
         let this = unsafe { home.as_ref() };
         let (parcel, mut free, live) = {
-            // SAFETY: 1.
+            // SAFETY: 1. our caller holds the home. 2. no other borrow of it is alive.
             let held = unsafe { this.held() };
             let free = std::mem::replace(&mut held.free, [const { FreeList::new() }; CLASSES]);
             (held.outbox.take(), free, held.live)
@@ -351,14 +371,14 @@ impl Home {
         free.iter_mut().enumerate().for_each(|(class, list)| list.empty(class));
         // C2. Relaxed: published by C3.
         this.left.store(live + 1, Relaxed);
-        // C3. AcqRel: publishes `left` to those who find CLOSED, and sees what the
-        // givers did with their cells. Pairs with `push_returned`, both ways.
+        // C3. AcqRel: publishes `left` to threads that find CLOSED, and sees what other threads
+        // did with the cells they returned. Pairs with `push_returned`, both ways.
         let mut next = this.arrivals.returned.swap(CLOSED.as_ptr(), AcqRel);
         let mut freed = 1;
         while let Some(cell) = NonNull::new(next) {
             // SAFETY: the stack was taken whole; the cell is ours.
             next = unsafe { next_returned(cell) };
-            // SAFETY: as above, and nothing lists it any more.
+            // SAFETY: the cell is ours, from a stack that was taken whole, and no list has it.
             unsafe {
                 Header::drop_extra(cell);
                 release_memory(cell);
@@ -366,106 +386,127 @@ impl Home {
             freed += 1;
         }
         // C4.
-        // SAFETY: the cells counted are freed; the one more is the holder.
+        // SAFETY: 1. the counted cells are freed; the one more stands for the holder.
         unsafe { Self::count_down(home, freed) };
     }
 
+    /// Counts `left` down, and frees the home at zero.
+    ///
     /// # Safety
-    /// 1. The caller freed `count` cells of a closed home, or stands for it.
+    /// 1. The caller freed `count` cells of a closed home; or it is the closing holder, which
+    ///    counts as one more.
     unsafe fn count_down(home: NonNull<Self>, count: usize) {
-        // SAFETY: the count keeps it alive.
+        // SAFETY: by obligation 1 `left` is not zero yet, so the home is alive.
         let left = unsafe { &home.as_ref().left };
-        // AcqRel: everyone's last touch of the home happens before it is freed.
-        // Pairs with itself.
+        // AcqRel: every thread's last use of the home happens before it is freed. Pairs with
+        // itself.
         if left.fetch_sub(count, AcqRel) == count {
-            // With it may go the last reference to its runtime, and so users' hooks:
-            // a panic of theirs must not reach the worker that happens to be here.
-            // SAFETY: no cell and no holder is left; it came from `Box::leak`.
+            // The home may hold the last reference to its runtime, and so to users' hooks: a
+            // panic of theirs must not reach the worker that happens to free it.
+            // SAFETY: no cell and no holder is left; the pointer came from `Box::leak`.
             discard(unsafe { Box::from_raw(home.as_ptr()) });
         }
     }
 
-    /// Changes the list of tasks; whoever visits it waits, or is waited for.
+    /// Changes the list of tasks, excluding visitors: one side waits for the other.
     ///
     /// # Safety
     /// 1. The caller holds the home, and `change` does not come back here.
     #[inline(always)]
     unsafe fn change_list<R>(&self, change: impl FnOnce(&mut List<Member>) -> R) -> R {
-        // SAFETY: 1.; and nobody visits.
+        // SAFETY: obligation 1: we hold the home and `change` does not call this; and the lock
+        // below keeps visitors out.
         let change = || self.tasks.with_mut(|tasks| change(unsafe { &mut *tasks }));
-        // The lock has models of its own; in those of homes nobody visits.
-        if cfg!(blitz_loom) { change() } else { self.roll.own(change) }
+        // The lock has models of its own; most models of homes have no visitor.
+        #[cfg(all(blitz_loom, test))]
+        if self.visitors.get() == 0 {
+            return change();
+        }
+        self.roll.own(change)
     }
 
-    /// Shows every task that lives, and some that are about to go, to `look`; `false`
-    /// if the list could not be had. No code but the engine's may run inside `look`:
-    /// the holder may be waiting.
+    /// Calls `look` with every task that is alive, and some that are about to be freed. Returns
+    /// false if the list could not be locked. No code but the engine's may run inside `look`,
+    /// because the holder may be waiting.
     ///
     /// # Safety
     /// 1. The home is not closed meanwhile. 2. There is one visitor at a time.
     pub(crate) unsafe fn visit(&self, mut look: impl FnMut(NonNull<Header>)) -> bool {
         let visited = self.roll.visit(|| {
-            // SAFETY: the list changes only while the lock is owned, and now it is
-            // visited. Members are alive until they leave the list.
+            // SAFETY: the holder changes the list only while it owns the lock, and now the lock
+            // is a visitor's. Members are alive until they leave the list.
             self.tasks.with(|tasks| unsafe { (*tasks).for_each(&mut look) });
         });
         visited.is_some()
     }
 
+    /// Calls `look` with every listed task. No code but the engine's may run inside `look`.
+    ///
+    /// # Safety
+    /// 1. The caller holds the home, and `look` does not come back here.
+    pub(crate) unsafe fn for_each_held(&self, look: impl FnMut(NonNull<Header>)) {
+        // SAFETY: 1. our caller holds the home, and `look` does not use it.
+        unsafe { self.change_list(|tasks| tasks.for_each(look)) };
+    }
+
+    /// Returns the holder's part.
+    ///
     /// # Safety
     /// 1. The caller holds the home. 2. No other borrow of it is alive.
     #[inline(always)]
     #[allow(clippy::mut_from_ref, reason = "the right to hold is the borrow; see 2.")]
     unsafe fn held(&self) -> &mut Held {
-        // SAFETY: 1. and 2.
+        // SAFETY: obligations 1 and 2: the caller holds the home, and this is the only borrow.
         self.held.with_mut(|held| unsafe { &mut *held })
     }
 
-    /// Frees all that came back.
+    /// Frees all cells in `returned`.
     ///
     /// # Safety
-    /// 1. As `spawn`.
+    /// 1. The caller holds the home, and nothing of it is borrowed.
     #[cold]
     unsafe fn take_returned(&self) {
-        // SAFETY: 1.
+        // SAFETY: 1. our caller holds the home. 2. no other borrow of it is alive.
         if unsafe { self.held() }.closed {
             return;
         }
         // Relaxed: only a count for `cells_wait`.
         self.arrivals.waiting.store(0, Relaxed);
         let order = if weakened!("take_back_sees") { Relaxed } else { Acquire };
-        // Acquire: sees what the givers did with their cells. Pairs with the
-        // Release in `push_returned`.
+        // Acquire: sees what other threads did with the cells before they returned them. Pairs
+        // with the Release in `push_returned`.
         let mut next = self.arrivals.returned.swap(ptr::null_mut(), order);
         while let Some(cell) = NonNull::new(next) {
             // SAFETY: the stack was taken whole; the cell is ours.
             next = unsafe { next_returned(cell) };
-            // SAFETY: it came home, and we hold the home.
+            // SAFETY: 1. our caller holds the home. 2. the cell was returned to this home, and is
+            // ours.
             unsafe { self.bury(cell) };
         }
     }
 
-    /// Takes a cell off the list; its memory is kept for the next, or released.
+    /// Takes a cell off the list; its memory is kept for the next task, or released.
     ///
     /// # Safety
-    /// 1. As `spawn`. 2. The cell is of this home, listed, and the caller's.
+    /// 1. The caller holds the home, and nothing of it is borrowed. 2. The cell is of this home,
+    ///    listed, and the caller's.
     #[inline]
     unsafe fn bury(&self, cell: NonNull<Header>) {
-        // SAFETY: 1. and 2.
+        // SAFETY: obligations 1 and 2: we hold the home, and the cell is on its list.
         unsafe {
             self.held().live -= 1;
             self.change_list(|tasks| tasks.remove(cell));
         }
-        // SAFETY: 2.; and nobody who walks the list sees it any more.
+        // SAFETY: obligation 2: the cell is ours; and no visitor can find it in the list any more.
         unsafe { Header::drop_extra(cell) };
-        // SAFETY: 1. and 2.
+        // SAFETY: obligation 1: we hold the home; and the cell is ours and not listed any more.
         if !unsafe { self.held().keep(cell) } {
-            // SAFETY: 2.
+            // SAFETY: obligation 2: the cell is ours, and it is on no list any more.
             unsafe { release_memory(cell) };
         }
     }
 
-    /// Pushes a chain of cells that ends in `last`; `weight` is that of all.
+    /// Returns a chain of cells that ends in `last` to their home; `weight` is that of all.
     ///
     /// # Safety
     /// 1. The caller freed the `count` cells from `first` to `last`, linked, all
@@ -488,16 +529,22 @@ impl Home {
         let mut top = this.arrivals.returned.load(Relaxed);
         loop {
             if top == CLOSED.as_ptr() {
+                // Acquire: the guess above was Relaxed, and `free_late` needs what the closer has
+                // done: it has read these cells, which are freed now, and has written `left`.
+                // Pairs with the AcqRel in `close`. A load and no fence, because ThreadSanitizer
+                // does not know what a fence orders.
+                let closed = this.arrivals.returned.load(Acquire);
+                debug_assert_eq!(closed, CLOSED.as_ptr(), "a closed home stays closed");
                 discard(schedule);
-                // SAFETY: 1.
+                // SAFETY: 1. our obligation is the same.
                 return unsafe { free_late(home, first, count) };
             }
-            // SAFETY: 1.: the link is ours until the exchange succeeds.
+            // SAFETY: obligation 1: the cells are ours, so is the link until the exchange succeeds.
             unsafe { last.as_ref().link.set(NonNull::new(top)) };
             let order = if weakened!("give_back_publishes") { Relaxed } else { Release };
-            // Release: the cells' contents go with them. Pairs with the Acquire in
-            // `take_returned` and the AcqRel in `close`. Acquire on failure: CLOSED
-            // publishes `left`. Pairs with the AcqRel in `close`.
+            // Release: publishes the cells' contents. Pairs with the Acquire in `take_returned`
+            // and the AcqRel in `close`. Acquire on failure: CLOSED publishes `left`. Pairs with
+            // the AcqRel in `close`.
             let pushed =
                 this.arrivals.returned.compare_exchange_weak(top, first.as_ptr(), order, Acquire);
             match pushed {
@@ -512,15 +559,15 @@ impl Home {
     }
 }
 
-/// Frees cells whose home was closed before they came back.
+/// Frees cells that were returned after their home was closed.
 ///
 /// # Safety
-/// 1. As [`Home::push_returned`].
+/// 1. The obligation of [`Home::push_returned`].
 #[cold]
 unsafe fn free_late(home: NonNull<Home>, first: NonNull<Header>, count: usize) {
     let mut next = first.as_ptr();
     for _ in 0..count {
-        // SAFETY: 1.: the chain is ours and that long.
+        // SAFETY: obligation 1: the chain is ours and has `count` cells.
         unsafe {
             let cell = NonNull::new_unchecked(next);
             next = next_returned(cell);
@@ -531,7 +578,7 @@ unsafe fn free_late(home: NonNull<Home>, first: NonNull<Header>, count: usize) {
     if weakened!("late_return_counts") {
         return;
     }
-    // SAFETY: we freed that many.
+    // SAFETY: 1. we freed `count` cells of a closed home.
     unsafe { Home::count_down(home, count) };
 }
 
@@ -539,26 +586,27 @@ unsafe fn free_late(home: NonNull<Home>, first: NonNull<Header>, count: usize) {
 static CLOSED_MARK: u8 = 0;
 const CLOSED: NonNull<Header> = NonNull::from_ref(&CLOSED_MARK).cast();
 
-/// Whether this thread holds a core of the task's runtime: then the runtime
-/// cannot go away under it. Asked [inside](current::inside).
+/// Returns true if this thread holds a core of the task's runtime, which therefore cannot go
+/// away meanwhile. Must be called [inside](current::inside).
 #[inline]
 pub(crate) fn is_of_this_core(task: NonNull<Header>) -> bool {
     let Some(here) = current::with(|current| current.home.get()) else { return false };
-    // SAFETY: the caller's reference keeps the task, the task its home.
+    // SAFETY: the caller's reference keeps the task alive, and the task its home.
     let home = unsafe { task.as_ref() }.home;
     // SAFETY: a held home is alive.
     home == here || unsafe { ptr::addr_eq(home.as_ref().schedule(), here.as_ref().schedule()) }
 }
 
-/// Takes a cell home whose last reference is gone.
+/// Returns a cell without references to its home.
 ///
 /// # Safety
-/// 1. The state said so, once, to the caller. 2. The output was dropped or
-///    taken, and so was the join waker.
+/// 1. A transition of the state required this of the caller, once. 2. The output was dropped
+///    or taken, and so was the join waker.
 #[inline]
 pub(crate) unsafe fn free(cell: NonNull<Header>) {
-    // SAFETY: 1. and 2., twice: one of them is called. The second asks at more length; apart, so
-    // that the first has less to keep.
+    // SAFETY: our obligations 1 and 2 are those of both functions, of which one is called. The
+    // second has a slower way in; it is a function of its own, so that the first saves fewer
+    // registers.
     unsafe {
         match current::at_once_inside() {
             Some(inside) => free_inside(cell, inside),
@@ -567,33 +615,38 @@ pub(crate) unsafe fn free(cell: NonNull<Header>) {
     }
 }
 
+/// Does what [`free`] does when [`current::at_once_inside`] returned `None`.
+///
 /// # Safety
-/// 1. and 2. As `free`.
+/// 1. and 2. The obligations of `free`.
 #[cold]
 unsafe fn free_at_length(cell: NonNull<Header>) {
-    // SAFETY: 1. and 2.
+    // SAFETY: our obligations 1 and 2 are those of `free_inside`.
     unsafe { free_inside(cell, current::inside()) };
 }
 
+/// Does what [`free`] does while an [`Inside`] keeps the core pointers of this thread valid.
+///
 /// # Safety
-/// 1. and 2. As `free`.
+/// 1. and 2. The obligations of `free`.
 #[inline(always)]
 unsafe fn free_inside(cell: NonNull<Header>, inside: Inside) {
-    // SAFETY: 1.: the cell is ours.
+    // SAFETY: obligation 1: the cell is ours.
     let home = unsafe { cell.as_ref() }.home;
     let Some(here) = current::with(|current| current.home.get()) else {
-        // With the last cell may go a runtime, and users' hooks: not inside.
+        // The last cell may free a runtime and call users' hooks, which must not run inside.
         drop(inside);
-        // SAFETY: 1.; a chain of one.
+        // SAFETY: 1. the cell is ours by obligation 1, and makes a chain of one.
         return unsafe { Home::push_returned(home, (cell, cell), 1, weight(cell)) };
     };
-    // SAFETY: this thread holds `here`, and no borrow of it is alive: none lives
+    // SAFETY: 1. this thread holds `here`. 2. no borrow of it is alive, because none is kept
     // while other code runs.
     if here == home && !unsafe { here.as_ref().held() }.closed {
-        // SAFETY: 1., and we hold its home.
+        // SAFETY: 1. this thread holds the home. 2. by obligation 1 the cell is ours.
         return unsafe { here.as_ref().bury(cell) };
     }
-    // SAFETY: 1.; as above for `held`.
+    // SAFETY: this thread holds `here` and no borrow of it is alive; the cell is ours by
+    // obligation 1, of `home`, and given up.
     let parcel = unsafe { here.as_ref().held().outbox.put(cell, home) };
     drop(inside);
     if let Some(parcel) = parcel {
@@ -604,12 +657,12 @@ unsafe fn free_inside(cell: NonNull<Header>, inside: Inside) {
 /// Sweeps the home that this thread holds.
 pub(crate) fn sweep_held() {
     if let Some(home) = current::with(|current| current.home.get()) {
-        // SAFETY: this thread holds it, and no borrow of it is alive.
+        // SAFETY: 1. this thread holds the home, and no borrow of it is alive.
         unsafe { Home::sweep(home) };
     }
 }
 
-/// Whether the home that this thread holds is worth a sweep.
+/// Returns true if the home that this thread holds is worth a sweep.
 pub(crate) fn held_is_worth_a_sweep() -> bool {
     let home = current::with(|current| current.home.get());
     // SAFETY: a held home is alive.
@@ -617,7 +670,7 @@ pub(crate) fn held_is_worth_a_sweep() -> bool {
 }
 
 impl Held {
-    /// Memory of that class, if some is kept.
+    /// Returns memory of that class, if some is kept.
     #[inline]
     fn recycle(&mut self, class: usize, layout: Layout) -> Option<NonNull<u8>> {
         let memory = self.free[class].pop()?;
@@ -635,28 +688,28 @@ impl Held {
         Id::new(NonZeroU64::new(id).expect("2^64 tasks were spawned"))
     }
 
-    /// Keeps the memory of a cell; `false` if there is enough, and the caller must
-    /// release it.
+    /// Keeps the memory of a cell for the next task. Returns false if enough is kept; then the
+    /// caller must release the memory.
     ///
     /// # Safety
     /// 1. The cell is of this home, no longer listed, and the caller's.
     #[inline]
     #[must_use]
     unsafe fn keep(&mut self, cell: NonNull<Header>) -> bool {
-        // SAFETY: 1.
+        // SAFETY: obligation 1: the cell is the caller's, so its header can be read.
         let (layout, class) = classify(unsafe { cell.as_ref() }.vtable.layout);
         let Some(class) = class else { return false };
         if self.kept_bytes + layout.size() > KEPT_BYTES {
             return false;
         }
         self.kept_bytes += layout.size();
-        // SAFETY: 1.: the memory is ours, of that class, and nobody's.
+        // SAFETY: 1. the memory is ours by obligation 1, of that class, and not used any more.
         unsafe { self.free[class].push(cell.cast()) };
         true
     }
 }
 
-/// The layout to allocate for a cell, and its class if cells like it are recycled.
+/// Returns the layout to allocate for a cell, and its class if cells like it are recycled.
 #[inline(always)]
 fn classify(layout: Layout) -> (Layout, Option<usize>) {
     let class = layout.size().saturating_sub(CLASS_SHIFT).div_ceil(CLASS_STEP);
@@ -677,47 +730,51 @@ fn allocate_fresh(layout: Layout) -> NonNull<u8> {
     NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout))
 }
 
+/// Returns a cell's memory to the allocator.
+///
 /// # Safety
 /// 1. The cell is the caller's, and on no list.
 unsafe fn release_memory(cell: NonNull<Header>) {
-    // SAFETY: 1.
+    // SAFETY: obligation 1: the cell is the caller's, so its header can be read.
     let (layout, _) = classify(unsafe { cell.as_ref() }.vtable.layout);
-    // Nothing in a header needs dropping, but model builds keep books about its
-    // atomics and cells.
+    // Nothing in a header needs dropping, but model builds keep records of its atomics and
+    // cells.
     #[cfg(blitz_loom)]
-    // SAFETY: 1.
+    // SAFETY: obligation 1: the cell is the caller's, and its header is not used again.
     unsafe {
         cell.drop_in_place();
     }
-    // SAFETY: 1., and it was allocated with that layout.
+    // SAFETY: obligation 1: the cell is the caller's; and it was allocated with that layout.
     unsafe { dealloc(cell.as_ptr().cast(), layout) };
 }
 
-/// What a cell counts for while it waits for its holder. Its output lay in it, and may have been
-/// large.
+/// Returns the weight of a cell that waits for its holder: one, and more for a large cell,
+/// which may have held a large output.
 ///
 /// # Safety
 /// 1. The cell is the caller's.
 #[inline]
 unsafe fn weight(cell: NonNull<Header>) -> usize {
-    // SAFETY: 1.
+    // SAFETY: obligation 1: the cell is the caller's, so its header can be read.
     1 + unsafe { cell.as_ref() }.vtable.layout.size() / WEIGHED
 }
 
+/// Returns the cell after this one in a chain of returned cells, or null.
+///
 /// # Safety
-/// 1. The cell is the caller's, from a chain of returned ones.
+/// 1. The cell is the caller's, from a chain of returned cells.
 #[inline]
 unsafe fn next_returned(cell: NonNull<Header>) -> *mut Header {
-    // SAFETY: 1.
+    // SAFETY: obligation 1: the cell is the caller's, and so is its link.
     unsafe { cell.as_ref().link.get() }.map_or(ptr::null_mut(), NonNull::as_ptr)
 }
 
-/// Memory of one class, last in first out.
+/// A list of free memory of one class, last in first out.
 struct FreeList {
     first: Option<NonNull<Spare>>,
 }
 
-/// What free memory holds.
+/// The content of free memory: the link to the next.
 struct Spare {
     next: Option<NonNull<Spare>>,
 }
@@ -730,30 +787,32 @@ impl FreeList {
     #[inline]
     fn pop(&mut self) -> Option<NonNull<u8>> {
         let spare = self.first?;
-        // SAFETY: `push` wrote it, and the memory is the list's.
+        // SAFETY: `push` wrote the link, and the memory is the list's.
         self.first = unsafe { spare.as_ref() }.next;
         Some(spare.cast())
     }
 
+    /// Adds memory to the list.
+    ///
     /// # Safety
     /// 1. The memory is of this list's class, and given up.
     #[inline]
     unsafe fn push(&mut self, memory: NonNull<u8>) {
         let spare = memory.cast::<Spare>();
-        // SAFETY: 1.: it is larger than a pointer, and aligned for one.
+        // SAFETY: obligation 1: the memory is given up, larger than a pointer, and aligned for one.
         unsafe { spare.write(Spare { next: self.first }) };
         self.first = Some(spare);
     }
 
     fn empty(&mut self, class: usize) {
         while let Some(memory) = self.pop() {
-            // SAFETY: the list owned it, and its class says how it was allocated.
+            // SAFETY: the list owned the memory, and its class determines how it was allocated.
             unsafe { dealloc(memory.as_ptr(), class_layout(class)) };
         }
     }
 }
 
-/// Cells of one other home, on their way there.
+/// A chain of cells of one other home, which will be returned there together.
 struct Outbox {
     home: Option<NonNull<Home>>,
     ends: Option<(NonNull<Header>, NonNull<Header>)>,
@@ -766,7 +825,7 @@ impl Outbox {
         Self { home: None, ends: None, count: 0, weight: 0 }
     }
 
-    /// Puts a cell in; answers with what must be sent now.
+    /// Adds a cell; returns the cells that must be sent now, if any.
     ///
     /// # Safety
     /// 1. The cell is the caller's, of `home`, and given up.
@@ -775,14 +834,14 @@ impl Outbox {
         let other = (self.home != Some(home)).then(|| self.take());
         self.home = Some(home);
         let first = self.ends.map(|(first, _)| first);
-        // SAFETY: 1.
+        // SAFETY: obligation 1: the cell is the caller's, and so is its link.
         unsafe { cell.as_ref().link.set(first) };
         let last = self.ends.map_or(cell, |(_, last)| last);
         self.ends = Some((cell, last));
         self.count += 1;
-        // SAFETY: 1.
+        // SAFETY: 1. the cell is the caller's.
         self.weight += unsafe { weight(cell) };
-        // A box that was just begun is not full.
+        // A chain that was just begun is not full.
         other.or_else(|| (self.count >= BOX).then(|| self.take()))
     }
 
@@ -790,10 +849,10 @@ impl Outbox {
         std::mem::replace(self, Self::empty())
     }
 
-    /// Gives the cells to their home. Users' code may run: see `count_down`.
+    /// Returns the cells to their home. User code may run, as in `count_down`.
     fn send(self) {
         if let (Some(home), Some(ends)) = (self.home, self.ends) {
-            // SAFETY: `put` linked them, and gave them to us.
+            // SAFETY: 1. `put` linked the cells, which their callers gave up.
             unsafe { Home::push_returned(home, ends, self.count, self.weight) };
         }
     }

@@ -1,8 +1,8 @@
-//! What users hang onto the life of tasks.
+//! User-provided hooks that are called at events in the life of tasks.
 //!
 //! A home keeps its runtime's hooks, if there are any; a poll looks there once. A
-//! hook that panics is reported by the panic hook, and the panic ends there: what
-//! the runtime owes others must not depend on a hook.
+//! panic of a hook is reported by the panic hook and then contained, because the
+//! runtime's obligations to other tasks must not depend on a hook.
 
 use std::{
     fmt,
@@ -10,45 +10,63 @@ use std::{
     panic::{AssertUnwindSafe, Location, RefUnwindSafe, UnwindSafe, catch_unwind},
     ptr::NonNull,
     sync::Arc,
+    time::Duration,
 };
 
 use super::cell::{Header, Id};
 use crate::engine::prim::discard;
 
-/// A user's function that is told of a task.
+/// A user's function that is called with a task's metadata.
 pub(crate) type TaskHook = Arc<dyn Fn(&TaskMeta<'_>) + Send + Sync>;
 
-/// All of them.
+/// The task hooks of a runtime.
 #[derive(Clone, Default)]
 pub(crate) struct Hooks {
     pub(crate) on_spawn: Option<TaskHook>,
     pub(crate) before_poll: Option<TaskHook>,
     pub(crate) after_poll: Option<TaskHook>,
     pub(crate) on_terminate: Option<TaskHook>,
+    /// Pass the hooks around a poll the time from queueing to polling.
+    pub(crate) track_latency: bool,
 }
 
 impl Hooks {
     pub(crate) fn is_empty(&self) -> bool {
-        let Self { on_spawn, before_poll, after_poll, on_terminate } = self;
+        let Self { on_spawn, before_poll, after_poll, on_terminate, track_latency: _ } = self;
         [on_spawn, before_poll, after_poll, on_terminate].iter().all(|hook| hook.is_none())
     }
 }
 
-/// Calls a hook, if there is one, with what may be known of `task`.
+/// Calls a hook, if there is one, with the metadata of `task`.
 ///
 /// # Safety
 /// 1. The task is alive during the call.
 #[cold]
 pub(crate) unsafe fn call(hook: Option<&TaskHook>, task: NonNull<Header>) {
+    // SAFETY: 1. our own obligation 1 says that the task is alive during the call.
+    unsafe { call_with_latency(hook, task, None) };
+}
+
+/// Calls a hook, if there is one, and passes on how long the task waited for its poll.
+///
+/// # Safety
+/// 1. The task is alive during the call.
+#[cold]
+pub(crate) unsafe fn call_with_latency(
+    hook: Option<&TaskHook>,
+    task: NonNull<Header>,
+    latency: Option<Duration>,
+) {
     let Some(hook) = hook else { return };
-    // 1. of the type: the hook gets it for the time of the call.
-    let meta = TaskMeta { task, alive: PhantomData };
+    // Requirement 1 of `TaskMeta::task`: the hook borrows `meta` for the time of this call,
+    // during which the task is alive.
+    let meta = TaskMeta { task, latency, alive: PhantomData };
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| hook(&meta))) {
         discard(payload);
     }
 }
 
-/// Task metadata supplied to user-provided hooks for task events.
+/// Information about a task, passed to the hooks of a runtime.
 ///
 /// # Examples
 ///
@@ -60,21 +78,22 @@ pub(crate) unsafe fn call(hook: Option<&TaskHook>, task: NonNull<Header>) {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct TaskMeta<'a> {
-    /// 1. It is alive during `'a`.
+    /// 1. The task is alive during `'a`.
     task: NonNull<Header>,
+    latency: Option<Duration>,
     alive: PhantomData<&'a Header>,
 }
 
-// SAFETY: through it only fields are read that never change.
+// SAFETY: a `TaskMeta` only reads fields of the task that never change.
 unsafe impl Send for TaskMeta<'_> {}
-// SAFETY: as above.
+// SAFETY: a shared `TaskMeta` only reads fields of the task that never change.
 unsafe impl Sync for TaskMeta<'_> {}
 
 impl UnwindSafe for TaskMeta<'_> {}
 impl RefUnwindSafe for TaskMeta<'_> {}
 
 impl TaskMeta<'_> {
-    /// Returns the opaque ID of the task.
+    /// Returns the task's ID.
     ///
     /// # Examples
     ///
@@ -85,7 +104,7 @@ impl TaskMeta<'_> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn id(&self) -> Id {
-        // SAFETY: 1. of the type.
+        // SAFETY: requirement 1 of the field: the task is alive during `'a`.
         unsafe { self.task.as_ref() }.id
     }
 
@@ -101,8 +120,35 @@ impl TaskMeta<'_> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn spawned_at(&self) -> &'static Location<'static> {
-        // SAFETY: 1. of the type.
+        // SAFETY: requirement 1 of the field: the task is alive during `'a`.
         unsafe { self.task.as_ref() }.spawned_at
+    }
+
+    /// Returns the time from when the task was queued to the poll that the hook is called for.
+    ///
+    /// The hooks [`on_before_task_poll`] and [`on_after_task_poll`] of one poll get the same value.
+    /// It is `Some` if the runtime was built with [`track_task_schedule_latency`] or with
+    /// [`enable_metrics_schedule_latency_histogram`]; in the other hooks, and for fibers, it is
+    /// `None`. Waking a task that is already queued does not change it. The resolution is one
+    /// microsecond.
+    ///
+    /// [`on_before_task_poll`]: crate::runtime::Builder::on_before_task_poll
+    /// [`on_after_task_poll`]: crate::runtime::Builder::on_after_task_poll
+    /// [`track_task_schedule_latency`]: crate::runtime::Builder::track_task_schedule_latency
+    /// [`enable_metrics_schedule_latency_histogram`]: crate::runtime::Builder::enable_metrics_schedule_latency_histogram
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let rt = blitz_io::runtime::Builder::new_current_thread()
+    ///     .track_task_schedule_latency()
+    ///     .on_before_task_poll(|meta| assert!(meta.schedule_latency().is_some()))
+    ///     .build()?;
+    /// rt.block_on(async { blitz_io::spawn(async {}).await.unwrap() });
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn schedule_latency(&self) -> Option<Duration> {
+        self.latency
     }
 
     /// Returns the name that [`task::Builder::name`](crate::task::Builder::name) gave
@@ -117,7 +163,7 @@ impl TaskMeta<'_> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn name(&self) -> Option<&str> {
-        // SAFETY: 1. of the type.
+        // SAFETY: requirement 1 of the field: the task is alive during `'a`.
         unsafe { Header::name(self.task) }.map(|name| &**name)
     }
 }

@@ -1,12 +1,13 @@
-//! When a task changed its state last, and what it waits for: for dumps.
+//! Figures for task dumps: when a task last changed its state, and what it waits for.
 //!
-//! Five bytes in the header, written by whoever changes the state, with the time that
-//! it knows anyway: a core's coarse clock, or the system's for those outside. They are
-//! figures and decide nothing.
+//! They are five bytes in the header, written by the thread that changes the state, with a
+//! time that it has at hand: the coarse clock of its core, or the system's clock on threads
+//! outside of the pool. No decision depends on them.
 
 use crate::engine::prim::gauge::{ByteGauge, Gauge};
 
-/// When, in the pool's [`Unit`](crate::engine::prim::clock::Unit).
+/// The time of a task's last change of state, in the pool's
+/// [`Unit`](crate::engine::prim::clock::Unit).
 #[derive(Debug, Default)]
 pub(crate) struct Moment(Gauge);
 
@@ -21,15 +22,15 @@ impl Moment {
     }
 }
 
-/// What for: a [`Wait`], if the task is idle.
+/// The [`Wait`] of a task that is idle, as a byte in its header.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting(ByteGauge);
 
-/// What a task waits for, as far as the runtime's own primitives tell.
+/// The things a task can wait for, as far as the runtime's own primitives report them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub(crate) enum Wait {
-    /// Nothing of the runtime's: a foreign future, or nothing at all.
+    /// Nothing that the runtime knows: a foreign future, or nothing at all.
     #[default]
     Unknown,
     /// The end of another task.
@@ -38,15 +39,15 @@ pub(crate) enum Wait {
     Set,
     /// A permit.
     Permit,
-    /// Its turn: its budget was spent, or it yielded.
+    /// The task's next turn: its budget was spent, or it yielded.
     Turn,
     /// A lock: a mutex, or either side of a read-write lock.
     Lock,
     /// A notification.
     Notice,
-    /// The others, at a barrier.
+    /// The other tasks at a barrier.
     Barrier,
-    /// A value that another task makes, once.
+    /// A value that another task produces once.
     Cell,
     /// A message, from any kind of channel.
     Message,
@@ -56,9 +57,9 @@ pub(crate) enum Wait {
     Close,
     /// A cancellation.
     Cancellation,
-    /// A time.
+    /// A point in time: a sleep, a timeout or an interval.
     Time,
-    /// A socket, or another descriptor, on which something can be done.
+    /// Readiness of a socket or another descriptor.
     Event,
     /// A closure on a fork-join pool.
     Parallel,
@@ -84,7 +85,7 @@ impl Wait {
         Wait::Parallel,
     ];
 
-    /// In words, if there is anything to say.
+    /// Returns a phrase for dumps, or `None` for [`Wait::Unknown`].
     pub(crate) fn describe(self) -> Option<&'static str> {
         match self {
             Wait::Unknown => None,
@@ -108,7 +109,7 @@ impl Wait {
 }
 
 impl Waiting {
-    /// Notes what the task waits for from now on.
+    /// Records the thing that the task waits for from now on.
     #[inline(always)]
     pub(crate) fn set(&self, wait: Wait) {
         self.0.set(wait as u8);

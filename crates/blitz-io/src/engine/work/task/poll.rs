@@ -1,4 +1,4 @@
-//! One poll of a task, from the entry out of the queue to what follows.
+//! One poll of a task, from taking its entry out of the queue to placing or ending the task.
 
 use std::{
     mem::ManuallyDrop,
@@ -20,14 +20,14 @@ use crate::engine::{
     work::current::{self, Entered, Inside, Verdict},
 };
 
-/// Polls the task once and does what its state then asks for; `true` if it is
-/// complete now. `now` is the time, as far as the caller knows it.
+/// Polls the task once and performs the duty that its state then returns. Returns true if the
+/// task is complete now. `now` is the time, as far as the caller knows it.
 #[inline]
 pub(crate) fn run(task: Task, now: u32) -> bool {
     run_as(task, now, Caller::Loop)
 }
 
-/// The same for a set of tasks that is itself polled by somebody.
+/// Polls the task as [`run`] does, for a set of tasks that is itself polled by other code.
 #[inline]
 pub(crate) fn run_within(task: Task, now: u32) -> bool {
     run_as(task, now, Caller::Within)
@@ -38,42 +38,43 @@ fn run_as(task: Task, now: u32, caller: Caller) -> bool {
     let task = task.into_header();
     // SAFETY: the entry keeps the memory alive.
     unsafe { task.as_ref() }.since.set(now);
-    // SAFETY: the entry keeps the memory alive until `take`, and running after.
+    // SAFETY: the entry keeps the memory alive until `take`, and running keeps it afterwards.
     match unsafe { task.as_ref() }.state.take() {
-        // SAFETY: `take` made us the runner, and a task that was not complete
-        // has its future.
+        // SAFETY: `take` made us the runner, and a task that was not complete still holds its
+        // future.
         Taken::Poll if caller == Caller::Loop => unsafe { poll_in_loop(task) },
-        // SAFETY: as above.
+        // SAFETY: `take` made us the runner of a task that holds its future.
         Taken::Poll => unsafe { poll(task, caller) },
         Taken::Cancel => {
-            // SAFETY: as above.
+            // SAFETY: `take` made us the runner of a task that holds its future.
             unsafe { cancel(task, caller) };
             true
         }
         Taken::Nothing => false,
         Taken::Free => {
-            // SAFETY: `take` told us to.
+            // SAFETY: `take` returned `Free`, so nothing else keeps the memory, and shutdown has
+            // dropped the output and the waker.
             unsafe { home::free(task) };
             false
         }
     }
 }
 
-/// Who has a task's future dropped.
+/// The situation of the code that polls a task or drops its future.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Caller {
-    /// Whoever runs tasks, with nothing of its core in its hands: the core may be taken from it
-    /// meanwhile.
+    /// A loop that runs tasks, and borrows nothing of its core: the core may be taken from its
+    /// thread meanwhile.
     Loop,
-    /// A set of tasks that is polled: by whom, and in the middle of what, is not known. Where
-    /// no core is ever taken it says what it runs.
+    /// A set of tasks that is polled, by code that is unknown and may be in the middle of
+    /// anything. It enters user code only where no core is ever taken.
     Within,
-    /// Anybody, perhaps in the middle of something that needs the core to stay.
+    /// Any other code, perhaps in the middle of an operation that needs the core to stay.
     Elsewhere,
 }
 
 impl Caller {
-    /// Says that a user's code begins, if that is right here; whether it was said.
+    /// Marks the beginning of user code, if that is correct here; returns true if it did.
     #[inline(always)]
     fn enter_user_code(self, task: NonNull<Header>) -> bool {
         match self {
@@ -86,44 +87,72 @@ impl Caller {
         }
     }
 
-    /// Puts the entry of the task that was polled where others come first.
+    /// Places the entry of the task that was just polled, behind other tasks.
     #[inline(always)]
-    fn place_again(self, task: Task) {
+    fn place_again(self, task: Task, origin: Origin) {
         match self {
-            Self::Loop => place_inside(task, Origin::Yielded, current::deeper()),
-            Self::Within | Self::Elsewhere => place(task, Origin::Yielded),
+            Self::Loop => place_inside(task, origin, current::deeper()),
+            Self::Within | Self::Elsewhere => place(task, origin),
         }
     }
 }
 
-/// Ends a task whose entry no queue will take: its runtime is gone or going.
-/// `true` if it was dropped here.
+/// Ends the task of an entry that no queue will take, because its runtime is gone or ending.
+/// Returns true if the future was dropped here.
 #[cold]
 pub(crate) fn end(task: Task) -> bool {
     let task = task.into_header();
-    // SAFETY: as in `run`.
+    // SAFETY: the entry keeps the memory alive until `take`, and running keeps it afterwards.
     match unsafe { task.as_ref() }.state.take() {
         Taken::Poll | Taken::Cancel => {
-            // SAFETY: as in `run`.
+            // SAFETY: `take` made us the runner of a task that holds its future.
             unsafe { cancel(task, Caller::Elsewhere) };
             true
         }
         Taken::Nothing => false,
         Taken::Free => {
-            // SAFETY: `take` told us to.
+            // SAFETY: `take` returned `Free`, so nothing else keeps the memory.
             unsafe { home::free(task) };
             false
         }
     }
 }
 
-/// Shutdown's way to a task: through the home's list, not through a queue.
-/// `true` if it was dropped here.
+/// Claims the task of an entry that no queue will take, without running user code. The caller
+/// then is its runner, and must [`drop_claimed`] it. Returns `None` if it was claimed before.
+#[cold]
+pub(crate) fn claim_entry(task: Task) -> Option<NonNull<Header>> {
+    let task = task.into_header();
+    // SAFETY: the entry keeps the memory alive until `take`, and running keeps it afterwards.
+    match unsafe { task.as_ref() }.state.take() {
+        Taken::Poll | Taken::Cancel => Some(task),
+        Taken::Nothing => None,
+        Taken::Free => {
+            // SAFETY: `take` returned `Free`, so nothing else keeps the memory.
+            unsafe { home::free(task) };
+            None
+        }
+    }
+}
+
+/// Drops the future of a claimed task and completes it as cancelled.
+///
+/// # Safety
+/// 1. The caller runs the task (`State::stop` or [`claim_entry`] made it the runner), and the
+///    stage holds the future.
+#[cold]
+pub(crate) unsafe fn drop_claimed(task: NonNull<Header>) {
+    // SAFETY: our obligation 1 is that of `cancel`.
+    unsafe { cancel(task, Caller::Elsewhere) };
+}
+
+/// Ends a task for shutdown, which reaches it through its home's list and not through a queue.
+/// Returns true if the future was dropped here.
 ///
 /// # Safety
 /// 1. The home of `task` keeps its memory until this returns.
 pub(crate) unsafe fn stop(task: NonNull<Header>) -> bool {
-    // SAFETY: 1.
+    // SAFETY: obligation 1: the home keeps the memory.
     let claimed = unsafe { task.as_ref() }.state.stop();
     if claimed {
         // SAFETY: `stop` made us the runner of a task that was not complete.
@@ -132,16 +161,20 @@ pub(crate) unsafe fn stop(task: NonNull<Header>) -> bool {
     claimed
 }
 
-/// What workers do all the time: a function of its own, in which nothing is asked of the caller.
+/// Polls a task for a worker's loop. This is the hot path: a function of its own, in which
+/// `caller` is a constant.
 ///
 /// # Safety
-/// 1. As `poll`.
+/// 1. The obligation of `poll`.
 #[inline(never)]
 unsafe fn poll_in_loop(task: NonNull<Header>) -> bool {
-    // SAFETY: 1.
+    // SAFETY: our obligation 1 is that of `poll`.
     unsafe { poll(task, Caller::Loop) }
 }
 
+/// Polls a task once, then places, parks, completes or cancels it; returns true if it is
+/// complete now.
+///
 /// # Safety
 /// 1. The caller runs the task, and the stage holds the future.
 #[inline(always)]
@@ -149,19 +182,19 @@ unsafe fn poll(task: NonNull<Header>, caller: Caller) -> bool {
     // SAFETY: running keeps the memory alive.
     let header = unsafe { task.as_ref() };
     let user_code = caller.enter_user_code(task);
-    // A slice is that of whoever said so.
+    // The time slice belongs to the poll that entered user code, so a part of it has none.
     let is_part = caller == Caller::Within && !user_code;
     let budget = if is_part { Budget::timeless() } else { Budget::per_poll() };
     let entered = Entered::new(task, budget);
-    // SAFETY: the waker borrows our right to the task and is not dropped; clones
-    // that the future makes count for themselves.
+    // SAFETY: the waker borrows our right to the task and is not dropped; clones that the
+    // future makes have references of their own.
     let waker = ManuallyDrop::new(unsafe { waker::from_header(task) });
     let mut cx = Context::from_waker(&waker);
     // SAFETY: a task keeps its home.
     let polled = match unsafe { header.home.as_ref() }.hooks() {
-        // SAFETY: 1.
+        // SAFETY: our obligation 1 is that of `poll_hooked`.
         Some(hooks) if !header.vtable.is_blocking => unsafe { poll_hooked(hooks, task, &mut cx) },
-        // SAFETY: 1.
+        // SAFETY: 1. we set RUNNING, and the stage holds the future.
         _ => unsafe { Header::poll(task, &mut cx) },
     };
     let Verdict { yielded, wait } = current::take_verdict();
@@ -182,8 +215,8 @@ unsafe fn poll(task: NonNull<Header>, caller: Caller) -> bool {
     }
     if yielded {
         header.state.rest_yielded();
-        // SAFETY: the task is queued now, by us.
-        caller.place_again(unsafe { Task::new(task) });
+        // SAFETY: 1. our transition set QUEUED, and this is the one entry.
+        caller.place_again(unsafe { Task::new(task) }, Origin::Yielded);
         return false;
     }
     header.waiting.set(wait);
@@ -191,46 +224,51 @@ unsafe fn poll(task: NonNull<Header>, caller: Caller) -> bool {
         // The task may be running elsewhere or gone by now.
         Rested::Idle => false,
         Rested::Place => {
-            // SAFETY: the task is queued now, by us.
-            caller.place_again(unsafe { Task::new(task) });
+            // SAFETY: 1. our transition set QUEUED, and this is the one entry.
+            caller.place_again(unsafe { Task::new(task) }, Origin::WokenInPoll);
             false
         }
         Rested::Cancel => {
-            // SAFETY: we still run it, and the future is there.
+            // SAFETY: 1. we still run the task, and the stage holds the future.
             unsafe { cancel(task, caller) };
             true
         }
     }
 }
 
+/// Polls the future with the user's hooks around it.
+///
 /// # Safety
-/// 1. As `poll`.
+/// 1. The obligation of `poll`.
 #[cold]
 unsafe fn poll_hooked(hooks: &Hooks, task: NonNull<Header>, cx: &mut Context<'_>) -> Poll<()> {
+    let latency = current::take_latency();
     // SAFETY: running keeps the memory alive.
-    unsafe { hooks::call(hooks.before_poll.as_ref(), task) };
-    // SAFETY: 1.
+    unsafe { hooks::call_with_latency(hooks.before_poll.as_ref(), task, latency) };
+    // SAFETY: 1. we set RUNNING, and the stage holds the future.
     let polled = unsafe { Header::poll(task, cx) };
-    // SAFETY: as above.
-    unsafe { hooks::call(hooks.after_poll.as_ref(), task) };
+    // SAFETY: running keeps the memory alive.
+    unsafe { hooks::call_with_latency(hooks.after_poll.as_ref(), task, latency) };
     polled
 }
 
+/// Drops the future and completes the task as cancelled.
+///
 /// # Safety
 /// 1. The caller runs the task, and the stage holds the future.
 #[cold]
 unsafe fn cancel(task: NonNull<Header>, caller: Caller) {
     let entered = Entered::new(task, Budget::unlimited());
     let user_code = caller.enter_user_code(task);
-    // SAFETY: 1.
+    // SAFETY: 1. we set RUNNING, and the stage holds the future.
     unsafe { Header::cancel(task) };
     drop(entered);
     // SAFETY: 1. and 2. we run the task, and its output is stored.
     unsafe { complete_elsewhere(task, user_code) };
 }
 
-/// Tells the hook, for which the task is still the current one: code that blocks in
-/// place hands its core off as it does in a poll.
+/// Calls the hook for the end of a task, which is still the current task meanwhile, so that
+/// a hook that blocks in place hands off its core as it would in a poll.
 ///
 /// # Safety
 /// 1. The caller runs the task.
@@ -241,25 +279,28 @@ unsafe fn terminate_hooked(hooks: &Hooks, task: NonNull<Header>) {
     unsafe { hooks::call(hooks.on_terminate.as_ref(), task) };
 }
 
-/// As `poll_in_loop`.
+/// Completes a task for a worker's loop, in a function of its own because this is the hot path.
 ///
 /// # Safety
-/// 1. and 2. As `complete`.
+/// 1. and 2. The obligations of `complete`.
 #[inline(never)]
 unsafe fn complete_in_loop(task: NonNull<Header>) {
-    // SAFETY: 1. and 2.
+    // SAFETY: our obligations 1 and 2 are those of `complete`.
     unsafe { complete(task, true) };
 }
 
+/// Completes a task that was not polled by a worker's loop.
+///
 /// # Safety
-/// 1. and 2. As `complete`.
+/// 1. and 2. The obligations of `complete`.
 #[inline(never)]
 unsafe fn complete_elsewhere(task: NonNull<Header>, user_code: bool) {
-    // SAFETY: 1. and 2.
+    // SAFETY: our obligations 1 and 2 are those of `complete`.
     unsafe { complete(task, user_code) };
 }
 
-/// `user_code`: the thread has entered a user's code for it, and this is the end of that.
+/// Publishes a task's completion, wakes the joiner and gives up the life reference. If
+/// `user_code` is true, the thread has entered user code for the task and leaves it here.
 ///
 /// # Safety
 /// 1. The caller runs the task. 2. The stage holds the output.
@@ -269,39 +310,43 @@ unsafe fn complete(task: NonNull<Header>, user_code: bool) {
     let header = unsafe { task.as_ref() };
     // SAFETY: a task keeps its home.
     if let Some(hooks) = unsafe { header.home.as_ref() }.hooks() {
-        // SAFETY: 1.
+        // SAFETY: 1. we run the task.
         unsafe { terminate_hooked(hooks, task) };
     }
     let is_alone = header.state.is_alone();
     if is_alone {
-        // SAFETY: nobody waits for the output, so it is ours.
+        // SAFETY: 1. no handle is left that could read the output, so it is ours.
         unsafe { Header::drop_output(task) };
     }
     if user_code {
         current::leave_user_code();
     }
     if is_alone {
-        // The drop ran users' code, which may have taken a reference (a shield).
+        // The destructor is user code, which may have taken a reference (a shield).
         if header.state.is_alone() {
             header.state.complete_alone();
-            // SAFETY: life was the last reference, and it ends here.
+            // SAFETY: 1. life was the last reference, and it ends here. 2. the output was dropped,
+            // and without a handle there is no join waker.
             return unsafe { home::free(task) };
         }
     }
     let Completed { drop_output, wake_joiner } = header.state.complete();
     if drop_output {
-        // Whoever was to have it has gone since. It is a user's code once more.
+        // The task is detached but was not alone: a waker or an abort handle is left, or the
+        // `JoinHandle` was dropped only since. The output's destructor is user code once more.
         if user_code {
             current::enter_user_code(task);
         }
-        // SAFETY: nobody waited for the output when we completed.
+        // SAFETY: 1. JOIN_INTEREST was clear when we completed: by rule 3 of the module `task` the
+        // output is ours.
         unsafe { Header::drop_output(task) };
         if user_code {
             current::leave_user_code();
         }
     }
     if wake_joiner {
-        // SAFETY: JOIN_WAKER was set when we completed: rule 4 gives it to us.
+        // SAFETY: JOIN_WAKER was set when we completed: by rule 4 of the module `task` the
+        // waker is ours.
         let waker = header.join_waker.with_mut(|waker| unsafe { (*waker).take() });
         if let Some(waker) = waker {
             // A panic of a foreign waker must not take the worker with it. The
@@ -312,7 +357,8 @@ unsafe fn complete(task: NonNull<Header>, user_code: bool) {
         }
     }
     if header.state.unref() {
-        // SAFETY: `unref` told us to.
+        // SAFETY: 1. `unref` returned true. 2. the output was dropped above or taken by the
+        // handle, and so was the waker.
         unsafe { home::free(task) };
     }
 }
@@ -324,21 +370,21 @@ pub(crate) fn place(task: Task, origin: Origin) {
     home.schedule().place(task, origin);
 }
 
-/// The same, by one who is inside and has nothing more to do there.
+/// Hands the entry to its runtime, for a caller that holds an [`Inside`] and is done with it.
 #[inline]
 pub(crate) fn place_inside(task: Task, origin: Origin, inside: Inside) {
     let (task, home) = home_of(task);
     home.schedule().place_inside(task, origin, inside);
 }
 
-/// The same, by a thread that holds no core of that runtime.
+/// Hands the entry to its runtime, from a thread that holds no core of that runtime.
 #[inline]
 pub(crate) fn place_from_outside(task: Task) {
     let (task, home) = home_of(task);
     home.schedule().place_from_outside(task);
 }
 
-/// The entry again, and the home of its task, which lives as long as it.
+/// Returns the entry and the home of its task, which lives as long as the task.
 #[inline(always)]
 fn home_of<'a>(task: Task) -> (Task, &'a Home) {
     let header = task.into_header();

@@ -1,17 +1,17 @@
-//! The tasks of a set, and how those that end come back to it.
+//! The tasks of a `JoinSet`, and how the set learns of those that end.
 //!
 //! A task of a set carries a [`Node`] in its cell: its links in the set's list of
-//! members, its link in the stack of those that ended, and the way to the set's
+//! members, its link in the stack of tasks that ended, and a pointer to the set's
 //! shared part. So a member costs no allocation besides its cell, and a spawn
-//! touches nothing that others write.
+//! touches nothing that other threads write.
 //!
 //! # Who may touch what
-//! 1. The *owner* is whoever has the [`Set`]: one thread at a time. The list of
-//!    members, the chain `ready` and the counts beside them are its alone.
+//! 1. The *owner* is the code that has the [`Set`]: one thread at a time. The list of
+//!    members, the chain `ready` and the counts beside them are the owner's alone.
 //! 2. A node's `links` belong to the list of members.
 //! 3. A node's `next` belongs to the thread that completes the task until it has
-//!    pushed it onto `done`, and then to the owner.
-//! 4. The waker's slot belongs to the owner, except from the moment at which a
+//!    pushed the task onto `done`, and then to the owner.
+//! 4. The slot of the waker belongs to the owner, except from the moment at which a
 //!    completing thread has exchanged WAITING for its task until that thread has
 //!    given the slot back.
 //! 5. The output of a member that was taken from `done` is the owner's: the set has
@@ -21,46 +21,46 @@
 //! `done` is null, WAITING, the last task that ended, or CLOSED.
 //! ```text
 //! A task that ended                        The owner, with nothing in `ready`
-//! T1 link = done, or null for WAITING      O1 takes `done` whole; if there is something: done
+//! T1 link = done, or null for WAITING      O1 takes all of `done`; if it held any: done
 //! T2 exchange done for the task            O2 takes the slot back if it is lent
 //! T3 if it was WAITING: take the waker     O3 writes its waker into the slot
 //! T4 give the slot back                    O4 exchange null for WAITING; else O1
 //! T5 wake
 //! ```
-//! T2 and O4 exchange the same word. If T2 comes first O4 fails and O1 finds the
-//! task; if O4 does, T2 finds WAITING and wakes. Only one thread finds it, and after
-//! T2 (after T4, if it found it) it touches nothing of the set any more.
+//! T2 and O4 exchange the same word. If T2 comes first, O4 fails and O1 finds the
+//! task; if O4 comes first, T2 finds WAITING and wakes the owner. Only one thread finds
+//! WAITING. After T2 (after T4, if it found WAITING) a thread does not touch the set any more.
 //!
-//! T1 to T5 are the join waker of the task: it is there from birth, so that a spawn
+//! T1 to T5 are the join waker of the task: the task is created with it, so that a spawn
 //! needs no exchange for it, and its data is the task itself.
 //!
-//! The slot may still be lent at O2, since T2 showed the owner its task before T4.
-//! The owner then asks to be polled again: T3 and T4 are a few instructions.
+//! The slot may still be lent at O2, because T2 showed the owner its task before T4.
+//! The owner then requests another poll: T3 and T4 are a few instructions.
 //!
 //! Closing (the set is dropped, or gives its members up), by the owner:
 //! ```text
 //! K1 left = members that were not seen to end + 1, and 1 more if the slot may be lent
-//! K2 exchange done for CLOSED; who was in it has ended
+//! K2 exchange done for CLOSED; the tasks in it have ended
 //! K3 detach the others; those that had not completed never reach T1
 //! K4 left -= those of K2 and K3 + 1, and 1 if the slot is not lent; at zero, free
 //! ```
-//! A task that finds CLOSED at T1 or T2 counts `left` down; so does at T4 who finds
-//! that the owner has abandoned the slot. The last one frees the shared part.
+//! A task that finds CLOSED at T1 or T2 counts `left` down, and so does a thread that finds
+//! at T4 that the owner has abandoned the slot. The last count frees the shared part.
 //!
 //! # Invariants
 //! - The shared part lives as long as any task may reach T2 or T4.
-//! - A cell in `done` or `ready` is kept by the set's reference; one whose task is on
-//!   its way to T2, by life's.
+//! - A cell in `done` or `ready` is kept by the set's reference; the cell of a task that is
+//!   on its way to T2, by the life reference.
 //!
 //! # Rejected
-//! - The queue's link of the header for `done`: shutdown completes tasks whose entry
+//! - The queue's link of the header for `done`: shutdown completes tasks while their entry
 //!   is still in a queue, and that entry uses the link. Eight bytes a task buy a rule
 //!   with no exception.
 //! - A count of the shared part in each task: two contended operations a task more.
 //! - A waker cell beside the stack: one more exchange for each task that ends, and
-//!   something to keep alive after the push.
+//!   one more thing to keep alive after the push.
 //! - Last in, first out: one walk less, but a set that is fed faster than it is
-//!   joined would never come to its oldest.
+//!   joined would never return its oldest tasks.
 //!
 //! # Checked by
 //! `an_end_against_a_waiting_owner_wakes_or_is_seen`, `two_ends_at_once_are_both_joined`,
@@ -103,7 +103,7 @@ use crate::engine::{
     work::current,
 };
 
-/// What a task of a set carries.
+/// The data that a task of a set carries: its links, and the set's shared part.
 #[repr(C)]
 pub(crate) struct Node {
     links: Links<Header>,
@@ -111,97 +111,106 @@ pub(crate) struct Node {
     shared: NonNull<Shared>,
 }
 
-// SAFETY: rules 2 and 3 say who touches the links; the shared part is for all.
+// SAFETY: rules 2 and 3 of the module say which thread touches the links; the shared part may
+// be used by all.
 unsafe impl Send for Node {}
-// SAFETY: as above.
+// SAFETY: through a shared node the links are touched by one thread at a time, by rules 2 and 3
+// of the module, and the shared part may be used by all.
 unsafe impl Sync for Node {}
 
 impl Extra for Node {
     #[inline]
     fn born_waker(task: NonNull<Header>) -> Option<Waker> {
-        // SAFETY: the table keeps `RawWaker`'s rules for the one place that has it, the
-        // join waker of a task: it is woken or dropped once, on any thread, and the
-        // waker holds nothing.
+        // SAFETY: the table keeps `RawWaker`'s rules for its one use, as the join waker of a task:
+        // it is woken or dropped once, on any thread, and the waker owns nothing.
         Some(unsafe { Waker::from_raw(RawWaker::new(task.as_ptr().cast(), &VTABLE)) })
     }
 }
 
-// A node must be found in a cell whether or not the task has a name.
+// A node must be at the same place in a cell whether or not the task has a name.
 const _: () = assert!(align_of::<Named<Node>>() == align_of::<Node>());
 
+/// Returns the node of a task.
+///
 /// # Safety
-/// 1. The task is of a set: its cell has a `Node` or a `Named<Node>`. 2. It is alive
+/// 1. The task is of a set: its cell has a `Node` or a `Named<Node>`. 2. The task is alive
 ///    during `'a`.
 #[inline]
 unsafe fn node<'a>(task: NonNull<Header>) -> &'a Node {
-    // SAFETY: 1.: in both the node comes first, and at the same place. 2.
+    // SAFETY: 1. in both types the node comes first, and at the same place. 2. by our obligation 2
+    // the task is alive.
     unsafe { Header::extra::<Node>(task) }
 }
 
-/// The join waker of a set's tasks.
+/// The table of the join waker of a set's tasks.
 static VTABLE: RawWakerVTable = RawWakerVTable::new(never_cloned, ended, ended, forget);
 
+/// Panics, because join wakers of this kind are never cloned.
+///
 /// # Safety
 /// None: it is not called.
 unsafe fn never_cloned(_: *const ()) -> RawWaker {
     unreachable!("only the thread that completes a task of a set has its join waker")
 }
 
-/// # Safety
-/// None: the waker holds nothing.
-unsafe fn forget(_: *const ()) {}
-
-/// T1 to T5.
+/// Drops the waker, which owns nothing.
 ///
 /// # Safety
-/// 1. `data` is a task of a set, complete, and the caller has life's reference. 2. It
+/// None: the waker owns nothing.
+unsafe fn forget(_: *const ()) {}
+
+/// Adds a task that ended to its set, and wakes the owner if that waits: T1 to T5.
+///
+/// # Safety
+/// 1. `data` is a task of a set, complete, and the caller has the life reference. 2. It
 ///    is called once.
 unsafe fn ended(data: *const ()) {
-    // SAFETY: 1.: it was a `NonNull`.
+    // SAFETY: obligation 1: the pointer was made from a `NonNull`.
     let task = unsafe { NonNull::new_unchecked(data.cast_mut().cast::<Header>()) };
-    // SAFETY: 1.
+    // SAFETY: 1. by obligation 1 it is a task of a set. 2. the life reference keeps it alive.
     let node = unsafe { node(task) };
-    // SAFETY: a task that was not seen to end is counted in `left`.
+    // SAFETY: a task that the owner has not seen to end is counted in `left`, which keeps the
+    // shared part alive.
     let shared = unsafe { node.shared.as_ref() };
     // Acquire: CLOSED publishes `left`. Pairs with the AcqRel in `close`.
     let mut top = shared.done.load(Acquire);
     loop {
         if top == CLOSED {
-            // SAFETY: we are one of those that are counted, and go once by 2.
+            // SAFETY: 1. we are a task of this set that found CLOSED, once by obligation 2.
             return unsafe { Shared::count_late_end(node.shared) };
         }
         let below = if top == WAITING { None } else { NonNull::new(top) };
-        // SAFETY: rule 3: the link is ours until the exchange succeeds.
+        // SAFETY: by rule 3 the link is ours until the exchange succeeds.
         unsafe { node.next.set(below) };
         let order = if weakened!("set_push_publishes") { Acquire } else { AcqRel };
-        // AcqRel: publishes the output and the link; pairs with the Acquire in
-        // `take_done` and the AcqRel in `close`. And sees the owner's waker; pairs with
-        // the Release in `wait`. Acquire on failure: as the load above.
+        // AcqRel: publishes the output and the link. Pairs with the Acquire in `take_done` and
+        // the AcqRel in `close`. And sees the owner's waker. Pairs with the Release in `wait`.
+        // Acquire on failure: CLOSED publishes `left`. Pairs with the AcqRel in `close`.
         match shared.done.compare_exchange_weak(top, task.as_ptr(), order, Acquire) {
             Ok(_) => break,
             Err(seen) => top = seen,
         }
     }
     if top == WAITING {
-        // SAFETY: we exchanged WAITING, once.
+        // SAFETY: 1. we exchanged WAITING for our task, once.
         unsafe { Shared::wake_owner(node.shared) };
     }
 }
 
-/// Addresses that no cell has.
+/// Bytes at addresses that no cell has.
 static MARKS: [u8; 2] = [0; 2];
-/// In `done`: nothing has ended, and the owner waits.
+/// The value of `done` while no task has ended and the owner waits.
 const WAITING: *mut Header = (&raw const MARKS[0]).cast_mut().cast();
-/// In `done`: the owner is gone.
+/// The value of `done` after the owner has closed the set.
 const CLOSED: *mut Header = (&raw const MARKS[1]).cast_mut().cast();
 
-/// What the owner shares with the tasks of its set.
+/// The part of a set that the owner shares with the tasks.
 struct Shared {
-    /// Members that ended since the owner looked, the last first; or a mark.
+    /// The members that ended since the owner last looked, the last one first; or a mark.
     done: AtomicPtr<Header>,
     /// OWN, LENT or ABANDONED.
     slot: AtomicUsize,
-    /// After closing: who may still come.
+    /// The number of tasks and slots that may still use this, after closing.
     left: AtomicUsize,
     waker: UnsafeCell<Option<Waker>>,
     #[cfg(test)]
@@ -210,9 +219,9 @@ struct Shared {
 
 /// The slot is the owner's.
 const OWN: usize = 0;
-/// The slot is, or will be, the one's that finds WAITING.
+/// The slot belongs to the thread that finds, or has found, WAITING.
 const LENT: usize = 1;
-/// It is still lent, and the owner is gone.
+/// The slot is still lent, and the owner is gone.
 const ABANDONED: usize = 2;
 
 impl Shared {
@@ -228,21 +237,21 @@ impl Shared {
         NonNull::from(Box::leak(Box::new(shared)))
     }
 
-    /// T3 to T5. After T4 a user's waker runs, and nothing of the set is used.
+    /// Wakes the owner: T3 to T5. After T4 a user's waker runs, and nothing of the set is used.
     ///
     /// # Safety
     /// 1. The caller exchanged WAITING for its task, and this is called once for that.
     #[cold]
     unsafe fn wake_owner(this: NonNull<Self>) {
-        // SAFETY: a slot that is lent keeps the shared part.
+        // SAFETY: a slot that is lent keeps the shared part alive.
         let shared = unsafe { this.as_ref() };
-        // SAFETY: rule 4, by 1.
+        // SAFETY: by obligation 1 we exchanged WAITING, so by rule 4 the slot is ours.
         let waker = shared.waker.with_mut(|slot| unsafe { (*slot).take() });
-        // AcqRel: gives the slot back; pairs with the Acquire in `has_slot`. Sees what
-        // the owner did before it abandoned the slot; pairs with the AcqRel in `close`.
+        // AcqRel: gives the slot back. Pairs with the Acquire in `has_slot`. And sees what the
+        // owner did before it abandoned the slot. Pairs with the AcqRel in `close`.
         let before = shared.slot.swap(OWN, AcqRel);
         if before == ABANDONED && !weakened!("set_abandoned_slot_counts") {
-            // SAFETY: the owner counted the slot.
+            // SAFETY: 1. the owner counted the slot, for which we stand.
             unsafe { Self::count_down(this, 1) };
         }
         if let Some(waker) = waker {
@@ -250,6 +259,8 @@ impl Shared {
         }
     }
 
+    /// Counts a task that ended after the set was closed.
+    ///
     /// # Safety
     /// 1. The caller is a task of this set that found CLOSED.
     #[cold]
@@ -257,19 +268,21 @@ impl Shared {
         if weakened!("set_late_end_counts") {
             return;
         }
-        // SAFETY: 1.
+        // SAFETY: 1. the caller's task is one of those that the owner counted.
         unsafe { Self::count_down(this, 1) };
     }
 
+    /// Counts `left` down, and frees the shared part at zero.
+    ///
     /// # Safety
-    /// 1. The set is closing, and the caller stands for `count` of those it counted.
+    /// 1. The set is closing, and the caller stands for `count` of the uses that it counted.
     unsafe fn count_down(this: NonNull<Self>, count: usize) {
-        // SAFETY: the count keeps it alive.
+        // SAFETY: by obligation 1 `left` is not zero yet, so the shared part is alive.
         let left = unsafe { &this.as_ref().left };
-        // AcqRel: everyone's last touch happens before it is freed. Pairs with itself.
+        // AcqRel: every thread's last use happens before it is freed. Pairs with itself.
         if left.fetch_sub(count, AcqRel) == count {
-            // With it goes a user's waker, if one was left in the slot.
-            // SAFETY: nobody is left; it came from `Box::leak`.
+            // A user's waker is dropped too, if one was left in the slot.
+            // SAFETY: no user is left; the pointer came from `Box::leak`.
             discard(unsafe { Box::from_raw(this.as_ptr()) });
         }
     }
@@ -284,13 +297,13 @@ impl Drop for Shared {
     }
 }
 
-/// A task as the list of its set knows it: kept by the set's reference, which the list
-/// does not give up.
+/// A task as a member of its set's list. The set's reference keeps it; the list does not give
+/// that up.
 #[derive(Debug, Clone, Copy)]
 struct Entry(NonNull<Header>);
 
 // SAFETY: the pointer is the owner; a cell stays where it is, and the set keeps it
-// while it is a member. Only this list touches the links (rule 2).
+// while it is a member. Only this list touches the links (rule 2 of the module).
 unsafe impl Listed for Entry {
     type Node = Header;
 
@@ -299,57 +312,61 @@ unsafe impl Listed for Entry {
         self.0
     }
 
+    /// Makes a member from its pointer.
+    ///
     /// # Safety
-    /// 1. and 2. As the trait says.
+    /// 1. and 2. The obligations of [`Listed::from_ptr`].
     #[inline]
     unsafe fn from_ptr(ptr: NonNull<Header>) -> Self {
         Self(ptr)
     }
 
+    /// Returns the links of a member.
+    ///
     /// # Safety
-    /// 1. As the trait says.
+    /// 1. The obligation of [`Listed::links`].
     #[inline]
     unsafe fn links(ptr: NonNull<Header>) -> NonNull<Links<Header>> {
-        // SAFETY: 1.; members are tasks of a set.
+        // SAFETY: 1. members are tasks of a set. 2. by our obligation the node is alive.
         NonNull::from(&unsafe { node(ptr) }.links)
     }
 }
 
 /// The tasks of a set with outputs `T`. Dropping it aborts them.
 pub(crate) struct Set<T> {
-    /// Those that were not joined.
+    /// The tasks that were not joined yet.
     members: List<Entry>,
-    /// Of these, those that were seen to end, the first first.
+    /// The first of those members that were seen to end, in the order of their ends.
     ready: Option<NonNull<Header>>,
-    /// How many were not.
+    /// The number of members that were not seen to end.
     running: usize,
-    /// Made with the first member.
+    /// The shared part, which is created with the first member.
     shared: Option<NonNull<Shared>>,
-    /// The slot may be lent.
+    /// True if the slot may be lent.
     lent: bool,
     outputs: PhantomData<T>,
 }
 
-// SAFETY: a set hands out outputs by value, or drops them, on the thread that has it,
-// and lends none: whoever has a `&Set` can ask for its length.
+// SAFETY: a set hands out outputs by value, or drops them, on the thread that has it, and
+// lends none: through a `&Set` only its length can be read.
 unsafe impl<T: Send> Send for Set<T> {}
-// SAFETY: as above.
+// SAFETY: through a `&Set` only its length can be read, and no output is lent.
 unsafe impl<T: Send> Sync for Set<T> {}
 
 impl<T> Unpin for Set<T> {}
 
-/// How an attempt to wait ended.
+/// The result of an attempt to wait.
 #[must_use]
 enum Wait {
-    /// The next end wakes.
+    /// The owner waits, and the next task that ends will wake it.
     Waiting,
-    /// Something ended meanwhile: look again.
+    /// A task ended meanwhile: look again.
     Look,
-    /// The last end has the slot for a few more instructions: come again.
+    /// The thread of the last end has the slot for a few more instructions: poll again.
     Again,
 }
 
-/// A member that ended: who it was, and what came out.
+/// A member that ended: its ID and its result.
 pub(crate) type Ended<T> = (Id, Result<T, JoinError>);
 
 impl<T> Set<T> {
@@ -374,30 +391,30 @@ impl<T> Set<T> {
         self.members.is_empty()
     }
 
-    /// What a new task of this set must carry. Unless it is spawned, and then adopted,
-    /// it means nothing. A spawn may panic before it has made the task, not after: the
-    /// task would tell the set of its end, which does not count it.
+    /// Creates the node that a new task of this set must carry. The task must be spawned and then
+    /// adopted. The spawn may panic before it has made the task, but not after, because the
+    /// task would report its end to a set that does not count it.
     #[inline]
     pub(crate) fn node(&mut self) -> Node {
         let shared = *self.shared.get_or_insert_with(Shared::new);
         Node { links: Links::new(), next: Link::new(), shared }
     }
 
-    /// Makes a task a member.
+    /// Adds a task to the set as a member.
     ///
     /// # Safety
-    /// 1. It is a new task that was made with a node of this set, named or not, and
-    ///    nothing else was done with the set since that node was made.
+    /// 1. The task is new and was made with a node of this set, named or not, and nothing else
+    ///    was done with the set since that node was made.
     #[inline]
     pub(crate) unsafe fn adopt(&mut self, task: JoinHandle<T>) -> AbortHandle {
         let task = task.into_header();
         self.members.push_front(Entry(task));
         self.running += 1;
-        // SAFETY: a task with a node is born with a reference for this.
+        // SAFETY: 1. a task with a node is created with a reference for this handle.
         AbortHandle::new(unsafe { TaskRef::from_counted(task) })
     }
 
-    /// The next member that ended, or `None` once there is none; registers the waker
+    /// Returns the next member that ended, or `None` if the set is empty; registers the waker
     /// otherwise.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Ended<T>>> {
         if self.is_empty() {
@@ -423,20 +440,20 @@ impl<T> Set<T> {
         }
     }
 
-    /// The next member that ended, if one has; disturbs nobody who waits.
+    /// Returns the next member that ended, if one has, and leaves a registered waker alone.
     #[inline]
     pub(crate) fn try_next(&mut self) -> Option<Ended<T>> {
         if self.ready.is_none() {
             self.take_done();
         }
         let task = self.pop_ready()?;
-        // SAFETY: the set's reference keeps it.
+        // SAFETY: the set's reference keeps the task alive.
         let id = unsafe { task.as_ref() }.id;
         let mut output = Poll::Pending;
-        // SAFETY: 1. it is complete, and the output is ours by rule 5; a ready member
-        // was not read before. 2. `adopt` saw that `T` is its output.
+        // SAFETY: 1. the task is complete, and the output is ours by rule 5; a ready member
+        // was not read before. 2. `adopt` took a handle for `T`, so `T` is its output.
         unsafe { Header::read_output(task, (&raw mut output).cast()) };
-        // SAFETY: the set's reference, given up: it is no member any more.
+        // SAFETY: 1. the set's reference is given up, because the task is no member any more.
         drop(unsafe { TaskRef::from_counted(task) });
         match output {
             Poll::Ready(output) => Some((id, output)),
@@ -444,51 +461,51 @@ impl<T> Set<T> {
         }
     }
 
-    /// Aborts all members; they stay, and end as cancelled.
+    /// Aborts all members; they stay in the set, and end as cancelled.
     pub(crate) fn abort_all(&mut self) {
         self.members.for_each(|task| {
-            // SAFETY: the set's reference, borrowed.
+            // SAFETY: 1. the set's reference, which is only borrowed, because it is not dropped.
             ManuallyDrop::new(unsafe { TaskRef::from_counted(task) }).abort();
         });
     }
 
-    /// Gives up all members, which go on.
+    /// Detaches all members, which continue to run.
     pub(crate) fn detach_all(&mut self) {
         if let Some(waker) = self.close(|_| {}) {
-            // Whoever waited learns that nothing is left to wait for.
+            // Wakes a task that waits for the set, because nothing is left to wait for.
             waker.wake();
         }
     }
 
-    /// O1, without the end of a wait.
+    /// Takes all tasks that ended from `done`: O1, without ending a wait.
     #[inline]
     fn take_done(&mut self) {
         let Some(shared) = self.shared else { return };
-        // SAFETY: it lives until the set is closed.
+        // SAFETY: the shared part lives until the set is closed.
         let shared = unsafe { shared.as_ref() };
-        // Relaxed: a look; the exchange below orders.
+        // Relaxed: a first look; the exchange below orders.
         let top = shared.done.load(Relaxed);
         if top.is_null() || top == WAITING {
             return;
         }
         let order = if weakened!("set_take_sees") { Relaxed } else { Acquire };
-        // Acquire: sees the outputs and the links. Pairs with the AcqRel in `ended`.
-        // Only we put WAITING there, so the stack is still one.
+        // Acquire: sees the outputs and the links. Pairs with the AcqRel in `ended`. It cannot
+        // return WAITING, because only the owner writes that.
         let top = shared.done.swap(ptr::null_mut(), order);
         self.keep_ready(top);
     }
 
-    /// Puts the stack from `top` behind the chain `ready`, which is empty, or is of
-    /// those that ended before; answers with their number.
+    /// Makes the stack from `top` the chain `ready`, which must be empty, in the order of the
+    /// tasks' ends; returns their number.
     fn keep_ready(&mut self, top: *mut Header) -> usize {
         let mut count = 0;
         let mut first = None;
         let mut next = NonNull::new(top);
         while let Some(task) = next {
-            // SAFETY: the stack was taken whole: rule 3 gives the links to us, and the
-            // set's references keep the cells.
+            // SAFETY: the stack was taken whole, so by rule 3 the links are ours, and the set's
+            // references keep the cells.
             let link = unsafe { &node(task).next };
-            // SAFETY: as above.
+            // SAFETY: by rule 3 the link is ours, because the stack was taken whole.
             unsafe {
                 next = link.get();
                 link.set(first);
@@ -502,40 +519,40 @@ impl<T> Set<T> {
         count
     }
 
-    /// The first of `ready`, which is a member no longer.
+    /// Takes the first of `ready` out of the set.
     #[inline]
     fn pop_ready(&mut self) -> Option<NonNull<Header>> {
         let task = self.ready?;
-        // SAFETY: rule 3; the set's reference keeps the cell.
+        // SAFETY: by rule 3 the link is ours; the set's reference keeps the cell.
         self.ready = unsafe { node(task).next.get() };
-        // SAFETY: 1. as above. 2. It is a member of this set.
+        // SAFETY: 1. the set's reference keeps the cell. 2. the task is a member of this set.
         unsafe { self.members.remove(task) };
         Some(task)
     }
 
-    /// O2 to O4.
+    /// Registers the waker: O2 to O4.
     fn wait(&mut self, waker: &Waker) -> Wait {
         let Some(shared) = self.shared else { unreachable!("a set with members has it") };
-        // SAFETY: it lives until the set is closed.
+        // SAFETY: the shared part lives until the set is closed.
         let shared = unsafe { shared.as_ref() };
         if !self.has_slot(shared) {
             return Wait::Again;
         }
-        // SAFETY: rule 4: O2 made the slot ours.
+        // SAFETY: O2 made the slot ours, by rule 4.
         let old = shared.waker.with_mut(|slot| unsafe { (*slot).take() });
-        // What is replaced is dropped when this returns, after O4: its drop is a user's code,
-        // and may run the very task that is waited for.
+        // A replaced waker is dropped when this returns, after O4: its drop is user code, and may
+        // run the very task that is waited for.
         let (new, _replaced) = match old {
             Some(old) if old.will_wake(waker) => (old, None),
             old => (waker.clone(), old),
         };
         // O3.
-        // SAFETY: as above.
+        // SAFETY: O2 made the slot ours, by rule 4.
         shared.waker.with_mut(|slot| unsafe { *slot = Some(new) });
         // Relaxed: published by O4.
         shared.slot.store(LENT, Relaxed);
         if weakened!("set_wait_rechecks") {
-            // As if nothing could have ended since O1. AcqRel: stronger than O4, so that
+            // Assumes that nothing could have ended since O1. AcqRel: stronger than O4, so that
             // only the missing look is at fault.
             shared.done.swap(WAITING, AcqRel);
             self.lent = true;
@@ -550,49 +567,49 @@ impl<T> Set<T> {
                 Wait::Waiting
             }
             Err(_) => {
-                // Relaxed: nobody saw WAITING, so nobody looks at the slot.
+                // Relaxed: no thread saw WAITING, so none looks at the slot.
                 shared.slot.store(OWN, Relaxed);
                 Wait::Look
             }
         }
     }
 
-    /// O2: whether the slot is the owner's now; ends a wait that is still on.
+    /// Returns true if the slot is the owner's now; ends a wait that is still on: O2.
     fn has_slot(&mut self, shared: &Shared) -> bool {
         if !self.lent {
             return true;
         }
-        // Relaxed: what the slot holds is what we wrote.
+        // Relaxed: the slot holds what this thread wrote.
         let unwaited = shared.done.compare_exchange(WAITING, ptr::null_mut(), Relaxed, Relaxed);
-        // Acquire: whoever had the slot has left it. Pairs with the AcqRel in
+        // Acquire: the thread that had the slot has left it. Pairs with the AcqRel in
         // `wake_owner`.
         let is_back = unwaited.is_ok() || shared.slot.load(Acquire) == OWN;
         self.lent = !is_back && !weakened!("set_slot_is_lent");
         !self.lent
     }
 
-    /// K1 to K4: gives up all members. `end` is told of those that may still run.
-    /// Answers with the waker of whoever waits.
+    /// Gives up all members: K1 to K4. Calls `end` with those that may still run. Returns the
+    /// waker of the task that waits, if one does.
     fn close(&mut self, end: impl Fn(&TaskRef)) -> Option<Waker> {
         let this = self.shared.take()?;
-        // SAFETY: it lives until K4, since we are counted.
+        // SAFETY: the shared part lives until K4, because the owner is counted.
         let shared = unsafe { this.as_ref() };
         let lent = std::mem::take(&mut self.lent);
         // K1. Relaxed: published by K2.
         shared.left.store(self.running + 1 + usize::from(lent), Relaxed);
-        // K2. AcqRel: publishes `left` to those who find CLOSED, and sees what those
-        // left who were here before. Pairs with `ended`, both ways.
+        // K2. AcqRel: publishes `left` to tasks that find CLOSED, and sees what tasks published
+        // that ended before. Pairs with `ended`, both ways.
         let top = shared.done.swap(CLOSED, AcqRel);
         let mut counted = 1;
         let mut waker = None;
         self.drop_ready();
         if top == WAITING {
-            // SAFETY: rule 4: nobody found WAITING, and nobody will.
+            // SAFETY: no thread found WAITING, and none will, so by rule 4 the slot is ours.
             waker = shared.waker.with_mut(|slot| unsafe { (*slot).take() });
             counted += 1;
         } else {
             counted += self.keep_ready(top);
-            // AcqRel: the slot was given back, or whoever has it counts for itself. Pairs
+            // AcqRel: the slot was given back, or the thread that has it counts for itself. Pairs
             // with the AcqRel in `wake_owner`, both ways.
             if lent && shared.slot.swap(ABANDONED, AcqRel) == OWN {
                 counted += 1;
@@ -601,32 +618,32 @@ impl<T> Set<T> {
         self.drop_ready();
         // K3.
         while let Some(Entry(task)) = self.members.pop_front() {
-            // SAFETY: the set's reference, which it gives up.
+            // SAFETY: 1. the set's reference, which it gives up.
             let task = unsafe { TaskRef::from_counted(task) };
             end(&task);
-            // SAFETY: it was a member until now, and is not read again.
+            // SAFETY: 1. the task was a member until now, and its output is not read again.
             counted += usize::from(unsafe { leave(&task) });
         }
         self.running = 0;
         // K4.
-        // SAFETY: these will not come, and the owner goes.
+        // SAFETY: 1. the counted tasks will not come, and the owner is done.
         unsafe { Shared::count_down(this, counted) };
         waker
     }
 
-    /// Drops the outputs of those that were seen to end, and gives them up.
+    /// Drops the outputs of the tasks that were seen to end, and gives up these tasks.
     fn drop_ready(&mut self) {
         while let Some(task) = self.pop_ready() {
-            // SAFETY: 1. rule 5: it ended, and its output was not read.
+            // SAFETY: 1. the task ended, so by rule 5 the output is ours; it was not read.
             unsafe { Header::drop_output(task) };
-            // SAFETY: the set's reference, given up: it is no member any more.
+            // SAFETY: 1. the set's reference is given up, because the task is no member any more.
             drop(unsafe { TaskRef::from_counted(task) });
         }
     }
 }
 
-/// Gives up the set's interest in a task that was not seen to end; `true` if that is
-/// now certain never to be told.
+/// Gives up the set's interest in a task that was not seen to end. Returns true if the task
+/// now will never report its end.
 ///
 /// # Safety
 /// 1. The task was a member, and the set has not read its output.
@@ -634,12 +651,13 @@ unsafe fn leave(task: &TaskRef) -> bool {
     let header = task.header();
     match header.state.detach() {
         Detached::DropWaker => {
-            // SAFETY: JOIN_WAKER was taken back before completion.
+            // SAFETY: JOIN_WAKER was cleared before completion, so by rule 4 of the module `task`
+            // the waker is ours.
             drop(header.join_waker.with_mut(|field| unsafe { (*field).take() }));
             true
         }
         Detached::DropOutput => {
-            // SAFETY: 1. it completed while the set was interested: the output is ours.
+            // SAFETY: 1. the task completed while the set was interested, so the output is ours.
             unsafe { Header::drop_output(task.as_ptr()) };
             false
         }
@@ -649,7 +667,7 @@ unsafe fn leave(task: &TaskRef) -> bool {
 
 impl<T> Drop for Set<T> {
     fn drop(&mut self) {
-        // A user's waker: its panic has nobody to go to.
+        // The waker is a user's, and its panic could be reported to no caller.
         discard(self.close(TaskRef::abort));
     }
 }

@@ -1,4 +1,4 @@
-//! A section of a task that an abort does not interrupt.
+//! Shields: sections of a task that an abort does not interrupt.
 
 use std::{
     future::Future,
@@ -12,7 +12,7 @@ use super::handle::TaskRef;
 use crate::engine::work::current;
 
 pin_project! {
-    /// Future for the [`shield`] function.
+    /// The future returned by [`shield`].
     #[must_use = "futures do nothing unless you `.await` or poll them"]
     #[derive(Debug)]
     pub struct Shield<F> {
@@ -22,17 +22,17 @@ pin_project! {
     }
 }
 
-/// Defers the abort of the current task from the first poll of `future` until it
+/// Defers aborts of the current task from the first poll of `future` until it
 /// completes or is dropped.
 ///
 /// An [`abort`](crate::task::JoinHandle::abort) that comes meanwhile takes effect
-/// at the next `.await` outside of every shield. Shields nest. Outside a task
-/// the function does nothing; polled by another task than before, the shield
-/// moves with the future.
+/// at the next `.await` outside of every shield. Shields nest. Outside of a task
+/// a shield has no effect. If the future is polled by another task than before,
+/// the shield moves to that task.
 ///
 /// A shield that is leaked ([`std::mem::forget`]) after its first poll leaves its
-/// task unabortable. The shutdown of a runtime drops shielded tasks all the same:
-/// it could not end otherwise.
+/// task unabortable. The shutdown of a runtime drops shielded tasks all the same,
+/// because it could not end otherwise.
 ///
 /// # Panics
 ///
@@ -66,7 +66,7 @@ pub fn shield<F: Future>(future: F) -> Shield<F> {
     Shield { covered: Covered(None), future }
 }
 
-/// The task that one shield covers now.
+/// The task that a shield covers now.
 #[derive(Debug)]
 struct Covered(Option<TaskRef>);
 
@@ -85,7 +85,7 @@ impl Covered {
         }
         self.lift();
         let Some(task) = current else { return };
-        // SAFETY: the current task is alive.
+        // SAFETY: 1. the current task is alive.
         let task = unsafe { TaskRef::from_borrowed(task) };
         if task.header().state.shield().is_err() {
             panic!("255 shields cover this task already: shield a whole section, not each step");
@@ -93,6 +93,7 @@ impl Covered {
         self.0 = Some(task);
     }
 
+    /// Removes the shield from the task that it covers.
     fn lift(&mut self) {
         if let Some(task) = self.0.take() {
             task.place(task.header().state.unshield());

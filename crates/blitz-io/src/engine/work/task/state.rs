@@ -1,4 +1,4 @@
-//! The word that says what a task is doing and who may touch it.
+//! The state word of a task: what the task is doing, and which thread may touch which part.
 //!
 //! ```text
 //!  63                        24 23       16 15       8 7 6 5 4 3 2 1 0
@@ -19,25 +19,26 @@
 //!    +------------------------- rest 3 --------------+
 //! ```
 //! 1. `wake`: an idle task becomes queued and the caller must place it; a running
-//!    one is marked notified; a queued one gets nothing but our view of memory.
-//! 2. `take`: the thread that got the entry out of a queue makes it running.
-//! 3. `rest`: after `Pending` it is idle again, or queued if it was notified.
-//! 4. `cancel` marks; an idle task that no shield covers becomes queued, so that
+//!    task is marked notified; a queued task stays as it is, but the exchange still
+//!    publishes the caller's writes to the next poll.
+//! 2. `take`: the thread that removed the entry from a queue sets the task running.
+//! 3. `rest`: after `Pending` the task is idle again, or queued if it was notified.
+//! 4. `cancel` marks the task; an idle task that no shield covers becomes queued, so that
 //!    a thread of its runtime drops the future. `stop` (shutdown) claims an idle
 //!    or queued task at once; the entry in the queue then finds nothing to do.
-//! 5. `complete`: the output is stored; life's reference goes afterwards.
+//! 5. `complete`: the output is stored; the life reference is given up afterwards.
 //!
 //! # Invariants
 //! - *One runner*: only the thread that set RUNNING clears it or sets COMPLETE.
 //! - *One entry*: QUEUED is set by one thread, which places the task once, and
 //!   cleared by the one thread that takes that entry out again.
-//! - *Memory*: it is freed by the one operation after which references are zero
-//!   and QUEUED is clear.
+//! - *Memory*: the task's memory is freed by the one operation after which references
+//!   are zero and QUEUED is clear.
 //!
 //! # Rejected
-//! A wake that finds the task queued and only loads the word: the poller may
+//! A wake that finds the task queued and only loads the word: the poller could
 //! then miss what was written before the wake (store-load on both sides). The
-//! exchange of the word for itself publishes it, and orders it before `take`.
+//! exchange of the word for itself publishes those writes, and orders them before `take`.
 //!
 //! # Checked by
 //! `a_wake_that_finds_the_task_queued_is_seen_by_the_poll`,
@@ -79,32 +80,32 @@ const SHIELD_MASK: u64 = 0xff << SHIELD_SHIFT;
 const REF_SHIFT: u32 = 24;
 const REF_ONE: u64 = 1 << REF_SHIFT;
 const REF_MASK: u64 = !0 << REF_SHIFT;
-/// Half of what fits: room for every thread to notice before the count wraps.
+/// Half of the highest count, which leaves room for every thread to notice before it wraps.
 const REF_LIMIT: u64 = 1 << 63;
 
-/// Life and the `JoinHandle`.
+/// The first word of a task, with references for its life and its `JoinHandle`.
 const AT_SPAWN: u64 = QUEUED | JOIN_INTEREST | (2 * REF_ONE);
 
-/// Life, the set, and the `AbortHandle` that the set's spawn answers with. The set
-/// waits from the start.
+/// The first word of a task of a set. Its references are for its life, for the set, and for
+/// the `AbortHandle` that the set's spawn returns. The set waits from the start.
 const IN_SET: u64 = QUEUED | JOIN_INTEREST | JOIN_WAKER | (3 * REF_ONE);
 
 /// The state word of a task.
 pub(crate) struct State(AtomicU64);
 
-/// What the caller of a waking transition must do.
+/// The duty of the caller of a waking transition.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Woken {
-    /// Place the task in a queue: it is queued now, by us.
+    /// Place the task in a queue: the caller's transition set QUEUED.
     Place,
     /// Nothing.
     Nothing,
-    /// Free the memory: ours was the last reference.
+    /// Free the memory: the caller gave up the last reference.
     Free,
 }
 
-/// What the thread that took an entry out of a queue must do.
+/// The duty of the thread that took an entry out of a queue.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
@@ -112,86 +113,86 @@ pub(crate) enum Taken {
     Poll,
     /// Drop the future and complete as cancelled.
     Cancel,
-    /// Nothing: shutdown was here first.
+    /// Nothing: shutdown claimed the task first.
     Nothing,
-    /// Free the memory: shutdown was here first, and the entry was all that was left.
+    /// Free the memory: shutdown claimed the task first, and only the entry still kept it.
     Free,
 }
 
-/// What the thread that polled must do after `Pending`.
+/// The duty of the thread that polled the task, after `Pending`.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Rested {
     /// Nothing: the task is idle and may be polled elsewhere by now.
     Idle,
-    /// Place it again: it is queued.
+    /// Place the task again: it is queued.
     Place,
-    /// It is still running: drop the future and complete as cancelled.
+    /// Drop the future and complete the task as cancelled: it is still running.
     Cancel,
 }
 
-/// What the thread that completed a task must do besides giving up life.
+/// The duty of the thread that completed a task, besides giving up the life reference.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Completed {
-    /// Nobody will read the output: drop it.
+    /// Drop the output: no handle will read it.
     pub(crate) drop_output: bool,
     /// Take the join waker out and wake it.
     pub(crate) wake_joiner: bool,
 }
 
-/// What the `JoinHandle` must do when it is dropped.
+/// The duty of a `JoinHandle` that is being dropped.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Detached {
-    /// Nothing: its reference is given up too.
+    /// Nothing: the handle's reference has been given up too.
     Gone,
-    /// The output is there and ours: drop it, then give up the reference.
+    /// Drop the output, which is the handle's, then give up the reference.
     DropOutput,
-    /// The waker is ours again: drop it, then give up the reference.
+    /// Drop the join waker, which is the handle's again, then give up the reference.
     DropWaker,
 }
 
-/// How an attempt to change who owns the join waker ended.
+/// The result of an attempt to change the owner of the join waker.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum JoinWaker {
-    /// Done.
+    /// The owner was changed.
     Changed,
     /// The task completed first; the output is there.
     Complete,
 }
 
-/// The shield could not be counted.
+/// The error of a task that is covered by as many shields as can be counted.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooManyShields;
 
 impl State {
-    /// A task that is about to be placed for the first time.
+    /// Returns the state of a new task, which is about to be placed for the first time.
     pub(crate) fn at_spawn() -> Self {
         Self(AtomicU64::new(AT_SPAWN))
     }
 
-    /// The same for a task of a set: its join waker is written.
+    /// Returns the state of a new task of a set, for which the join waker is already written.
     pub(crate) fn in_set() -> Self {
         Self(AtomicU64::new(IN_SET))
     }
 
-    /// The word as it is now.
+    /// Loads the current word.
     #[inline]
     pub(crate) fn snapshot(&self) -> Snapshot {
-        // Acquire: whoever sees COMPLETE may look at what completing wrote.
+        // Acquire: a thread that sees COMPLETE may read what was written before completion.
         // Pairs with the AcqRel in `complete`.
         Snapshot(self.0.load(Acquire))
     }
 
-    /// Wakes; keeps the caller's reference, if it had one.
+    /// Wakes the task and keeps the caller's reference, if it has one.
     #[inline]
     pub(crate) fn wake_by_ref(&self) -> Woken {
         self.wake(0)
     }
 
-    /// Wakes and gives up one reference in the same step.
+    /// Wakes the task and gives up one reference in the same step.
     #[inline]
     pub(crate) fn wake_by_value(&self) -> Woken {
         self.wake(REF_ONE)
@@ -216,34 +217,34 @@ impl State {
         })
     }
 
-    /// Gives up a reference; `true` if the caller must free the memory.
+    /// Gives up a reference; returns true if the caller must free the memory.
     #[inline]
     #[must_use]
     pub(crate) fn unref(&self) -> bool {
-        // Acquire: what the others did before they gave up theirs happened before.
-        // Pairs with the AcqRel below. Whoever has the only reference is alone: a
-        // new one is made of one that exists.
+        // Acquire: what the other threads did before they gave up their references happened
+        // before. Pairs with the AcqRel below. The holder of the only reference is alone,
+        // because a new reference is made only from one that exists.
         if self.0.load(Acquire) & (REF_MASK | QUEUED) == REF_ONE {
             return true;
         }
-        // AcqRel: what we did with the task happens before it is freed, by us
-        // or by whoever gives up the last reference. Pairs with itself and with
-        // the AcqRel in `take`.
+        // AcqRel: what we did with the task happens before it is freed, by us or by the
+        // thread that gives up the last reference. Pairs with itself and with the AcqRel
+        // in `take`.
         let next = self.0.fetch_sub(REF_ONE, AcqRel) - REF_ONE;
         freeable(next)
     }
 
-    /// One more reference, made from one that the caller holds or borrows.
+    /// Adds a reference, made from one that the caller holds or borrows.
     #[inline]
     pub(crate) fn add_ref(&self) {
-        // Relaxed: the reference it was made from keeps the memory alive.
+        // Relaxed: the reference that the new one is made from keeps the memory alive.
         if self.0.fetch_add(REF_ONE, Relaxed) >= REF_LIMIT {
             // 2^39 wakers were leaked; going on would free memory in use.
             std::process::abort();
         }
     }
 
-    /// The entry is out of its queue: the task is running, in our hands.
+    /// Marks the task as running; the caller has taken its entry out of a queue.
     #[inline]
     pub(crate) fn take(&self) -> Taken {
         self.update(|now| {
@@ -258,7 +259,8 @@ impl State {
         })
     }
 
-    /// The poll said `Pending`: idle, unless somebody wants more of the task.
+    /// Ends a poll that returned `Pending`: the task is idle, or queued if it was notified, or
+    /// still running if it must be cancelled.
     #[inline]
     pub(crate) fn rest(&self) -> Rested {
         self.update(|now| {
@@ -274,28 +276,28 @@ impl State {
         })
     }
 
-    /// The poll said `Pending` after yielding: queued again in one step.
+    /// Ends a poll that returned `Pending` after a yield: queues the task again in one step.
     ///
-    /// A cancellation meanwhile is left for the next `take`.
+    /// A cancellation that came meanwhile is left for the next `take`.
     #[inline]
     pub(crate) fn rest_yielded(&self) {
         const RUNNING_TO_QUEUED: u64 = QUEUED - RUNNING;
-        // AcqRel: publishes what the poll did to the next poller, which `take`s;
-        // and sees what wakers published that found the task running.
+        // AcqRel: publishes what the poll did to the next poller. Pairs with the AcqRel in
+        // `take`. And sees what was published by wakers that found the task running.
         let before = self.0.fetch_add(RUNNING_TO_QUEUED, AcqRel);
         debug_assert!(before & (RUNNING | QUEUED) == RUNNING, "yielded: {before:#x}");
         if before & NOTIFIED != 0 {
-            // Relaxed: the task is ours until we place it; the queue publishes.
+            // Relaxed: the task is ours until we place it; the queue publishes the change.
             self.0.fetch_and(!NOTIFIED, Relaxed);
         }
     }
 
-    /// The output is stored; life's reference is still held.
+    /// Marks the task as complete after its output was stored; the life reference is kept.
     #[inline]
     pub(crate) fn complete(&self) -> Completed {
         const RUNNING_TO_COMPLETE: u64 = COMPLETE - RUNNING;
-        // AcqRel: publishes the output. Pairs with the Acquire in `snapshot`; and
-        // sees the join waker, which `set_join_waker` published.
+        // AcqRel: publishes the output. Pairs with the Acquire in `snapshot`. And sees the
+        // join waker, which `set_join_waker` published.
         let before = self.0.fetch_add(RUNNING_TO_COMPLETE, AcqRel);
         debug_assert!(before & (RUNNING | COMPLETE) == RUNNING, "completed: {before:#x}");
         Completed {
@@ -304,25 +306,26 @@ impl State {
         }
     }
 
-    /// Whether life is the only reference and nobody waits: then the runner is
-    /// alone with the task, and may complete and free it without counting.
+    /// Returns true if life is the only reference and the `JoinHandle` is gone: then only the
+    /// runner can reach the task, and may complete and free it without counting.
     #[inline]
     pub(crate) fn is_alone(&self) -> bool {
-        // Acquire: what others did before they gave up their references happened
+        // Acquire: what other threads did before they gave up their references happened
         // before. Pairs with the AcqRel in `unref` and `detach`.
         let now = self.0.load(Acquire);
         now >> REF_SHIFT == 1 && now & (JOIN_INTEREST | QUEUED | RUNNING) == RUNNING
     }
 
-    /// Marks as complete a task that is alone. Shutdown may walk past it until
-    /// its home has it back, and must find it complete.
+    /// Marks as complete a task for which [`is_alone`](Self::is_alone) returned true. Shutdown
+    /// may still find it in its home's list until the cell is returned, and must see it complete.
     #[inline]
     pub(crate) fn complete_alone(&self) {
-        // Relaxed: nobody can read the stage any more; the way home publishes.
+        // Relaxed: no other thread can read the stage any more; returning the cell to its
+        // home publishes the word.
         self.0.store(COMPLETE, Relaxed);
     }
 
-    /// Asks for cancellation; keeps the caller's reference.
+    /// Requests cancellation; keeps the caller's reference.
     pub(crate) fn cancel(&self) -> Woken {
         self.update(|now| {
             if now & COMPLETE != 0 {
@@ -336,8 +339,8 @@ impl State {
         })
     }
 
-    /// Shutdown: claims the task, shields or not; `true` if the caller now runs
-    /// it and must drop the future and complete it as cancelled. A task that is
+    /// Claims the task for shutdown, shielded or not. Returns true if the caller now runs
+    /// it and must drop the future and complete it as cancelled. A task that is already
     /// running ends at the end of its poll.
     #[must_use]
     pub(crate) fn stop(&self) -> bool {
@@ -360,7 +363,7 @@ impl State {
         })
     }
 
-    /// Takes one shield away; an abort that waited for it is delivered.
+    /// Removes one shield; an abort that was deferred by the last one is delivered.
     pub(crate) fn unshield(&self) -> Woken {
         self.update(|now| {
             debug_assert!(now & SHIELD_MASK != 0, "unshielded once too often: {now:#x}");
@@ -373,7 +376,7 @@ impl State {
         })
     }
 
-    /// Gives the written join waker to whoever completes.
+    /// Gives the join waker, which the caller has written, to the thread that completes the task.
     #[inline]
     pub(crate) fn set_join_waker(&self) -> JoinWaker {
         self.change_join_waker(|now| now | JOIN_WAKER)
@@ -396,12 +399,12 @@ impl State {
         })
     }
 
-    /// The `JoinHandle` goes away, with its reference if nothing else is to do.
+    /// Detaches the `JoinHandle`; gives up its reference too if nothing else is to be done.
     #[inline]
     pub(crate) fn detach(&self) -> Detached {
         if self.snapshot().is_complete() {
-            // Nobody will look at JOIN_INTEREST any more. The waker belongs to the
-            // thread that completed, or is gone.
+            // JOIN_INTEREST is not read any more after completion. The waker belongs to the
+            // thread that completed the task, or is gone.
             return Detached::DropOutput;
         }
         self.update(|now| {
@@ -412,12 +415,12 @@ impl State {
             if now & JOIN_WAKER != 0 {
                 return (Detached::DropWaker, now & !(JOIN_INTEREST | JOIN_WAKER));
             }
-            // Life keeps the memory, so this reference is not the last.
+            // The life reference keeps the memory, so this one is not the last.
             (Detached::Gone, (now & !JOIN_INTEREST) - REF_ONE)
         })
     }
 
-    /// Replaces the word by what `step` makes of it; the exchange happens even
+    /// Replaces the word with the one that `step` computes. The exchange happens even
     /// if the word stays the same, so that it always publishes and orders.
     #[inline]
     fn update<R>(&self, step: impl Fn(u64) -> (R, u64)) -> R {
@@ -439,19 +442,19 @@ impl State {
     }
 }
 
-/// Whether nothing keeps the memory any more.
+/// Returns true if nothing keeps the memory alive any more.
 #[inline]
 fn freeable(word: u64) -> bool {
     word >> REF_SHIFT == 0 && (word & QUEUED == 0 || weakened!("free_waits_for_entry"))
 }
 
-/// Whether a cancellation was asked for and nothing holds it up.
+/// Returns true if a cancellation was requested and no shield defers it.
 #[inline]
 fn must_cancel(word: u64) -> bool {
     word & CANCELLED != 0 && (word & SHIELD_MASK == 0 || word & STOPPED != 0)
 }
 
-/// Where a task is in its life.
+/// The stage of its life that a task is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     Idle,
@@ -460,7 +463,7 @@ pub(crate) enum Phase {
     Complete,
 }
 
-/// A look at the word.
+/// A value of the state word, loaded once.
 #[derive(Clone, Copy)]
 pub(crate) struct Snapshot(u64);
 
@@ -470,7 +473,7 @@ impl Snapshot {
         self.0 & COMPLETE != 0
     }
 
-    /// Whether the task ends when its poll does.
+    /// Returns true if the task must be cancelled when its poll ends.
     #[cfg(feature = "fiber")]
     #[allow(dead_code, reason = "there are systems without fibers")]
     #[inline]
@@ -478,7 +481,7 @@ impl Snapshot {
         must_cancel(self.0)
     }
 
-    /// The state in one word, for people.
+    /// Returns the phase of the task, for dumps.
     pub(crate) fn phase(self) -> Phase {
         if self.0 & COMPLETE != 0 {
             Phase::Complete

@@ -1,11 +1,11 @@
-//! Spans and events for `tracing`, with the names and targets that consoles for Tokio
-//! read; nothing at all without the feature.
+//! Spans and events for `tracing`, with the names and targets that Tokio's consoles
+//! read; all of it is empty without the feature.
 //!
-//! A subscriber is a user's code. So a span is made before anything is locked or
-//! borrowed, by whoever spawns; it is entered and left around each poll inside the
-//! task's own guard against panics; and a panic of it elsewhere is contained.
+//! A subscriber is user code. So the spawning thread makes a task's span before anything
+//! is locked or borrowed; the span is entered and left around each poll inside the
+//! task's own guard against panics; and a subscriber's panic elsewhere is contained.
 
-/// How consoles sort tasks.
+/// The kind of a task, by which consoles sort tasks.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "only spans say it"))]
 pub(crate) enum Kind {
@@ -26,7 +26,7 @@ mod off {
     use super::Kind;
     use crate::engine::work::task::cell::{Header, Label};
 
-    /// The future itself.
+    /// The future itself: without the feature nothing wraps it.
     type Traced<F> = F;
 
     #[inline(always)]
@@ -37,6 +37,8 @@ mod off {
     #[inline(always)]
     pub(crate) fn woken(_: &Header, _: &'static str) {}
 
+    /// Does nothing without the feature.
+    ///
     /// # Safety
     /// 1. The task is alive.
     #[inline(always)]
@@ -62,18 +64,18 @@ mod on {
         },
     };
 
-    /// The future inside of its span.
+    /// The future wrapped in its span.
     type Traced<F> = Instrumented<F>;
 
-    /// What a task's header keeps of its span.
+    /// The part of a task's header that identifies its span.
     #[derive(Debug, Clone, Copy)]
     pub(crate) struct Seen {
-        /// The task's ID, which the span names and so has to be taken first.
+        /// The task's ID. The span records it, so it is taken before the span is made.
         pub(crate) task: Id,
         span: Option<NonZeroU64>,
     }
 
-    /// Makes the span of a task that is about to be spawned.
+    /// Creates the span of a task that is about to be spawned, and wraps the future in it.
     pub(crate) fn trace<F, X: Extra>(
         future: F,
         mut label: Label<X>,
@@ -82,7 +84,7 @@ mod on {
         let task = Id::new(NonZeroU64::new(ids::take(1)).expect("2^64 tasks were spawned"));
         let name: &str = label.extra.name().map_or("", |name| name);
         let (at, bytes) = (label.spawned_at, size_of::<F>());
-        // A target is part of a span's static description, so there are two.
+        // A target is part of a span's static description, so there are two descriptions.
         let span = match kind {
             Kind::Blocking => tracing::trace_span!(
                 target: "tokio::task::blocking",
@@ -114,10 +116,10 @@ mod on {
         (future.instrument(span), label)
     }
 
-    /// A waker of the task was used.
+    /// Records that a waker of the task was used.
     pub(crate) fn woken(task: &Header, op: &'static str) {
         if let Some(span) = task.seen.and_then(|seen| seen.span) {
-            // What wakers owe the task must not depend on a subscriber.
+            // A wake-up must take place even if a subscriber panics.
             let told = catch_unwind(AssertUnwindSafe(|| {
                 tracing::trace!(target: "tokio::task::waker", op, task.id = span.get());
             }));
@@ -127,14 +129,14 @@ mod on {
         }
     }
 
-    /// The task has panicked: adds to the panic hook's line who it was.
+    /// Reports a task's panic with the task's name and ID, which the panic hook does not know.
     ///
     /// # Safety
     /// 1. The task is alive.
     #[cold]
     pub(crate) unsafe fn panicked(task: NonNull<Header>) {
         let told = catch_unwind(AssertUnwindSafe(|| {
-            // SAFETY: 1.
+            // SAFETY: obligation 1: the task is alive, so its header and name can be read.
             let (header, name) = unsafe { (task.as_ref(), Header::name(task)) };
             let (at, name): (_, &str) = (header.spawned_at, name.map_or("", |name| name));
             tracing::error!(

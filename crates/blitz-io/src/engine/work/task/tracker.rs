@@ -1,4 +1,4 @@
-//! A count of what is tracked, and who waits for it to be over.
+//! A count of tracked things, and the tasks that wait until it is zero and closed.
 //!
 //! ```text
 //! | count (all other bits) | closed (1) |
@@ -8,17 +8,17 @@
 //! The tracker is *over* while it is closed and the count is zero. Tracking and
 //! leaving are one operation on the word each, without a lock.
 //! ```text
-//! Who makes it over (the last to leave,     Who waits
-//! or who closes an empty one)
+//! The thread that makes it over (the last   A task that waits
+//! to leave, or one that closes an empty one)
 //! L1 changes the word                       W1 locks
-//! L2 locks, adds one to `times_over`,       W2 looks at `times_over` and at the word
-//!    takes the wakers, unlocks              W3 leaves a waker, unlocks
+//! L2 locks, adds one to `times_over`,       W2 reads `times_over` and the word
+//!    takes the wakers, unlocks              W3 registers a waker, unlocks
 //! L3 wakes them
 //! ```
 //! If L2's lock comes before W1's, W2 sees that `times_over` has changed, or, for a
 //! wait that began later, the word of L1; if W1's comes first, L2 finds the waker.
-//! `times_over` also tells those who come too late to find it over: it was, once,
-//! since they began to wait.
+//! `times_over` also serves waits that come too late to find the tracker over: it was over
+//! at some time since they began.
 //!
 //! # Checked by
 //! `the_last_to_leave_against_a_wait_wakes_or_is_seen`,
@@ -39,24 +39,24 @@ use crate::engine::prim::{
 const CLOSED: usize = 1;
 const ONE: usize = 2;
 
-/// See the module.
+/// A count of tracked things that can be closed and awaited.
 pub(crate) struct Tracker {
     word: AtomicUsize,
     waiters: Mutex<Waiters>,
 }
 
 struct Waiters {
-    /// How often it was over.
+    /// The number of times that the tracker was over.
     times_over: u64,
     next_key: u64,
     wakers: Vec<(u64, Waker)>,
 }
 
-/// One wait, and what it knows.
+/// A wait for the tracker to be over.
 #[derive(Debug)]
 pub(crate) struct Wait {
     times_over: u64,
-    /// Of its waker in the list.
+    /// The key of its waker in the list.
     key: Option<u64>,
 }
 
@@ -66,27 +66,29 @@ impl Tracker {
         Self { word: AtomicUsize::new(0), waiters: Mutex::new(waiters) }
     }
 
-    /// One more is tracked.
+    /// Counts one more tracked thing.
     #[inline]
     pub(crate) fn enter(&self) {
         // Relaxed: a count; what a tracked thing does is published when it leaves.
         self.word.fetch_add(ONE, Relaxed);
     }
 
-    /// One is over.
+    /// Counts one tracked thing less, and wakes the waiters if it was the last and the tracker is
+    /// closed.
     #[inline]
     pub(crate) fn leave(&self) {
         let order = if weakened!("tracker_leave_publishes") { Relaxed } else { AcqRel };
-        // AcqRel: what was tracked happens before the end of a wait. Pairs with itself,
-        // through which the last to leave passes it on, and the Acquire in `is_over`.
+        // AcqRel: what the tracked thing did happens before the end of a wait. Pairs with itself,
+        // through which the last to leave passes it on, and with the Acquire in `is_over`.
         if self.word.fetch_sub(ONE, order) == ONE | CLOSED {
             self.tell();
         }
     }
 
-    /// `true` if it was open.
+    /// Closes the tracker; returns true if it was open.
     pub(crate) fn close(&self) -> bool {
-        // AcqRel: as `leave`: who closes an empty tracker passes on what was published.
+        // AcqRel: a thread that closes an empty tracker passes on what others published by
+        // leaving. Pairs with the AcqRel in `leave` and the Acquire in `is_over`.
         let before = self.word.fetch_or(CLOSED, AcqRel);
         if before == 0 {
             self.tell();
@@ -94,7 +96,7 @@ impl Tracker {
         before & CLOSED == 0
     }
 
-    /// `true` if it was closed.
+    /// Reopens the tracker; returns true if it was closed.
     pub(crate) fn reopen(&self) -> bool {
         // AcqRel: keeps what was published in the word's chain. Pairs with `leave`.
         self.word.fetch_and(!CLOSED, AcqRel) & CLOSED != 0
@@ -107,17 +109,18 @@ impl Tracker {
     }
 
     pub(crate) fn len(&self) -> usize {
-        // Acquire: what those did who have left is seen. Pairs with the AcqRel in
+        // Acquire: sees what tracked things did before they left. Pairs with the AcqRel in
         // `leave`.
         self.word.load(Acquire) / ONE
     }
 
     fn is_over(&self) -> bool {
-        // Acquire: as in `len`.
+        // Acquire: sees what tracked things did before they left. Pairs with the AcqRel in
+        // `leave` and `close`.
         self.word.load(Acquire) == CLOSED
     }
 
-    /// L2 and L3.
+    /// Wakes all waiters: L2 and L3.
     #[cold]
     fn tell(&self) {
         let wakers = {
@@ -126,20 +129,20 @@ impl Tracker {
             std::mem::take(&mut waiters.wakers)
         };
         for (_, waker) in wakers {
-            // A foreign waker that panics must not cost the others their news.
+            // A foreign waker that panics must not prevent the other wake-ups.
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
                 discard(payload);
             }
         }
     }
 
-    /// Begins a wait: it ends if the tracker is over at any time from now on.
+    /// Begins a wait, which ends if the tracker is over at any time from now on.
     pub(crate) fn wait(&self) -> Wait {
         Wait { times_over: lock(&self.waiters).times_over, key: None }
     }
 
     pub(crate) fn poll_wait(&self, wait: &mut Wait, cx: &mut Context<'_>) -> Poll<()> {
-        // Cloned before the lock: it is a user's code.
+        // Cloned before the lock is taken, because a waker's clone is user code.
         let new = cx.waker().clone();
         let mut waiters = lock(&self.waiters);
         let looks = !weakened!("tracker_wait_looks");
@@ -159,7 +162,7 @@ impl Tracker {
         if over { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// Ends a wait, over or not.
+    /// Ends a wait, whether the tracker was over or not.
     pub(crate) fn end_wait(&self, wait: &mut Wait) {
         if wait.key.is_some() {
             let old = lock(&self.waiters).take(&mut wait.key);
@@ -169,7 +172,7 @@ impl Tracker {
 }
 
 impl Waiters {
-    /// The waker of a wait, out of the list; it is dropped without the lock.
+    /// Takes the waker of a wait out of the list; the caller must drop it without the lock.
     fn take(&mut self, key: &mut Option<u64>) -> Option<Waker> {
         let key = key.take()?;
         let index = self.wakers.iter().position(|(of, _)| *of == key)?;
@@ -196,16 +199,16 @@ mod tests {
         }
     }
 
-    /// A tracker, and something that a tracked thing writes.
+    /// A tracker, and a value that a tracked thread writes.
     struct Shared {
         tracker: Tracker,
         work: UnsafeCell<u32>,
     }
 
-    // SAFETY: the one that is tracked writes, and who has waited for it reads: that is
+    // SAFETY: the tracked thread writes, and the thread that has waited for it reads: that is
     // what the models check.
     unsafe impl Sync for Shared {}
-    // SAFETY: as above.
+    // SAFETY: the value may move between threads.
     unsafe impl Send for Shared {}
 
     fn shared() -> Arc<Shared> {
@@ -215,12 +218,12 @@ mod tests {
     }
 
     fn work_and_leave(shared: &Shared) {
-        // SAFETY: nobody has waited for us yet.
+        // SAFETY: no thread has finished waiting for us yet.
         shared.work.with_mut(|work| unsafe { *work = 1 });
         shared.tracker.leave();
     }
 
-    /// Waits, helped by the end of `other`, and looks at the work.
+    /// Waits, with the end of `other` as the last chance, and checks the work.
     fn wait_for(shared: &Shared, other: thread::JoinHandle<()>) {
         let bell = Arc::new(Bell::default());
         let waker = Waker::from(bell.clone());

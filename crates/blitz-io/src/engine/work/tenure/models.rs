@@ -1,7 +1,7 @@
-//! Models of a core that changes hands while its thread is in a user's code.
+//! Models of a core that changes hands while its thread is in user code.
 //!
-//! The core is a cell that the model checker watches: two who touch it at once are found.
-//! What a thread does with a core that it has lost is done elsewhere, in an intake that only
+//! The core is a cell that the model checker watches, so that two threads that touch it at once
+//! are found. Work of a thread that has lost its core goes elsewhere, into an intake that only
 //! counts.
 
 use std::{ptr::NonNull, sync::Arc as Plain};
@@ -14,23 +14,23 @@ use crate::engine::{
     work::task::cell::Header,
 };
 
-/// A core, those who may hold it, what they say, and a task.
+/// A core, two threads' tenures and signs, and a task.
 struct World {
     tenures: [Tenure; 2],
-    /// As a thread's own words are; dropped after the tenures that they are attached to.
+    /// Stand for the threads' own words; dropped after the tenures that they are attached to.
     signs: [Sign; 2],
     core: UnsafeCell<u32>,
-    /// Freed by who ends its poll: a write.
+    /// The task, which is freed, by a write, by the thread that ends its poll.
     task: UnsafeCell<u32>,
     intake: AtomicUsize,
-    /// Exchanged by who enters and by who comes to take: what is only loaded is explored too
-    /// little.
+    /// Exchanged by the thread that enters and by the thread that comes to take the core, because
+    /// loom explores a location too little that is only loaded.
     meeting: AtomicUsize,
 }
 
-// SAFETY: who touches which of the cells is what the models ask.
+// SAFETY: which thread touches which of the cells is what the models check.
 unsafe impl Sync for World {}
-// SAFETY: as above.
+// SAFETY: the world is plain data, and which thread touches it is what the models check.
 unsafe impl Send for World {}
 
 impl World {
@@ -38,7 +38,7 @@ impl World {
         Self::with([Tenure::new(false), Tenure::new(false)])
     }
 
-    /// The same where light barriers are fences.
+    /// Creates a world in which light barriers are fences.
     fn by_fences() -> Arc<Self> {
         Self::with([Tenure::new(false).with_fences(), Tenure::new(false).with_fences()])
     }
@@ -53,24 +53,24 @@ impl World {
             meeting: AtomicUsize::new(0),
         });
         for (tenure, sign) in world.tenures.iter().zip(&world.signs) {
-            // SAFETY: 1. they live in one world.
+            // SAFETY: 1. tenures and signs live in one world.
             unsafe { tenure.attach(sign) };
         }
         world.begin(0);
         world
     }
 
-    /// The thread has the core.
+    /// Records that the thread has the core.
     fn begin(&self, who: usize) {
         self.tenures[who].begin(&self.signs[who], NonNull::dangling());
     }
 
-    /// It gives it up.
+    /// Records that the thread gives up the core.
     fn end(&self, who: usize) {
         self.tenures[who].end(&self.signs[who]);
     }
 
-    /// Goes into the runtime's code for a moment; `true` if it has the core.
+    /// Enters the runtime's code for a moment; returns true if the thread has the core.
     fn reclaim(&self, who: usize) -> bool {
         self.signs[who].reclaim() || self.tenures[who].reclaim(&self.signs[who])
     }
@@ -81,22 +81,22 @@ impl World {
 
     /// Works on the core.
     fn touch(&self) {
-        // SAFETY: a model fails if somebody else has it.
+        // SAFETY: the model fails if another thread touches the core at the same time.
         self.core.with_mut(|core| unsafe { *core += 1 });
     }
 
-    /// Begins with a poll of what is nobody's task: a model's visitor never looks into it.
+    /// Begins a poll of a task that does not exist: a model's visitor never reads it.
     fn enter(&self, who: usize) {
         self.signs[who].enter(NonNull::<Header>::dangling());
         self.meet();
     }
 
     fn meet(&self) {
-        // Relaxed: it must order nothing that the protocol does not.
+        // Relaxed: it must not order anything that the protocol does not order.
         self.meeting.fetch_add(1, Relaxed);
     }
 
-    /// What user code does that wakes another task.
+    /// Wakes another task from user code.
     fn wake(&self, who: usize) {
         if self.reclaim(who) {
             self.touch();
@@ -107,20 +107,20 @@ impl World {
         self.resume(who);
     }
 
-    /// The end of a poll; `true` if the thread still has the core.
+    /// Ends a poll; returns true if the thread still has the core.
     fn leave(&self, who: usize) -> bool {
         let sign = &self.signs[who];
         let kept = sign.reclaim() || self.tenures[who].leave(sign);
         if kept {
             self.touch();
         } else {
-            // Relaxed: as above.
+            // Relaxed: a count, read at the end.
             self.intake.fetch_add(1, Relaxed);
         }
         kept
     }
 
-    /// The monitor: `true` if it has taken the core, and somebody works with it.
+    /// Does what the monitor does; returns true if it has taken the core, and works with it then.
     fn take(&self, who: usize) -> bool {
         let tenure = &self.tenures[who];
         self.meet();
@@ -139,8 +139,8 @@ impl World {
     }
 }
 
-/// A thread that polls `polls` times, with a wake-up in each if it `wakes`, while somebody
-/// tries to take its core as often; `true` if it was taken.
+/// Runs a thread that polls `polls` times, with a wake-up in each if it `wakes`, while another
+/// tries as often to take its core; returns true if it was taken.
 fn polls_against_takes(world: Arc<World>, polls: usize, wakes: bool) -> bool {
     let hog = thread::spawn({
         let world = world.clone();
@@ -167,7 +167,7 @@ fn polls_against_takes(world: Arc<World>, polls: usize, wakes: bool) -> bool {
     taken
 }
 
-/// Explores it, with the core taken and kept.
+/// Explores [`polls_against_takes`]; both ends, taken and kept, must occur.
 fn explore_takes(world: fn() -> Arc<World>, polls: usize, wakes: bool, deeper: bool) {
     let ends = Plain::new(Ends::default());
     let execute = {
@@ -219,13 +219,14 @@ fn a_claim_that_comes_too_late_leaves_the_core() {
             move || {
                 let mut visit = world.tenures[0].visit(number)?;
                 visit.mark();
-                // SAFETY: a model fails if somebody else has it.
+                // SAFETY: the model fails if another thread writes the task at the same time.
                 Some(world.task.with(|task| unsafe { *task }))
             }
         });
-        // Nobody takes it: every claim is withdrawn.
+        // No visitor takes the core: every claim is withdrawn.
         assert!(world.leave(0), "a claim was withdrawn, and the core held for lost");
-        // The task of the first poll is freed. SAFETY: as above.
+        // The task of the first poll is freed.
+        // SAFETY: the model fails if the visitor still reads the task.
         world.task.with_mut(|task| unsafe { *task = 0 });
         world.enter(0);
         assert!(world.leave(0));
@@ -236,8 +237,8 @@ fn a_claim_that_comes_too_late_leaves_the_core() {
     });
 }
 
-/// From the first thread to the second, and from that to the monitor again, while the first
-/// one comes back.
+/// The core goes from the first thread to the second, and from that to the monitor again, while
+/// the first thread comes back.
 #[test]
 fn a_core_is_taken_twice_in_a_row() {
     let ends = Plain::new(Ends::default());
@@ -274,7 +275,7 @@ fn a_core_is_taken_twice_in_a_row() {
     ends.assert_both_came();
 }
 
-/// As code that blocks in place does: the core goes elsewhere by its thread's will.
+/// A thread gives up its core by itself, like code that blocks in place.
 #[test]
 fn a_core_that_is_given_up_is_not_taken() {
     let ends = Plain::new(Ends::default());
@@ -303,7 +304,7 @@ fn a_core_that_is_given_up_is_not_taken() {
     ends.assert_both_came();
 }
 
-/// The same, and it comes back: from then on it can be taken again.
+/// A thread gives up its core and gets it back: from then on it can be taken again.
 #[test]
 fn a_core_that_came_back_can_be_taken() {
     let ends = Plain::new(Ends::default());
@@ -343,12 +344,12 @@ fn a_task_is_not_freed_under_a_report() {
             move || {
                 let number = world.tenures[0].poll_number()?;
                 let _visit = world.tenures[0].visit(number)?;
-                // SAFETY: a model fails if somebody else has it.
+                // SAFETY: the model fails if another thread writes the task at the same time.
                 Some(world.task.with(|task| unsafe { *task }))
             }
         });
         assert!(world.leave(0));
-        // SAFETY: as above.
+        // SAFETY: the model fails if the reporter still reads the task.
         world.task.with_mut(|task| unsafe { *task = 0 });
         let seen = reporter.join().unwrap();
         counted.count(seen.is_some());
@@ -378,9 +379,9 @@ fn a_mark_does_not_outlive_its_poll() {
     });
 }
 
-/// In the middle of a poll whose core was given up the thread is watched for another runtime's sake,
-/// polls there, and goes on. Visitors of the first find the poll that they came for, or none; those
-/// of the second nothing of the first.
+/// In the middle of a poll for which the core was given up, the thread is watched on behalf of
+/// another runtime, polls there, and goes on. Visitors of the first runtime find the poll that
+/// they came for, or none; visitors of the second see nothing of the first.
 #[test]
 fn words_of_two_runtimes_against_visitors() {
     model(|| {
@@ -405,7 +406,7 @@ fn words_of_two_runtimes_against_visitors() {
             }
         });
         first.suspend(sign);
-        // SAFETY: 1. it is detached below.
+        // SAFETY: 1. the sign is detached below.
         unsafe { world.tenures[1].attach(sign) };
         world.tenures[1].begin(sign, NonNull::dangling());
         let task = std::ptr::without_provenance_mut(0x100);
@@ -414,7 +415,7 @@ fn words_of_two_runtimes_against_visitors() {
         assert!(kept, "nobody takes it");
         world.tenures[1].end(sign);
         world.tenures[1].detach(sign);
-        // SAFETY: 1. as in `World::with`.
+        // SAFETY: 1. the sign lives in the world, as the tenure does.
         unsafe { first.go_on(sign) };
         let seen = visitor.join().unwrap();
         assert_ne!(seen, Some(number), "one runtime's visitor read what was said to the other");
@@ -423,8 +424,8 @@ fn words_of_two_runtimes_against_visitors() {
     });
 }
 
-/// As a fiber that blocks its thread does: nothing is taken from it, but it is marked while it waits,
-/// and hears of it when it goes on. Afterwards the mark is gone.
+/// A thread waits with a core that is never taken from it, like a fiber that blocks its thread.
+/// It is marked while it waits, and sees the mark when it goes on. Afterwards the mark is gone.
 #[test]
 fn who_waits_with_what_it_keeps_is_marked() {
     model(|| {
@@ -442,10 +443,10 @@ fn who_waits_with_what_it_keeps_is_marked() {
             }
         });
         tenure.suspend(sign);
-        // It polls something there.
+        // The thread polls another task while it waits.
         sign.enter(NonNull::new(std::ptr::without_provenance_mut(0x100)).expect("not null"));
         assert!(sign.reclaim(), "nobody listens");
-        // SAFETY: 1. as in `World::with`.
+        // SAFETY: 1. the sign lives in the world, as the tenure does.
         unsafe { tenure.go_on(sign) };
         let marked = visitor.join().unwrap();
         assert!(marked, "it was in that poll all the time");
@@ -454,7 +455,7 @@ fn who_waits_with_what_it_keeps_is_marked() {
     });
 }
 
-/// A thread ends, and its words with it, while somebody looks at it.
+/// A thread ends, and its words with it, while a visitor looks at it.
 #[test]
 fn words_that_end_with_their_thread_against_a_visitor() {
     model(|| {
@@ -468,7 +469,7 @@ fn words_that_end_with_their_thread_against_a_visitor() {
             }
         });
         let sign = Box::new(Sign::new());
-        // SAFETY: 1. it is detached below.
+        // SAFETY: 1. the sign is detached below.
         unsafe { tenure.attach(&sign) };
         tenure.begin(&sign, NonNull::dangling());
         sign.enter(NonNull::<Header>::dangling());

@@ -1,4 +1,4 @@
-//! The two ends of a pipe. Taking one over by its handle is in `net/raw.rs`.
+//! Server and client ends of a named pipe. Their creation from a raw handle is in `net/raw.rs`.
 
 #![forbid(unsafe_code)]
 
@@ -17,12 +17,12 @@ use crate::{
     io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Ready},
 };
 
-/// The end of a pipe that waits for a client; made by
+/// Server end of a named pipe, which waits for a client; created by
 /// [`ServerOptions`](super::ServerOptions).
 ///
 /// # Examples
 ///
-/// A server that always has an instance to be found:
+/// A server that always has an instance for the next client:
 ///
 /// ```no_run
 /// use blitz_io::net::windows::named_pipe::ServerOptions;
@@ -43,7 +43,7 @@ pub struct NamedPipeServer {
     pipe: Pipe,
 }
 
-/// The end of a pipe that was opened by [`ClientOptions`](super::ClientOptions).
+/// Client end of a named pipe; created by [`ClientOptions`](super::ClientOptions).
 ///
 /// # Examples
 ///
@@ -73,13 +73,13 @@ pub struct NamedPipeClient {
 }
 
 impl NamedPipeServer {
-    /// Waits until a client is there. Each instance has one client at a time.
+    /// Waits until a client has connected. Each instance has one client at a time.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing: the next call learns of a client that came
+    /// Dropping the future loses nothing: the next call reports a client that connected
     /// meanwhile.
     ///
     /// # Examples
@@ -100,11 +100,11 @@ impl NamedPipeServer {
         self.pipe.registration.async_op(Interest::WRITABLE, || self.pipe.connect()).await
     }
 
-    /// Lets the client go, whose reads and writes fail from now on. What it has not read yet
-    /// is lost. Another client may [`connect`](Self::connect).
+    /// Disconnects the client: its reads and writes fail from now on, and bytes that it has not
+    /// read yet are lost. Another client may [`connect`](Self::connect).
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// # Examples
     ///
@@ -129,7 +129,7 @@ impl NamedPipeServer {
     }
 }
 
-/// An example: `pipe` is what the method is of, and `peer` the other end.
+/// Example in which `pipe` is the end that has the method, and `peer` the other end.
 macro_rules! example {
     ($mine:literal, $peer:literal, $name:literal, $body:literal) => {
         concat!(
@@ -159,7 +159,7 @@ macro_rules! example {
     };
 }
 
-/// What both ends have.
+/// Defines the methods and traits that both ends have.
 macro_rules! pipe_end {
     ($end:ident, $mine:literal, $peer:literal) => {
         impl $end {
@@ -167,10 +167,10 @@ macro_rules! pipe_end {
                 Self { pipe }
             }
 
-            /// What the system knows of the pipe.
+            /// Returns the properties of the pipe that the system reports.
             ///
             /// # Errors
-            /// What the system says.
+            /// Returns the system's error.
             ///
             /// # Examples
             ///
@@ -184,13 +184,14 @@ macro_rules! pipe_end {
                 info(&self.pipe)
             }
 
-            /// Waits for one of the states of `interest`; others may be in the answer, too.
+            /// Waits for one of the states of `interest`; the result may include other states,
+            /// too.
             ///
             /// # Cancel safety
             /// Dropping the future loses nothing.
             ///
             /// # Errors
-            /// When the runtime has ended.
+            /// Fails if the runtime has shut down.
             ///
             /// # Examples
             ///
@@ -212,7 +213,7 @@ macro_rules! pipe_end {
             /// Dropping the future loses nothing.
             ///
             /// # Errors
-            /// When the runtime has ended.
+            /// Fails if the runtime has shut down.
             ///
             /// # Examples
             ///
@@ -228,13 +229,13 @@ macro_rules! pipe_end {
                 self.ready(Interest::READABLE).await.map(drop)
             }
 
-            /// Waits until what was written before is on its way.
+            /// Waits until the previous write has completed, so that the next one can be started.
             ///
             /// # Cancel safety
             /// Dropping the future loses nothing.
             ///
             /// # Errors
-            /// When the runtime has ended.
+            /// Fails if the runtime has shut down.
             ///
             /// # Examples
             ///
@@ -249,10 +250,11 @@ macro_rules! pipe_end {
                 self.ready(Interest::WRITABLE).await.map(drop)
             }
 
-            /// [`readable`](Self::readable) for those who poll: one task at a time.
+            /// Polls for being [`readable`](Self::readable). Only one task at a time can wait in
+            /// this way.
             ///
             /// # Errors
-            /// When the runtime has ended.
+            /// Fails if the runtime has shut down.
             ///
             /// # Examples
             ///
@@ -268,10 +270,11 @@ macro_rules! pipe_end {
                 self.pipe.registration.poll_ready(cx, Direction::Read).map_ok(drop)
             }
 
-            /// [`writable`](Self::writable) for those who poll: one task at a time.
+            /// Polls for being [`writable`](Self::writable). Only one task at a time can wait in
+            /// this way.
             ///
             /// # Errors
-            /// When the runtime has ended.
+            /// Fails if the runtime has shut down.
             ///
             /// # Examples
             ///
@@ -286,10 +289,11 @@ macro_rules! pipe_end {
                 self.pipe.registration.poll_ready(cx, Direction::Write).map_ok(drop)
             }
 
-            /// Reads what is there, as far as it fits. Nothing is the end.
+            /// Tries to read into the buffer without waiting, and returns the number of bytes
+            /// read. Zero means the end of the stream.
             ///
             /// # Errors
-            /// `WouldBlock` if nothing is there; what the system says.
+            /// `WouldBlock` if there is nothing to read yet; otherwise the system's error.
             ///
             /// # Examples
             ///
@@ -308,10 +312,11 @@ macro_rules! pipe_end {
                 self.try_read_vectored(&mut [IoSliceMut::new(buf)])
             }
 
-            /// [`try_read`](Self::try_read) into several pieces, one after the other.
+            /// Tries to read into several buffers, in order, as [`try_read`](Self::try_read)
+            /// does.
             ///
             /// # Errors
-            /// As there.
+            /// Fails as [`try_read`](Self::try_read) does.
             ///
             /// # Examples
             ///
@@ -331,10 +336,10 @@ macro_rules! pipe_end {
                 self.pipe.registration.try_op(Interest::READABLE, read)
             }
 
-            /// [`try_read`](Self::try_read), at the end of what is in `buf`.
+            /// Tries to read and append to `buf`, as [`try_read`](Self::try_read) does.
             ///
             /// # Errors
-            /// As there.
+            /// Fails as [`try_read`](Self::try_read) does.
             ///
             /// # Examples
             ///
@@ -350,18 +355,20 @@ macro_rules! pipe_end {
             )]
             #[cfg(feature = "io-util")]
             pub fn try_read_buf<B: bytes::BufMut>(&self, buf: &mut B) -> io::Result<usize> {
-                // Through memory of ours: a user's code must not run under the pipe's lock.
+                // The bytes are copied through a buffer of ours, because user code must not run
+                // under the pipe's lock.
                 let mut bytes = vec![0; buf.remaining_mut().min(COPIED)];
                 let count = self.try_read(&mut bytes)?;
                 buf.put_slice(&bytes[..count]);
                 Ok(count)
             }
 
-            /// Hands `buf` over to be written. In a pipe of messages it is one.
+            /// Starts to write `buf`, and returns the number of bytes accepted. In a pipe of
+            /// messages, `buf` is one message.
             ///
             /// # Errors
-            /// `WouldBlock` if what was written before is not on its way yet; what the system
-            /// said of that.
+            /// `WouldBlock` if the previous write has not completed yet; otherwise the system's
+            /// error, which may be that of the previous write.
             ///
             /// # Examples
             ///
@@ -378,10 +385,11 @@ macro_rules! pipe_end {
                 self.pipe.registration.try_op(Interest::WRITABLE, || self.pipe.write(buf))
             }
 
-            /// [`try_write`](Self::try_write) of several pieces, which are one message.
+            /// Starts to write several buffers as one message, as [`try_write`](Self::try_write)
+            /// does.
             ///
             /// # Errors
-            /// As there.
+            /// Fails as [`try_write`](Self::try_write) does.
             ///
             /// # Examples
             ///
@@ -396,11 +404,11 @@ macro_rules! pipe_end {
                 self.pipe.registration.try_op(Interest::WRITABLE, || self.pipe.write_pieces(buf))
             }
 
-            /// Calls `f` if the pipe is in one of the states of `interest`, and forgets that
-            /// if `f` would block.
+            /// Calls `f` if the pipe is in one of the states of `interest`, and clears that
+            /// readiness if `f` returns `WouldBlock`.
             ///
             /// # Errors
-            /// `WouldBlock` if it is in none; what `f` says.
+            /// `WouldBlock` if the pipe is in none of the states; otherwise the error of `f`.
             ///
             /// # Examples
             ///
@@ -419,11 +427,11 @@ macro_rules! pipe_end {
                 self.pipe.registration.try_io(interest, f)
             }
 
-            /// Calls `f` when the pipe is in one of the states of `interest`, and again as
-            /// long as it would block.
+            /// Waits until the pipe is in one of the states of `interest` and calls `f`, again
+            /// and again while `f` returns `WouldBlock`.
             ///
             /// # Errors
-            /// What `f` says; when the runtime has ended.
+            /// Returns the error of `f`; also fails if the runtime has shut down.
             ///
             /// # Examples
             ///
@@ -487,12 +495,12 @@ macro_rules! pipe_end {
                 true
             }
 
-            /// What was handed over goes its way by itself.
+            /// Completes immediately, because a write that was started completes by itself.
             fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
                 Poll::Ready(Ok(()))
             }
 
-            /// A pipe has no half that could be closed.
+            /// Completes immediately, because a pipe has no half that could be closed.
             fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
                 self.poll_flush(cx)
             }
@@ -515,7 +523,7 @@ macro_rules! pipe_end {
 pipe_end!(NamedPipeServer, "server", "client");
 pipe_end!(NamedPipeClient, "client", "server");
 
-/// Bytes of a `try_read_buf` at most: as many as a read brings.
+/// Limit of the bytes of a `try_read_buf`: as many as one read returns.
 #[cfg(feature = "io-util")]
 const COPIED: usize = 8 * 1024;
 
@@ -532,7 +540,7 @@ fn info(pipe: &Pipe) -> io::Result<PipeInfo> {
     })
 }
 
-/// Copies as much as there is room for; answers how much.
+/// Copies as many bytes as the pieces have room for, and returns their number.
 fn scatter(mut bytes: &[u8], pieces: &mut [IoSliceMut<'_>]) -> usize {
     let before = bytes.len();
     for piece in pieces {

@@ -1,12 +1,11 @@
 //! Named pipes: streams between processes, found by a name that begins with `\\.\pipe\`.
 //!
-//! A server makes an instance of the pipe with [`ServerOptions`] and waits for a client with
-//! [`NamedPipeServer::connect`]. An instance is for one client: to be found by the next one,
-//! a server makes another instance before it serves the first. A client opens the pipe with
-//! [`ClientOptions`].
+//! A server creates an instance of the pipe with [`ServerOptions`] and waits for a client with
+//! [`NamedPipeServer::connect`]. An instance serves one client: so that the next client finds the
+//! pipe, a server creates another instance before it serves the first. A client opens the pipe
+//! with [`ClientOptions`].
 //!
-//! What is written is on its way when the call returns; an error of it is told to the next
-//! write.
+//! A write is in progress when the call returns; its error is reported by the next write.
 //!
 //! # Examples
 //!
@@ -38,7 +37,7 @@ pub use self::{
     options::{ClientOptions, ServerOptions},
 };
 
-/// Whether a pipe keeps apart what was written in separate calls.
+/// Mode of a pipe: whether it keeps apart the data that were written in separate calls.
 ///
 /// # Examples
 ///
@@ -55,14 +54,14 @@ pub use self::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PipeMode {
-    /// A stream of bytes.
+    /// Stream of bytes.
     Byte,
-    /// Messages: a read ends where a write did. One longer than the buffer of a read comes
-    /// in several.
+    /// Messages: a read ends where a write did. A message longer than the buffer of a read is
+    /// returned by several reads.
     Message,
 }
 
-/// Which end of a pipe one holds.
+/// End of a pipe that a process holds.
 ///
 /// # Examples
 ///
@@ -78,13 +77,13 @@ pub enum PipeMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PipeEnd {
-    /// The one that was opened.
+    /// Client end, which was opened.
     Client,
-    /// The one that was created.
+    /// Server end, which was created.
     Server,
 }
 
-/// What the system knows of a pipe.
+/// Properties of a pipe that the system reports.
 ///
 /// # Examples
 ///
@@ -101,14 +100,14 @@ pub enum PipeEnd {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PipeInfo {
-    /// Bytes or messages.
+    /// Kind of data that the pipe carries: bytes or messages.
     pub mode: PipeMode,
-    /// Whose end it is.
+    /// The end of the pipe: the server's or the client's.
     pub end: PipeEnd,
-    /// How many instances of the pipe there may be at a time; 255 means any number.
+    /// Limit of the instances of the pipe at a time; 255 means any number.
     pub max_instances: u32,
-    /// Bytes that the system keeps on their way out.
+    /// Size of the system's buffer for outgoing bytes.
     pub out_buffer_size: u32,
-    /// Bytes that the system keeps on their way in.
+    /// Size of the system's buffer for incoming bytes.
     pub in_buffer_size: u32,
 }

@@ -1,4 +1,4 @@
-//! How a pipe is made, and how it is opened. The system is asked in `net/raw.rs`.
+//! Options to create a pipe and to open one. The system calls are in `net/raw.rs`.
 
 #![forbid(unsafe_code)]
 
@@ -22,10 +22,10 @@ use windows_sys::Win32::{
 
 use super::{NamedPipeClient, NamedPipeServer, PipeMode};
 
-/// Bytes that the system keeps each way unless told otherwise: Tokio's figure.
+/// Default size of the system's buffer for each direction: Tokio's number.
 const BUFFER_SIZE: u32 = 64 * 1024;
 
-/// How an instance of a pipe is made, for a server.
+/// Options with which a server creates an instance of a pipe.
 ///
 /// # Examples
 ///
@@ -35,15 +35,15 @@ const BUFFER_SIZE: u32 = 64 * 1024;
 /// # blitz_io::run(async {
 /// let name = format!(r"\\.\pipe\blitz-io-server-{}", std::process::id());
 /// let server = ServerOptions::new().first_pipe_instance(true).create(&name)?;
-/// // Somebody else who believes to be the first is told.
+/// // Another server that expects to be the first gets an error.
 /// let second = ServerOptions::new().first_pipe_instance(true).create(&name);
 /// assert_eq!(second.unwrap_err().kind(), std::io::ErrorKind::PermissionDenied);
 /// # drop(server);
 /// # Ok::<(), std::io::Error>(())
 /// # }).unwrap();
 /// ```
-// Each option is a field of its own, and becomes a flag only when the pipe is made: so no
-// option can undo another, in whichever order they are set.
+// Each option is a field, and becomes a flag only when the pipe is created: so no option can undo
+// another, in whichever order they are set.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
     access_inbound: bool,
@@ -59,7 +59,7 @@ pub struct ServerOptions {
     pub(in crate::net) in_buffer_size: u32,
 }
 
-/// Setters of flags.
+/// Defines setters of flags.
 macro_rules! flags {
     ($($(#[$meta:meta])* $name:ident,)*) => {$(
         $(#[$meta])*
@@ -79,8 +79,8 @@ macro_rules! flags {
 }
 
 impl ServerOptions {
-    /// Both directions, bytes, no clients from other machines, any number of instances, and
-    /// 64 KiB on their way each way.
+    /// Creates options with their defaults: both directions, bytes, no clients from other
+    /// machines, any number of instances, and a buffer of 64 KiB for each direction.
     ///
     /// # Examples
     ///
@@ -104,7 +104,8 @@ impl ServerOptions {
         }
     }
 
-    /// Bytes or messages; all instances of a pipe must agree. It changes nothing else.
+    /// Sets whether the pipe carries bytes or messages; all instances of a pipe must agree. No
+    /// other option changes.
     ///
     /// # Examples
     ///
@@ -119,28 +120,31 @@ impl ServerOptions {
     }
 
     flags! {
-        /// Whether clients may write and the server read. On unless told otherwise.
+        /// Sets whether clients may write and the server read. On by default.
         access_inbound,
-        /// Whether the server may write and clients read. On unless told otherwise.
+        /// Sets whether the server may write and clients read. On by default.
         access_outbound,
-        /// Refuses to make the pipe if there is an instance of it already: so nobody answers
-        /// in the server's name who was there before. Off unless told otherwise.
+        /// Sets whether creation fails if the pipe has an instance already, so that no process
+        /// that was there before can impersonate the server. Off by default.
         first_pipe_instance,
-        /// Whether the server may change who may use the pipe. Off unless told otherwise.
+        /// Sets whether the server may change the access rights of the pipe (`WRITE_DAC`). Off by
+        /// default.
         write_dac,
-        /// Whether the server may change who owns the pipe. Off unless told otherwise.
+        /// Sets whether the server may change the owner of the pipe (`WRITE_OWNER`). Off by
+        /// default.
         write_owner,
-        /// Whether the server may change what of the pipe is audited. Off unless told otherwise.
+        /// Sets whether the server may change the auditing of the pipe
+        /// (`ACCESS_SYSTEM_SECURITY`). Off by default.
         access_system_security,
-        /// Whether clients on other machines are turned away. On unless told otherwise, and
-        /// whatever else is set.
+        /// Sets whether clients on other machines are rejected. On by default, whatever other
+        /// options are set.
         reject_remote_clients,
     }
 
-    /// How many instances there may be at a time.
+    /// Sets the limit of instances at a time.
     ///
     /// # Panics
-    /// Beyond 254.
+    /// Panics if `instances` is greater than 254.
     ///
     /// # Examples
     ///
@@ -151,7 +155,7 @@ impl ServerOptions {
     /// ```
     #[track_caller]
     pub fn max_instances(&mut self, instances: usize) -> &mut Self {
-        // The beginning is Tokio's.
+        // The beginning of the text is Tokio's.
         assert!(
             instances < PIPE_UNLIMITED_INSTANCES as usize,
             "cannot specify more than 254 instances: do not call `max_instances` for any number"
@@ -160,7 +164,7 @@ impl ServerOptions {
         self
     }
 
-    /// How many bytes the system keeps on their way to the client.
+    /// Sets the size of the system's buffer for bytes to the client.
     ///
     /// # Examples
     ///
@@ -174,7 +178,7 @@ impl ServerOptions {
         self
     }
 
-    /// How many bytes the system keeps on their way from the client.
+    /// Sets the size of the system's buffer for bytes from the client.
     ///
     /// # Examples
     ///
@@ -188,13 +192,13 @@ impl ServerOptions {
         self
     }
 
-    /// Makes an instance, which belongs to the current runtime.
+    /// Creates an instance of the pipe, which belongs to the current runtime.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// # Panics
-    /// Without a runtime whose I/O is enabled.
+    /// Panics if there is no runtime on this thread, or its I/O is not enabled.
     ///
     /// # Examples
     ///
@@ -241,11 +245,11 @@ impl Default for ServerOptions {
     }
 }
 
-/// How a client opens a pipe.
+/// Options with which a client opens a pipe.
 ///
 /// # Examples
 ///
-/// A pipe all of whose instances are taken is busy: try again after a while.
+/// If all instances of a pipe are taken, it is busy: try again after a while.
 ///
 /// ```no_run
 /// use blitz_io::{net::windows::named_pipe::ClientOptions, time};
@@ -274,8 +278,8 @@ pub struct ClientOptions {
 }
 
 impl ClientOptions {
-    /// Both directions, bytes, and the server may learn who the client is but not act in its
-    /// name.
+    /// Creates options with their defaults: both directions, bytes, and the server may identify
+    /// the client but not impersonate it.
     ///
     /// # Examples
     ///
@@ -292,7 +296,7 @@ impl ClientOptions {
         }
     }
 
-    /// Whether the client reads. On unless told otherwise.
+    /// Sets whether the client reads. On by default.
     ///
     /// # Examples
     ///
@@ -306,7 +310,7 @@ impl ClientOptions {
         self
     }
 
-    /// Whether the client writes. On unless told otherwise.
+    /// Sets whether the client writes. On by default.
     ///
     /// # Examples
     ///
@@ -320,7 +324,7 @@ impl ClientOptions {
         self
     }
 
-    /// What the server may do in the client's name: a `SECURITY_*` level of the system's.
+    /// Sets how far the server may impersonate the client: a `SECURITY_*` level of the system.
     ///
     /// # Examples
     ///
@@ -332,12 +336,12 @@ impl ClientOptions {
     /// options.security_qos_flags(SECURITY_ANONYMOUS);
     /// ```
     pub fn security_qos_flags(&mut self, flags: u32) -> &mut Self {
-        // Without this one the others have other meanings.
+        // Without `SECURITY_SQOS_PRESENT` the other flags have other meanings.
         self.security_qos_flags = flags | SECURITY_SQOS_PRESENT;
         self
     }
 
-    /// Whether reads end where writes did, if the server made a pipe of messages.
+    /// Sets whether reads end where writes did, if the server created a pipe of messages.
     ///
     /// # Examples
     ///
@@ -351,14 +355,14 @@ impl ClientOptions {
         self
     }
 
-    /// Opens the pipe of that name. The client belongs to the current runtime.
+    /// Opens the pipe named `addr`. The client belongs to the current runtime.
     ///
     /// # Errors
-    /// `NotFound` if there is none; the system's `ERROR_PIPE_BUSY` if all instances have a
-    /// client.
+    /// `NotFound` if there is no such pipe; the system's `ERROR_PIPE_BUSY` if all instances have
+    /// a client.
     ///
     /// # Panics
-    /// Without a runtime whose I/O is enabled.
+    /// Panics if there is no runtime on this thread, or its I/O is not enabled.
     ///
     /// # Examples
     ///
@@ -394,7 +398,7 @@ impl Default for ClientOptions {
     }
 }
 
-/// The flags that are on, and `always`.
+/// Returns `always` and the flags that are on.
 fn united(always: u32, flags: &[(bool, u32)]) -> u32 {
     flags.iter().filter(|(on, _)| *on).fold(always, |all, (_, flag)| all | flag)
 }
@@ -403,7 +407,7 @@ fn united(always: u32, flags: &[(bool, u32)]) -> u32 {
 mod tests {
     use super::{PIPE_REJECT_REMOTE_CLIENTS, PIPE_TYPE_MESSAGE, PipeMode, ServerOptions};
 
-    /// Guards against what CVE-2023-22466 was: one option undid another.
+    /// Guards against the bug of CVE-2023-22466, in which one option undid another.
     #[test]
     fn options_keep_each_other_in_any_order() {
         let (mut one, mut other) = (ServerOptions::new(), ServerOptions::new());

@@ -1,4 +1,4 @@
-//! Trees of tokens under every interleaving.
+//! Models of trees of tokens, checked under every interleaving.
 
 use std::{
     future::Future,
@@ -22,7 +22,7 @@ fn cancel(token: &CancellationToken) -> thread::JoinHandle<()> {
     thread::spawn(move || token.cancel())
 }
 
-/// In line, with a bell.
+/// Creates a wait in the wait queue, and returns it with the [`Bell`] that counts its wake-ups.
 #[track_caller]
 fn in_line(token: &CancellationToken) -> (Waiting, Plain<Bell>) {
     let (mut waiting, bell) = (Box::pin(token.clone().cancelled_owned()), Bell::new());
@@ -88,7 +88,8 @@ fn a_parent_that_is_cancelled_has_cancelled_children() {
         let parent = CancellationToken::new();
         let child = parent.child_token();
         let canceller = cancel(&parent);
-        // Until it is so: the checker forgets a single look that another follows.
+        // Reads until the parent is cancelled, because the model checker disregards a single read
+        // that another one follows.
         while !parent.is_cancelled() {
             thread::yield_now();
         }
@@ -112,7 +113,7 @@ fn two_cancellations_of_parent_and_child_wake_once() {
     });
 }
 
-/// Batches are of two here.
+/// A batch holds two wakers in models.
 #[test]
 fn a_batch_of_a_cancellation_against_drops() {
     model(|| {
@@ -122,7 +123,7 @@ fn a_batch_of_a_cancellation_against_drops() {
         let (mut last, bell) = in_line(&first);
         let canceller = cancel(&parent);
         waiting[0].1.listen();
-        // These are in the canceller's list now, or have left it.
+        // These nodes are in the canceller's list now, or have left it.
         drop((second, first, third));
         canceller.join().unwrap();
         assert_eq!(bell.rung(), 1);

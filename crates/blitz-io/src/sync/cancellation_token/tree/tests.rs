@@ -1,13 +1,14 @@
-//! What a tree keeps of those who have gone: nothing.
+//! Tests that a tree keeps nothing of tokens that were dropped.
 
 use super::NodeRef;
 use crate::engine::prim::{Ordering::Relaxed, lock};
 
-/// How many hang on a node, and how many references it has.
+/// Returns the number of children of a node, and the number of references to it.
 fn shape(node: &NodeRef) -> (usize, usize) {
     let _tree = lock(node.tree());
     let mut count = 0;
-    // SAFETY: 1. we have the lock. 2. They do not. Nodes in a tree are alive.
+    // SAFETY: 1. we hold the lock of the tree. 2. The closures only read a field. Nodes in a
+    // tree are alive.
     unsafe {
         let mut next = node.with_links(|links| links.child);
         while let Some(child) = next {
@@ -49,7 +50,7 @@ fn a_cancelled_tree_hangs_on_nothing() {
     let leaves = [child.child(), child.child()];
     child.cancel();
     assert_eq!((shape(&root).0, shape(&child).0), (0, 0));
-    // Born cancelled: a tree of its own.
+    // A child of a cancelled token is cancelled from the start, and is a tree of its own.
     assert!(child.child().first.is_none());
     drop((leaves, child));
     assert_eq!(shape(&root), (0, 1));

@@ -1,4 +1,4 @@
-//! The signal, its handler, and what is made of the answer.
+//! The signal that captures a stack, its handler, and the resolution of the captured addresses.
 
 use std::{mem::MaybeUninit, ops::Range, ptr, time::Duration};
 
@@ -16,44 +16,46 @@ use crate::engine::{
 
 const SIGNAL: libc::c_int = libc::SIGURG;
 
-/// How long an answer is waited for: a thread that would run has its turn within some turns of
-/// others. Picked. It is the teller's time, and others' reports wait meanwhile.
+/// How long the reporter waits for a thread to respond: a runnable thread is scheduled after a few
+/// time slices of others. Picked. Other reports wait meanwhile, because it is the reporter thread
+/// that waits.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
 
-/// Its address is the mark of our signals.
+/// Static whose address marks the signals that we send.
 static MARK: u8 = 0;
 
-/// Who was there before; leaked, since the handler may be at it.
+/// The action that was installed before ours; leaked, because the handler may be using it.
 static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 
-/// Puts the handler in front of whoever is there, once in a process.
+/// Installs the handler in front of the present one, once in a process.
 pub(in super::super) fn install() {
     static INSTALLED: OnceLock<()> = OnceLock::new();
     INSTALLED.get_or_init(|| {
-        // First of all, since the handler reads it.
+        // Before the handler is installed, because the handler reads it.
         let before = asked();
         remember(before);
         let mut replaced = MaybeUninit::<libc::sigaction>::zeroed();
         let action = ours(&before);
-        // SAFETY: a handler of that form; what was there is written where there is room. It
-        // cannot fail: the signal may be handled.
+        // SAFETY: our handler has the signature that SA_SIGINFO requires, and the old action is
+        // written to memory of its type. The call cannot fail, because this signal may be handled.
         let replaced = unsafe {
             libc::sigaction(SIGNAL, &raw const action, replaced.as_mut_ptr());
             replaced.assume_init()
         };
         if replaced.sa_sigaction != before.sa_sigaction {
-            // Somebody came in between.
+            // Another handler was installed in between.
             remember(replaced);
         }
     });
 }
 
-/// What is there.
+/// Returns the action that is installed for the signal.
 fn asked() -> libc::sigaction {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: only asks; zero is a valid action too.
+    // SAFETY: a null action only reads, and an all-zero `sigaction` is valid if nothing was
+    // written.
     unsafe {
         libc::sigaction(SIGNAL, ptr::null(), action.as_mut_ptr());
         action.assume_init()
@@ -61,7 +63,8 @@ fn asked() -> libc::sigaction {
 }
 
 fn remember(before: libc::sigaction) {
-    // Release: publishes what it points to. Pairs with the Acquire in `pass_on`.
+    // Release: publishes the action that the pointer refers to. Pairs with the Acquire in
+    // `pass_on`.
     BEFORE.store(Box::into_raw(Box::new(before)), Release);
 }
 
@@ -69,10 +72,10 @@ fn is_handler(action: &libc::sigaction) -> bool {
     action.sa_sigaction != libc::SIG_DFL && action.sa_sigaction != libc::SIG_IGN
 }
 
-/// A handler that was there is to find what it has asked for: its stack, its mask, and whether
-/// calls go on.
+/// Returns our action. It keeps what a handler that was there before has requested: its stack, its
+/// mask, and whether system calls are restarted.
 fn ours(before: &libc::sigaction) -> libc::sigaction {
-    // SAFETY: plain words, of which zero is one.
+    // SAFETY: `sigaction` consists of plain integers, for which zero is valid.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     action.sa_sigaction = on_signal as Handler as *const () as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
@@ -89,53 +92,59 @@ extern "C" fn on_signal(
     info: *mut libc::siginfo_t,
     context: *mut libc::c_void,
 ) {
-    // SAFETY: the words of a handler, which the system has passed; and `errno` is this
-    // thread's.
+    // SAFETY: the system passes valid arguments to a handler (obligation 1 of `is_ours` and
+    // `pass_on`), `context` is a `ucontext_t`, and `errno` belongs to this thread.
     unsafe {
         if !is_ours(info) {
             return pass_on(signal, info, context);
         }
         let errno = libc::__errno_location();
         let before = *errno;
-        // Ours go to threads that have run tasks: their words are there.
+        // Our signals go to threads that have run tasks, so their thread-locals exist.
         words::answer(|answer, stacks| walk(&*context.cast(), stacks, answer));
         *errno = before;
     }
 }
 
+/// Returns true if the signal carries our mark.
+///
 /// # Safety
-/// 1. It is what the system has passed to a handler.
+/// 1. `info` is what the system has passed to a handler.
 unsafe fn is_ours(info: *const libc::siginfo_t) -> bool {
-    // SAFETY: 1.; and a signal that was queued has a value.
+    // SAFETY: `info` is valid by obligation 1, and a signal with SI_QUEUE has a value.
     unsafe {
-        (*info).si_code == libc::SI_QUEUE
+        (*info).si_code == SI_QUEUE
             && (*info).si_value().sival_ptr.addr() == (&raw const MARK).addr()
     }
 }
 
+/// Calls the handler that was installed before ours, if there is one.
+///
 /// # Safety
 /// 1. These are the arguments of a handler.
 unsafe fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // Acquire: pairs with the Release in `remember`.
     let before = BEFORE.load(Acquire);
-    // SAFETY: what is there is never freed.
+    // SAFETY: the pointer is null or that of a leaked action, which is never freed.
     let Some(before) = unsafe { before.as_ref() }.filter(|before| is_handler(before)) else {
-        // Nobody has a use for it.
+        // The signal was ignored before, so it is ignored.
         return;
     };
     if before.sa_flags & libc::SA_SIGINFO != 0 {
-        // SAFETY: its flags say that it has this form. 1.
+        // SAFETY: SA_SIGINFO says that the handler has this signature, and by obligation 1 the
+        // arguments are those of a handler.
         let handler: Handler = unsafe { std::mem::transmute(before.sa_sigaction) };
         handler(signal, info, context);
     } else {
-        // SAFETY: its flags say that it has this form. 1.
+        // SAFETY: without SA_SIGINFO a handler has this signature, and by obligation 1 the argument
+        // is that of a handler.
         let handler: extern "C" fn(libc::c_int) =
             unsafe { std::mem::transmute(before.sa_sigaction) };
         handler(signal);
     }
 }
 
-/// Where a thread was interrupted.
+/// Registers of a thread where the signal interrupted it.
 struct Registers {
     instruction: usize,
     frame: usize,
@@ -160,17 +169,17 @@ impl Registers {
     }
 }
 
-/// Follows the frame pointers. Each points to two words: the next pointer, and the address that
-/// the function returns to. The thread is on one of these stacks.
+/// Follows the chain of frame pointers. Each points to two words: the next frame pointer, and the
+/// return address of the function. The thread runs on one of the two `stacks`.
 fn walk(context: &libc::ucontext_t, stacks: [Range<usize>; 2], answer: &mut Answer) {
     const WORD: usize = size_of::<usize>();
     let Registers { instruction, mut frame, stack: top } = Registers::of(context);
     answer.push(instruction);
     let Some(stack) = stacks.into_iter().find(|stack| stack.contains(&top)) else {
-        // In another handler, or on a stack of somebody else's.
+        // In another handler, or on a stack that is not ours.
         return;
     };
-    // What is farther in than the stack's top is nobody's.
+    // Memory beyond the top of the stack belongs to no frame.
     let mut innermost = top;
     loop {
         let ends = frame.checked_add(2 * WORD).is_some_and(|end| end <= stack.end);
@@ -178,8 +187,8 @@ fn walk(context: &libc::ucontext_t, stacks: [Range<usize>; 2], answer: &mut Answ
             return;
         }
         let words = ptr::with_exposed_provenance::<usize>(frame);
-        // SAFETY: aligned words between the top of the stack that this thread is on and its end, which
-        // are mapped. The thread is in this handler and changes none of them.
+        // SAFETY: these are aligned words between the top of the stack that this thread runs on and
+        // its end, which are mapped. The thread is in this handler and changes none of them.
         let (next, address) = unsafe { (words.read_volatile(), words.add(1).read_volatile()) };
         if address == 0 || !answer.push(address) {
             return;
@@ -189,14 +198,15 @@ fn walk(context: &libc::ucontext_t, stacks: [Range<usize>; 2], answer: &mut Answ
     }
 }
 
-/// What this thread answers with, if it is asked.
+/// Creates the record through which this thread can be requested to capture its stack. Returns
+/// `None` if the handler has no room or the system does not report the stack's bounds.
 pub(in super::super) fn inquiry() -> Option<Inquiry> {
     if !has_room_for_the_handler() {
         return None;
     }
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::zeroed();
-    // SAFETY: the calling thread is alive; the attributes are written where there is room, read
-    // only if that went well, and then given back.
+    // SAFETY: the calling thread is alive; the attributes are written to memory of their type, are
+    // read only if that succeeded, and are destroyed afterwards.
     unsafe {
         if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
             return None;
@@ -210,16 +220,16 @@ pub(in super::super) fn inquiry() -> Option<Inquiry> {
     }
 }
 
-/// What the handler needs beyond what the system puts there; several times what it was seen to
-/// take.
+/// Stack that the handler needs beyond what the system puts there; several times what it was seen
+/// to take.
 const HANDLER: usize = 4096;
 
-/// Whether the stack that signals are handled on in this thread holds the registers that the
-/// system saves, which may be many (AMX, SME), and the handler. Where there is no such stack, the
+/// Returns true if the alternate signal stack of this thread has room for the registers that the
+/// system saves, which may be many (AMX, SME), and for the handler. Without an alternate stack the
 /// thread's own is used, which has room.
 fn has_room_for_the_handler() -> bool {
     let mut stack = MaybeUninit::<libc::stack_t>::zeroed();
-    // SAFETY: the system writes it where there is room, and zeroes are one, too.
+    // SAFETY: the system writes to memory of its type, for which zeroes are valid too.
     let stack = unsafe {
         if libc::sigaltstack(ptr::null(), stack.as_mut_ptr()) != 0 {
             return false;
@@ -229,12 +239,12 @@ fn has_room_for_the_handler() -> bool {
     if stack.ss_flags & libc::SS_DISABLE != 0 {
         return true;
     }
-    // SAFETY: takes a number, and is 0 for what the system does not say.
+    // SAFETY: `getauxval` takes a number, and returns 0 for an entry that the system does not have.
     let registers = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) };
     stack.ss_size >= HANDLER + usize::try_from(registers).unwrap_or(usize::MAX / 2)
 }
 
-/// As the system reads a signal with a value, on 64 bits.
+/// Layout in which the system reads a signal with a value, on 64-bit systems.
 #[repr(C)]
 struct Queued {
     signal: libc::c_int,
@@ -247,24 +257,29 @@ struct Queued {
     _rest: [u8; 96],
 }
 
+/// Linux's code for a signal with a value. Versions of `libc` before 0.2.170 lack it, and programs
+/// that use the drop-ins may have an older one in their lock files.
+const SI_QUEUE: libc::c_int = -1;
+
 const _: () = assert!(size_of::<Queued>() == size_of::<libc::siginfo_t>());
 
-/// Sends a signal of ours; `false` if it was refused.
+/// Sends a signal with our mark; returns `false` if the system refused it.
 fn send(thread: i64) -> bool {
-    // SAFETY: plain system calls, which only ask.
+    // SAFETY: plain system calls, which only read.
     let (process, user) = unsafe { (libc::getpid(), libc::getuid()) };
     let queued = Queued {
         signal: SIGNAL,
         error: 0,
-        code: libc::SI_QUEUE,
+        code: SI_QUEUE,
         _gap: 0,
         process,
         user,
         value: &raw const MARK,
         _rest: [0; 96],
     };
-    // SAFETY: the system reads the words, which are there. A thread that is not there is
-    // refused; one that has its number by now does nothing, since it is not asked.
+    // SAFETY: the system reads `queued`, which is alive and has the size of `siginfo_t`. A thread
+    // that has ended is refused; a new thread with the same ID does nothing, because no capture was
+    // requested of it.
     let outcome = unsafe {
         libc::syscall(
             libc::SYS_rt_tgsigqueueinfo,
@@ -277,10 +292,10 @@ fn send(thread: i64) -> bool {
     outcome == 0
 }
 
-/// Where the thread is, if it answers in time and is in that poll.
+/// Returns the stack of the thread, if it responds in time and is in that poll.
 pub(in super::super) fn frames(scene: &Scene) -> Option<Vec<StackFrame>> {
     let answer = scene.see(|stint| {
-        // One that computed, and waits just now, is left alone.
+        // A thread that computed before but is blocked just now is not interrupted.
         if !scene.interrupts_waits() && stint.cpu.would_run() != Some(true) {
             return None;
         }
@@ -302,17 +317,17 @@ pub(in super::super) fn frames(scene: &Scene) -> Option<Vec<StackFrame>> {
     Some(frames)
 }
 
-/// Memory that can be executed.
+/// Ranges of executable memory.
 struct Code(Vec<Range<usize>>);
 
 impl Code {
     fn of_this_process() -> Self {
-        // Without it nothing is sure but the innermost address.
+        // If this fails, only the innermost address is certain.
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
         Self(maps.lines().filter_map(Self::parse).collect())
     }
 
-    /// `7f72-7f80 r-xp …`
+    /// Parses a line such as `7f72-7f80 r-xp …`; `None` if the memory is not executable.
     fn parse(line: &str) -> Option<Range<usize>> {
         let mut words = line.split_ascii_whitespace();
         let (begins, ends) = words.next()?.split_once('-')?;
@@ -326,16 +341,16 @@ impl Code {
     }
 }
 
-/// Finds the names of an address: several, if functions were inlined there.
+/// Finds the symbols of an address: several, if functions were inlined there.
 #[cfg(feature = "stall-stacks")]
 fn resolve(address: usize, is_innermost: bool, frames: &mut Vec<StackFrame>) {
-    // What follows a call may belong to the next line, or to the next function.
+    // The address after a call may belong to the next line, or to the next function.
     let within = if is_innermost { address } else { address.saturating_sub(1) };
     let before = frames.len();
     backtrace::resolve(ptr::without_provenance_mut(within), |symbol| {
         frames.push(StackFrame {
             address,
-            // Without the hash that tells versions of a crate apart.
+            // Without the hash that distinguishes versions of a crate.
             name: symbol.name().map(|name| format!("{name:#}")),
             file: symbol.filename().map(Into::into),
             line: symbol.lineno(),
@@ -359,7 +374,7 @@ mod tests {
         work::{current::Tenured, tenure::Tenure},
     };
 
-    /// Sends a signal of ours to the calling thread: when it returns, the handler has run.
+    /// Sends our signal to the calling thread: when this returns, the handler has run.
     fn signal() {
         assert!(send(CpuClock::of_this_thread().thread().unwrap()));
     }
@@ -367,10 +382,10 @@ mod tests {
     #[test]
     fn only_a_thread_that_is_asked_answers() {
         install();
-        // No tenure, as a thread that has the number of one that ended.
+        // The thread has no tenure, like a new thread with the ID of one that has ended.
         signal();
         let tenure = Tenure::new(false).with_inquiry(inquiry());
-        // SAFETY: 1. the tenure is dropped after it.
+        // SAFETY: obligation 1: the tenure is dropped after the guard.
         let tenured = unsafe { Tenured::new(Some(&tenure)) };
         signal();
         let inquiry = tenure.inquiry().unwrap();

@@ -1,4 +1,4 @@
-//! The unfenced ring: models first, then a deque and a load.
+//! Tests of the unfenced ring: models first, then a comparison with a deque, and a load test.
 
 use super::{UnfencedOwner, UnfencedThief, unfenced};
 use crate::engine::{
@@ -38,8 +38,8 @@ fn assert_each_once(parts: &[&[u32]], range: std::ops::Range<u32>) {
     assert_eq!(all, range.collect::<Vec<_>>(), "parts: {parts:?}");
 }
 
-/// `before` items are there when the thief comes, `after` more are pushed; the
-/// owner pops `pops` before those and the rest behind them.
+/// Runs an owner against thieves: `before` items are there when the thieves come and `after` more
+/// are pushed. The owner pops `pops` items before that push and the rest after it.
 fn owner_against_thieves<const THIEVES: usize>(start: u32, before: u32, pops: u32, after: u32) {
     model(move || {
         let (mut owner, victim) = unfenced(start);
@@ -146,7 +146,7 @@ mod real {
     #[test]
     fn a_million_items_pass_an_unfenced_ring_once() {
         const ITEMS: u32 = 1_000_000;
-        // Relaxed, here and below: counters; `join` orders the final look.
+        // Relaxed, here and below: counters; `join` orders the final check.
         let seen: Arc<[AtomicU32]> = (0..ITEMS).map(|_| AtomicU32::new(0)).collect();
         let done = Arc::new(AtomicBool::new(false));
         let (mut owner, victim) = unfenced::<Bead>(u32::MAX - 1000);

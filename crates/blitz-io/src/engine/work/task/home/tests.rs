@@ -1,4 +1,4 @@
-//! Models of the way home, with real cells on a runtime that only counts.
+//! Models of how cells return to their home, with real cells on a runtime that only counts.
 
 use std::{future::ready, panic::Location, ptr::NonNull};
 
@@ -16,7 +16,7 @@ use crate::engine::{
     },
 };
 
-/// A runtime that has an intake and no workers; it says on drop that its last
+/// A runtime that has an intake and no workers; its drop records that its last
 /// home is gone.
 struct Nowhere {
     intake: Inject<Task>,
@@ -25,7 +25,7 @@ struct Nowhere {
 
 impl Schedule for Nowhere {
     fn place(&self, task: Task, _origin: Origin) {
-        // A closed intake gives the entry back, and dropping it is right.
+        // A closed intake returns the entry, and dropping it is right.
         drop(self.intake.push(task));
     }
 
@@ -40,7 +40,7 @@ impl Drop for Nowhere {
 
 /// A pointer that may go to another thread.
 struct Carried<T>(T);
-// SAFETY: what is carried is a home or a cell, which the models hand over.
+// SAFETY: the value is a home or a cell, which the models hand over to the other thread.
 unsafe impl<T> Send for Carried<T> {}
 
 fn world() -> (NonNull<Home>, std::sync::Arc<Tally>) {
@@ -54,16 +54,16 @@ fn world_with_intake() -> (NonNull<Home>, std::sync::Arc<Nowhere>, std::sync::Ar
     (Home::new(nowhere.clone()), nowhere, gone)
 }
 
-/// A task that has run: only its `JoinHandle` is left of it.
+/// Returns the handle of a task that has run, which is the only reference to it.
 fn spent(home: NonNull<Home>) -> JoinHandle<()> {
     // SAFETY: the test holds the home.
     let (task, header) = unsafe { Home::spawn(home, ready(()), Label::at(Location::caller())) };
     poll::run(task, 0);
-    // SAFETY: the task's join reference.
+    // SAFETY: 1. this is the join reference of the new task.
     unsafe { JoinHandle::new(header) }
 }
 
-/// What the holder does at the end.
+/// Closes the home as its holder does at the end.
 fn end(home: NonNull<Home>) {
     // SAFETY: the test holds the home, and gives it up.
     unsafe {
@@ -81,14 +81,14 @@ fn cells_come_home_from_another_thread() {
         let (home, gone) = world();
         let handle = spent(home);
         let other = thread::spawn(move || drop(handle));
-        // Not `sweep`, which looks first: loom forgets a load as soon as another
+        // Not `sweep`, which loads first: loom forgets a load as soon as another
         // thread has loaded too, and would not try the exchange in between.
         // SAFETY: this thread holds the home.
         unsafe { home.as_ref().take_returned() };
         other.join().unwrap();
-        // SAFETY: as above.
+        // SAFETY: 1. this thread holds the home.
         unsafe { Home::sweep(home) };
-        // SAFETY: as above.
+        // SAFETY: this thread holds the home.
         assert_eq!(unsafe { home.as_ref().held() }.live, 0, "the cell did not come home");
         end(home);
         assert_eq!(gone.get(), 1);
@@ -137,20 +137,20 @@ fn shutdown_against_wake_drops_the_future_once() {
         // SAFETY: the test holds the home.
         let (task, header) = unsafe { Home::spawn(home, future, Label::at(Location::caller())) };
         assert!(!poll::run(task, 0));
-        // SAFETY: a reference of its own.
+        // SAFETY: 1. the waker has a reference of its own, which is added here.
         let waker = unsafe {
             header.as_ref().state.add_ref();
             crate::engine::work::task::waker::from_header(header)
         };
-        // SAFETY: the task's join reference.
+        // SAFETY: 1. this is the join reference of the new task.
         let handle = unsafe { JoinHandle::<()>::new(header) };
         let other = thread::spawn(move || waker.wake());
         // Shutdown, in the order of `pool/stop.rs`: homes, then the intake.
         // SAFETY: the test holds the home.
         unsafe { home.as_ref().refuse() };
-        // SAFETY: as above.
+        // SAFETY: 1. the test holds the home, and `refuse` was called.
         while let Some(task) = unsafe { home.as_ref().next_to_stop() } {
-            // SAFETY: the home keeps it.
+            // SAFETY: 1. the home keeps the task.
             unsafe { poll::stop(task) };
         }
         assert_eq!(Arc::strong_count(&drops), 1, "shutdown returned before the future was dropped");
@@ -158,7 +158,7 @@ fn shutdown_against_wake_drops_the_future_once() {
         while let Some(task) = nowhere.intake.pop() {
             drop(task);
         }
-        // SAFETY: as above; given up.
+        // SAFETY: 1. the test holds the home, and gives it up.
         unsafe { Home::close(home) };
         other.join().unwrap();
         drop((handle, nowhere));
@@ -220,7 +220,7 @@ fn cell_of(handle: &JoinHandle<()>) -> usize {
 #[test]
 #[cfg_attr(not(target_pointer_width = "64"), ignore = "it is of words of 64 bits")]
 fn a_small_task_is_small() {
-    // Header, and a future of 64 bytes; no tag of its own.
+    // The header, and a future of 64 bytes; the stage's tag takes no room of its own.
     struct Sized64([u64; 8]);
     impl std::future::Future for Sized64 {
         type Output = ();
@@ -232,7 +232,7 @@ fn a_small_task_is_small() {
             std::task::Poll::Ready(())
         }
     }
-    // Who traces tasks has a span in each.
+    // With `tracing`, each header also holds the task's span.
     let span = if cfg!(feature = "tracing") { 24 } else { 0 };
     assert_eq!(size_of::<super::Header>(), 88 + span);
     assert!(size_of::<super::Cell<Sized64>>() <= 152 + span);

@@ -50,7 +50,7 @@ impl Wake for Bell {
     }
 }
 
-/// A set, the home of its members, and the accounts of both.
+/// A set, the home of its members, and counters for the ends of both.
 struct World {
     home: NonNull<Home>,
     nowhere: Arc<Nowhere>,
@@ -66,7 +66,7 @@ impl World {
         let shared_gone = Arc::new(Tally::default());
         let mut set = Set::new();
         let mut shared = set.node().shared;
-        // SAFETY: nobody else has it yet.
+        // SAFETY: no other thread has the shared part yet.
         unsafe { shared.as_mut() }.gone = Some(shared_gone.clone());
         let home = Home::new(nowhere.clone());
         let bell = Arc::default();
@@ -77,9 +77,9 @@ impl World {
         let label = Label::with(Location::caller(), set.node());
         // SAFETY: the test holds the home.
         let (task, header) = unsafe { Home::spawn(self.home, future, label) };
-        // SAFETY: a new task's join reference, of that output.
+        // SAFETY: 1. this is a new task's join reference, of that output.
         let handle = unsafe { JoinHandle::new(header) };
-        // SAFETY: 1. it was made of this set's node just now.
+        // SAFETY: 1. the task was made with this set's node just now.
         drop(unsafe { set.adopt(handle) });
         task
     }
@@ -94,7 +94,7 @@ impl World {
         self.bell.0.get()
     }
 
-    /// Runs what was placed, ends the home, and sees that nothing is left of it.
+    /// Runs the tasks that were placed, closes the home, and checks that nothing is left of it.
     fn end(self) {
         while let Some(task) = self.nowhere.intake.pop() {
             poll::run(task, 0);
@@ -110,7 +110,7 @@ impl World {
         drop(self.nowhere);
         assert_eq!(self.shared_gone.get(), 1, "the shared part was not freed once");
         assert_eq!(self.home_gone.get(), 1, "a cell is left, or was freed twice");
-        // The slot's waker too: ours is the last.
+        // The slot's waker must be gone too: ours is the last.
         assert_eq!(Arc::strong_count(&self.bell), 1, "a waker is left");
     }
 }
@@ -174,7 +174,7 @@ fn a_waiter_that_changes_its_waker_against_an_end_is_sound() {
         let another = Arc::new(Bell::default());
         let waker = Waker::from(another.clone());
         let mut cx = Context::from_waker(&waker);
-        // Once to see the end, and once to wait on: by then the slot may be lent.
+        // Once to see the end, and once to wait: by then the slot may be lent.
         let seen = [set.poll_next(&mut cx), set.poll_next(&mut cx)];
         let joined = seen.iter().filter(|seen| seen.is_ready()).count();
         drop(waker);
@@ -257,10 +257,10 @@ fn a_stop_of_a_queued_member_against_the_drop_of_the_set_frees_all_once() {
         let (world, mut set) = World::new();
         let task = world.spawn(&mut set, ready(7));
         let header = task.into_header();
-        // SAFETY: `into_header` gave the entry to us; it waits in the intake.
+        // SAFETY: 1. `into_header` gave the entry to us; from here on the intake has it.
         drop(world.nowhere.intake.push(unsafe { Task::new(header) }));
         let other = thread::spawn(move || drop(set));
-        // SAFETY: the home keeps it: nothing was freed into it yet.
+        // SAFETY: the home keeps the task, because nothing was freed into it yet.
         unsafe {
             world.home.as_ref().refuse();
             while let Some(task) = world.home.as_ref().next_to_stop() {
@@ -280,9 +280,9 @@ fn a_member_with_a_name_is_found_as_one_without() {
     let label = Label::with(Location::caller(), extra);
     // SAFETY: the test holds the home.
     let (task, header) = unsafe { Home::spawn(world.home, ready(7), label) };
-    // SAFETY: a new task's join reference, of that output.
+    // SAFETY: 1. this is a new task's join reference, of that output.
     let handle = unsafe { JoinHandle::new(header) };
-    // SAFETY: 1. it was made of this set's node just now.
+    // SAFETY: 1. the task was made with this set's node just now.
     drop(unsafe { set.adopt(handle) });
     poll::run(task, 0);
     assert_eq!(world.poll(&mut set), Poll::Ready(Some(7)));

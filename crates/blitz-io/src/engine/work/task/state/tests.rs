@@ -1,7 +1,7 @@
-//! Models of the state word; see the story of `state.rs`.
+//! Models of the state word; see the protocol in `state.rs`.
 //!
-//! A mock task has a cell for its future and one for its join waker. Whoever the
-//! word makes the owner touches them, so the model checker sees two owners.
+//! A mock task has a cell for its future and one for its join waker. Each is touched by the
+//! thread that the word makes its owner, so the model checker sees it if there are two owners.
 
 use super::{Detached, JoinWaker, Rested, State, Taken, Woken};
 use crate::engine::prim::{
@@ -13,9 +13,9 @@ use crate::engine::prim::{
 /// A task without a runtime: its queue is a count of entries.
 struct Mock {
     state: State,
-    /// Something that wakers write before they wake, and polls read.
+    /// A value that wakers write before they wake, and polls read.
     news: AtomicUsize,
-    /// 0 future, 1 dropped or completed.
+    /// 0 while it holds the future, 1 after the task ended, 2 after its output was dropped.
     stage: UnsafeCell<usize>,
     waker: UnsafeCell<usize>,
     entries: AtomicUsize,
@@ -27,11 +27,11 @@ struct Mock {
 // SAFETY: the cells are touched by the owner that the state word names: that is
 // what the models check.
 unsafe impl Sync for Mock {}
-// SAFETY: as above.
+// SAFETY: the cells are plain data, touched by the owner that the state word names.
 unsafe impl Send for Mock {}
 
 impl Mock {
-    /// A task that was spawned; its entry is in the queue.
+    /// Creates a task that was spawned; its entry is in the queue.
     fn new() -> Arc<Self> {
         Arc::new(Self {
             state: State::at_spawn(),
@@ -45,7 +45,7 @@ impl Mock {
         })
     }
 
-    /// A task that was polled once and is idle.
+    /// Creates a task that was polled once and is idle.
     fn idle() -> Arc<Self> {
         let mock = Self::new();
         assert!(mock.pop());
@@ -62,21 +62,21 @@ impl Mock {
 
     fn place(&self, duty: Woken) {
         if duty == Woken::Place {
-            // Release: as a queue would; pairs with `pop`.
+            // Release: publishes the entry, as a queue would. Pairs with the Acquire in `pop`.
             self.entries.fetch_add(1, Release);
         }
     }
 
-    /// Takes the entry out of the queue, if it is there.
+    /// Takes the entry out of the queue; returns true if there was one.
     fn pop(&self) -> bool {
-        // Acquire: pairs with `place`.
+        // Acquire: sees the entry. Pairs with the Release in `place`.
         let taken = self.entries.compare_exchange(1, 0, Acquire, Relaxed);
         assert!(self.entries.load(Relaxed) <= 1, "two entries of one task");
         taken.is_ok()
     }
 
-    /// What a worker does with the entry: a poll that answers `Pending`.
-    /// Answers what the poll saw.
+    /// Runs the entry as a worker does, with a poll that returns `Pending`. Returns the news that
+    /// the poll saw.
     fn run_pending(&self) -> Option<usize> {
         match self.state.take() {
             Taken::Poll => {
@@ -86,7 +86,7 @@ impl Mock {
                 let seen = self.news.load(Relaxed);
                 match self.state.rest() {
                     Rested::Idle => {}
-                    // Release: pairs with `pop`.
+                    // Release: publishes the entry. Pairs with the Acquire in `pop`.
                     Rested::Place => drop(self.entries.fetch_add(1, Release)),
                     Rested::Cancel => self.end(),
                 }
@@ -104,7 +104,7 @@ impl Mock {
         }
     }
 
-    /// Drops the future and completes; gives up life.
+    /// Drops the future, completes the task, and gives up the life reference.
     fn end(&self) {
         // SAFETY: we run the task.
         self.stage.with_mut(|stage| unsafe {
@@ -114,11 +114,11 @@ impl Mock {
         self.ends.fetch_add(1, Relaxed);
         let completed = self.state.complete();
         if completed.drop_output {
-            // SAFETY: nobody waits for the output.
+            // SAFETY: no handle will read the output, so it is ours.
             self.stage.with_mut(|stage| unsafe { *stage += 1 });
         }
         if completed.wake_joiner {
-            // SAFETY: JOIN_WAKER was set: the waker is ours.
+            // SAFETY: JOIN_WAKER was set, so the waker is ours.
             self.waker.with_mut(|waker| unsafe {
                 assert_eq!(*waker, 1, "woke a waker that is not there");
                 *waker = 0;
@@ -145,25 +145,25 @@ impl Mock {
         self.unref();
     }
 
-    /// What a `JoinHandle` does in a poll; `true` if it has the output.
+    /// Does what a `JoinHandle` does in a poll; returns true if it has the output.
     fn join_poll(&self) -> bool {
         if self.state.snapshot().is_complete() {
             // SAFETY: the output is ours.
             return self.stage.with(|stage| unsafe { *stage }) == 1;
         }
-        // SAFETY: JOIN_WAKER is clear: the waker is ours.
+        // SAFETY: JOIN_WAKER is clear, so the waker is ours.
         self.waker.with_mut(|waker| unsafe { *waker = 1 });
         if self.state.set_join_waker() == JoinWaker::Changed {
             return false;
         }
-        // SAFETY: it stayed ours.
+        // SAFETY: the task completed while JOIN_WAKER was clear, so the waker stayed ours.
         self.waker.with_mut(|waker| unsafe { *waker = 0 });
         // SAFETY: the output is ours.
         self.stage.with(|stage| unsafe { *stage }) == 1
     }
 }
 
-/// Runs entries until there is none; answers the last poll's view.
+/// Runs entries until there is none; returns the news that the last poll saw.
 fn drain(mock: &Mock) -> Option<usize> {
     let mut seen = None;
     while mock.pop() {
@@ -304,7 +304,7 @@ fn stop_against_wake_ends_the_task_once() {
             mock.end();
         }
         waker.join().unwrap();
-        // Shutdown's last step: entries that were on their way.
+        // The last step of shutdown: entries that were still on their way.
         drain(&mock);
         assert_eq!(mock.ends.load(Relaxed), 1);
     });
@@ -331,7 +331,7 @@ fn stop_against_abort_ends_the_task_once() {
 fn the_last_reference_against_take_frees_once() {
     model(|| {
         let mock = Mock::new();
-        // Shutdown ends a task whose entry is still in a queue.
+        // Shutdown ends a task while its entry is still in a queue.
         assert!(mock.state.stop());
         let dropper = thread::spawn({
             let mock = mock.clone();
