@@ -92,10 +92,7 @@ enum Sanitizer {
 /// The tests that are run by default: programs, and parts of their tests' names. Of the file tests
 /// only those in which operations are dropped, forgotten and outlived.
 const USUAL: &[(&str, &[&str])] = &[
-    (
-        "blitz_io",
-        &["engine::fork::", "engine::ring::", "engine::work::tenure::", "engine::pool::vigil::"],
-    ),
+    ("blitz_io", &["engine::fork::", "engine::ring::", "engine::lease::", "engine::preempt::"]),
     ("it", &["parallel_"]),
     ("fs", &["hostile::", "at_once::", "offsets::", "files::"]),
     ("preempt", &["preempting::", "bridges::"]),
@@ -149,7 +146,7 @@ impl Sanitizer {
                 // A core is taken from a thread that has not published its changes to it.
                 (
                     "preempt",
-                    "tenure_seq_publishes",
+                    "lease_seq_publishes",
                     "preempting::a_lock_of_std_is_held_across_blocking_code_by_many_tasks",
                 ),
             ],

@@ -1,9 +1,11 @@
 //! The machine: private, home of the unsafe and the atomics.
 //!
-//! Each folder uses only folders listed before it (tidy looks).
+//! Each folder uses only folders listed before it, and `pool` and `preempt` use each other (tidy
+//! checks this).
 
 pub(crate) mod prim;
 pub(crate) mod queue;
+pub(crate) mod lease;
 pub(crate) mod work;
 pub(crate) mod wait;
 #[cfg(feature = "net")]
@@ -18,6 +20,8 @@ pub(crate) mod signals;
 pub(crate) mod threads;
 pub(crate) mod local;
 pub(crate) mod pool;
+#[cfg_attr(blitz_loom, allow(dead_code, unused_imports, reason = "models have no monitor"))]
+pub(crate) mod preempt;
 pub(crate) mod blocking;
 #[cfg(feature = "parallel")]
 pub(crate) mod fork;

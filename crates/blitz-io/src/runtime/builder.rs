@@ -26,7 +26,8 @@ use super::{
 };
 use crate::engine::{
     blocking::{self, Blocking},
-    pool::{Config, Pool, drive::NoBlocking, vigil::stall::OnStall},
+    pool::{Config, Pool, drive::NoBlocking},
+    preempt::stall::OnStall,
     threads::{Around, Hook, Recipe},
     wait::permits::MAX,
     work::task::hooks::{Hooks, TaskMeta},
@@ -755,7 +756,7 @@ impl Builder {
             latencies: self.latencies.scale(),
             seed: self.seed.as_ref().map(RngSeed::word),
             ends_on_panic: self.ends_on_panic,
-            vigil: self.vigil(threaded, carriers)?,
+            preempt: self.preempt_settings(threaded, carriers)?,
         };
         let pool = Pool::with_duties(config, duties);
         #[cfg(feature = "time")]
@@ -769,8 +770,8 @@ impl Builder {
         });
         #[cfg(feature = "test-util")]
         drivers::hold_clock(&pool, &blocking);
-        let relief: Weak<Blocking> = Arc::downgrade(&blocking);
-        pool.relieve_by(relief);
+        let spare_threads: Weak<Blocking> = Arc::downgrade(&blocking);
+        pool.set_spare_threads(spare_threads);
         #[cfg(all(feature = "fiber", unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
         let fibers = self.fibers.make(&pool, &self.recipe, workers);
         let inner = Arc::new(Inner {

@@ -8,7 +8,8 @@ use super::Handle;
 #[cfg(feature = "net")]
 use crate::engine::driver::Driver;
 use crate::engine::{
-    pool::{counters::Counters, vigil::read},
+    pool::counters::Counters,
+    preempt::read,
     prim::{ThreadId, lock},
 };
 
@@ -132,7 +133,7 @@ macro_rules! preemption_counters {
             /// ```
             pub fn $name(&self) -> u64 {
                 let watched = self.handle.inner.pool.watched.as_ref();
-                watched.map_or(0, |watched| read(&watched.figures.$field))
+                watched.map_or(0, |watched| read(&watched.counters.$field))
             }
         )+
     };
@@ -169,12 +170,12 @@ impl RuntimeMetrics {
         preemption_refused_count: refused, "figure == 0";
         /// Returns how many polls of tasks that had been caught before ran on threads without a
         /// worker.
-        preemption_lent_count: lent, "figure == 0";
+        preemption_lent_count: offloaded, "figure == 0";
         /// Returns how many overlong polls ended just when their worker was about to be handed off.
         preemption_late_count: too_late, "figure <= 1";
         /// Returns how often the monitor has checked this runtime. It does not check while no task
         /// runs.
-        preemption_look_count: looks, "figure > 1";
+        preemption_look_count: scans, "figure > 1";
     }
 
     /// Returns the number of threads that are still in an overlong poll after their worker was

@@ -61,10 +61,10 @@ pub use self::{
 #[cfg(feature = "net")]
 pub use crate::engine::driver::backend::IoBackend;
 pub use crate::engine::{
-    pool::vigil::{
+    preempt::{
         stack::StackFrame,
         stall::{StallKind, StallReport},
-        waits::SystemCall,
+        system_call::SystemCall,
     },
     work::task::hooks::TaskMeta,
 };

@@ -6,10 +6,8 @@ use super::{JoinError, JoinHandle, Rejected, is_large};
 use crate::{
     engine::{
         blocking::Job,
-        pool::{
-            drive::{self, NoBlocking},
-            handoff::{self, Blocked, InPlace},
-        },
+        pool::drive::{self, NoBlocking},
+        preempt::handoff::{self, Blocked, InPlace},
         work::{
             current::Blocking,
             task::{cell::Label, extra::Blocks, trace},

@@ -26,18 +26,18 @@ fn watched() -> Vec<(Runtime, mpsc::Receiver<StallReport>)> {
     moving.worker_threads(1).preemption(Preemption::new());
     let mut telling = Builder::new_multi_thread();
     telling.worker_threads(2).preemption(Preemption::disabled());
-    let told = |mut builder: Builder| {
-        let (tell, told) = mpsc::channel();
-        let tell = Mutex::new(tell);
+    let reports = |mut builder: Builder| {
+        let (sender, reports) = mpsc::channel();
+        let sender = Mutex::new(sender);
         let rt = builder
             .fiber_threads(1)
-            .on_task_stall(move |stall| drop(tell.lock().unwrap().send(stall.clone())))
+            .on_task_stall(move |stall| drop(sender.lock().unwrap().send(stall.clone())))
             .enable_all()
             .build()
             .unwrap();
-        (rt, told)
+        (rt, reports)
     };
-    [local, moving, telling].map(told).into_iter().collect()
+    [local, moving, telling].map(reports).into_iter().collect()
 }
 
 fn spawn<R: Send + 'static>(
@@ -48,22 +48,22 @@ fn spawn<R: Send + 'static>(
 }
 
 #[test]
-fn a_fiber_that_hogs_its_thread_is_told_of_and_counted() {
+fn a_fiber_that_hogs_its_thread_is_reported_and_counted() {
     let _watch = watch::begin();
-    for (rt, told) in watched() {
+    for (rt, reports) in watched() {
         // This fiber would be reported too if it were blamed for time in which it does not run.
         let waits = spawn(&rt, || fiber::wait(std::future::pending::<()>()));
         let hog = spawn(&rt, move || {
-            let stall = told.recv().unwrap();
+            let stall = reports.recv().unwrap();
             assert!(task::should_yield(), "the mark is there as well");
             // The fiber gets a new slice if its thread yields in time.
             while task::should_yield() {
                 fiber::wait(task::yield_now());
             }
-            (stall, told)
+            (stall, reports)
         });
         let id = hog.id();
-        let (stall, told) = rt.block_on(hog).unwrap();
+        let (stall, reports) = rt.block_on(hog).unwrap();
         assert_eq!((stall.task(), stall.name(), stall.worker()), (id, Some("deaf"), Some(0)));
         assert!(stall.is_fiber() && !stall.was_handed_off());
         assert_eq!(stall.spawned_at().file(), file!());
@@ -77,7 +77,7 @@ fn a_fiber_that_hogs_its_thread_is_told_of_and_counted() {
         let metrics = rt.metrics();
         assert_eq!((metrics.preemption_stall_count(), metrics.preemption_handoff_count()), (1, 0));
         assert_eq!(metrics.preemption_refused_count(), 0);
-        assert!(told.try_recv().is_err(), "once a poll");
+        assert!(reports.try_recv().is_err(), "once a poll");
         waits.abort();
     }
 }
@@ -126,7 +126,7 @@ fn a_checkpoint_yields_as_soon_as_the_fiber_is_marked() {
 /// A destructor that waits while its thread unwinds blocks the thread. A mark must not make it
 /// spin.
 #[test]
-fn who_waits_while_it_unwinds_gets_on_when_its_slice_is_over() {
+fn a_fiber_that_waits_while_it_unwinds_gets_on_when_its_slice_is_over() {
     struct Waits;
     impl Drop for Waits {
         fn drop(&mut self) {
@@ -148,11 +148,11 @@ fn who_waits_while_it_unwinds_gets_on_when_its_slice_is_over() {
 #[test]
 fn fibers_that_wait_are_not_looked_at() {
     let _watch = watch::begin();
-    for (rt, told) in watched() {
+    for (rt, reports) in watched() {
         let (go, gone) = blitz_io::sync::oneshot::channel::<()>();
         let waits = spawn(&rt, move || fiber::wait(gone));
         // A report shows that the monitor is running.
-        drop(rt.block_on(spawn(&rt, move || told.recv().unwrap())).unwrap());
+        drop(rt.block_on(spawn(&rt, move || reports.recv().unwrap())).unwrap());
         let metrics = rt.metrics();
         watch::until(|| {
             let before = metrics.preemption_look_count();
@@ -199,7 +199,7 @@ fn spins_until(over: &std::sync::atomic::AtomicBool) -> usize {
 /// own, because signal handlers belong to the whole process.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #[test]
-fn the_calls_that_a_fiber_is_in_are_told() {
+fn the_calls_that_a_fiber_is_in_are_reported() {
     use std::sync::atomic::AtomicBool;
 
     use crate::child;
@@ -210,13 +210,13 @@ fn the_calls_that_a_fiber_is_in_are_told() {
         child::succeed(&mut child::command(name, "tells"));
         return;
     }
-    let (tell, told) = mpsc::channel();
-    let tell = Mutex::new(tell);
+    let (sender, reports) = mpsc::channel();
+    let sender = Mutex::new(sender);
     let rt = Builder::new_multi_thread()
         .worker_threads(1)
         .fiber_threads(1)
         .preemption(Preemption::new().capture_stacks(true))
-        .on_task_stall(move |stall| drop(tell.lock().unwrap().send(stall.clone())))
+        .on_task_stall(move |stall| drop(sender.lock().unwrap().send(stall.clone())))
         .build()
         .unwrap();
     // On a busy machine the thread's reply to the signal may come too late.
@@ -224,7 +224,7 @@ fn the_calls_that_a_fiber_is_in_are_told() {
         let over = Arc::new(AtomicBool::new(false));
         let ends = over.clone();
         let hog = spawn(&rt, move || spins_until(&ends));
-        let stall: StallReport = told.recv().unwrap();
+        let stall: StallReport = reports.recv().unwrap();
         over.store(true, SeqCst);
         let returns_to = rt.block_on(hog).unwrap();
         assert!(stall.is_fiber());

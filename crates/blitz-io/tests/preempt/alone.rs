@@ -112,12 +112,12 @@ fn time_in_which_the_process_was_stopped_is_nobodys_fault() {
         return;
     }
     let long = Arc::new(AtomicUsize::new(0));
-    let told = long.clone();
+    let reports = long.clone();
     let rt = Builder::new_multi_thread()
         .worker_threads(2)
         .preemption(Preemption::new().slice(Duration::from_millis(150)))
         .on_task_stall(move |_| {
-            told.fetch_add(1, Relaxed);
+            reports.fetch_add(1, Relaxed);
         })
         .build()
         .unwrap();
@@ -249,28 +249,28 @@ fn a_runtime_that_never_ends_is_not_looked_at() {
         }
     }
     let telling = || {
-        let (tell, told) = mpsc::channel();
+        let (sender, reports) = mpsc::channel();
         let rt = Builder::new_multi_thread()
             .worker_threads(2)
             .preemption(Preemption::new())
-            .on_task_stall(move |stall| tell.send(stall.task()).unwrap())
+            .on_task_stall(move |stall| sender.send(stall.task()).unwrap())
             .build()
             .unwrap();
-        (rt, told)
+        (rt, reports)
     };
     let task = |rt: &Runtime, begin| drop(rt.spawn(async { never_ends(begin) }));
     // Most likely the task has not been caught yet when the runtime starts to shut down.
-    let (rt, told) = telling();
+    let (rt, reports) = telling();
     stuck(rt, task, |_| true);
-    told.recv().unwrap();
+    reports.recv().unwrap();
     quiet();
-    let (rt, told) = telling();
+    let (rt, reports) = telling();
     stuck(rt, task, |rt| rt.metrics().preemption_detached_threads() == 1);
-    told.recv().unwrap();
+    reports.recv().unwrap();
     quiet();
     #[cfg(all(feature = "fiber", any(target_arch = "x86_64", target_arch = "aarch64")))]
     {
-        let (rt, told) = telling();
+        let (rt, reports) = telling();
         let fiber = |rt: &Runtime, begin| {
             let fiber = blitz_io::fiber::Builder::new();
             // SAFETY: obligations 1 and 2 hold because the closure waits in no initialiser and no
@@ -278,7 +278,7 @@ fn a_runtime_that_never_ends_is_not_looked_at() {
             unsafe { fiber.spawn_on(move || never_ends(begin), rt.handle()) }.unwrap();
         };
         stuck(rt, fiber, |rt| rt.metrics().preemption_stall_count() >= 1);
-        told.recv().unwrap();
+        reports.recv().unwrap();
         quiet();
     }
     // The monitor wakes up when it is needed.
@@ -294,17 +294,17 @@ fn a_report_that_blocks_for_ever_costs_reports_and_no_core() {
         return;
     }
     let open = Arc::new(AtomicBool::new(false));
-    let (told, forgotten) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let (reports, forgotten) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let rt = Builder::new_multi_thread()
         .worker_threads(2)
         .preemption(Preemption::new().slice(Duration::from_micros(100)).learning(false))
         .on_task_stall({
-            let (open, told, forgotten) = (open.clone(), told.clone(), forgotten.clone());
+            let (open, reports, forgotten) = (open.clone(), reports.clone(), forgotten.clone());
             move |stall| {
                 while !open.load(Acquire) {
                     thread::sleep(Duration::from_millis(1));
                 }
-                told.fetch_add(1, Relaxed);
+                reports.fetch_add(1, Relaxed);
                 forgotten.fetch_add(stall.forgotten(), Relaxed);
             }
         })
@@ -325,9 +325,9 @@ fn a_report_that_blocks_for_ever_costs_reports_and_no_core() {
         let sleepy: Vec<_> = std::iter::repeat_with(sleeps).take(100).collect();
         sleepy.into_iter().for_each(|sleepy| rt.block_on(sleepy).unwrap());
     }
-    assert_eq!(told.load(Relaxed), 0);
+    assert_eq!(reports.load(Relaxed), 0);
     open.store(true, Release);
-    watch::until(|| told.load(Relaxed) + forgotten.load(Relaxed) == stalls());
+    watch::until(|| reports.load(Relaxed) + forgotten.load(Relaxed) == stalls());
     assert!(forgotten.load(Relaxed) > 0);
     // A core that was lost would make this hang.
     drop(rt);
@@ -461,15 +461,15 @@ fn a_shutdown_with_a_limit_ends_though_a_poll_has_the_lock_of_standard_error() {
         return;
     }
     let rt = preempting(1);
-    let (tell, told) = mpsc::channel();
+    let (sender, reports) = mpsc::channel();
     rt.spawn(async move {
         let _lock = std::io::stderr().lock();
-        tell.send(()).unwrap();
+        sender.send(()).unwrap();
         loop {
             thread::park();
         }
     });
-    told.recv().unwrap();
+    reports.recv().unwrap();
     // After a second the shutdown would report what it waits for.
     rt.shutdown_timeout(Duration::from_millis(1_500));
 }

@@ -60,8 +60,8 @@ fn a_storm_ends_though_polls_of_some_milliseconds_go_on() {
     let _watch = watch::begin();
     let rt = preempting(2);
     let metrics = rt.metrics();
-    let told = metrics.clone();
-    rt.block_on(rt.spawn(async move { watch::until(|| told.preemption_stall_count() == 1) }))
+    let reports = metrics.clone();
+    rt.block_on(rt.spawn(async move { watch::until(|| reports.preemption_stall_count() == 1) }))
         .unwrap();
     let each = Duration::from_millis(3);
     short_polls(&rt, 4, each, Duration::from_millis(500));
@@ -86,7 +86,7 @@ fn use_one_processor() {
 }
 
 #[test]
-fn who_does_not_get_its_share_of_a_processor_is_not_blamed_and_a_hog_is() {
+fn a_thread_without_its_share_of_a_processor_is_not_blamed_and_a_hog_is() {
     let _watch = watch::begin();
     const NAME: &str =
         "blame::who_does_not_get_its_share_of_a_processor_is_not_blamed_and_a_hog_is";
@@ -126,17 +126,17 @@ fn who_does_not_get_its_share_of_a_processor_is_not_blamed_and_a_hog_is() {
 /// The task is in the runtime's code most of the time, and is there again before a memory barrier
 /// completes.
 #[test]
-fn who_calls_the_runtime_all_the_time_is_caught_too() {
+fn a_task_that_calls_the_runtime_all_the_time_is_caught_too() {
     let _watch = watch::begin();
     let rt = preempting(1);
-    let (tell, told) = mpsc::channel::<Waker>();
+    let (sender, reports) = mpsc::channel::<Waker>();
     let pending = rt.spawn(poll_fn(move |cx| {
         // Only the first waker is received.
-        let _ = tell.send(cx.waker().clone());
+        let _ = sender.send(cx.waker().clone());
         Poll::<()>::Pending
     }));
-    let waker = told.recv().unwrap();
-    drop(told);
+    let waker = reports.recv().unwrap();
+    drop(reports);
     let over = Arc::new(AtomicBool::new(false));
     let hog = rt.spawn({
         let over = over.clone();

@@ -139,13 +139,13 @@ fn another_executor_inside_of_a_task() {
 
 /// Local tasks whose polls are longer than a slice, in a set that a `block_on` polls.
 #[test]
-fn a_set_of_local_tasks_is_told_of_where_it_is_asked_for() {
+fn a_set_of_local_tasks_is_reported_where_that_is_requested() {
     let _watch = watch::begin();
     for mut builder in [Builder::new_current_thread(), Builder::new_multi_thread()] {
-        let (tell, told) = mpsc::channel();
-        builder.on_task_stall(move |stall| drop(tell.send(stall.clone()))).enable_all();
+        let (sender, reports) = mpsc::channel();
+        builder.on_task_stall(move |stall| drop(sender.send(stall.clone()))).enable_all();
         let rt = builder.worker_threads(2).build().unwrap();
-        let marked = is_marked_and_goes_on(move || told.recv().unwrap());
+        let marked = is_marked_and_goes_on(move || reports.recv().unwrap());
         let stall = rt.block_on(task::LocalSet::new().run_until(marked));
         assert!(stall.spawned_at().file().ends_with("bridges.rs"));
         assert!(!stall.was_handed_off());
@@ -172,10 +172,10 @@ async fn is_marked_and_goes_on<R: 'static>(then: impl FnOnce() -> R + 'static) -
 #[test]
 fn sets_on_many_threads_and_inside_of_each_other_get_on() {
     let _watch = watch::begin();
-    let (tell, told) = mpsc::channel();
+    let (sender, reports) = mpsc::channel();
     let rt = Builder::new_multi_thread()
         .worker_threads(2)
-        .on_task_stall(move |stall| drop(tell.send(stall.clone())))
+        .on_task_stall(move |stall| drop(sender.send(stall.clone())))
         .enable_all()
         .build()
         .unwrap();
@@ -204,7 +204,7 @@ fn sets_on_many_threads_and_inside_of_each_other_get_on() {
     });
     // The seats are free again.
     let is_of_set = |stall: &StallReport| stall.to_string().contains("of a `block_on`");
-    let marked = is_marked_and_goes_on(move || told.iter().any(|stall| is_of_set(&stall)));
+    let marked = is_marked_and_goes_on(move || reports.iter().any(|stall| is_of_set(&stall)));
     assert!(rt.block_on(task::LocalSet::new().run_until(marked)));
 }
 

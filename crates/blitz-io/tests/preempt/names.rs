@@ -40,8 +40,8 @@ unsafe extern "C" fn getaddrinfo(
 ) -> c_int {
     // SAFETY: by obligation 1, `node` ends with a zero byte if it is not null.
     if !node.is_null() && unsafe { CStr::from_ptr(node) } == SLOW {
-        let (lock, told) = &LET_GO;
-        drop(told.wait_while(lock.lock().unwrap(), |go| !*go).unwrap());
+        let (lock, reports) = &LET_GO;
+        drop(reports.wait_while(lock.lock().unwrap(), |go| !*go).unwrap());
         return libc::EAI_NONAME;
     }
     // SAFETY: the name ends with a zero byte.
@@ -56,16 +56,16 @@ unsafe extern "C" fn getaddrinfo(
 #[test]
 fn a_name_that_is_looked_up_in_a_poll_holds_up_nobody() {
     let _watch = watch::begin();
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, reports) = std::sync::mpsc::channel();
     let rt = Builder::new_multi_thread()
         .worker_threads(1)
-        .on_task_stall(move |stall| _ = tell.send(stall.clone()))
+        .on_task_stall(move |stall| _ = sender.send(stall.clone()))
         .preemption(blitz_io::runtime::Preemption::new())
         .build()
         .unwrap();
     let looks_up = rt.spawn(async { (SLOW.to_str().unwrap(), 80).to_socket_addrs().map(drop) });
     assert_eq!(rt.block_on(rt.spawn(async { 7 })).unwrap(), 7);
-    let stall = told.recv().unwrap();
+    let stall = reports.recv().unwrap();
     assert_eq!((stall.task(), stall.kind()), (looks_up.id(), StallKind::Blocked));
     assert!(!looks_up.is_finished());
     *LET_GO.0.lock().unwrap() = true;

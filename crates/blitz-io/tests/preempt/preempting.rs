@@ -154,9 +154,9 @@ fn a_task_may_block_on_what_lies_in_the_lifo_slot_of_its_only_worker() {
     let _watch = watch::begin();
     let rt = preempting(1);
     let blocked = rt.spawn(async {
-        let (tell, told) = mpsc::channel();
-        blitz_io::spawn(async move { tell.send(7).unwrap() });
-        told.recv().unwrap()
+        let (sender, reports) = mpsc::channel();
+        blitz_io::spawn(async move { sender.send(7).unwrap() });
+        reports.recv().unwrap()
     });
     assert_eq!(rt.block_on(blocked).unwrap(), 7);
 }
@@ -211,21 +211,21 @@ fn a_deadlock_of_two_tasks_leaves_the_others_alone() {
 fn a_thread_that_has_lost_its_worker_is_none() {
     let _watch = watch::begin();
     let rt = preempting(1);
-    let (tell, told) = oneshot::channel();
+    let (sender, reports) = oneshot::channel();
     let (go, gone) = mpsc::channel::<()>();
     let task = rt.spawn(async move {
         let before = worker_index();
         gone.recv().unwrap();
         // The tasks that it spawns and wakes now are queued in another way, and run even so.
         let child = blitz_io::spawn(async { 7 });
-        tell.send(()).unwrap();
+        sender.send(()).unwrap();
         let after = worker_index();
         (before, after, child.await.unwrap(), worker_index())
     });
     rt.block_on(rt.spawn(async { 1 })).unwrap();
     watch::until(|| rt.metrics().preemption_detached_threads() == 1);
     go.send(()).unwrap();
-    rt.block_on(told).unwrap();
+    rt.block_on(reports).unwrap();
     let (before, after, child, later) = rt.block_on(task).unwrap();
     assert_eq!((before, after, child), (Some(0), None, 7));
     // The task was caught, so threads that are not workers poll it for a while.
@@ -237,7 +237,7 @@ fn a_thread_that_has_lost_its_worker_is_none() {
 }
 
 #[test]
-fn who_is_caught_and_behaves_is_trusted_again() {
+fn a_hog_with_short_polls_is_trusted_again() {
     let _watch = watch::begin();
     let rt = preempting(1);
     rt.block_on(rt.spawn(async {
@@ -293,27 +293,27 @@ fn without_preemption_a_worker_waits_for_its_task() {
 }
 
 /// Builds the runtime, and returns it with the channel of its stall reports.
-fn told(builder: &mut Builder) -> (Runtime, mpsc::Receiver<StallReport>) {
-    let (tell, told) = mpsc::channel();
-    let tell = Mutex::new(tell);
+fn with_reports(builder: &mut Builder) -> (Runtime, mpsc::Receiver<StallReport>) {
+    let (sender, reports) = mpsc::channel();
+    let sender = Mutex::new(sender);
     let rt = builder
-        .on_task_stall(move |stall| drop(tell.lock().unwrap().send(stall.clone())))
+        .on_task_stall(move |stall| drop(sender.lock().unwrap().send(stall.clone())))
         .enable_all()
         .build()
         .unwrap();
-    (rt, told)
+    (rt, reports)
 }
 
 #[test]
 fn the_one_that_tried_is_named() {
     let _watch = watch::begin();
-    let (rt, told) =
-        told(Builder::new_multi_thread().worker_threads(1).preemption(Preemption::new()));
+    let (rt, reports) =
+        with_reports(Builder::new_multi_thread().worker_threads(1).preemption(Preemption::new()));
     let (go, gone) = mpsc::channel::<()>();
     let blocks = async move { gone.recv().unwrap() };
     let named = task::Builder::new().name("deaf");
     let (line, task) = (Location::caller().line(), named.spawn_on(blocks, rt.handle()).unwrap());
-    let stall = told.recv().unwrap();
+    let stall = reports.recv().unwrap();
     assert_eq!((stall.task(), stall.name(), stall.worker()), (task.id(), Some("deaf"), Some(0)));
     assert_eq!(stall.spawned_at().file(), file!());
     assert!(stall.spawned_at().line().abs_diff(line) < 100);
@@ -329,14 +329,15 @@ fn the_one_that_tried_is_named() {
 }
 
 #[test]
-fn one_that_computes_is_told_from_one_that_blocks() {
+fn computing_is_distinguished_from_blocking() {
     let _watch = watch::begin();
-    let (rt, told) =
-        told(Builder::new_multi_thread().worker_threads(1).preemption(Preemption::disabled()));
+    let (rt, reports) = with_reports(
+        Builder::new_multi_thread().worker_threads(1).preemption(Preemption::disabled()),
+    );
     let leash = Leash::new();
     let hog = leash.hog();
     let hog = rt.spawn(async move { hog() });
-    let stall = told.recv().unwrap();
+    let stall = reports.recv().unwrap();
     assert!(!stall.was_handed_off(), "preemption is off");
     if cfg!(target_os = "linux") {
         assert_eq!(stall.kind(), StallKind::Computing);
@@ -348,11 +349,11 @@ fn one_that_computes_is_told_from_one_that_blocks() {
 #[test]
 fn a_task_of_a_current_thread_runtime_is_reported_and_never_moved() {
     let _watch = watch::begin();
-    let (rt, told) = told(Builder::new_current_thread().preemption(Preemption::new()));
+    let (rt, reports) = with_reports(Builder::new_current_thread().preemption(Preemption::new()));
     rt.block_on(async {
         blitz_io::spawn(async move {
             let here = thread::current().id();
-            let stall = told.recv().unwrap();
+            let stall = reports.recv().unwrap();
             assert!(!stall.was_handed_off());
             assert!(task::should_yield(), "the mark is there as well");
             // The task gets a new slice if its thread yields in time.
@@ -393,16 +394,16 @@ fn a_loop_that_asks_yields_when_its_slice_is_over() {
 }
 
 #[test]
-fn who_asks_in_time_keeps_its_core_and_is_not_told_of() {
+fn a_task_that_checks_in_time_keeps_its_core_and_is_not_reported() {
     let _watch = watch::begin();
-    let told = Arc::new(AtomicUsize::new(0));
+    let reports = Arc::new(AtomicUsize::new(0));
     let rt = Builder::new_multi_thread()
         .worker_threads(1)
         .preemption(Preemption::new().slice(Duration::from_millis(400)))
         .on_task_stall({
-            let told = told.clone();
+            let reports = reports.clone();
             move |_| {
-                told.fetch_add(1, Relaxed);
+                reports.fetch_add(1, Relaxed);
             }
         })
         .build()
@@ -417,7 +418,7 @@ fn who_asks_in_time_keeps_its_core_and_is_not_told_of() {
     });
     rt.block_on(looper).unwrap();
     assert_eq!(rt.metrics().preemption_handoff_count(), 0);
-    assert_eq!(told.load(Relaxed), 0);
+    assert_eq!(reports.load(Relaxed), 0);
 }
 
 #[test]
@@ -507,7 +508,7 @@ fn operations_of_the_runtime_yield_when_the_slice_is_over() {
 /// If a `block_on` inside of the poll took the poll's mark for its own, the mark would never go
 /// away, and the operations of the `block_on` would yield for ever.
 #[test]
-fn who_blocks_inside_of_a_poll_that_is_overdue_gets_on() {
+fn a_task_that_blocks_inside_of_an_overdue_poll_gets_on() {
     let _watch = watch::begin();
     let rt = preempting(1);
     let waits = || {
@@ -750,7 +751,7 @@ fn if_all_threads_hang_in_their_hook_few_are_started() {
 fn a_poll_that_goes_on_after_it_has_blocked_in_place_is_watched() {
     let _watch = watch::begin();
     let leash = Leash::new();
-    let (tell, told) = mpsc::channel();
+    let (sender, reports) = mpsc::channel();
     let over = leash.0.clone();
     let first = Arc::new(AtomicBool::new(true));
     let rt = Builder::new_multi_thread()
@@ -761,7 +762,7 @@ fn a_poll_that_goes_on_after_it_has_blocked_in_place_is_watched() {
                 thread::sleep(Duration::from_millis(1));
             }
         })
-        .on_task_stall(move |stall| drop(tell.send(stall.clone())))
+        .on_task_stall(move |stall| drop(sender.send(stall.clone())))
         .build()
         .unwrap();
     let metrics = rt.metrics();
@@ -777,7 +778,7 @@ fn a_poll_that_goes_on_after_it_has_blocked_in_place_is_watched() {
                 }
             }
         });
-        told.recv().unwrap()
+        reports.recv().unwrap()
     });
     let stall = rt.block_on(task).unwrap();
     assert_eq!(stall.worker(), Some(0));
@@ -889,8 +890,8 @@ fn under_a_storm_of_handoffs_nothing_is_lost_or_done_twice() {
                 for round in 0..6 {
                     let began = Instant::now();
                     let long = Duration::from_micros(((n * 7 + round * 13) % 600) as u64);
-                    let (tell, told) = oneshot::channel();
-                    (sends, receives) = (Some(tell), Some(told));
+                    let (sender, reports) = oneshot::channel();
+                    (sends, receives) = (Some(sender), Some(reports));
                     while began.elapsed() < long {}
                     // Some tasks go on until they have lost their core, because on a busy machine
                     // the monitor comes too late for most of the others.

@@ -24,17 +24,17 @@ use blitz_io::{
 
 use crate::{alone::is_alone, watch};
 
-fn told(preemption: Preemption) -> (Runtime, mpsc::Receiver<StallReport>) {
-    let (tell, told) = mpsc::channel();
-    let tell = Mutex::new(tell);
+fn with_reports(preemption: Preemption) -> (Runtime, mpsc::Receiver<StallReport>) {
+    let (sender, reports) = mpsc::channel();
+    let sender = Mutex::new(sender);
     let rt = Builder::new_multi_thread()
         .worker_threads(2)
         .preemption(preemption)
-        .on_task_stall(move |stall| drop(tell.lock().unwrap().send(stall.clone())))
+        .on_task_stall(move |stall| drop(sender.lock().unwrap().send(stall.clone())))
         .enable_all()
         .build()
         .unwrap();
-    (rt, told)
+    (rt, reports)
 }
 
 fn capturing() -> Preemption {
@@ -59,7 +59,7 @@ fn crunches_numbers(over: &AtomicBool) -> u64 {
 /// Spawns hogs, one after the other, until `is_good` accepts the report of one.
 fn a_hog(
     rt: &Runtime,
-    told: &mpsc::Receiver<StallReport>,
+    reports: &mpsc::Receiver<StallReport>,
     is_good: impl Fn(&StallReport) -> bool,
 ) -> StallReport {
     loop {
@@ -68,7 +68,7 @@ fn a_hog(
         let hog = rt.spawn(async move { crunches_numbers(&ends) });
         let id = hog.id();
         let stall = loop {
-            let stall = told.recv().unwrap();
+            let stall = reports.recv().unwrap();
             if stall.task() == id {
                 break stall;
             }
@@ -97,9 +97,9 @@ fn a_hog_is_found_in_its_function() {
     if !is_alone("stacks::a_hog_is_found_in_its_function") {
         return;
     }
-    let (rt, told) = told(capturing());
+    let (rt, reports) = with_reports(capturing());
     let function = crunches_numbers as fn(&AtomicBool) -> u64 as usize;
-    let stall = a_hog(&rt, &told, |stall| {
+    let stall = a_hog(&rt, &reports, |stall| {
         // The hog may be inside a function that it calls at that moment.
         stall.frames().first().is_some_and(|frame| within(function, frame.address()))
     });
@@ -110,7 +110,7 @@ fn a_hog_is_found_in_its_function() {
         if cfg!(debug_assertions) {
             assert!(first.file().expect("and debug information").ends_with("stacks.rs"));
             // Some instructions belong to no line.
-            a_hog(&rt, &told, |stall| stall.frames().iter().any(|frame| frame.line().is_some()));
+            a_hog(&rt, &reports, |stall| stall.frames().iter().any(|frame| frame.line().is_some()));
         }
         let text = stall.to_string();
         assert!(text.contains("(in preempt::stacks::crunches_numbers"), "{text}");
@@ -141,15 +141,15 @@ fn is_handled() -> bool {
 }
 
 #[test]
-fn nobody_is_interrupted_unless_asked_for() {
+fn no_thread_is_interrupted_unless_requested() {
     let _watch = watch::begin();
     if is_urged() || !is_alone("stacks::nobody_is_interrupted_unless_asked_for") {
         return;
     }
-    let (plain, reports) = told(Preemption::new());
+    let (plain, reports) = with_reports(Preemption::new());
     assert!(a_hog(&plain, &reports, |_| true).frames().is_empty());
     assert!(!is_handled());
-    let (rt, reports) = told(capturing().slice(Duration::from_millis(50)));
+    let (rt, reports) = with_reports(capturing().slice(Duration::from_millis(50)));
     assert!(is_handled());
     // A task that waits gets no signal.
     let (go, gone) = mpsc::channel::<()>();
@@ -161,16 +161,16 @@ fn nobody_is_interrupted_unless_asked_for() {
 }
 
 #[test]
-fn one_that_blocks_is_told_too_if_asked_for_and_goes_on() {
+fn the_stack_of_a_blocked_task_is_captured_on_request_and_it_goes_on() {
     let _watch = watch::begin();
     if !is_alone("stacks::one_that_blocks_is_told_too_if_asked_for_and_goes_on") {
         return;
     }
     let slice = Duration::from_millis(50);
-    let (rt, told) = told(Preemption::new().slice(slice).capture_blocked_stacks(true));
+    let (rt, reports) = with_reports(Preemption::new().slice(slice).capture_blocked_stacks(true));
     let (go, gone) = mpsc::channel();
     let blocks = rt.spawn(async move { gone.recv().unwrap() });
-    let stall = told.recv().unwrap();
+    let stall = reports.recv().unwrap();
     assert_eq!(stall.kind(), StallKind::Blocked);
     // A thread that waits replies to the signal at once, if it gets a processor.
     go.send(7).unwrap();
@@ -179,7 +179,7 @@ fn one_that_blocks_is_told_too_if_asked_for_and_goes_on() {
     while stall.frames().is_empty() {
         let (go, gone) = mpsc::channel::<()>();
         let blocks = rt.spawn(async move { gone.recv() });
-        stall = told.recv().unwrap();
+        stall = reports.recv().unwrap();
         drop(go);
         rt.block_on(blocks).unwrap().unwrap_err();
     }
@@ -210,8 +210,8 @@ fn a_handler_that_was_there_gets_its_own_signals_and_not_ours() {
         return;
     }
     install();
-    let (rt, told) = told(capturing());
-    a_hog(&rt, &told, has_frames);
+    let (rt, reports) = with_reports(capturing());
+    a_hog(&rt, &reports, has_frames);
     assert_eq!(CALLS.load(Acquire), 0, "ours are not a user's");
     for count in 1..=100 {
         // Sent to this thread, so the handler has run when the call returns.
@@ -223,7 +223,7 @@ fn a_handler_that_was_there_gets_its_own_signals_and_not_ours() {
     // SAFETY: the calls take integers.
     assert_eq!(unsafe { libc::kill(libc::getpid(), libc::SIGURG) }, 0);
     watch::until(|| CALLS.load(Acquire) == 101);
-    a_hog(&rt, &told, has_frames);
+    a_hog(&rt, &reports, has_frames);
     assert_eq!(CALLS.load(Acquire), 101);
 }
 
@@ -233,21 +233,21 @@ fn a_handler_that_comes_later_gets_ours_and_reports_go_without() {
     if !is_alone("stacks::a_handler_that_comes_later_gets_ours_and_reports_go_without") {
         return;
     }
-    let (rt, told) = told(capturing());
-    a_hog(&rt, &told, has_frames);
+    let (rt, reports) = with_reports(capturing());
+    a_hog(&rt, &reports, has_frames);
     install();
     for _ in 0..5 {
-        assert!(a_hog(&rt, &told, |_| true).frames().is_empty());
+        assert!(a_hog(&rt, &reports, |_| true).frames().is_empty());
     }
     watch::until(|| {
-        a_hog(&rt, &told, |_| true);
+        a_hog(&rt, &reports, |_| true);
         CALLS.load(Acquire) > 0
     });
     // Nor if the signal is ignored, or has no handler.
     for nobody in [libc::SIG_IGN, libc::SIG_DFL] {
         // SAFETY: `SIG_IGN` and `SIG_DFL` are valid dispositions.
         assert_ne!(unsafe { libc::signal(libc::SIGURG, nobody) }, libc::SIG_ERR);
-        assert!(a_hog(&rt, &told, |_| true).frames().is_empty());
+        assert!(a_hog(&rt, &reports, |_| true).frames().is_empty());
     }
 }
 
@@ -261,12 +261,12 @@ fn a_listener_and_the_handler_live_together() {
     if !is_alone("stacks::a_listener_and_the_handler_live_together") {
         return;
     }
-    let (rt, told) = told(capturing());
+    let (rt, reports) = with_reports(capturing());
     let mut listener = {
         let _entered = rt.enter();
         signal(SignalKind::from_raw(libc::SIGURG)).unwrap()
     };
-    a_hog(&rt, &told, has_frames);
+    a_hog(&rt, &reports, has_frames);
     // SAFETY: the calls take integers.
     assert_eq!(unsafe { libc::kill(libc::getpid(), libc::SIGURG) }, 0);
     rt.block_on(listener.recv()).unwrap();
@@ -283,8 +283,8 @@ fn signals_from_outside_do_no_harm() {
         return;
     }
     let slice = Duration::from_millis(1);
-    let (rt, told) = told(Preemption::new().slice(slice).capture_blocked_stacks(true));
-    let listens = thread::spawn(move || told.iter().filter(has_frames).count());
+    let (rt, reports) = with_reports(Preemption::new().slice(slice).capture_blocked_stacks(true));
+    let listens = thread::spawn(move || reports.iter().filter(has_frames).count());
     let sent = Arc::new(AtomicBool::new(false));
     let sends = {
         let sent = sent.clone();

@@ -20,12 +20,12 @@ fn preempting(workers: usize, preemption: Preemption) -> Runtime {
 }
 
 /// Waits until all earlier reports were delivered: one thread reports for all runtimes, in order.
-fn until_all_is_told() {
-    let (tell, told) = mpsc::channel();
+fn until_all_is_reported() {
+    let (sender, reports) = mpsc::channel();
     let mut builder = Builder::new_multi_thread();
-    builder.worker_threads(1).on_task_stall(move |_| _ = tell.send(()));
+    builder.worker_threads(1).on_task_stall(move |_| _ = sender.send(()));
     let rt = builder.build().unwrap();
-    rt.block_on(rt.spawn(async move { told.recv().unwrap() })).unwrap();
+    rt.block_on(rt.spawn(async move { reports.recv().unwrap() })).unwrap();
 }
 
 /// Stays in its poll until its stall is counted; under load it loses its core before.
@@ -36,7 +36,7 @@ fn hogs(rt: &Runtime) -> impl Future<Output = ()> + Send + 'static {
 }
 
 #[test]
-fn a_line_for_each_place_and_minute_is_written_where_nobody_asked_in_debug_builds_only() {
+fn without_a_callback_debug_builds_write_a_line_for_each_location_and_minute() {
     let _watch = watch::begin();
     const NAME: &str = "telling::\
         a_line_for_each_place_and_minute_is_written_where_nobody_asked_in_debug_builds_only";
@@ -59,20 +59,20 @@ fn a_line_for_each_place_and_minute_is_written_where_nobody_asked_in_debug_build
     }
     // One of a task that was spawned at another place.
     rt.block_on(rt.spawn(hogs(&rt))).unwrap();
-    until_all_is_told();
+    until_all_is_reported();
 }
 
 /// The stall callback is called for each long poll, also for those that delay no other task.
 #[test]
-fn a_task_that_is_caught_again_is_told_of_again() {
+fn a_task_that_is_caught_again_is_reported_again() {
     let _watch = watch::begin();
-    let (tell, told) = mpsc::channel();
+    let (sender, reports) = mpsc::channel();
     let mut builder = Builder::new_multi_thread();
     builder.worker_threads(1).preemption(Preemption::new());
-    let rt = builder.on_task_stall(move |stall| drop(tell.send(stall.clone()))).build().unwrap();
+    let rt = builder.on_task_stall(move |stall| drop(sender.send(stall.clone()))).build().unwrap();
     let task = task::Builder::new().name("again").spawn_on(
         async move {
-            let first = told.recv().unwrap();
+            let first = reports.recv().unwrap();
             let mut later = Vec::new();
             for computes in [false, true] {
                 task::yield_now().await;
@@ -82,9 +82,9 @@ fn a_task_that_is_caught_again_is_told_of_again() {
                 }
                 assert_eq!(worker_index(), None, "it is not trusted");
                 later.push(match computes {
-                    false => told.recv().unwrap(),
+                    false => reports.recv().unwrap(),
                     true => loop {
-                        if let Ok(stall) = told.try_recv() {
+                        if let Ok(stall) = reports.try_recv() {
                             break stall;
                         }
                     },
@@ -165,7 +165,7 @@ fn a_task_that_was_caught_and_asks_ends_with_its_runtime() {
 
 /// Each step blocks for a moment and then checks whether to yield, which is in time.
 #[test]
-fn who_blocks_in_short_steps_and_asks_keeps_its_worker() {
+fn a_task_that_blocks_in_short_steps_and_checks_keeps_its_worker() {
     let _watch = watch::begin();
     let rt = preempting(1, Preemption::new().slice(Duration::from_millis(200)));
     let metrics = rt.metrics();
@@ -215,7 +215,7 @@ fn tasks_that_say_that_they_are_long_and_block_are_bounded() {
     for task in tasks {
         rt.block_on(task).unwrap();
     }
-    until_all_is_told();
+    until_all_is_reported();
 }
 
 /// All tasks hog until they are released: as many as may have threads run, and the others wait.
@@ -273,7 +273,7 @@ fn ten_thousand_hogs_at_once_are_bounded() {
         let ended: usize = tasks.into_iter().map(|task| rt.block_on(task).unwrap()).sum();
         assert_eq!(ended, 10_000);
     }
-    until_all_is_told();
+    until_all_is_reported();
 }
 
 /// The system refuses the thread that would take the core: the monitor does not wait for it, and
@@ -288,19 +288,19 @@ fn a_core_that_no_thread_comes_for_was_not_handed_off() {
         assert_eq!(lines.count(), 1, "{text}");
         return;
     }
-    let (tell, told) = mpsc::channel();
+    let (sender, reports) = mpsc::channel();
     let rt = Builder::new_multi_thread()
         .worker_threads(1)
         .preemption(Preemption::new().learning(false))
-        .on_task_stall(move |stall| drop(tell.send(stall.clone())))
+        .on_task_stall(move |stall| drop(sender.send(stall.clone())))
         .build()
         .unwrap();
-    let told = rt.block_on(rt.spawn(async move {
+    let reports = rt.block_on(rt.spawn(async move {
         // After this the monitor, the reporter and a spare thread exist.
-        told.recv().unwrap();
-        told
+        reports.recv().unwrap();
+        reports
     }));
-    let told = told.unwrap();
+    let reports = reports.unwrap();
     let handoffs = rt.metrics().preemption_handoff_count();
     crate::alone::allow_no_thread();
     // The spare thread takes the next cores, one after the other.
@@ -310,7 +310,7 @@ fn a_core_that_no_thread_comes_for_was_not_handed_off() {
     let refused = loop {
         let held = held.clone();
         stuck.push(rt.spawn(async move { _ = held.lock().unwrap().recv() }));
-        let stall = told.recv().unwrap();
+        let stall = reports.recv().unwrap();
         if !stall.was_handed_off() {
             break stall;
         }
@@ -324,12 +324,12 @@ fn a_core_that_no_thread_comes_for_was_not_handed_off() {
         rt.block_on(task).unwrap();
     }
     watch::until(|| rt.metrics().preemption_refused_count() > 0);
-    until_told_once_more(&rt);
+    until_reported_once_more(&rt);
 }
 
 /// Causes one more stall on `rt`, because no further runtime can be built in that process; the line
 /// is written before the next report is delivered.
-fn until_told_once_more(rt: &Runtime) {
+fn until_reported_once_more(rt: &Runtime) {
     let stalls = rt.metrics().preemption_stall_count();
     let metrics = rt.metrics();
     rt.block_on(
@@ -339,24 +339,24 @@ fn until_told_once_more(rt: &Runtime) {
 }
 
 #[test]
-fn tasks_of_a_local_runtime_are_told_of_and_marked_and_not_moved() {
+fn tasks_of_a_local_runtime_are_reported_and_marked_and_not_moved() {
     let _watch = watch::begin();
-    let (tell, told) = mpsc::channel();
+    let (sender, reports) = mpsc::channel();
     let mut builder = Builder::new_current_thread();
-    builder.on_task_stall(move |stall| drop(tell.send(stall.clone())));
+    builder.on_task_stall(move |stall| drop(sender.send(stall.clone())));
     let rt = builder.build_local(LocalOptions::default()).unwrap();
-    let (stall, told) = rt.block_on(async {
+    let (stall, reports) = rt.block_on(async {
         task::spawn_local(async move {
-            let stall = told.recv().unwrap();
+            let stall = reports.recv().unwrap();
             assert!(task::should_yield());
-            (stall, told)
+            (stall, reports)
         })
         .await
         .unwrap()
     });
     assert!(!stall.was_handed_off());
     assert_eq!(rt.metrics().preemption_handoff_count(), 0);
-    assert!(told.try_recv().is_err());
+    assert!(reports.try_recv().is_err());
 }
 
 /// Opening a FIFO blocks until its other end is opened.

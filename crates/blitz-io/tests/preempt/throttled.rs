@@ -103,6 +103,6 @@ fn time_in_which_the_quota_was_used_up_is_nobodys_fault_and_a_hog_is_found() {
         Group::throttled(&group) >= 5
     });
     assert_eq!((metrics.preemption_stall_count(), metrics.preemption_handoff_count()), (0, 0));
-    let told = metrics.clone();
-    rt.block_on(rt.spawn(async move { while told.preemption_stall_count() == 0 {} })).unwrap();
+    let reports = metrics.clone();
+    rt.block_on(rt.spawn(async move { while reports.preemption_stall_count() == 0 {} })).unwrap();
 }

@@ -20,16 +20,16 @@ use crate::watch;
 
 /// Creates a runtime that reports stalls. Its slice is long enough that the work of a thread before
 /// it waits does not count as computing.
-fn told(workers: usize) -> (Runtime, mpsc::Receiver<StallReport>) {
-    let (tell, told) = mpsc::channel();
-    let tell = Mutex::new(tell);
+fn with_reports(workers: usize) -> (Runtime, mpsc::Receiver<StallReport>) {
+    let (sender, reports) = mpsc::channel();
+    let sender = Mutex::new(sender);
     let rt = Builder::new_multi_thread()
         .worker_threads(workers)
         .preemption(Preemption::new().slice(Duration::from_millis(50)))
-        .on_task_stall(move |stall| drop(tell.lock().unwrap().send(stall.clone())))
+        .on_task_stall(move |stall| drop(sender.lock().unwrap().send(stall.clone())))
         .build()
         .unwrap();
-    (rt, told)
+    (rt, reports)
 }
 
 /// Returns true if this system reports the system call in which a thread waits.
@@ -47,10 +47,10 @@ fn one_that_sleeps_is_said_to() {
     if !is_told() {
         return;
     }
-    let (rt, told) = told(1);
+    let (rt, reports) = with_reports(1);
     // The task is left behind when the test ends.
     drop(rt.spawn(async { thread::sleep(Duration::from_secs(3600)) }));
-    let stall = told.recv().unwrap();
+    let stall = reports.recv().unwrap();
     assert_eq!(stall.kind(), StallKind::Blocked);
     let call = stall.waits_in().expect("it sleeps");
     assert_eq!(
@@ -69,7 +69,7 @@ fn one_that_reads_names_its_descriptor() {
     if !is_told() {
         return;
     }
-    let (rt, told) = told(1);
+    let (rt, reports) = with_reports(1);
     let (mut reader, mut writer) = std::io::pipe().unwrap();
     let descriptor = reader.as_raw_fd();
     let reads = rt.spawn(async move {
@@ -77,7 +77,7 @@ fn one_that_reads_names_its_descriptor() {
         reader.read_exact(&mut byte).unwrap();
         byte[0]
     });
-    let stall = told.recv().unwrap();
+    let stall = reports.recv().unwrap();
     let call = *stall.waits_in().expect("it reads");
     assert_eq!((call.name(), call.descriptor()), (Some("read"), Some(descriptor)));
     let said = format!(" (reads descriptor {descriptor}); ");
@@ -93,7 +93,7 @@ fn a_deadlock_has_two_locks() {
     if !is_told() {
         return;
     }
-    let (rt, told) = told(2);
+    let (rt, reports) = with_reports(2);
     let locks = [(); 2].map(|()| Arc::new(Mutex::new(())));
     // Each goes on only when both have a lock.
     let both = Arc::new(Barrier::new(2));
@@ -109,7 +109,7 @@ fn a_deadlock_has_two_locks() {
     }
     let mut waits = HashMap::new();
     for _ in 0..2 {
-        let stall = told.recv().unwrap();
+        let stall = reports.recv().unwrap();
         let call = stall.waits_in().expect("it waits");
         waits.insert(stall.name().unwrap().to_owned(), call.lock().expect("for a lock"));
         assert!(stall.to_string().contains("waits for a lock"), "{stall}");
@@ -126,10 +126,10 @@ fn a_deadlock_has_two_locks() {
 #[test]
 fn one_that_computes_waits_in_nothing() {
     let _watch = watch::begin();
-    let (rt, told) = told(1);
+    let (rt, reports) = with_reports(1);
     let (end, ended) = mpsc::channel::<()>();
     let hog = rt.spawn(async move { while ended.try_recv() == Err(mpsc::TryRecvError::Empty) {} });
-    let stall = told.recv().unwrap();
+    let stall = reports.recv().unwrap();
     assert_eq!((stall.kind(), stall.waits_in()), (StallKind::Computing, None));
     drop(end);
     rt.block_on(hog).unwrap();

@@ -28,10 +28,10 @@ const WARD: usize = u64::BITS as usize;
 /// A place for one thread to sleep, with the state that it shares with other threads.
 pub(crate) struct Bed<E, R> {
     pub(crate) parker: Parker,
-    /// Set after another thread took the mark and left its errand, if it has one.
+    /// Set after another thread took the mark and left its spare work, if it has one.
     called: AtomicBool,
-    /// The errand that the thread is woken for; `None` if it is woken for a job.
-    pub(crate) errand: Mutex<Option<E>>,
+    /// The spare work that the thread is woken for; `None` if it is woken for a job.
+    pub(crate) spare_work: Mutex<Option<E>>,
     /// The job that the thread runs.
     pub(crate) running: Mutex<Option<R>>,
 }
@@ -123,8 +123,8 @@ impl<E, R> Beds<E, R> {
             bed.called.swap(true, Relaxed);
             return;
         }
-        // Release: publishes the errand and all else that the caller did. Pairs with `answer`. An
-        // exchange, as there, because loom keeps only exchanges in one order.
+        // Release: publishes the spare work and all else that the caller did. Pairs with `answer`.
+        // An exchange, as there, because loom keeps only exchanges in one order.
         bed.called.swap(true, Release);
         bed.parker.unpark();
     }
@@ -150,7 +150,7 @@ impl<E, R> Ward<E, R> {
         let bed = || Bed {
             parker: Parker::new(),
             called: AtomicBool::new(false),
-            errand: Mutex::new(None),
+            spare_work: Mutex::new(None),
             running: Mutex::new(None),
         };
         Self {

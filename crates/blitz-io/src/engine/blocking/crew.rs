@@ -50,13 +50,13 @@
 //! cannot be started is no longer coming; a job that counted on it is in the case F2, because only
 //! a living thread can have taken the job that the failed thread was meant for.
 //!
-//! *Errands.* A thread that is claimed for an errand (`recruit`: it runs a core, or polls an
+//! *Spare work.* A thread that is claimed for spare work (`recruit`: it runs a core, or polls an
 //! offloaded task) leaves the crew in the same step, and may have been the one that P3 relied on:
 //! if it is recruited between W1 and W3 it sees the job, but cannot leave idle by itself any more.
 //! So it checks for jobs once more before it goes, and if there is one it joins the crew again
-//! first and passes the errand to another thread. It stays away only if the crew stops, or if the
-//! crew is full of other threads of which at least one is more than starting: a thread that joined
-//! after the claim checks for jobs after P2.
+//! first and passes the spare work to another thread. It stays away only if the crew stops, or if
+//! the crew is full of other threads of which at least one is more than starting: a thread that
+//! joined after the claim checks for jobs after P2.
 //!
 //! *A thread that cannot be started.* F1 threads - 1, starting - 1, in one step. F2 if the crew has
 //! a thread that is not starting, the job waits for it: that thread was awake when P3 claimed no
@@ -177,8 +177,8 @@ pub(crate) enum Failed {
 pub(crate) enum Rested {
     /// There may be a job.
     Look,
-    /// The thread was woken by a claim: there may be an errand, or a job. A claim for an errand has
-    /// taken the thread out of the crew.
+    /// The thread was woken by a claim: there may be spare work, or a job. A claim for spare work
+    /// has taken the thread out of the crew.
     Called,
     /// The thread has left the crew: its time was over, or it slept when the crew stopped.
     Gone,
@@ -334,8 +334,8 @@ impl<E, R> Crew<E, R> {
         })
     }
 
-    /// Takes an idle thread out of the crew for an errand, and returns its bed. The caller must
-    /// leave the errand at the bed, and then `call` the bed.
+    /// Takes an idle thread out of the crew for spare work, and returns its bed. The caller must
+    /// leave the spare work at the bed, and then `call` the bed.
     #[must_use = "the thread must be called"]
     pub(crate) fn recruit(&self) -> Option<usize> {
         let claimed = self.change(|now| {
@@ -348,7 +348,7 @@ impl<E, R> Crew<E, R> {
     }
 
     /// Returns true if the calling thread, which was recruited, may go. If not, it is in the crew
-    /// again because of a job, and must pass the errand to another thread.
+    /// again because of a job, and must pass the spare work to another thread.
     #[must_use]
     pub(crate) fn is_free_to_go(&self, has_job: impl Fn() -> bool) -> bool {
         if !has_job() || weakened!("crew_recruit_looks") {

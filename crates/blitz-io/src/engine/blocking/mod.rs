@@ -32,15 +32,12 @@ use self::{
     roster::{Key, Roster},
     shards::Shards,
 };
+use super::preempt::{
+    handoff::{Handoff, SpareThreads, SpareWork},
+    running::RunningPoll,
+};
 use super::{
-    pool::{
-        Pool,
-        current::spawner_number,
-        find::Patience,
-        handoff::{Errand, Handoff, Relief},
-        stop::Alive,
-        vigil::stuck::Running,
-    },
+    pool::{Pool, current::spawner_number, find::Patience, stop::Alive},
     prim::{
         AtomicUsize, OnceLock, Ordering::Relaxed, clock::Unit, cpu::CpuClock, discard, lock,
         parker::Parker, thread,
@@ -98,16 +95,16 @@ pub(crate) struct Config {
 
 /// The blocking pool: its threads, and the jobs that wait for them.
 pub(crate) struct Blocking {
-    crew: Crew<Errand, Running>,
+    crew: Crew<SpareWork, RunningPoll>,
     queue: Shards<Task>,
     roster: Roster,
     /// Threads that have not ended.
     alive: Alive,
-    /// Number of threads that were started for an errand and have not reached it, because they are
+    /// Number of threads that were started for spare work and have not reached it, because they are
     /// still in a user's hook.
     starting: AtomicUsize,
     /// Number of threads that run a core which another thread has left, or has lost.
-    relieving: AtomicUsize,
+    running_cores: AtomicUsize,
     config: Config,
     around: OnceLock<Around>,
     /// Called after each job, because a paused clock stands still while there are jobs.
@@ -170,7 +167,7 @@ enum Place {
     Outside,
 }
 
-/// Guard that counts a thread that was started for an errand, until it reaches the errand.
+/// Guard that counts a thread that was started for spare work, until it reaches the spare work.
 struct Starting(Arc<Blocking>);
 
 impl Starting {
@@ -189,9 +186,9 @@ impl Drop for Starting {
 }
 
 /// Guard that counts a thread that runs a core which another thread has left.
-struct Relieving<'a>(&'a AtomicUsize);
+struct RunningCore<'a>(&'a AtomicUsize);
 
-impl<'a> Relieving<'a> {
+impl<'a> RunningCore<'a> {
     fn new(count: &'a AtomicUsize) -> Self {
         // Relaxed: a counter that orders nothing.
         count.fetch_add(1, Relaxed);
@@ -199,7 +196,7 @@ impl<'a> Relieving<'a> {
     }
 }
 
-impl Drop for Relieving<'_> {
+impl Drop for RunningCore<'_> {
     fn drop(&mut self) {
         // Relaxed: a counter that orders nothing.
         self.0.fetch_sub(1, Relaxed);
@@ -221,7 +218,7 @@ impl Blocking {
             roster: Roster::new(),
             alive: Alive::new(),
             starting: AtomicUsize::new(0),
-            relieving: AtomicUsize::new(0),
+            running_cores: AtomicUsize::new(0),
             around: OnceLock::new(),
             #[cfg(feature = "test-util")]
             after: OnceLock::new(),
@@ -315,20 +312,20 @@ impl Blocking {
         self.queue.len()
     }
 
-    /// Starts a thread for the errand, or, without one, for jobs; then the crew has counted it
+    /// Starts a thread for the spare work, or, without one, for jobs; then the crew has counted it
     /// already.
-    fn start(self: &Arc<Self>, errand: Option<Errand>) -> Result<(), NoThread> {
+    fn start(self: &Arc<Self>, spare_work: Option<SpareWork>) -> Result<(), NoThread> {
         let named = catch_unwind(AssertUnwindSafe(|| self.config.recipe.names(1)));
         let names = named.map_err(NoThread::Panic)?.map_err(NoThread::System)?;
         let name = names.into_iter().next().expect("one was asked for");
-        self.start_as(name, errand).map_err(NoThread::System)
+        self.start_as(name, spare_work).map_err(NoThread::System)
     }
 
     /// Starts a thread with the given name, without calling user code to name it.
-    fn start_as(self: &Arc<Self>, name: String, errand: Option<Errand>) -> io::Result<()> {
+    fn start_as(self: &Arc<Self>, name: String, spare_work: Option<SpareWork>) -> io::Result<()> {
         let key = self.roster.expect();
         self.alive.add();
-        let is_for_jobs = errand.is_none();
+        let is_for_jobs = spare_work.is_none();
         let starting = (!is_for_jobs).then(|| Starting::new(self));
         if is_for_jobs {
             self.crew.expect();
@@ -345,7 +342,7 @@ impl Blocking {
                 },
                 body: move || {
                     drop(starting);
-                    body.work(errand);
+                    body.work(spare_work);
                 },
                 after: move || after.leave(key),
             }
@@ -424,38 +421,39 @@ impl Blocking {
         })
     }
 
-    /// Runs the errand, if there is one, and then jobs and errands for as long as the crew keeps
-    /// this thread. Without an errand the thread is in the crew already.
-    fn work(self: &Arc<Self>, mut errand: Option<Errand>) {
+    /// Runs the spare work, if there is one, and then jobs and spare work for as long as the crew
+    /// keeps this thread. Without spare work the thread is in the crew already.
+    fn work(self: &Arc<Self>, mut spare_work: Option<SpareWork>) {
         loop {
-            if let Some(errand) = errand {
-                let is_core = matches!(errand, Errand::Core(_));
-                let relieving = is_core.then(|| Relieving::new(&self.relieving));
-                errand.run();
-                drop(relieving);
+            if let Some(spare_work) = spare_work {
+                let is_core = matches!(spare_work, SpareWork::Core(_));
+                let running_cores = is_core.then(|| RunningCore::new(&self.running_cores));
+                spare_work.run();
+                drop(running_cores);
                 // This may drop the last reference to a runtime, so it must not be kept while we
                 // sleep.
-                drop(errand);
+                drop(spare_work);
                 if !self.crew.join() {
                     return;
                 }
             }
-            errand = self.serve();
-            if errand.is_none() {
+            spare_work = self.serve();
+            if spare_work.is_none() {
                 return;
             }
         }
     }
 
-    /// Runs jobs until the thread leaves the crew, to end or for an errand. Returns the errand.
-    fn serve(self: &Arc<Self>) -> Option<Errand> {
+    /// Runs jobs until the thread leaves the crew, to end or for spare work. Returns the spare
+    /// work.
+    fn serve(self: &Arc<Self>) -> Option<SpareWork> {
         let bed = self.take_bed();
         let here = self.crew.beds.bed(bed);
         let thread = CpuClock::of_this_thread().thread();
         // Neighbours begin at different shards.
         let mut from = bed;
         let mut patience = Patience::new();
-        let errand = loop {
+        let spare_work = loop {
             while let Some(job) = self.queue.pop(&mut from) {
                 self.run(job, here, thread);
             }
@@ -472,19 +470,19 @@ impl Blocking {
             match self.crew.rest(bed, || !self.queue.is_empty(), nap) {
                 Rested::Look => {}
                 Rested::Called => {
-                    let errand = lock(&here.errand).take();
-                    if errand.is_none() {
+                    let spare_work = lock(&here.spare_work).take();
+                    if spare_work.is_none() {
                         self.crew.came();
                     }
-                    if let Some(errand) = errand {
+                    if let Some(spare_work) = spare_work {
                         if self.crew.is_free_to_go(|| !self.queue.is_empty()) {
-                            break Some(errand);
+                            break Some(spare_work);
                         }
-                        match errand {
+                        match spare_work {
                             // If there is no other thread, the core waits for its worker.
-                            Errand::Core(core) => drop(self.clone().relieve(core)),
+                            SpareWork::Core(core) => drop(self.clone().request_for_core(core)),
                             // If there is no other thread, the task goes back to its queue.
-                            lent @ Errand::Poll(_) => drop(self.clone().stand_in(lent)),
+                            poll @ SpareWork::Poll(_) => drop(self.clone().request_thread(poll)),
                         }
                     }
                 }
@@ -498,7 +496,7 @@ impl Blocking {
             }
         };
         self.roster.give_bed_back(bed);
-        errand
+        spare_work
     }
 
     fn take_bed(&self) -> usize {
@@ -538,10 +536,10 @@ fn linger(parker: &Parker, patience: &mut Patience) -> bool {
 
 impl Blocking {
     /// Runs a job, and records it for reports; `thread` is the system's ID of the calling thread.
-    fn run(&self, job: Task, here: &Bed<Errand, Running>, thread: Option<i64>) {
+    fn run(&self, job: Task, here: &Bed<SpareWork, RunningPoll>, thread: Option<i64>) {
         let header = job.into_header();
         // SAFETY: obligation 1: the queue entry is ours, and keeps the task's memory alive.
-        *lock(&here.running) = Some(unsafe { Running::of(header, Instant::now(), thread) });
+        *lock(&here.running) = Some(unsafe { RunningPoll::of(header, Instant::now(), thread) });
         // SAFETY: `into_header` passed the entry to us, and only one `Task` is made of it.
         poll::run(unsafe { Task::new(header) }, self.config.unit.now());
         let over = lock(&here.running).take();
@@ -655,31 +653,31 @@ impl Blocking {
 }
 
 impl Blocking {
-    /// Sends an idle thread on the errand, if there is one; else returns the errand.
-    fn send_idle(&self, errand: Errand) -> Result<(), Errand> {
-        let Some(bed) = self.crew.recruit() else { return Err(errand) };
-        *lock(&self.crew.beds.bed(bed).errand) = Some(errand);
+    /// Sends an idle thread on the spare work, if there is one; else returns the spare work.
+    fn send_idle(&self, spare_work: SpareWork) -> Result<(), SpareWork> {
+        let Some(bed) = self.crew.recruit() else { return Err(spare_work) };
+        *lock(&self.crew.beds.bed(bed).spare_work) = Some(spare_work);
         self.crew.beds.call(bed);
         Ok(())
     }
 }
 
-impl Relief for Blocking {
-    fn relieve(self: Arc<Self>, handoff: Arc<Handoff>) -> bool {
+impl SpareThreads for Blocking {
+    fn request_for_core(self: Arc<Self>, handoff: Arc<Handoff>) -> bool {
         // If refused, the core stays where its worker or another thread will find it. Threads that
         // run a core and do not block are counted here too, and there are as many as cores.
         // Relaxed: exceeding the bound by a few, one for each core, does no harm.
-        if self.relieving.load(Relaxed) >= self.config.cap.saturating_add(self.config.cores) {
+        if self.running_cores.load(Relaxed) >= self.config.cap.saturating_add(self.config.cores) {
             return false;
         }
-        let errand = match self.send_idle(Errand::Core(handoff)) {
+        let spare_work = match self.send_idle(SpareWork::Core(handoff)) {
             Ok(()) => return true,
-            Err(errand) => errand,
+            Err(spare_work) => spare_work,
         };
         if self.crew.is_stopping() {
             return false;
         }
-        match self.start(Some(errand)) {
+        match self.start(Some(spare_work)) {
             Ok(()) => true,
             Err(NoThread::System(_)) => false,
             Err(NoThread::Panic(payload)) => {
@@ -689,29 +687,29 @@ impl Relief for Blocking {
         }
     }
 
-    fn stand_in(self: Arc<Self>, errand: Errand) -> Result<(), Errand> {
-        let errand = match self.send_idle(errand) {
+    fn request_thread(self: Arc<Self>, spare_work: SpareWork) -> Result<(), SpareWork> {
+        let spare_work = match self.send_idle(spare_work) {
             Ok(()) => return Ok(()),
-            Err(errand) => errand,
+            Err(spare_work) => spare_work,
         };
         // Relaxed: exceeding the bound by a few does no harm.
         if self.crew.is_stopping() || self.starting.load(Relaxed) >= STARTING {
-            return Err(errand);
+            return Err(spare_work);
         }
-        let kept = errand.clone();
+        let kept = spare_work.clone();
         let name = self.config.recipe.one_name.as_deref().unwrap_or(SPARE);
-        self.start_as(name.to_owned(), Some(errand)).map_err(|_| kept)
+        self.start_as(name.to_owned(), Some(spare_work)).map_err(|_| kept)
     }
 
-    fn stand_in_if_idle(self: Arc<Self>, errand: Errand) -> Result<(), Errand> {
-        self.send_idle(errand)
+    fn request_idle_thread(self: Arc<Self>, spare_work: SpareWork) -> Result<(), SpareWork> {
+        self.send_idle(spare_work)
     }
 
     fn is_ending(&self) -> bool {
         self.crew.is_stopping()
     }
 
-    fn employ(self: Arc<Self>) {
+    fn adopt_this_thread(self: Arc<Self>) {
         self.alive.add();
         self.enter();
         // A worker that lost its core stays until the runtime ends, as Tokio's workers do, because

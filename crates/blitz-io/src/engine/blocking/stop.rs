@@ -26,11 +26,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Blocking, Place, Running};
-use crate::engine::{
-    pool::{Pool, vigil::stall::tell_lines},
-    prim::lock,
-};
+use super::{Blocking, Place, RunningPoll};
+use crate::engine::{pool::Pool, preempt::stall::write_lines, prim::lock};
 
 /// When a wait is reported: after a second, when a person begins to wonder; after ten; then once a
 /// minute.
@@ -120,16 +117,17 @@ impl Blocking {
     /// Reports on standard error which jobs, polls and destructors the shutdown waits for.
     #[cold]
     fn report(&self, pool: &Pool, waited: Duration) {
-        let jobs: Vec<Running> =
+        let jobs: Vec<RunningPoll> =
             self.crew.beds.made().filter_map(|bed| lock(&bed.running).clone()).collect();
-        let (mut polls, drops) = (pool.in_polls(), pool.rest.dropping());
+        let (mut polls, drops) = (pool.running_polls(), pool.rest.dropping());
         // A job is a task too, and so is a task whose destructor runs.
-        let is_other = |poll: &Running| !jobs.iter().chain(&drops).any(|other| other.id == poll.id);
+        let is_other =
+            |poll: &RunningPoll| !jobs.iter().chain(&drops).any(|other| other.id == poll.id);
         polls.retain(is_other);
         let text = describe(waited, &jobs, &polls, &drops, Instant::now());
         // Not written by this thread, because a poll that it waits for may hold the lock of
         // standard error, and the time that this thread may wait is bounded.
-        tell_lines(text);
+        write_lines(text);
     }
 }
 
@@ -158,9 +156,9 @@ impl Reports {
 /// Returns the text of a report.
 fn describe(
     waited: Duration,
-    jobs: &[Running],
-    polls: &[Running],
-    drops: &[Running],
+    jobs: &[RunningPoll],
+    polls: &[RunningPoll],
+    drops: &[RunningPoll],
     now: Instant,
 ) -> String {
     let mut text = format!("blitz-io: the shutdown of a runtime has waited {waited:.1?} for ");
@@ -191,7 +189,7 @@ fn describe(
         [(jobs, "has run"), (polls, "has been in one poll"), (drops, "has been in its destructor")];
     for (runs, does) in does.iter().flat_map(|(all, does)| all.iter().map(move |runs| (runs, does)))
     {
-        let Running { id, name, spawned_at, since, .. } = runs;
+        let RunningPoll { id, name, spawned_at, since, .. } = runs;
         let time = now.saturating_duration_since(*since);
         let _ = write!(text, "  task {id}");
         if let Some(name) = name {

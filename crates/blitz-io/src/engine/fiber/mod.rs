@@ -18,7 +18,8 @@ use std::{io, sync::Arc, time::Instant};
 
 use self::{nest::Nest, strand::Strand};
 use super::{
-    pool::{Pool, stop::Alive, vigil::carrier::Carrier},
+    pool::{Pool, stop::Alive},
+    preempt::carrier::WatchedCarrier,
     prim::{
         AtomicUsize, Mutex, OnceLock,
         Ordering::{Acquire, Relaxed, Release},
@@ -256,11 +257,11 @@ fn carry(nest: &Nest, number: usize, pool: &Arc<Pool>, alive: &Alive) {
     // SAFETY: obligation 1: the pool, which owns the counter, is borrowed for longer than the
     // guard.
     let _counting = unsafe { CountingYields::new(pool.outside_counters.forced_yields().word()) };
-    let watched = Carrier::begin(pool, number);
-    // SAFETY: obligation 1: `tenured` is dropped before `watched`, on this thread.
-    let tenured = watched.as_ref().map(|watched| unsafe { watched.listen() });
+    let watched = WatchedCarrier::begin(pool, number);
+    // SAFETY: obligation 1: `lease_guard` is dropped before `watched`, on this thread.
+    let lease_guard = watched.as_ref().map(|watched| unsafe { watched.attach() });
     nest.live(watched.as_ref());
-    drop(tenured);
+    drop(lease_guard);
     drop(watched);
     if nest.has_abandoned() {
         alive.remove();

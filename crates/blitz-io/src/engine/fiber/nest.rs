@@ -57,7 +57,7 @@ use std::{future::Future, ptr::NonNull, sync::Arc, time::Duration};
 
 use super::stack::Stacks;
 use crate::engine::{
-    pool::vigil::carrier::Carrier,
+    preempt::carrier::WatchedCarrier,
     prim::{
         AtomicBool, AtomicU64, AtomicUsize, Mutex,
         Ordering::{Acquire, Relaxed, Release},
@@ -254,7 +254,7 @@ impl Nest {
     }
 
     /// Runs the carrier on the calling thread, until it is stopped.
-    pub(crate) fn live(&self, watched: Option<&Carrier>) {
+    pub(crate) fn live(&self, watched: Option<&WatchedCarrier>) {
         self.begin();
         // A fiber that blocks makes the other fibers wait, so it may not `block_on`, only block in
         // place.
@@ -263,11 +263,11 @@ impl Nest {
             if !self.turn(watched) {
                 // The thread may sleep for a long time, so freed cells are collected first.
                 self.sweep_home();
-                watched.into_iter().for_each(Carrier::rest);
+                watched.into_iter().for_each(WatchedCarrier::set_idle);
                 self.parker.park();
             }
         }
-        watched.into_iter().for_each(Carrier::rest);
+        watched.into_iter().for_each(WatchedCarrier::set_idle);
         self.end();
         current::with(|current| current.blocking.set(Blocking::Allowed));
     }
@@ -291,7 +291,7 @@ impl Nest {
     }
 
     /// Polls some of the queued tasks; returns `false` if there were none.
-    fn turn(&self, watched: Option<&Carrier>) -> bool {
+    fn turn(&self, watched: Option<&WatchedCarrier>) -> bool {
         // Relaxed: a hint; the token that came with it orders more than is needed.
         if self.sweep.load(Relaxed) {
             self.sweep_home();
@@ -301,7 +301,7 @@ impl Nest {
                 return true;
             }
             let Some(task) = self.next() else { return polls > 0 };
-            watched.into_iter().for_each(Carrier::rise);
+            watched.into_iter().for_each(WatchedCarrier::set_busy);
             if poll::run(task, self.unit.now()) {
                 // Relaxed: a counter, which orders nothing.
                 self.alive.fetch_sub(1, Relaxed);

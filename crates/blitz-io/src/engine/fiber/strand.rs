@@ -64,7 +64,8 @@ use super::{nest::Nest, overflow::Record, stack::Stack};
 #[cfg(feature = "parallel")]
 use crate::engine::fork;
 use crate::engine::{
-    pool::{drive, vigil::stall::tell_lines},
+    pool::drive,
+    preempt::stall::write_lines,
     prim::{clock::Unit, is_panicking},
     work::{
         current::{self, Words},
@@ -263,7 +264,7 @@ where
         let at = self.frame.record.get().map(|record| record.spawned_at);
         let at = at.map_or_else(String::new, |at| format!(" spawned at {at}"));
         // Not written by this thread, because others may hold the lock of standard error.
-        tell_lines(format!(
+        write_lines(format!(
             "blitz-io: a fiber{at} was cancelled {PATIENCE} times and caught it each time: it is \
              given up, and its stack is leaked; let the unwinding go on when `fiber::wait` \
              unwinds\n"

@@ -19,10 +19,7 @@ use super::{
     registry::{Registry, Seat},
     worker::{self, Worker},
 };
-use crate::engine::{
-    pool::{crowd::Member, handoff::Blocked},
-    prim::parker::Parker,
-};
+use crate::engine::{pool::crowd::Member, preempt::handoff::Blocked, prim::parker::Parker};
 
 /// Runs `op` on a worker of the pool. `op` receives that worker, and whether the call had to be
 /// injected into the pool from another thread.

@@ -34,10 +34,8 @@ use std::time::{Duration, Instant};
 
 use super::registry::AbortOnUnwind;
 use crate::engine::{
-    pool::{
-        crowd,
-        handoff::{Blocked, is_worker},
-    },
+    pool::crowd,
+    preempt::handoff::{Blocked, is_worker},
     prim::{
         AtomicU64, AtomicUsize,
         Ordering::{AcqRel, Acquire, Relaxed},

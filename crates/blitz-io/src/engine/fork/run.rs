@@ -55,7 +55,7 @@ use super::{
     worker::Worker,
 };
 use crate::engine::{
-    pool::handoff::Blocked,
+    preempt::handoff::Blocked,
     prim::{
         AtomicU32,
         Ordering::{AcqRel, Acquire, Relaxed},

@@ -28,7 +28,8 @@ use super::{
     stack::Stack,
 };
 use crate::engine::{
-    pool::{crowd::Member, handoff::Blocked},
+    pool::crowd::Member,
+    preempt::handoff::Blocked,
     prim::{AtomicBool, AtomicU64, Ordering::Relaxed, per_thread, rng::Rng, spin_loop, thread},
 };
 

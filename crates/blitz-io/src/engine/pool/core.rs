@@ -11,11 +11,11 @@ use super::{
     crowd::Member,
     duty::Usefulness,
     find::{Pace, Patience},
-    handoff::Handoff,
     histogram::Histogram,
     lifo::LifoSlot,
 };
 use crate::engine::{
+    preempt::handoff::Handoff,
     prim::{
         AtomicPtr, Mutex,
         Ordering::Relaxed,
@@ -114,7 +114,7 @@ pub(crate) struct Remote {
     /// The thread that holds the core, or held it last.
     pub(crate) thread: Mutex<Option<ThreadId>>,
     /// The hand-off in which the core lay last between two threads, and may lie now.
-    pub(crate) lies: Mutex<Weak<Handoff>>,
+    pub(crate) handoff: Mutex<Weak<Handoff>>,
 }
 
 impl Remote {
@@ -131,7 +131,7 @@ impl Remote {
             poll_times: config.poll_times.map(Histogram::new),
             latencies: config.latencies.map(Histogram::new),
             thread: Mutex::new(None),
-            lies: Mutex::new(Weak::new()),
+            handoff: Mutex::new(Weak::new()),
         };
         (owner, remote)
     }

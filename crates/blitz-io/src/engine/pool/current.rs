@@ -2,7 +2,7 @@
 //!
 //! The core is borrowed for one closure at a time. No user code runs inside, and no reference
 //! leaves the closure. While a thread is in user code, its core may be taken from it
-//! (`work/tenure`). So a function that is called from there and needs the core must begin with
+//! (`engine/lease`). So a function that is called from there and needs the core must begin with
 //! [`inside`], after which it sees whether the thread still has one.
 
 use std::{ptr::NonNull, sync::Arc};

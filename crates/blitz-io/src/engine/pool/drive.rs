@@ -24,15 +24,9 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-use super::{
-    Pool,
-    core::Core,
-    current,
-    current::Held,
-    duty, park, stop, timing,
-    vigil::{Stint, guest::Guest},
-};
+use super::{Pool, core::Core, current, current::Held, duty, park, stop, timing};
 use crate::engine::{
+    preempt::{WatchRecord, block_on::WatchedBlockOn},
     prim::{
         AtomicBool, Mutex,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
@@ -42,7 +36,7 @@ use crate::engine::{
     },
     work::{
         current as words,
-        current::{Blocking, CountingYields, Tenured},
+        current::{Blocking, CountingYields, LeaseGuard},
         task::{
             budget::{self, Budget},
             home,
@@ -171,9 +165,9 @@ impl Wake for Root {
 pub(crate) fn wait_for<F: Future>(pool: Option<&Arc<Pool>>, future: F) -> F::Output {
     // SAFETY: obligation 1 of `counting`: `pool` is borrowed for longer than the value lives.
     let _counting = pool.map(|pool| unsafe { counting(pool) });
-    let _hidden = Tenured::hidden();
-    let guest = pool.and_then(Guest::new);
-    let _listening = guest.as_ref().map(Guest::listen);
+    let _hidden = LeaseGuard::hidden();
+    let watched_block_on = pool.and_then(WatchedBlockOn::new);
+    let _local_tasks_guard = watched_block_on.as_ref().map(WatchedBlockOn::attach);
     let root = Arc::new(Root {
         woken: AtomicBool::new(false),
         parker: Arc::new(Parker::new()),
@@ -190,7 +184,7 @@ pub(crate) fn wait_for<F: Future>(pool: Option<&Arc<Pool>>, future: F) -> F::Out
             check(pool);
             return output;
         }
-        guest.iter().for_each(Guest::rest);
+        watched_block_on.iter().for_each(WatchedBlockOn::set_idle);
         match pool {
             Some(pool) => park_in(pool, &root),
             None => root.parker.park(),
@@ -245,7 +239,7 @@ impl Pool {
 pub(crate) fn drive<F: Future>(pool: &Arc<Pool>, future: F) -> F::Output {
     // SAFETY: obligation 1 of `counting`: `pool` is borrowed for longer than the value lives.
     let _counting = unsafe { counting(pool) };
-    let _hidden = Tenured::hidden();
+    let _hidden = LeaseGuard::hidden();
     pool.assert_here();
     let root = Arc::new(Root {
         woken: AtomicBool::new(true),
@@ -315,9 +309,9 @@ struct Driven {
     held: Option<Held>,
     /// Sets the thread-local state of another runtime aside, because a `block_on` may run inside a
     /// task of it.
-    _tenured: Tenured,
-    /// Dropped after `_tenured`.
-    stint: Option<Arc<Stint>>,
+    _lease_guard: LeaseGuard,
+    /// Dropped after `_lease_guard`.
+    watch_record: Option<Arc<WatchRecord>>,
     /// True if the monitor was notified that there is something to run.
     busy: bool,
 }
@@ -325,11 +319,13 @@ struct Driven {
 impl Driven {
     fn new(core: Box<Core>) -> Self {
         let pool = core.pool.clone();
-        let stint = Stint::begin(&pool, core.index);
-        // SAFETY: obligation 1 of `Tenured::new`: the stint, which owns the tenure, is a field
-        // that is declared after `_tenured` and so is dropped after it.
-        let _tenured = unsafe { Tenured::new(stint.as_ref().map(|stint| stint.tenure())) };
-        Self { held: Some(Held::new(core)), pool, _tenured, stint, busy: false }
+        let watch_record = WatchRecord::begin(&pool, core.index);
+        // SAFETY: obligation 1 of `LeaseGuard::new`: the watch record, which owns the lease, is a
+        // field that is declared after `_lease_guard` and so is dropped after it.
+        let _lease_guard = unsafe {
+            LeaseGuard::new(watch_record.as_ref().map(|watch_record| watch_record.lease()))
+        };
+        Self { held: Some(Held::new(core)), pool, _lease_guard, watch_record, busy: false }
     }
 
     #[track_caller]
@@ -349,7 +345,7 @@ impl Driven {
             if root.take_woken() {
                 // The root's own time is not limited; but the root may poll a set of tasks, which
                 // is watched.
-                self.rise();
+                self.set_busy();
                 if let Poll::Ready(output) = poll_root(future.as_mut(), cx) {
                     return output;
                 }
@@ -366,7 +362,7 @@ impl Driven {
                     Some((next?, core.clock.now_ms()))
                 });
                 let Some((task, now)) = next else { break };
-                self.rise();
+                self.set_busy();
                 if timing::run(&self.pool, task, now) {
                     current::with_core(|core| core.counters().completed.add(1));
                     // A task that panicked has completed, so this is checked only then.
@@ -387,7 +383,7 @@ impl Driven {
                 // to events and timers.
                 self.attend(|_| true);
             } else if ran < self.pool.config.tick_polls && !root.is_woken() {
-                self.rest();
+                self.set_idle();
                 park::park(&self.pool, 0, || root.is_woken());
                 // A worker that was reserved for work counts as searching; there is no other
                 // worker to wake.
@@ -412,16 +408,16 @@ impl Driven {
     /// Notifies the monitor that a task is about to run, because it may measure how long it
     /// takes.
     #[inline]
-    fn rise(&mut self) {
-        if let Some(stint) = self.stint.as_ref().filter(|_| !self.busy) {
-            stint.rise(&self.pool);
+    fn set_busy(&mut self) {
+        if let Some(watch_record) = self.watch_record.as_ref().filter(|_| !self.busy) {
+            watch_record.set_busy(&self.pool);
             self.busy = true;
         }
     }
 
-    fn rest(&mut self) {
-        if let Some(stint) = &self.stint {
-            stint.rest();
+    fn set_idle(&mut self) {
+        if let Some(watch_record) = &self.watch_record {
+            watch_record.set_idle();
             self.busy = false;
         }
     }

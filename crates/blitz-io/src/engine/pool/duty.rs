@@ -11,7 +11,7 @@
 //! A worker on duty that has something to do gives the duty up first, and the next worker that
 //! falls asleep takes it. While no worker has it, at least one is awake, which looks into the
 //! driver by its clock and takes the duty before it sleeps. If that worker gets stuck in a poll
-//! while all others sleep, no worker looks until the monitor (`vigil`) hands its core to another
+//! while all others sleep, no worker looks until the monitor (`preempt`) hands its core to another
 //! thread; without preemption, until the poll has ended, as on Tokio. `idle` does not wake the
 //! worker on duty for work if it can wake another one, which makes this rare.
 //!

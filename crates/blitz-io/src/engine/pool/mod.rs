@@ -6,9 +6,10 @@
 //!
 //! Each file is named by what it does: a [`worker`] runs tasks, [`find`] chooses the next task,
 //! [`place`] chooses the queue of a runnable task, [`idle`] decides which workers sleep and which
-//! are woken, [`park`] puts a thread to sleep, [`stop`] shuts the pool down, and [`vigil`] sees
-//! that no task is stuck behind a poll that does not end. [`current`] is how code inside a poll
-//! reaches the core of its thread; [`counters`] are the metrics of each core.
+//! are woken, [`park`] puts a thread to sleep, [`stop`] shuts the pool down, and
+//! [`preempt`](super::preempt) sees that no task is stuck behind a poll that does not end.
+//! [`current`] is how code inside a poll reaches the core of its thread; [`counters`] are the
+//! metrics of each core.
 
 use std::{
     future::Future,
@@ -25,6 +26,10 @@ use self::{
     unhandled::Unhandled,
 };
 use super::{
+    preempt::{
+        self,
+        handoff::{self, Handoff, SpareThreads},
+    },
     prim::{
         AtomicBool, AtomicUsize, Mutex, OnceLock,
         Ordering::Acquire,
@@ -62,9 +67,7 @@ pub(crate) mod duty;
 pub(crate) mod park;
 pub(crate) mod stop;
 pub(crate) mod rest;
-pub(crate) mod handoff;
-#[cfg_attr(blitz_loom, allow(dead_code, unused_imports, reason = "models have no monitor"))]
-pub(crate) mod vigil;
+
 pub(crate) mod counters;
 pub(crate) mod dump;
 pub(crate) mod histogram;
@@ -104,7 +107,7 @@ pub(crate) struct Config {
     /// True if the panic of a task shuts the pool down.
     pub(crate) ends_on_panic: bool,
     /// The settings of the monitor that detects overlong polls, if there is one.
-    pub(crate) vigil: Option<vigil::Settings>,
+    pub(crate) preempt: Option<preempt::Settings>,
 }
 
 impl Config {
@@ -160,8 +163,8 @@ pub(crate) struct Pool {
     pub(crate) unhandled: Unhandled,
     /// The pool of spare threads that brings threads and cores together again when they have lost
     /// each other.
-    relief: OnceLock<Weak<dyn handoff::Relief>>,
-    pub(crate) watched: Option<Box<vigil::Watched>>,
+    pub(crate) spare_threads: OnceLock<Weak<dyn SpareThreads>>,
+    pub(crate) watched: Option<Box<preempt::WatchedPool>>,
 }
 
 impl std::fmt::Debug for Pool {
@@ -276,11 +279,11 @@ impl Pool {
             seeds: config.seed.map(Seeds::new),
             belongs: local::Belongs::to_nobody(),
             unhandled: Unhandled::new(config.ends_on_panic),
-            relief: OnceLock::new(),
+            spare_threads: OnceLock::new(),
             watched: config
-                .vigil
+                .preempt
                 .clone()
-                .map(|settings| Box::new(vigil::Watched::new(settings, workers))),
+                .map(|settings| Box::new(preempt::WatchedPool::new(settings, workers))),
             config,
         });
         let cores = owners.into_iter().enumerate();
@@ -336,13 +339,13 @@ impl Pool {
         for (started, name) in names.into_iter().enumerate() {
             // No core is left if the pool was stopped meanwhile.
             let Some(core) = self.free_cores.take() else { return Ok(()) };
-            let slot = handoff::Handoff::kept(core);
+            let slot = Handoff::reserved(core);
             self.alive.add();
             let thread = self.config.recipe.start(name, self.around.get().cloned(), {
                 let (pool, slot) = (self.clone(), slot.clone());
                 Life {
                     before: || (),
-                    body: move || handoff::live(&slot),
+                    body: move || handoff::run_worker(&slot),
                     after: move || pool.alive.remove(),
                 }
             });

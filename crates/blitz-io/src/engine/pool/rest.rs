@@ -5,8 +5,8 @@
 
 use std::{ptr::NonNull, time::Instant};
 
-use super::vigil::stuck::Running;
 use crate::engine::{
+    preempt::running::RunningPoll,
     prim::{Mutex, cpu::CpuClock, lock},
     work::task::cell::Header,
 };
@@ -17,7 +17,7 @@ pub(crate) struct Rest(Mutex<State>);
 struct State {
     claimed: Vec<NonNull<Header>>,
     /// Destructors that run now, by the number of their [`Claim`].
-    dropping: Vec<(u64, Running)>,
+    dropping: Vec<(u64, RunningPoll)>,
     /// Number of threads that take tasks out of the list.
     droppers: usize,
     /// Number of tasks that were ever taken out.
@@ -77,13 +77,13 @@ impl Rest {
     }
 
     /// Returns the destructors that run now.
-    pub(crate) fn dropping(&self) -> Vec<Running> {
+    pub(crate) fn dropping(&self) -> Vec<RunningPoll> {
         lock(&self.0).dropping.iter().map(|(_, running)| running.clone()).collect()
     }
 }
 
 /// Polls that block in place, for reports.
-pub(crate) struct BlockedPolls(Mutex<(u64, Vec<(u64, Running)>)>);
+pub(crate) struct BlockedPolls(Mutex<(u64, Vec<(u64, RunningPoll)>)>);
 
 impl BlockedPolls {
     pub(crate) fn new() -> Self {
@@ -98,7 +98,7 @@ impl BlockedPolls {
     pub(crate) unsafe fn list(&self, task: NonNull<Header>) -> u64 {
         let thread = CpuClock::of_this_thread().thread();
         // SAFETY: obligation 1: the caller keeps the task alive during this call.
-        let running = unsafe { Running::of(task, Instant::now(), thread) };
+        let running = unsafe { RunningPoll::of(task, Instant::now(), thread) };
         let mut polls = lock(&self.0);
         polls.0 += 1;
         let number = polls.0;
@@ -115,7 +115,7 @@ impl BlockedPolls {
         drop(gone);
     }
 
-    pub(crate) fn all(&self) -> Vec<Running> {
+    pub(crate) fn all(&self) -> Vec<RunningPoll> {
         lock(&self.0).1.iter().map(|(_, running)| running.clone()).collect()
     }
 }
@@ -128,9 +128,9 @@ impl<'a> Dropper<'a> {
         let task = state.claimed.pop()?;
         state.taken += 1;
         let number = state.taken;
-        // SAFETY: obligation 1 of `Running::of`: a claimed task is in state RUNNING, which keeps
-        // its memory until it is dropped.
-        let running = unsafe { Running::of(task, since, self.thread.thread()) };
+        // SAFETY: obligation 1 of `RunningPoll::of`: a claimed task is in state RUNNING, which
+        // keeps its memory until it is dropped.
+        let running = unsafe { RunningPoll::of(task, since, self.thread.thread()) };
         state.dropping.push((number, running));
         Some(Claim { rest: self.rest, number, task })
     }

@@ -9,8 +9,8 @@
 //! S1 the outside homes refuse tasks, and their tasks are claimed
 //! S2 `stopping` is set, and every worker is unparked (one that is awake finds a token later);
 //!    from now on a spawn is refused: its future is dropped, its handle says 'cancelled'
-//! S3 a core that no thread holds ends: one that is free on this thread, one that lies in a
-//!    `Handoff` on a thread of the relief or a helper, or here if the system has none. A core
+//! S3 a core that no thread holds ends: one that is free on this thread, one that handoff in a
+//!    `Handoff` on a spare thread or a helper, or here if the system has none. A core
 //!    whose thread is about to begin, or is in a hook, is left to that thread
 //! S4 each worker ends its poll, leaves its loop and ends its core: the core's home refuses
 //!    tasks, those that live are claimed, and so are entries in its LIFO slot and its ring
@@ -61,7 +61,7 @@
 //! # Checked by
 //! `shutdown_against_wake_drops_the_future_once`,
 //! `shutdown_against_spawn_drops_the_future_once`,
-//! `a_stop_against_a_core_that_is_left_ends_it_once`,
+//! `a_stop_against_a_core_in_a_handoff_ends_it_once`,
 //! `a_helper_against_the_end_of_a_core_drops_each_task_once`,
 //! `a_block_on_against_a_stop_ends`;
 //! weakened as `stop_outside_refuses`, `handoff_sees_stop`, `help_pushes_inside`,
@@ -265,8 +265,8 @@ impl Pool {
     /// Ends the cores that lie between two threads (S3 and N1). If the shutdown `has_waited` long
     /// enough, this includes those whose worker is about to come for them.
     fn end_left_cores(self: &Arc<Self>, may_end_here: bool, has_waited: bool) {
-        let cores = self.left_cores().filter(|handoff| has_waited || !handoff.is_kept);
-        cores.for_each(|handoff| self.end_left(handoff, may_end_here));
+        let cores = self.waiting_cores().filter(|handoff| has_waited || !handoff.is_reserved);
+        cores.for_each(|handoff| self.end_waiting_core(handoff, may_end_here));
     }
 
     /// Waits until every task that no poll runs is dropped, and helps where that does not happen
@@ -376,7 +376,7 @@ impl Pool {
     }
 
     /// Starts a thread that takes part in the shutdown; returns false if the system has none.
-    pub(super) fn start_helper(self: &Arc<Self>, body: impl FnOnce() + Send + 'static) -> bool {
+    pub(crate) fn start_helper(self: &Arc<Self>, body: impl FnOnce() + Send + 'static) -> bool {
         self.alive.add();
         let pool = self.clone();
         let life = Life { before: || (), body, after: move || pool.alive.remove() };
@@ -555,7 +555,7 @@ pub(crate) fn end_core(mut core: Box<Core>) {
     }
     pool.rest.add(&mut claimed);
     if pool.ended.close_core() {
-        pool.strike_off();
+        pool.unregister_pool();
         pool.end_outside();
     }
     // SAFETY: we hold the home, no task is left in it, and we give it up.
@@ -584,7 +584,7 @@ impl super::Outside {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use std::{panic::Location, sync::Arc as Plain};
 
     use crate::engine::{
@@ -595,7 +595,7 @@ pub(super) mod tests {
     };
 
     /// Returns the settings of a pool that no thread works for.
-    pub(in crate::engine::pool) fn config(workers: usize, threaded: bool) -> Config {
+    pub(crate) fn config(workers: usize, threaded: bool) -> Config {
         let recipe = Recipe {
             one_name: None,
             name: Plain::new(String::new),
@@ -618,7 +618,7 @@ pub(super) mod tests {
             latencies: None,
             seed: None,
             ends_on_panic: false,
-            vigil: None,
+            preempt: None,
         }
     }
 

@@ -8,11 +8,11 @@ use super::{
     current::{self, Held},
     duty::{self, Look},
     park, stop, timing,
-    vigil::Stint,
 };
+use crate::engine::preempt::WatchRecord;
 use crate::engine::work::{
     current as words,
-    current::{Blocking, Seeded, Tenured},
+    current::{Blocking, LeaseGuard, Seeded},
     task::{
         cell::Task,
         home::{self, Origin},
@@ -57,8 +57,8 @@ fn find(core: &mut Core) -> Next {
 /// Polls the task and returns true if the task has ended by that.
 #[inline(always)]
 fn poll(pool: &Arc<Pool>, task: Task, now: u32) -> bool {
-    if task.is_doubtful() {
-        return lend(pool, task, now);
+    if task.is_known_hog() {
+        return offload(pool, task, now);
     }
     timing::run(pool, task, now)
 }
@@ -66,20 +66,20 @@ fn poll(pool: &Arc<Pool>, task: Task, now: u32) -> bool {
 /// Gives a task with a history of overlong polls to a spare thread without a core; if there is
 /// none, polls it here.
 #[cold]
-fn lend(pool: &Arc<Pool>, task: Task, now: u32) -> bool {
-    match pool.lend(task) {
+fn offload(pool: &Arc<Pool>, task: Task, now: u32) -> bool {
+    match pool.offload(task) {
         Ok(()) => false,
-        Err(task) => pool.poll_doubtful(task, now),
+        Err(task) => pool.poll_known_hog(task, now),
     }
 }
 
 /// Tries to get the core back after a poll that lost it. Returns true if no other thread has come
 /// for the core and this thread holds it again.
 #[cold]
-fn take_back(pool: &Pool, stint: Option<&Stint>, rests: &mut bool) -> bool {
-    let core = stint.and_then(|stint| stint.come_back(pool));
+fn take_core_back(pool: &Pool, watch_record: Option<&WatchRecord>, is_idle: &mut bool) -> bool {
+    let core = watch_record.and_then(|watch_record| watch_record.take_core_back(pool));
     // The monitor may have gone to sleep meanwhile, so it must be notified again.
-    *rests = rest(stint);
+    *is_idle = set_idle(watch_record);
     // Like in `handoff`: `Held::new` installs the core in this thread, and the worker's own
     // `Held`, which is empty, stands for the core again.
     core.map(Held::new).is_some()
@@ -87,15 +87,15 @@ fn take_back(pool: &Pool, stint: Option<&Stint>, rests: &mut bool) -> bool {
 
 /// Notes that this worker has nothing to run. Returns true if the monitor must be notified when
 /// it has.
-fn rest(stint: Option<&Stint>) -> bool {
-    stint.into_iter().for_each(Stint::rest);
-    stint.is_some()
+fn set_idle(watch_record: Option<&WatchRecord>) -> bool {
+    watch_record.into_iter().for_each(WatchRecord::set_idle);
+    watch_record.is_some()
 }
 
 /// Notifies the monitor that this worker has something to run.
 #[cold]
-fn rise(pool: &Arc<Pool>, stint: Option<&Stint>) {
-    stint.into_iter().for_each(|stint| stint.rise(pool));
+fn set_busy(pool: &Arc<Pool>, watch_record: Option<&WatchRecord>) {
+    watch_record.into_iter().for_each(|watch_record| watch_record.set_busy(pool));
 }
 
 /// Ends the thread's time as a worker, because another thread has its core.
@@ -114,10 +114,11 @@ pub(crate) fn run(mut core: Box<Core>) -> End {
     let index = core.index;
     words::with(|current| current.blocking.set(Blocking::InPlace));
     let _seeded = pool.seeds.as_ref().map(|seeds| Seeded::new(&seeds.worker(index)));
-    let stint = Stint::begin(&pool, index);
-    // SAFETY: obligation 1 of `Tenured::new`: the tenure outlives this value, because the stint
-    // was declared earlier and so is dropped later.
-    let _tenured = unsafe { Tenured::new(stint.as_ref().map(|stint| stint.tenure())) };
+    let watch_record = WatchRecord::begin(&pool, index);
+    // SAFETY: obligation 1 of `LeaseGuard::new`: the lease outlives this value, because the watch
+    // record was declared earlier and so is dropped later.
+    let _lease_guard =
+        unsafe { LeaseGuard::new(watch_record.as_ref().map(|watch_record| watch_record.lease())) };
     let first = core.look_is_due;
     let held = Held::new(core);
     if first {
@@ -129,7 +130,7 @@ pub(crate) fn run(mut core: Box<Core>) -> End {
         }
     }
     // True if the monitor must be notified when there is something to run.
-    let mut rests = stint.is_some();
+    let mut is_idle = watch_record.is_some();
     let mut completed = false;
     while !pool.is_stopping() {
         let (next, tick, look, now) = current::with_core(|core| {
@@ -155,8 +156,8 @@ pub(crate) fn run(mut core: Box<Core>) -> End {
         }
         completed = match next {
             Next::Run(task) => {
-                if std::mem::take(&mut rests) {
-                    rise(&pool, stint.as_deref());
+                if std::mem::take(&mut is_idle) {
+                    set_busy(&pool, watch_record.as_deref());
                 }
                 poll(&pool, task, now)
             }
@@ -165,12 +166,14 @@ pub(crate) fn run(mut core: Box<Core>) -> End {
                 false
             }
             Next::Sleep => {
-                rests = rest(stint.as_deref());
+                is_idle = set_idle(watch_record.as_deref());
                 park::park(&pool, index, || false);
                 false
             }
         };
-        if !current::holds_core_of(&pool) && !take_back(&pool, stint.as_deref(), &mut rests) {
+        if !current::holds_core_of(&pool)
+            && !take_core_back(&pool, watch_record.as_deref(), &mut is_idle)
+        {
             return lost(&pool, completed);
         }
     }

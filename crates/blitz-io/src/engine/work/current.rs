@@ -19,16 +19,13 @@ use crate::engine::prim::{
     rng::Rng,
 };
 
-use super::{
-    inquiry::Answer,
-    task::{
-        budget::Budget,
-        cell::{Header, Id},
-        home::Home,
-        moment::Wait,
-    },
-    tenure::{Said, Sign, Tenure},
+use super::task::{
+    budget::Budget,
+    cell::{Header, Id},
+    home::Home,
+    moment::Wait,
 };
+use crate::engine::lease::{Lease, PollRecord, SavedPoll, stack_request::StackTrace};
 
 /// The words of this thread: its current task, budget, core, runtime and scopes.
 pub(crate) struct Current {
@@ -50,15 +47,16 @@ pub(crate) struct Current {
     /// that this thread is in user code, `home`, `core`, `pool` and `index` may be out of date, and
     /// must be read only while an [`Inside`] is held; or where no thread can take that core, as in
     /// pools without threads.
-    sign: Sign,
-    /// The `Guest` to notify before local tasks run on this thread (`pool` knows the type).
-    pub(crate) guest: Cell<*const ()>,
-    /// The [`Tenure`] through which other threads read `sign` and may take the core; null if this
-    /// thread is not watched.
-    tenure: Cell<*const Tenure>,
+    poll_record: PollRecord,
+    /// The `WatchedBlockOn` to notify before local tasks run on this thread (`pool` knows the
+    /// type).
+    pub(crate) watched_block_on: Cell<*const ()>,
+    /// The [`Lease`] through which other threads read `poll_record` and may take the core; null if
+    /// this thread is not watched.
+    lease: Cell<*const Lease>,
     /// The time by which a task that is polled without a core should have returned. Such a poll
     /// is not watched from outside any more once its runtime ends, so it checks the time itself.
-    lent: Cell<Option<Instant>>,
+    poll_deadline: Cell<Option<Instant>>,
     /// The time for which the task that is polled next on this thread was queued, if measured.
     latency: Cell<Option<Duration>>,
     /// The runtime that was entered last (`runtime` knows the type).
@@ -129,10 +127,10 @@ impl Current {
             core: Cell::new(std::ptr::null_mut()),
             pool: Cell::new(std::ptr::null()),
             index: Cell::new(0),
-            sign: Sign::new(),
-            guest: Cell::new(std::ptr::null()),
-            tenure: Cell::new(std::ptr::null()),
-            lent: Cell::new(None),
+            poll_record: PollRecord::new(),
+            watched_block_on: Cell::new(std::ptr::null()),
+            lease: Cell::new(std::ptr::null()),
+            poll_deadline: Cell::new(None),
             latency: Cell::new(None),
             entered: Cell::new(std::ptr::null()),
             depth: Cell::new(0),
@@ -211,18 +209,19 @@ impl Current {
     /// Returns true if the poll on this thread has lasted so long that it should let others run.
     #[inline(always)]
     pub(crate) fn is_overdue(&self) -> bool {
-        !self.is_quiet() && self.hears_of_it()
+        !self.is_unmarked() && self.check_overdue()
     }
 
     /// Returns true if the poll is certainly not overdue; false means that it may be.
     #[inline(always)]
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.sign.is_quiet()
+    pub(crate) fn is_unmarked(&self) -> bool {
+        self.poll_record.is_unmarked()
     }
 
     #[cold]
-    fn hears_of_it(&self) -> bool {
-        self.sign.is_overdue() || self.lent.get().is_some_and(|until| Instant::now() >= until)
+    fn check_overdue(&self) -> bool {
+        self.poll_record.is_overdue()
+            || self.poll_deadline.get().is_some_and(|until| Instant::now() >= until)
     }
 
     /// Finds out whether the thread still has its core, after the quick check did not show that:
@@ -230,8 +229,8 @@ impl Current {
     #[cold]
     fn reclaim(&self) {
         // Code that was inside before has found this out already.
-        let Some(tenure) = self.tenure().filter(|_| !self.sign.was_inside()) else { return };
-        if !tenure.reclaim(&self.sign) {
+        let Some(lease) = self.lease().filter(|_| !self.poll_record.was_inside()) else { return };
+        if !lease.reclaim(&self.poll_record) {
             self.lose();
         }
     }
@@ -240,19 +239,19 @@ impl Current {
     /// was taken and the task should be remembered as a hog.
     #[cold]
     fn leave(&self) -> bool {
-        let Some(tenure) = self.tenure() else { return false };
-        if tenure.leave(&self.sign) {
+        let Some(lease) = self.lease() else { return false };
+        if lease.leave(&self.poll_record) {
             return false;
         }
         self.lose();
-        tenure.is_hog()
+        lease.is_hog()
     }
 
-    /// Returns the [`Tenure`] through which this thread is watched, if it is.
+    /// Returns the [`Lease`] through which this thread is watched, if it is.
     #[inline(always)]
-    fn tenure(&self) -> Option<&Tenure> {
-        // SAFETY: obligation 1 of `Tenured::new`: the tenure lives until the pointer is replaced.
-        unsafe { self.tenure.get().as_ref() }
+    fn lease(&self) -> Option<&Lease> {
+        // SAFETY: obligation 1 of `LeaseGuard::new`: the lease lives until the pointer is replaced.
+        unsafe { self.lease.get().as_ref() }
     }
 }
 
@@ -269,7 +268,7 @@ pub(crate) struct Inside {
 #[inline(always)]
 pub(crate) fn inside() -> Inside {
     with(|current| {
-        if !current.sign.reclaim() {
+        if !current.poll_record.reclaim() {
             current.reclaim();
         }
     });
@@ -281,8 +280,8 @@ pub(crate) fn inside() -> Inside {
 #[inline(always)]
 pub(crate) fn at_once_inside() -> Option<Inside> {
     with(|current| {
-        if !current.sign.reclaim() {
-            current.sign.resume();
+        if !current.poll_record.reclaim() {
+            current.poll_record.resume();
             return None;
         }
         Some(Inside { _here: PhantomData })
@@ -293,14 +292,14 @@ pub(crate) fn at_once_inside() -> Option<Inside> {
 /// where the core pointers are valid anyway.
 #[inline(always)]
 pub(crate) fn deeper() -> Inside {
-    with(|current| current.sign.go_deeper());
+    with(|current| current.poll_record.go_deeper());
     Inside { _here: PhantomData }
 }
 
 impl Drop for Inside {
     #[inline(always)]
     fn drop(&mut self) {
-        with(|current| current.sign.resume());
+        with(|current| current.poll_record.resume());
     }
 }
 
@@ -309,7 +308,7 @@ impl Drop for Inside {
 /// middle of another operation must not call this, and so keeps the core for as long as that takes.
 #[inline(always)]
 pub(crate) fn enter_user_code(task: NonNull<Header>) {
-    with(|current| current.sign.enter(task));
+    with(|current| current.poll_record.enter(task.cast()));
 }
 
 /// Marks the beginning of user code for a set of tasks that is polled by unknown code. Does so
@@ -318,10 +317,10 @@ pub(crate) fn enter_user_code(task: NonNull<Header>) {
 #[inline(always)]
 pub(crate) fn enter_user_code_in_place(task: NonNull<Header>) -> bool {
     with(|current| {
-        let is_right =
-            !current.sign.is_in_user_code() && current.tenure().is_some_and(Tenure::keeps_its_core);
+        let is_right = !current.poll_record.is_in_user_code()
+            && current.lease().is_some_and(Lease::keeps_core);
         if is_right {
-            current.sign.enter(task);
+            current.poll_record.enter(task.cast());
         }
         is_right
     })
@@ -331,120 +330,120 @@ pub(crate) fn enter_user_code_in_place(task: NonNull<Header>) -> bool {
 /// task should be remembered as a hog, because the core was taken during its poll.
 #[inline(always)]
 pub(crate) fn leave_user_code() -> bool {
-    with(|current| !current.sign.reclaim() && current.leave())
+    with(|current| !current.poll_record.reclaim() && current.leave())
 }
 
 /// Records that this thread has the core from now on, if the thread is watched.
 pub(crate) fn began_with_core(core: NonNull<()>) {
     with(|current| {
-        current.tenure().into_iter().for_each(|tenure| tenure.begin(&current.sign, core));
+        current.lease().into_iter().for_each(|lease| lease.begin(&current.poll_record, core));
     });
 }
 
 /// Records that this thread, which is inside, gives up the core.
 pub(crate) fn ended_with_core() {
-    with(|current| current.tenure().into_iter().for_each(|tenure| tenure.end(&current.sign)));
+    with(|current| current.lease().into_iter().for_each(|lease| lease.end(&current.poll_record)));
 }
 
-/// A guard under which this thread is watched through a [`Tenure`], or not at all.
-pub(crate) struct Tenured {
-    before: *const Tenure,
-    /// The content of the thread's [`Sign`] before, if the thread was not watched.
-    said: Option<Said>,
-    guest: *const (),
-    lent: Option<Instant>,
+/// A guard under which this thread is watched through a [`Lease`], or not at all.
+pub(crate) struct LeaseGuard {
+    before: *const Lease,
+    /// The content of the thread's [`PollRecord`] before, if the thread was not watched.
+    saved: Option<SavedPoll>,
+    watched_block_on: *const (),
+    poll_deadline: Option<Instant>,
 }
 
-impl Tenured {
-    /// Lets other threads watch this one through `tenure`; `None` for a thread that keeps its core.
+impl LeaseGuard {
+    /// Lets other threads watch this one through `lease`; `None` for a thread that keeps its core.
     ///
     /// # Safety
-    /// 1. The tenure lives until the guard is dropped, on this thread and in order.
-    pub(crate) unsafe fn new(tenure: Option<&Tenure>) -> Self {
-        let pointer = tenure.map_or(std::ptr::null(), std::ptr::from_ref);
-        let tenured = with(|current| {
-            assert!(current.core.get().is_null(), "who waits has no core");
-            let said = match current.tenure() {
+    /// 1. The lease lives until the guard is dropped, on this thread and in order.
+    pub(crate) unsafe fn new(lease: Option<&Lease>) -> Self {
+        let pointer = lease.map_or(std::ptr::null(), std::ptr::from_ref);
+        let lease_guard = with(|current| {
+            assert!(current.core.get().is_null(), "a thread that waits has no core");
+            let saved = match current.lease() {
                 Some(before) => {
-                    before.suspend(&current.sign);
+                    before.suspend(&current.poll_record);
                     None
                 }
-                None => Some(current.sign.begin_anew()),
+                None => Some(current.poll_record.save()),
             };
-            if let Some(tenure) = tenure {
+            if let Some(lease) = lease {
                 // SAFETY: 1. the sign is this thread's, and is detached when the guard is dropped.
-                unsafe { tenure.attach(&current.sign) };
+                unsafe { lease.attach(&current.poll_record) };
             }
             Self {
-                before: current.tenure.replace(pointer),
-                said,
-                guest: current.guest.replace(std::ptr::null()),
-                lent: current.lent.take(),
+                before: current.lease.replace(pointer),
+                saved,
+                watched_block_on: current.watched_block_on.replace(std::ptr::null()),
+                poll_deadline: current.poll_deadline.take(),
             }
         });
-        // SeqCst: for the compiler. From here on a signal handler on this thread (`answer`) finds
-        // the tenure.
+        // SeqCst: for the compiler. From here on a signal handler on this thread (`trace`) finds
+        // the lease.
         compiler_fence(SeqCst);
-        tenured
+        lease_guard
     }
 
     /// Hides this thread's poll from a future that the thread blocks on. That poll may be long
     /// overdue, and its mark must not apply to the future: it would never be cleared, and every
     /// operation that checks it would yield for ever.
     pub(crate) fn hidden() -> Self {
-        // SAFETY: 1. there is no tenure.
+        // SAFETY: 1. there is no lease.
         unsafe { Self::new(None) }
     }
 }
 
-impl Drop for Tenured {
+impl Drop for LeaseGuard {
     fn drop(&mut self) {
         with(|current| {
-            let over = current.tenure();
-            current.tenure.set(self.before);
+            let over = current.lease();
+            current.lease.set(self.before);
             // SeqCst: for the compiler. From here on a signal handler on this thread does not find
-            // the tenure, which may be freed afterwards.
+            // the lease, which may be freed afterwards.
             compiler_fence(SeqCst);
-            over.into_iter().for_each(|over| over.detach(&current.sign));
-            match current.tenure() {
-                // SAFETY: 1. obligation 1 of `new`, when it was called with this earlier tenure.
-                Some(before) => unsafe { before.go_on(&current.sign) },
-                None => self.said.into_iter().for_each(|said| current.sign.go_on(said)),
+            over.into_iter().for_each(|over| over.detach(&current.poll_record));
+            match current.lease() {
+                // SAFETY: 1. obligation 1 of `new`, when it was called with this earlier lease.
+                Some(before) => unsafe { before.reattach(&current.poll_record) },
+                None => self.saved.into_iter().for_each(|saved| current.poll_record.restore(saved)),
             }
-            current.guest.set(self.guest);
-            current.lent.set(self.lent);
+            current.watched_block_on.set(self.watched_block_on);
+            current.poll_deadline.set(self.poll_deadline);
         });
     }
 }
 
 /// A guard under which this thread polls an offloaded task, which should return by a given time.
-pub(crate) struct Borrowing {
+pub(crate) struct PollDeadline {
     before: Option<Instant>,
     /// True if this thread is not watched meanwhile.
-    is_unheard: bool,
+    is_unwatched: bool,
 }
 
-impl Borrowing {
+impl PollDeadline {
     /// Creates the guard; `until` is the time by which the poll should return.
     pub(crate) fn until(until: Option<Instant>) -> Self {
         with(|current| {
-            // On a thread that is watched, the tenure was created with the flag for the clock.
-            let is_unheard = current.tenure().is_none();
-            if is_unheard {
-                current.sign.set_lent(true);
+            // On a thread that is watched, the lease was created with the flag for the clock.
+            let is_unwatched = current.lease().is_none();
+            if is_unwatched {
+                current.poll_record.set_offloaded(true);
             }
-            Self { before: current.lent.replace(until), is_unheard }
+            Self { before: current.poll_deadline.replace(until), is_unwatched }
         })
     }
 }
 
-impl Drop for Borrowing {
+impl Drop for PollDeadline {
     fn drop(&mut self) {
         with(|current| {
-            if self.is_unheard {
-                current.sign.set_lent(false);
+            if self.is_unwatched {
+                current.poll_record.set_offloaded(false);
             }
-            current.lent.set(self.before);
+            current.poll_deadline.set(self.before);
         });
     }
 }
@@ -452,16 +451,16 @@ impl Drop for Borrowing {
 /// Writes this thread's position, if it is requested. Called in a signal handler: it allocates
 /// nothing and waits for nothing. `write` gets the bounds of the thread's stack, and of the stack
 /// of the fiber that runs on it, if one does.
-#[allow(dead_code, reason = "there are systems on which nobody is asked")]
-pub(crate) fn answer(write: impl FnOnce(&mut Answer, [Range<usize>; 2])) {
+#[allow(dead_code, reason = "some systems capture no stacks")]
+pub(crate) fn respond_to_stack_request(write: impl FnOnce(&mut StackTrace, [Range<usize>; 2])) {
     with(|current| {
         #[cfg(feature = "fiber")]
         let (start, end) = current.room.get();
         #[cfg(not(feature = "fiber"))]
         let (start, end) = (0, 0);
-        if let Some(tenure) = current.tenure() {
-            let write = |answer: &mut Answer, own| write(answer, [own, start..end]);
-            tenure.answer(&current.sign, write);
+        if let Some(lease) = current.lease() {
+            let write = |trace: &mut StackTrace, own| write(trace, [own, start..end]);
+            lease.respond(&current.poll_record, write);
         }
     });
 }

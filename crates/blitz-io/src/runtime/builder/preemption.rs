@@ -3,7 +3,7 @@
 use std::{env, ffi::OsStr, io, sync::Arc, time::Duration};
 
 use super::Builder;
-use crate::engine::pool::vigil::{Settings, stack::Stacks, stall::StallReport};
+use crate::engine::preempt::{Settings, stack::StackCapture, stall::StallReport};
 
 /// The default slice: how long a poll may last before its worker is handed off. Go uses the same
 /// number, and the timers of most programs tolerate a worker that is away for that long.
@@ -21,7 +21,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 const MAX_DETACHED: usize = 64;
 
 /// The default for multi-thread runtimes if neither the builder nor the environment sets it.
-const UNLESS_TOLD: bool = true;
+const ENABLED_BY_DEFAULT: bool = true;
 
 /// The environment variable for runtimes whose builder does not set preemption: `off`, `on`, or a
 /// slice (`1ms`, `500us`).
@@ -94,7 +94,7 @@ pub struct Preemption {
     hands_off: bool,
     max_detached: usize,
     learns: bool,
-    stacks: Stacks,
+    stacks: StackCapture,
 }
 
 impl Default for Preemption {
@@ -127,7 +127,7 @@ impl Preemption {
             hands_off: true,
             max_detached: MAX_DETACHED,
             learns: true,
-            stacks: Stacks::Nobodys,
+            stacks: StackCapture::Off,
         }
     }
 
@@ -231,7 +231,7 @@ impl Preemption {
     /// resolves them to names. This works on Linux with x86-64 and aarch64; elsewhere there are no
     /// frames.
     ///
-    /// # How much is told
+    /// # How much is reported
     ///
     /// The innermost address is always right. The others are found by frame pointers, which
     /// compilers omit by default: `RUSTFLAGS="-C force-frame-pointers=yes"` gives complete stacks,
@@ -263,19 +263,19 @@ impl Preemption {
     /// use std::sync::mpsc;
     /// use blitz_io::runtime::{Builder, Preemption};
     ///
-    /// let (tell, told) = mpsc::channel();
+    /// let (sender, reports) = mpsc::channel();
     /// let rt = Builder::new_multi_thread()
     ///     .preemption(Preemption::new().capture_stacks(true))
-    ///     .on_task_stall(move |stall| drop(tell.send(stall.clone())))
+    ///     .on_task_stall(move |stall| drop(sender.send(stall.clone())))
     ///     .build()?;
-    /// let waits = rt.spawn(async move { told.recv().unwrap() });
+    /// let waits = rt.spawn(async move { reports.recv().unwrap() });
     /// let stall = rt.block_on(waits)?;
     /// assert!(stall.frames().is_empty(), "it did not compute");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
     pub fn capture_stacks(mut self, captures: bool) -> Self {
-        self.stacks = if captures { Stacks::Computing } else { Stacks::Nobodys };
+        self.stacks = if captures { StackCapture::Computing } else { StackCapture::Off };
         self
     }
 
@@ -295,12 +295,12 @@ impl Preemption {
     /// use std::sync::mpsc;
     /// use blitz_io::runtime::{Builder, Preemption};
     ///
-    /// let (tell, told) = mpsc::channel();
+    /// let (sender, reports) = mpsc::channel();
     /// let rt = Builder::new_multi_thread()
     ///     .preemption(Preemption::new().capture_blocked_stacks(true))
-    ///     .on_task_stall(move |stall| drop(tell.send(stall.clone())))
+    ///     .on_task_stall(move |stall| drop(sender.send(stall.clone())))
     ///     .build()?;
-    /// let waits = rt.spawn(async move { told.recv().unwrap() });
+    /// let waits = rt.spawn(async move { reports.recv().unwrap() });
     /// let stall = rt.block_on(waits)?;
     /// // There are no frames on other systems.
     /// assert!(stall.frames().len() <= 64, "{:#?}", stall.frames());
@@ -309,8 +309,8 @@ impl Preemption {
     #[must_use]
     pub fn capture_blocked_stacks(mut self, captures: bool) -> Self {
         self.stacks = match captures {
-            true => Stacks::Everybodys,
-            false if self.stacks == Stacks::Everybodys => Stacks::Computing,
+            true => StackCapture::All,
+            false if self.stacks == StackCapture::All => StackCapture::Computing,
             false => self.stacks,
         };
         self
@@ -398,13 +398,13 @@ impl Builder {
     /// use std::sync::mpsc;
     /// use blitz_io::runtime::Builder;
     ///
-    /// let (tell, told) = mpsc::channel();
+    /// let (sender, reports) = mpsc::channel();
     /// let rt = Builder::new_multi_thread()
-    ///     .on_task_stall(move |stall| drop(tell.send(stall.to_string())))
+    ///     .on_task_stall(move |stall| drop(sender.send(stall.to_string())))
     ///     .build()?;
     /// // The task blocks in its poll until its own report arrives.
-    /// let told = rt.block_on(rt.spawn(async move { told.recv().unwrap() }))?;
-    /// assert!(told.contains("spawned at"), "{told}");
+    /// let report = rt.block_on(rt.spawn(async move { reports.recv().unwrap() }))?;
+    /// assert!(report.contains("spawned at"), "{report}");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn on_task_stall<F>(&mut self, f: F) -> &mut Self
@@ -417,7 +417,11 @@ impl Builder {
 
     /// Returns the settings of the monitor that watches the pool, or `None` if the pool is not
     /// watched.
-    pub(super) fn vigil(&self, threaded: bool, carriers: usize) -> io::Result<Option<Settings>> {
+    pub(super) fn preempt_settings(
+        &self,
+        threaded: bool,
+        carriers: usize,
+    ) -> io::Result<Option<Settings>> {
         let asked = self.preemption.is_some() || self.on_stall.is_some();
         let preemption = match &self.preemption {
             Some(preemption) => preemption.clone(),
@@ -456,7 +460,7 @@ impl Builder {
 impl Preemption {
     /// Returns the settings for a runtime where neither the builder nor the environment sets any.
     fn unset() -> Self {
-        if UNLESS_TOLD { Self::new() } else { Self::disabled() }
+        if ENABLED_BY_DEFAULT { Self::new() } else { Self::disabled() }
     }
 }
 

@@ -16,7 +16,7 @@ use super::super::{JoinHandle, is_large};
 use crate::{
     engine::{
         local::{Left, Local, bell::Driver, context::Inside},
-        pool::vigil::guest,
+        preempt::block_on,
         work::task::{cell::Label, extra::Extra, trace},
     },
     runtime::{Id, Runtime, UnhandledPanic},
@@ -311,7 +311,7 @@ impl Future for LocalSet {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        guest::local_tasks_run();
+        block_on::local_tasks_run();
         let Err(left) = self.local.poll(WHOLE, cx, |_| Poll::<Infallible>::Pending);
         match left {
             Left::Nothing => return Poll::Ready(()),
@@ -356,7 +356,7 @@ impl<F: Future> Future for RunUntil<'_, F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
         let Driven { local, driver } = *this.driven;
-        guest::local_tasks_run();
+        block_on::local_tasks_run();
         match local.poll(driver, cx, |cx| this.future.poll(cx)) {
             Ok(output) => return Poll::Ready(output),
             Err(Left::Entries) => cx.waker().wake_by_ref(),

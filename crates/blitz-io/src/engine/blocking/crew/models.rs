@@ -131,11 +131,11 @@ impl World {
             match self.crew.rest(bed, || self.has_job(), &mut nap) {
                 Rested::Look => {}
                 Rested::Called => {
-                    let errand = self.crew.beds.bed(bed).errand.lock().unwrap().take();
-                    if errand.is_none() {
+                    let spare_work = self.crew.beds.bed(bed).spare_work.lock().unwrap().take();
+                    if spare_work.is_none() {
                         self.crew.came();
                     }
-                    if errand.is_some() && self.crew.is_free_to_go(|| self.has_job()) {
+                    if spare_work.is_some() && self.crew.is_free_to_go(|| self.has_job()) {
                         return;
                     }
                 }
@@ -381,9 +381,10 @@ fn a_recruit_against_a_stop_is_answered_once() {
                     match world.crew.rest(0, || world.has_job(), patient()) {
                         Rested::Look => {}
                         Rested::Called => {
-                            let errand = world.crew.beds.bed(0).errand.lock().unwrap().take();
-                            if errand.is_some() {
-                                return errand;
+                            let spare_work =
+                                world.crew.beds.bed(0).spare_work.lock().unwrap().take();
+                            if spare_work.is_some() {
+                                return spare_work;
                             }
                         }
                         Rested::Gone => return None,
@@ -400,7 +401,7 @@ fn a_recruit_against_a_stop_is_answered_once() {
             move || {
                 let bed = world.crew.recruit();
                 if let Some(bed) = bed {
-                    *world.crew.beds.bed(bed).errand.lock().unwrap() = Some(7);
+                    *world.crew.beds.bed(bed).spare_work.lock().unwrap() = Some(7);
                     world.crew.beds.call(bed);
                 }
                 bed
@@ -424,7 +425,7 @@ fn a_recruit_against_a_job_at_the_cap_strands_nothing() {
             let world = world.clone();
             move || {
                 if let Some(bed) = world.crew.recruit() {
-                    *world.crew.beds.bed(bed).errand.lock().unwrap() = Some(7);
+                    *world.crew.beds.bed(bed).spare_work.lock().unwrap() = Some(7);
                     world.crew.beds.call(bed);
                 }
             }

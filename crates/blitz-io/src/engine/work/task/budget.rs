@@ -9,7 +9,7 @@
 //! that, a poll with buffers of 64 KiB could move eight mebibytes, and other tasks would wait for
 //! milliseconds.
 //!
-//! A poll that was marked as overdue (`work/tenure.rs`) has no units left, whatever it has done,
+//! A poll that was marked as overdue (`lease/mod.rs`) has no units left, whatever it has done,
 //! so that a task that computes between two operations lets others run as well. But this holds
 //! only for a while: a task that goes on polling after a refusal does not return to the scheduler,
 //! for example because it runs another executor inside. To refuse it for ever would let no other
@@ -130,7 +130,7 @@ pub(crate) fn take() -> Option<Unit> {
     current::with(|current| {
         if let Budget::Left(left) = current.budget.get()
             && left > 0
-            && current.is_quiet()
+            && current.is_unmarked()
         {
             current.budget.set(Budget::Left(left - 1));
             return Some(Unit { owed: Cell::new(true) });

@@ -3,7 +3,7 @@
 //! ```text
 //! Cell<F, X>: | Header                                  | X | stage: F, then its output |
 //!              ^ every pointer to a task points here
-//! Header: state, vtable, link, home, since, waiting, conduct, tag of the stage,
+//! Header: state, vtable, link, home, since, waiting, hog_history, tag of the stage,
 //!         join waker, links, id, place of spawning
 //! ```
 //! `X` is the data that some tasks carry besides ([`super::extra`]); most have none.
@@ -31,7 +31,6 @@ use std::{
 use super::trace::Seen;
 use super::{
     budget::Budget,
-    conduct::Conduct,
     error::JoinError,
     extra::Extra,
     home::Home,
@@ -40,6 +39,7 @@ use super::{
     trace,
 };
 use crate::engine::{
+    lease::hog_history::HogHistory,
     prim::{UnsafeCell, discard},
     queue::{
         Link, Linked,
@@ -101,7 +101,7 @@ pub(crate) struct Header {
     pub(crate) home: NonNull<Home>,
     pub(crate) since: Moment,
     pub(crate) waiting: Waiting,
-    pub(crate) conduct: Conduct,
+    pub(crate) hog_history: HogHistory,
     /// The tag of the cell's stage. It belongs to the owner of the stage.
     stage: UnsafeCell<Holds>,
     pub(crate) join_waker: UnsafeCell<Option<Waker>>,
@@ -254,7 +254,7 @@ impl<F: Future, X: Extra> Cell<F, X> {
             spawned_at: birth.label.spawned_at,
             since: Moment::default(),
             waiting: Waiting::default(),
-            conduct: Conduct::new(X::IS_LONG_RUNNING),
+            hog_history: HogHistory::new(X::IS_LONG_RUNNING),
             #[cfg(feature = "tracing")]
             seen: birth.label.seen,
             stage: UnsafeCell::new(Holds::Future),
@@ -582,9 +582,9 @@ impl Task {
 
     /// Returns true if a thread without a core should poll the task, because of its history.
     #[inline(always)]
-    pub(crate) fn is_doubtful(&self) -> bool {
+    pub(crate) fn is_known_hog(&self) -> bool {
         // SAFETY: the entry keeps the memory alive.
-        unsafe { self.0.as_ref() }.conduct.is_doubtful()
+        unsafe { self.0.as_ref() }.hog_history.is_hog()
     }
 
     /// Returns the time at which the task was queued.

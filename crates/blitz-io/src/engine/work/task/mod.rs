@@ -30,7 +30,7 @@ pub(crate) mod cell;
 pub(crate) mod extra;
 pub(crate) mod hooks;
 pub(crate) mod moment;
-pub(crate) mod conduct;
+
 pub(crate) mod trace;
 pub(crate) mod home;
 pub(crate) mod poll;

@@ -211,7 +211,7 @@ unsafe fn poll(task: NonNull<Header>, caller: Caller) -> bool {
         return true;
     }
     if user_code && current::leave_user_code() {
-        header.conduct.caught();
+        header.hog_history.record_hog();
     }
     if yielded {
         header.state.rest_yielded();

@@ -14,7 +14,8 @@
 //! is unwatched, and a monitor that has no thread to watch makes no system calls.
 //!
 //! # Checked by
-//! `who_begins_to_work_is_watched`; weakened as `bell_light`, `bell_heavy`, `bell_looks_again`.
+//! `a_worker_that_becomes_busy_is_watched`; weakened as `monitor_light`, `monitor_heavy`,
+//! `monitor_rechecks`.
 
 use std::time::Duration;
 
@@ -27,14 +28,14 @@ use crate::engine::prim::{
 
 const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
-/// Awake, with a pending notification: a nap ends at once.
-const CALLED: u32 = 2;
+/// Awake, with a pending notification: a sleep with a time-out ends at once.
+const NOTIFIED: u32 = 2;
 
 /// Notifier of the monitor: a futex word that says whether the monitor sleeps.
 #[derive(Debug)]
-pub(crate) struct Bell(Futex);
+pub(crate) struct MonitorNotifier(Futex);
 
-impl Bell {
+impl MonitorNotifier {
     made_in_constants! {
         pub(crate) fn new() -> Self {
             Self(Futex::new(AWAKE))
@@ -43,22 +44,22 @@ impl Bell {
 
     /// Wakes the monitor if it sleeps: steps B2 and B3, for a thread that has said that it is busy.
     #[inline]
-    pub(crate) fn pass(&self) {
-        if !weakened!("bell_light") {
+    pub(crate) fn notify_if_asleep(&self) {
+        if !weakened!("monitor_light") {
             light();
         }
         // Relaxed: ordered by the barrier.
         if self.0.word().load(Relaxed) == ASLEEP {
-            self.ring();
+            self.notify();
         }
     }
 
-    /// Wakes the monitor, from a sleep or a nap.
+    /// Wakes the monitor, with or without a time-out.
     #[cold]
-    pub(crate) fn ring(&self) {
+    pub(crate) fn notify(&self) {
         // AcqRel: the monitor sees what was done before. Pairs with the Acquire in `sleep` and
-        // `nap`.
-        if self.0.word().swap(CALLED, AcqRel) != CALLED {
+        // `sleep_for`.
+        if self.0.word().swap(NOTIFIED, AcqRel) != NOTIFIED {
             self.0.wake_all();
         }
     }
@@ -68,14 +69,14 @@ impl Bell {
     pub(crate) fn sleep(&self, is_needed: impl FnOnce() -> bool) {
         // Relaxed: ordered by the barrier.
         self.0.word().store(ASLEEP, Relaxed);
-        let passed = weakened!("bell_heavy") || try_heavy();
-        if !passed || (is_needed() && !weakened!("bell_looks_again")) {
+        let passed = weakened!("monitor_heavy") || try_heavy();
+        if !passed || (is_needed() && !weakened!("monitor_rechecks")) {
             // Relaxed: only the monitor stores ASLEEP, and a notification that is overwritten was a
             // request to do what the monitor does now.
             self.0.word().store(AWAKE, Relaxed);
             return;
         }
-        // Acquire: pairs with the AcqRel in `ring`.
+        // Acquire: pairs with the AcqRel in `notify`.
         while self.0.word().load(Acquire) == ASLEEP {
             self.0.wait(ASLEEP, None);
         }
@@ -83,38 +84,38 @@ impl Bell {
 
     /// Sleeps for `time`, or until notified, while some threads are busy. Returns at once if a
     /// notification is pending.
-    pub(crate) fn nap(&self, time: Duration) {
-        // Acquire: pairs with the AcqRel in `ring`.
-        if self.0.word().compare_exchange(CALLED, AWAKE, Acquire, Relaxed).is_err() {
+    pub(crate) fn sleep_for(&self, time: Duration) {
+        // Acquire: pairs with the AcqRel in `notify`.
+        if self.0.word().compare_exchange(NOTIFIED, AWAKE, Acquire, Relaxed).is_err() {
             self.0.wait(AWAKE, Some(time));
-            // Acquire: pairs with the AcqRel in `ring`. Relaxed on failure: no notification was
+            // Acquire: pairs with the AcqRel in `notify`. Relaxed on failure: no notification was
             // sent.
-            let _ = self.0.word().compare_exchange(CALLED, AWAKE, Acquire, Relaxed);
+            let _ = self.0.word().compare_exchange(NOTIFIED, AWAKE, Acquire, Relaxed);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Bell;
+    use super::MonitorNotifier;
     use crate::engine::prim::{Arc, AtomicBool, Ordering::Relaxed, model, thread};
 
     /// If the monitor slept on, this model would deadlock.
     #[test]
-    fn who_begins_to_work_is_watched() {
+    fn a_worker_that_becomes_busy_is_watched() {
         model(|| {
-            let shared = Arc::new((Bell::new(), AtomicBool::new(false)));
+            let shared = Arc::new((MonitorNotifier::new(), AtomicBool::new(false)));
             let worker = thread::spawn({
                 let shared = shared.clone();
                 move || {
-                    // Relaxed: ordered by the barriers in `pass` and `sleep`.
+                    // Relaxed: ordered by the barriers in `notify_if_asleep` and `sleep`.
                     shared.1.store(true, Relaxed);
-                    shared.0.pass();
+                    shared.0.notify_if_asleep();
                 }
             });
-            // Relaxed: ordered by the barriers in `pass` and `sleep`.
+            // Relaxed: ordered by the barriers in `notify_if_asleep` and `sleep`.
             shared.0.sleep(|| shared.1.load(Relaxed));
-            assert!(shared.1.load(Relaxed), "it is awake, and nobody is at work");
+            assert!(shared.1.load(Relaxed), "it is awake, and no worker is busy");
             worker.join().unwrap();
         });
     }

@@ -3,9 +3,9 @@
 //! The thread is started by the first poll of a pool that is to be watched, sleeps without a
 //! time-out while no watched thread is busy, and ends some seconds after the last such pool. A
 //! watched pool is on the monitor's list from its first poll to its end. The list's lock is held
-//! for a whole round. So a pool that has been struck off is not examined any more; and a pool that
-//! is on the list is kept alive by its cores, so the monitor never drops the last reference to a
-//! pool.
+//! for a whole round. So a pool that has been unregistered is not examined any more; and a pool
+//! that is on the list is kept alive by its cores, so the monitor never drops the last reference to
+//! a pool.
 //!
 //! A forked process has no monitor thread, although the memory that it inherited says so: a pool
 //! that begins there starts a new one. The lock of the old monitor may be held by a thread that
@@ -20,7 +20,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Pool, Watched, bell::Bell};
+use super::{Pool, WatchedPool, notifier::MonitorNotifier};
 #[cfg(not(blitz_loom))]
 use crate::engine::prim::per_process::PerProcess;
 use crate::engine::{
@@ -34,19 +34,19 @@ use crate::engine::{
 const IDLE_ROUNDS: u32 = 4;
 
 /// How long the monitor stays when no pool is left, because the next one may be about to begin.
-const STAYS: Duration = Duration::from_secs(2);
+const LINGER: Duration = Duration::from_secs(2);
 
 /// Least time between two attempts to start the thread on a system that refuses it.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The monitor of the process: its list of pools, and the [`Bell`] that it sleeps on.
+/// The monitor of the process: its list of pools, and the [`MonitorNotifier`] that it sleeps on.
 pub(crate) struct Monitor {
     process: Process,
-    pub(crate) bell: Bell,
-    roll: Mutex<Roll>,
+    pub(crate) notifier: MonitorNotifier,
+    watch_list: Mutex<WatchList>,
 }
 
-struct Roll {
+struct WatchList {
     pools: Vec<Weak<Pool>>,
     /// Since when there is no pool.
     empty: Option<Instant>,
@@ -62,8 +62,13 @@ static MONITOR: PerProcess<Monitor> = PerProcess::new();
 fn monitor() -> &'static Monitor {
     MONITOR.get(|| Monitor {
         process: Process::this(),
-        bell: Bell::new(),
-        roll: Mutex::new(Roll { pools: Vec::new(), empty: None, running: false, refused: None }),
+        notifier: MonitorNotifier::new(),
+        watch_list: Mutex::new(WatchList {
+            pools: Vec::new(),
+            empty: None,
+            running: false,
+            refused: None,
+        }),
     })
 }
 
@@ -71,73 +76,73 @@ fn monitor() -> &'static Monitor {
 /// refuses the thread, the pool runs unwatched, and tries again when it next becomes busy.
 #[cfg(not(blitz_loom))]
 #[cold]
-pub(super) fn enlist(pool: &Arc<Pool>, watched: &Watched) {
+pub(super) fn register_pool(pool: &Arc<Pool>, watched: &WatchedPool) {
     let monitor = monitor();
-    // Locked before `roll`: a round holds `roll` and never takes this lock, so it does not
-    // deadlock.
-    let struck_off = lock(&watched.struck_off);
-    let mut roll = lock(&monitor.roll);
-    if watched.monitor.get().is_some() || *struck_off || pool.is_stopping() {
+    // Locked before `watch_list`: a round holds `watch_list` and never takes this lock, so it does
+    // not deadlock.
+    let unregistered = lock(&watched.unregistered);
+    let mut watch_list = lock(&monitor.watch_list);
+    if watched.monitor.get().is_some() || *unregistered || pool.is_stopping() {
         return;
     }
-    if !roll.running {
-        if roll.refused.is_some_and(|refused| refused.elapsed() < AGAIN) {
+    if !watch_list.running {
+        if watch_list.refused.is_some_and(|refused| refused.elapsed() < RETRY_INTERVAL) {
             return;
         }
-        match service::start("blitz-monitor", move || monitor.live()) {
-            Ok(()) => roll.running = true,
+        match service::start("blitz-monitor", move || monitor.run()) {
+            Ok(()) => watch_list.running = true,
             Err(_) => {
-                roll.refused = Some(Instant::now());
+                watch_list.refused = Some(Instant::now());
                 return;
             }
         }
     }
-    roll.pools.push(Arc::downgrade(pool));
+    watch_list.pools.push(Arc::downgrade(pool));
     assert!(watched.monitor.set(monitor).is_ok(), "a pool is on one list, once");
-    drop(roll);
-    drop(struck_off);
-    // Also if the monitor naps: its interval may be too long for this pool.
-    monitor.bell.ring();
+    drop(watch_list);
+    drop(unregistered);
+    // Also if the monitor sleeps with a time-out: its interval may be too long for this pool.
+    monitor.notifier.notify();
 }
 
 /// Models start no monitor, because they have threads enough of their own.
 #[cfg(blitz_loom)]
-pub(super) fn enlist(_: &Arc<Pool>, _: &Watched) {}
+pub(super) fn register_pool(_: &Arc<Pool>, _: &WatchedPool) {}
 
 impl Pool {
-    /// Strikes the pool off the monitor's list, when its last core ends.
-    pub(in crate::engine::pool) fn strike_off(&self) {
+    /// Takes the pool off the monitor's list, when its last core ends.
+    pub(crate) fn unregister_pool(&self) {
         let Some(watched) = &self.watched else { return };
-        let mut struck_off = lock(&watched.struck_off);
-        *struck_off = true;
+        let mut unregistered = lock(&watched.unregistered);
+        *unregistered = true;
         let monitor = watched.monitor.get();
         let Some(monitor) = monitor.filter(|monitor| monitor.process == Process::this()) else {
             return;
         };
-        let mut roll = lock(&monitor.roll);
+        let mut watch_list = lock(&monitor.watch_list);
         let own = ptr::from_ref(self);
-        let place = roll.pools.iter().position(|pool| ptr::eq(pool.as_ptr(), own));
-        let struck = place.map(|place| roll.pools.swap_remove(place));
-        let is_last = roll.pools.is_empty();
-        drop(roll);
-        drop(struck);
+        let index = watch_list.pools.iter().position(|pool| ptr::eq(pool.as_ptr(), own));
+        let removed = index.map(|index| watch_list.pools.swap_remove(index));
+        let is_last = watch_list.pools.is_empty();
+        drop(watch_list);
+        drop(removed);
         if is_last {
             // So that the monitor comes to its end.
-            monitor.bell.ring();
+            monitor.notifier.notify();
         }
     }
 }
 
 impl Monitor {
-    fn live(&self) {
+    fn run(&self) {
         let mut idle = 0;
         let mut tick = None;
         let mut last = Instant::now();
         loop {
             match tick {
-                Some(tick) => self.bell.nap(tick),
+                Some(tick) => self.notifier.sleep_for(tick),
                 None => {
-                    self.bell.sleep(|| lock(&self.roll).any_at_work());
+                    self.notifier.sleep(|| lock(&self.watch_list).any_needs_watching());
                     idle = 0;
                 }
             }
@@ -145,20 +150,20 @@ impl Monitor {
                 return self.give_up();
             }
             let now = Instant::now();
-            // Measured from the last round, and not from the begin of the nap, because a process
+            // Measured from the last round, and not from the begin of the sleep, because a process
             // may be stopped in the middle of a round too.
             let late = tick.map(|tick| now.saturating_duration_since(last).saturating_sub(tick));
             last = now;
             let round = {
-                let mut roll = lock(&self.roll);
-                if roll.is_over(now) {
-                    roll.running = false;
+                let mut watch_list = lock(&self.watch_list);
+                if watch_list.is_over(now) {
+                    watch_list.running = false;
                     return;
                 }
-                roll.round(now, late)
+                watch_list.round(now, late)
             };
             super::stall::retry();
-            idle = if round.at_work { 0 } else { idle + 1 };
+            idle = if round.needs_watching { 0 } else { idle + 1 };
             tick = (idle < IDLE_ROUNDS).then_some(round.tick);
         }
     }
@@ -172,9 +177,9 @@ impl Monitor {
         // `running` stays set, so no monitor is started in place of this one, and none is woken.
         // Pools are not upgraded here, because dropping the last reference to a pool runs user
         // destructors.
-        let is_missed = lock(&self.roll).pools.iter().any(|pool| pool.strong_count() > 0);
-        if is_missed {
-            super::stall::tell_of_blindness();
+        let has_pools = lock(&self.watch_list).pools.iter().any(|pool| pool.strong_count() > 0);
+        if has_pools {
+            super::stall::report_refused_barrier();
         }
     }
 }
@@ -182,20 +187,20 @@ impl Monitor {
 /// Result of a round over all pools.
 struct Round {
     tick: Duration,
-    at_work: bool,
+    needs_watching: bool,
 }
 
 /// Maximum time between two rounds.
-const LONGEST: Duration = Duration::from_millis(100);
+const MAX_INTERVAL: Duration = Duration::from_millis(100);
 
-impl Roll {
+impl WatchList {
     fn pools(&self) -> impl Iterator<Item = Arc<Pool>> {
         self.pools.iter().filter_map(Weak::upgrade)
     }
 
     /// Returns true if the monitor has something to do: with no pool left, that is to end.
-    fn any_at_work(&self) -> bool {
-        self.pools.is_empty() || self.pools().any(|pool| pool.is_at_work())
+    fn any_needs_watching(&self) -> bool {
+        self.pools.is_empty() || self.pools().any(|pool| pool.needs_watching())
     }
 
     /// Returns true if there has been no pool for a while.
@@ -204,16 +209,16 @@ impl Roll {
             self.empty = None;
             return false;
         }
-        now.saturating_duration_since(*self.empty.get_or_insert(now)) >= STAYS
+        now.saturating_duration_since(*self.empty.get_or_insert(now)) >= LINGER
     }
 
     /// Examines all pools. `late` is how much later than planned the round begins; `None` after a
     /// sleep without a time-out, which makes all earlier measurements worthless.
     fn round(&self, now: Instant, late: Option<Duration>) -> Round {
-        let mut round = Round { tick: LONGEST, at_work: self.pools.is_empty() };
+        let mut round = Round { tick: MAX_INTERVAL, needs_watching: self.pools.is_empty() };
         for pool in self.pools() {
-            round.tick = round.tick.min(pool.look(now, late));
-            round.at_work |= pool.is_at_work();
+            round.tick = round.tick.min(pool.scan(now, late));
+            round.needs_watching |= pool.needs_watching();
         }
         round
     }

@@ -6,14 +6,14 @@
 //! does not fit is dropped, and the next report gives the number of dropped ones.
 //!
 //! The reporter thread also has the time to find out what the stuck thread waits for and where it
-//! is, as long as that thread is still in the reported poll ([`Scene`]).
+//! is, as long as that thread is still in the reported poll ([`StalledPoll`]).
 
 use std::{fmt, panic::Location, ptr::NonNull, sync::Arc, time::Duration};
 
 use super::{
-    Settings, Stint,
-    stack::{self, StackFrame, Stacks},
-    waits::SystemCall,
+    Settings, WatchRecord,
+    stack::{self, StackCapture, StackFrame},
+    system_call::SystemCall,
 };
 use crate::engine::work::task::cell::{Header, Id};
 
@@ -28,11 +28,11 @@ pub(crate) type OnStall = Arc<dyn Fn(&StallReport) + Send + Sync>;
 /// use std::sync::mpsc;
 /// use blitz_io::runtime::{Builder, StallKind};
 ///
-/// let (tell, told) = mpsc::channel();
+/// let (sender, reports) = mpsc::channel();
 /// let rt = Builder::new_multi_thread()
-///     .on_task_stall(move |stall| drop(tell.send(stall.kind())))
+///     .on_task_stall(move |stall| drop(sender.send(stall.kind())))
 ///     .build()?;
-/// let task = rt.spawn(async move { told.recv().unwrap() });
+/// let task = rt.spawn(async move { reports.recv().unwrap() });
 /// let expected =
 ///     if cfg!(target_os = "linux") { StallKind::Blocked } else { StallKind::Unknown };
 /// assert_eq!(rt.block_on(task)?, expected);
@@ -50,8 +50,6 @@ pub enum StallKind {
     Unknown,
 }
 
-pub(super) type Kind = StallKind;
-
 /// Report about a task that has been in one poll for longer than a slice, passed to the callback of
 /// [`Builder::on_task_stall`](crate::runtime::Builder::on_task_stall).
 ///
@@ -61,10 +59,10 @@ pub(super) type Kind = StallKind;
 /// use std::{sync::mpsc, thread, time::Duration};
 /// use blitz_io::{runtime::{Builder, StallKind}, task};
 ///
-/// let (tell, told) = mpsc::channel();
+/// let (sender, reports) = mpsc::channel();
 /// let rt = Builder::new_multi_thread()
 ///     .worker_threads(1)
-///     .on_task_stall(move |stall| drop(tell.send(stall.clone())))
+///     .on_task_stall(move |stall| drop(sender.send(stall.clone())))
 ///     .build()?;
 /// rt.block_on(async {
 ///     task::Builder::new()
@@ -73,7 +71,7 @@ pub(super) type Kind = StallKind;
 ///         .await?;
 ///     Ok::<(), Box<dyn std::error::Error>>(())
 /// }).unwrap();
-/// let stall = told.recv().unwrap();
+/// let stall = reports.recv().unwrap();
 /// assert_eq!(stall.name(), Some("sleepy"));
 /// assert_eq!(stall.worker(), Some(0));
 /// assert!(stall.spawned_at().file().ends_with(".rs"));
@@ -86,10 +84,10 @@ pub struct StallReport {
     name: Option<Arc<str>>,
     spawned_at: &'static Location<'static>,
     future: &'static str,
-    place: Place,
+    site: PollSite,
     duration: Duration,
-    kind: Kind,
-    goes_on: bool,
+    kind: StallKind,
+    others_continue: bool,
     waits_in: Option<SystemCall>,
     frames: Arc<[StackFrame]>,
     forgotten: u64,
@@ -104,12 +102,12 @@ impl StallReport {
     /// use std::sync::mpsc;
     /// use blitz_io::runtime::Builder;
     ///
-    /// let (tell, told) = mpsc::channel();
+    /// let (sender, reports) = mpsc::channel();
     /// let rt = Builder::new_multi_thread()
-    ///     .on_task_stall(move |stall| drop(tell.send(stall.task())))
+    ///     .on_task_stall(move |stall| drop(sender.send(stall.task())))
     ///     .build()?;
     /// // The task stays in one poll until its stall has been reported.
-    /// let task = rt.spawn(async move { told.recv().unwrap() });
+    /// let task = rt.spawn(async move { reports.recv().unwrap() });
     /// let id = task.id();
     /// assert_eq!(rt.block_on(task)?, id);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -126,14 +124,14 @@ impl StallReport {
     /// use std::sync::mpsc;
     /// use blitz_io::runtime::Builder;
     ///
-    /// let (tell, told) = mpsc::channel();
+    /// let (sender, reports) = mpsc::channel();
     /// let rt = Builder::new_multi_thread()
-    ///     .on_task_stall(move |stall| drop(tell.send(stall.name().map(str::to_owned))))
+    ///     .on_task_stall(move |stall| drop(sender.send(stall.name().map(str::to_owned))))
     ///     .build()?;
     /// // The task stays in one poll until its stall has been reported.
     /// let task = blitz_io::task::Builder::new()
     ///     .name("sleepy")
-    ///     .spawn_on(async move { told.recv().unwrap() }, rt.handle())?;
+    ///     .spawn_on(async move { reports.recv().unwrap() }, rt.handle())?;
     /// assert_eq!(rt.block_on(task)?.as_deref(), Some("sleepy"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -149,12 +147,12 @@ impl StallReport {
     /// use std::sync::mpsc;
     /// use blitz_io::runtime::Builder;
     ///
-    /// let (tell, told) = mpsc::channel();
+    /// let (sender, reports) = mpsc::channel();
     /// let rt = Builder::new_multi_thread()
-    ///     .on_task_stall(move |stall| drop(tell.send(stall.spawned_at())))
+    ///     .on_task_stall(move |stall| drop(sender.send(stall.spawned_at())))
     ///     .build()?;
     /// // The task stays in one poll until its stall has been reported.
-    /// let task = rt.spawn(async move { told.recv().unwrap() });
+    /// let task = rt.spawn(async move { reports.recv().unwrap() });
     /// assert!(rt.block_on(task)?.file().ends_with(".rs"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -170,12 +168,12 @@ impl StallReport {
     /// use std::sync::mpsc;
     /// use blitz_io::runtime::Builder;
     ///
-    /// let (tell, told) = mpsc::channel();
+    /// let (sender, reports) = mpsc::channel();
     /// let rt = Builder::new_multi_thread()
-    ///     .on_task_stall(move |stall| drop(tell.send(stall.future())))
+    ///     .on_task_stall(move |stall| drop(sender.send(stall.future())))
     ///     .build()?;
     /// // The task stays in one poll until its stall has been reported.
-    /// let task = rt.spawn(async move { told.recv().unwrap() });
+    /// let task = rt.spawn(async move { reports.recv().unwrap() });
     /// assert!(rt.block_on(task)?.contains("closure"), "as blocks are called");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -197,20 +195,20 @@ impl StallReport {
     /// use std::sync::mpsc;
     /// use blitz_io::runtime::Builder;
     ///
-    /// let (tell, told) = mpsc::channel();
+    /// let (sender, reports) = mpsc::channel();
     /// let rt = Builder::new_multi_thread()
     ///     .worker_threads(1)
-    ///     .on_task_stall(move |stall| drop(tell.send(stall.worker())))
+    ///     .on_task_stall(move |stall| drop(sender.send(stall.worker())))
     ///     .build()?;
     /// // The task stays in one poll until its stall has been reported.
-    /// let task = rt.spawn(async move { told.recv().unwrap() });
+    /// let task = rt.spawn(async move { reports.recv().unwrap() });
     /// assert_eq!(rt.block_on(task)?, Some(0));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn worker(&self) -> Option<usize> {
-        match self.place {
-            Place::Worker(number) | Place::Fiber(number) => Some(number),
-            Place::BlockOn | Place::Lent => None,
+        match self.site {
+            PollSite::Worker(number) | PollSite::Fiber(number) => Some(number),
+            PollSite::BlockOn | PollSite::Offloaded => None,
         }
     }
 
@@ -223,17 +221,17 @@ impl StallReport {
     /// use std::sync::mpsc;
     /// use blitz_io::runtime::Builder;
     ///
-    /// let (tell, told) = mpsc::channel();
+    /// let (sender, reports) = mpsc::channel();
     /// let rt = Builder::new_multi_thread()
-    ///     .on_task_stall(move |stall| drop(tell.send(stall.is_fiber())))
+    ///     .on_task_stall(move |stall| drop(sender.send(stall.is_fiber())))
     ///     .build()?;
     /// // The task stays in one poll until its stall has been reported.
-    /// let task = rt.spawn(async move { told.recv().unwrap() });
+    /// let task = rt.spawn(async move { reports.recv().unwrap() });
     /// assert!(!rt.block_on(task)?);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn is_fiber(&self) -> bool {
-        matches!(self.place, Place::Fiber(_))
+        matches!(self.site, PollSite::Fiber(_))
     }
 
     /// Returns the least time that the poll had lasted when the stall was noted. The poll goes on
@@ -245,13 +243,13 @@ impl StallReport {
     /// use std::sync::mpsc;
     /// use blitz_io::runtime::{Builder, Preemption};
     ///
-    /// let (tell, told) = mpsc::channel();
+    /// let (sender, reports) = mpsc::channel();
     /// let rt = Builder::new_multi_thread()
     ///     .preemption(Preemption::new())
-    ///     .on_task_stall(move |stall| drop(tell.send(stall.duration())))
+    ///     .on_task_stall(move |stall| drop(sender.send(stall.duration())))
     ///     .build()?;
     /// // The task stays in one poll until its stall has been reported.
-    /// let task = rt.spawn(async move { told.recv().unwrap() });
+    /// let task = rt.spawn(async move { reports.recv().unwrap() });
     /// assert!(rt.block_on(task)? >= std::time::Duration::from_millis(10));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -267,12 +265,12 @@ impl StallReport {
     /// use std::sync::mpsc;
     /// use blitz_io::runtime::Builder;
     ///
-    /// let (tell, told) = mpsc::channel();
+    /// let (sender, reports) = mpsc::channel();
     /// let rt = Builder::new_multi_thread()
-    ///     .on_task_stall(move |stall| drop(tell.send(stall.kind())))
+    ///     .on_task_stall(move |stall| drop(sender.send(stall.kind())))
     ///     .build()?;
     /// // The task stays in one poll until its stall has been reported.
-    /// let task = rt.spawn(async move { told.recv().unwrap() });
+    /// let task = rt.spawn(async move { reports.recv().unwrap() });
     /// assert_ne!(rt.block_on(task)?, blitz_io::runtime::StallKind::Computing);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -290,12 +288,12 @@ impl StallReport {
     /// use std::sync::mpsc;
     /// use blitz_io::runtime::Builder;
     ///
-    /// let (tell, told) = mpsc::channel();
+    /// let (sender, reports) = mpsc::channel();
     /// let rt = Builder::new_multi_thread()
-    ///     .on_task_stall(move |stall| drop(tell.send(stall.waits_in().copied())))
+    ///     .on_task_stall(move |stall| drop(sender.send(stall.waits_in().copied())))
     ///     .build()?;
     /// // The task stays in one poll until its stall has been reported.
-    /// let task = rt.spawn(async move { told.recv().unwrap() });
+    /// let task = rt.spawn(async move { reports.recv().unwrap() });
     /// // Not known on other systems and in some sandboxes.
     /// if let Some(call) = rt.block_on(task)? {
     ///     assert!(call.to_string().contains("waits"), "{call}");
@@ -318,17 +316,17 @@ impl StallReport {
     /// use std::{sync::mpsc, time::{Duration, Instant}};
     /// use blitz_io::runtime::{Builder, Preemption};
     ///
-    /// let (tell, told) = mpsc::channel();
+    /// let (sender, reports) = mpsc::channel();
     /// let rt = Builder::new_multi_thread()
     ///     .worker_threads(1)
     ///     .preemption(Preemption::new().capture_stacks(true))
-    ///     .on_task_stall(move |stall| drop(tell.send(stall.clone())))
+    ///     .on_task_stall(move |stall| drop(sender.send(stall.clone())))
     ///     .build()?;
     /// let hog = rt.spawn(async {
     ///     let began = Instant::now();
     ///     while began.elapsed() < Duration::from_millis(300) {}
     /// });
-    /// let stall = told.recv().unwrap();
+    /// let stall = reports.recv().unwrap();
     /// // Empty on other systems, or if the thread was not scheduled for a while.
     /// assert!(stall.frames().len() <= 64);
     /// for frame in stall.frames() {
@@ -353,18 +351,18 @@ impl StallReport {
     /// use std::sync::mpsc;
     /// use blitz_io::runtime::{Builder, Preemption};
     ///
-    /// let (tell, told) = mpsc::channel();
+    /// let (sender, reports) = mpsc::channel();
     /// let rt = Builder::new_multi_thread()
     ///     .preemption(Preemption::new())
-    ///     .on_task_stall(move |stall| drop(tell.send(stall.was_handed_off())))
+    ///     .on_task_stall(move |stall| drop(sender.send(stall.was_handed_off())))
     ///     .build()?;
     /// // The task stays in one poll until its stall has been reported.
-    /// let task = rt.spawn(async move { told.recv().unwrap() });
+    /// let task = rt.spawn(async move { reports.recv().unwrap() });
     /// assert!(rt.block_on(task)?);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn was_handed_off(&self) -> bool {
-        self.goes_on
+        self.others_continue
     }
 
     /// Returns the number of reports lost before this one because the callback is too slow.
@@ -375,12 +373,12 @@ impl StallReport {
     /// use std::sync::mpsc;
     /// use blitz_io::runtime::Builder;
     ///
-    /// let (tell, told) = mpsc::channel();
+    /// let (sender, reports) = mpsc::channel();
     /// let rt = Builder::new_multi_thread()
-    ///     .on_task_stall(move |stall| drop(tell.send(stall.forgotten())))
+    ///     .on_task_stall(move |stall| drop(sender.send(stall.forgotten())))
     ///     .build()?;
     /// // The task stays in one poll until its stall has been reported.
-    /// let task = rt.spawn(async move { told.recv().unwrap() });
+    /// let task = rt.spawn(async move { reports.recv().unwrap() });
     /// assert_eq!(rt.block_on(task)?, 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -391,25 +389,25 @@ impl StallReport {
 
 impl fmt::Display for StallReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (what, place) = match self.place {
-            Place::Worker(_) => ("task", "in one poll on worker "),
-            Place::Fiber(_) => ("fiber", "without a wait on fiber thread "),
-            Place::BlockOn => ("task", "in one poll of a `block_on`"),
-            Place::Lent => ("task", "in one poll, not for the first time,"),
+        let (what, place) = match self.site {
+            PollSite::Worker(_) => ("task", "in one poll on worker "),
+            PollSite::Fiber(_) => ("fiber", "without a wait on fiber thread "),
+            PollSite::BlockOn => ("task", "in one poll of a `block_on`"),
+            PollSite::Offloaded => ("task", "in one poll, not for the first time,"),
         };
         write!(f, "{what} {}", self.task)?;
         if let Some(name) = &self.name {
             write!(f, " ({name})")?;
         }
         let does = match self.kind {
-            Kind::Computing => "has computed",
-            Kind::Blocked => "has been blocked",
-            Kind::Unknown => "has been",
+            StallKind::Computing => "has computed",
+            StallKind::Blocked => "has been blocked",
+            StallKind::Unknown => "has been",
         };
-        let then = match (self.place, self.goes_on) {
-            (Place::Lent, _) => "other tasks go on without it",
+        let then = match (self.site, self.others_continue) {
+            (PollSite::Offloaded, _) => "other tasks go on without it",
             (_, true) => "other tasks go on with another thread",
-            (Place::Fiber(_), false) => "the other fibers of that thread wait for it",
+            (PollSite::Fiber(_), false) => "the other fibers of that thread wait for it",
             (_, false) => "other tasks wait for it",
         };
         write!(f, ", spawned at {}, {does} {place}", self.spawned_at)?;
@@ -429,32 +427,33 @@ impl fmt::Display for StallReport {
 
 /// The kind of thread that polls a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum PollSite {
     Worker(usize),
     /// A thread that runs fibers.
     Fiber(usize),
     /// A thread in a `block_on` that polls a set of local tasks.
     BlockOn,
     /// A thread without a core, which polls an offloaded task.
-    Lent,
+    Offloaded,
 }
 
 /// A report in the making.
-pub(super) struct Stall {
+#[derive(Clone)]
+pub(super) struct PendingReport {
     report: StallReport,
-    pub(super) goes_on: bool,
+    pub(super) others_continue: bool,
 }
 
-impl Stall {
+impl PendingReport {
     /// Creates the report from the header of a task.
     ///
     /// # Safety
     /// 1. The task is not freed during the call.
-    pub(super) unsafe fn look_at(
+    pub(super) unsafe fn new(
         task: NonNull<Header>,
-        place: Place,
+        site: PollSite,
         duration: Duration,
-        kind: Kind,
+        kind: StallKind,
     ) -> Self {
         // SAFETY: obligation 1: the caller keeps the task from being freed.
         let header = unsafe { task.as_ref() };
@@ -465,42 +464,42 @@ impl Stall {
             name: unsafe { Header::name(task) }.cloned(),
             spawned_at: header.spawned_at,
             future: (header.vtable.type_name)(),
-            place,
+            site,
             duration,
             kind,
-            goes_on: false,
+            others_continue: false,
             waits_in: None,
             frames: Arc::default(),
             forgotten: 0,
         };
-        Self { report, goes_on: false }
+        Self { report, others_continue: false }
     }
 
     /// Updates the duration and the kind of a poll that goes on.
-    pub(super) fn found(mut self, duration: Duration, kind: Kind) -> Self {
+    pub(super) fn update(mut self, duration: Duration, kind: StallKind) -> Self {
         (self.report.duration, self.report.kind) = (duration, kind);
         self
     }
 
     /// Queues the report for the reporter thread.
-    pub(super) fn report(mut self, settings: &Settings, scene: Scene) {
-        self.report.goes_on = self.goes_on;
-        teller::tell(settings, self.report, scene);
+    pub(super) fn report(mut self, settings: &Settings, stalled_poll: StalledPoll) {
+        self.report.others_continue = self.others_continue;
+        reporter::report(settings, self.report, stalled_poll);
     }
 }
 
 /// The poll that a report is about, so that the reporter thread can examine it once more.
-#[allow(dead_code, reason = "models tell nobody, and some systems no stacks")]
-pub(super) struct Scene {
-    stacks: Stacks,
-    stint: Arc<Stint>,
+#[allow(dead_code, reason = "models report nothing, and some systems capture no stacks")]
+pub(super) struct StalledPoll {
+    stacks: StackCapture,
+    watch_record: Arc<WatchRecord>,
     poll: usize,
 }
 
-#[allow(dead_code, reason = "models tell nobody, and some systems no stacks")]
-impl Scene {
-    pub(super) fn new(stacks: Stacks, stint: &Arc<Stint>, poll: usize) -> Self {
-        Self { stacks, stint: stint.clone(), poll }
+#[allow(dead_code, reason = "models report nothing, and some systems capture no stacks")]
+impl StalledPoll {
+    pub(super) fn new(stacks: StackCapture, watch_record: &Arc<WatchRecord>, poll: usize) -> Self {
+        Self { stacks, watch_record: watch_record.clone(), poll }
     }
 
     pub(super) fn is_of(&self, poll: usize) -> bool {
@@ -509,14 +508,14 @@ impl Scene {
 
     /// Returns true if a thread that is blocked may be interrupted by a signal.
     pub(super) fn interrupts_waits(&self) -> bool {
-        self.stacks == Stacks::Everybodys
+        self.stacks == StackCapture::All
     }
 
-    /// Returns the result of `look` if the thread is in that poll both before and after.
-    pub(super) fn see<T>(&self, look: impl FnOnce(&Stint) -> Option<T>) -> Option<T> {
-        let is_there = || self.stint.tenure().is_in(self.poll);
-        let seen = is_there().then(|| look(&self.stint))??;
-        is_there().then_some(seen)
+    /// Returns the result of `examine` if the thread is in that poll both before and after.
+    pub(super) fn examine<T>(&self, examine: impl FnOnce(&WatchRecord) -> Option<T>) -> Option<T> {
+        let is_in_poll = || self.watch_record.lease().is_in(self.poll);
+        let seen = is_in_poll().then(|| examine(&self.watch_record))??;
+        is_in_poll().then_some(seen)
     }
 
     /// Adds to the report what can be seen now. Symbol lookup is code of others that reads the
@@ -529,20 +528,21 @@ impl Scene {
     }
 
     fn add(&self, report: &mut StallReport) {
-        if report.kind == Kind::Blocked {
-            report.waits_in = self.see(|stint| SystemCall::of_thread(stint.cpu.thread()?));
+        if report.kind == StallKind::Blocked {
+            report.waits_in =
+                self.examine(|watch_record| SystemCall::of_thread(watch_record.cpu.thread()?));
         }
-        if self.stacks.are_wanted_of(report.kind) {
+        if self.stacks.applies_to(report.kind) {
             report.frames = stack::frames(self).unwrap_or_default().into();
         }
     }
 }
 
-pub(super) use self::teller::retry;
+pub(super) use self::reporter::retry;
 
 /// A bound that keeps a core from being handed off to another thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Bound {
+pub(super) enum HandoffBound {
     /// The maximum number of threads compute without a core.
     Computing,
     /// The maximum number of threads are blocked without a core.
@@ -551,13 +551,13 @@ pub(super) enum Bound {
     System,
 }
 
-impl Bound {
+impl HandoffBound {
     /// Number of bounds.
     pub(super) const ALL: usize = 3;
 
     /// Returns the bound that applies to a poll of that kind.
-    pub(super) fn of(kind: Kind) -> Self {
-        if kind == Kind::Blocked { Self::Blocked } else { Self::Computing }
+    pub(super) fn of(kind: StallKind) -> Self {
+        if kind == StallKind::Blocked { Self::Blocked } else { Self::Computing }
     }
 
     fn text(self, stuck: usize) -> String {
@@ -583,20 +583,20 @@ impl Bound {
 
 /// Reports that cores stay with stuck threads from now on. Called once for each bound.
 #[cold]
-pub(super) fn tell_of_bound(bound: Bound, stuck: usize) {
-    teller::tell_text(bound.text(stuck));
+pub(super) fn report_bound(bound: HandoffBound, stuck: usize) {
+    reporter::report_text(bound.text(stuck));
 }
 
 /// Writes whole lines to standard error, without waiting for it.
 #[cold]
-pub(crate) fn tell_lines(text: String) {
-    teller::tell_lines(text);
+pub(crate) fn write_lines(text: String) {
+    reporter::write_lines(text);
 }
 
 /// Reports that the monitor has ended and polls are not watched any more.
 #[cold]
-pub(super) fn tell_of_blindness() {
-    teller::tell_text(
+pub(super) fn report_refused_barrier() {
+    reporter::report_text(
         "membarrier was granted when the process began and is refused now: from now on tasks \
          may wait for polls that last too long; set BLITZ_BARRIER=fences if a sandbox is to \
          forbid it later"
@@ -606,16 +606,16 @@ pub(super) fn tell_of_blindness() {
 
 /// Reports that requested threads do not arrive. Called once for each pool.
 #[cold]
-pub(super) fn tell_of_hook() {
-    teller::tell_text_if_heard(
+pub(super) fn report_slow_start() {
+    reporter::report_text_if_logging(
         "a thread that was started to go on for one that is stuck has not begun, and another one \
-         is asked: the machine is busy, or `on_thread_start` blocks"
+         is requested: the machine is busy, or `on_thread_start` blocks"
             .to_owned(),
     );
 }
 
 #[cfg(not(blitz_loom))]
-mod teller {
+mod reporter {
     //! The reporter threads and their queues.
 
     use std::{
@@ -625,7 +625,7 @@ mod teller {
         time::{Duration, Instant},
     };
 
-    use super::{OnStall, Scene, Settings, StallReport};
+    use super::{OnStall, Settings, StallReport, StalledPoll};
     use crate::engine::{
         prim::{
             AtomicBool, Mutex,
@@ -640,51 +640,51 @@ mod teller {
 
     /// Maximum number of queued reports; picked. With a slice of 10 ms it takes a quarter of a
     /// minute to fill if a single core does nothing but stall.
-    const WAITING: usize = 1024;
+    const MAX_QUEUED: usize = 1024;
 
     /// Least time between two lines about the same source location, where no callback is set.
-    const OFTEN: Duration = Duration::from_secs(60);
+    const REPEAT_INTERVAL: Duration = Duration::from_secs(60);
 
-    /// Maximum number of source locations remembered for `OFTEN`.
-    const PLACES: usize = 1024;
+    /// Maximum number of source locations remembered for `REPEAT_INTERVAL`.
+    const MAX_LOCATIONS: usize = 1024;
 
-    struct Teller {
+    struct Reporter {
         /// The name of the reporter's thread.
         name: &'static str,
-        queue: Mutex<Queue>,
+        queue: Mutex<ReportQueue>,
         /// Incremented with each report.
-        bell: Futex,
+        sequence: Futex,
     }
 
-    struct Queue {
-        waiting: VecDeque<Told>,
+    struct ReportQueue {
+        waiting: VecDeque<QueuedReport>,
         forgotten: u64,
         running: bool,
     }
 
-    enum Told {
-        User(OnStall, StallReport, Scene),
-        Everybody(StallReport, Scene),
+    enum QueuedReport {
+        User(OnStall, StallReport, StalledPoll),
+        Log(StallReport, StalledPoll),
         Text(String),
         /// Text for standard error, written without a prefix.
         Lines(String),
     }
 
-    impl Told {
+    impl QueuedReport {
         /// Returns true for a report to a user's callback, which also receives the number of lost
         /// reports.
-        fn is_asked_for(&self) -> bool {
+        fn is_for_callback(&self) -> bool {
             matches!(self, Self::User(..))
         }
     }
 
     /// The reporter of this process. A forked process creates its own, because the parent's lock
     /// may be held by a thread that does not exist here, and the queued reports are the parent's.
-    static TELLER: PerProcess<Teller> = PerProcess::new();
+    static REPORTER: PerProcess<Reporter> = PerProcess::new();
 
     /// The writer of lines that involve no user callback. It has a thread of its own, because an
     /// `on_task_stall` callback that blocks would hold back the report that names it.
-    static WRITER: PerProcess<Teller> = PerProcess::new();
+    static WRITER: PerProcess<Reporter> = PerProcess::new();
 
     /// Set if the system refused the reporter's thread, so that reports wait in the queue.
     static REFUSED: AtomicBool = AtomicBool::new(false);
@@ -693,39 +693,39 @@ mod teller {
     pub(in super::super) fn retry() {
         // Relaxed, twice: a flag that orders nothing.
         if REFUSED.load(Relaxed) && REFUSED.swap(false, Relaxed) {
-            teller().start();
+            reporter().start();
         }
     }
 
-    fn teller() -> &'static Teller {
-        TELLER.get(|| Teller::new("blitz-reports"))
+    fn reporter() -> &'static Reporter {
+        REPORTER.get(|| Reporter::new("blitz-reports"))
     }
 
-    fn writer() -> &'static Teller {
-        WRITER.get(|| Teller::new("blitz-lines"))
+    fn writer() -> &'static Reporter {
+        WRITER.get(|| Reporter::new("blitz-lines"))
     }
 
-    pub(super) fn tell(settings: &Settings, report: StallReport, scene: Scene) {
-        let told = match &settings.on_stall {
-            Some(user) => Told::User(user.clone(), report, scene),
-            None if is_heard() => Told::Everybody(report, scene),
+    pub(super) fn report(settings: &Settings, report: StallReport, stalled_poll: StalledPoll) {
+        let queued = match &settings.on_stall {
+            Some(user) => QueuedReport::User(user.clone(), report, stalled_poll),
+            None if is_logging() => QueuedReport::Log(report, stalled_poll),
             None => return,
         };
-        teller().put(told);
+        reporter().put(queued);
     }
 
     /// Reports a text in every build, with or without a callback, because preemption does not do
     /// what was requested of it.
-    pub(super) fn tell_text(text: String) {
-        teller().put(Told::Text(text));
+    pub(super) fn report_text(text: String) {
+        reporter().put(QueuedReport::Text(text));
     }
 
     /// Writes to standard error without waiting for it, because another thread may hold its lock
     /// for ever, or the other end may not be read.
-    pub(super) fn tell_lines(text: String) {
+    pub(super) fn write_lines(text: String) {
         let writer = writer();
         if writer.start() {
-            writer.put(Told::Lines(text));
+            writer.put(QueuedReport::Lines(text));
         } else {
             // The system refuses a thread, so this thread writes.
             to_stderr(&text);
@@ -734,14 +734,14 @@ mod teller {
 
     /// Reports a text only where a line about a stalled task would be written, because the cause
     /// may be no fault of the program.
-    pub(super) fn tell_text_if_heard(text: String) {
-        if is_heard() {
-            tell_text(text);
+    pub(super) fn report_text_if_logging(text: String) {
+        if is_logging() {
+            report_text(text);
         }
     }
 
     /// Returns true if lines about stalled tasks are written at all.
-    fn is_heard() -> bool {
+    fn is_logging() -> bool {
         #[cfg(feature = "tracing")]
         if tracing::dispatcher::has_been_set() {
             return true;
@@ -749,77 +749,77 @@ mod teller {
         cfg!(debug_assertions)
     }
 
-    impl Teller {
+    impl Reporter {
         fn new(name: &'static str) -> Self {
-            let queue = Queue { waiting: VecDeque::new(), forgotten: 0, running: false };
-            Self { name, queue: Mutex::new(queue), bell: Futex::new(0) }
+            let queue = ReportQueue { waiting: VecDeque::new(), forgotten: 0, running: false };
+            Self { name, queue: Mutex::new(queue), sequence: Futex::new(0) }
         }
 
-        fn put(&'static self, told: Told) {
+        fn put(&'static self, queued: QueuedReport) {
             let mut queue = lock(&self.queue);
-            if queue.waiting.len() == WAITING {
-                queue.forgotten += u64::from(told.is_asked_for());
+            if queue.waiting.len() == MAX_QUEUED {
+                queue.forgotten += u64::from(queued.is_for_callback());
                 drop(queue);
                 // Dropping the report may drop a user's callback, whose destructor is user code.
-                return discard(told);
+                return discard(queued);
             }
-            queue.waiting.push_back(told);
+            queue.waiting.push_back(queued);
             drop(queue);
             if !self.start() {
                 // Relaxed: a flag that orders nothing.
                 REFUSED.store(true, Relaxed);
             }
-            // Release: publishes the queued report. Pairs with the Acquire in `live`.
-            self.bell.word().fetch_add(1, Release);
-            self.bell.wake_all();
+            // Release: publishes the queued report. Pairs with the Acquire in `run`.
+            self.sequence.word().fetch_add(1, Release);
+            self.sequence.wake_all();
         }
 
         /// Starts the thread if it does not run; returns `false` if the system refuses it.
         fn start(&'static self) -> bool {
-            let is_there = std::mem::replace(&mut lock(&self.queue).running, true);
-            if is_there {
+            let is_in_poll = std::mem::replace(&mut lock(&self.queue).running, true);
+            if is_in_poll {
                 return true;
             }
-            let started = service::start(self.name, move || self.live()).is_ok();
+            let started = service::start(self.name, move || self.run()).is_ok();
             if !started {
                 lock(&self.queue).running = false;
             }
             started
         }
 
-        fn live(&self) {
-            let mut places = HashMap::new();
+        fn run(&self) {
+            let mut report_times = HashMap::new();
             loop {
                 // Acquire: pairs with the Release in `put`.
-                let before = self.bell.word().load(Acquire);
+                let before = self.sequence.word().load(Acquire);
                 let next = {
                     let mut queue = lock(&self.queue);
                     let next = queue.waiting.pop_front();
                     // Plain lines cannot carry the number of lost reports, so the next report does.
-                    let is_asked_for = next.as_ref().is_some_and(Told::is_asked_for);
+                    let is_for_callback = next.as_ref().is_some_and(QueuedReport::is_for_callback);
                     let forgotten =
-                        if is_asked_for { std::mem::take(&mut queue.forgotten) } else { 0 };
-                    next.map(|told| (told, forgotten))
+                        if is_for_callback { std::mem::take(&mut queue.forgotten) } else { 0 };
+                    next.map(|queued| (queued, forgotten))
                 };
                 match next {
-                    Some((told, forgotten)) => told.tell(forgotten, &mut places),
-                    None => self.bell.wait(before, None),
+                    Some((queued, forgotten)) => queued.deliver(forgotten, &mut report_times),
+                    None => self.sequence.wait(before, None),
                 }
             }
         }
     }
 
-    type Places = HashMap<&'static Location<'static>, Instant>;
+    type ReportTimes = HashMap<&'static Location<'static>, Instant>;
 
-    impl Told {
-        fn tell(self, forgotten: u64, places: &mut Places) {
+    impl QueuedReport {
+        fn deliver(self, forgotten: u64, report_times: &mut ReportTimes) {
             match self {
-                Told::User(user, mut report, scene) => {
+                QueuedReport::User(user, mut report, stalled_poll) => {
                     report.forgotten = forgotten;
-                    scene.complete(&mut report);
+                    stalled_poll.complete(&mut report);
                     // The callback may take long, and the scene keeps the thread's watch record
                     // alive.
-                    drop(scene);
+                    drop(stalled_poll);
                     let outcome = catch_unwind(AssertUnwindSafe(|| {
                         service::with_starters_mask(|| user(&report));
                     }));
@@ -829,28 +829,31 @@ mod teller {
                     }
                     discard(user);
                 }
-                Told::Everybody(mut report, scene) => {
-                    if is_new(report.spawned_at, places) {
-                        scene.complete(&mut report);
+                QueuedReport::Log(mut report, stalled_poll) => {
+                    if is_new(report.spawned_at, report_times) {
+                        stalled_poll.complete(&mut report);
                         write(&report.to_string(), cfg!(debug_assertions));
                     }
                 }
-                Told::Text(text) => write(&text, true),
-                Told::Lines(text) => to_stderr(&text),
+                QueuedReport::Text(text) => write(&text, true),
+                QueuedReport::Lines(text) => to_stderr(&text),
             }
         }
     }
 
     /// Returns true if this source location was not reported for a while.
-    fn is_new(place: &'static Location<'static>, places: &mut Places) -> bool {
+    fn is_new(location: &'static Location<'static>, report_times: &mut ReportTimes) -> bool {
         let now = Instant::now();
-        if places.get(place).is_some_and(|told| now.duration_since(*told) < OFTEN) {
+        if report_times
+            .get(location)
+            .is_some_and(|reported| now.duration_since(*reported) < REPEAT_INTERVAL)
+        {
             return false;
         }
-        if places.len() >= PLACES {
-            places.clear();
+        if report_times.len() >= MAX_LOCATIONS {
+            report_times.clear();
         }
-        places.insert(place, now);
+        report_times.insert(location, now);
         true
     }
 
@@ -884,16 +887,16 @@ mod teller {
 
 /// Models report nothing.
 #[cfg(blitz_loom)]
-mod teller {
-    use super::{Scene, Settings, StallReport};
+mod reporter {
+    use super::{Settings, StallReport, StalledPoll};
 
     pub(in super::super) fn retry() {}
 
-    pub(super) fn tell(_: &Settings, _: StallReport, _: Scene) {}
+    pub(super) fn report(_: &Settings, _: StallReport, _: StalledPoll) {}
 
-    pub(super) fn tell_text(_: String) {}
+    pub(super) fn report_text(_: String) {}
 
-    pub(super) fn tell_text_if_heard(_: String) {}
+    pub(super) fn report_text_if_logging(_: String) {}
 
-    pub(super) fn tell_lines(_: String) {}
+    pub(super) fn write_lines(_: String) {}
 }

@@ -1,9 +1,9 @@
 //! Captures the stack of a thread that is stuck in a poll, by a signal.
 //!
 //! This is done only where the builder requests it, and by the reporter thread. The reporter opens
-//! a request (`work/inquiry`), sends SIGURG to the stuck thread, and waits briefly for the
-//! response. The handler records the interrupted address and follows the chain of frame pointers
-//! outwards, within the bounds of the thread's stack. The addresses are resolved to names
+//! a request (`engine/lease/stack_request.rs`), sends SIGURG to the stuck thread, and waits briefly
+//! for the response. The handler records the interrupted address and follows the chain of frame
+//! pointers outwards, within the bounds of the thread's stack. The addresses are resolved to names
 //! afterwards, by the reporter thread.
 //!
 //! The signal is SIGURG because it is ignored unless the program has a use for it, debuggers pass
@@ -18,9 +18,9 @@
 //! was installed later may have remembered it.
 //!
 //! # In the handler
-//! The handler reads thread-locals that were initialized before, writes into the inquiry, and makes
-//! one system call; it preserves `errno`. It allocates no memory, takes no locks, and runs no user
-//! code but the handler that was installed before.
+//! The handler reads thread-locals that were initialized before, writes into the stack request, and
+//! makes one system call; it preserves `errno`. It allocates no memory, takes no locks, and runs no
+//! user code but the handler that was installed before.
 //!
 //! In a shared object (a module of another language's runtime) thread-locals are found by a
 //! function of the system's library, which before glibc 2.39 may allocate memory when libraries are
@@ -37,35 +37,35 @@
 //! called the fiber are not reported.
 //!
 //! # Rejected
-//! - An unwinder in the handler: see `work/inquiry`.
+//! - An unwinder in the handler: see `engine/lease/stack_request.rs`.
 //! - Copying the stack in the handler and unwinding the copy elsewhere, by the tables that exist
 //!   for panics: it would need no frame pointers, but an unwinder of our own for each architecture,
 //!   or one more dependency. It may come.
 //! - Stopping the thread with `ptrace`: a process may not trace itself.
 //!
 //! # Checked by
-//! tests/preempt/stacks.rs; the words by the models of `work/inquiry`.
+//! tests/preempt/stacks.rs; the words by the models of `engine/lease/stack_request.rs`.
 
 use std::{fmt, path::Path};
 
-use super::stall::Kind;
+use super::stall::StallKind;
 
 /// Which stalled threads get a stack trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stacks {
-    Nobodys,
+pub(crate) enum StackCapture {
+    Off,
     /// Threads that compute: they are in no system call that a signal would interrupt.
     Computing,
-    Everybodys,
+    All,
 }
 
-impl Stacks {
-    #[cfg_attr(blitz_loom, allow(dead_code, reason = "models tell nobody"))]
-    pub(super) fn are_wanted_of(self, kind: Kind) -> bool {
+impl StackCapture {
+    #[cfg_attr(blitz_loom, allow(dead_code, reason = "models report nothing"))]
+    pub(super) fn applies_to(self, kind: StallKind) -> bool {
         match self {
-            Self::Nobodys => false,
-            Self::Computing => kind == Kind::Computing,
-            Self::Everybodys => true,
+            Self::Off => false,
+            Self::Computing => kind == StallKind::Computing,
+            Self::All => true,
         }
     }
 }
@@ -80,14 +80,14 @@ impl Stacks {
 /// use std::sync::mpsc;
 /// use blitz_io::runtime::{Builder, Preemption};
 ///
-/// let (tell, told) = mpsc::channel();
+/// let (sender, reports) = mpsc::channel();
 /// let rt = Builder::new_multi_thread()
 ///     .preemption(Preemption::new().capture_stacks(true))
-///     .on_task_stall(move |stall| drop(tell.send(stall.frames().to_vec())))
+///     .on_task_stall(move |stall| drop(sender.send(stall.frames().to_vec())))
 ///     .build()?;
 /// let hog = rt.spawn(async move {
 ///     loop {
-///         if let Ok(frames) = told.try_recv() {
+///         if let Ok(frames) = reports.try_recv() {
 ///             break frames;
 ///         }
 ///     }
@@ -116,14 +116,14 @@ impl StackFrame {
     /// use std::sync::mpsc;
     /// use blitz_io::runtime::{Builder, Preemption};
     ///
-    /// let (tell, told) = mpsc::channel();
+    /// let (sender, reports) = mpsc::channel();
     /// let rt = Builder::new_multi_thread()
     ///     .preemption(Preemption::new().capture_stacks(true))
-    ///     .on_task_stall(move |stall| drop(tell.send(stall.frames().to_vec())))
+    ///     .on_task_stall(move |stall| drop(sender.send(stall.frames().to_vec())))
     ///     .build()?;
     /// let hog = rt.spawn(async move {
     ///     loop {
-    ///         if let Ok(frames) = told.try_recv() {
+    ///         if let Ok(frames) = reports.try_recv() {
     ///             break frames;
     ///         }
     ///     }
@@ -146,14 +146,14 @@ impl StackFrame {
     /// use std::sync::mpsc;
     /// use blitz_io::runtime::{Builder, Preemption};
     ///
-    /// let (tell, told) = mpsc::channel();
+    /// let (sender, reports) = mpsc::channel();
     /// let rt = Builder::new_multi_thread()
     ///     .preemption(Preemption::new().capture_stacks(true))
-    ///     .on_task_stall(move |stall| drop(tell.send(stall.frames().to_vec())))
+    ///     .on_task_stall(move |stall| drop(sender.send(stall.frames().to_vec())))
     ///     .build()?;
     /// let hog = rt.spawn(async move {
     ///     loop {
-    ///         if let Ok(frames) = told.try_recv() {
+    ///         if let Ok(frames) = reports.try_recv() {
     ///             break frames;
     ///         }
     ///     }
@@ -176,14 +176,14 @@ impl StackFrame {
     /// use std::sync::mpsc;
     /// use blitz_io::runtime::{Builder, Preemption};
     ///
-    /// let (tell, told) = mpsc::channel();
+    /// let (sender, reports) = mpsc::channel();
     /// let rt = Builder::new_multi_thread()
     ///     .preemption(Preemption::new().capture_stacks(true))
-    ///     .on_task_stall(move |stall| drop(tell.send(stall.frames().to_vec())))
+    ///     .on_task_stall(move |stall| drop(sender.send(stall.frames().to_vec())))
     ///     .build()?;
     /// let hog = rt.spawn(async move {
     ///     loop {
-    ///         if let Ok(frames) = told.try_recv() {
+    ///         if let Ok(frames) = reports.try_recv() {
     ///             break frames;
     ///         }
     ///     }
@@ -205,14 +205,14 @@ impl StackFrame {
     /// use std::sync::mpsc;
     /// use blitz_io::runtime::{Builder, Preemption};
     ///
-    /// let (tell, told) = mpsc::channel();
+    /// let (sender, reports) = mpsc::channel();
     /// let rt = Builder::new_multi_thread()
     ///     .preemption(Preemption::new().capture_stacks(true))
-    ///     .on_task_stall(move |stall| drop(tell.send(stall.frames().to_vec())))
+    ///     .on_task_stall(move |stall| drop(sender.send(stall.frames().to_vec())))
     ///     .build()?;
     /// let hog = rt.spawn(async move {
     ///     loop {
-    ///         if let Ok(frames) = told.try_recv() {
+    ///         if let Ok(frames) = reports.try_recv() {
     ///             break frames;
     ///         }
     ///     }
@@ -263,7 +263,7 @@ impl fmt::Display for StackFrame {
     target_pointer_width = "64",
     not(blitz_loom)
 ))]
-pub(super) use self::signal::{frames, inquiry, install};
+pub(super) use self::signal::{frames, install, stack_request};
 
 #[cfg(all(
     target_os = "linux",
@@ -280,7 +280,7 @@ mod signal;
     target_pointer_width = "64",
     not(blitz_loom)
 )))]
-pub(super) use self::none::{frames, inquiry, install};
+pub(super) use self::none::{frames, install, stack_request};
 
 /// Stub for systems on which stacks are not captured.
 #[cfg(not(all(
@@ -290,31 +290,31 @@ pub(super) use self::none::{frames, inquiry, install};
     not(blitz_loom)
 )))]
 mod none {
-    use super::{super::stall::Scene, StackFrame};
-    use crate::engine::work::inquiry::Inquiry;
+    use super::{super::stall::StalledPoll, StackFrame};
+    use crate::engine::lease::stack_request::StackRequest;
 
     pub(in super::super) fn install() {}
 
-    pub(in super::super) fn inquiry() -> Option<Inquiry> {
+    pub(in super::super) fn stack_request() -> Option<StackRequest> {
         None
     }
 
-    #[cfg_attr(blitz_loom, allow(dead_code, reason = "models tell nobody"))]
-    pub(in super::super) fn frames(_: &Scene) -> Option<Vec<StackFrame>> {
+    #[cfg_attr(blitz_loom, allow(dead_code, reason = "models report nothing"))]
+    pub(in super::super) fn frames(_: &StalledPoll) -> Option<Vec<StackFrame>> {
         None
     }
 }
 
 #[cfg(all(test, not(blitz_loom)))]
 mod tests {
-    use super::{Kind, StackFrame, Stacks};
+    use super::{StackCapture, StackFrame, StallKind};
 
     fn named(name: &str) -> StackFrame {
         StackFrame { address: 0x10, name: Some(name.to_owned()), file: None, line: None }
     }
 
     #[test]
-    fn functions_of_users_are_told_from_others() {
+    fn functions_of_users_are_recognized() {
         for users in
             ["app::crunch", "<app::Hog as core::ops::FnOnce<()>>::call_once", "a::b::{{closure}}"]
         {
@@ -344,12 +344,13 @@ mod tests {
     }
 
     #[test]
-    fn those_who_wait_are_interrupted_only_where_that_is_asked_for() {
-        let wanted = |stacks: Stacks| {
-            [Kind::Computing, Kind::Blocked, Kind::Unknown].map(|kind| stacks.are_wanted_of(kind))
+    fn blocked_threads_are_interrupted_only_on_request() {
+        let wanted = |stacks: StackCapture| {
+            [StallKind::Computing, StallKind::Blocked, StallKind::Unknown]
+                .map(|kind| stacks.applies_to(kind))
         };
-        assert_eq!(wanted(Stacks::Nobodys), [false; 3]);
-        assert_eq!(wanted(Stacks::Computing), [true, false, false]);
-        assert_eq!(wanted(Stacks::Everybodys), [true; 3]);
+        assert_eq!(wanted(StackCapture::Off), [false; 3]);
+        assert_eq!(wanted(StackCapture::Computing), [true, false, false]);
+        assert_eq!(wanted(StackCapture::All), [true; 3]);
     }
 }

@@ -2,16 +2,17 @@
 
 use std::{panic::Location, ptr::NonNull, sync::Arc as Plain, time::Duration};
 
-use super::{Detached, Settings, Stint, lend::Lent, stack::Stacks};
+use super::{DetachedThread, Settings, WatchRecord, offload::Offloaded, stack::StackCapture};
 use crate::engine::{
-    pool::{Pool, current, current::Held, handoff::Handoff, stop, stop::tests::config},
+    pool::{Pool, current, current::Held, stop, stop::tests::config},
+    preempt::handoff::Handoff,
     prim::{
         ids::{Ends, Tally},
         lock, model, model_deeper, thread,
     },
     work::{
         current as words,
-        current::Tenured,
+        current::LeaseGuard,
         task::cell::{Header, Label},
     },
 };
@@ -24,32 +25,32 @@ fn pool() -> Plain<Pool> {
         max_blocked: 1,
         learns: true,
         on_stall: None,
-        stacks: Stacks::Nobodys,
+        stacks: StackCapture::Off,
         carriers: 0,
     };
-    Pool::new(crate::engine::pool::Config { vigil: Some(settings), ..config(1, true) })
+    Pool::new(crate::engine::pool::Config { preempt: Some(settings), ..config(1, true) })
 }
 
 /// A thread that takes the pool's core, if the pool was not stopped before, enters user code once
 /// and leaves it. Returns `true` if the thread still has its core then, or has it again, and then
 /// ends the core.
-fn hog(pool: &Plain<Pool>, stint: &Plain<Stint>) -> bool {
-    hog_that(pool, stint, |_| ())
+fn hog(pool: &Plain<Pool>, watch_record: &Plain<WatchRecord>) -> bool {
+    hog_that(pool, watch_record, |_| ())
 }
 
 /// Runs [`hog`] with `does` as the user code.
-fn hog_that(pool: &Plain<Pool>, stint: &Plain<Stint>, does: fn(&Pool)) -> bool {
+fn hog_that(pool: &Plain<Pool>, watch_record: &Plain<WatchRecord>, does: fn(&Pool)) -> bool {
     let Some(core) = pool.free_cores.take() else { return false };
-    // SAFETY: obligation 1: the stint, which owns the tenure, is borrowed for longer than the
+    // SAFETY: obligation 1: the watch record, which owns the lease, is borrowed for longer than the
     // guard.
-    let _tenured = unsafe { Tenured::new(Some(stint.tenure())) };
+    let _lease_guard = unsafe { LeaseGuard::new(Some(watch_record.lease())) };
     let held = Held::new(core);
     // The task pointer is never read: the monitor of these models only takes cores.
     words::enter_user_code(NonNull::<Header>::dangling());
     does(pool);
     words::leave_user_code();
     if !current::holds_core_of(pool) {
-        match stint.come_back(pool) {
+        match watch_record.take_core_back(pool) {
             Some(core) => drop(Held::new(core)),
             None => return false,
         }
@@ -64,7 +65,8 @@ fn call_twice(pool: &Pool) {
         let outer = words::at_once_inside().unwrap_or_else(words::inside);
         if current::holds_core_of(pool) {
             drop((words::inside(), words::deeper()));
-            // The models of `work/tenure` check that no other thread has the core at the same time.
+            // The models of `engine/lease` check that no other thread has the core at the same
+            // time.
             current::with_core(|core| core.keep_up += 1);
         }
         drop(outer);
@@ -72,14 +74,14 @@ fn call_twice(pool: &Pool) {
 }
 
 /// The monitor: takes the core, if its thread is in user code.
-fn take(pool: &Plain<Pool>, stint: &Plain<Stint>) -> Option<Plain<Handoff>> {
+fn take(pool: &Plain<Pool>, watch_record: &Plain<WatchRecord>) -> Option<Plain<Handoff>> {
     if pool.is_stopping() {
         return None;
     }
-    let number = stint.tenure.poll_number()?;
-    let visit = stint.tenure.visit(number)?;
-    let detached = Detached::of_a_model(stint);
-    Some(pool.detach(stint, visit, detached))
+    let number = watch_record.lease.poll_number()?;
+    let inspection = watch_record.lease.inspect(number)?;
+    let detached = DetachedThread::of_a_model(watch_record);
+    Some(pool.detach(watch_record, inspection, detached))
 }
 
 fn end(handoff: &Handoff) -> bool {
@@ -88,17 +90,17 @@ fn end(handoff: &Handoff) -> bool {
 
 /// The core goes to another thread while its old thread leaves its poll.
 #[test]
-fn a_core_that_was_taken_is_had_by_one() {
+fn a_taken_core_has_one_owner() {
     let ends = Plain::new(Ends::default());
     let counted = ends.clone();
     model(move || {
         let pool = pool();
-        let stint = Stint::begin(&pool, 0).expect("it is watched");
+        let watch_record = WatchRecord::begin(&pool, 0).expect("it is watched");
         let first = thread::spawn({
-            let (pool, stint) = (pool.clone(), stint.clone());
-            move || hog(&pool, &stint)
+            let (pool, watch_record) = (pool.clone(), watch_record.clone());
+            move || hog(&pool, &watch_record)
         });
-        let second = take(&pool, &stint).is_some_and(|handoff| end(&handoff));
+        let second = take(&pool, &watch_record).is_some_and(|handoff| end(&handoff));
         let first = first.join().unwrap();
         assert!(first != second, "the core has two owners, or none");
         assert!(pool.join(None));
@@ -114,12 +116,12 @@ fn a_core_is_taken_from_a_poll_that_calls_the_runtime() {
     let counted = ends.clone();
     model(move || {
         let pool = pool();
-        let stint = Stint::begin(&pool, 0).expect("it is watched");
+        let watch_record = WatchRecord::begin(&pool, 0).expect("it is watched");
         let first = thread::spawn({
-            let (pool, stint) = (pool.clone(), stint.clone());
-            move || hog_that(&pool, &stint, call_twice)
+            let (pool, watch_record) = (pool.clone(), watch_record.clone());
+            move || hog_that(&pool, &watch_record, call_twice)
         });
-        let second = take(&pool, &stint).is_some_and(|handoff| end(&handoff));
+        let second = take(&pool, &watch_record).is_some_and(|handoff| end(&handoff));
         let first = first.join().unwrap();
         assert!(first != second, "the core has two owners, or none");
         assert!(pool.join(None));
@@ -130,19 +132,19 @@ fn a_core_is_taken_from_a_poll_that_calls_the_runtime() {
 
 /// No thread is available for the core, so its old thread takes it back.
 #[test]
-fn a_core_nobody_came_for_is_taken_back() {
+fn an_unclaimed_core_is_taken_back() {
     let ends = Plain::new(Ends::default());
     let counted = ends.clone();
     // The thread must enter its poll, the monitor run up to its last step, and the thread leave its
     // poll again: three context switches.
     model_deeper(move || {
         let pool = pool();
-        let stint = Stint::begin(&pool, 0).expect("it is watched");
+        let watch_record = WatchRecord::begin(&pool, 0).expect("it is watched");
         let hog = thread::spawn({
-            let (pool, stint) = (pool.clone(), stint.clone());
-            move || hog(&pool, &stint)
+            let (pool, watch_record) = (pool.clone(), watch_record.clone());
+            move || hog(&pool, &watch_record)
         });
-        counted.count(take(&pool, &stint).is_some());
+        counted.count(take(&pool, &watch_record).is_some());
         assert!(hog.join().unwrap(), "the core is lost");
         assert!(pool.join(None));
         assert_eq!(pool.watched.as_ref().unwrap().detached(), 0);
@@ -157,14 +159,14 @@ fn a_stop_against_a_taken_core_ends_it_once() {
     let counted = ends.clone();
     model(move || {
         let pool = pool();
-        let stint = Stint::begin(&pool, 0).expect("it is watched");
+        let watch_record = WatchRecord::begin(&pool, 0).expect("it is watched");
         let hog = thread::spawn({
-            let (pool, stint) = (pool.clone(), stint.clone());
-            move || hog(&pool, &stint)
+            let (pool, watch_record) = (pool.clone(), watch_record.clone());
+            move || hog(&pool, &watch_record)
         });
         let monitor = thread::spawn({
-            let (pool, stint) = (pool.clone(), stint.clone());
-            move || take(&pool, &stint).is_some()
+            let (pool, watch_record) = (pool.clone(), watch_record.clone());
+            move || take(&pool, &watch_record).is_some()
         });
         pool.stop();
         hog.join().unwrap();
@@ -175,9 +177,9 @@ fn a_stop_against_a_taken_core_ends_it_once() {
     ends.assert_both_came();
 }
 
-struct Witness(Plain<Tally>);
+struct OffloadWitness(Plain<Tally>);
 
-impl Drop for Witness {
+impl Drop for OffloadWitness {
     fn drop(&mut self) {
         self.0.add();
     }
@@ -185,9 +187,9 @@ impl Drop for Witness {
 
 /// Offloads a task that waits for ever, before a thread has taken it. Returns it with the number of
 /// times that its future was dropped.
-fn lend(pool: &Plain<Pool>) -> (Plain<Lent>, Plain<Tally>) {
+fn offload(pool: &Plain<Pool>) -> (Plain<Offloaded>, Plain<Tally>) {
     let dropped = Plain::new(Tally::default());
-    let witness = Witness(dropped.clone());
+    let witness = OffloadWitness(dropped.clone());
     let task = async move {
         let _witness = witness;
         std::future::pending::<()>().await;
@@ -195,19 +197,19 @@ fn lend(pool: &Plain<Pool>) -> (Plain<Lent>, Plain<Tally>) {
     let handle = pool.spawn(task, Label::at(Location::caller()));
     drop(handle.unwrap_or_else(|refused| refused.end()));
     let task = pool.intake.pop().expect("it was spawned from outside");
-    (Lent::of_a_model(pool, task), dropped)
+    (Offloaded::of_a_model(pool, task), dropped)
 }
 
 /// The requested thread is late and the monitor requeues the task, while that thread arrives after
 /// all and the pool ends.
 #[test]
-fn a_task_that_is_given_back_is_had_by_one() {
+fn a_requeued_task_has_one_owner() {
     model(|| {
         let pool = pool();
-        let (lent, dropped) = lend(&pool);
-        let gives = lent.clone();
-        let polls = thread::spawn(move || lent.run());
-        let given = gives.give_back();
+        let (offloaded, dropped) = offload(&pool);
+        let gives = offloaded.clone();
+        let polls = thread::spawn(move || offloaded.run());
+        let given = gives.requeue();
         drop(gives);
         polls.join().unwrap();
         assert_eq!(usize::from(given), pool.intake.len(), "it is queued, or it was polled");
@@ -219,11 +221,11 @@ fn a_task_that_is_given_back_is_had_by_one() {
 
 /// No thread polls the task: it goes back to its queue, or its memory back to its `Home`.
 #[test]
-fn a_task_that_nobody_polls_against_a_stop_is_dropped_once() {
+fn a_task_that_no_thread_polls_against_a_stop_is_dropped_once() {
     model(|| {
         let pool = pool();
-        let (lent, dropped) = lend(&pool);
-        let drops = thread::spawn(move || drop(lent));
+        let (offloaded, dropped) = offload(&pool);
+        let drops = thread::spawn(move || drop(offloaded));
         pool.stop();
         drops.join().unwrap();
         assert_eq!(dropped.get(), 1, "the future was left, or dropped twice");
@@ -234,11 +236,11 @@ fn a_task_that_nobody_polls_against_a_stop_is_dropped_once() {
 /// An offloaded task waits for its thread when the pool ends: its future is dropped once, by that
 /// thread or by the stop.
 #[test]
-fn a_task_that_is_lent_against_a_stop_is_dropped_once() {
+fn an_offloaded_task_against_a_stop_is_dropped_once() {
     model(|| {
         let pool = pool();
-        let (lent, dropped) = lend(&pool);
-        let polls = thread::spawn(move || lent.run());
+        let (offloaded, dropped) = offload(&pool);
+        let polls = thread::spawn(move || offloaded.run());
         pool.stop();
         polls.join().unwrap();
         assert_eq!(dropped.get(), 1, "the future was left, or dropped twice");

@@ -2,16 +2,14 @@
 
 use std::{mem::MaybeUninit, ops::Range, ptr, time::Duration};
 
-use super::{super::stall::Scene, StackFrame};
+use super::{super::stall::StalledPoll, StackFrame};
+use crate::engine::lease::stack_request::{StackRequest, StackTrace};
 use crate::engine::{
     prim::{
         AtomicPtr, OnceLock,
         Ordering::{Acquire, Release},
     },
-    work::{
-        current as words,
-        inquiry::{Answer, Inquiry},
-    },
+    work::current as words,
 };
 
 const SIGNAL: libc::c_int = libc::SIGURG;
@@ -21,7 +19,7 @@ const SIGNAL: libc::c_int = libc::SIGURG;
 /// that waits.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+type SigactionHandler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
 
 /// Static whose address marks the signals that we send.
 static MARK: u8 = 0;
@@ -34,10 +32,10 @@ pub(in super::super) fn install() {
     static INSTALLED: OnceLock<()> = OnceLock::new();
     INSTALLED.get_or_init(|| {
         // Before the handler is installed, because the handler reads it.
-        let before = asked();
+        let before = installed_action();
         remember(before);
         let mut replaced = MaybeUninit::<libc::sigaction>::zeroed();
-        let action = ours(&before);
+        let action = our_action(&before);
         // SAFETY: our handler has the signature that SA_SIGINFO requires, and the old action is
         // written to memory of its type. The call cannot fail, because this signal may be handled.
         let replaced = unsafe {
@@ -52,7 +50,7 @@ pub(in super::super) fn install() {
 }
 
 /// Returns the action that is installed for the signal.
-fn asked() -> libc::sigaction {
+fn installed_action() -> libc::sigaction {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: a null action only reads, and an all-zero `sigaction` is valid if nothing was
     // written.
@@ -74,10 +72,10 @@ fn is_handler(action: &libc::sigaction) -> bool {
 
 /// Returns our action. It keeps what a handler that was there before has requested: its stack, its
 /// mask, and whether system calls are restarted.
-fn ours(before: &libc::sigaction) -> libc::sigaction {
+fn our_action(before: &libc::sigaction) -> libc::sigaction {
     // SAFETY: `sigaction` consists of plain integers, for which zero is valid.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-    action.sa_sigaction = on_signal as Handler as *const () as usize;
+    action.sa_sigaction = on_signal as SigactionHandler as *const () as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
     if is_handler(before) {
         action.sa_mask = before.sa_mask;
@@ -101,7 +99,7 @@ extern "C" fn on_signal(
         let errno = libc::__errno_location();
         let before = *errno;
         // Our signals go to threads that have run tasks, so their thread-locals exist.
-        words::answer(|answer, stacks| walk(&*context.cast(), stacks, answer));
+        words::respond_to_stack_request(|trace, stacks| walk(&*context.cast(), stacks, trace));
         *errno = before;
     }
 }
@@ -133,7 +131,7 @@ unsafe fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut
     if before.sa_flags & libc::SA_SIGINFO != 0 {
         // SAFETY: SA_SIGINFO says that the handler has this signature, and by obligation 1 the
         // arguments are those of a handler.
-        let handler: Handler = unsafe { std::mem::transmute(before.sa_sigaction) };
+        let handler: SigactionHandler = unsafe { std::mem::transmute(before.sa_sigaction) };
         handler(signal, info, context);
     } else {
         // SAFETY: without SA_SIGINFO a handler has this signature, and by obligation 1 the argument
@@ -171,10 +169,10 @@ impl Registers {
 
 /// Follows the chain of frame pointers. Each points to two words: the next frame pointer, and the
 /// return address of the function. The thread runs on one of the two `stacks`.
-fn walk(context: &libc::ucontext_t, stacks: [Range<usize>; 2], answer: &mut Answer) {
+fn walk(context: &libc::ucontext_t, stacks: [Range<usize>; 2], trace: &mut StackTrace) {
     const WORD: usize = size_of::<usize>();
     let Registers { instruction, mut frame, stack: top } = Registers::of(context);
-    answer.push(instruction);
+    trace.push(instruction);
     let Some(stack) = stacks.into_iter().find(|stack| stack.contains(&top)) else {
         // In another handler, or on a stack that is not ours.
         return;
@@ -190,7 +188,7 @@ fn walk(context: &libc::ucontext_t, stacks: [Range<usize>; 2], answer: &mut Answ
         // SAFETY: these are aligned words between the top of the stack that this thread runs on and
         // its end, which are mapped. The thread is in this handler and changes none of them.
         let (next, address) = unsafe { (words.read_volatile(), words.add(1).read_volatile()) };
-        if address == 0 || !answer.push(address) {
+        if address == 0 || !trace.push(address) {
             return;
         }
         innermost = frame + 2 * WORD;
@@ -200,7 +198,7 @@ fn walk(context: &libc::ucontext_t, stacks: [Range<usize>; 2], answer: &mut Answ
 
 /// Creates the record through which this thread can be requested to capture its stack. Returns
 /// `None` if the handler has no room or the system does not report the stack's bounds.
-pub(in super::super) fn inquiry() -> Option<Inquiry> {
+pub(in super::super) fn stack_request() -> Option<StackRequest> {
     if !has_room_for_the_handler() {
         return None;
     }
@@ -216,7 +214,7 @@ pub(in super::super) fn inquiry() -> Option<Inquiry> {
             libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut lowest, &raw mut size);
         libc::pthread_attr_destroy(attributes.as_mut_ptr());
         let stack = lowest.addr()..lowest.addr().checked_add(size)?;
-        (refused == 0).then(|| Inquiry::new(stack))
+        (refused == 0).then(|| StackRequest::new(stack))
     }
 }
 
@@ -246,7 +244,7 @@ fn has_room_for_the_handler() -> bool {
 
 /// Layout in which the system reads a signal with a value, on 64-bit systems.
 #[repr(C)]
-struct Queued {
+struct QueuedSignal {
     signal: libc::c_int,
     error: libc::c_int,
     code: libc::c_int,
@@ -261,13 +259,13 @@ struct Queued {
 /// that use the drop-ins may have an older one in their lock files.
 const SI_QUEUE: libc::c_int = -1;
 
-const _: () = assert!(size_of::<Queued>() == size_of::<libc::siginfo_t>());
+const _: () = assert!(size_of::<QueuedSignal>() == size_of::<libc::siginfo_t>());
 
 /// Sends a signal with our mark; returns `false` if the system refused it.
 fn send(thread: i64) -> bool {
     // SAFETY: plain system calls, which only read.
     let (process, user) = unsafe { (libc::getpid(), libc::getuid()) };
-    let queued = Queued {
+    let queued = QueuedSignal {
         signal: SIGNAL,
         error: 0,
         code: SI_QUEUE,
@@ -293,22 +291,22 @@ fn send(thread: i64) -> bool {
 }
 
 /// Returns the stack of the thread, if it responds in time and is in that poll.
-pub(in super::super) fn frames(scene: &Scene) -> Option<Vec<StackFrame>> {
-    let answer = scene.see(|stint| {
+pub(in super::super) fn frames(stalled_poll: &StalledPoll) -> Option<Vec<StackFrame>> {
+    let trace = stalled_poll.examine(|watch_record| {
         // A thread that computed before but is blocked just now is not interrupted.
-        if !scene.interrupts_waits() && stint.cpu.would_run() != Some(true) {
+        if !stalled_poll.interrupts_waits() && watch_record.cpu.would_run() != Some(true) {
             return None;
         }
-        let asked = stint.tenure().inquiry()?.ask()?;
-        if !send(stint.cpu.thread()?) {
+        let pending = watch_record.lease().stack_request()?.request()?;
+        if !send(watch_record.cpu.thread()?) {
             return None;
         }
-        asked.wait(PATIENCE);
-        asked.read().filter(|answer| scene.is_of(answer.poll))
+        pending.wait(PATIENCE);
+        pending.read().filter(|trace| stalled_poll.is_of(trace.poll))
     })?;
     let code = Code::of_this_process();
     let mut frames = Vec::new();
-    for (depth, &address) in answer.addresses().iter().enumerate() {
+    for (depth, &address) in trace.addresses().iter().enumerate() {
         if depth > 0 && !code.contains(address) {
             break;
         }
@@ -368,11 +366,8 @@ fn resolve(address: usize, _: bool, frames: &mut Vec<StackFrame>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Code, inquiry, install, send};
-    use crate::engine::{
-        prim::cpu::CpuClock,
-        work::{current::Tenured, tenure::Tenure},
-    };
+    use super::{Code, install, send, stack_request};
+    use crate::engine::{lease::Lease, prim::cpu::CpuClock, work::current::LeaseGuard};
 
     /// Sends our signal to the calling thread: when this returns, the handler has run.
     fn signal() {
@@ -380,39 +375,39 @@ mod tests {
     }
 
     #[test]
-    fn only_a_thread_that_is_asked_answers() {
+    fn only_a_thread_with_a_request_responds() {
         install();
-        // The thread has no tenure, like a new thread with the ID of one that has ended.
+        // The thread has no lease, like a new thread with the ID of one that has ended.
         signal();
-        let tenure = Tenure::new(false).with_inquiry(inquiry());
-        // SAFETY: obligation 1: the tenure is dropped after the guard.
-        let tenured = unsafe { Tenured::new(Some(&tenure)) };
+        let lease = Lease::new(false).with_stack_request(stack_request());
+        // SAFETY: obligation 1: the lease is dropped after the guard.
+        let lease_guard = unsafe { LeaseGuard::new(Some(&lease)) };
         signal();
-        let inquiry = tenure.inquiry().unwrap();
-        let asked = inquiry.ask().unwrap();
-        assert!(asked.read().is_none(), "that one came before");
+        let stack_request = lease.stack_request().unwrap();
+        let pending = stack_request.request().unwrap();
+        assert!(pending.read().is_none(), "that one came before");
         signal();
-        let answer = asked.read().expect("its handler has run");
-        assert!(!answer.addresses().is_empty());
-        assert!(tenure.is_in(answer.poll));
-        drop(tenured);
-        drop(asked);
-        let asked = inquiry.ask().unwrap();
+        let trace = pending.read().expect("its handler has run");
+        assert!(!trace.addresses().is_empty());
+        assert!(lease.is_in(trace.poll));
+        drop(lease_guard);
+        drop(pending);
+        let pending = stack_request.request().unwrap();
         signal();
-        assert!(asked.read().is_none(), "it is not this thread's any more");
+        assert!(pending.read().is_none(), "it is not this thread's any more");
     }
 
     #[test]
     fn the_stack_of_a_thread_is_known_to_it() {
         let local = 0_u8;
-        let stack = inquiry().expect("the system tells").stack();
+        let stack = stack_request().expect("the system reports it").stack();
         assert!(stack.contains(&(&raw const local).addr()), "{stack:x?}");
     }
 
     #[test]
-    fn code_is_told_from_data() {
+    fn code_is_distinguished_from_data() {
         let (code, local) = (Code::of_this_process(), 0_u8);
-        assert!(code.contains(code_is_told_from_data as fn() as usize));
+        assert!(code.contains(code_is_distinguished_from_data as fn() as usize));
         assert!(!code.contains((&raw const local).addr()));
         assert_eq!(Code::parse("7f72-7f80 r-xp 0 0:0 0 /lib"), Some(0x7f72..0x7f80));
         for none in ["7f72-7f80 r--p 0", "", "7f72 r-xp", "x-y r-xp"] {

@@ -6,19 +6,16 @@
 
 use std::{ptr::NonNull, sync::Arc as Plain};
 
-use super::{Sign, Tenure};
-use crate::engine::{
-    prim::{
-        Arc, AtomicUsize, Ordering::Relaxed, UnsafeCell, ids::Ends, model, model_deeper, thread,
-    },
-    work::task::cell::Header,
+use super::{Lease, PollRecord};
+use crate::engine::prim::{
+    Arc, AtomicUsize, Ordering::Relaxed, UnsafeCell, ids::Ends, model, model_deeper, thread,
 };
 
-/// A core, two threads' tenures and signs, and a task.
-struct World {
-    tenures: [Tenure; 2],
-    /// Stand for the threads' own words; dropped after the tenures that they are attached to.
-    signs: [Sign; 2],
+/// A core, two threads' leases and poll records, and a task.
+struct LeaseWorld {
+    leases: [Lease; 2],
+    /// Stand for the threads' own words; dropped after the leases that they are attached to.
+    records: [PollRecord; 2],
     core: UnsafeCell<u32>,
     /// The task, which is freed, by a write, by the thread that ends its poll.
     task: UnsafeCell<u32>,
@@ -29,54 +26,54 @@ struct World {
 }
 
 // SAFETY: which thread touches which of the cells is what the models check.
-unsafe impl Sync for World {}
+unsafe impl Sync for LeaseWorld {}
 // SAFETY: the world is plain data, and which thread touches it is what the models check.
-unsafe impl Send for World {}
+unsafe impl Send for LeaseWorld {}
 
-impl World {
+impl LeaseWorld {
     fn new() -> Arc<Self> {
-        Self::with([Tenure::new(false), Tenure::new(false)])
+        Self::with([Lease::new(false), Lease::new(false)])
     }
 
     /// Creates a world in which light barriers are fences.
     fn by_fences() -> Arc<Self> {
-        Self::with([Tenure::new(false).with_fences(), Tenure::new(false).with_fences()])
+        Self::with([Lease::new(false).with_fences(), Lease::new(false).with_fences()])
     }
 
-    fn with(tenures: [Tenure; 2]) -> Arc<Self> {
+    fn with(leases: [Lease; 2]) -> Arc<Self> {
         let world = Arc::new(Self {
-            tenures,
-            signs: [Sign::new(), Sign::new()],
+            leases,
+            records: [PollRecord::new(), PollRecord::new()],
             core: UnsafeCell::new(0),
             task: UnsafeCell::new(7),
             intake: AtomicUsize::new(0),
             meeting: AtomicUsize::new(0),
         });
-        for (tenure, sign) in world.tenures.iter().zip(&world.signs) {
-            // SAFETY: 1. tenures and signs live in one world.
-            unsafe { tenure.attach(sign) };
+        for (lease, record) in world.leases.iter().zip(&world.records) {
+            // SAFETY: 1. leases and poll records live in one world.
+            unsafe { lease.attach(record) };
         }
         world.begin(0);
         world
     }
 
     /// Records that the thread has the core.
-    fn begin(&self, who: usize) {
-        self.tenures[who].begin(&self.signs[who], NonNull::dangling());
+    fn begin(&self, index: usize) {
+        self.leases[index].begin(&self.records[index], NonNull::dangling());
     }
 
     /// Records that the thread gives up the core.
-    fn end(&self, who: usize) {
-        self.tenures[who].end(&self.signs[who]);
+    fn end(&self, index: usize) {
+        self.leases[index].end(&self.records[index]);
     }
 
     /// Enters the runtime's code for a moment; returns true if the thread has the core.
-    fn reclaim(&self, who: usize) -> bool {
-        self.signs[who].reclaim() || self.tenures[who].reclaim(&self.signs[who])
+    fn reclaim(&self, index: usize) -> bool {
+        self.records[index].reclaim() || self.leases[index].reclaim(&self.records[index])
     }
 
-    fn resume(&self, who: usize) {
-        self.signs[who].resume();
+    fn resume(&self, index: usize) {
+        self.records[index].resume();
     }
 
     /// Works on the core.
@@ -85,9 +82,9 @@ impl World {
         self.core.with_mut(|core| unsafe { *core += 1 });
     }
 
-    /// Begins a poll of a task that does not exist: a model's visitor never reads it.
-    fn enter(&self, who: usize) {
-        self.signs[who].enter(NonNull::<Header>::dangling());
+    /// Begins a poll of a task that does not exist: a model's inspector never reads it.
+    fn enter(&self, index: usize) {
+        self.records[index].enter(NonNull::dangling());
         self.meet();
     }
 
@@ -97,20 +94,20 @@ impl World {
     }
 
     /// Wakes another task from user code.
-    fn wake(&self, who: usize) {
-        if self.reclaim(who) {
+    fn wake(&self, index: usize) {
+        if self.reclaim(index) {
             self.touch();
         } else {
             // Relaxed: a count, read at the end.
             self.intake.fetch_add(1, Relaxed);
         }
-        self.resume(who);
+        self.resume(index);
     }
 
     /// Ends a poll; returns true if the thread still has the core.
-    fn leave(&self, who: usize) -> bool {
-        let sign = &self.signs[who];
-        let kept = sign.reclaim() || self.tenures[who].leave(sign);
+    fn leave(&self, index: usize) -> bool {
+        let record = &self.records[index];
+        let kept = record.reclaim() || self.leases[index].leave(record);
         if kept {
             self.touch();
         } else {
@@ -121,13 +118,13 @@ impl World {
     }
 
     /// Does what the monitor does; returns true if it has taken the core, and works with it then.
-    fn take(&self, who: usize) -> bool {
-        let tenure = &self.tenures[who];
+    fn take(&self, index: usize) -> bool {
+        let lease = &self.leases[index];
         self.meet();
-        let Some(number) = tenure.poll_number() else { return false };
-        let taken = match tenure.visit(number) {
-            Some(mut visit) => {
-                visit.take();
+        let Some(number) = lease.poll_number() else { return false };
+        let taken = match lease.inspect(number) {
+            Some(mut inspection) => {
+                inspection.take();
                 true
             }
             None => false,
@@ -141,7 +138,7 @@ impl World {
 
 /// Runs a thread that polls `polls` times, with a wake-up in each if it `wakes`, while another
 /// tries as often to take its core; returns true if it was taken.
-fn polls_against_takes(world: Arc<World>, polls: usize, wakes: bool) -> bool {
+fn polls_against_takes(world: Arc<LeaseWorld>, polls: usize, wakes: bool) -> bool {
     let hog = thread::spawn({
         let world = world.clone();
         move || {
@@ -168,7 +165,7 @@ fn polls_against_takes(world: Arc<World>, polls: usize, wakes: bool) -> bool {
 }
 
 /// Explores [`polls_against_takes`]; both ends, taken and kept, must occur.
-fn explore_takes(world: fn() -> Arc<World>, polls: usize, wakes: bool, deeper: bool) {
+fn explore_takes(world: fn() -> Arc<LeaseWorld>, polls: usize, wakes: bool, deeper: bool) {
     let ends = Plain::new(Ends::default());
     let execute = {
         let ends = ends.clone();
@@ -184,56 +181,56 @@ fn explore_takes(world: fn() -> Arc<World>, polls: usize, wakes: bool, deeper: b
 
 #[test]
 fn a_core_is_taken_or_kept() {
-    explore_takes(World::new, 1, false, true);
+    explore_takes(LeaseWorld::new, 1, false, true);
 }
 
 #[test]
 fn a_wake_inside_a_poll_against_a_taker() {
-    explore_takes(World::new, 1, true, false);
+    explore_takes(LeaseWorld::new, 1, true, false);
 }
 
 #[test]
 fn two_polls_against_a_taker() {
-    explore_takes(World::new, 2, false, false);
+    explore_takes(LeaseWorld::new, 2, false, false);
 }
 
 #[test]
 fn by_fences_two_polls_against_a_taker() {
-    explore_takes(World::by_fences, 2, false, false);
+    explore_takes(LeaseWorld::by_fences, 2, false, false);
 }
 
 #[test]
 fn by_fences_a_wake_inside_a_poll_against_a_taker() {
-    explore_takes(World::by_fences, 1, true, false);
+    explore_takes(LeaseWorld::by_fences, 1, true, false);
 }
 
-/// The visitor has the number of a poll that may be over; its thread is in the next one.
+/// The inspector has the number of a poll that may be over; its thread is in the next one.
 #[test]
 fn a_claim_that_comes_too_late_leaves_the_core() {
     model_deeper(|| {
-        let world = World::new();
+        let world = LeaseWorld::new();
         world.enter(0);
-        let number = world.tenures[0].poll_number().expect("it is in a poll");
-        let visitor = thread::spawn({
+        let number = world.leases[0].poll_number().expect("it is in a poll");
+        let inspector = thread::spawn({
             let world = world.clone();
             move || {
-                let mut visit = world.tenures[0].visit(number)?;
-                visit.mark();
+                let mut inspection = world.leases[0].inspect(number)?;
+                inspection.mark();
                 // SAFETY: the model fails if another thread writes the task at the same time.
                 Some(world.task.with(|task| unsafe { *task }))
             }
         });
-        // No visitor takes the core: every claim is withdrawn.
+        // No inspector takes the core: every claim is withdrawn.
         assert!(world.leave(0), "a claim was withdrawn, and the core held for lost");
         // The task of the first poll is freed.
-        // SAFETY: the model fails if the visitor still reads the task.
+        // SAFETY: the model fails if the inspector still reads the task.
         world.task.with_mut(|task| unsafe { *task = 0 });
         world.enter(0);
         assert!(world.leave(0));
-        if let Some(seen) = visitor.join().unwrap() {
-            assert_eq!(seen, 7, "the visitor saw what was freed");
+        if let Some(seen) = inspector.join().unwrap() {
+            assert_eq!(seen, 7, "the inspector saw what was freed");
         }
-        assert!(!world.signs[0].is_overdue(), "a mark has outlived its poll");
+        assert!(!world.records[0].is_overdue(), "a mark has outlived its poll");
     });
 }
 
@@ -244,7 +241,7 @@ fn a_core_is_taken_twice_in_a_row() {
     let ends = Plain::new(Ends::default());
     let counted = ends.clone();
     model(move || {
-        let world = World::new();
+        let world = LeaseWorld::new();
         world.enter(0);
         let first = thread::spawn({
             let world = world.clone();
@@ -268,7 +265,7 @@ fn a_core_is_taken_twice_in_a_row() {
         });
         let taken = world.take(1);
         let kept = second.join().unwrap();
-        assert!(!first.join().unwrap(), "who lost it has it again");
+        assert!(!first.join().unwrap(), "the thread that lost it has it again");
         assert!(taken != kept, "the core has two owners, or none");
         counted.count(taken);
     });
@@ -281,7 +278,7 @@ fn a_core_that_is_given_up_is_not_taken() {
     let ends = Plain::new(Ends::default());
     let counted = ends.clone();
     model_deeper(move || {
-        let world = World::new();
+        let world = LeaseWorld::new();
         world.enter(0);
         let hog = thread::spawn({
             let world = world.clone();
@@ -310,7 +307,7 @@ fn a_core_that_came_back_can_be_taken() {
     let ends = Plain::new(Ends::default());
     let counted = ends.clone();
     model(move || {
-        let world = World::new();
+        let world = LeaseWorld::new();
         world.enter(0);
         let hog = thread::spawn({
             let world = world.clone();
@@ -337,13 +334,13 @@ fn a_task_is_not_freed_under_a_report() {
     let ends = Plain::new(Ends::default());
     let counted = ends.clone();
     model_deeper(move || {
-        let world = World::new();
+        let world = LeaseWorld::new();
         world.enter(0);
         let reporter = thread::spawn({
             let world = world.clone();
             move || {
-                let number = world.tenures[0].poll_number()?;
-                let _visit = world.tenures[0].visit(number)?;
+                let number = world.leases[0].poll_number()?;
+                let _inspection = world.leases[0].inspect(number)?;
                 // SAFETY: the model fails if another thread writes the task at the same time.
                 Some(world.task.with(|task| unsafe { *task }))
             }
@@ -361,64 +358,68 @@ fn a_task_is_not_freed_under_a_report() {
 #[test]
 fn a_mark_does_not_outlive_its_poll() {
     model_deeper(|| {
-        let world = World::new();
+        let world = LeaseWorld::new();
         world.enter(0);
-        let visitor = thread::spawn({
+        let inspector = thread::spawn({
             let world = world.clone();
             move || {
-                let Some(number) = world.tenures[0].poll_number() else { return };
-                if let Some(mut visit) = world.tenures[0].visit(number) {
-                    visit.mark();
+                let Some(number) = world.leases[0].poll_number() else { return };
+                if let Some(mut inspection) = world.leases[0].inspect(number) {
+                    inspection.mark();
                 }
             }
         });
         world.wake(0);
         assert!(world.leave(0));
-        visitor.join().unwrap();
-        assert!(!world.signs[0].is_overdue());
+        inspector.join().unwrap();
+        assert!(!world.records[0].is_overdue());
     });
 }
 
 /// In the middle of a poll for which the core was given up, the thread is watched on behalf of
-/// another runtime, polls there, and goes on. Visitors of the first runtime find the poll that
-/// they came for, or none; visitors of the second see nothing of the first.
+/// another runtime, polls there, and goes on. Inspectors of the first runtime find the poll that
+/// they came for, or none; inspectors of the second see nothing of the first.
 #[test]
-fn words_of_two_runtimes_against_visitors() {
+fn words_of_two_runtimes_against_inspectors() {
     model(|| {
-        let world = World::new();
-        let first = &world.tenures[0];
-        let sign = &world.signs[0];
+        let world = LeaseWorld::new();
+        let first = &world.leases[0];
+        let record = &world.records[0];
         world.enter(0);
         let number = first.poll_number().expect("it is in a poll");
         assert!(world.reclaim(0));
         world.end(0);
         world.resume(0);
-        let visitor = thread::spawn({
+        let inspector = thread::spawn({
             let world = world.clone();
             move || {
                 assert!(!world.take(0), "it was taken from a thread that has none");
-                assert!(world.tenures[0].is_in(number), "the poll that waits is another one");
-                let second = world.tenures[1].poll_number();
-                let visit = second.and_then(|number| world.tenures[1].visit(number))?;
-                assert_ne!(visit.task(), NonNull::dangling(), "that is the first one's");
-                drop(visit);
+                assert!(world.leases[0].is_in(number), "the poll that waits is another one");
+                let second = world.leases[1].poll_number();
+                let inspection = second.and_then(|number| world.leases[1].inspect(number))?;
+                assert_ne!(inspection.task(), NonNull::dangling(), "that is the first one's");
+                drop(inspection);
                 second
             }
         });
-        first.suspend(sign);
-        // SAFETY: 1. the sign is detached below.
-        unsafe { world.tenures[1].attach(sign) };
-        world.tenures[1].begin(sign, NonNull::dangling());
+        first.suspend(record);
+        // SAFETY: 1. the record is detached below.
+        unsafe { world.leases[1].attach(record) };
+        world.leases[1].begin(record, NonNull::dangling());
         let task = std::ptr::without_provenance_mut(0x100);
-        sign.enter(NonNull::new(task).expect("it is not null"));
-        let kept = sign.reclaim() || world.tenures[1].leave(sign);
-        assert!(kept, "nobody takes it");
-        world.tenures[1].end(sign);
-        world.tenures[1].detach(sign);
-        // SAFETY: 1. the sign lives in the world, as the tenure does.
-        unsafe { first.go_on(sign) };
-        let seen = visitor.join().unwrap();
-        assert_ne!(seen, Some(number), "one runtime's visitor read what was said to the other");
+        record.enter(NonNull::new(task).expect("it is not null"));
+        let kept = record.reclaim() || world.leases[1].leave(record);
+        assert!(kept, "no thread takes it");
+        world.leases[1].end(record);
+        world.leases[1].detach(record);
+        // SAFETY: 1. the record lives in the world, as the lease does.
+        unsafe { first.reattach(record) };
+        let seen = inspector.join().unwrap();
+        assert_ne!(
+            seen,
+            Some(number),
+            "one runtime's inspector read what was recorded for the other"
+        );
         assert!(first.is_in(number));
         assert!(!world.leave(0), "it has given its core up");
     });
@@ -427,56 +428,56 @@ fn words_of_two_runtimes_against_visitors() {
 /// A thread waits with a core that is never taken from it, like a fiber that blocks its thread.
 /// It is marked while it waits, and sees the mark when it goes on. Afterwards the mark is gone.
 #[test]
-fn who_waits_with_what_it_keeps_is_marked() {
+fn a_thread_that_waits_and_keeps_its_core_is_marked() {
     model(|| {
-        let tenures = [Tenure::new(true), Tenure::new(true)];
-        let world = World::with(tenures);
-        let (tenure, sign) = (&world.tenures[0], &world.signs[0]);
+        let leases = [Lease::new(true), Lease::new(true)];
+        let world = LeaseWorld::with(leases);
+        let (lease, record) = (&world.leases[0], &world.records[0]);
         world.enter(0);
-        let number = tenure.poll_number().expect("it is in a poll");
-        let visitor = thread::spawn({
+        let number = lease.poll_number().expect("it is in a poll");
+        let inspector = thread::spawn({
             let world = world.clone();
             move || {
-                let Some(mut visit) = world.tenures[0].visit(number) else { return false };
-                assert_eq!(visit.task(), NonNull::dangling(), "that is another poll's");
-                visit.mark()
+                let Some(mut inspection) = world.leases[0].inspect(number) else { return false };
+                assert_eq!(inspection.task(), NonNull::dangling(), "that is another poll's");
+                inspection.mark()
             }
         });
-        tenure.suspend(sign);
+        lease.suspend(record);
         // The thread polls another task while it waits.
-        sign.enter(NonNull::new(std::ptr::without_provenance_mut(0x100)).expect("not null"));
-        assert!(sign.reclaim(), "nobody listens");
-        // SAFETY: 1. the sign lives in the world, as the tenure does.
-        unsafe { tenure.go_on(sign) };
-        let marked = visitor.join().unwrap();
+        record.enter(NonNull::new(std::ptr::without_provenance_mut(0x100)).expect("not null"));
+        assert!(record.reclaim(), "no inspector watches");
+        // SAFETY: 1. the record lives in the world, as the lease does.
+        unsafe { lease.reattach(record) };
+        let marked = inspector.join().unwrap();
         assert!(marked, "it was in that poll all the time");
-        assert!(sign.is_overdue(), "it does not hear of it");
-        assert!(world.leave(0) && !sign.is_overdue());
+        assert!(record.is_overdue(), "it does not see the mark");
+        assert!(world.leave(0) && !record.is_overdue());
     });
 }
 
-/// A thread ends, and its words with it, while a visitor looks at it.
+/// A thread ends, and its words with it, while an inspector looks at it.
 #[test]
-fn words_that_end_with_their_thread_against_a_visitor() {
+fn words_that_end_with_their_thread_against_an_inspector() {
     model(|| {
-        let tenure = Arc::new(Tenure::new(false));
-        let visitor = thread::spawn({
-            let tenure = tenure.clone();
+        let lease = Arc::new(Lease::new(false));
+        let inspector = thread::spawn({
+            let lease = lease.clone();
             move || {
-                let number = tenure.poll_number()?;
-                let _ = tenure.is_in(number);
-                tenure.visit(number).map(|_| ())
+                let number = lease.poll_number()?;
+                let _ = lease.is_in(number);
+                lease.inspect(number).map(|_| ())
             }
         });
-        let sign = Box::new(Sign::new());
-        // SAFETY: 1. the sign is detached below.
-        unsafe { tenure.attach(&sign) };
-        tenure.begin(&sign, NonNull::dangling());
-        sign.enter(NonNull::<Header>::dangling());
-        assert!(sign.reclaim() || tenure.leave(&sign));
-        tenure.end(&sign);
-        tenure.detach(&sign);
-        drop(sign);
-        visitor.join().unwrap();
+        let record = Box::new(PollRecord::new());
+        // SAFETY: 1. the record is detached below.
+        unsafe { lease.attach(&record) };
+        lease.begin(&record, NonNull::dangling());
+        record.enter(NonNull::dangling());
+        assert!(record.reclaim() || lease.leave(&record));
+        lease.end(&record);
+        lease.detach(&record);
+        drop(record);
+        inspector.join().unwrap();
     });
 }

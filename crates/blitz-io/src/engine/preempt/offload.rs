@@ -2,7 +2,7 @@
 //!
 //! It takes a slice to find a hog, and each time one is found a core changes hands. A task that was
 //! caught will likely hog again. So a worker that finds such a task in its queue does not poll it
-//! but *lends* it (offloads it) to a thread of the blocking pool, which has no core: the poll holds
+//! but *offloads* it to a thread of the blocking pool, which has no core: the poll holds
 //! up no worker, and tasks that it wakes or spawns are queued as from an outside thread. If the
 //! poll was pending, the task comes back through the pool's injector. After a few short polls
 //! in a row the task is trusted again.
@@ -10,19 +10,19 @@
 //! A task that was declared to be long-running (`task::Builder::long_running`) is offloaded from
 //! its first poll, and is never trusted.
 //!
-//! The monitor watches these polls as it does those of a `block_on` ([`guest`](super::guest)): they
-//! are marked, reported and counted, and nothing is taken from them. It does not watch the polls of
-//! declared long-running tasks, nor any of them once the runtime ends. So such polls also read a
-//! clock when they check whether their slice is over.
+//! The monitor watches these polls as it does those of a `block_on`
+//! ([`block_on`](super::block_on)): they are marked, reported and counted, and nothing is taken
+//! from them. It does not watch the polls of declared long-running tasks, nor any of them once the
+//! runtime ends. So such polls also read a clock when they check whether their slice is over.
 //!
 //! An idle thread takes the task, or a thread is started for it. If there is neither, a worker
 //! polls the task with its core after all, and no thread is requested for a while. The task is
 //! never queued behind jobs of the blocking pool, because one of those may wait for it.
 //!
 //! # Checked by
-//! `models.rs`: `a_task_that_is_lent_against_a_stop_is_dropped_once`,
-//! `a_task_that_nobody_polls_against_a_stop_is_dropped_once`,
-//! `a_task_that_is_given_back_is_had_by_one`; weakened as `lend_lets_go`, `lend_gives_back`.
+//! `models.rs`: `an_offloaded_task_against_a_stop_is_dropped_once`,
+//! `a_task_that_no_thread_polls_against_a_stop_is_dropped_once`,
+//! `a_requeued_task_has_one_owner`; weakened as `offload_lets_go`, `offload_requeues`.
 
 use std::{
     ptr::NonNull,
@@ -30,9 +30,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Detached, Pool, Stint, Watched, count, look::Listened, stall::Kind, stuck::Running};
+use super::{
+    DetachedThread, Pool, WatchRecord, WatchedPool, count, running::RunningPoll,
+    scan::WatchedOffload, stall::StallKind,
+};
 use crate::engine::{
-    pool::{handoff::Errand, timing},
+    pool::timing,
+    preempt::handoff::SpareWork,
     prim::{
         Mutex,
         Ordering::Relaxed,
@@ -41,7 +45,7 @@ use crate::engine::{
     },
     work::{
         current as words,
-        current::{Blocking, Borrowing, CountingYields, Tenured},
+        current::{Blocking, CountingYields, LeaseGuard, PollDeadline},
         task::{
             cell::{Header, Task},
             home::{self, Origin},
@@ -55,13 +59,13 @@ const SHORT: u32 = 2;
 
 /// Least time between two requests for a thread on a system that refuses them. Picked: a refusal
 /// takes some tens of microseconds.
-const ASK_AGAIN: Duration = Duration::from_millis(100);
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Pool {
     /// Offloads a task that was caught to a thread without a core. Returns the task as an error if
     /// there is no such thread.
     #[cold]
-    pub(crate) fn lend(self: &Arc<Self>, task: Task) -> Result<(), Task> {
+    pub(crate) fn offload(self: &Arc<Self>, task: Task) -> Result<(), Task> {
         let Some(watched) = self.watched.as_ref().filter(|watched| watched.settings.hands_off)
         else {
             return Err(task);
@@ -70,26 +74,26 @@ impl Pool {
             return Err(task);
         }
         // Relaxed: exceeding the bound by a few does no harm.
-        watched.lent.fetch_add(1, Relaxed);
-        let has_room = watched.has_room_to_lend(Instant::now());
-        let relief = self.relief().filter(|_| has_room);
-        let Some(relief) = relief.filter(|_| !self.is_stopping()) else {
-            self.take_back();
+        watched.offloaded.fetch_add(1, Relaxed);
+        let has_room = watched.has_room_to_offload(Instant::now());
+        let spare_threads = self.spare_threads().filter(|_| has_room);
+        let Some(spare_threads) = spare_threads.filter(|_| !self.is_stopping()) else {
+            self.count_end();
             return Err(task);
         };
-        let lent = Lent::new(self, task);
-        watched.register(&lent);
-        match relief.stand_in(Errand::Poll(lent)) {
+        let offloaded = Offloaded::new(self, task);
+        watched.register(&offloaded);
+        match spare_threads.request_thread(SpareWork::Poll(offloaded)) {
             Ok(()) => {
-                count(&watched.figures.lent);
+                count(&watched.counters.offloaded);
                 Ok(())
             }
-            Err(errand) => {
+            Err(spare_work) => {
                 *lock(&watched.refused_at) = Some(Instant::now());
-                match errand {
+                match spare_work {
                     // No other thread has taken the task.
-                    Errand::Poll(lent) => lent.take().map_or(Ok(()), Err),
-                    Errand::Core(_) => unreachable!("a task was lent"),
+                    SpareWork::Poll(offloaded) => offloaded.take().map_or(Ok(()), Err),
+                    SpareWork::Core(_) => unreachable!("the request was for a task"),
                 }
             }
         }
@@ -98,70 +102,70 @@ impl Pool {
     /// Polls a task that was caught with this worker's core, because there is no thread for it. The
     /// poll counts for the task's history, so that it can be trusted again.
     #[cold]
-    pub(crate) fn poll_doubtful(&self, task: Task, now: u32) -> bool {
+    pub(crate) fn poll_known_hog(&self, task: Task, now: u32) -> bool {
         let Some(watched) = &self.watched else { return timing::run(self, task, now) };
-        let (header, began) = (task.into_header(), Began::now());
+        let (header, began) = (task.into_header(), PollStart::now());
         // SAFETY: the queue entry in our hands keeps the task alive here; the reference added here
-        // keeps it until `learn`.
+        // keeps it until `record_poll`.
         unsafe { header.as_ref() }.state.add_ref();
         // SAFETY: `into_header` passed the entry to us, and only one `Task` is made of it.
         let completed = timing::run(self, unsafe { Task::new(header) }, now);
         // SAFETY: obligation 1: we own the reference that was added above and give it up here.
-        unsafe { began.learn(header, watched.settings.slice) };
+        unsafe { began.record_poll(header, watched.settings.slice) };
         completed
     }
 
-    fn take_back(&self) {
+    fn count_end(&self) {
         if let Some(watched) = &self.watched {
             // Relaxed: a counter, which orders nothing.
-            watched.lent.fetch_sub(1, Relaxed);
+            watched.offloaded.fetch_sub(1, Relaxed);
         }
     }
 }
 
-impl Watched {
+impl WatchedPool {
     /// Returns true if the system refused a thread a moment ago.
     fn has_refused(&self) -> bool {
-        lock(&self.refused_at).is_some_and(|at| at.elapsed() < ASK_AGAIN)
+        lock(&self.refused_at).is_some_and(|at| at.elapsed() < RETRY_INTERVAL)
     }
 
     /// Registers an offloaded task, so that the monitor sees whether a thread takes it.
-    fn register(&self, lent: &Arc<Lent>) {
-        let mut lents = lock(&self.lents);
-        if lents.len() >= self.settings.max_computing.saturating_mul(2) {
+    fn register(&self, offloaded: &Arc<Offloaded>) {
+        let mut offloaded_tasks = lock(&self.offloaded_tasks);
+        if offloaded_tasks.len() >= self.settings.max_computing.saturating_mul(2) {
             // About as many can be alive at most, so the rest are stale.
-            lents.retain(|lent| lent.strong_count() > 0);
+            offloaded_tasks.retain(|offloaded| offloaded.strong_count() > 0);
         }
-        lents.push(Arc::downgrade(lent));
+        offloaded_tasks.push(Arc::downgrade(offloaded));
     }
 }
 
 /// A task that is to be polled by a thread without a core.
-pub(crate) struct Lent {
+pub(crate) struct Offloaded {
     pool: Arc<Pool>,
     /// The task, taken out by the thread that polls it.
     task: Mutex<Option<Task>>,
     /// When the task was offloaded.
     since: Instant,
     /// The poll, while it is in progress.
-    runs: Mutex<Option<Running>>,
+    running: Mutex<Option<RunningPoll>>,
 }
 
-impl Lent {
+impl Offloaded {
     fn new(pool: &Arc<Pool>, task: Task) -> Arc<Self> {
         Arc::new(Self {
             pool: pool.clone(),
             task: Mutex::new(Some(task)),
             since: Instant::now(),
-            runs: Mutex::new(None),
+            running: Mutex::new(None),
         })
     }
 
     #[cfg(test)]
     pub(super) fn of_a_model(pool: &Arc<Pool>, task: Task) -> Arc<Self> {
-        let watched = pool.watched.as_ref().expect("only such pools lend");
+        let watched = pool.watched.as_ref().expect("only watched pools offload");
         // Relaxed: exceeding the bound by a few does no harm.
-        watched.lent.fetch_add(1, Relaxed);
+        watched.offloaded.fetch_add(1, Relaxed);
         Self::new(pool, task)
     }
 
@@ -170,14 +174,14 @@ impl Lent {
     }
 
     /// Returns how long the task has waited for a thread, or `None` if one has taken it.
-    pub(super) fn waits_since(&self, now: Instant) -> Option<Duration> {
+    pub(super) fn waiting_time(&self, now: Instant) -> Option<Duration> {
         lock(&self.task).is_some().then(|| now.saturating_duration_since(self.since))
     }
 
     /// Puts the task back into its queue, if no thread has taken it. Returns `true` if so.
-    pub(super) fn give_back(&self) -> bool {
+    pub(super) fn requeue(&self) -> bool {
         let Some(task) = self.take() else { return false };
-        if weakened!("lend_gives_back") {
+        if weakened!("offload_requeues") {
             std::mem::forget(task);
         } else {
             poll::place(task, Origin::Yielded);
@@ -186,8 +190,8 @@ impl Lent {
     }
 
     /// Returns the poll, if it is in progress.
-    pub(super) fn runs(&self) -> Option<Running> {
-        lock(&self.runs).clone()
+    pub(super) fn running(&self) -> Option<RunningPoll> {
+        lock(&self.running).clone()
     }
 
     /// Polls the task once.
@@ -197,38 +201,39 @@ impl Lent {
         let slice = watched.settings.slice;
         let header = task.into_header();
         // SAFETY: the queue entry in our hands keeps the task alive here; the reference added here
-        // keeps it until `learn`.
+        // keeps it until `record_poll`.
         unsafe { header.as_ref() }.state.add_ref();
         // SAFETY: the reference that was just added keeps the task alive.
-        let is_known = unsafe { header.as_ref() }.conduct.is_for_ever();
-        let began = Began::now();
-        let here = Here::new(&self.pool, watched, &began, is_known);
+        let is_long_running = unsafe { header.as_ref() }.hog_history.is_long_running();
+        let began = PollStart::now();
+        let guard = OffloadGuard::new(&self.pool, watched, &began, is_long_running);
         // SAFETY: obligation 1: `self` holds an `Arc` of the pool, so the counter outlives
         // `counting`.
         let counting =
             unsafe { CountingYields::new(self.pool.outside_counters.forced_yields().word()) };
         // SAFETY: obligation 1: the reference added above keeps the task alive during the call.
-        *lock(&self.runs) = Some(unsafe { Running::of(header, began.at, here.cpu.thread()) });
+        *lock(&self.running) =
+            Some(unsafe { RunningPoll::of(header, began.at, guard.cpu.thread()) });
         // SAFETY: `into_header` passed the entry to us, and only one `Task` is made of it.
         let completed = timing::run_without_core(&self.pool, unsafe { Task::new(header) });
         drop(counting);
-        drop(here);
-        let over = lock(&self.runs).take();
+        drop(guard);
+        let over = lock(&self.running).take();
         // Not under the lock, because this may drop the last reference to the task's name.
         drop(over);
         // SAFETY: obligation 1: we own the reference that was added above and give it up here.
-        unsafe { began.learn(header, slice) };
+        unsafe { began.record_poll(header, slice) };
         self.pool.outside_counters.stopped(u64::from(completed));
     }
 }
 
 /// When a poll began, and the resource usage of its thread at that time.
-struct Began {
+struct PollStart {
     at: Instant,
     usage: Option<Usage>,
 }
 
-impl Began {
+impl PollStart {
     fn now() -> Self {
         Self { at: Instant::now(), usage: Usage::of_this_thread() }
     }
@@ -237,11 +242,11 @@ impl Began {
     ///
     /// # Safety
     /// 1. The caller owns a reference to the task, and gives it up.
-    unsafe fn learn(&self, header: NonNull<Header>, slice: Duration) {
+    unsafe fn record_poll(&self, header: NonNull<Header>, slice: Duration) {
         // SAFETY: the caller's reference (obligation 1) keeps the task alive.
-        unsafe { header.as_ref() }.conduct.learn(self.was_short(slice / SHORT));
+        unsafe { header.as_ref() }.hog_history.record_poll(self.was_short(slice / SHORT));
         // SAFETY: the reference is still ours (obligation 1), and is given up only by this `unref`.
-        if !weakened!("lend_lets_go") && unsafe { header.as_ref() }.state.unref() {
+        if !weakened!("offload_lets_go") && unsafe { header.as_ref() }.state.unref() {
             // SAFETY: `unref` returned true, so this was the last reference and the task must be
             // freed here.
             unsafe { home::free(header) };
@@ -262,79 +267,85 @@ impl Began {
 }
 
 /// Guard for the time in which this thread polls an offloaded task.
-struct Here<'a> {
-    watched: &'a Watched,
+struct OffloadGuard<'a> {
+    watched: &'a WatchedPool,
     cpu: CpuClock,
     number: u64,
     blocking: Blocking,
-    _borrowing: Borrowing,
-    _heard: Option<Heard>,
+    _deadline: PollDeadline,
+    _watch: Option<OffloadWatch>,
 }
 
 /// Registration of the thread with the monitor. The fields must be dropped in this order.
-struct Heard {
-    _tenured: Tenured,
-    stint: Arc<Stint>,
+struct OffloadWatch {
+    _lease_guard: LeaseGuard,
+    watch_record: Arc<WatchRecord>,
 }
 
-impl Heard {
-    fn new(watched: &Watched) -> Self {
-        let stint = Stint::new(watched, false, true);
-        // SAFETY: obligation 1: tenure and guard are fields of one struct, and are dropped in order
+impl OffloadWatch {
+    fn new(watched: &WatchedPool) -> Self {
+        let watch_record = WatchRecord::new(watched, false, true);
+        // SAFETY: obligation 1: lease and guard are fields of one struct, and are dropped in order
         // on this thread.
-        let tenured = unsafe { Tenured::new(Some(stint.tenure())) };
+        let lease_guard = unsafe { LeaseGuard::new(Some(watch_record.lease())) };
         // The pointer is never used, because a core that is not movable is not taken.
         words::began_with_core(NonNull::dangling());
-        Self { _tenured: tenured, stint }
+        Self { _lease_guard: lease_guard, watch_record }
     }
 }
 
-impl<'a> Here<'a> {
-    /// Registers this thread as one that polls an offloaded task. `is_known`: the task was declared
-    /// to be long-running, so the monitor does not watch it.
-    fn new(pool: &Pool, watched: &'a Watched, began: &Began, is_known: bool) -> Self {
+impl<'a> OffloadGuard<'a> {
+    /// Registers this thread as one that polls an offloaded task. `is_long_running`: the task was
+    /// declared to be long-running, so the monitor does not watch it.
+    fn new(
+        pool: &Pool,
+        watched: &'a WatchedPool,
+        began: &PollStart,
+        is_long_running: bool,
+    ) -> Self {
         let cpu = CpuClock::of_this_thread();
         let number = ids::take(1);
         // Models do without, because they have enough to explore.
-        let heard = (!is_known && !cfg!(blitz_loom)).then(|| Heard::new(watched));
-        let listened = heard.as_ref().map(|heard| Listened::new(heard.stint.clone()));
-        let borrowing = Borrowing::until(began.at.checked_add(watched.settings.slice));
-        lock(&watched.detached).push(Detached {
+        let watch = (!is_long_running && !cfg!(blitz_loom)).then(|| OffloadWatch::new(watched));
+        let watched_offload =
+            watch.as_ref().map(|watch| WatchedOffload::new(watch.watch_record.clone()));
+        let deadline = PollDeadline::until(began.at.checked_add(watched.settings.slice));
+        lock(&watched.detached).push(DetachedThread {
             number,
-            kind: Kind::Computing,
+            kind: StallKind::Computing,
             cpu,
-            asked: (began.at, cpu.read()),
-            quiet: None,
-            is_lent: true,
-            listened,
-            runs: None,
+            checked: (began.at, cpu.read()),
+            early: None,
+            is_offloaded: true,
+            watched_offload,
+            running: None,
         });
-        if heard.is_some() {
+        if watch.is_some() {
             // The monitor may sleep by now: the last busy thread was the worker that offloaded the
             // task.
-            pool.is_watched_again();
+            pool.notify_monitor();
         }
         let blocking = words::with(|current| current.blocking.replace(Blocking::InPlace));
-        Self { watched, cpu, number, blocking, _borrowing: borrowing, _heard: heard }
+        Self { watched, cpu, number, blocking, _deadline: deadline, _watch: watch }
     }
 }
 
-impl Drop for Here<'_> {
+impl Drop for OffloadGuard<'_> {
     fn drop(&mut self) {
         words::with(|current| current.blocking.set(self.blocking));
         let mut detached = lock(&self.watched.detached);
-        let place = detached.iter().position(|thread| thread.number == self.number);
-        let gone = place.map(|place| detached.swap_remove(place));
+        let index = detached.iter().position(|thread| thread.number == self.number);
+        let gone = index.map(|index| detached.swap_remove(index));
         drop(detached);
         drop(gone);
     }
 }
 
-impl Drop for Lent {
+impl Drop for Offloaded {
     /// Gives the task back, if no thread has polled it: to its queue, or to be dropped if the pool
     /// ends.
     fn drop(&mut self) {
-        self.pool.take_back();
-        self.give_back();
+        self.pool.count_end();
+        self.requeue();
     }
 }

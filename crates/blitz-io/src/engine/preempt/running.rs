@@ -7,7 +7,7 @@ use std::{
     time::Instant,
 };
 
-use super::{Pool, waits::SystemCall};
+use super::{Pool, system_call::SystemCall};
 use crate::engine::{
     prim::lock,
     work::task::{
@@ -18,7 +18,7 @@ use crate::engine::{
 
 /// The task that a thread polls.
 #[derive(Debug, Clone)]
-pub(crate) struct Running {
+pub(crate) struct RunningPoll {
     pub(crate) id: Id,
     pub(crate) name: Option<Arc<str>>,
     pub(crate) spawned_at: &'static Location<'static>,
@@ -27,7 +27,7 @@ pub(crate) struct Running {
     pub(crate) thread: Option<i64>,
 }
 
-impl Running {
+impl RunningPoll {
     /// Reads the task's header.
     ///
     /// # Safety
@@ -49,12 +49,12 @@ impl Pool {
     /// Returns the polls that a shutdown may wait for: those that block in place, those that have
     /// lasted for longer than a slice, with or without a core, and those of tasks whose core has
     /// not ended.
-    pub(crate) fn in_polls(&self) -> Vec<Running> {
+    pub(crate) fn running_polls(&self) -> Vec<RunningPoll> {
         let mut polls = self.blocked.all();
         polls.extend(self.stalled_polls());
         let now = Instant::now();
         let census = self.dump().tasks.into_iter().filter(|task| task.phase == Phase::Running);
-        polls.extend(census.map(|task| Running {
+        polls.extend(census.map(|task| RunningPoll {
             id: task.id,
             name: task.name,
             spawned_at: task.spawned_at,
@@ -72,19 +72,24 @@ impl Pool {
     }
 
     /// Returns the overdue polls that the monitor has found, and the polls of offloaded tasks.
-    fn stalled_polls(&self) -> Vec<Running> {
+    fn stalled_polls(&self) -> Vec<RunningPoll> {
         let Some(watched) = &self.watched else { return Vec::new() };
-        let mut polls: Vec<_> =
-            lock(&watched.detached).iter().filter_map(|detached| detached.runs.clone()).collect();
-        let lents: Vec<_> = lock(&watched.lents).iter().filter_map(Weak::upgrade).collect();
-        polls.extend(lents.iter().filter_map(|lent| lent.runs()));
-        // Guests are left out, because a shutdown does not wait for them.
+        let mut polls: Vec<_> = lock(&watched.detached)
+            .iter()
+            .filter_map(|detached| detached.running.clone())
+            .collect();
+        let offloaded_tasks: Vec<_> =
+            lock(&watched.offloaded_tasks).iter().filter_map(Weak::upgrade).collect();
+        polls.extend(offloaded_tasks.iter().filter_map(|offloaded| offloaded.running()));
+        // Threads in a `block_on` are left out, because a shutdown does not wait for them.
         for holder in &watched.holders[..self.remotes.len() + watched.carriers()] {
-            let Some(stint) = lock(holder).clone() else { continue };
-            let Some((poll, since)) = *lock(&stint.told) else { continue };
-            let Some(visit) = stint.tenure.visit(poll) else { continue };
-            // SAFETY: obligation 1: while the visit lives, the task is not freed.
-            polls.push(unsafe { Running::of(visit.task(), since, stint.cpu.thread()) });
+            let Some(watch_record) = lock(holder).clone() else { continue };
+            let Some((poll, since)) = *lock(&watch_record.reported_poll) else { continue };
+            let Some(inspection) = watch_record.lease.inspect(poll) else { continue };
+            // SAFETY: obligation 1: while the inspection lives, the task is not freed.
+            polls.push(unsafe {
+                RunningPoll::of(inspection.task().cast(), since, watch_record.cpu.thread())
+            });
         }
         polls
     }

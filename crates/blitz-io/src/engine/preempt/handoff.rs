@@ -3,7 +3,7 @@
 //! # Protocol
 //! ```text
 //! H1 the worker gives its core up and leaves it in a `Handoff`
-//! H2 it requests a thread from the layer above (`Relief`), which looks there
+//! H2 it requests a thread from the layer above (`SpareThreads`), which looks there
 //! H3 it blocks
 //! H4 it takes the core back, if it is still there
 //! ```
@@ -20,7 +20,7 @@
 //! before it becomes a thread of the blocking pool. So of any number of tasks that block in place
 //! at once about `max_blocking_threads` do at a time, and the others wait for them.
 //!
-//! A core that was taken from a thread that is stuck in a poll (`vigil`) is left in a `Handoff`
+//! A core that was taken from a thread that is stuck in a poll (`preempt`) is left in a `Handoff`
 //! in the same way, by the thread that took it; H4 is done at the end of that poll.
 //!
 //! A core is also left in a `Handoff` for the thread that is started for it, and by
@@ -32,30 +32,30 @@
 //! worker blocks, because its tasks may be what the worker waits for:
 //! ```text
 //! the worker                              the thread that stops the pool
-//! H1 registers the `Handoff` in `lies`    T1 sets `stopping`
-//!    (a lock)                             T2 reads `lies` (the same lock), and has the core
+//! H1 registers the `Handoff` in `handoff` T1 sets `stopping`
+//!    (a lock)                             T2 reads `handoff` (the same lock), and has the core
 //! H2 requests a thread; if there is none,    ended on another thread
 //!    it reads `stopping`, and if it is set
 //!    has the core ended on another thread
 //! ```
-//! The lock of `lies` orders H1 and T2. If H1 comes first, T2 finds the core; if T2 does, H2 sees
-//! `stopping`. Either may find that the other has taken the core out already.
+//! The lock of `handoff` orders H1 and T2. If H1 comes first, T2 finds the core; if T2 does, H2
+//! sees `stopping`. Either may find that the other has taken the core out already.
 //!
 //! # Invariants
 //! A core is in one place: held by a thread, or in one `Handoff`.
 //!
 //! # Checked by
-//! `a_stop_against_a_core_that_is_left_ends_it_once`; weakened as `handoff_sees_stop`.
+//! `a_stop_against_a_core_in_a_handoff_ends_it_once`; weakened as `handoff_sees_stop`.
 //! tests/it/in_place.rs, tests/it/hostile_blocking.rs and tests/it/ends.rs.
 
 use std::sync::{Arc, Weak};
 
-use super::{
+use super::offload::Offloaded;
+use crate::engine::pool::{
     Pool,
     core::Core,
     current::{self, Held},
     stop,
-    vigil::lend::Lent,
     worker::{self, End},
 };
 use crate::engine::{
@@ -64,41 +64,41 @@ use crate::engine::{
 };
 
 /// The layer above, which finds threads for cores and work for threads that lost their core.
-pub(crate) trait Relief: Send + Sync {
+pub(crate) trait SpareThreads: Send + Sync {
     /// Finds a thread that runs the core in `handoff`, if it is still there then. Returns false
     /// if there is none.
     #[must_use]
-    fn relieve(self: Arc<Self>, handoff: Arc<Handoff>) -> bool;
+    fn request_for_core(self: Arc<Self>, handoff: Arc<Handoff>) -> bool;
 
-    /// Finds a thread for the errand, or returns the errand if there is none. No user code runs,
-    /// and the errand does not wait for others.
-    fn stand_in(self: Arc<Self>, errand: Errand) -> Result<(), Errand>;
+    /// Finds a thread for the work, or returns the work if there is none. No user code runs,
+    /// and the work does not wait for others.
+    fn request_thread(self: Arc<Self>, spare_work: SpareWork) -> Result<(), SpareWork>;
 
-    /// Gives the errand to a thread that is idle already, or returns it if there is none.
-    fn stand_in_if_idle(self: Arc<Self>, errand: Errand) -> Result<(), Errand>;
+    /// Gives the work to a thread that is idle already, or returns it if there is none.
+    fn request_idle_thread(self: Arc<Self>, spare_work: SpareWork) -> Result<(), SpareWork>;
 
     /// Returns true if no thread can be found any more.
     fn is_ending(&self) -> bool;
 
     /// Makes the calling thread, which was a worker, a thread of this layer for as long as it is
     /// needed there.
-    fn employ(self: Arc<Self>);
+    fn adopt_this_thread(self: Arc<Self>);
 }
 
 /// The work for which a thread without a core is requested.
 #[derive(Clone)]
-pub(crate) enum Errand {
+pub(crate) enum SpareWork {
     /// Runs a core, if it is still there then.
     Core(Arc<Handoff>),
     /// Polls a task, once.
-    Poll(Arc<Lent>),
+    Poll(Arc<Offloaded>),
 }
 
-impl Errand {
+impl SpareWork {
     pub(crate) fn run(&self) {
         match self {
             Self::Core(handoff) => handoff.run(),
-            Self::Poll(lent) => lent.run(),
+            Self::Poll(offloaded) => offloaded.run(),
         }
     }
 }
@@ -108,25 +108,25 @@ pub(crate) struct Handoff {
     core: Mutex<Option<Box<Core>>>,
     /// True if the core's own thread is about to come for it, because it is starting or in a
     /// hook.
-    pub(super) is_kept: bool,
+    pub(crate) is_reserved: bool,
 }
 
 impl Handoff {
     /// Leaves the core where any thread may come for it.
     pub(crate) fn new(core: Box<Core>) -> Arc<Self> {
-        Self::leave(core, false)
+        Self::with_core(core, false)
     }
 
     /// Leaves the core where only its worker comes for it, or a shutdown that has waited for
     /// that.
-    pub(super) fn kept(core: Box<Core>) -> Arc<Self> {
-        Self::leave(core, true)
+    pub(crate) fn reserved(core: Box<Core>) -> Arc<Self> {
+        Self::with_core(core, true)
     }
 
-    fn leave(core: Box<Core>, is_kept: bool) -> Arc<Self> {
+    fn with_core(core: Box<Core>, is_reserved: bool) -> Arc<Self> {
         let (pool, index) = (core.pool.clone(), core.index);
-        let handoff = Arc::new(Self { core: Mutex::new(Some(core)), is_kept });
-        *lock(&pool.remotes[index].lies) = Arc::downgrade(&handoff);
+        let handoff = Arc::new(Self { core: Mutex::new(Some(core)), is_reserved });
+        *lock(&pool.remotes[index].handoff) = Arc::downgrade(&handoff);
         handoff
     }
 
@@ -175,25 +175,28 @@ fn run_cores(core: Box<Core>) -> End {
 }
 
 /// The body of a worker's thread. If the thread loses its core, it serves in the layer above.
-pub(crate) fn live(start: &Handoff) {
+pub(crate) fn run_worker(start: &Handoff) {
     // The pool may have been stopped in the hook at the thread's start.
     let Some(core) = start.take() else { return };
     let pool = core.pool.clone();
     if run_cores(core) == End::CoreLost
-        && let Some(relief) = pool.relief()
+        && let Some(spare_threads) = pool.spare_threads()
     {
-        relief.employ();
+        spare_threads.adopt_this_thread();
     }
 }
 
 impl Pool {
     /// Sets the layer that finds threads for cores; must be called at most once.
-    pub(crate) fn relieve_by(&self, relief: Weak<dyn Relief>) {
-        assert!(self.relief.set(relief).is_ok(), "a pool is relieved by one");
+    pub(crate) fn set_spare_threads(&self, spare_threads: Weak<dyn SpareThreads>) {
+        assert!(
+            self.spare_threads.set(spare_threads).is_ok(),
+            "the spare threads of a pool are set once"
+        );
     }
 
-    pub(super) fn relief(&self) -> Option<Arc<dyn Relief>> {
-        self.relief.get().and_then(Weak::upgrade)
+    pub(super) fn spare_threads(&self) -> Option<Arc<dyn SpareThreads>> {
+        self.spare_threads.get().and_then(Weak::upgrade)
     }
 
     /// The second half of H2, after the core was left in `handoff` and no thread comes for it:
@@ -203,18 +206,20 @@ impl Pool {
             // Never on this thread, whose poll may hold a lock that a destructor needs. If there
             // is no other, the worker takes the core back when it has blocked (H4), and ends it
             // after its poll.
-            self.end_left(handoff, false);
+            self.end_waiting_core(handoff, false);
         }
     }
 
     /// Ends a core that was left in `handoff`, if no thread has come for it, on another thread:
-    /// one of the relief, or a helper. If the system has none, the core ends on this thread if
-    /// `may_end_here` is true, and stays where it is otherwise.
-    pub(super) fn end_left(self: &Arc<Self>, handoff: Arc<Handoff>, may_end_here: bool) {
-        // A model has no relief and starts no helpers: its own threads end the core.
+    /// one of the spare threads, or a helper. If the system has none, the core ends on this thread
+    /// if `may_end_here` is true, and stays where it is otherwise.
+    pub(crate) fn end_waiting_core(self: &Arc<Self>, handoff: Arc<Handoff>, may_end_here: bool) {
+        // A model has no spare threads and starts no helpers: its own threads end the core.
         if !cfg!(blitz_loom) {
             if !handoff.is_full()
-                || self.relief().is_some_and(|relief| relief.relieve(handoff.clone()))
+                || self
+                    .spare_threads()
+                    .is_some_and(|spare_threads| spare_threads.request_for_core(handoff.clone()))
             {
                 return;
             }
@@ -230,12 +235,14 @@ impl Pool {
 
     /// Takes a core that waits for a thread.
     fn take_waiting_core(&self) -> Option<Box<Core>> {
-        self.left_cores().filter(|handoff| !handoff.is_kept).find_map(|handoff| handoff.take())
+        self.waiting_cores()
+            .filter(|handoff| !handoff.is_reserved)
+            .find_map(|handoff| handoff.take())
     }
 
     /// Iterates over the cores that lie in a `Handoff`.
-    pub(super) fn left_cores(&self) -> impl Iterator<Item = Arc<Handoff>> {
-        let handoffs = self.remotes.iter().filter_map(|remote| lock(&remote.lies).upgrade());
+    pub(crate) fn waiting_cores(&self) -> impl Iterator<Item = Arc<Handoff>> {
+        let handoffs = self.remotes.iter().filter_map(|remote| lock(&remote.handoff).upgrade());
         handoffs.filter(|handoff| handoff.is_full())
     }
 }
@@ -302,7 +309,7 @@ impl Blocked {
                 // Outside of a poll (in a hook) the worker relies on its core, until the pool
                 // stops; but the code that blocks may hold another core meanwhile.
                 let pool = core.pool.clone();
-                let handoff = Handoff::kept(core);
+                let handoff = Handoff::reserved(core);
                 blocked.handoff = Some(handoff.clone());
                 pool.end_if_stopping(handoff);
             }
@@ -319,8 +326,10 @@ impl Blocked {
         if pool.has_visible_work() {
             pool.wake_one();
         }
-        let is_relieved = pool.relief().is_some_and(|relief| relief.relieve(handoff.clone()));
-        if !is_relieved {
+        let is_requested = pool
+            .spare_threads()
+            .is_some_and(|spare_threads| spare_threads.request_for_core(handoff.clone()));
+        if !is_requested {
             pool.end_if_stopping(handoff);
         }
     }
@@ -338,7 +347,7 @@ impl Drop for Blocked {
             // `Held::new` installs the core in this thread; the worker's own `Held`, which is
             // empty, stands for it again.
             let Held { .. } = Held::new(core);
-            pool.is_watched_again();
+            pool.notify_monitor();
         }
         words::with(|current| {
             current.budget.set(self.budget);
@@ -349,7 +358,7 @@ impl Drop for Blocked {
 
 impl Core {
     /// Moves the task in the LIFO slot to the ring, where others can steal it.
-    pub(super) fn empty_lifo(&mut self) {
+    pub(crate) fn empty_lifo(&mut self) {
         if let Some(task) = self.remote().lifo.take() {
             self.push_ring(task);
         }
@@ -367,7 +376,7 @@ mod tests {
     /// A worker leaves its core and then waits for the end of the pool, like a task that blocks
     /// in place for another task of it.
     #[test]
-    fn a_stop_against_a_core_that_is_left_ends_it_once() {
+    fn a_stop_against_a_core_in_a_handoff_ends_it_once() {
         model(|| {
             let pool = Pool::new(config(1, true));
             let core = pool.free_cores.take().expect("no thread has it");

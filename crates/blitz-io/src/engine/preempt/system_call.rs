@@ -24,13 +24,13 @@ use std::fmt;
 /// use std::{sync::mpsc, thread, time::Duration};
 /// use blitz_io::runtime::Builder;
 ///
-/// let (tell, told) = mpsc::channel();
+/// let (sender, reports) = mpsc::channel();
 /// let rt = Builder::new_multi_thread()
 ///     .worker_threads(1)
-///     .on_task_stall(move |stall| drop(tell.send(stall.clone())))
+///     .on_task_stall(move |stall| drop(sender.send(stall.clone())))
 ///     .build()?;
 /// let sleepy = rt.spawn(async { thread::sleep(Duration::from_millis(500)) });
-/// let stall = told.recv().unwrap();
+/// let stall = reports.recv().unwrap();
 /// // Not known on other systems and in some sandboxes.
 /// if let Some(call) = stall.waits_in() {
 ///     assert_eq!(call.name(), Some("clock_nanosleep"));
@@ -43,22 +43,22 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SystemCall {
     number: i64,
-    known: Option<Known>,
+    known: Option<KnownCall>,
     /// The argument that names the lock or the descriptor, if the call has one.
     of: u64,
 }
 
 /// A system call that is in the table below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Known {
+struct KnownCall {
     name: &'static str,
-    does: Does,
+    does: CallEffect,
 }
 
 /// Description of what a system call does, for the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(dead_code, reason = "other systems do not tell")]
-enum Does {
+#[allow(dead_code, reason = "other systems do not report it")]
+enum CallEffect {
     /// Waits at an address.
     Lock,
     /// Does something with a descriptor, which is printed after these words.
@@ -76,12 +76,12 @@ impl SystemCall {
     /// use std::sync::mpsc;
     /// use blitz_io::runtime::Builder;
     ///
-    /// let (tell, told) = mpsc::channel();
+    /// let (sender, reports) = mpsc::channel();
     /// let rt = Builder::new_multi_thread()
-    ///     .on_task_stall(move |stall| drop(tell.send(stall.waits_in().map(|call| call.number()))))
+    ///     .on_task_stall(move |stall| drop(sender.send(stall.waits_in().map(|call| call.number()))))
     ///     .build()?;
     /// // The task stays in one poll until its stall has been reported.
-    /// let task = rt.spawn(async move { told.recv().unwrap() });
+    /// let task = rt.spawn(async move { reports.recv().unwrap() });
     /// // Not known on other systems and in some sandboxes.
     /// assert!(rt.block_on(task)?.is_none_or(|number| number >= 0));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -99,12 +99,12 @@ impl SystemCall {
     /// use std::sync::mpsc;
     /// use blitz_io::runtime::Builder;
     ///
-    /// let (tell, told) = mpsc::channel();
+    /// let (sender, reports) = mpsc::channel();
     /// let rt = Builder::new_multi_thread()
-    ///     .on_task_stall(move |stall| drop(tell.send(stall.waits_in().and_then(|call| call.name()))))
+    ///     .on_task_stall(move |stall| drop(sender.send(stall.waits_in().and_then(|call| call.name()))))
     ///     .build()?;
     /// // The task stays in one poll until its stall has been reported.
-    /// let task = rt.spawn(async move { told.recv().unwrap() });
+    /// let task = rt.spawn(async move { reports.recv().unwrap() });
     /// // Not known on other systems and in some sandboxes.
     /// assert!(rt.block_on(task)?.is_none_or(|name| name == "futex"), "as channels wait");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -123,10 +123,10 @@ impl SystemCall {
     /// use std::sync::{Arc, Mutex, mpsc};
     /// use blitz_io::runtime::Builder;
     ///
-    /// let (tell, told) = mpsc::channel();
+    /// let (sender, reports) = mpsc::channel();
     /// let rt = Builder::new_multi_thread()
     ///     .worker_threads(1)
-    ///     .on_task_stall(move |stall| drop(tell.send(stall.clone())))
+    ///     .on_task_stall(move |stall| drop(sender.send(stall.clone())))
     ///     .build()?;
     /// let lock = Arc::new(Mutex::new(0));
     /// let held = lock.lock().unwrap();
@@ -134,7 +134,7 @@ impl SystemCall {
     ///     let lock = lock.clone();
     ///     async move { drop(lock.lock().unwrap()) }
     /// });
-    /// let stall = told.recv().unwrap();
+    /// let stall = reports.recv().unwrap();
     /// if let Some(address) = stall.waits_in().and_then(|call| call.lock()) {
     ///     let of_lock = Arc::as_ptr(&lock) as usize;
     ///     assert!((of_lock..of_lock + size_of::<Mutex<i32>>()).contains(&address));
@@ -144,7 +144,7 @@ impl SystemCall {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn lock(&self) -> Option<usize> {
-        matches!(self.known?.does, Does::Lock).then_some(self.of as usize)
+        matches!(self.known?.does, CallEffect::Lock).then_some(self.of as usize)
     }
 
     /// Returns the descriptor that the call waits for, for example that of a `read`.
@@ -156,17 +156,17 @@ impl SystemCall {
     /// use std::{io::Read, os::fd::AsRawFd, sync::mpsc};
     /// use blitz_io::runtime::Builder;
     ///
-    /// let (tell, told) = mpsc::channel();
+    /// let (sender, reports) = mpsc::channel();
     /// let rt = Builder::new_multi_thread()
     ///     .on_task_stall(move |stall| {
-    ///         drop(tell.send(stall.waits_in().and_then(|call| call.descriptor())));
+    ///         drop(sender.send(stall.waits_in().and_then(|call| call.descriptor())));
     ///     })
     ///     .build()?;
     /// let (mut reader, writer) = std::io::pipe()?;
     /// let descriptor = reader.as_raw_fd();
     /// let reads = rt.spawn(async move { reader.read(&mut [0]) });
     /// // Not known on other systems and in some sandboxes.
-    /// assert!(told.recv()?.is_none_or(|told| told == descriptor));
+    /// assert!(reports.recv()?.is_none_or(|reported| reported == descriptor));
     /// drop(writer);
     /// assert_eq!(rt.block_on(reads)??, 0);
     /// # }
@@ -174,7 +174,7 @@ impl SystemCall {
     /// ```
     pub fn descriptor(&self) -> Option<i32> {
         // The kernel uses the lower 32 bits of the argument and ignores the rest.
-        matches!(self.known?.does, Does::With(_)).then_some(self.of as i32)
+        matches!(self.known?.does, CallEffect::With(_)).then_some(self.of as i32)
     }
 }
 
@@ -183,9 +183,9 @@ impl SystemCall {
 impl fmt::Display for SystemCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.known.map(|known| known.does) {
-            Some(Does::Lock) => write!(f, "waits for a lock or a wake-up at {:#x}", self.of),
-            Some(Does::With(does)) => write!(f, "{does} descriptor {}", self.of as i32),
-            Some(Does::Only(does)) => f.write_str(does),
+            Some(CallEffect::Lock) => write!(f, "waits for a lock or a wake-up at {:#x}", self.of),
+            Some(CallEffect::With(does)) => write!(f, "{does} descriptor {}", self.of as i32),
+            Some(CallEffect::Only(does)) => f.write_str(does),
             None => write!(f, "waits in system call {}", self.number),
         }
     }
@@ -195,18 +195,18 @@ impl fmt::Display for SystemCall {
 mod table {
     //! Table of the system calls in which threads usually wait.
 
-    use super::{Does, Known};
+    use super::{CallEffect, KnownCall};
 
-    type Row = (libc::c_long, &'static str, Does);
+    type Row = (libc::c_long, &'static str, CallEffect);
 
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     const ROWS: &[Row] = {
-        use Does::{Lock, Only, With};
+        use CallEffect::{Lock, Only, With};
 
-        const READS: Does = With("reads");
-        const WRITES: Does = With("writes to");
-        const EVENTS: Does = Only("waits for events of descriptors");
-        const CHILD: Does = Only("waits for a child process");
+        const READS: CallEffect = With("reads");
+        const WRITES: CallEffect = With("writes to");
+        const EVENTS: CallEffect = Only("waits for events of descriptors");
+        const CHILD: CallEffect = Only("waits for a child process");
         &[
             (libc::SYS_futex, "futex", Lock),
             (libc::SYS_nanosleep, "nanosleep", Only("sleeps")),
@@ -264,12 +264,12 @@ mod table {
 
     /// On other architectures only `futex` has a name; all other calls are printed by number.
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    const ROWS: &[Row] = &[(libc::SYS_futex, "futex", Does::Lock)];
+    const ROWS: &[Row] = &[(libc::SYS_futex, "futex", CallEffect::Lock)];
 
     #[allow(clippy::unnecessary_cast, reason = "it has 32 bits elsewhere")]
-    pub(super) fn find(number: i64) -> Option<Known> {
+    pub(super) fn find(number: i64) -> Option<KnownCall> {
         let (_, name, does) = ROWS.iter().find(|(known, ..)| *known as i64 == number)?;
-        Some(Known { name, does: *does })
+        Some(KnownCall { name, does: *does })
     }
 }
 
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    fn what_the_system_tells_is_read() {
+    fn the_line_of_the_kernel_is_parsed() {
         let futex =
             format!("{} 0x7f5c08000b70 0x80 0x2 0x0 0x0 0x1 0x7ffc 0x7f72\n", libc::SYS_futex);
         let call = SystemCall::parse(&futex).unwrap();
