@@ -1,4 +1,4 @@
-//! The injector (`Intake`) as one list, as eight shards, and as an inbox per worker.
+//! The injector (`InjectorVariant`) as one list, as eight shards, and as an inbox per worker.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use crate::{Case, Gate};
 
 /// An injector as a producer and a worker see it. `who` is the caller's number, `turn` counts its
 /// operations.
-trait Intake: Send + Sync + 'static {
+trait InjectorVariant: Send + Sync + 'static {
     fn push(&self, who: usize, turn: usize, item: Item);
     fn fetch(&self, who: usize, turn: usize) -> Bundle;
 }
@@ -21,7 +21,7 @@ const BATCH: usize = 4;
 
 struct One(OneList);
 
-impl Intake for One {
+impl InjectorVariant for One {
     fn push(&self, _: usize, _: usize, item: Item) {
         self.0.push(item);
     }
@@ -33,7 +33,7 @@ impl Intake for One {
 
 struct Shards(Parts);
 
-impl Intake for Shards {
+impl InjectorVariant for Shards {
     fn push(&self, who: usize, _: usize, item: Item) {
         self.0.push(who, item);
     }
@@ -45,7 +45,7 @@ impl Intake for Shards {
 
 struct Inboxes(Parts);
 
-impl Intake for Inboxes {
+impl InjectorVariant for Inboxes {
     fn push(&self, _: usize, turn: usize, item: Item) {
         self.0.push(turn, item);
     }
@@ -72,12 +72,12 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// Measures threads that each push four items, one by one, fetch a batch, and repeat.
-fn in_and_out(intake: impl Intake, threads: usize) -> impl FnMut() -> f64 {
+fn in_and_out(injector: impl InjectorVariant, threads: usize) -> impl FnMut() -> f64 {
     // Some milliseconds, so that a thread that starts late matters little.
     const TURNS: usize = 50_000;
     let mut pools: Vec<_> = (0..threads).map(|who| Item::many(4096, who as u64)).collect();
     move || {
-        let (intake, gate) = (&intake, &Gate::new(threads));
+        let (injector, gate) = (&injector, &Gate::new(threads));
         // The pushes are counted, because a thread that runs out of items pushes fewer.
         let sums: Vec<(Instant, Instant, u64)> = std::thread::scope(|scope| {
             let run = |(who, pool): (usize, &mut Vec<Item>)| {
@@ -87,10 +87,10 @@ fn in_and_out(intake: impl Intake, threads: usize) -> impl FnMut() -> f64 {
                 for turn in 0..TURNS {
                     for step in 0..4 {
                         let Some(item) = pool.pop() else { break };
-                        intake.push(who, turn * 4 + step, item);
+                        injector.push(who, turn * 4 + step, item);
                         pushed += 1;
                     }
-                    let mut batch = intake.fetch(who, turn);
+                    let mut batch = injector.fetch(who, turn);
                     while let Some(item) = batch.pop() {
                         pool.push(item);
                     }
@@ -103,7 +103,7 @@ fn in_and_out(intake: impl Intake, threads: usize) -> impl FnMut() -> f64 {
         });
         // The remaining items are taken out, for the next round.
         for turn in 0.. {
-            let mut batch = intake.fetch(0, turn);
+            let mut batch = injector.fetch(0, turn);
             if batch.is_empty() {
                 break;
             }

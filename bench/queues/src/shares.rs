@@ -149,36 +149,36 @@ fn shared_work(steal: Steal) -> impl FnMut() -> f64 {
 const BURST: usize = 600;
 
 /// Pushes a burst into the ring and, as it overflows, into the injector.
-fn burst(ring: &mut Ring, intake: &OneList, items: impl Iterator<Item = Item>, push: Push) {
+fn burst(ring: &mut Ring, injector: &OneList, items: impl Iterator<Item = Item>, push: Push) {
     for mut item in items {
         black_box(item.touch());
         if let Some(spilt) = push(ring, item) {
-            intake.push_bundle(spilt);
+            injector.push_bundle(spilt);
         }
     }
 }
 
 /// Fetches a batch into the ring, as a worker does when its ring is empty.
-fn refill(ring: &mut Ring, intake: &OneList) -> bool {
-    let mut batch = intake.fetch(1);
+fn refill(ring: &mut Ring, injector: &OneList) -> bool {
+    let mut batch = injector.fetch(1);
     ring.push_bundle(&mut batch) > 0
 }
 
 fn overflow(push: Push) -> impl FnMut() -> f64 {
     const BURSTS: usize = 50;
     let (mut ring, _thief) = Ring::pair();
-    let intake = OneList::new();
+    let injector = OneList::new();
     let mut pool = Item::many(BURST, 10);
     move || {
         ns_per((BURSTS * BURST) as u64, || {
             for _ in 0..BURSTS {
-                burst(&mut ring, &intake, pool.drain(..), push);
+                burst(&mut ring, &injector, pool.drain(..), push);
                 loop {
                     while let Some(mut item) = ring.pop() {
                         black_box(item.touch());
                         pool.push(item);
                     }
-                    if !refill(&mut ring, &intake) {
+                    if !refill(&mut ring, &injector) {
                         break;
                     }
                 }
@@ -192,14 +192,14 @@ fn helped_overflow(push: Push) -> impl FnMut() -> f64 {
     let mut pool = Item::many(BURST, 11);
     move || {
         let (mut ring, _thief) = Ring::pair();
-        let (intake, returned) = (&OneList::new(), &OneList::new());
+        let (injector, returned) = (&OneList::new(), &OneList::new());
         let (done, gate) = (&AtomicBool::new(false), &Gate::new(2));
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 gate.pass();
                 // Relaxed: a flag to stop; the scope's join orders the rest.
                 while !done.load(Relaxed) {
-                    let mut batch = intake.fetch(2);
+                    let mut batch = injector.fetch(2);
                     let ran = std::iter::from_fn(|| batch.pop()).map(|mut item| {
                         run(&mut item);
                         item
@@ -211,12 +211,12 @@ fn helped_overflow(push: Push) -> impl FnMut() -> f64 {
             gate.pass();
             let time = ns_per((BURSTS * BURST) as u64, || {
                 for _ in 0..BURSTS {
-                    burst(&mut ring, intake, pool.drain(..), push);
+                    burst(&mut ring, injector, pool.drain(..), push);
                     while pool.len() < BURST {
                         if let Some(mut item) = ring.pop() {
                             run(&mut item);
                             pool.push(item);
-                        } else if !refill(&mut ring, intake) {
+                        } else if !refill(&mut ring, injector) {
                             let mut back = returned.fetch(1);
                             pool.extend(std::iter::from_fn(|| back.pop()));
                         }
@@ -238,19 +238,19 @@ pub(crate) fn order_after_overflow() -> String {
         [("oldest", Ring::push_spilling_oldest as Push), ("newest", Ring::push_spilling_newest)]
     {
         let (mut ring, _thief) = Ring::pair();
-        let intake = OneList::new();
+        let injector = OneList::new();
         let mut distance = 0;
         // In the order of their numbers, so that a number is the item's turn.
         let mut items = Item::many(BURST, 12);
         items.sort_unstable_by_key(Item::number);
-        burst(&mut ring, &intake, items.into_iter(), push);
+        burst(&mut ring, &injector, items.into_iter(), push);
         let mut turn = 0;
         loop {
             while let Some(item) = ring.pop() {
                 distance += item.number().abs_diff(turn);
                 turn += 1;
             }
-            if !refill(&mut ring, &intake) {
+            if !refill(&mut ring, &injector) {
                 break;
             }
         }

@@ -212,7 +212,7 @@ mod tests {
                     #[cfg(test)]\nmod tests {\n    use std::{sync::atomic, thread};\n}";
         assert_eq!(ground(&engine("queue/ring.rs", good)), []);
         let mut files = engine("queue/mod.rs", "#[cfg(test)]\nmod bead;\n");
-        files.extend(engine("queue/bead.rs", "use std::thread;"));
+        files.extend(engine("queue/test_node.rs", "use std::thread;"));
         assert_eq!(ground(&files), []);
     }
 }

@@ -551,7 +551,7 @@ fn an_aborted_task_is_dropped_on_its_runtimes_thread() {
     println!("{:?}", rx.recv().unwrap());
 }
 
-fn a_local_task_aborted_from_another_thread_is_dropped_at_home() {
+fn a_local_task_aborted_from_another_thread_is_dropped_on_its_own_thread() {
     let rt = current_thread();
     let l = LocalSet::new();
     l.block_on(&rt, async {
@@ -1842,7 +1842,7 @@ pub const CASES: &[(&str, fn())] = &[
     ),
     (
         "a_local_task_aborted_from_another_thread_is_dropped_at_home",
-        a_local_task_aborted_from_another_thread_is_dropped_at_home,
+        a_local_task_aborted_from_another_thread_is_dropped_on_its_own_thread,
     ),
     ("an_aborted_waiter_gives_its_permit_on", an_aborted_waiter_gives_its_permit_on),
     ("abort_on_drop_handle_of_tokio_util", abort_on_drop_handle_of_tokio_util),

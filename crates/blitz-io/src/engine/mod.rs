@@ -1,4 +1,4 @@
-//! The machine: private, home of the unsafe and the atomics.
+//! The engine: private; it holds most of the unsafe code and of the atomics.
 //!
 //! Each folder uses only folders listed before it, and `pool` and `preempt` use each other (tidy
 //! checks this).

@@ -353,7 +353,7 @@ impl File {
     pub async fn metadata(&self) -> io::Result<Metadata> {
         if self.nature == Nature::Local {
             need_runtime()?;
-            poll_fn(budget::proceed).await.spend();
+            poll_fn(budget::poll_proceed).await.spend();
             let known = self.std.metadata();
             // With an accepted write still pending, the query must go behind it: see
             // `unwritten.rs`.
@@ -613,7 +613,7 @@ impl File {
         if let Some(Outcome::Wrote(Err(error))) = ready!(inner.poll_outcome(cx))? {
             return Poll::Ready(Err(error));
         }
-        let unit = ready!(budget::proceed(cx));
+        let unit = ready!(budget::poll_proceed(cx));
         let amount = inner.begin_write(&self.std, pieces, self.max_buf_size)?;
         unit.spend();
         Poll::Ready(Ok(amount))
@@ -656,7 +656,7 @@ impl AsyncRead for File {
             if buf.remaining() == 0 || this.inner.get_mut().hand_out(buf) {
                 return Poll::Ready(Ok(()));
             }
-            let unit = ready!(budget::proceed(cx));
+            let unit = ready!(budget::poll_proceed(cx));
             need_runtime()?;
             let most = buf.remaining().min(this.max_buf_size);
             let start = buf.filled().len();
@@ -697,7 +697,7 @@ impl AsyncSeek for File {
     fn poll_complete(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<u64>> {
         let inner = self.get_mut().inner.get_mut();
         if inner.has_sought() {
-            ready!(budget::proceed(cx)).spend();
+            ready!(budget::poll_proceed(cx)).spend();
         }
         if let Some(result) = inner.take_sought() {
             return Poll::Ready(result);

@@ -164,7 +164,7 @@ impl OpenOptions {
     pub async fn open(&self, path: impl AsRef<Path>) -> io::Result<File> {
         if self.reads && !self.more {
             need_runtime()?;
-            std::future::poll_fn(budget::proceed).await.spend();
+            std::future::poll_fn(budget::poll_proceed).await.spend();
             if let Opened::File(std, _) = inline::open(path.as_ref())
                 && inline::make_plain(&std).is_ok()
             {

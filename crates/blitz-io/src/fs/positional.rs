@@ -160,7 +160,7 @@ impl File {
         amount: impl FnOnce(&T) -> usize,
     ) -> Option<T> {
         need_runtime().ok()?;
-        let unit = poll_fn(budget::proceed).await;
+        let unit = poll_fn(budget::poll_proceed).await;
         let nature = self.settled_nature();
         if !matches!(nature, Nature::Local | Nature::Cached) {
             return None;
@@ -239,7 +239,7 @@ impl File {
     ) -> (io::Result<usize>, B) {
         let filling = Filling::new(buf);
         if filling.room() == 0 {
-            poll_fn(budget::proceed).await.spend();
+            poll_fn(budget::poll_proceed).await.spend();
             return (Ok(0), filling.finish(true));
         }
         let (result, filling) = self.read_step(filling, offset).await;

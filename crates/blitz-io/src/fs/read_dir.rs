@@ -167,7 +167,7 @@ impl ReadDir {
             match &mut self.state {
                 State::Idle(batch) => {
                     if let Some(entry) = batch.entries.pop_front() {
-                        let unit = match budget::proceed(cx) {
+                        let unit = match budget::poll_proceed(cx) {
                             Poll::Ready(unit) => unit,
                             Poll::Pending => {
                                 batch.entries.push_front(entry);

@@ -67,7 +67,7 @@ fn begin(path: &Path) -> Begun {
 /// ```
 pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     need_runtime()?;
-    let unit = poll_fn(budget::proceed).await;
+    let unit = poll_fn(budget::poll_proceed).await;
     let begun = begin(path.as_ref());
     if let Begun::All(bytes) = begun {
         unit.spend();

@@ -132,7 +132,7 @@ impl Transfer {
         W: AsyncWrite + ?Sized,
     {
         loop {
-            let unit = ready!(budget::proceed(cx));
+            let unit = ready!(budget::poll_proceed(cx));
             if self.wants_more() {
                 match self.poll_read(cx, reader.as_mut()) {
                     Poll::Ready(result) => {
@@ -164,7 +164,7 @@ impl Transfer {
         &mut self,
         cx: &mut Context<'_>,
         writer: Pin<&mut W>,
-        unit: &budget::Unit,
+        unit: &budget::BudgetUnit,
     ) -> Poll<io::Result<u64>> {
         if self.unflushed {
             ready!(writer.poll_flush(cx))?;

@@ -112,11 +112,11 @@ where
         let (there, back);
         if b_first {
             back = b_to_a.poll(cx, b, a)?;
-            b_first = budget::is_left();
+            b_first = budget::has_remaining();
             there = a_to_b.poll(cx, a, b)?;
         } else {
             there = a_to_b.poll(cx, a, b)?;
-            b_first = !budget::is_left();
+            b_first = !budget::has_remaining();
             back = b_to_a.poll(cx, b, a)?;
         }
         Poll::Ready(Ok((ready!(there), ready!(back))))

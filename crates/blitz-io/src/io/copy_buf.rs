@@ -66,7 +66,7 @@ impl Done {
         W: AsyncWrite + Unpin + ?Sized,
     {
         loop {
-            let unit = ready!(budget::proceed(cx));
+            let unit = ready!(budget::poll_proceed(cx));
             let held = match Pin::new(&mut *reader).poll_fill_buf(cx) {
                 Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Poll::Ready(held) => {

@@ -47,14 +47,14 @@ impl AsyncRead for Empty {
         cx: &mut Context<'_>,
         _: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        ready!(budget::proceed(cx)).spend();
+        ready!(budget::poll_proceed(cx)).spend();
         Poll::Ready(Ok(()))
     }
 }
 
 impl AsyncBufRead for Empty {
     fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
-        ready!(budget::proceed(cx)).spend();
+        ready!(budget::poll_proceed(cx)).spend();
         Poll::Ready(Ok(&[]))
     }
 
@@ -71,7 +71,7 @@ impl AsyncSeek for Empty {
     }
 
     fn poll_complete(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<u64>> {
-        ready!(budget::proceed(cx)).spend();
+        ready!(budget::poll_proceed(cx)).spend();
         Poll::Ready(Ok(0))
     }
 }

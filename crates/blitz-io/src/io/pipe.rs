@@ -126,7 +126,7 @@ impl Pipe {
         (own, other): (End, End),
         mut attempt: impl FnMut(&mut State) -> Option<Done<T>>,
     ) -> Poll<io::Result<T>> {
-        let unit = ready!(budget::proceed(cx));
+        let unit = ready!(budget::poll_proceed(cx));
         let mut new: Option<Waker> = None;
         loop {
             let mut state = lock(&self.state);

@@ -50,7 +50,7 @@ impl AsyncRead for Repeat {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        ready!(budget::proceed(cx)).spend();
+        ready!(budget::poll_proceed(cx)).spend();
         let bytes = [self.byte; AT_ONCE];
         while buf.remaining() > 0 {
             buf.put_slice(&bytes[..buf.remaining().min(AT_ONCE)]);

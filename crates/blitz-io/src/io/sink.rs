@@ -45,7 +45,7 @@ macro_rules! taken {
             cx: &mut Context<'_>,
             buf: &[u8],
         ) -> Poll<io::Result<usize>> {
-            ready!(budget::proceed(cx)).spend();
+            ready!(budget::poll_proceed(cx)).spend();
             Poll::Ready(Ok(buf.len()))
         }
 
@@ -54,7 +54,7 @@ macro_rules! taken {
             cx: &mut Context<'_>,
             bufs: &[IoSlice<'_>],
         ) -> Poll<io::Result<usize>> {
-            ready!(budget::proceed(cx)).spend();
+            ready!(budget::poll_proceed(cx)).spend();
             Poll::Ready(Ok(bufs.iter().map(|buf| buf.len()).sum()))
         }
 
@@ -63,12 +63,12 @@ macro_rules! taken {
         }
 
         fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-            ready!(budget::proceed(cx)).spend();
+            ready!(budget::poll_proceed(cx)).spend();
             Poll::Ready(Ok(()))
         }
 
         fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-            ready!(budget::proceed(cx)).spend();
+            ready!(budget::poll_proceed(cx)).spend();
             Poll::Ready(Ok(()))
         }
     };

@@ -17,8 +17,8 @@ use super::{
     pipe::{Closes, Pipe},
 };
 use crate::engine::{
-    prim::{self, pinned::Share},
-    work::current::Holding,
+    prim::{self, pinned::PinLockHalf},
+    work::current::LockHeldGuard,
 };
 
 /// The readable half of a stream; created by [`split`](split()).
@@ -37,7 +37,7 @@ use crate::engine::{
 /// # }).unwrap();
 /// ```
 pub struct ReadHalf<T> {
-    shared: Share<T>,
+    shared: PinLockHalf<T>,
     /// The pipe, if the stream is a simplex stream. Dropping the half closes it.
     pipe: Option<Closes>,
 }
@@ -62,7 +62,7 @@ pub struct ReadHalf<T> {
 /// # }).unwrap();
 /// ```
 pub struct WriteHalf<T> {
-    shared: Share<T>,
+    shared: PinLockHalf<T>,
     is_write_vectored: bool,
     /// The pipe, if the stream is a simplex stream. Dropping the half closes it.
     pipe: Option<Closes>,
@@ -118,7 +118,7 @@ fn halves<T: AsyncWrite>(
     pipe: impl Fn() -> Option<Closes>,
 ) -> (ReadHalf<T>, WriteHalf<T>) {
     let is_write_vectored = stream.is_write_vectored();
-    let (reader, shared) = Share::pair(stream);
+    let (reader, shared) = PinLockHalf::pair(stream);
     let writer = WriteHalf { shared, is_write_vectored, pipe: pipe() };
     (ReadHalf { shared: reader, pipe: pipe() }, writer)
 }
@@ -181,14 +181,14 @@ impl<T> WriteHalf<T> {
     /// assert!(writer.is_pair_of(&reader));
     /// ```
     pub fn is_pair_of(&self, other: &ReadHalf<T>) -> bool {
-        self.shared.is_beside(&other.shared)
+        self.shared.is_pair_of(&other.shared)
     }
 }
 
 /// Calls `f` with the stream, under the lock.
 #[inline]
-fn alone<T, R>(shared: &mut Share<T>, f: impl FnOnce(Pin<&mut T>) -> R) -> R {
-    let _holding = Holding::lock();
+fn alone<T, R>(shared: &mut PinLockHalf<T>, f: impl FnOnce(Pin<&mut T>) -> R) -> R {
+    let _holding = LockHeldGuard::lock();
     shared.with(f)
 }
 

@@ -253,7 +253,7 @@ impl<T: Bytes> Evented<T> {
         if wanted == 0 {
             // There is nothing to wait for, but the budget makes a task that loops here yield at
             // times.
-            return budget::proceed(cx).map(|unit| {
+            return budget::poll_proceed(cx).map(|unit| {
                 unit.spend();
                 Ok(())
             });

@@ -57,7 +57,7 @@ use crate::{
         },
         work::task::{
             cell::Label,
-            extra::{Blocks, Named},
+            extra::{BlockingMark, Named},
         },
     },
     runtime::Handle,
@@ -127,7 +127,7 @@ impl Question {
     fn ask(&self, seat: Seat) -> Asked {
         let (host, port) = (self.host.clone(), self.port);
         let name = format!("look-up of `{host}`");
-        let label = Label::with(Location::caller(), Named::new(Blocks(()), &name));
+        let label = Label::with(Location::caller(), Named::new(BlockingMark(()), &name));
         Asked(self.handle.spawn_blocking_labelled(
             move || {
                 let _seat = seat;

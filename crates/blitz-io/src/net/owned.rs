@@ -132,7 +132,7 @@ impl<T: Moves> Evented<T> {
     ) -> Answer<usize, Filling<B>> {
         #[cfg(target_os = "linux")]
         while let Some(ring) = Ring::of(self.driver()) {
-            let unit = poll_fn(budget::proceed).await;
+            let unit = poll_fn(budget::poll_proceed).await;
             match Step::of(read_by(ring, (T::KIND, self.fd()), filling).await) {
                 Step::Done(result, filling) => {
                     unit.spend();
@@ -156,7 +156,7 @@ impl<T: Moves> Evented<T> {
     async fn write_step<B: OwnedBuf>(&self, mut buf: B, from: usize) -> Answer<usize, B> {
         #[cfg(target_os = "linux")]
         loop {
-            let unit = poll_fn(budget::proceed).await;
+            let unit = poll_fn(budget::poll_proceed).await;
             let written = self.try_io(Interest::WRITABLE, |io| io.give(&buf.as_slice()[from..]));
             if !matches!(&written, Err(why) if why.kind() == io::ErrorKind::WouldBlock) {
                 unit.spend();
@@ -186,7 +186,7 @@ impl<T: Moves> Evented<T> {
         if filling.is_full() && T::IS_STREAM {
             // There is nothing to wait for, but the budget makes a task that loops here yield at
             // times.
-            poll_fn(budget::proceed).await.spend();
+            poll_fn(budget::poll_proceed).await.spend();
             return (Ok(0), filling.finish(true));
         }
         let (result, filling) = self.read_step(filling).await;

@@ -14,7 +14,7 @@ use crate::{
             bound::{Bound, Seat},
             permits::{Closed, MAX, NotNow},
         },
-        work::task::{cell::Label, extra::Blocks},
+        work::task::{cell::Label, extra::BlockingMark},
     },
     task::{JoinHandle, Pressure, Rejected, Rejection, is_large},
 };
@@ -310,7 +310,7 @@ impl Handle {
             drop(seat);
             f()
         };
-        self.spawn_blocking_labelled(leaves, Label::with(spawned_at, Blocks(())))
+        self.spawn_blocking_labelled(leaves, Label::with(spawned_at, BlockingMark(())))
     }
 }
 

@@ -72,7 +72,7 @@ pub struct Builder {
     hooks: Hooks,
     max_blocking_threads: usize,
     keep_alive: Option<Duration>,
-    intake_interval: Option<u32>,
+    global_queue_interval: Option<u32>,
     event_interval: u32,
     drivers: Drivers,
     lifo_slot: bool,
@@ -136,7 +136,7 @@ impl Builder {
             hooks: Hooks::default(),
             max_blocking_threads: 512,
             keep_alive: None,
-            intake_interval: None,
+            global_queue_interval: None,
             event_interval: TICK_POLLS,
             drivers: Drivers::none(),
             lifo_slot: true,
@@ -540,7 +540,7 @@ impl Builder {
     #[track_caller]
     pub fn global_queue_interval(&mut self, val: u32) -> &mut Self {
         assert!(val > 0, "global_queue_interval must be greater than 0: 1 looks before each poll");
-        self.intake_interval = Some(val);
+        self.global_queue_interval = Some(val);
         self
     }
 
@@ -746,7 +746,7 @@ impl Builder {
             threaded,
             lazy: self.lazy,
             lifo_slot: self.lifo_slot,
-            intake_interval: self.intake_interval.or(self.steady_interval(threaded)),
+            global_queue_interval: self.global_queue_interval.or(self.steady_interval(threaded)),
             tick_polls: self.event_interval,
             recipe: self.recipe.clone(),
             on_park: self.on_park.clone(),
@@ -856,7 +856,7 @@ impl fmt::Debug for Builder {
             .field("max_blocking_threads", &self.max_blocking_threads)
             .field("thread_keep_alive", &self.keep_alive)
             .field("thread_stack_size", &self.recipe.stack_size)
-            .field("global_queue_interval", &self.intake_interval)
+            .field("global_queue_interval", &self.global_queue_interval)
             .field("event_interval", &self.event_interval)
             .field("backpressure_threshold", &self.limits.threshold)
             .field("max_bounded_tasks", &self.limits.bounded)

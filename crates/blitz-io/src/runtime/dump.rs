@@ -25,7 +25,7 @@ use crate::{
     engine::{
         pool::dump::{Census, Known},
         wait::holders::{self, Awaited},
-        work::task::{moment::Wait, state::Phase},
+        work::task::{state::Phase, timestamp::WaitReason},
     },
     task::Id,
 };
@@ -387,7 +387,7 @@ impl fmt::Display for Trace {
             write!(f, " waits for {what}")?;
         }
         let Some(Awaited { location, holders }) = &self.lock else { return Ok(()) };
-        if self.waits_for != Wait::Lock.describe() {
+        if self.waits_for != WaitReason::Lock.describe() {
             // The task waits for several things at once, and the lock was not the last of them.
             f.write_str(" and for a lock")?;
         }

@@ -25,10 +25,10 @@ use crate::{
             drive::{self, NoBlocking},
         },
         work::{
-            current::{self, Seeded},
+            current::{self, SeededRngGuard},
             task::{
                 cell::Label,
-                extra::{Blocks, Extra},
+                extra::{BlockingMark, Extra},
                 trace,
             },
         },
@@ -232,7 +232,7 @@ impl Handle {
         F::Output: Send + 'static,
         X: Extra,
     {
-        let (future, label) = trace::trace(future, label, trace::Kind::Task);
+        let (future, label) = trace::trace(future, label, trace::TaskKind::Task);
         match self.inner.pool.spawn(future, label) {
             Ok(handle) => handle,
             Err(refused) => refused.end(),
@@ -267,9 +267,9 @@ impl Handle {
         let spawned_at = Location::caller();
         if is_large::<F>() {
             let func = Box::new(func);
-            return self.spawn_blocking_labelled(func, Label::with(spawned_at, Blocks(())));
+            return self.spawn_blocking_labelled(func, Label::with(spawned_at, BlockingMark(())));
         }
-        self.spawn_blocking_labelled(func, Label::with(spawned_at, Blocks(())))
+        self.spawn_blocking_labelled(func, Label::with(spawned_at, BlockingMark(())))
     }
 
     #[track_caller]
@@ -294,7 +294,7 @@ impl Handle {
         R: Send + 'static,
         X: Extra,
     {
-        let (job, label) = trace::trace(Job::new(func), label, trace::Kind::Blocking);
+        let (job, label) = trace::trace(Job::new(func), label, trace::TaskKind::Blocking);
         self.inner.blocking.spawn(&self.inner.pool, job, label).part()
     }
 
@@ -321,7 +321,7 @@ impl Handle {
     /// ```
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        let _entered = self.enter_blocking(current::Blocking::InPlace);
+        let _entered = self.enter_blocking(current::BlockingPolicy::InPlace);
         drive::wait_for(Some(&self.inner.pool), future)
     }
 
@@ -452,8 +452,8 @@ impl Handle {
     #[track_caller]
     pub(crate) fn enter_blocking(
         &self,
-        kind: current::Blocking,
-    ) -> (Entered, NoBlocking, Option<Seeded>) {
+        kind: current::BlockingPolicy,
+    ) -> (Entered, NoBlocking, Option<SeededRngGuard>) {
         let Some(guard) = NoBlocking::enter(kind) else {
             panic!(
                 "Cannot start a runtime from within a runtime. This happens because a function \
@@ -464,7 +464,7 @@ impl Handle {
             );
         };
         let seeds = self.inner.pool.seeds.as_ref();
-        let seeded = seeds.map(|seeds| Seeded::new(&seeds.next_call()));
+        let seeded = seeds.map(|seeds| SeededRngGuard::new(&seeds.next_call()));
         (Entered::new(self.inner.clone()), guard, seeded)
     }
 }

@@ -166,7 +166,7 @@ impl LocalRuntime {
     }
 
     fn spawn_sized<F: Future + 'static>(&self, future: F, label: Label) -> JoinHandle<F::Output> {
-        let (future, label) = trace::trace(future, label, trace::Kind::Local);
+        let (future, label) = trace::trace(future, label, trace::TaskKind::Local);
         match self.handle().inner.pool.spawn_local(future, label) {
             Ok(handle) => handle,
             Err(refused) => refused.end(),

@@ -284,7 +284,7 @@ impl RuntimeMetrics {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn global_queue_depth(&self) -> usize {
-        self.handle.inner.pool.intake.len()
+        self.handle.inner.pool.injector.len()
     }
 
     /// Returns the number of tasks in the given worker's local queue.
@@ -331,7 +331,7 @@ impl RuntimeMetrics {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn remote_schedule_count(&self) -> u64 {
-        self.handle.inner.pool.intake.pushed()
+        self.handle.inner.pool.injector.pushed()
     }
 
     /// Returns how often tasks, and futures of `block_on`, were forced to yield because their

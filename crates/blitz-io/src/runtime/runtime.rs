@@ -14,7 +14,7 @@ use crate::{
             stop::Helping,
         },
         prim::is_panicking,
-        work::current::Blocking,
+        work::current::BlockingPolicy,
     },
     task::JoinHandle,
 };
@@ -176,11 +176,11 @@ impl Runtime {
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         match self.handle.inner.flavor {
             RuntimeFlavor::CurrentThread => {
-                let _entered = self.handle.enter_blocking(Blocking::Forbidden);
+                let _entered = self.handle.enter_blocking(BlockingPolicy::Forbidden);
                 drive::drive(&self.handle.inner.pool, future)
             }
             RuntimeFlavor::MultiThread => {
-                let _entered = self.handle.enter_blocking(Blocking::InPlace);
+                let _entered = self.handle.enter_blocking(BlockingPolicy::InPlace);
                 drive::wait_for(Some(&self.handle.inner.pool), future)
             }
         }

@@ -56,7 +56,7 @@ use std::{
 
 use crate::engine::{
     prim::{Mutex, lock, weakened},
-    work::task::tracker::{Tracker, Wait},
+    work::task::tracker::{Tracker, TrackerWait},
 };
 
 /// The members of a shutdown. `H` is a handle that can abort a task, and `A` is what is known about
@@ -198,17 +198,17 @@ impl<H: Clone, A: Clone> Members<H, A> {
     }
 
     /// Begins to wait until all members have ended (D1).
-    pub(super) fn wait(&self) -> Wait {
+    pub(super) fn wait(&self) -> TrackerWait {
         self.tracker.wait()
     }
 
     /// Polls the wait until all members have ended (D1).
-    pub(super) fn poll_wait(&self, wait: &mut Wait, cx: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn poll_wait(&self, wait: &mut TrackerWait, cx: &mut Context<'_>) -> Poll<()> {
         self.tracker.poll_wait(wait, cx)
     }
 
     /// Ends the wait (D1), whether or not it has completed.
-    pub(super) fn end_wait(&self, wait: &mut Wait) {
+    pub(super) fn end_wait(&self, wait: &mut TrackerWait) {
         self.tracker.end_wait(wait);
     }
 

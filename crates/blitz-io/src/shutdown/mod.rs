@@ -509,7 +509,7 @@ fn refused<T: Send + 'static>(handle: Option<&Handle>) -> JoinHandle<T> {
 impl Shared {
     /// Waits until all present members have ended. New ones may have come by the time it returns.
     async fn wait(&self) {
-        struct Waiting<'a>(&'a Shared, crate::engine::work::task::tracker::Wait);
+        struct Waiting<'a>(&'a Shared, crate::engine::work::task::tracker::TrackerWait);
         impl Drop for Waiting<'_> {
             fn drop(&mut self) {
                 self.0.members.end_wait(&mut self.1);

@@ -16,10 +16,10 @@ pub(super) fn item<T>(
     poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
 ) -> Poll<T> {
     ready!(budget::available(cx));
-    let before = budget::left();
+    let before = budget::remaining();
     let polled = poll(cx);
     if polled.is_ready()
-        && budget::left() == before
+        && budget::remaining() == before
         && let Some(unit) = budget::take()
     {
         unit.spend();

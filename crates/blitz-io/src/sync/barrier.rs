@@ -39,7 +39,7 @@ use std::{
 };
 
 use crate::engine::{
-    prim::{bolt::Bolted, weakened},
+    prim::{store_lock::StoreLock, weakened},
     wait::{
         batch::Batch,
         keep::keep_waker,
@@ -47,7 +47,7 @@ use crate::engine::{
     },
     work::{
         current,
-        task::{budget, moment::Wait},
+        task::{budget, timestamp::WaitReason},
     },
 };
 
@@ -83,7 +83,7 @@ use crate::engine::{
 pub struct Barrier {
     /// The number of tasks that complete a round; at least one.
     size: usize,
-    round: Bolted<Round>,
+    round: StoreLock<Round>,
 }
 
 struct Round {
@@ -130,7 +130,7 @@ impl Barrier {
     /// ```
     pub fn new(n: usize) -> Self {
         let round = Round { number: 0, arrived: 0, line: Line::new() };
-        Self { size: n.max(1), round: Bolted::new(round) }
+        Self { size: n.max(1), round: StoreLock::new(round) }
     }
 
     /// Waits until all tasks of the round have arrived.
@@ -288,7 +288,7 @@ impl Future for Arrival<'_> {
                 unit.spend();
             }
         } else {
-            current::waits_for(Wait::Barrier);
+            current::waits_for(WaitReason::Barrier);
         }
         polled
     }

@@ -18,7 +18,7 @@ use pin_project_lite::pin_project;
 
 use self::tree::NodeRef;
 use super::latch::Stay;
-use crate::engine::work::task::moment::Wait;
+use crate::engine::work::task::timestamp::WaitReason;
 
 /// A token that requests one or more tasks to stop.
 ///
@@ -343,7 +343,7 @@ impl Future for WaitForCancellationFuture<'_> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.as_ref();
         // SAFETY: 1. the stay is used with this token's latch only. 2. `Drop` calls `leave`.
-        unsafe { this.token.node.latch.poll(this.stay(), cx, Wait::Cancellation) }
+        unsafe { this.token.node.latch.poll(this.stay(), cx, WaitReason::Cancellation) }
     }
 }
 
@@ -378,7 +378,7 @@ impl Future for WaitForCancellationFutureOwned {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.as_ref();
         // SAFETY: 1. the stay is used with this token's latch only. 2. `Drop` calls `leave`.
-        unsafe { this.token.node.latch.poll(this.stay(), cx, Wait::Cancellation) }
+        unsafe { this.token.node.latch.poll(this.stay(), cx, WaitReason::Cancellation) }
     }
 }
 

@@ -35,7 +35,7 @@ use crate::engine::{
     prim::{
         AtomicBool,
         Ordering::{Acquire, Relaxed, Release},
-        bolt::Bolted,
+        store_lock::StoreLock,
         weakened,
     },
     wait::{
@@ -45,14 +45,14 @@ use crate::engine::{
     },
     work::{
         current,
-        task::{budget, moment::Wait},
+        task::{budget, timestamp::WaitReason},
     },
 };
 
 /// A latch: closed at first, opened once, with a wait queue of the tasks that wait for that.
 pub(super) struct Latch {
     open: AtomicBool,
-    line: Bolted<Line<bool>>,
+    line: StoreLock<Line<bool>>,
 }
 
 /// State of one waiter, which is part of the waiting future and pinned with it. The waiter's
@@ -62,13 +62,13 @@ pub(super) struct Stay(Waiter<bool>);
 impl Latch {
     #[cfg(not(blitz_loom))]
     pub(super) const fn new(open: bool) -> Self {
-        Self { open: AtomicBool::new(open), line: Bolted::new(Line::new()) }
+        Self { open: AtomicBool::new(open), line: StoreLock::new(Line::new()) }
     }
 
     /// Creates a latch; not `const`, because the model checker's atomics are not.
     #[cfg(blitz_loom)]
     pub(super) fn new(open: bool) -> Self {
-        Self { open: AtomicBool::new(open), line: Bolted::new(Line::new()) }
+        Self { open: AtomicBool::new(open), line: StoreLock::new(Line::new()) }
     }
 
     #[inline]
@@ -146,7 +146,7 @@ impl Latch {
         &self,
         stay: Pin<&Stay>,
         cx: &mut Context<'_>,
-        what: Wait,
+        what: WaitReason,
     ) -> Poll<()> {
         let unit = budget::take();
         // SAFETY: 1. our own obligation 1 says that the stay is used with this latch only.

@@ -72,7 +72,7 @@ use crate::engine::{
     prim::{
         AtomicUsize,
         Ordering::{Acquire, Relaxed, Release},
-        bolt::{Bolted, Opened},
+        store_lock::{StoreLock, StoreLockGuard},
         weakened,
     },
     wait::{
@@ -82,7 +82,7 @@ use crate::engine::{
     },
     work::{
         current,
-        task::{budget, moment::Wait},
+        task::{budget, timestamp::WaitReason},
     },
 };
 
@@ -127,7 +127,7 @@ const GENERATION: usize = 1 << SHIFT;
 #[repr(align(64))] // A cache line of its own: two in one line cost a quarter on two cores.
 pub struct Notify {
     word: AtomicUsize,
-    line: Bolted<Line<Entry>>,
+    line: StoreLock<Line<Entry>>,
 }
 
 /// State of one waiter, which is part of the waiting future and pinned with it.
@@ -199,13 +199,13 @@ impl Notify {
     /// ```
     #[cfg(not(blitz_loom))]
     pub const fn const_new() -> Self {
-        Self { word: AtomicUsize::new(0), line: Bolted::new(Line::new()) }
+        Self { word: AtomicUsize::new(0), line: StoreLock::new(Line::new()) }
     }
 
     /// Creates a new `Notify`; not `const`, because the model checker's atomics are not.
     #[cfg(blitz_loom)]
     pub fn const_new() -> Self {
-        Self { word: AtomicUsize::new(0), line: Bolted::new(Line::new()) }
+        Self { word: AtomicUsize::new(0), line: StoreLock::new(Line::new()) }
     }
 
     /// Waits for a notification.
@@ -453,7 +453,10 @@ impl Notify {
     /// Helps a thread that notifies all and has released the lock between two batches: dismisses
     /// all waiters of older generations. The returned queue has none of them.
     #[cold]
-    fn dismiss_all_old<'a>(&'a self, mut line: Opened<'a, Line<Entry>>) -> Opened<'a, Line<Entry>> {
+    fn dismiss_all_old<'a>(
+        &'a self,
+        mut line: StoreLockGuard<'a, Line<Entry>>,
+    ) -> StoreLockGuard<'a, Line<Entry>> {
         let mut batch = Batch::new();
         loop {
             let is_full = self.dismiss_old(&mut line, &mut batch);
@@ -530,7 +533,7 @@ impl Notify {
                 unit.spend();
             }
         } else {
-            current::waits_for(Wait::Notice);
+            current::waits_for(WaitReason::Notice);
         }
         polled
     }

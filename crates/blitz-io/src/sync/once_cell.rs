@@ -66,7 +66,7 @@ use crate::engine::{
         Ordering::{Acquire, Relaxed, Release},
         UnsafeCell,
         backoff::Backoff,
-        bolt::Bolted,
+        store_lock::StoreLock,
         weakened,
     },
     wait::{
@@ -76,7 +76,7 @@ use crate::engine::{
     },
     work::{
         current,
-        task::{budget, moment::Wait},
+        task::{budget, timestamp::WaitReason},
     },
 };
 
@@ -122,7 +122,7 @@ unsafe impl<T: Sync + Send> Sync for OnceCell<T> {}
 /// The state word of a cell and its wait queue, without the type of the value.
 struct Gate {
     word: AtomicU32,
-    line: Bolted<Line<Grant>>,
+    line: StoreLock<Line<Grant>>,
 }
 
 /// Outcome for a waiter that was dismissed from the wait queue.
@@ -425,7 +425,7 @@ impl<'a> Future for Claim<'a> {
                 unit.spend();
             }
         } else {
-            current::waits_for(Wait::Cell);
+            current::waits_for(WaitReason::Cell);
         }
         polled
     }
@@ -515,13 +515,13 @@ impl<T> OnceCell<T> {
 
     #[cfg(not(blitz_loom))]
     const fn with_word(word: u32, value: MaybeUninit<T>) -> Self {
-        let gate = Gate { word: AtomicU32::new(word), line: Bolted::new(Line::new()) };
+        let gate = Gate { word: AtomicU32::new(word), line: StoreLock::new(Line::new()) };
         Self { gate, value: UnsafeCell::new(value) }
     }
 
     #[cfg(blitz_loom)]
     fn with_word(word: u32, value: MaybeUninit<T>) -> Self {
-        let gate = Gate { word: AtomicU32::new(word), line: Bolted::new(Line::new()) };
+        let gate = Gate { word: AtomicU32::new(word), line: StoreLock::new(Line::new()) };
         Self { gate, value: UnsafeCell::new(value) }
     }
 

@@ -23,7 +23,7 @@ use std::{
 };
 
 use super::latch::{Latch, Stay};
-use crate::engine::{prim::UnsafeCell, work::task::moment::Wait};
+use crate::engine::{prim::UnsafeCell, work::task::timestamp::WaitReason};
 
 /// A cell that can be written only once, and whose value can be awaited.
 ///
@@ -330,7 +330,7 @@ impl Future for Opening<'_> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.as_ref();
         // SAFETY: 1. the stay is used with this latch only. 2. `Drop` calls `leave`.
-        unsafe { this.latch.poll(this.stay(), cx, Wait::Cell) }
+        unsafe { this.latch.poll(this.stay(), cx, WaitReason::Cell) }
     }
 }
 

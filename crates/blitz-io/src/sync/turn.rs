@@ -24,7 +24,7 @@ use crate::engine::{
     },
     work::{
         current,
-        task::{budget, moment::Wait},
+        task::{budget, timestamp::WaitReason},
     },
 };
 
@@ -58,8 +58,8 @@ impl<'a> Turn<'a> {
         asked: Asked<'_>,
     ) -> Poll<Result<(), Closed>> {
         // Without budget the task may still have to join the wait queue, so `wait` decides.
-        if self.wish.is_none() && budget::is_left_for(cx) {
-            let unit = ready!(budget::proceed(cx));
+        if self.wish.is_none() && budget::has_remaining_for(cx) {
+            let unit = ready!(budget::poll_proceed(cx));
             match permits.try_acquire(count) {
                 Err(NotNow::TooFew) => {}
                 done => {
@@ -91,7 +91,7 @@ impl<'a> Turn<'a> {
             // Otherwise it is not in the queue but was deferred to its task's next poll for want of
             // budget, which has been recorded.
             Some((name, caller)) if wish.is_in_line() => {
-                current::waits_for(Wait::Lock);
+                current::waits_for(WaitReason::Lock);
                 this.awaiting.note(name, caller);
             }
             _ => {}

@@ -9,8 +9,8 @@ use crate::{
         pool::drive::{self, NoBlocking},
         preempt::handoff::{self, Blocked, InPlace},
         work::{
-            current::Blocking,
-            task::{cell::Label, extra::Blocks, trace},
+            current::BlockingPolicy,
+            task::{cell::Label, extra::BlockingMark, trace},
         },
     },
     runtime::{Handle, context},
@@ -71,8 +71,8 @@ where
     // Dropping the closure, or calling the user's function that names threads, may leave the
     // runtime's context and end the runtime, so nothing of the runtime may be borrowed where that
     // can happen.
-    let label = Label::with(spawned_at, Blocks(()));
-    let (job, label) = trace::trace(Job::new(f), label, trace::Kind::Blocking);
+    let label = Label::with(spawned_at, BlockingMark(()));
+    let (job, label) = trace::trace(Job::new(f), label, trace::TaskKind::Blocking);
     match context::with_current(|inner| inner.blocking.spawn(&inner.pool, job, label)) {
         Ok(spawned) => spawned.settle(),
         Err(error) => panic!("{error}"),
@@ -88,8 +88,8 @@ where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
-    let label = Label::with(Location::caller(), Blocks(()));
-    let (job, label) = trace::trace(Job::new(f), label, trace::Kind::Blocking);
+    let label = Label::with(Location::caller(), BlockingMark(()));
+    let (job, label) = trace::trace(Job::new(f), label, trace::TaskKind::Blocking);
     match context::with_current(|inner| inner.blocking.spawn(&inner.pool, job, label)) {
         Ok(spawned) => {
             let (handle, left) = spawned.part();
@@ -175,7 +175,7 @@ impl<T> JoinHandle<T> {
     /// ```
     #[track_caller]
     pub fn blocking_join(self) -> Result<T, JoinError> {
-        let Some(_blocking) = NoBlocking::enter(Blocking::InPlace) else {
+        let Some(_blocking) = NoBlocking::enter(BlockingPolicy::InPlace) else {
             panic!(
                 "Cannot block the current thread from within a runtime. This happens because a \
                  function attempted to block the current thread while the thread is being used \

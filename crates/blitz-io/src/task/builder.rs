@@ -6,7 +6,7 @@ use super::{JoinHandle, LocalSet, is_large, local};
 use crate::{
     engine::work::task::{
         cell::Label,
-        extra::{Blocks, Long, Named},
+        extra::{BlockingMark, LongRunning, Named},
     },
     runtime::{Handle, context},
 };
@@ -305,9 +305,9 @@ impl<'a> Builder<'a> {
         R: Send + 'static,
     {
         match self.name {
-            None => handle.spawn_blocking_labelled(function, Label::with(at, Blocks(()))),
+            None => handle.spawn_blocking_labelled(function, Label::with(at, BlockingMark(()))),
             Some(name) => {
-                let extra = Named::new(Blocks(()), name);
+                let extra = Named::new(BlockingMark(()), name);
                 handle.spawn_blocking_labelled(function, Label::with(at, extra))
             }
         }
@@ -341,13 +341,13 @@ impl<'a> Builder<'a> {
     {
         match (self.name, self.long_running) {
             (None, false) => handle.spawn_labelled(future, Label::at(spawned_at)),
-            (None, true) => handle.spawn_labelled(future, Label::with(spawned_at, Long)),
+            (None, true) => handle.spawn_labelled(future, Label::with(spawned_at, LongRunning)),
             (Some(name), false) => {
                 let extra = Named::new((), name);
                 handle.spawn_labelled(future, Label::with(spawned_at, extra))
             }
             (Some(name), true) => {
-                let extra = Named::new(Long, name);
+                let extra = Named::new(LongRunning, name);
                 handle.spawn_labelled(future, Label::with(spawned_at, extra))
             }
         }

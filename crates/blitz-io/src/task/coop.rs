@@ -15,7 +15,8 @@
 //! [`RuntimeMetrics::budget_forced_yield_count`] counts how often an empty budget made a task
 //! yield.
 //!
-//! [`RuntimeMetrics::budget_forced_yield_count`]: crate::runtime::RuntimeMetrics::budget_forced_yield_count
+//! [`RuntimeMetrics::budget_forced_yield_count`]:
+//! crate::runtime::RuntimeMetrics::budget_forced_yield_count
 //!
 //! # Examples
 //!
@@ -44,7 +45,7 @@ use std::{
 
 use pin_project_lite::pin_project;
 
-use crate::engine::work::task::budget::{self, Budget, Unit};
+use crate::engine::work::task::budget::{self, Budget, BudgetUnit};
 
 /// Consumes a unit of budget, and yields to the runtime if none was left.
 ///
@@ -76,7 +77,7 @@ use crate::engine::work::task::budget::{self, Budget, Unit};
 /// # });
 /// ```
 pub async fn consume_budget() {
-    poll_fn(|cx| budget::proceed(cx).map(|unit| unit.spend())).await;
+    poll_fn(|cx| budget::poll_proceed(cx).map(|unit| unit.spend())).await;
 }
 
 /// Returns `true` if the current poll has lasted so long that it should let other tasks run.
@@ -178,7 +179,7 @@ pub async fn checkpoint() {
 /// ```
 #[inline]
 pub fn has_budget_remaining() -> bool {
-    budget::is_left()
+    budget::has_remaining()
 }
 
 /// Takes a unit of budget for an operation, or returns `Poll::Pending` if none is left; the task
@@ -211,7 +212,7 @@ pub fn has_budget_remaining() -> bool {
 /// ```
 #[inline]
 pub fn poll_proceed(cx: &mut Context<'_>) -> Poll<RestoreOnPending> {
-    budget::proceed(cx).map(|unit| RestoreOnPending { unit, on_this_thread: PhantomData })
+    budget::poll_proceed(cx).map(|unit| RestoreOnPending { unit, on_this_thread: PhantomData })
 }
 
 /// Returns `Pending` and wakes the task if no budget is left; the macros call it before they poll
@@ -239,7 +240,7 @@ pub fn poll_budget_available(cx: &mut Context<'_>) -> Poll<()> {
 #[derive(Debug)]
 #[must_use = "the unit goes back when this is dropped"]
 pub struct RestoreOnPending {
-    unit: Unit,
+    unit: BudgetUnit,
     on_this_thread: PhantomData<*mut ()>,
 }
 
@@ -312,7 +313,7 @@ impl<F: Future> Future for Coop<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let unit = ready!(budget::proceed(cx));
+        let unit = ready!(budget::poll_proceed(cx));
         let polled = self.project().future.poll(cx);
         if polled.is_ready() {
             unit.spend();
@@ -371,6 +372,6 @@ impl<F: Future> Future for Unconstrained<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        budget::under(Budget::unlimited(), || self.project().future.poll(cx))
+        budget::with_budget(Budget::unlimited(), || self.project().future.poll(cx))
     }
 }

@@ -18,8 +18,8 @@ use super::{
 use crate::{
     engine::work::task::{
         cell::Label,
-        extra::{Blocks, Extra, Named},
-        set::{Ended, Set},
+        extra::{BlockingMark, Extra, Named},
+        set::{EndedMember, Set},
     },
     runtime::Handle,
 };
@@ -584,7 +584,7 @@ impl<T: Send + 'static> JoinSet<T> {
     where
         F: FnOnce() -> T + Send + 'static,
     {
-        let node = Blocks(self.set.node());
+        let node = BlockingMark(self.set.node());
         let (task, left) = match name {
             None => handle.queue_blocking(f, Label::with(spawned_at, node)),
             Some(name) => handle.queue_blocking(f, Label::with(spawned_at, Named::new(node, name))),
@@ -659,7 +659,7 @@ where
     }
 }
 
-fn with_id<T>((id, output): Ended<T>) -> Result<(Id, T), JoinError> {
+fn with_id<T>((id, output): EndedMember<T>) -> Result<(Id, T), JoinError> {
     output.map(|output| (id, output))
 }
 

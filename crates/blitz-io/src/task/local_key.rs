@@ -32,7 +32,7 @@ use pin_project_lite::pin_project;
 
 use crate::engine::prim::ThreadKey;
 #[cfg(feature = "fiber")]
-use crate::engine::work::scopes::Link;
+use crate::engine::work::scopes::ScopeLink;
 
 /// Declares task-local values.
 ///
@@ -121,7 +121,7 @@ pub struct LocalKey<T: 'static> {
 #[repr(C)]
 struct Scope<'a, T: 'static> {
     #[cfg(feature = "fiber")]
-    link: Link,
+    link: ScopeLink,
     key: &'static LocalKey<T>,
     /// The pointer that the slot does not hold at the moment: the former one while this scope is
     /// active, and this scope's own one otherwise.
@@ -135,7 +135,7 @@ impl<'a, T> Scope<'a, T> {
             // SAFETY: 1. `exchange_linked` may be called with this link, because the link is the
             // first field of this scope, as its own obligation demands.
             #[cfg(feature = "fiber")]
-            link: unsafe { Link::new(Self::exchange_linked) },
+            link: unsafe { ScopeLink::new(Self::exchange_linked) },
             key,
             other: Cell::new(value.map(NonNull::from)),
             value: PhantomData,
@@ -151,7 +151,7 @@ impl<'a, T> Scope<'a, T> {
     /// # Safety
     /// 1. `link` is the link of a live scope of this type.
     #[cfg(feature = "fiber")]
-    unsafe fn exchange_linked(link: *const Link) {
+    unsafe fn exchange_linked(link: *const ScopeLink) {
         // SAFETY: obligation 1 makes `link` the first field of a `Self`, and `repr(C)` puts it at
         // the same address.
         unsafe { &*link.cast::<Self>() }.exchange();
@@ -172,12 +172,12 @@ struct Chained<'a, S>(&'a S);
 #[cfg(feature = "fiber")]
 impl<'a, S> Chained<'a, S> {
     /// # Safety
-    /// 1. `S` is `repr(C)`, and its first field is a `Link`.
+    /// 1. `S` is `repr(C)`, and its first field is a `ScopeLink`.
     unsafe fn new(linked: &'a S) -> Self {
         // SAFETY: 1. the link does not move until `drop` calls `leave`: it is borrowed until then,
         // and this guard is on the same stack, does not leave the file and is never forgotten. 2.
         // The pointer is derived from a reference to the whole `S`.
-        unsafe { Link::enter((&raw const *linked).cast()) };
+        unsafe { ScopeLink::enter((&raw const *linked).cast()) };
         Self(linked)
     }
 }
@@ -186,7 +186,7 @@ impl<'a, S> Chained<'a, S> {
 impl<S> Drop for Chained<'_, S> {
     fn drop(&mut self) {
         // SAFETY: 1. `new` entered this link.
-        unsafe { Link::leave((&raw const *self.0).cast()) };
+        unsafe { ScopeLink::leave((&raw const *self.0).cast()) };
     }
 }
 
@@ -194,7 +194,8 @@ impl<S> Drop for Chained<'_, S> {
 macro_rules! chained {
     ($linked:ident) => {
         #[cfg(feature = "fiber")]
-        // SAFETY: 1. `Scope` and `Borrow` are `repr(C)` and have a `Link` as their first field.
+        // SAFETY: 1. `Scope` and `Borrow` are `repr(C)` and have a `ScopeLink` as their first
+        // field.
         let _chained = unsafe { Chained::new(&$linked) };
         #[cfg(not(feature = "fiber"))]
         let _ = &$linked;
@@ -334,7 +335,7 @@ impl<T> LocalKey<T> {
 #[repr(C)]
 struct Borrow<T: 'static> {
     #[cfg(feature = "fiber")]
-    link: Link,
+    link: ScopeLink,
     key: &'static LocalKey<T>,
     /// Set while this call is included in `Slot::borrows`.
     counts: Cell<bool>,
@@ -346,7 +347,7 @@ impl<T> Borrow<T> {
             // SAFETY: 1. `exchange_linked` may be called with this link, because the link is the
             // first field of this borrow, as its own obligation demands.
             #[cfg(feature = "fiber")]
-            link: unsafe { Link::new(Self::exchange_linked) },
+            link: unsafe { ScopeLink::new(Self::exchange_linked) },
             key,
             counts: Cell::new(false),
         };
@@ -365,7 +366,7 @@ impl<T> Borrow<T> {
     /// # Safety
     /// 1. `link` is the link of a live borrow of this type.
     #[cfg(feature = "fiber")]
-    unsafe fn exchange_linked(link: *const Link) {
+    unsafe fn exchange_linked(link: *const ScopeLink) {
         // SAFETY: obligation 1 makes `link` the first field of a `Self`, and `repr(C)` puts it at
         // the same address.
         unsafe { &*link.cast::<Self>() }.exchange();

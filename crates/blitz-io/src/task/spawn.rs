@@ -64,7 +64,7 @@ where
 {
     // Dropping the future may leave the runtime's context and end the runtime, so nothing of the
     // runtime may be borrowed where the future can be dropped.
-    let (future, label) = trace::trace(future, label, trace::Kind::Task);
+    let (future, label) = trace::trace(future, label, trace::TaskKind::Task);
     match context::with_current(|inner| inner.pool.spawn(future, label)) {
         Ok(Ok(handle)) => handle,
         Ok(Err(refused)) => refused.end(),

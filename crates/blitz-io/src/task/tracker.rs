@@ -14,7 +14,7 @@ use super::JoinHandle;
 use crate::{
     engine::work::task::{
         budget,
-        tracker::{Tracker, Wait},
+        tracker::{Tracker, TrackerWait},
     },
     runtime::Handle,
 };
@@ -106,7 +106,7 @@ pin_project! {
 #[must_use = "futures do nothing unless polled"]
 pub struct TaskTrackerWaitFuture<'a> {
     tracker: &'a Tracker,
-    wait: Wait,
+    wait: TrackerWait,
 }
 
 impl TaskTracker {
@@ -506,7 +506,7 @@ impl Future for TaskTrackerWaitFuture<'_> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
-        let unit = ready!(budget::proceed(cx));
+        let unit = ready!(budget::poll_proceed(cx));
         ready!(this.tracker.poll_wait(&mut this.wait, cx));
         unit.spend();
         Poll::Ready(())

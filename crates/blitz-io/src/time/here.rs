@@ -2,7 +2,7 @@
 
 use super::Instant;
 use crate::engine::{
-    prim::{Arc, clock::Mark},
+    prim::{Arc, clock::CoarseInstant},
     wheel::{Seat, Timers},
 };
 
@@ -37,7 +37,7 @@ pub(super) fn note() -> Option<Noted> {
     #[cfg(feature = "rt")]
     return Some(Noted {
         runtime: crate::runtime::context::runtime_with_timers(),
-        moment: Mark::now(),
+        moment: CoarseInstant::now(),
     });
     #[cfg(not(feature = "rt"))]
     {
@@ -51,13 +51,13 @@ pub(super) fn note() -> Option<Noted> {
 pub(super) struct Noted {
     #[cfg(feature = "rt")]
     runtime: crate::runtime::Id,
-    moment: Mark,
+    moment: CoarseInstant,
 }
 
 impl Noted {
     /// Returns the noted time, or up to a tenth of a second later, but not later than `now`.
     pub(super) fn moment(&self, now: Instant) -> Instant {
-        Instant::from_std(self.moment.seen_at(now.into_std()))
+        Instant::from_std(self.moment.latest_instant(now.into_std()))
     }
 
     /// Returns a handle of the timers of the noted runtime; `None` if it has ended.

@@ -13,7 +13,7 @@ use crate::engine::{
     wheel::{Ended, Seat, Timer},
     work::{
         current,
-        task::{budget, moment::Wait},
+        task::{budget, timestamp::WaitReason},
     },
 };
 
@@ -241,9 +241,9 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let unit = ready!(budget::proceed(cx));
+        let unit = ready!(budget::poll_proceed(cx));
         let Poll::Ready(polled) = self.poll_timer(cx) else {
-            current::waits_for(Wait::Time);
+            current::waits_for(WaitReason::Time);
             return Poll::Pending;
         };
         unit.spend();

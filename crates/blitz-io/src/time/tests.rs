@@ -124,13 +124,14 @@ fn a_timeout_that_is_dropped_leaves_the_wheel_empty() {
 fn a_future_that_spends_all_its_budget_does_not_outlive_its_timeout() {
     let (timers, seat) = timers();
     let hungry = poll_fn(|cx| {
-        while let Poll::Ready(unit) = budget::proceed(cx) {
+        while let Poll::Ready(unit) = budget::poll_proceed(cx) {
             unit.spend();
         }
         Poll::<()>::Pending
     });
     let mut hungry = pin!(timeout(&seat, HOUR, hungry));
-    let mut turn = || budget::under(Budget::per_poll(), || poll(hungry.as_mut(), Waker::noop()));
+    let mut turn =
+        || budget::with_budget(Budget::per_poll(), || poll(hungry.as_mut(), Waker::noop()));
     assert!(turn().is_pending());
     assert_eq!(fire(&timers, Instant::now() + HOUR), 1);
     assert!(matches!(turn(), Poll::Ready(Err(_))));
@@ -139,7 +140,7 @@ fn a_future_that_spends_all_its_budget_does_not_outlive_its_timeout() {
 #[test]
 fn sleeps_that_are_over_spend_the_budget() {
     let (_timers, seat) = timers();
-    budget::under(Budget::per_poll(), || {
+    budget::with_budget(Budget::per_poll(), || {
         let mut done = 0;
         while poll(pin!(sleep(&seat, Duration::ZERO)), Waker::noop()).is_ready() {
             done += 1;

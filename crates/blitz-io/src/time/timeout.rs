@@ -225,7 +225,7 @@ impl<T: Future> Future for Timeout<T> {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let had_budget = budget::is_left();
+        let had_budget = budget::has_remaining();
         if let Poll::Ready(value) = this.value.poll(cx) {
             return Poll::Ready(Ok(value));
         }
@@ -239,8 +239,8 @@ impl<T: Future> Future for Timeout<T> {
 /// Polls the sleep of a timeout; without the limit of the budget if the future has just used
 /// it up, because otherwise a future that does so in each poll would never time out.
 fn poll_delay(delay: Pin<&mut Sleep>, cx: &mut Context<'_>, had_budget: bool) -> Poll<Elapsed> {
-    let polled = if had_budget && !budget::is_left() {
-        budget::under(Budget::unlimited(), || delay.poll(cx))
+    let polled = if had_budget && !budget::has_remaining() {
+        budget::with_budget(Budget::unlimited(), || delay.poll(cx))
     } else {
         delay.poll(cx)
     };

@@ -402,7 +402,7 @@ fn tasks_from_the_lifo_slot_are_counted() {
 }
 
 #[test]
-fn batches_from_the_intake_are_counted() {
+fn batches_from_the_injector_are_counted() {
     let _watch = watch::begin();
     for rt in with(|builder| {
         builder.worker_threads(1);

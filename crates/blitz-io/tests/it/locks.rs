@@ -310,7 +310,7 @@ fn permits_that_cannot_be_are_refused_where_they_were_asked_for() {
 }
 
 #[test]
-fn permits_of_strangers_are_not_merged_and_go_home() {
+fn permits_of_two_semaphores_are_not_merged_and_return_to_their_own() {
     let (one, two) = (Arc::new(Semaphore::new(1)), Arc::new(Semaphore::new(1)));
     let text = "merging permits from different semaphore instances";
     let mut permit = one.try_acquire().unwrap();

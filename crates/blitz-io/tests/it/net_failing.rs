@@ -214,8 +214,8 @@ fn without_a_runtime_it_says_so_at_the_callers_line() {
 #[test]
 fn a_socket_works_from_another_runtime_while_its_own_runs() {
     let _watch = watch::begin();
-    let (home, abroad) = (workers(), workers());
-    let (mut client, mut server) = home.block_on(tcp());
+    let (first, abroad) = (workers(), workers());
+    let (mut client, mut server) = first.block_on(tcp());
     abroad.block_on(async {
         assert!(once(server.read(&mut [0])).is_pending());
         client.write_all(b"x").await.unwrap();
@@ -226,10 +226,10 @@ fn a_socket_works_from_another_runtime_while_its_own_runs() {
 #[test]
 fn who_uses_a_socket_after_its_runtime_gets_an_error_and_does_not_hang() {
     let _watch = watch::begin();
-    let (home, abroad) = (workers(), workers());
-    let (mut client, server) = home.block_on(tcp());
-    let listener = home.block_on(listener());
-    drop(home);
+    let (first, abroad) = (workers(), workers());
+    let (mut client, server) = first.block_on(tcp());
+    let listener = first.block_on(listener());
+    drop(first);
     abroad.block_on(async {
         for error in [
             client.read(&mut [0]).await.unwrap_err(),
@@ -248,10 +248,10 @@ fn who_uses_a_socket_after_its_runtime_gets_an_error_and_does_not_hang() {
 #[test]
 fn who_waits_when_the_runtime_ends_gets_an_error() {
     let _watch = watch::begin();
-    let (home, abroad) = (workers(), workers());
-    let (mut client, _server) = home.block_on(tcp());
+    let (first, abroad) = (workers(), workers());
+    let (mut client, _server) = first.block_on(tcp());
     let waits = abroad.spawn(async move { client.read(&mut [0]).await.unwrap_err() });
-    drop(home);
+    drop(first);
     let error = abroad.block_on(waits).unwrap();
     says(&error, &["it is being shutdown"]);
 }

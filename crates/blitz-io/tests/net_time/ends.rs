@@ -128,8 +128,8 @@ fn one_who_waits_on_another_runtime_is_told_of_the_end() {
 #[test]
 fn sockets_of_one_runtime_are_used_on_another() {
     let _watch = watch::begin();
-    let (home, away) = (workers(1), workers(2));
-    let (mut client, mut server) = home.block_on(pairs::tcp());
+    let (first, away) = (workers(1), workers(2));
+    let (mut client, mut server) = first.block_on(pairs::tcp());
     away.block_on(async move {
         let echo = blitz_io::spawn(async move {
             let mut four = [0; 4];
@@ -147,8 +147,8 @@ fn sockets_of_one_runtime_are_used_on_another() {
 #[test]
 fn timers_of_one_runtime_are_awaited_on_another() {
     let _watch = watch::begin();
-    let (home, away) = (workers(1), one_thread());
-    let entered = home.enter();
+    let (first, away) = (workers(1), one_thread());
+    let entered = first.enter();
     let start = std::time::Instant::now();
     let sleeper = sleep(Duration::from_millis(5));
     drop(entered);

@@ -19,7 +19,7 @@ use crate::{
         wait::line::{Place, Waiter},
         work::{
             current,
-            task::{budget, moment::Wait},
+            task::{budget, timestamp::WaitReason},
         },
     },
     sync::outside,
@@ -172,7 +172,7 @@ impl<T> Receiver<T> {
             let position = until.wrapping_sub(behind).wrapping_add(ahead);
             let slot = self.shared.slot(position);
             let passed = catch_unwind(AssertUnwindSafe(|| {
-                if let Some(held) = slot.at(position, &self.shared.gate) {
+                if let Some(held) = slot.at(position, &self.shared.bucket) {
                     held.pass();
                 }
             }));
@@ -304,7 +304,7 @@ impl<T: Clone> Receiver<T> {
     /// Returns the value at this receiver's position, if it is stored there.
     #[inline]
     fn take(&mut self) -> Option<T> {
-        let held = self.shared.slot(self.next).at(self.next, &self.shared.gate)?;
+        let held = self.shared.slot(self.next).at(self.next, &self.shared.bucket)?;
         // The position moves first, so that a value with a `clone` that panics counts as seen.
         self.next = self.next.wrapping_add(1);
         Some(held.see())
@@ -408,7 +408,7 @@ impl<T: Clone> Recv<'_, T> {
             // only wait queue that it joins.
             if unsafe { stand(line, waiter, receiver.next, cx.waker(), &mut spare) } {
                 drop(tail);
-                current::waits_for(Wait::Message);
+                current::waits_for(WaitReason::Message);
                 return Poll::Pending;
             }
             drop(tail);
@@ -422,7 +422,7 @@ impl<T: Clone> Future for Recv<'_, T> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let unit = ready!(budget::proceed(cx));
+        let unit = ready!(budget::poll_proceed(cx));
         let polled = match self.as_mut().parts().0.take() {
             Some(value) => Poll::Ready(Ok(value)),
             None => self.wait(cx),

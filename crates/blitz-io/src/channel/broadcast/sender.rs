@@ -29,7 +29,7 @@ use crate::{
         wait::line::{Place, Waiter},
         work::{
             current,
-            task::{budget, moment::Wait},
+            task::{budget, timestamp::WaitReason},
         },
     },
 };
@@ -154,7 +154,7 @@ impl<T> Sender<T> {
         // SAFETY: 1. of `put`: we hold the tail's lock. 2. of `put`: each of the `count`
         // receivers goes through every position from the one at which it subscribed, and passes
         // the rest when it is dropped.
-        let old = unsafe { shared.slot(position).put(position, count, value, &shared.gate) };
+        let old = unsafe { shared.slot(position).put(position, count, value, &shared.bucket) };
         if tail.line.is_empty() || weakened!("broadcast_send_wakes") {
             drop(tail);
         } else {
@@ -507,8 +507,8 @@ impl<T> Future for Closed<'_, T> {
                 // waited, because a future that is polled beside it may use up the budget of
                 // every poll.
                 let comes = waiter.place() == Place::Out && !replace(&mut this.put_off, true);
-                if comes || budget::is_left() {
-                    ready!(budget::proceed(cx)).spend();
+                if comes || budget::has_remaining() {
+                    ready!(budget::poll_proceed(cx)).spend();
                 }
                 return Poll::Ready(());
             }
@@ -516,7 +516,7 @@ impl<T> Future for Closed<'_, T> {
             // the only wait queue that it joins.
             if unsafe { stand(&mut tail.closers, waiter, (), cx.waker(), &mut spare) } {
                 drop(tail);
-                current::waits_for(Wait::Close);
+                current::waits_for(WaitReason::Close);
                 return Poll::Pending;
             }
             drop(tail);

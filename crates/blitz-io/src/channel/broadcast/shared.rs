@@ -35,7 +35,7 @@ use super::slot::Slot;
 use crate::engine::{
     prim::{
         AtomicUsize,
-        bolt::{Bolted, Gate, Opened},
+        store_lock::{ParkBucket, StoreLock, StoreLockGuard},
         weakened,
     },
     wait::{batch::wake_each, line::Line},
@@ -43,20 +43,20 @@ use crate::engine::{
 
 /// The shared state of a broadcast channel.
 ///
-/// `repr(C)` keeps the order of the fields, because the compiler would move the gate behind the
+/// `repr(C)` keeps the order of the fields, because the compiler would move the bucket behind the
 /// tail.
 #[repr(C)]
 pub(super) struct Shared<T> {
     /// The slots of the ring; their number is a power of two.
     pub(super) slots: Box<[Slot<T>]>,
-    pub(super) gate: Gate,
+    pub(super) bucket: ParkBucket,
     pub(super) senders: AtomicUsize,
     pub(super) weak_senders: AtomicUsize,
     /// Padding that keeps what every receive reads off the cache line that every send writes.
     ///
     /// 64 bytes: the cache line of most machines.
     _apart: [u64; 8],
-    tail: Bolted<Tail>,
+    tail: StoreLock<Tail>,
 }
 
 /// The end of the ring: the next position, the count of receivers, and the wait queues.
@@ -94,11 +94,11 @@ impl<T> Shared<T> {
         };
         Self {
             slots: (0..capacity as u64).map(|at| Slot::new(stamp(at))).collect(),
-            gate: Gate::new(),
+            bucket: ParkBucket::new(),
             senders: AtomicUsize::new(1),
             weak_senders: AtomicUsize::new(0),
             _apart: [0; 8],
-            tail: Bolted::new(Tail {
+            tail: StoreLock::new(Tail {
                 position: start,
                 receivers,
                 closed: false,
@@ -110,7 +110,7 @@ impl<T> Shared<T> {
 
     /// Locks the tail.
     #[inline]
-    pub(super) fn tail(&self) -> Opened<'_, Tail> {
+    pub(super) fn tail(&self) -> StoreLockGuard<'_, Tail> {
         self.tail.lock()
     }
 
@@ -142,7 +142,7 @@ impl<T> Shared<T> {
     ///
     /// A receiver that joins later is woken by the sender of the value that it waits for.
     #[cold]
-    pub(super) fn wake_receivers(&self, tail: Opened<'_, Tail>) {
+    pub(super) fn wake_receivers(&self, tail: StoreLockGuard<'_, Tail>) {
         let end = tail.position;
         self.wake(tail, |tail| {
             let awaited = *tail.line.first()?;
@@ -152,7 +152,7 @@ impl<T> Shared<T> {
     }
 
     /// Wakes the senders that wait until the last receiver is dropped.
-    pub(super) fn wake_closers(&self, tail: Opened<'_, Tail>) {
+    pub(super) fn wake_closers(&self, tail: StoreLockGuard<'_, Tail>) {
         self.wake(tail, |tail| {
             // If a new receiver has subscribed meanwhile, the rest continues to wait.
             (tail.receivers == 0).then_some(())?;
@@ -164,7 +164,7 @@ impl<T> Shared<T> {
     /// Wakes the waiters that `next` dismisses, batch by batch, outside of the lock.
     fn wake<'a>(
         &'a self,
-        tail: Opened<'a, Tail>,
+        tail: StoreLockGuard<'a, Tail>,
         next: impl Fn(&mut Tail) -> Option<std::task::Waker>,
     ) {
         wake_each(tail, || self.tail(), |tail| next(tail));
@@ -175,17 +175,17 @@ impl<T> Shared<T> {
 mod tests {
     use std::mem::offset_of;
 
-    use super::{Gate, Shared};
+    use super::{ParkBucket, Shared};
 
     #[test]
     fn what_a_receive_reads_shares_no_line_with_what_a_send_writes() {
         const LINE: usize = 64;
-        let end_of_gate = offset_of!(Shared<u64>, gate) + size_of::<Gate>();
+        let end_of_bucket = offset_of!(Shared<u64>, bucket) + size_of::<ParkBucket>();
         let end_of_slots = offset_of!(Shared<u64>, slots) + size_of::<Box<[u64]>>();
         let tail = offset_of!(Shared<u64>, tail);
         assert!(
-            end_of_gate.max(end_of_slots) + LINE <= tail,
-            "{end_of_gate} {end_of_slots} {tail}"
+            end_of_bucket.max(end_of_slots) + LINE <= tail,
+            "{end_of_bucket} {end_of_slots} {tail}"
         );
     }
 }

@@ -48,17 +48,17 @@ use crate::engine::{
         AtomicU32, AtomicU64,
         Ordering::{Acquire, Relaxed, Release},
         UnsafeCell,
-        bolt::{Bolt, Gate},
+        store_lock::{ParkBucket, RawStoreLock},
         weakened,
     },
-    work::current::Holding,
+    work::current::LockHeldGuard,
 };
 
 /// A slot of the ring, with its lock.
 pub(super) struct Slot<T> {
     /// The position of the value that was put here last.
     stamp: AtomicU64,
-    bolt: Bolt,
+    raw: RawStoreLock,
     /// The number of receivers that have not seen the value.
     ///
     /// Written only by a thread that has exclusive access to the slot.
@@ -75,7 +75,7 @@ impl<T> Slot<T> {
     pub(super) fn new(stamp: u64) -> Self {
         Self {
             stamp: AtomicU64::new(stamp),
-            bolt: Bolt::new(),
+            raw: RawStoreLock::new(),
             remaining: AtomicU32::new(0),
             value: UnsafeCell::new(None),
         }
@@ -96,7 +96,13 @@ impl<T> Slot<T> {
     /// 1. The caller holds the tail's lock.
     /// 2. Every receiver that is counted in `count` takes the value at `position`, or passes it.
     #[inline]
-    pub(super) unsafe fn put(&self, position: u64, count: u32, value: T, gate: &Gate) -> Option<T> {
+    pub(super) unsafe fn put(
+        &self,
+        position: u64,
+        count: u32,
+        value: T,
+        bucket: &ParkBucket,
+    ) -> Option<T> {
         let order = if weakened!("broadcast_remaining_acquire") { Relaxed } else { Acquire };
         // Acquire: the previous value was moved out before. Pairs with the Release in `end`.
         if self.remaining.load(order) == 0 || weakened!("broadcast_overwrite_locks") {
@@ -104,7 +110,7 @@ impl<T> Slot<T> {
             // receiver is counted, so none passes R3.
             return unsafe { self.write(position, count, value) };
         }
-        let _held = self.lock(gate);
+        let _held = self.lock(bucket);
         // SAFETY: 1. of `write`: by our obligation 1 the caller holds the tail's lock. 2. We
         // hold the slot's lock.
         unsafe { self.write(position, count, value) }
@@ -132,30 +138,30 @@ impl<T> Slot<T> {
     ///
     /// The caller must be counted in that value, and must not have seen it.
     #[inline]
-    pub(super) fn at<'a>(&'a self, position: u64, gate: &'a Gate) -> Option<Held<'a, T>> {
+    pub(super) fn at<'a>(&'a self, position: u64, bucket: &'a ParkBucket) -> Option<Held<'a, T>> {
         let order = if weakened!("broadcast_stamp_acquire") { Relaxed } else { Acquire };
         // Acquire: sees the value of a sender that took no lock. Pairs with the Release in
         // `write`.
         if self.stamp.load(order) != position {
             return None;
         }
-        let held = self.lock(gate);
+        let held = self.lock(bucket);
         // Relaxed: a sender that overwrites a value in which we are counted had the slot's lock.
         let same = self.stamp.load(Relaxed) == position;
         (same || weakened!("broadcast_stamp_again")).then_some(held)
     }
 
     #[inline]
-    fn lock<'a>(&'a self, gate: &'a Gate) -> Held<'a, T> {
-        self.bolt.lock(gate);
-        Held { slot: self, gate, left: None }
+    fn lock<'a>(&'a self, bucket: &'a ParkBucket) -> Held<'a, T> {
+        self.raw.lock(bucket);
+        Held { slot: self, bucket, left: None }
     }
 }
 
 /// A locked slot that holds the value its holder looked for.
 pub(super) struct Held<'a, T> {
     slot: &'a Slot<T>,
-    gate: &'a Gate,
+    bucket: &'a ParkBucket,
     /// The new value of `remaining`, if the holder has counted itself off.
     left: Option<u32>,
 }
@@ -170,7 +176,7 @@ impl<T> Held<'_, T> {
         // Counted off first, so that a value with a `clone` that panics counts as seen.
         self.count_off();
         // The clone runs user code under the lock.
-        let _holding = Holding::lock();
+        let _holding = LockHeldGuard::lock();
         // SAFETY: we hold the lock, so there is no other reference.
         self.slot.value.with(|value| unsafe { (*value).clone() }).expect("counted, so it is there")
     }
@@ -208,7 +214,7 @@ impl<T> Drop for Held<'_, T> {
     #[inline]
     fn drop(&mut self) {
         let unwanted = self.end();
-        self.slot.bolt.unlock(self.gate);
+        self.slot.raw.unlock(self.bucket);
         // Dropped last, because a value's drop runs user code.
         drop(unwanted);
     }

@@ -272,7 +272,7 @@ fn a_value_may_use_its_channel_when_it_is_cloned_and_dropped() {
 fn a_recv_takes_a_unit_of_budget_and_the_129th_waits_its_turn() {
     let (sender, mut receiver) = channel(256);
     (0..200).for_each(|number| assert_eq!(sender.send(number).unwrap(), 1));
-    budget::under(Budget::per_poll(), || {
+    budget::with_budget(Budget::per_poll(), || {
         let mut cx = Context::from_waker(Waker::noop());
         let mut done = 0;
         while pin!(receiver.recv()).poll(&mut cx).is_ready() {
@@ -292,7 +292,7 @@ fn a_closed_without_budget_waits_in_line_and_is_put_off_once() {
     let bell = Bell::new();
     let waker = bell.waker();
     let mut cx = Context::from_waker(&waker);
-    budget::under(Budget::Left(0), || {
+    budget::with_budget(Budget::Remaining(0), || {
         let mut waits = pin!(sender.closed());
         assert!(waits.as_mut().poll(&mut cx).is_pending());
         assert_eq!(bell.rung(), 0, "it is in line");
@@ -304,9 +304,9 @@ fn a_closed_without_budget_waits_in_line_and_is_put_off_once() {
         assert_eq!(bell.rung(), 2, "it comes again at once");
         assert!(late.as_mut().poll(&mut cx).is_ready());
     });
-    budget::under(Budget::Left(2), || {
+    budget::with_budget(Budget::Remaining(2), || {
         assert!(pin!(sender.closed()).poll(&mut cx).is_ready());
-        assert_eq!(current::with(|current| current.budget.get()), Budget::Left(1));
+        assert_eq!(current::with(|current| current.budget.get()), Budget::Remaining(1));
     });
 }
 

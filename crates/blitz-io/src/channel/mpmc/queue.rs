@@ -48,15 +48,16 @@ use crate::engine::{
     prim::{
         AtomicU32,
         Ordering::{Relaxed, SeqCst},
-        bolt::Bolted,
-        fence, weakened,
+        fence,
+        store_lock::StoreLock,
+        weakened,
     },
     wait::{
         batch::{Batch, wake_each},
         keep::keep_waker,
         line::{Line, Place, Waiter},
     },
-    work::task::budget::{self, Unit},
+    work::task::budget::{self, BudgetUnit},
 };
 
 /// Flag: the wait queue is not empty.
@@ -67,12 +68,12 @@ pub(super) const GONE: u32 = 1 << 1;
 /// The tasks that wait for one kind of event, and flags that can be read without the lock.
 pub(super) struct Queue {
     flags: AtomicU32,
-    line: Bolted<Line<()>>,
+    line: StoreLock<Line<()>>,
 }
 
 impl Queue {
     pub(super) fn new() -> Self {
-        Self { flags: AtomicU32::new(0), line: Bolted::new(Line::new()) }
+        Self { flags: AtomicU32::new(0), line: StoreLock::new(Line::new()) }
     }
 
     /// Returns the flags (M2).
@@ -148,11 +149,11 @@ impl<'a> Stand<'a> {
     /// A future that has waited needs none: no other waiter is woken for the event it was
     /// dismissed for, and a future that is polled beside it may use up the budget of every poll.
     #[inline]
-    pub(super) fn proceed(&self, cx: &mut Context<'_>) -> Poll<Option<Unit>> {
-        if self.waiter.place() != Place::Out && !budget::is_left() {
+    pub(super) fn proceed(&self, cx: &mut Context<'_>) -> Poll<Option<BudgetUnit>> {
+        if self.waiter.place() != Place::Out && !budget::has_remaining() {
             return Poll::Ready(None);
         }
-        budget::proceed(cx).map(Some)
+        budget::poll_proceed(cx).map(Some)
     }
 
     /// Attempts the operation, joins the wait queue, and attempts it again.

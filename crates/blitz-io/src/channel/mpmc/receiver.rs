@@ -21,7 +21,7 @@ use crate::{
         prim::discard,
         work::{
             current,
-            task::{budget::Unit, moment::Wait},
+            task::{budget::BudgetUnit, timestamp::WaitReason},
         },
     },
     sync::outside,
@@ -395,10 +395,10 @@ impl<T> Future for Receiving<'_, T> {
             Err(Refused::NotNow) => None,
         };
         let Poll::Ready((answer, dismissed)) = stand.poll(cx, attempt) else {
-            current::waits_for(Wait::Message);
+            current::waits_for(WaitReason::Message);
             return Poll::Pending;
         };
-        unit.iter().for_each(Unit::spend);
+        unit.iter().for_each(BudgetUnit::spend);
         if dismissed {
             this.chan.pass_on_messages();
         }

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     engine::work::{
         current,
-        task::{budget::Unit, moment::Wait},
+        task::{budget::BudgetUnit, timestamp::WaitReason},
     },
     sync::outside,
 };
@@ -360,10 +360,10 @@ impl<T> Future for Sending<'_, T> {
             answer => Some(answer),
         };
         let Poll::Ready((answer, dismissed)) = stand.poll(cx, attempt) else {
-            current::waits_for(Wait::Room);
+            current::waits_for(WaitReason::Room);
             return Poll::Pending;
         };
-        unit.iter().for_each(Unit::spend);
+        unit.iter().for_each(BudgetUnit::spend);
         if dismissed {
             this.chan.pass_on_room();
         }
@@ -390,10 +390,10 @@ impl<T> Future for Closing<'_, T> {
         // SAFETY: `stand` is pinned with this future, and is not moved.
         let stand = unsafe { Pin::new_unchecked(&this.stand) };
         if stand.poll(cx, || this.chan.is_closed().then_some(())).is_pending() {
-            current::waits_for(Wait::Close);
+            current::waits_for(WaitReason::Close);
             return Poll::Pending;
         }
-        unit.iter().for_each(Unit::spend);
+        unit.iter().for_each(BudgetUnit::spend);
         Poll::Ready(())
     }
 }

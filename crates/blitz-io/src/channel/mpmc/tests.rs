@@ -94,7 +94,7 @@ fn small_channels_are_small_and_large_ones_are_spread() {
 #[test]
 fn operations_take_budget_when_they_complete() {
     let (tx, rx) = channel(1);
-    budget::under(Budget::Left(3), || {
+    budget::with_budget(Budget::Remaining(3), || {
         let (mut waits, bell): (Boxed<'_, _>, _) = (Box::pin(rx.recv()), Bell::new());
         assert!(poll(&mut waits, &bell.waker()).is_pending(), "waiting takes none");
         let mut sends: Boxed<'_, _> = Box::pin(tx.send(1));
@@ -113,7 +113,7 @@ fn operations_take_budget_when_they_complete() {
 #[test]
 fn one_who_has_waited_needs_no_budget() {
     let (tx, rx) = channel(1);
-    let none = Budget::Left(0);
+    let none = Budget::Remaining(0);
     let bells = [Bell::new(), Bell::new()];
     let mut receives = bells.each_ref().map(|_| Box::pin(rx.recv()) as Boxed<'_, _>);
     for (receive, bell) in receives.iter_mut().zip(&bells) {
@@ -121,9 +121,9 @@ fn one_who_has_waited_needs_no_budget() {
     }
     tx.try_send(1).unwrap();
     assert_eq!((bells[0].rung(), bells[1].rung()), (1, 0));
-    let first = budget::under(none, || poll(&mut receives[0], &bells[0].waker()));
+    let first = budget::with_budget(none, || poll(&mut receives[0], &bells[0].waker()));
     assert_eq!(first, Poll::Ready(Some(1)));
-    let second = budget::under(none, || poll(&mut receives[1], &bells[1].waker()));
+    let second = budget::with_budget(none, || poll(&mut receives[1], &bells[1].waker()));
     assert_eq!((second, bells[1].rung()), (Poll::Pending, 0), "it stays in line");
 
     tx.try_send(2).unwrap();
@@ -131,11 +131,11 @@ fn one_who_has_waited_needs_no_budget() {
     let mut sends: Boxed<'_, _> = Box::pin(tx.send(3));
     assert!(poll(&mut sends, Waker::noop()).is_pending());
     assert_eq!(rx.try_recv(), Ok(2));
-    assert_eq!(budget::under(none, || poll(&mut sends, Waker::noop())), Poll::Ready(Ok(())));
+    assert_eq!(budget::with_budget(none, || poll(&mut sends, Waker::noop())), Poll::Ready(Ok(())));
     let mut closed: Boxed<'_, _> = Box::pin(tx.closed());
     assert!(poll(&mut closed, Waker::noop()).is_pending());
     rx.close();
-    assert_eq!(budget::under(none, || poll(&mut closed, Waker::noop())), Poll::Ready(()));
+    assert_eq!(budget::with_budget(none, || poll(&mut closed, Waker::noop())), Poll::Ready(()));
 }
 
 #[cfg(feature = "rt-multi-thread")]

@@ -82,8 +82,9 @@ use crate::engine::{
         AtomicUsize,
         Ordering::{AcqRel, Acquire, Relaxed},
         backoff::Backoff,
-        bolt::Bolted,
-        discard, weakened,
+        discard,
+        store_lock::StoreLock,
+        weakened,
     },
     wait::{
         batch::{Batch, wake_each},
@@ -92,7 +93,7 @@ use crate::engine::{
     },
     work::{
         current,
-        task::{budget, moment::Wait},
+        task::{budget, timestamp::WaitReason},
     },
 };
 
@@ -183,7 +184,7 @@ pub(super) struct Chan<Q> {
     pub(super) queue: Q,
     senders: AtomicUsize,
     handles: AtomicUsize,
-    closing: Bolted<Line<()>>,
+    closing: StoreLock<Line<()>>,
 }
 
 impl<Q> Chan<Q> {
@@ -228,7 +229,7 @@ impl<Q> Chan<Q> {
                 queue,
                 senders: AtomicUsize::new(1),
                 handles: AtomicUsize::new(SENDERS | RECEIVER),
-                closing: Bolted::new(Line::new()),
+                closing: StoreLock::new(Line::new()),
             });
         }
         (Strong { chan, _messages: PhantomData }, Owner { chan, cursor, awaited: None })
@@ -535,7 +536,7 @@ impl<T, Q: Queue<T>> Owner<T, Q> {
         if self.is_at_the_end() {
             return Poll::Ready(());
         }
-        current::waits_for(Wait::Message);
+        current::waits_for(WaitReason::Message);
         Poll::Pending
     }
 
@@ -559,7 +560,7 @@ impl<T, Q: Queue<T>> Owner<T, Q> {
 
     #[inline]
     pub(super) fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        let unit = ready!(budget::proceed(cx));
+        let unit = ready!(budget::poll_proceed(cx));
         let mut next = self.next();
         if next.is_none() {
             ready!(self.wait(cx));
@@ -577,7 +578,7 @@ impl<T, Q: Queue<T>> Owner<T, Q> {
         buffer: &mut Vec<T>,
         limit: usize,
     ) -> Poll<usize> {
-        let unit = ready!(budget::proceed(cx));
+        let unit = ready!(budget::poll_proceed(cx));
         let mut count = self.next_many(buffer, limit);
         if count == 0 && limit > 0 {
             ready!(self.wait(cx));
@@ -725,7 +726,7 @@ impl<T, Q: Queue<T>> Future for WhenClosed<'_, T, Q> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let unit = budget::proceed(cx);
+        let unit = budget::poll_proceed(cx);
         let this = self.as_ref();
         let place = this.waiter.place();
         let polled = match place {
@@ -735,7 +736,7 @@ impl<T, Q: Queue<T>> Future for WhenClosed<'_, T, Q> {
         };
         match unit {
             Poll::Ready(unit) if polled.is_ready() => unit.spend(),
-            Poll::Ready(_) => current::waits_for(Wait::Close),
+            Poll::Ready(_) => current::waits_for(WaitReason::Close),
             // A future that has waited completes even without budget, because a busy future that
             // is polled beside it could postpone it forever.
             Poll::Pending if place == Place::Out => return Poll::Pending,

@@ -212,7 +212,7 @@ fn a_slot_emptied_for_one_in_line_is_seen_by_whoever_claims_it() {
 }
 
 fn poll_without_budget<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
-    budget::under(Budget::Left(0), || poll(future))
+    budget::with_budget(Budget::Remaining(0), || poll(future))
 }
 
 #[test]
@@ -245,10 +245,10 @@ fn a_sender_without_budget_against_a_recv_is_served() {
             assert_eq!(receiver.try_recv(), Ok(1));
             receiver
         });
-        let (mut sending, mut left) = (pin!(sender.send(2)), Budget::Left(0));
+        let (mut sending, mut left) = (pin!(sender.send(2)), Budget::Remaining(0));
         let sent = block_on(poll_fn(|cx| {
             let budget = std::mem::replace(&mut left, Budget::unlimited());
-            budget::under(budget, || sending.as_mut().poll(cx))
+            budget::with_budget(budget, || sending.as_mut().poll(cx))
         }));
         assert_eq!(sent, Ok(()));
         let mut receiver = other.join().unwrap();

@@ -119,8 +119,9 @@ use crate::engine::{
     prim::{
         AtomicU32, AtomicU64, AtomicUsize,
         Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
-        bolt::Bolted,
-        discard, fence, weakened,
+        discard, fence,
+        store_lock::StoreLock,
+        weakened,
     },
     wait::{
         batch::Batch,
@@ -129,7 +130,7 @@ use crate::engine::{
     },
     work::{
         current,
-        task::{budget, moment::Wait},
+        task::{budget, timestamp::WaitReason},
     },
 };
 
@@ -167,7 +168,7 @@ pub(super) struct Room {
     /// The position at which the tail wraps to zero; zero for a channel that has blocks.
     lap: u64,
     capacity: usize,
-    desk: Bolted<Desk>,
+    desk: StoreLock<Desk>,
     /// The number of messages that the receiver has taken, if it gives permits back late.
     ///
     /// Only the receiver writes it.
@@ -301,7 +302,7 @@ impl Room {
             mask,
             lap: if is_ring { 2 * capacity as u64 } else { 0 },
             capacity,
-            desk: Bolted::new(Desk { line: Line::new(), told: 0 }),
+            desk: StoreLock::new(Desk { line: Line::new(), told: 0 }),
             taken: AtomicUsize::new(0),
             wanted: AtomicU32::new(0),
         }
@@ -849,7 +850,7 @@ impl<R: Roomy> Future for Wish<'_, R> {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.as_ref();
-        let Poll::Ready(unit) = budget::proceed(cx) else {
+        let Poll::Ready(unit) = budget::poll_proceed(cx) else {
             this.queue_up(cx);
             return Poll::Pending;
         };
@@ -865,7 +866,7 @@ impl<R: Roomy> Future for Wish<'_, R> {
         if polled.is_ready() {
             unit.spend();
         } else {
-            current::waits_for(Wait::Room);
+            current::waits_for(WaitReason::Room);
         }
         polled
     }

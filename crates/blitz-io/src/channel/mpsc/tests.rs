@@ -30,7 +30,7 @@ use super::{
 };
 use crate::engine::{
     wait::bell::{Bell, block_on},
-    work::task::budget::{Budget, under},
+    work::task::budget::{Budget, with_budget},
 };
 
 /// A capacity above the longest ring, so that the channel has blocks.
@@ -416,18 +416,18 @@ fn operations_take_budget_and_refusals_do_not() {
     let (sender, mut receiver) = unbounded_channel();
     (0..300).for_each(|n| sender.send(n).unwrap());
     let mut cx = Context::from_waker(Waker::noop());
-    let received = under(Budget::per_poll(), || {
+    let received = with_budget(Budget::per_poll(), || {
         (0..300).take_while(|_| receiver.poll_recv(&mut cx).is_ready()).count()
     });
     assert_eq!(received, 128);
     assert_eq!(receiver.len(), 172, "who is refused takes nothing");
     let (sender, mut receiver) = channel(200);
-    let sent = under(Budget::per_poll(), || {
+    let sent = with_budget(Budget::per_poll(), || {
         (0..200).take_while(|&n| poll(pin!(sender.send(n))).is_ready()).count()
     });
     assert_eq!((sent, receiver.len()), (128, 128));
     let mut buffer = Vec::new();
-    under(Budget::Left(1), || {
+    with_budget(Budget::Remaining(1), || {
         assert!(receiver.poll_recv_many(&mut cx, &mut buffer, 100).is_ready(), "one for all");
         assert!(receiver.poll_recv_many(&mut cx, &mut buffer, 100).is_pending());
     });

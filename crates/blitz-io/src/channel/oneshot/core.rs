@@ -78,7 +78,7 @@ use crate::engine::{
     },
     work::{
         current,
-        task::{budget, moment::Wait},
+        task::{budget, timestamp::WaitReason},
     },
 };
 
@@ -119,7 +119,7 @@ unsafe impl<T: Send> Send for Core<T> {}
 unsafe impl<T: Send> Sync for Core<T> {}
 
 /// Where a core is stored, which decides what frees it.
-pub(super) trait Home {
+pub(super) trait Storage {
     /// `true` if the last half to leave frees the core.
     const FREED_BY_LAST: bool;
 }
@@ -132,11 +132,11 @@ pub(super) enum Heap {}
 #[derive(Debug)]
 pub(super) enum Lent {}
 
-impl Home for Heap {
+impl Storage for Heap {
     const FREED_BY_LAST: bool = true;
 }
 
-impl Home for Lent {
+impl Storage for Lent {
     const FREED_BY_LAST: bool = false;
 }
 
@@ -362,17 +362,17 @@ unsafe fn free<T>(core: NonNull<Core<T>>) {
 }
 
 /// The sending half.
-pub(super) struct Tx<T, H: Home> {
+pub(super) struct Tx<T, H: Storage> {
     core: NonNull<Core<T>>,
-    home: PhantomData<H>,
+    storage: PhantomData<H>,
 }
 
 // SAFETY: the half is a reference to a `Core<T>`, through which a `T` may reach another thread.
-unsafe impl<T: Send, H: Home> Send for Tx<T, H> {}
+unsafe impl<T: Send, H: Storage> Send for Tx<T, H> {}
 // SAFETY: a shared `Tx` only reads the word of a `Core<T>`.
-unsafe impl<T: Send, H: Home> Sync for Tx<T, H> {}
+unsafe impl<T: Send, H: Storage> Sync for Tx<T, H> {}
 
-impl<T, H: Home> Tx<T, H> {
+impl<T, H: Storage> Tx<T, H> {
     /// Creates the sending half of a core.
     ///
     /// # Safety
@@ -381,7 +381,7 @@ impl<T, H: Home> Tx<T, H> {
     /// 3. It came from a box, if the last half frees it.
     #[inline]
     unsafe fn new(core: NonNull<Core<T>>) -> Self {
-        Self { core, home: PhantomData }
+        Self { core, storage: PhantomData }
     }
 
     #[inline]
@@ -497,12 +497,12 @@ impl<T, H: Home> Tx<T, H> {
 
     /// Polls for the close of the receiver (S4).
     pub(super) fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let unit = ready!(budget::proceed(cx));
+        let unit = ready!(budget::poll_proceed(cx));
         let core = self.core();
         // Acquire: we see what the receiver did before it closed, as in `is_closed`.
         let now = core.word.load(Acquire);
         if now & CLOSED == 0 && core.register(Side::SENDER, now, cx.waker()).is_ok() {
-            current::waits_for(Wait::Close);
+            current::waits_for(WaitReason::Close);
             return Poll::Pending;
         }
         unit.spend();
@@ -510,7 +510,7 @@ impl<T, H: Home> Tx<T, H> {
     }
 }
 
-impl<T, H: Home> Drop for Tx<T, H> {
+impl<T, H: Storage> Drop for Tx<T, H> {
     #[inline]
     fn drop(&mut self) {
         // Release: a receiver that finds the sender gone sees what we did, and may free the
@@ -529,24 +529,24 @@ impl<T, H: Home> Drop for Tx<T, H> {
 }
 
 /// The receiving half; without a core once it has completed.
-pub(super) struct Rx<T, H: Home> {
+pub(super) struct Rx<T, H: Storage> {
     core: Option<NonNull<Core<T>>>,
-    home: PhantomData<H>,
+    storage: PhantomData<H>,
 }
 
 // SAFETY: the half is a reference to a `Core<T>` that moves a `T` out.
-unsafe impl<T: Send, H: Home> Send for Rx<T, H> {}
+unsafe impl<T: Send, H: Storage> Send for Rx<T, H> {}
 // SAFETY: a shared `Rx` only reads the word of a `Core<T>`.
-unsafe impl<T: Send, H: Home> Sync for Rx<T, H> {}
+unsafe impl<T: Send, H: Storage> Sync for Rx<T, H> {}
 
-impl<T, H: Home> Rx<T, H> {
+impl<T, H: Storage> Rx<T, H> {
     /// Creates the receiving half of a core.
     ///
     /// # Safety
     /// The obligations are those of [`Tx::new`].
     #[inline]
     unsafe fn new(core: NonNull<Core<T>>) -> Self {
-        Self { core: Some(core), home: PhantomData }
+        Self { core: Some(core), storage: PhantomData }
     }
 
     #[inline]
@@ -583,14 +583,14 @@ impl<T, H: Home> Rx<T, H> {
     #[track_caller]
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, RecvError>> {
         let Some(core) = self.core() else { called_after_complete() };
-        let unit = ready!(budget::proceed(cx));
+        let unit = ready!(budget::poll_proceed(cx));
         let order = if weakened!("oneshot_recv_acquire") { Relaxed } else { Acquire };
         // Acquire: we take the value, and may free the core, as in `try_recv`.
         let mut now = core.word.load(order);
         if now & ENDED == 0 {
             match core.register(Side::RECEIVER, now, cx.waker()) {
                 Ok(()) => {
-                    current::waits_for(Wait::Message);
+                    current::waits_for(WaitReason::Message);
                     return Poll::Pending;
                 }
                 Err(seen) => now = seen,
@@ -692,7 +692,7 @@ impl<T, H: Home> Rx<T, H> {
     }
 }
 
-impl<T, H: Home> Drop for Rx<T, H> {
+impl<T, H: Storage> Drop for Rx<T, H> {
     #[inline]
     fn drop(&mut self) {
         let Some(core) = self.core else { return };

@@ -170,7 +170,7 @@ fn a_waker_that_panics_does_not_keep_the_value() {
 
 #[test]
 fn operations_take_budget_when_they_complete() {
-    budget::under(Budget::Left(2), || {
+    budget::with_budget(Budget::Remaining(2), || {
         let ((tx, mut rx), bell) = (channel(), Bell::new());
         assert!(poll(&mut rx, &bell.waker()).is_pending(), "waiting takes none");
         tx.send(1).unwrap();

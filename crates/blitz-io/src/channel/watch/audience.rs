@@ -45,7 +45,7 @@ use crate::{
         },
         work::{
             current,
-            task::{budget, moment::Wait},
+            task::{budget, timestamp::WaitReason},
         },
     },
 };
@@ -159,7 +159,7 @@ impl<W: AsRef<Audience>> Future for Gone<'_, W> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let unit = ready!(budget::proceed(cx));
+        let unit = ready!(budget::poll_proceed(cx));
         let (audience, waiter) = self.as_ref().parts();
         let mut spare = spare_for(&waiter, cx.waker());
         loop {
@@ -171,7 +171,7 @@ impl<W: AsRef<Audience>> Future for Gone<'_, W> {
             // only wait queue that it joins.
             if unsafe { stand(&mut line, waiter, (), cx.waker(), &mut spare) } {
                 drop(line);
-                current::waits_for(Wait::Close);
+                current::waits_for(WaitReason::Close);
                 return Poll::Pending;
             }
             audience.clear_if_empty(&line);

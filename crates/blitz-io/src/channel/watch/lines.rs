@@ -64,7 +64,7 @@ use crate::{
         prim::{
             AtomicU64,
             Ordering::{Acquire, Relaxed, Release},
-            bolt::{Bolted, Opened},
+            store_lock::{StoreLock, StoreLockGuard},
             thread_number, weakened,
         },
         wait::{
@@ -73,7 +73,7 @@ use crate::{
         },
         work::{
             current,
-            task::{budget, moment::Wait},
+            task::{budget, timestamp::WaitReason},
         },
     },
 };
@@ -127,7 +127,7 @@ pub(super) struct Duty(u64);
 /// The version of a watch channel, and the wait queues of its receivers.
 pub(super) struct Lines {
     word: AtomicU64,
-    lines: [Bolted<Line<Version>>; LINES],
+    lines: [StoreLock<Line<Version>>; LINES],
 }
 
 /// Returns the bit of the wait queue with index `at`.
@@ -144,7 +144,7 @@ impl Lines {
 
     /// Creates the state of a channel after `versions` versions were published.
     pub(super) fn starting_at(versions: u64) -> Self {
-        let lines = std::array::from_fn(|_| Bolted::new(Line::new()));
+        let lines = std::array::from_fn(|_| StoreLock::new(Line::new()));
         Self { word: AtomicU64::new(versions.wrapping_mul(STEP)), lines }
     }
 
@@ -200,7 +200,7 @@ impl Lines {
 
     /// Locks a wait queue.
     #[inline]
-    fn line(&self, at: usize) -> Opened<'_, Line<Version>> {
+    fn line(&self, at: usize) -> StoreLockGuard<'_, Line<Version>> {
         self.lines[at].lock()
     }
 
@@ -230,7 +230,7 @@ impl Lines {
     }
 
     /// Locks a wait queue and sets its bit (W2 and W3); `None` if there is something new.
-    fn enter(&self, at: usize, seen: Version) -> Option<Opened<'_, Line<Version>>> {
+    fn enter(&self, at: usize, seen: Version) -> Option<StoreLockGuard<'_, Line<Version>>> {
         let line = self.line(at);
         // Relaxed: a guess, or, if the bit is set, as good as an exchange (see the protocol).
         let mut now = self.word.load(Relaxed);
@@ -333,14 +333,14 @@ impl<'a, W: AsRef<Lines>> Change<'a, W> {
     ) -> Poll<Result<(), RecvError>> {
         // SAFETY: nothing is moved out of the future.
         let this = unsafe { self.get_unchecked_mut() };
-        let unit = ready!(budget::proceed(cx));
+        let unit = ready!(budget::poll_proceed(cx));
         loop {
             if let Some(outcome) = this.look() {
                 unit.spend();
                 return Poll::Ready(outcome);
             }
             if this.wait(cx, &at) {
-                current::waits_for(Wait::Message);
+                current::waits_for(WaitReason::Message);
                 return Poll::Pending;
             }
         }

@@ -224,7 +224,7 @@ impl<T> Receiver<T> {
         // A first look that succeeds spends a budget unit; otherwise the `Change` below spends
         // it.
         let first = |cx: &mut Context<'_>| {
-            let unit = ready!(budget::proceed(cx));
+            let unit = ready!(budget::poll_proceed(cx));
             let value = see(shared, seen);
             Poll::Ready(f(&value).then(|| {
                 unit.spend();

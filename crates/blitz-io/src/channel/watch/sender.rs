@@ -18,7 +18,7 @@ use crate::engine::{
         Ordering::{AcqRel, Acquire, Relaxed},
         weakened, write,
     },
-    work::current::Holding,
+    work::current::LockHeldGuard,
 };
 
 /// The sending half of a watch channel.
@@ -160,7 +160,7 @@ impl<T> Sender<T> {
     where
         F: FnOnce(&mut T) -> bool,
     {
-        let (mut value, holding) = (write(&self.shared.value), Holding::lock());
+        let (mut value, holding) = (write(&self.shared.value), LockHeldGuard::lock());
         if !modify(&mut value) {
             return false;
         }

@@ -5,7 +5,7 @@ use std::{fmt, marker::PhantomData, ops::Deref};
 use super::{audience::Audience, lines::Lines};
 use crate::engine::{
     prim::{AtomicUsize, RwLock, RwLockReadGuard, read},
-    work::current::Holding,
+    work::current::LockHeldGuard,
 };
 
 /// Marker that makes the handles not `UnwindSafe`, as Tokio's are not.
@@ -52,7 +52,7 @@ impl<T> Shared<T> {
         #[cfg(blitz_loom)]
         let value = self.value.try_read().ok();
         // The value's `Debug` runs user code under the lock.
-        let _holding = Holding::lock();
+        let _holding = LockHeldGuard::lock();
         match &value {
             Some(value) => f.field("value", &&**value),
             None => f.field("value", &format_args!("<locked>")),
@@ -94,7 +94,7 @@ impl<T> AsRef<Audience> for Shared<T> {
 /// ```
 pub struct Ref<'a, T> {
     value: RwLockReadGuard<'a, T>,
-    _holding: Holding,
+    _holding: LockHeldGuard,
     has_changed: bool,
     _not_unwind_safe: NotUnwindSafe,
 }
@@ -108,7 +108,7 @@ impl<'a, T> Ref<'a, T> {
     pub(super) fn new(shared: &'a Shared<T>, changed: impl FnOnce(&Lines) -> bool) -> Self {
         let value = read(&shared.value);
         let has_changed = changed(&shared.lines);
-        let _holding = Holding::lock();
+        let _holding = LockHeldGuard::lock();
         Self { value, _holding, has_changed, _not_unwind_safe: PhantomData }
     }
 

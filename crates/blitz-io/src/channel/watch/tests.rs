@@ -263,7 +263,7 @@ fn whoever_waits_again_while_a_long_line_is_served_is_not_served_again() {
 fn waiting_takes_a_unit_of_budget_and_the_129th_waits_its_turn() {
     let (_sender, mut receiver) = channel(1);
     let bell = Bell::new();
-    budget::under(Budget::per_poll(), || {
+    budget::with_budget(Budget::per_poll(), || {
         let mut done = 0;
         loop {
             receiver.mark_changed();
@@ -275,7 +275,7 @@ fn waiting_takes_a_unit_of_budget_and_the_129th_waits_its_turn() {
         assert_eq!(done, 128);
         assert!(receiver.has_changed().unwrap(), "what was refused saw nothing");
     });
-    budget::under(Budget::per_poll(), || {
+    budget::with_budget(Budget::per_poll(), || {
         let ready = || poll(pin!(receiver.wait_for(|_| true)), &bell).is_ready();
         assert_eq!(std::iter::repeat_with(ready).take_while(|ready| *ready).count(), 128);
     });
@@ -285,14 +285,14 @@ fn waiting_takes_a_unit_of_budget_and_the_129th_waits_its_turn() {
 fn a_wait_for_that_waits_takes_no_budget_and_one_that_answers_takes_one() {
     let (sender, mut receiver) = channel(1);
     let bell = Bell::new();
-    budget::under(Budget::Left(5), || {
+    budget::with_budget(Budget::Remaining(5), || {
         let left = || current::with(|current| current.budget.get());
         let mut waits = pin!(receiver.wait_for(|value| *value == 2));
         assert!(poll(waits.as_mut(), &bell).is_pending());
-        assert_eq!(left(), Budget::Left(5), "it has only looked");
+        assert_eq!(left(), Budget::Remaining(5), "it has only looked");
         sender.send(2).unwrap();
         assert!(poll(waits.as_mut(), &bell).is_ready());
-        assert_eq!(left(), Budget::Left(4));
+        assert_eq!(left(), Budget::Remaining(4));
     });
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A job is an ordinary task whose future runs the closure in its only poll. So handles, aborts,
 //! panics, IDs and spawn locations are those of tasks, and a job's entry in the queue is the task
-//! itself. Its cell is allocated from the `Home` of the core that spawns it, or from one of the
-//! outside homes.
+//! itself. Its cell is allocated from the `Arena` of the core that spawns it, or from one of the
+//! outside arenas.
 //!
 //! - [`shards`] is the queue; [`crew`] decides which threads are woken, started and ended; [`beds`]
 //!   holds the sleeping threads; [`roster`] assigns beds and joins threads.
@@ -39,8 +39,8 @@ use super::preempt::{
 use super::{
     pool::{Pool, current::spawner_number, find::Patience, stop::Alive},
     prim::{
-        AtomicUsize, OnceLock, Ordering::Relaxed, clock::Unit, cpu::CpuClock, discard, lock,
-        parker::Parker, thread,
+        AtomicUsize, OnceLock, Ordering::Relaxed, clock::TimestampUnit, cpu::CpuClock, discard,
+        lock, parker::Parker, thread,
     },
     threads::{Around, Life, Recipe},
     work::{
@@ -90,7 +90,7 @@ pub(crate) struct Config {
     pub(crate) cores: usize,
     pub(crate) recipe: Recipe,
     /// Unit of the timestamps that jobs get.
-    pub(crate) unit: Unit,
+    pub(crate) unit: TimestampUnit,
 }
 
 /// The blocking pool: its threads, and the jobs that wait for them.

@@ -18,7 +18,7 @@ use std::ptr::NonNull;
 
 use crate::engine::{
     prim::pad::CachePadded,
-    queue::{Linked, inject::Inject},
+    queue::{Linked, injector::Injector},
 };
 
 /// Minimum and maximum number of shards. At least four, so that a small runtime that is fed from
@@ -28,14 +28,14 @@ const COUNT: std::ops::RangeInclusive<usize> = 4..=64;
 
 /// Job queue made of shards, each an injector with its own lock.
 pub(crate) struct Shards<T: Linked> {
-    shards: Box<[CachePadded<Inject<T>>]>,
+    shards: Box<[CachePadded<Injector<T>>]>,
 }
 
 impl<T: Linked> Shards<T> {
     /// Creates a queue for the given number of cores that spawn.
     pub(crate) fn new(cores: usize) -> Self {
         let count = cores.clamp(*COUNT.start(), *COUNT.end());
-        Self { shards: (0..count).map(|_| CachePadded::new(Inject::new())).collect() }
+        Self { shards: (0..count).map(|_| CachePadded::new(Injector::new())).collect() }
     }
 
     /// Appends to the shard of spawner `number`; returns the item as an error if the shard is
@@ -86,7 +86,7 @@ impl<T: Linked> Shards<T> {
         }
     }
 
-    fn shard(&self, number: usize) -> &Inject<T> {
+    fn shard(&self, number: usize) -> &Injector<T> {
         &self.shards[number % self.shards.len()]
     }
 }
@@ -96,7 +96,7 @@ mod tests {
     use std::sync::{Arc, Barrier};
 
     use super::Shards;
-    use crate::engine::{prim::thread_number, queue::bead::Bead};
+    use crate::engine::{prim::thread_number, queue::test_node::TestNode};
 
     /// Counts pushes for the claim 'no single contended lock': every push takes one lock, and
     /// pushes of a thread always take the same one.
@@ -112,7 +112,7 @@ mod tests {
                 std::thread::spawn(move || {
                     start.wait();
                     for value in 0..EACH as u32 {
-                        shards.push(thread_number(), Bead::new(value)).ok().unwrap();
+                        shards.push(thread_number(), TestNode::new(value)).ok().unwrap();
                     }
                     thread_number()
                 })
@@ -130,7 +130,7 @@ mod tests {
         // Sixteen cores, by their index: exactly a sixteenth each.
         let shards = Shards::new(16);
         for value in 0..16 * 100 {
-            shards.push(value as usize % 16, Bead::new(value)).ok().unwrap();
+            shards.push(value as usize % 16, TestNode::new(value)).ok().unwrap();
         }
         assert!(shards.shards.iter().all(|shard| shard.pushed() == 100));
     }
@@ -139,11 +139,11 @@ mod tests {
     fn no_shard_waits_for_another() {
         let shards = Shards::new(4);
         for value in 0..8 {
-            shards.push(if value < 6 { 0 } else { 2 }, Bead::new(value)).ok().unwrap();
+            shards.push(if value < 6 { 0 } else { 2 }, TestNode::new(value)).ok().unwrap();
         }
         let mut from = 0;
         let order: Vec<u32> =
-            std::iter::from_fn(|| shards.pop(&mut from)).map(|bead| bead.value()).collect();
+            std::iter::from_fn(|| shards.pop(&mut from)).map(|item| item.value()).collect();
         assert_eq!(order, [0, 6, 1, 7, 2, 3, 4, 5]);
         assert_eq!((shards.is_empty(), shards.len()), (true, 0));
     }
@@ -151,20 +151,20 @@ mod tests {
     #[test]
     fn what_was_pushed_can_be_taken_out_again_and_a_closed_queue_refuses() {
         let shards = Shards::new(4);
-        let beads: Vec<_> = (0..4).map(Bead::new).collect();
-        let nodes: Vec<_> = beads.iter().map(Bead::ptr).collect();
-        for bead in beads {
-            shards.push(1, bead).ok().unwrap();
+        let items: Vec<_> = (0..4).map(TestNode::new).collect();
+        let nodes: Vec<_> = items.iter().map(TestNode::ptr).collect();
+        for item in items {
+            shards.push(1, item).ok().unwrap();
         }
-        assert_eq!(shards.take_out(1, nodes[2]).map(|bead| bead.value()), Some(2));
+        assert_eq!(shards.take_out(1, nodes[2]).map(|item| item.value()), Some(2));
         assert!(shards.take_out(1, nodes[2]).is_none(), "it is out already");
-        assert_eq!(shards.take_out(1, nodes[3]).map(|bead| bead.value()), Some(3));
+        assert_eq!(shards.take_out(1, nodes[3]).map(|item| item.value()), Some(3));
         assert_eq!(shards.len(), 2);
-        shards.push(1, Bead::new(4)).ok().unwrap();
+        shards.push(1, TestNode::new(4)).ok().unwrap();
         shards.close();
         let mut from = 1;
-        let left = std::iter::from_fn(|| shards.pop(&mut from)).map(|bead| bead.value());
+        let left = std::iter::from_fn(|| shards.pop(&mut from)).map(|item| item.value());
         assert_eq!(left.collect::<Vec<_>>(), [0, 1, 4]);
-        assert!(shards.push(1, Bead::new(5)).is_err() && shards.is_empty());
+        assert!(shards.push(1, TestNode::new(5)).is_err() && shards.is_empty());
     }
 }

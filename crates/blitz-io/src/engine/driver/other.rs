@@ -46,7 +46,7 @@ use super::{
     ready::Ready,
     sources::Token,
 };
-use crate::engine::prim::bolt::Bolted;
+use crate::engine::prim::store_lock::StoreLock;
 
 /// The maximum number of events in a turn: half a megabyte at 32 bytes each; picked, not measured.
 const MOST: usize = 1 << 14;
@@ -65,7 +65,7 @@ impl Buffer {
 /// The selector of the `polling` crate.
 pub(super) struct Other {
     poller: Poller,
-    table: Bolted<Table>,
+    table: StoreLock<Table>,
 }
 
 #[derive(Default)]
@@ -117,7 +117,7 @@ fn asked(key: usize, armed: Ready) -> Event {
 
 impl Other {
     pub(super) fn new() -> io::Result<Self> {
-        Ok(Self { poller: Poller::new()?, table: Bolted::new(Table::default()) })
+        Ok(Self { poller: Poller::new()?, table: StoreLock::new(Table::default()) })
     }
 
     pub(super) fn add(&self, fd: Fd<'_>, token: Token, interest: Interest) -> io::Result<()> {

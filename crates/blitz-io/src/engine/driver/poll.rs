@@ -65,8 +65,8 @@ use super::{
 };
 use crate::engine::prim::{
     Ordering::{Acquire, Relaxed, Release},
-    bolt::Bolted,
     futex::Futex,
+    store_lock::StoreLock,
     weakened,
 };
 
@@ -81,7 +81,7 @@ pub(crate) use self::model::Kernel;
 
 /// The `poll(2)` selector.
 pub(super) struct Poll {
-    table: Bolted<Table>,
+    table: StoreLock<Table>,
     /// The number of waits that have ended; changed under the lock.
     ended: Futex,
     kernel: Kernel,
@@ -163,7 +163,7 @@ fn signs(told: libc::c_short) -> Signs {
 
 impl Poll {
     pub(super) fn new() -> io::Result<Self> {
-        let (table, ended) = (Bolted::new(Table::default()), Futex::new(0));
+        let (table, ended) = (StoreLock::new(Table::default()), Futex::new(0));
         Ok(Self { table, ended, kernel: Kernel::new()? })
     }
 

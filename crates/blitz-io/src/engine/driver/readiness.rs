@@ -87,7 +87,7 @@ use crate::engine::{
     prim::{
         AtomicU64,
         Ordering::{AcqRel, Acquire, Relaxed},
-        bolt::{Bolted, Opened},
+        store_lock::{StoreLock, StoreLockGuard},
         weakened,
     },
     wait::{
@@ -182,7 +182,7 @@ pub(crate) struct Record {
     word: AtomicU64,
     reader: WakerCell,
     writer: WakerCell,
-    lines: Bolted<Lines>,
+    lines: StoreLock<Lines>,
 }
 
 /// The wait queues of a record, one for each kind of interest.
@@ -226,7 +226,7 @@ impl Record {
             word: AtomicU64::new(0),
             reader: WakerCell::new(),
             writer: WakerCell::new(),
-            lines: Bolted::new(Lines { lines: [const { Line::new() }; 3], joined: 0 }),
+            lines: StoreLock::new(Lines { lines: [const { Line::new() }; 3], joined: 0 }),
         }
     }
 
@@ -302,7 +302,7 @@ impl Record {
     }
 
     /// Unlocks the wait queues, clearing LINE if they have become empty.
-    fn let_go(&self, lines: Opened<'_, Lines>) {
+    fn let_go(&self, lines: StoreLockGuard<'_, Lines>) {
         if lines.is_empty() {
             // Relaxed: a waiter that joins holds the lock, which orders the two.
             self.word.fetch_and(!LINE, Relaxed);

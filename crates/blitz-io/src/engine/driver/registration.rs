@@ -36,7 +36,7 @@ use crate::engine::{
     prim::{AtomicBool, Ordering::Relaxed, weakened},
     work::{
         current,
-        task::{budget, moment::Wait},
+        task::{budget, timestamp::WaitReason},
     },
 };
 
@@ -90,7 +90,7 @@ impl Registration {
         cx: &mut Context<'_>,
         direction: Direction,
     ) -> Poll<io::Result<ReadyEvent>> {
-        let unit = ready!(budget::proceed(cx));
+        let unit = ready!(budget::poll_proceed(cx));
         let event = ready!(self.poll_record(cx, direction));
         unit.spend();
         Poll::Ready(alive(event))
@@ -198,7 +198,7 @@ impl Registration {
         direction: Direction,
         mut f: impl FnMut(ReadyEvent) -> io::Result<R>,
     ) -> Poll<io::Result<R>> {
-        let unit = ready!(budget::proceed(cx));
+        let unit = ready!(budget::poll_proceed(cx));
         loop {
             let event = ready!(self.poll_record(cx, direction));
             let result = alive(event).and_then(&mut f);
@@ -274,7 +274,7 @@ impl Registration {
     ) -> io::Result<R> {
         loop {
             let event = self.readiness(interest).await?;
-            let unit = poll_fn(budget::proceed).await;
+            let unit = poll_fn(budget::poll_proceed).await;
             let result = f();
             if !would_block(&result) {
                 unit.spend();
@@ -298,7 +298,7 @@ impl Registration {
     ) -> io::Result<R> {
         loop {
             let event = self.readiness(interest).await?;
-            let unit = poll_fn(budget::proceed).await;
+            let unit = poll_fn(budget::poll_proceed).await;
             let result = f();
             if !would_block(&result) {
                 unit.spend();
@@ -326,7 +326,7 @@ impl Registration {
 #[inline]
 fn said<T>(polled: Poll<T>) -> Poll<T> {
     if polled.is_pending() {
-        current::waits_for(Wait::Event);
+        current::waits_for(WaitReason::Event);
     }
     polled
 }

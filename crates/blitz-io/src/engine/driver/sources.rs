@@ -36,8 +36,8 @@ use crate::engine::{
     prim::{
         AtomicPtr,
         Ordering::{Acquire, Relaxed, Release},
-        bolt::Bolted,
         pad::CachePadded,
+        store_lock::StoreLock,
         weakened,
     },
     wait::batch::Batch,
@@ -94,7 +94,7 @@ type Padded = CachePadded<Record>;
 /// The table of all records of a driver.
 pub(crate) struct Sources {
     blocks: [AtomicPtr<MaybeUninit<Padded>>; BLOCKS],
-    places: Bolted<Places>,
+    places: StoreLock<Places>,
 }
 
 struct Places {
@@ -141,7 +141,7 @@ impl Sources {
         let places = Places { free: Vec::new(), made: 0, closed: false };
         Self {
             blocks: std::array::from_fn(|_| AtomicPtr::new(std::ptr::null_mut())),
-            places: Bolted::new(places),
+            places: StoreLock::new(places),
         }
     }
 

@@ -566,7 +566,7 @@ fn a_ready_descriptor_costs_a_unit_of_budget_for_each_operation() {
         let registration = driver.register(fd(&near), BOTH).unwrap();
         while look(driver) > 0 {}
         let mut done = 0;
-        budget::under(Budget::Left(5), || {
+        budget::with_budget(Budget::Remaining(5), || {
             let mut cx = Context::from_waker(Waker::noop());
             while registration.poll_io(&mut cx, Direction::Write, || Ok(())).is_ready() {
                 done += 1;

@@ -86,7 +86,7 @@ use super::{
     Fd, backend::Events, epoll::Epoll, interest::Interest, poll, ready::Ready, signs::rest,
     sources::Token,
 };
-use crate::engine::prim::{bolt::Bolted, thread, thread_id};
+use crate::engine::prim::{store_lock::StoreLock, thread, thread_id};
 
 mod table;
 
@@ -127,7 +127,7 @@ const ENDLESS: Duration = Duration::from_secs(1_000_000_000);
 /// The io_uring selector.
 pub(super) struct Uring {
     ring: IoUring,
-    table: Bolted<Table>,
+    table: StoreLock<Table>,
     /// The flags of the system call that sleeps.
     sleep: EnterFlags,
 }
@@ -152,7 +152,7 @@ impl Uring {
             // A runtime that waits for its clients must not be accounted as waiting for a disk.
             sleep |= EnterFlags::NO_IOWAIT;
         }
-        let this = Self { ring, table: Bolted::new(Table::default()), sleep };
+        let this = Self { ring, table: StoreLock::new(Table::default()), sleep };
         // A sandbox may allow a ring to be created but not to be used, so it is tried at once.
         this.pass(&mut this.table.lock())?;
         Ok(this)

@@ -1,8 +1,8 @@
 //! Fibers: tasks that have a stack of their own, so they can wait in the middle of a call.
 //!
-//! A fiber is a task like any other: a cell in a `Home`, a state word, a `JoinHandle`. Its future,
-//! a [`strand`], switches to the fiber's stack when it is polled, and returns `Pending` when the
-//! fiber switches back. What differs is where it is polled: on one thread, always the same
+//! A fiber is a task like any other: a cell in an `Arena`, a state word, a `JoinHandle`. Its
+//! future, a [`strand`], switches to the fiber's stack when it is polled, and returns `Pending`
+//! when the fiber switches back. What differs is where it is polled: on one thread, always the same
 //! ([`nest`]). [`Fibers`] is all of that for one runtime: it starts *carriers*, the threads that
 //! run fibers, when they are needed, and spreads fibers over them.
 //!
@@ -111,7 +111,7 @@ impl Fibers {
             None => (self.ended_nest(), None),
         };
         let strand = Strand::new(f, stack, nest.clone());
-        let (future, label) = trace::trace(strand, label, trace::Kind::Task);
+        let (future, label) = trace::trace(strand, label, trace::TaskKind::Task);
         match nest.spawn(future, label) {
             Ok(handle) => Ok(handle),
             Err(refused) => Ok(refused.end()),

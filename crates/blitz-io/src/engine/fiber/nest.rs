@@ -24,7 +24,7 @@
 //! E2 stop every listed task: a fiber that was suspended is unwound here
 //! E3 drop the entries in `fifo`
 //! E4 close `arrivals`, drop the entries in it
-//! E5 close the home; its memory is freed with its last reference
+//! E5 close the arena; its memory is freed with its last reference
 //! ```
 //! A thread that created its task before E1 and has not pushed its entry yet finds `arrivals` open,
 //! and then E4 drops the entry, or closed, and then drops the entry itself. Either way E2 came
@@ -39,7 +39,7 @@
 //!   polled is `Send`, and may be dropped by the thread whose spawn was refused.
 //!
 //! # Rejected
-//! - `local`'s set of tasks: its home belongs to its thread, but fibers are spawned from all
+//! - `local`'s set of tasks: its arena belongs to its thread, but fibers are spawned from all
 //!   threads; and it is driven by a future, while a carrier has only its thread.
 //! - Threads that end when they have nothing to do: a spawner that has chosen such a nest would
 //!   race with its end, to save the cost of one idle thread, which is its memory.
@@ -62,19 +62,19 @@ use crate::engine::{
         AtomicBool, AtomicU64, AtomicUsize, Mutex,
         Ordering::{Acquire, Relaxed, Release},
         UnsafeCell,
-        clock::Unit,
+        clock::TimestampUnit,
         lock,
         parker::Parker,
         weakened,
     },
-    queue::{Chain, inject::Inject},
+    queue::{Chain, injector::Injector},
     work::{
-        current::{self, Blocking},
+        current::{self, BlockingPolicy},
         task::{
+            arena::{Arena, Origin, Schedule},
             cell::{Label, Task},
             extra::Extra,
             handle::JoinHandle,
-            home::{Home, Origin, Schedule},
             hooks::{self, Hooks},
             poll,
         },
@@ -95,11 +95,11 @@ const POLLS_PER_TURN: usize = 64;
 pub(crate) struct Nest {
     /// The carrier's thread number; zero until it has begun.
     owner: AtomicU64,
-    arrivals: Inject<Task>,
+    arrivals: Injector<Task>,
     fifo: UnsafeCell<Fifo>,
     parker: Parker,
     stopping: AtomicBool,
-    /// Set while freed cells wait for the holder of their home to collect them.
+    /// Set while freed cells wait for the holder of their arena to collect them.
     sweep: AtomicBool,
     /// Set if a stack was leaked, whose frames may have lent out the carrier's thread-locals.
     abandoned: AtomicBool,
@@ -109,7 +109,7 @@ pub(crate) struct Nest {
     pub(crate) stacks: Stacks,
     /// The runtime that the fibers belong to.
     above: Option<Arc<dyn Schedule>>,
-    unit: Unit,
+    unit: TimestampUnit,
     /// How long a fiber may run while other fibers wait.
     pub(crate) slice: Duration,
 }
@@ -129,12 +129,12 @@ struct Fifo {
 
 /// Entrance for new tasks, under a lock.
 struct Door {
-    /// Created for the first task. The holder of the lock holds the home.
-    home: Option<NonNull<Home>>,
+    /// Created for the first task. The holder of the lock holds the arena.
+    arena: Option<NonNull<Arena>>,
     shut: bool,
 }
 
-// SAFETY: the holder of the lock holds the home, and a home may be passed between threads.
+// SAFETY: the holder of the lock holds the arena, and an arena may be passed between threads.
 unsafe impl Send for Door {}
 
 /// A future that was not accepted, because its nest has ended.
@@ -149,15 +149,15 @@ impl<F: Future + Send + 'static, X: Extra> Refused<F, X> {
     /// nothing is borrowed.
     #[cold]
     pub(crate) fn end(self) -> JoinHandle<F::Output> {
-        let home = Home::new(self.nest);
-        // SAFETY: we created the home, and hold it until it is closed; the task keeps its memory
+        let arena = Arena::new(self.nest);
+        // SAFETY: we created the arena, and hold it until it is closed; the task keeps its memory
         // until the `JoinHandle` is gone. Dropping the entry cancels the task, on this thread.
         unsafe {
-            let (task, header) = Home::spawn(home, self.future, self.label);
-            home.as_ref().refuse();
+            let (task, header) = Arena::spawn(arena, self.future, self.label);
+            arena.as_ref().refuse();
             drop(task);
-            while home.as_ref().next_to_stop().is_some() {}
-            Home::close(home);
+            while arena.as_ref().next_to_stop().is_some() {}
+            Arena::close(arena);
             JoinHandle::new(header)
         }
     }
@@ -168,19 +168,19 @@ impl Nest {
     pub(crate) fn new(
         above: Option<Arc<dyn Schedule>>,
         stack_size: usize,
-        unit: Unit,
+        unit: TimestampUnit,
         slice: Duration,
     ) -> Arc<Self> {
         Arc::new(Self {
             owner: AtomicU64::new(0),
-            arrivals: Inject::new(),
+            arrivals: Injector::new(),
             fifo: UnsafeCell::new(Fifo { entries: Chain::new(), looks: 0 }),
             parker: Parker::new(),
             stopping: AtomicBool::new(false),
             sweep: AtomicBool::new(false),
             abandoned: AtomicBool::new(false),
             alive: AtomicUsize::new(0),
-            door: Mutex::new(Door { home: None, shut: false }),
+            door: Mutex::new(Door { arena: None, shut: false }),
             stacks: Stacks::new(stack_size),
             above,
             unit,
@@ -205,10 +205,10 @@ impl Nest {
                 drop(door);
                 return Err(Refused { future, label, nest: self.clone() });
             }
-            let home = *door.home.get_or_insert_with(|| Home::new(self.clone()));
-            // SAFETY: the lock is the right to hold the home, and is held until the end of the
+            let arena = *door.arena.get_or_insert_with(|| Arena::new(self.clone()));
+            // SAFETY: the lock is the right to hold the arena, and is held until the end of the
             // block.
-            unsafe { Home::spawn(home, future, label) }
+            unsafe { Arena::spawn(arena, future, label) }
         };
         // Relaxed: a counter, by which nests are chosen.
         self.alive.fetch_add(1, Relaxed);
@@ -258,18 +258,18 @@ impl Nest {
         self.begin();
         // A fiber that blocks makes the other fibers wait, so it may not `block_on`, only block in
         // place.
-        current::with(|current| current.blocking.set(Blocking::InPlace));
+        current::with(|current| current.blocking.set(BlockingPolicy::InPlace));
         while !self.is_stopping() {
             if !self.turn(watched) {
                 // The thread may sleep for a long time, so freed cells are collected first.
-                self.sweep_home();
+                self.sweep_arena();
                 watched.into_iter().for_each(WatchedCarrier::set_idle);
                 self.parker.park();
             }
         }
         watched.into_iter().for_each(WatchedCarrier::set_idle);
         self.end();
-        current::with(|current| current.blocking.set(Blocking::Allowed));
+        current::with(|current| current.blocking.set(BlockingPolicy::Allowed));
     }
 
     /// Notes that a stack of this nest is leaked, so that the carrier must not end.
@@ -294,7 +294,7 @@ impl Nest {
     fn turn(&self, watched: Option<&WatchedCarrier>) -> bool {
         // Relaxed: a hint; the token that came with it orders more than is needed.
         if self.sweep.load(Relaxed) {
-            self.sweep_home();
+            self.sweep_arena();
         }
         for polls in 0..POLLS_PER_TURN {
             if self.is_stopping() {
@@ -331,13 +331,13 @@ impl Nest {
         }
     }
 
-    fn sweep_home(&self) {
+    fn sweep_arena(&self) {
         // Relaxed: a hint; the token that came with it orders more than is needed.
         self.sweep.store(false, Relaxed);
-        if let Some(home) = lock(&self.door).home {
+        if let Some(arena) = lock(&self.door).arena {
             // SAFETY: the lock, which is held until the end of the statement, is the right to hold
-            // the home.
-            unsafe { Home::sweep(home) };
+            // the arena.
+            unsafe { Arena::sweep(arena) };
         }
     }
 
@@ -346,16 +346,16 @@ impl Nest {
         if weakened!("nest_stops_first") {
             self.empty_queues();
         }
-        if let Some(home) = self.shut() {
-            // SAFETY: after the shut the home is ours alone; a home that refuses keeps its cells
+        if let Some(arena) = self.shut() {
+            // SAFETY: after the shut the arena is ours alone; an arena that refuses keeps its cells
             // until it is closed.
-            while let Some(task) = unsafe { home.as_ref().next_to_stop() } {
-                // SAFETY: the home keeps the task's cell.
+            while let Some(task) = unsafe { arena.as_ref().next_to_stop() } {
+                // SAFETY: the arena keeps the task's cell.
                 unsafe { poll::stop(task) };
             }
             self.empty_queues();
-            // SAFETY: after the shut the home is ours alone; we give it up here.
-            unsafe { Home::close(home) };
+            // SAFETY: after the shut the arena is ours alone; we give it up here.
+            unsafe { Arena::close(arena) };
         }
         self.empty_queues();
         // Relaxed: a counter, which orders nothing.
@@ -363,15 +363,15 @@ impl Nest {
         self.stacks.close();
     }
 
-    /// Refuses tasks from now on (step E1). The returned home belongs to the caller alone.
-    pub(crate) fn shut(&self) -> Option<NonNull<Home>> {
+    /// Refuses tasks from now on (step E1). The returned arena belongs to the caller alone.
+    pub(crate) fn shut(&self) -> Option<NonNull<Arena>> {
         let mut door = lock(&self.door);
         door.shut = !weakened!("nest_shuts_the_door");
-        let home = door.home.take()?;
-        // SAFETY: the lock is the right to hold the home, and no thread will hold it through the
+        let arena = door.arena.take()?;
+        // SAFETY: the lock is the right to hold the arena, and no thread will hold it through the
         // door again.
-        unsafe { home.as_ref().refuse() };
-        Some(home)
+        unsafe { arena.as_ref().refuse() };
+        Some(arena)
     }
 
     /// Empties the queues: steps E3 and E4. Only entries of stopped tasks are left in them.
@@ -421,7 +421,7 @@ impl Schedule for Nest {
         }
     }
 
-    fn cells_wait(&self, _home: NonNull<Home>) {
+    fn cells_wait(&self, _arena: NonNull<Arena>) {
         // Relaxed: ordered by the token.
         self.sweep.store(true, Relaxed);
         self.parker.unpark();

@@ -34,7 +34,7 @@
 //! - *Suspended in one place*: a fiber is suspended by `suspend` below and by nothing else, and
 //!   only on its own stack, outside of other tasks, sets of local tasks, jobs of fork-join and
 //!   `block_on`: all code that keeps a pointer to its own frame in a thread-local word. Nor is it
-//!   suspended under a lock of ours under which user code runs (`current::Holding`).
+//!   suspended under a lock of ours under which user code runs (`current::LockHeldGuard`).
 //! - *Given up*: the strand's memory, in the task's cell, is reused after the fiber was abandoned.
 //!   So code on the fiber's stack must get no reference into it that it could lend to another
 //!   thread. The waker that futures see is on the stack.
@@ -66,10 +66,10 @@ use crate::engine::fork;
 use crate::engine::{
     pool::drive,
     preempt::stall::write_lines,
-    prim::{clock::Unit, is_panicking},
+    prim::{clock::TimestampUnit, is_panicking},
     work::{
-        current::{self, Words},
-        scopes::Aside,
+        current::{self, StackContext},
+        scopes::SuspendedScopes,
         task::{budget::Budget, cell::Header},
     },
 };
@@ -140,10 +140,10 @@ struct Frame {
     turns: Cell<u64>,
     /// How long the fiber may run while others wait, in milliseconds.
     slice: u32,
-    words: Cell<Option<Words>>,
+    words: Cell<Option<StackContext>>,
     /// Set if the fiber was suspended without a budget, by a frame that lifted it for a time.
     unlimited: Cell<bool>,
-    scopes: Cell<Aside>,
+    scopes: Cell<SuspendedScopes>,
     record: OnceCell<Record>,
 }
 
@@ -177,7 +177,7 @@ where
             slice,
             words: Cell::new(None),
             unlimited: Cell::new(false),
-            scopes: Cell::new(Aside::nothing()),
+            scopes: Cell::new(SuspendedScopes::empty()),
             record: OnceCell::new(),
         };
         Self { stage: Stage::New(f, stack), frame, _pinned: PhantomPinned }
@@ -336,14 +336,14 @@ impl Frame {
     }
 
     /// Replaces the thread's words by those of the fiber; returns the old ones.
-    fn enter(&self) -> Words {
-        self.since.set(Unit::Millis.now());
+    fn enter(&self) -> StackContext {
+        self.since.set(TimestampUnit::Millis.now());
         // The first time, the fiber starts with a copy of the carrier's words.
-        let mut words = self.words.get().unwrap_or_else(Words::of_new_stack);
+        let mut words = self.words.get().unwrap_or_else(StackContext::of_new_stack);
         words.fiber = ptr::from_ref(self).cast();
         let record = self.record.get().expect("it has begun");
         words.stack = ptr::from_ref(record).cast();
-        words.room = (record.guard.end, record.guard.end + record.room);
+        words.stack_bounds = (record.guard.end, record.guard.end + record.room);
         let outside = words.exchange();
         self.scopes.get().put_back();
         if self.unlimited.get() {
@@ -352,8 +352,8 @@ impl Frame {
         outside
     }
 
-    fn leave(&self, outside: Words) {
-        self.scopes.set(Aside::take());
+    fn leave(&self, outside: StackContext) {
+        self.scopes.set(SuspendedScopes::take());
         // Not null only if the fiber has ended and leaked its guard of a `LocalSet`, which must not
         // apply to the other fibers.
         current::with(|current| {
@@ -395,7 +395,7 @@ impl Frame {
     /// shows that in time; if it is not, or the system had no thread for a monitor, the clock does.
     fn is_overdue(&self) -> bool {
         current::with(|current| current.is_overdue())
-            || Unit::Millis.now().wrapping_sub(self.since.get()) >= self.slice
+            || TimestampUnit::Millis.now().wrapping_sub(self.since.get()) >= self.slice
     }
 
     fn check(&self) {

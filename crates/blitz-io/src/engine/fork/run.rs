@@ -64,7 +64,7 @@ use crate::engine::{
     wait::waker_cell::WakerCell,
     work::{
         current::waits_for,
-        task::{budget, moment::Wait},
+        task::{budget, timestamp::WaitReason},
     },
 };
 
@@ -277,7 +277,7 @@ impl<R> Future for Run<R> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<R> {
         let Some(cell) = &self.cell else { panic!("`Run` polled after completion") };
-        let unit = ready!(budget::proceed(context));
+        let unit = ready!(budget::poll_proceed(context));
         // This comes before the waker is registered, because no task needs to be woken for a result
         // that is made here.
         call::with_current(|worker| cell.run_on(worker));
@@ -286,7 +286,7 @@ impl<R> Future for Run<R> {
             cell.take()
         });
         let Some(outcome) = outcome else {
-            waits_for(Wait::Parallel);
+            waits_for(WaitReason::Parallel);
             return Poll::Pending;
         };
         unit.spend();

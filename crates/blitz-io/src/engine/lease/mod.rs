@@ -102,7 +102,7 @@ use crate::engine::prim::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Mutex, MutexGuard,
     Ordering::{Acquire, Relaxed, Release, SeqCst},
     barrier::{Mechanism, light_as, mechanism, try_heavy},
-    fence, lock, made_in_constants, spin_loop, weakened,
+    const_unless_loom, fence, lock, spin_loop, weakened,
 };
 
 pub(crate) mod hog_history;
@@ -151,7 +151,7 @@ pub(super) struct SavedPoll {
 
 /// The thread's side. No other thread calls these.
 impl PollRecord {
-    made_in_constants! {
+    const_unless_loom! {
         /// Creates the record of a thread that is in the runtime's code.
         pub(super) fn new() -> Self {
             Self {

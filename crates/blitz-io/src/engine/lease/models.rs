@@ -1,14 +1,14 @@
 //! Models of a core that changes hands while its thread is in user code.
 //!
 //! The core is a cell that the model checker watches, so that two threads that touch it at once
-//! are found. Work of a thread that has lost its core goes elsewhere, into an intake that only
+//! are found. Work of a thread that has lost its core goes elsewhere, into an injector that only
 //! counts.
 
 use std::{ptr::NonNull, sync::Arc as Plain};
 
 use super::{Lease, PollRecord};
 use crate::engine::prim::{
-    Arc, AtomicUsize, Ordering::Relaxed, UnsafeCell, ids::Ends, model, model_deeper, thread,
+    Arc, AtomicUsize, Ordering::Relaxed, UnsafeCell, ids::ModelEnds, model, model_deeper, thread,
 };
 
 /// A core, two threads' leases and poll records, and a task.
@@ -19,7 +19,7 @@ struct LeaseWorld {
     core: UnsafeCell<u32>,
     /// The task, which is freed, by a write, by the thread that ends its poll.
     task: UnsafeCell<u32>,
-    intake: AtomicUsize,
+    injector: AtomicUsize,
     /// Exchanged by the thread that enters and by the thread that comes to take the core, because
     /// loom explores a location too little that is only loaded.
     meeting: AtomicUsize,
@@ -46,7 +46,7 @@ impl LeaseWorld {
             records: [PollRecord::new(), PollRecord::new()],
             core: UnsafeCell::new(0),
             task: UnsafeCell::new(7),
-            intake: AtomicUsize::new(0),
+            injector: AtomicUsize::new(0),
             meeting: AtomicUsize::new(0),
         });
         for (lease, record) in world.leases.iter().zip(&world.records) {
@@ -99,7 +99,7 @@ impl LeaseWorld {
             self.touch();
         } else {
             // Relaxed: a count, read at the end.
-            self.intake.fetch_add(1, Relaxed);
+            self.injector.fetch_add(1, Relaxed);
         }
         self.resume(index);
     }
@@ -112,7 +112,7 @@ impl LeaseWorld {
             self.touch();
         } else {
             // Relaxed: a count, read at the end.
-            self.intake.fetch_add(1, Relaxed);
+            self.injector.fetch_add(1, Relaxed);
         }
         kept
     }
@@ -160,13 +160,13 @@ fn polls_against_takes(world: Arc<LeaseWorld>, polls: usize, wakes: bool) -> boo
     assert!(!(taken && kept), "the core has two owners");
     assert!(taken || kept, "the core is lost");
     // Relaxed: the thread was joined.
-    assert!(kept || world.intake.load(Relaxed) > 0, "what was to run is nowhere");
+    assert!(kept || world.injector.load(Relaxed) > 0, "what was to run is nowhere");
     taken
 }
 
 /// Explores [`polls_against_takes`]; both ends, taken and kept, must occur.
 fn explore_takes(world: fn() -> Arc<LeaseWorld>, polls: usize, wakes: bool, deeper: bool) {
-    let ends = Plain::new(Ends::default());
+    let ends = Plain::new(ModelEnds::default());
     let execute = {
         let ends = ends.clone();
         move || ends.count(polls_against_takes(world(), polls, wakes))
@@ -238,7 +238,7 @@ fn a_claim_that_comes_too_late_leaves_the_core() {
 /// the first thread comes back.
 #[test]
 fn a_core_is_taken_twice_in_a_row() {
-    let ends = Plain::new(Ends::default());
+    let ends = Plain::new(ModelEnds::default());
     let counted = ends.clone();
     model(move || {
         let world = LeaseWorld::new();
@@ -275,7 +275,7 @@ fn a_core_is_taken_twice_in_a_row() {
 /// A thread gives up its core by itself, like code that blocks in place.
 #[test]
 fn a_core_that_is_given_up_is_not_taken() {
-    let ends = Plain::new(Ends::default());
+    let ends = Plain::new(ModelEnds::default());
     let counted = ends.clone();
     model_deeper(move || {
         let world = LeaseWorld::new();
@@ -304,7 +304,7 @@ fn a_core_that_is_given_up_is_not_taken() {
 /// A thread gives up its core and gets it back: from then on it can be taken again.
 #[test]
 fn a_core_that_came_back_can_be_taken() {
-    let ends = Plain::new(Ends::default());
+    let ends = Plain::new(ModelEnds::default());
     let counted = ends.clone();
     model(move || {
         let world = LeaseWorld::new();
@@ -331,7 +331,7 @@ fn a_core_that_came_back_can_be_taken() {
 
 #[test]
 fn a_task_is_not_freed_under_a_report() {
-    let ends = Plain::new(Ends::default());
+    let ends = Plain::new(ModelEnds::default());
     let counted = ends.clone();
     model_deeper(move || {
         let world = LeaseWorld::new();

@@ -2,7 +2,7 @@
 //!
 //! [`Local`] is the owner's handle of a set. It cannot leave its thread, so code that has one
 //! runs on that thread. [`Shared`] is the part that other threads reach, through wakers and abort
-//! handles. The set has a [`Home`] (the arena of its task cells) of its own, held by its thread.
+//! handles. The set has an [`Arena`] (the arena of its task cells) of its own, held by its thread.
 //!
 //! # Protocol
 //! An entry that the set's own thread places goes to `fifo`, which only that thread uses. An
@@ -15,7 +15,7 @@
 //! E2 stop every listed task: its future is dropped here
 //! E3 drop the entries in `fifo`
 //! E4 close `arrivals`, drop what is in it
-//! E5 close the home; memory follows its last reference
+//! E5 close the arena; memory follows its last reference
 //! ```
 //! Another thread that has set QUEUED and not yet pushed its entry either finds `arrivals` open
 //! before E4, and E4 drops the entry; or it finds `arrivals` closed, and drops the entry itself.
@@ -56,15 +56,15 @@ use std::{
 
 use self::bell::{Bell, Driver};
 use super::{
-    prim::{UnsafeCell, clock::Unit, weakened},
-    queue::{Chain, inject::Inject},
+    prim::{UnsafeCell, clock::TimestampUnit, weakened},
+    queue::{Chain, injector::Injector},
     work::{
-        current::{self, Blocking},
+        current::{self, BlockingPolicy},
         task::{
+            arena::{Arena, Origin, Schedule},
             cell::{Label, Task},
             extra::Extra,
             handle::JoinHandle,
-            home::{Home, Origin, Schedule},
             poll,
         },
     },
@@ -96,14 +96,14 @@ struct Shared {
     /// The number of the set's thread.
     owner: u64,
     /// Entries that other threads placed.
-    arrivals: Inject<Task>,
+    arrivals: Injector<Task>,
     bell: Bell,
     held: UnsafeCell<Held>,
 }
 
 // SAFETY: `held` is accessed on the set's thread only (`owner`). The last reference may be
 // dropped on any thread, but then `held` has only plain words left: E3 emptied the chain, and a
-// set that was never ended keeps a reference to itself through its home.
+// set that was never ended keeps a reference to itself through its arena.
 unsafe impl Send for Shared {}
 // SAFETY: `held` is accessed on the set's thread only (`owner`); locks guard `arrivals` and
 // `bell`.
@@ -114,7 +114,7 @@ struct Held {
     /// Entries that this thread placed.
     fifo: Chain<Task>,
     /// The arena of the tasks: created for the first task, closed when the set ends.
-    home: Option<NonNull<Home>>,
+    arena: Option<NonNull<Arena>>,
     /// Number of tasks that have not completed.
     alive: usize,
     /// Counts the searches for an entry.
@@ -148,7 +148,7 @@ impl Local {
     pub(crate) fn new() -> Self {
         let held = Held {
             fifo: Chain::new(),
-            home: None,
+            arena: None,
             alive: 0,
             looks: 0,
             running: false,
@@ -159,7 +159,7 @@ impl Local {
         };
         let shared = Arc::new(Shared {
             owner: current::thread(),
-            arrivals: Inject::new(),
+            arrivals: Injector::new(),
             bell: Bell::new(),
             held: UnsafeCell::new(held),
         });
@@ -175,16 +175,16 @@ impl Local {
         if self.held(|held| held.closed) {
             return self.spawn_ended(future, label);
         }
-        // SAFETY: the set's thread holds the home, this is that thread, and nothing of the home
+        // SAFETY: the set's thread holds the arena, this is that thread, and nothing of the arena
         // is borrowed.
-        let (task, header) = unsafe { Home::spawn(self.home(), future, label) };
+        let (task, header) = unsafe { Arena::spawn(self.arena(), future, label) };
         self.held(|held| held.alive += 1);
         self.place(task);
         // SAFETY: `header` carries the join reference of a new task with that output type.
         unsafe { JoinHandle::new(header) }
     }
 
-    /// Creates a task that is cancelled before its first poll, in a home of its own. Users' code
+    /// Creates a task that is cancelled before its first poll, in an arena of its own. Users' code
     /// (the future's destructor) runs here, so nothing may be borrowed.
     #[cold]
     fn spawn_ended<F: Future + 'static, X: Extra>(
@@ -192,16 +192,16 @@ impl Local {
         future: F,
         label: Label<X>,
     ) -> JoinHandle<F::Output> {
-        let home = Home::new(self.shared.clone());
-        // SAFETY: this function creates the home and holds it until it is closed, and the task
+        let arena = Arena::new(self.shared.clone());
+        // SAFETY: this function creates the arena and holds it until it is closed, and the task
         // keeps its memory until the `JoinHandle` is gone. Dropping the entry cancels the task,
         // on this thread.
         unsafe {
-            let (task, header) = Home::spawn(home, future, label);
-            home.as_ref().refuse();
+            let (task, header) = Arena::spawn(arena, future, label);
+            arena.as_ref().refuse();
             drop(task);
-            while home.as_ref().next_to_stop().is_some() {}
-            Home::close(home);
+            while arena.as_ref().next_to_stop().is_some() {}
+            Arena::close(arena);
             JoinHandle::new(header)
         }
     }
@@ -255,7 +255,7 @@ impl Local {
     /// If a task panicked and the policy is that this ends the set.
     fn run(&self) -> Left {
         self.check();
-        let now = Unit::Millis.now();
+        let now = TimestampUnit::Millis.now();
         for _ in 0..POLLS_PER_TURN {
             let Some(task) = self.next() else { break };
             let completed = poll::run_within(task, now);
@@ -310,10 +310,10 @@ impl Local {
 
     /// Reclaims the memory of tasks that other threads released last.
     fn sweep(&self) {
-        if let Some(home) = self.held(|held| held.home) {
-            // SAFETY: the set's thread holds the home, this is that thread, and nothing of the
-            // home is borrowed.
-            unsafe { Home::sweep(home) };
+        if let Some(arena) = self.held(|held| held.arena) {
+            // SAFETY: the set's thread holds the arena, this is that thread, and nothing of the
+            // arena is borrowed.
+            unsafe { Arena::sweep(arena) };
         }
     }
 
@@ -321,30 +321,30 @@ impl Local {
     /// first.
     pub(crate) fn end(&self) {
         self.inside(|| {
-            let home = self.held(|held| {
+            let arena = self.held(|held| {
                 held.closed = true;
-                held.home.take()
+                held.arena.take()
             });
             if weakened!("local_stops_first") {
                 self.empty_queues();
             }
-            if let Some(home) = home {
-                // SAFETY: the set's thread holds the home, this is that thread, and nothing of
-                // the home is borrowed. A home that refuses tasks keeps its cells until it is
+            if let Some(arena) = arena {
+                // SAFETY: the set's thread holds the arena, this is that thread, and nothing of
+                // the arena is borrowed. An arena that refuses tasks keeps its cells until it is
                 // closed, so `task` stays valid.
                 unsafe {
-                    home.as_ref().refuse();
-                    while let Some(task) = home.as_ref().next_to_stop() {
+                    arena.as_ref().refuse();
+                    while let Some(task) = arena.as_ref().next_to_stop() {
                         poll::stop(task);
                     }
                 }
             }
             self.held(|held| held.alive = 0);
             self.empty_queues();
-            if let Some(home) = home {
-                // SAFETY: this thread holds the home, nothing of it is borrowed, and `take` above
+            if let Some(arena) = arena {
+                // SAFETY: this thread holds the arena, nothing of it is borrowed, and `take` above
                 // removed it from `held`, so it is closed once and not used again.
-                unsafe { Home::close(home) };
+                unsafe { Arena::close(arena) };
             }
         });
         self.shared.bell.forget_all();
@@ -372,7 +372,7 @@ impl Local {
         struct Restore<'a> {
             set: &'a Local,
             running: bool,
-            blocking: Blocking,
+            blocking: BlockingPolicy,
         }
         impl Drop for Restore<'_> {
             fn drop(&mut self) {
@@ -383,8 +383,8 @@ impl Local {
         let running = self.held(|held| std::mem::replace(&mut held.running, true));
         let blocking = current::with(|current| current.blocking.get());
         let _restore = Restore { set: self, running, blocking };
-        if blocking != Blocking::Allowed {
-            current::with(|current| current.blocking.set(Blocking::Forbidden));
+        if blocking != BlockingPolicy::Allowed {
+            current::with(|current| current.blocking.set(BlockingPolicy::Forbidden));
         }
         context::within(self, f)
     }
@@ -395,13 +395,13 @@ impl Local {
         unsafe { self.shared.place_here(task) };
     }
 
-    /// Returns the home of the set's tasks, creating it for the first one.
-    fn home(&self) -> NonNull<Home> {
-        if let Some(home) = self.held(|held| held.home) {
-            return home;
+    /// Returns the arena of the set's tasks, creating it for the first one.
+    fn arena(&self) -> NonNull<Arena> {
+        if let Some(arena) = self.held(|held| held.arena) {
+            return arena;
         }
-        let home = Home::new(self.shared.clone());
-        self.held(|held| *held.home.insert(home))
+        let arena = Arena::new(self.shared.clone());
+        self.held(|held| *held.arena.insert(arena))
     }
 
     /// Calls `f` with the part that only the set's thread accesses.
@@ -464,7 +464,7 @@ impl Schedule for Shared {
         }
     }
 
-    fn cells_wait(&self, _home: NonNull<Home>) {
+    fn cells_wait(&self, _arena: NonNull<Arena>) {
         // Wakes the drivers, because every turn sweeps, also one that finds no entry.
         self.bell.ring();
     }

@@ -19,19 +19,19 @@ type Slot = Arc<Mutex<Option<Waker>>>;
 
 /// Records on which thread it was dropped.
 struct Witness {
-    home: thread::ThreadId,
+    owner_thread: thread::ThreadId,
     dropped: std::sync::Arc<Tally>,
 }
 
 impl Witness {
     fn new(dropped: &std::sync::Arc<Tally>) -> Self {
-        Self { home: thread::current().id(), dropped: dropped.clone() }
+        Self { owner_thread: thread::current().id(), dropped: dropped.clone() }
     }
 }
 
 impl Drop for Witness {
     fn drop(&mut self) {
-        assert_eq!(thread::current().id(), self.home, "a future left its thread");
+        assert_eq!(thread::current().id(), self.owner_thread, "a future left its thread");
         self.dropped.add();
     }
 }
@@ -78,7 +78,7 @@ fn parked(set: &Local, witness: Witness) -> (JoinHandle<()>, Waker) {
     (handle, waker)
 }
 
-/// Asserts that the set is freed, with its home and all its cells.
+/// Asserts that the set is freed, with its arena and all its cells.
 #[track_caller]
 fn assert_gone(set: &Weak<Shared>) {
     assert!(set.upgrade().is_none(), "a cell or an entry was left behind");

@@ -20,16 +20,16 @@ use crate::engine::{
         AtomicPtr, Mutex,
         Ordering::Relaxed,
         ThreadId,
-        clock::{CoarseClock, Unit},
+        clock::{CoarseClock, TimestampUnit},
         pad::CachePadded,
         parker::Parker,
         rng::Rng,
     },
     queue::{
         Chain,
-        ring::{self, Owner, Thief},
+        ring::{self, RingOwner, Thief},
     },
-    work::task::{cell::Task, home::Home},
+    work::task::{arena::Arena, cell::Task},
 };
 
 /// The right to run tasks, with everything that belongs to it alone.
@@ -47,13 +47,13 @@ pub(crate) struct Core {
     /// read several times in each poll.
     remote: NonNull<Remote>,
     /// The run queue, from which thieves can steal.
-    pub(crate) ring: Owner<Task>,
+    pub(crate) ring: RingOwner<Task>,
     /// The run queue in a pool without thieves: strictly first in, first out.
     pub(crate) fifo: Chain<Task>,
     /// Tasks of a pool without thieves that have yielded: they run after all of `fifo`, and after
     /// the future of a `block_on` that is woken.
     pub(crate) deferred: Chain<Task>,
-    pub(crate) home: NonNull<Home>,
+    pub(crate) arena: NonNull<Arena>,
     pub(crate) rng: Rng,
     pub(crate) clock: CoarseClock,
     pub(crate) pace: Pace,
@@ -82,7 +82,7 @@ pub(crate) struct Core {
     /// True while entries belong to a batch: they are queued in order, and with at most one
     /// wake-up of a helper.
     pub(crate) batch: bool,
-    /// The part of a batch that goes to the intake, behind the tasks that are there.
+    /// The part of a batch that goes to the injector, behind the tasks that are there.
     pub(crate) held_back: Chain<Task>,
     /// True if the rest of the batch goes to `held_back`.
     pub(crate) holds_back: bool,
@@ -91,7 +91,7 @@ pub(crate) struct Core {
 }
 
 // SAFETY: everything in it may move to another thread; the holder of the core is the holder of
-// `home`, and `remote` may be shared by all threads.
+// `arena`, and `remote` may be shared by all threads.
 unsafe impl Send for Core {}
 
 /// The part of a core that other threads may touch.
@@ -101,9 +101,9 @@ pub(crate) struct Remote {
     pub(crate) parker: CachePadded<Parker>,
     /// Written only by the core's holder, read by any thread.
     pub(crate) counters: CachePadded<Counters>,
-    /// The core's `Home`, to recognise it.
-    pub(crate) home: AtomicPtr<Home>,
-    /// True while the home's list may be read by other threads: from the core's creation to its
+    /// The core's `Arena`, to recognise it.
+    pub(crate) arena: AtomicPtr<Arena>,
+    /// True while the arena's list may be read by other threads: from the core's creation to its
     /// end.
     pub(crate) open: Mutex<bool>,
     /// Written and read only by the core's holder.
@@ -118,14 +118,14 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    pub(crate) fn new(config: &Config) -> (Owner<Task>, Self) {
+    pub(crate) fn new(config: &Config) -> (RingOwner<Task>, Self) {
         let (owner, thief) = ring::ring();
         let remote = Self {
             thief,
             lifo: CachePadded::new(LifoSlot::new()),
             parker: CachePadded::new(Parker::new()),
             counters: CachePadded::new(Counters::default()),
-            home: AtomicPtr::new(std::ptr::null_mut()),
+            arena: AtomicPtr::new(std::ptr::null_mut()),
             open: Mutex::new(true),
             duty: CachePadded::new(Usefulness::default()),
             poll_times: config.poll_times.map(Histogram::new),
@@ -138,13 +138,13 @@ impl Remote {
 }
 
 impl Core {
-    pub(crate) fn new(pool: Arc<Pool>, index: usize, ring: Owner<Task>) -> Box<Self> {
-        let home = Home::new(pool.clone());
+    pub(crate) fn new(pool: Arc<Pool>, index: usize, ring: RingOwner<Task>) -> Box<Self> {
+        let arena = Arena::new(pool.clone());
         // Relaxed: the pool is not shared yet.
-        pool.remotes[index].home.store(home.as_ptr(), Relaxed);
+        pool.remotes[index].arena.store(arena.as_ptr(), Relaxed);
         Box::new(Self {
             _apart: CachePadded::new(()),
-            home,
+            arena,
             index,
             remote: NonNull::from_ref(&pool.remotes[index]),
             ring,
@@ -166,8 +166,8 @@ impl Core {
             holds_back: false,
             lifo_streak: 0,
             patience: Patience::new(),
-            exact: pool.config.unit() == Unit::Micros,
-            is_plain: !pool.config.threaded && pool.config.unit() != Unit::Micros,
+            exact: pool.config.unit() == TimestampUnit::Micros,
+            is_plain: !pool.config.threaded && pool.config.unit() != TimestampUnit::Micros,
             member: None,
             pool,
         })

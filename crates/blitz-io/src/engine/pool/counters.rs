@@ -47,9 +47,9 @@ pub(crate) struct Counters {
     pub(crate) parked: Counter,
     /// Entries taken from the core's own LIFO slot.
     pub(crate) lifo_hits: Counter,
-    /// Batches taken from the intake.
+    /// Batches taken from the injector.
     pub(crate) batch_fetches: Counter,
-    /// Times half of the ring went to the intake.
+    /// Times half of the ring went to the injector.
     pub(crate) overflows: Counter,
     /// Sleeping workers woken.
     pub(crate) wakeups_sent: Counter,
@@ -67,7 +67,7 @@ pub(crate) struct Counters {
     pub(crate) busy_ns: Counter,
     /// The average duration of a poll, with more weight on the latest.
     pub(crate) mean_poll_ns: Counter,
-    /// Entries that came from the intake into the queue of a pool without thieves.
+    /// Entries that came from the injector into the queue of a pool without thieves.
     pub(crate) fetched: Counter,
     /// Polls that ended because the task's budget was used up.
     pub(crate) forced_yields: Counter,

@@ -12,7 +12,7 @@ use super::{Pool, core::Core};
 use crate::engine::wheel::Timers;
 use crate::engine::{
     prim::{lock, thread_id, thread_number as number},
-    work::{current, task::home::Home},
+    work::{current, task::arena::Arena},
 };
 
 #[cfg(feature = "time")]
@@ -67,13 +67,13 @@ pub(crate) fn spawner_number(pool: &Pool) -> usize {
     if holds_core_of(pool) { current::with(|current| current.index.get()) } else { number() }
 }
 
-/// Returns the `Home` of the core that this thread holds. Must be called [`inside`].
+/// Returns the `Arena` of the core that this thread holds. Must be called [`inside`].
 ///
 /// # Panics
 /// If this thread holds no core, which callers must have checked.
 #[inline]
-pub(crate) fn home() -> NonNull<Home> {
-    current::with(|current| current.home.get()).expect("this thread holds no core")
+pub(crate) fn arena() -> NonNull<Arena> {
+    current::with(|current| current.arena.get()).expect("this thread holds no core")
 }
 
 /// Marks a thread that is starting the threads of a pool. The user's function that names them may
@@ -149,7 +149,7 @@ impl Held {
             unsafe { current::CountingYields::new(core.counters().forced_yields.word()) };
         current::with(|current| {
             assert!(current.core.get().is_null(), "this thread holds a core already");
-            current.home.set(Some(core.home));
+            current.arena.set(Some(core.arena));
             current.pool.set(Arc::as_ptr(&core.pool).cast());
             current.index.set(core.index);
             let core = NonNull::from(Box::leak(core)).cast();
@@ -176,7 +176,7 @@ pub(crate) fn take_core() -> Option<Box<Core>> {
         if core.is_null() {
             return None;
         }
-        current.home.set(None);
+        current.arena.set(None);
         current.pool.set(std::ptr::null());
         current::ended_with_core();
         // SAFETY: `Held::new` got the pointer from a box, and it is taken once, because null is

@@ -7,7 +7,7 @@
 use super::{Pool, current};
 
 impl Pool {
-    /// Returns the length of all queues: the intake, the rings and the LIFO slots; and the list
+    /// Returns the length of all queues: the injector, the rings and the LIFO slots; and the list
     /// of a pool without threads, if this thread holds its core, because no other thread can read
     /// that.
     pub(crate) fn depth(&self) -> usize {
@@ -20,6 +20,6 @@ impl Pool {
             .remotes
             .iter()
             .map(|remote| remote.thief.len() as usize + usize::from(!remote.lifo.is_empty()));
-        self.intake.len() + listed + on_cores.sum::<usize>()
+        self.injector.len() + listed + on_cores.sum::<usize>()
     }
 }

@@ -36,10 +36,10 @@ use crate::engine::{
     },
     work::{
         current as words,
-        current::{Blocking, CountingYields, LeaseGuard},
+        current::{BlockingPolicy, CountingYields, LeaseGuard},
         task::{
+            arena,
             budget::{self, Budget},
-            home,
         },
     },
 };
@@ -300,7 +300,7 @@ fn check(pool: Option<&Arc<Pool>>) {
 }
 
 fn poll_root<F: Future>(future: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Output> {
-    budget::under(Budget::timeless(), || future.poll(cx))
+    budget::with_budget(Budget::untimed(), || future.poll(cx))
 }
 
 /// A core held by a `block_on`; it is put back even if the future panics.
@@ -376,7 +376,7 @@ impl Driven {
             }
             current::with_core(Core::undefer);
             if current::with_core(Core::take_tick) {
-                home::sweep_held();
+                arena::sweep_held_arena();
             }
             if ran == 0 && root.is_woken() {
                 // The root has yielded and there is no task to run, so it can only have yielded
@@ -443,7 +443,7 @@ impl Drop for Driven {
 /// A fiber on it may not leave its stack either, because a thread that blocks runs the tasks of
 /// others, or has them wait for it.
 pub(crate) struct NoBlocking {
-    before: Blocking,
+    before: BlockingPolicy,
     #[cfg(feature = "fiber")]
     fiber: *const (),
 }
@@ -451,9 +451,9 @@ pub(crate) struct NoBlocking {
 impl NoBlocking {
     /// Marks the thread; returns `None` if it is marked already. `kind` says what
     /// `block_in_place` may do.
-    pub(crate) fn enter(kind: Blocking) -> Option<Self> {
+    pub(crate) fn enter(kind: BlockingPolicy) -> Option<Self> {
         words::with(|current| {
-            if current.blocking.get() != Blocking::Allowed {
+            if current.blocking.get() != BlockingPolicy::Allowed {
                 return None;
             }
             Some(Self {
@@ -466,7 +466,7 @@ impl NoBlocking {
 
     /// Returns true if this thread may block now.
     pub(crate) fn is_allowed_to_block() -> bool {
-        words::with(|current| current.blocking.get() == Blocking::Allowed)
+        words::with(|current| current.blocking.get() == BlockingPolicy::Allowed)
     }
 }
 

@@ -1,22 +1,22 @@
 //! Lists all tasks of a pool while it runs.
 //!
-//! Each `Home` is visited through the lock of its list ([`Biased`]). Its holder may be anywhere
+//! Each `Arena` is read through the lock of its list ([`BiasedLock`]). Its holder may be anywhere
 //! meanwhile, also stuck in a poll, which is when a user needs the list. No user code runs during
-//! a visit, not even an allocator: room is made before, and if more tasks turn up than there is
-//! room for, the visit is repeated.
+//! a read, not even an allocator: room is made before, and if more tasks turn up than there is
+//! room for, the read is repeated.
 //!
-//! [`Biased`]: crate::engine::prim::biased::Biased
+//! [`BiasedLock`]: crate::engine::prim::biased::BiasedLock
 
 use std::{panic::Location, ptr::NonNull, sync::Arc, time::Duration};
 
 use super::Pool;
 use crate::engine::{
-    prim::{Ordering::Relaxed, clock::Unit, lock},
+    prim::{Ordering::Relaxed, clock::TimestampUnit, lock},
     work::task::{
+        arena::Arena,
         cell::{Header, Id},
-        home::Home,
-        moment::Wait,
         state::Phase,
+        timestamp::WaitReason,
     },
 };
 
@@ -32,43 +32,43 @@ pub(crate) struct Known {
     pub(crate) future: &'static str,
     pub(crate) phase: Phase,
     pub(crate) in_phase: Duration,
-    pub(crate) wait: Wait,
+    pub(crate) wait: WaitReason,
 }
 
 /// The descriptions of all tasks of a pool.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Census {
     pub(crate) tasks: Vec<Known>,
-    /// Number of homes that could not be visited, because the system does not run the thread that
+    /// Number of arenas that could not be read, because the system does not run the thread that
     /// was changing their list.
     pub(crate) missed: usize,
 }
 
 impl Pool {
-    /// Lists the living tasks. Each home is read at one point in time, but not all at the same.
+    /// Lists the living tasks. Each arena is read at one point in time, but not all at the same.
     pub(crate) fn dump(&self) -> Census {
         let (mut census, unit) = (Census::default(), self.config.unit());
         for remote in &self.remotes {
-            census.visit(unit, |look| {
+            census.add_tasks(unit, |look| {
                 let open = lock(&remote.open);
                 if !*open {
                     return true;
                 }
                 // Relaxed: written before the pool was shared.
-                let home = remote.home.load(Relaxed);
-                // SAFETY: obligations 1 and 2 of `Home::visit`: `open` is locked and true, so the
-                // core has not ended, its home is not closed, and this thread is the only
-                // visitor.
-                unsafe { (*home).visit(look) }
+                let arena = remote.arena.load(Relaxed);
+                // SAFETY: obligations 1 and 2 of `Arena::read_tasks`: `open` is locked and true, so
+                // the core has not ended, its arena is not closed, and this thread is the only
+                // reader.
+                unsafe { (*arena).read_tasks(look) }
             });
         }
         for outside in &self.outside {
-            census.visit(unit, |look| {
+            census.add_tasks(unit, |look| {
                 let outside = lock(outside);
-                let Some(home) = outside.open_home() else { return true };
-                // SAFETY: obligations 1 and 2 of `Home::visit`: the lock keeps the home open, and
-                // makes this thread its only visitor.
-                unsafe { home.as_ref().visit(look) }
+                let Some(arena) = outside.open_arena() else { return true };
+                // SAFETY: obligations 1 and 2 of `Arena::read_tasks`: the lock keeps the arena
+                // open, and makes this thread its only reader.
+                unsafe { arena.as_ref().read_tasks(look) }
             });
         }
         census.tasks.sort_by_key(|task| task.id);
@@ -77,8 +77,13 @@ impl Pool {
 }
 
 impl Census {
-    /// Adds the tasks that `visit` shows. Calls it again if it shows more than there is room for.
-    fn visit(&mut self, unit: Unit, visit: impl Fn(&mut dyn FnMut(NonNull<Header>)) -> bool) {
+    /// Adds the tasks that `read_tasks` shows. Calls it again if it shows more than there is room
+    /// for.
+    fn add_tasks(
+        &mut self,
+        unit: TimestampUnit,
+        read_tasks: impl Fn(&mut dyn FnMut(NonNull<Header>)) -> bool,
+    ) {
         let before = self.tasks.len();
         let mut room = FIRST_ROOM;
         loop {
@@ -86,17 +91,17 @@ impl Census {
             self.tasks.reserve(room);
             let now = unit.now();
             let mut seen = 0;
-            let visited = visit(&mut |task| {
+            let was_read = read_tasks(&mut |task| {
                 seen += 1;
                 if self.tasks.len() < self.tasks.capacity() {
-                    // SAFETY: obligation 1: the task is on the list that is being visited.
+                    // SAFETY: obligation 1: the task is on the list that is being read.
                     let known = unsafe { Known::look_at(task, unit, now) };
                     if known.phase != Phase::Complete {
                         self.tasks.push(known);
                     }
                 }
             });
-            if !visited {
+            if !was_read {
                 self.missed += 1;
                 return;
             }
@@ -113,9 +118,9 @@ impl Known {
     /// Reads the description of a task.
     ///
     /// # Safety
-    /// 1. The task is on the list of its home, and stays there during the call.
-    unsafe fn look_at(task: NonNull<Header>, unit: Unit, now: u32) -> Self {
-        // SAFETY: obligation 1: a task on the list of its home is alive.
+    /// 1. The task is on the list of its arena, and stays there during the call.
+    unsafe fn look_at(task: NonNull<Header>, unit: TimestampUnit, now: u32) -> Self {
+        // SAFETY: obligation 1: a task on the list of its arena is alive.
         let header = unsafe { task.as_ref() };
         let phase = header.state.snapshot().phase();
         Self {
@@ -126,14 +131,14 @@ impl Known {
             future: (header.vtable.type_name)(),
             phase,
             in_phase: unit.elapsed(now, header.since.get()),
-            wait: if phase == Phase::Idle { header.waiting.get() } else { Wait::Unknown },
+            wait: if phase == Phase::Idle { header.waiting.get() } else { WaitReason::Unknown },
         }
     }
 }
 
 impl super::Outside {
-    /// Returns the home, if there is one and it is open.
-    fn open_home(&self) -> Option<NonNull<Home>> {
-        if self.closed { None } else { self.home }
+    /// Returns the arena, if there is one and it is open.
+    fn open_arena(&self) -> Option<NonNull<Arena>> {
+        if self.closed { None } else { self.arena }
     }
 }

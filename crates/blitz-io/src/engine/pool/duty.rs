@@ -285,7 +285,7 @@ impl Duties {
         self.on_duty.begin(index);
         self.watch();
         let left = self.left(index, true);
-        if left == Left::Nothing || !parker.leave() {
+        if left == Left::Nothing || !parker.begin_sleep_elsewhere() {
             self.end_duty();
             return if left == Left::Nothing { Rest::Due } else { Rest::Called };
         }
@@ -299,7 +299,7 @@ impl Duties {
         if left == Left::Movable && events == 0 && !self.advance() {
             events = look(&mut role, None);
         }
-        let called = parker.come_back();
+        let called = parker.end_sleep_elsewhere();
         self.end_duty();
         if events > 0 {
             Rest::Events(role)

@@ -1,11 +1,11 @@
 //! Chooses the task that a core runs next.
 //!
-//! The order is: the intake (the shared queue) if it is due, the LIFO slot, the ring (the core's
-//! run queue), the intake; then, as a searcher, half of another core's ring, another core's LIFO
-//! slot, and the intake once more. A searcher does not steal from a core that keeps up with its
+//! The order is: the injector (the shared queue) if it is due, the LIFO slot, the ring (the core's
+//! run queue), the injector; then, as a searcher, half of another core's ring, another core's LIFO
+//! slot, and the injector once more. A searcher does not steal from a core that keeps up with its
 //! queue (`watch`).
 //!
-//! *Due*: a steady local load must not starve tasks that come from outside, so the intake is
+//! *Due*: a steady local load must not starve tasks that come from outside, so the injector is
 //! checked first about once in a millisecond, however long a poll takes. The interval in polls
 //! follows from the average duration of a poll, which is measured over a few dozen polls at a
 //! time, with shifts.
@@ -13,7 +13,7 @@
 use super::{Config, core::Core, watch};
 use crate::engine::{
     prim::{
-        clock::{POLLS_PER_READING, Reading},
+        clock::{ClockReading, POLLS_PER_READING},
         spin_loop,
     },
     work::task::cell::Task,
@@ -23,8 +23,8 @@ use crate::engine::{
 /// because two tasks that wake each other must not starve the rest.
 const LIFO_STREAK: u8 = 3;
 
-/// The longest that a task may wait in the intake while cores are busy.
-const INTAKE_LATENCY_NS: u64 = 1_000_000;
+/// The longest that a task may wait in the injector while cores are busy.
+const INJECTOR_LATENCY_NS: u64 = 1_000_000;
 
 /// The limits of the interval in polls, as the design gives them.
 const INTERVAL: std::ops::RangeInclusive<u32> = 8..=255;
@@ -40,13 +40,13 @@ pub(crate) struct Pace {
     /// The average duration of a poll without an assumption at the start: zero until a poll was
     /// measured.
     mean_ns: u32,
-    /// Number of polls between two looks into the intake.
+    /// Number of polls between two looks into the injector.
     interval: u32,
     fixed: bool,
-    /// Number of polls until the next look into the intake.
-    intake_in: u32,
-    /// Time since the last look into the intake, up to the last reading of the clock.
-    since_intake_ns: u64,
+    /// Number of polls until the next look into the injector.
+    injector_in: u32,
+    /// Time since the last look into the injector, up to the last reading of the clock.
+    since_injector_ns: u64,
     /// Number of polls between two readings of the clock.
     reading_every: u32,
     /// Number of polls until the end of the worker's tick.
@@ -58,15 +58,15 @@ pub(crate) struct Pace {
 
 impl Pace {
     pub(crate) fn new(config: &Config) -> Self {
-        let interval = config.intake_interval.unwrap_or(*INTERVAL.start());
+        let interval = config.global_queue_interval.unwrap_or(*INTERVAL.start());
         Self {
             // Nothing is measured yet: assume polls so slow that each is timed.
             average_ns: SLOW_POLL_NS,
             mean_ns: 0,
             interval,
-            fixed: config.intake_interval.is_some(),
-            intake_in: interval,
-            since_intake_ns: 0,
+            fixed: config.global_queue_interval.is_some(),
+            injector_in: interval,
+            since_injector_ns: 0,
             reading_every: 1,
             tick_in: config.tick_polls,
             tick_polls: config.tick_polls,
@@ -76,8 +76,8 @@ impl Pace {
     }
 
     /// Updates the averages and the intervals with a reading of the clock.
-    fn learn(&mut self, reading: Reading) {
-        self.since_intake_ns = self.since_intake_ns.saturating_add(reading.elapsed_ns);
+    fn learn(&mut self, reading: ClockReading) {
+        self.since_injector_ns = self.since_injector_ns.saturating_add(reading.elapsed_ns);
         if reading.polls == 0 {
             return;
         }
@@ -88,19 +88,19 @@ impl Pace {
         self.mean_ns = if self.mean_ns == 0 { first } else { follow(self.mean_ns, sample) };
         self.reading_every = (SLOW_POLL_NS / self.average_ns).clamp(1, POLLS_PER_READING);
         if !self.fixed {
-            let polls = INTAKE_LATENCY_NS / u64::from(self.average_ns);
+            let polls = INJECTOR_LATENCY_NS / u64::from(self.average_ns);
             let polls = u32::try_from(polls).unwrap_or(u32::MAX);
             self.interval = polls.clamp(*INTERVAL.start(), *INTERVAL.end());
         }
     }
 
-    fn intake_is_due(&self) -> bool {
-        self.intake_in == 0 || (!self.fixed && self.since_intake_ns >= INTAKE_LATENCY_NS)
+    fn injector_is_due(&self) -> bool {
+        self.injector_in == 0 || (!self.fixed && self.since_injector_ns >= INJECTOR_LATENCY_NS)
     }
 
-    fn looked_at_intake(&mut self) {
-        self.intake_in = self.interval;
-        self.since_intake_ns = 0;
+    fn injector_was_checked(&mut self) {
+        self.injector_in = self.interval;
+        self.since_injector_ns = 0;
     }
 
     #[cfg(test)]
@@ -160,11 +160,11 @@ impl Patience {
 }
 
 impl Core {
-    /// Takes the next task from this core's own queues or from the intake.
+    /// Takes the next task from this core's own queues or from the injector.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Task> {
-        if self.pace.intake_is_due() {
-            self.pace.looked_at_intake();
+        if self.pace.injector_is_due() {
+            self.pace.injector_was_checked();
             if let Some(task) = self.take_batch() {
                 self.count_poll();
                 return Some(task);
@@ -211,17 +211,17 @@ impl Core {
         Some(task)
     }
 
-    /// Takes a batch from the intake: returns the first task, and puts the rest into the ring.
+    /// Takes a batch from the injector: returns the first task, and puts the rest into the ring.
     pub(crate) fn take_batch(&mut self) -> Option<Task> {
-        if self.pool.intake.is_empty() {
+        if self.pool.injector.is_empty() {
             return None;
         }
-        let wanted = self.pool.intake.batch_size(self.pool.config.workers);
+        let wanted = self.pool.injector.batch_size(self.pool.config.workers);
         if !self.pool.config.threaded {
             // Append the batch behind the tasks that wait already, so the order of arrival is
             // kept.
             let Self { pool, fifo, .. } = self;
-            let fetched = pool.intake.pop_batch_into(wanted, |batch| {
+            let fetched = pool.injector.pop_batch_into(wanted, |batch| {
                 let count = batch.len();
                 fifo.append(batch);
                 count
@@ -232,9 +232,9 @@ impl Core {
         }
         let room = self.ring.room() as usize;
         let Self { pool, ring, .. } = self;
-        // The tasks must be in the ring before the intake says that they are gone, because a
+        // The tasks must be in the ring before the injector says that they are gone, because a
         // worker that is about to sleep must see them.
-        let (first, moved) = pool.intake.pop_batch_into(wanted.min(room + 1), |mut batch| {
+        let (first, moved) = pool.injector.pop_batch_into(wanted.min(room + 1), |mut batch| {
             let first = batch.pop_front();
             let moved = ring.push_chain(&mut batch);
             debug_assert!(batch.is_empty(), "the batch was cut to fit");
@@ -246,7 +246,7 @@ impl Core {
         Some(first)
     }
 
-    /// Steals a task as a searcher: from other rings, then LIFO slots, then from the intake.
+    /// Steals a task as a searcher: from other rings, then LIFO slots, then from the injector.
     pub(crate) fn search(&mut self) -> Option<Task> {
         if !self.searching {
             if !self.pool.idle.start_searching() {
@@ -327,7 +327,7 @@ impl Core {
     fn count_poll(&mut self) {
         self.counters().polled.add(1);
         self.pace.ran_since_park = true;
-        self.pace.intake_in = self.pace.intake_in.saturating_sub(1);
+        self.pace.injector_in = self.pace.injector_in.saturating_sub(1);
         if self.clock.count(&self.pool.tick, self.pace.reading_every) {
             self.read_clock();
         }
@@ -387,8 +387,8 @@ impl Core {
         self.take_look()
     }
 
-    /// Returns true if a worker's tick has ended, when the worker must take back the task cells that
-    /// other threads have returned. The driver and the timers go by the clock instead.
+    /// Returns true if a worker's tick has ended, when the worker must take back the task cells
+    /// that other threads have returned. The driver and the timers go by the clock instead.
     #[inline]
     pub(crate) fn take_tick(&mut self) -> bool {
         if self.pace.tick_in > 0 {
@@ -432,7 +432,7 @@ fn victims(
 
 #[cfg(all(test, not(blitz_loom)))]
 mod tests {
-    use super::{INTERVAL, Pace, Reading, bit, is_left_alone};
+    use super::{ClockReading, INTERVAL, Pace, bit, is_left_alone};
 
     #[test]
     fn a_core_that_shares_its_bit_is_not_taken_for_the_other() {
@@ -454,8 +454,8 @@ mod tests {
             mean_ns: 0,
             interval: 100,
             fixed: false,
-            intake_in: 100,
-            since_intake_ns: 0,
+            injector_in: 100,
+            since_injector_ns: 0,
             reading_every: 32,
             tick_in: 128,
             tick_polls: 128,
@@ -467,36 +467,36 @@ mod tests {
     fn short_polls_make_the_interval_long_and_long_ones_short() {
         let mut pace = pace();
         for _ in 0..200 {
-            pace.learn(Reading { elapsed_ns: 32 * 100, polls: 32 });
+            pace.learn(ClockReading { elapsed_ns: 32 * 100, polls: 32 });
         }
         assert_eq!(pace.interval(), *INTERVAL.end());
         for _ in 0..200 {
-            pace.learn(Reading { elapsed_ns: 32 * 10_000, polls: 32 });
+            pace.learn(ClockReading { elapsed_ns: 32 * 10_000, polls: 32 });
         }
         assert!((99..=101).contains(&pace.interval()), "{pace:?}");
         for _ in 0..200 {
-            pace.learn(Reading { elapsed_ns: 32 * 1_000_000, polls: 32 });
+            pace.learn(ClockReading { elapsed_ns: 32 * 1_000_000, polls: 32 });
         }
         assert_eq!(pace.interval(), *INTERVAL.start());
     }
 
     #[test]
-    fn slow_polls_make_the_intake_due_by_time() {
+    fn slow_polls_make_the_injector_due_by_time() {
         let mut pace = pace();
-        assert!(!pace.intake_is_due());
-        pace.learn(Reading { elapsed_ns: 2_000_000, polls: 1 });
-        assert!(pace.intake_is_due());
-        pace.looked_at_intake();
-        assert!(!pace.intake_is_due());
+        assert!(!pace.injector_is_due());
+        pace.learn(ClockReading { elapsed_ns: 2_000_000, polls: 1 });
+        assert!(pace.injector_is_due());
+        pace.injector_was_checked();
+        assert!(!pace.injector_is_due());
     }
 
     #[test]
     fn absurd_readings_do_no_harm() {
         let mut pace = pace();
         for reading in [
-            Reading { elapsed_ns: u64::MAX, polls: 1 },
-            Reading { elapsed_ns: 0, polls: 32 },
-            Reading { elapsed_ns: u64::MAX, polls: 0 },
+            ClockReading { elapsed_ns: u64::MAX, polls: 1 },
+            ClockReading { elapsed_ns: 0, polls: 32 },
+            ClockReading { elapsed_ns: u64::MAX, polls: 0 },
         ] {
             for _ in 0..100 {
                 pace.learn(reading);

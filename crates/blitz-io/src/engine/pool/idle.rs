@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! A producer                            A worker that found nothing
-//! P1 puts work into the intake          W1 sets its bit in `asleep`, then
+//! P1 puts work into the injector          W1 sets its bit in `asleep`, then
 //! P2 fence(SeqCst)                         moves itself in `counts`: one searcher
 //! P3 if no worker searches and one         fewer (if it was one), one sleeper more
 //!    sleeps: reserves one (sleeping     W2 fence(SeqCst)

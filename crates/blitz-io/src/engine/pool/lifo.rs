@@ -94,12 +94,12 @@ mod tests {
     use super::Slot;
     use crate::engine::{
         prim::{Arc, model, thread},
-        queue::{Chain, bead::Bead},
+        queue::{Chain, test_node::TestNode},
     };
 
-    /// Touches the data that only the bead's owner may touch, where the model can see it.
-    fn touched(bead: Bead) -> Bead {
-        Chain::one(bead).pop_front().expect("it is in there")
+    /// Touches the data that only the node's owner may touch, where the model can see it.
+    fn touched(item: TestNode) -> TestNode {
+        Chain::one(item).pop_front().expect("it is in there")
     }
 
     #[test]
@@ -108,11 +108,11 @@ mod tests {
             let slot = Arc::new(Slot::new());
             let thief = thread::spawn({
                 let slot = slot.clone();
-                move || slot.take().map(|bead: Bead| touched(bead).value())
+                move || slot.take().map(|item: TestNode| touched(item).value())
             });
             // SAFETY: this thread is the only one that puts.
-            assert!(unsafe { slot.put(touched(Bead::new(7))) }.is_none());
-            let here = slot.take().map(|bead| touched(bead).value());
+            assert!(unsafe { slot.put(touched(TestNode::new(7))) }.is_none());
+            let here = slot.take().map(|item| touched(item).value());
             let there = thief.join().unwrap();
             assert_eq!(here.or(there), Some(7));
             assert!(here.is_none() || there.is_none());
@@ -124,14 +124,14 @@ mod tests {
         model(|| {
             let slot = Arc::new(Slot::new());
             // SAFETY: this thread is the only one that puts.
-            assert!(unsafe { slot.put(Bead::new(1)) }.is_none());
+            assert!(unsafe { slot.put(TestNode::new(1)) }.is_none());
             let thief = thread::spawn({
                 let slot = slot.clone();
-                move || slot.take().map(|bead: Bead| bead.value())
+                move || slot.take().map(|item: TestNode| item.value())
             });
             // SAFETY: this thread is the only one that puts.
-            let replaced = unsafe { slot.put(Bead::new(2)) }.map(|bead| bead.value());
-            let here = slot.take().map(|bead| bead.value());
+            let replaced = unsafe { slot.put(TestNode::new(2)) }.map(|item| item.value());
+            let here = slot.take().map(|item| item.value());
             let there = thief.join().unwrap();
             let mut seen: Vec<_> = [replaced, here, there].into_iter().flatten().collect();
             seen.sort_unstable();

@@ -1,7 +1,7 @@
 //! A pool that belongs to one thread, for tasks whose futures are not `Send`.
 //!
 //! Such a pool has no threads of its own and one core. Its *local* tasks are created in
-//! the `Home` of that core, and nowhere else. They are polled by the thread that holds the
+//! the `Arena` of that core, and nowhere else. They are polled by the thread that holds the
 //! core and takes their entry out, and dropped by that thread or by the end of the core.
 //! So this must be shown: only the owner's thread ever holds the core.
 //!
@@ -21,12 +21,12 @@
 //! while its own blocks: only pools with threads do that.
 //!
 //! Other threads do hold *entries* of local tasks, of those they have woken or
-//! aborted. They put them into the intake. The thread that takes them out there holds the
+//! aborted. They put them into the injector. The thread that takes them out there holds the
 //! core, or ends the last one, which is the same thread; and a thread that finds the
-//! intake closed drops an entry whose task was stopped before: S3 to S5 of `stop`,
+//! injector closed drops an entry whose task was stopped before: S3 to S5 of `stop`,
 //! in that order, on one thread.
 //!
-//! Outside homes hold tasks that are `Send`, because `spawn` requires it, also here.
+//! Outside arenas hold tasks that are `Send`, because `spawn` requires it, also here.
 //!
 //! # Checked by
 //! `a_wake_against_the_end_of_an_owned_pool_drops_the_future_on_its_thread`;
@@ -40,10 +40,10 @@ use crate::engine::{
     work::{
         current::thread,
         task::{
+            arena::{Arena, Origin},
             cell::Label,
             extra::Extra,
             handle::JoinHandle,
-            home::{Home, Origin},
         },
     },
 };
@@ -111,8 +111,8 @@ impl Pool {
     ) -> Result<JoinHandle<F::Output>, RefusedLocal<F, X>> {
         assert!(self.is_local_here(), "a local task was spawned on another thread");
         let header = if current::holds_core_of(self) {
-            // SAFETY: this thread holds the core, and so its home.
-            let (task, header) = unsafe { Home::spawn(current::home(), future, label) };
+            // SAFETY: this thread holds the core, and so its arena.
+            let (task, header) = unsafe { Arena::spawn(current::arena(), future, label) };
             current::with_core(|core| core.counters().spawned.add(1));
             self.place_new(task);
             header
@@ -121,8 +121,8 @@ impl Pool {
             let Some(mut core) = self.free_cores.take() else {
                 return Err(RefusedLocal { future, label, pool: self.clone() });
             };
-            // SAFETY: we have the core, so we are the holder of its home.
-            let (task, header) = unsafe { Home::spawn(core.home, future, label) };
+            // SAFETY: we have the core, so we are the holder of its arena.
+            let (task, header) = unsafe { Arena::spawn(core.arena, future, label) };
             core.counters().spawned.add(1);
             if self.config.hooks.is_none() {
                 core.place(task, Origin::Spawned);
@@ -197,7 +197,7 @@ mod tests {
             pool.stop();
             assert_eq!(dropped.get(), 1, "the end left the future, or somebody else took it");
             other.join().unwrap();
-            assert_eq!(Plain::strong_count(&pool), 1, "a home outlived its last task");
+            assert_eq!(Plain::strong_count(&pool), 1, "an arena outlived its last task");
         });
     }
 

@@ -1,6 +1,6 @@
 //! The worker pool: cores, the threads that hold them, and the state that they share.
 //!
-//! A *core* is the right to run tasks: a run queue (its ring), a LIFO slot, a [`Home`] that
+//! A *core* is the right to run tasks: a run queue (its ring), a LIFO slot, an [`Arena`] that
 //! allocates new tasks, a clock. A *thread* holds a core while it runs tasks. They are two things
 //! so that a core can move to another thread when its thread is stuck in a poll.
 //!
@@ -33,20 +33,20 @@ use super::{
     prim::{
         AtomicBool, AtomicUsize, Mutex, OnceLock,
         Ordering::Acquire,
-        clock::{Tick, Unit},
+        clock::{Tick, TimestampUnit},
         lock,
         pad::CachePadded,
         rng::Seeds,
     },
-    queue::inject::Inject,
+    queue::injector::Injector,
     threads::{Around, Hook, Life, Recipe, Started},
     work::{
         current::Inside,
         task::{
+            arena::{Arena, Origin, Schedule},
             cell::{Header, Label, Task},
             extra::Extra,
             handle::JoinHandle,
-            home::{Home, Origin, Schedule},
             hooks::{self, Hooks},
         },
     },
@@ -75,9 +75,9 @@ pub(crate) mod timing;
 pub(crate) mod unhandled;
 pub(crate) mod depth;
 
-/// Number of `Home`s for tasks that are spawned by threads without a core, each behind a lock.
+/// Number of `Arena`s for tasks that are spawned by threads without a core, each behind a lock.
 /// Eight, so that many outside threads seldom contend; picked, not measured.
-const OUTSIDE_HOMES: usize = 8;
+const OUTSIDE_ARENAS: usize = 8;
 
 /// The settings from which a pool is created.
 #[derive(Clone)]
@@ -88,9 +88,9 @@ pub(crate) struct Config {
     /// True if the threads start with the first task instead of with the pool.
     pub(crate) lazy: bool,
     pub(crate) lifo_slot: bool,
-    /// Number of polls between two looks into the intake (the shared queue); `None` lets each
+    /// Number of polls between two looks into the injector (the shared queue); `None` lets each
     /// core tune it.
-    pub(crate) intake_interval: Option<u32>,
+    pub(crate) global_queue_interval: Option<u32>,
     /// Number of polls in a worker's tick.
     pub(crate) tick_polls: u32,
     pub(crate) recipe: Recipe,
@@ -112,8 +112,8 @@ pub(crate) struct Config {
 
 impl Config {
     /// Returns the unit of the timestamps that tasks carry.
-    pub(crate) fn unit(&self) -> Unit {
-        if self.tracks_latency() { Unit::Micros } else { Unit::Millis }
+    pub(crate) fn unit(&self) -> TimestampUnit {
+        if self.tracks_latency() { TimestampUnit::Micros } else { TimestampUnit::Millis }
     }
 
     /// Returns true if each poll is timed.
@@ -135,7 +135,7 @@ pub(crate) struct Pool {
     pub(crate) remotes: Box<[Remote]>,
     /// The queue that all cores share. Padded, like the other fields that many threads write,
     /// because the words beside it are read by every worker for each poll.
-    pub(crate) intake: CachePadded<Inject<Task>>,
+    pub(crate) injector: CachePadded<Injector<Task>>,
     pub(crate) idle: CachePadded<Idle>,
     pub(crate) napper: CachePadded<watch::Napper>,
     pub(crate) duties: duty::Duties,
@@ -224,16 +224,16 @@ struct StartFailure {
     text: String,
 }
 
-/// A `Home` behind a lock, created when the first task needs it.
+/// An `Arena` behind a lock, created when the first task needs it.
 pub(crate) struct Outside {
-    home: Option<NonNull<Home>>,
+    arena: Option<NonNull<Arena>>,
     /// The pool is stopping and accepts no more tasks; blocking jobs may still come.
     refuses: bool,
-    /// The home is closed.
+    /// The arena is closed.
     closed: bool,
 }
 
-// SAFETY: the thread that has the lock is the holder of the home, and a home may move to another
+// SAFETY: the thread that has the lock is the holder of the arena, and an arena may move to another
 // thread.
 unsafe impl Send for Outside {}
 
@@ -250,12 +250,12 @@ impl Pool {
         let workers = config.workers;
         let (owners, remotes): (Vec<_>, Vec<_>) =
             (0..workers).map(|_| Remote::new(&config)).unzip();
-        let outside = (0..OUTSIDE_HOMES)
-            .map(|_| Mutex::new(Outside { home: None, refuses: false, closed: false }))
+        let outside = (0..OUTSIDE_ARENAS)
+            .map(|_| Mutex::new(Outside { arena: None, refuses: false, closed: false }))
             .collect();
         let pool = Arc::new(Self {
             remotes: remotes.into_boxed_slice(),
-            intake: CachePadded::new(Inject::new()),
+            injector: CachePadded::new(Injector::new()),
             idle: CachePadded::new(match config.threaded {
                 true => Idle::in_crowd(workers),
                 false => Idle::new(workers),
@@ -329,7 +329,7 @@ impl Pool {
     }
 
     /// Returns true if `start` must be called before a task can run. False on a thread that is
-    /// inside `start`: its task waits in the intake.
+    /// inside `start`: its task waits in the injector.
     fn must_start(&self) -> bool {
         let started = matches!(self.started.get(), Some(Ok(())));
         self.config.threaded && !started && !current::is_starting(self)
@@ -390,7 +390,7 @@ impl Pool {
         let inside = current::inside();
         // SAFETY: `core_of` returned this thread's core, and the borrow ends before the allocator
         // is called, which may be a user's.
-        let Some(home) = current::core_of(self).map(|core| unsafe { core.as_ref() }.home) else {
+        let Some(arena) = current::core_of(self).map(|core| unsafe { core.as_ref() }.arena) else {
             drop(inside);
             return self.spawn_outside(future, label);
         };
@@ -400,8 +400,8 @@ impl Pool {
             drop(inside);
             return Err(Refused { future, label, pool: self.clone(), why: Why::Stopping });
         }
-        // SAFETY: this thread holds the core, and so its home.
-        let (task, header) = unsafe { Home::spawn(home, future, label) };
+        // SAFETY: this thread holds the core, and so its arena.
+        let (task, header) = unsafe { Arena::spawn(arena, future, label) };
         if self.config.hooks.is_some() {
             current::with_core(|core| core.counters().spawned.add(1));
             drop(inside);
@@ -431,14 +431,14 @@ impl Pool {
             return Err(Refused { future, label, pool: self.clone(), why: Why::NotStarted });
         }
         let (task, header) = {
-            let mut outside = lock(&self.outside[current::thread_number() % OUTSIDE_HOMES]);
+            let mut outside = lock(&self.outside[current::thread_number() % OUTSIDE_ARENAS]);
             if outside.refuses_spawns(self) {
                 return Err(Refused { future, label, pool: self.clone(), why: Why::Stopping });
             }
-            let home = *outside.home.get_or_insert_with(|| Home::new(self.clone()));
-            // SAFETY: the lock makes this thread the holder of the home, and it is held until the
+            let arena = *outside.arena.get_or_insert_with(|| Arena::new(self.clone()));
+            // SAFETY: the lock makes this thread the holder of the arena, and it is held until the
             // end.
-            unsafe { Home::spawn(home, future, label) }
+            unsafe { Arena::spawn(arena, future, label) }
         };
         self.outside_counters.spawn();
         if self.config.hooks.is_some() {
@@ -486,41 +486,41 @@ impl Pool {
     {
         let inside = current::inside();
         if current::holds_core_of(self) {
-            // SAFETY: this thread holds the core, and so its home.
-            return unsafe { Home::spawn(current::home(), future, label) };
+            // SAFETY: this thread holds the core, and so its arena.
+            return unsafe { Arena::spawn(current::arena(), future, label) };
         }
         drop(inside);
-        let mut outside = lock(&self.outside[current::thread_number() % OUTSIDE_HOMES]);
+        let mut outside = lock(&self.outside[current::thread_number() % OUTSIDE_ARENAS]);
         if outside.closed {
             drop(outside);
             return self.make_alone(future, label);
         }
-        let home = *outside.home.get_or_insert_with(|| Home::new(self.clone()));
-        // SAFETY: the lock makes this thread the holder of the home, and it is held until the
+        let arena = *outside.arena.get_or_insert_with(|| Arena::new(self.clone()));
+        // SAFETY: the lock makes this thread the holder of the arena, and it is held until the
         // end.
-        unsafe { Home::spawn(home, future, label) }
+        unsafe { Arena::spawn(arena, future, label) }
     }
 
-    /// Creates a task in a `Home` of its own, which is closed at once and freed with the task.
+    /// Creates a task in an `Arena` of its own, which is closed at once and freed with the task.
     #[cold]
     fn make_alone<F, X>(self: &Arc<Self>, future: F, label: Label<X>) -> (Task, NonNull<Header>)
     where
         F: Future + 'static,
         X: Extra,
     {
-        let home = Home::new(self.clone());
-        // SAFETY: we created the home and are its holder until it is closed; the entry keeps the
-        // task's memory, and the home lives as long as its cells.
+        let arena = Arena::new(self.clone());
+        // SAFETY: we created the arena and are its holder until it is closed; the entry keeps the
+        // task's memory, and the arena lives as long as its cells.
         unsafe {
-            let made = Home::spawn(home, future, label);
-            home.as_ref().refuse();
-            while home.as_ref().next_to_stop().is_some() {}
-            Home::close(home);
+            let made = Arena::spawn(arena, future, label);
+            arena.as_ref().refuse();
+            while arena.as_ref().next_to_stop().is_some() {}
+            Arena::close(arena);
             made
         }
     }
 
-    /// Creates a task that is cancelled before its first poll, in a `Home` of its own.
+    /// Creates a task that is cancelled before its first poll, in an `Arena` of its own.
     #[cold]
     fn make_ended<F, X>(self: &Arc<Self>, future: F, label: Label<X>) -> NonNull<Header>
     where
@@ -533,7 +533,7 @@ impl Pool {
         header
     }
 
-    /// Puts a task into a queue of the core that this thread holds, or into the intake if it
+    /// Puts a task into a queue of the core that this thread holds, or into the injector if it
     /// holds none.
     #[inline(always)]
     fn place_here(&self, task: Task, origin: Origin, inside: Inside) {
@@ -573,8 +573,8 @@ impl Schedule for Pool {
         self.place_outside(task);
     }
 
-    fn cells_wait(&self, home: NonNull<Home>) {
-        self.sweep_for(home);
+    fn cells_wait(&self, arena: NonNull<Arena>) {
+        self.sweep_for(arena);
     }
 
     fn hooks(&self) -> Option<Arc<Hooks>> {

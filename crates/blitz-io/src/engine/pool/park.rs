@@ -19,7 +19,7 @@ use super::{
 use crate::engine::{
     prim::{thread, weakened},
     threads::run_hook,
-    work::task::home,
+    work::task::arena,
 };
 
 /// Sleeps until there may be something to do. This thread holds core `index`.
@@ -30,7 +30,7 @@ use crate::engine::{
 /// The thread holds no core afterwards if a hook has stopped the pool.
 pub(crate) fn park(pool: &Pool, index: usize, called: impl Fn() -> bool) {
     // Cells of this core that other threads have freed must not wait for as long as we sleep.
-    home::sweep_held();
+    arena::sweep_held_arena();
     if !current::holds_core_of(pool) {
         return;
     }
@@ -99,7 +99,7 @@ fn sleep(
     others_keep_up: bool,
     called: impl Fn() -> bool,
 ) -> (Woken, Option<Rest<'_>>) {
-    let wanted = || called() || pool.is_stopping() || home::held_is_worth_a_sweep();
+    let wanted = || called() || pool.is_stopping() || arena::held_arena_needs_sweep();
     pool.idle.fall_asleep(index, was_searching);
     // Work that its owners keep up with is left to another searcher, if there is one: that
     // searcher leaves by W1 or S1 of `idle` after this, and looks.

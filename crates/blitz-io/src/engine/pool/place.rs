@@ -4,11 +4,11 @@ use std::ptr::NonNull;
 
 use super::{Pool, core::Core, watch::LONG};
 use crate::engine::{
-    prim::{Ordering::Relaxed, clock::Unit, lock},
+    prim::{Ordering::Relaxed, clock::TimestampUnit, lock},
     queue::{Chain, ring::Pushed},
     work::task::{
+        arena::{Arena, Origin},
         cell::Task,
-        home::{Home, Origin},
     },
 };
 
@@ -106,12 +106,12 @@ impl Core {
     /// Begins a batch: entries that are placed from now on belong to it.
     ///
     /// They go behind everything that waits already. If that is more than fits into the ring, so
-    /// that part of it lies in the intake, the batch goes into the intake as well. Otherwise each
-    /// batch would overtake that part again, because the intake is checked seldom while the ring
-    /// is full.
+    /// that part of it lies in the injector, the batch goes into the injector as well. Otherwise
+    /// each batch would overtake that part again, because the injector is checked seldom while the
+    /// ring is full.
     pub(crate) fn begin_batch(&mut self) {
         self.batch = true;
-        self.holds_back = !self.pool.intake.is_empty();
+        self.holds_back = !self.pool.injector.is_empty();
     }
 
     fn push_batch(&mut self, task: Task) {
@@ -123,14 +123,14 @@ impl Core {
         }
     }
 
-    /// Moves the entries of a batch that were held back to the intake. Must be called as well if
+    /// Moves the entries of a batch that were held back to the injector. Must be called as well if
     /// the core moves to another thread in the middle of a batch.
     pub(crate) fn give_batch(&mut self) {
         self.batch = false;
         if !self.held_back.is_empty() {
             let held_back = std::mem::take(&mut self.held_back);
-            // The intake is open while a core exists, as explained in `overflow`.
-            drop(self.pool.intake.push_chain(held_back));
+            // The injector is open while a core exists, as explained in `overflow`.
+            drop(self.pool.injector.push_chain(held_back));
         }
     }
 
@@ -151,10 +151,10 @@ impl Core {
     /// coarse clock.
     #[inline(always)]
     fn now(&self) -> u32 {
-        if self.exact { Unit::Micros.now() } else { self.clock.now_ms() }
+        if self.exact { TimestampUnit::Micros.now() } else { self.clock.now_ms() }
     }
 
-    /// Puts an entry into the ring; half of a full ring goes to the intake.
+    /// Puts an entry into the ring; half of a full ring goes to the injector.
     #[inline]
     pub(crate) fn push_ring(&mut self, task: Task) {
         self.counters().pushed.add(1);
@@ -166,9 +166,9 @@ impl Core {
     #[cold]
     fn overflow(&mut self, chain: Chain<Task>) {
         self.counters().overflows.add(1);
-        // The intake is closed only after every core has ended, so it is open here; if it were
+        // The injector is closed only after every core has ended, so it is open here; if it were
         // not, dropping the chain would cancel the tasks.
-        drop(self.pool.intake.push_chain(chain));
+        drop(self.pool.injector.push_chain(chain));
     }
 
     /// Wakes a sleeping worker for the tasks in the ring, if that is worth its cost.
@@ -201,11 +201,11 @@ impl Core {
 }
 
 impl Pool {
-    /// Puts an entry into the intake and makes sure that a worker comes for it.
+    /// Puts an entry into the injector and makes sure that a worker comes for it.
     #[inline(never)]
     pub(crate) fn place_outside(&self, task: Task) {
         task.stamp(self.config.unit().now());
-        match self.intake.push(task) {
+        match self.injector.push(task) {
             Ok(()) => {
                 self.wake_one();
             }
@@ -229,24 +229,24 @@ impl Pool {
 
     /// Returns true if there is work that a searcher could find.
     pub(crate) fn has_visible_work(&self) -> bool {
-        !self.intake.is_empty() || self.remotes.iter().any(|remote| !remote.thief.is_empty())
+        !self.injector.is_empty() || self.remotes.iter().any(|remote| !remote.thief.is_empty())
     }
 
-    /// Makes the holder of `home` collect the many cells that wait for it: a sleeping worker is
-    /// unparked, and an outside home is swept by this thread.
-    pub(crate) fn sweep_for(&self, home: NonNull<Home>) {
+    /// Makes the holder of `arena` collect the many cells that wait for it: a sleeping worker is
+    /// unparked, and an outside arena is swept by this thread.
+    pub(crate) fn sweep_for(&self, arena: NonNull<Arena>) {
         for outside in &self.outside {
             let outside = lock(outside);
-            if outside.home == Some(home) && !outside.closed {
-                // SAFETY: the lock makes this thread the holder of the home, and an open home is
+            if outside.arena == Some(arena) && !outside.closed {
+                // SAFETY: the lock makes this thread the holder of the arena, and an open arena is
                 // alive.
-                unsafe { Home::sweep(home) };
+                unsafe { Arena::sweep(arena) };
                 return;
             }
         }
         for (index, remote) in self.remotes.iter().enumerate() {
             // Relaxed: written before the pool was shared.
-            if remote.home.load(Relaxed) == home.as_ptr() {
+            if remote.arena.load(Relaxed) == arena.as_ptr() {
                 // A token does no harm to a worker that is awake.
                 self.unpark(index);
             }

@@ -6,22 +6,22 @@
 //!
 //! # Protocol
 //! ```text
-//! S1 the outside homes refuse tasks, and their tasks are claimed
+//! S1 the outside arenas refuse tasks, and their tasks are claimed
 //! S2 `stopping` is set, and every worker is unparked (one that is awake finds a token later);
 //!    from now on a spawn is refused: its future is dropped, its handle says 'cancelled'
 //! S3 a core that no thread holds ends: one that is free on this thread, one that handoff in a
 //!    `Handoff` on a spare thread or a helper, or here if the system has none. A core
 //!    whose thread is about to begin, or is in a hook, is left to that thread
-//! S4 each worker ends its poll, leaves its loop and ends its core: the core's home refuses
+//! S4 each worker ends its poll, leaves its loop and ends its core: the core's arena refuses
 //!    tasks, those that live are claimed, and so are entries in its LIFO slot and its ring
-//! S5 the last core also closes the intake and claims what is in it
+//! S5 the last core also closes the injector and claims what is in it
 //! S6 the worker drops claimed tasks until there are none
 //! S7 the last participant (core or helper) shuts driver and timers down, then `ended` is set
 //! S8 the thread that requested the shutdown waits for `ended`, then joins the threads
 //! ```
 //! A task that is running when it is claimed is only marked: it ends at the end of its poll,
 //! wherever that is. A wake-up that comes in between finds a task that is complete, or queues one
-//! that S4 or S5 take out of a queue. An entry on its way to the intake when S5 closes it is
+//! that S4 or S5 take out of a queue. An entry on its way to the injector when S5 closes it is
 //! refused, and its task was claimed before.
 //!
 //! # Help
@@ -32,7 +32,7 @@
 //! ```text
 //! N1 cores that were left in a `Handoff` after S3 are ended as in S3; after some looks also those
 //!    whose thread has not come
-//! N2 tasks of homes whose core has not ended are claimed, on behalf of the thread that holds it
+//! N2 tasks of arenas whose core has not ended are claimed, on behalf of the thread that holds it
 //! N3 if claimed tasks wait and no thread has dropped one since the last look, a helper thread
 //!    is started that does S6
 //! N4 if there is nothing to drop and a `block_on` of this runtime still waits, or the end has
@@ -43,7 +43,7 @@
 //!
 //! # Invariants
 //! - *Claimed once*: the exchange that sets RUNNING or takes the entry decides which thread
-//!   claims. A home's tasks are claimed by the holder of its core after `open` is cleared, or by
+//!   claims. An arena's tasks are claimed by the holder of its core after `open` is cleared, or by
 //!   a helper that holds the lock of `open` and finds it set; both push what they claimed before
 //!   they let go, so that the thread that ends the core finds it in the list at S6.
 //! - *No drop outlives the end*: a thread that drops is a participant: its core is counted until
@@ -51,7 +51,7 @@
 //! - Blocking jobs are not claimed: they belong to the blocking pool, which runs them or ends them.
 //!
 //! # Rejected
-//! - Each core stops the tasks of its own home only: a poll that blocks on a channel whose
+//! - Each core stops the tasks of its own arena only: a poll that blocks on a channel whose
 //!   sender is a task of the same core never ends.
 //! - Dropping all tasks on the thread that requested the shutdown: `shutdown_timeout` could not
 //!   return in time, and a destructor that blocks would keep all others from running.
@@ -83,7 +83,7 @@ use crate::engine::{
         lock, weakened,
     },
     threads::{Life, Started},
-    work::task::{cell::Header, home::Home, poll},
+    work::task::{arena::Arena, cell::Header, poll},
 };
 
 /// The time that S8 waits before it first checks whether it must help. A worker that is awake
@@ -427,7 +427,7 @@ impl Pool {
         self.duties.shut_down();
     }
 
-    /// Claims the tasks of all homes whose core has not ended (N2).
+    /// Claims the tasks of all arenas whose core has not ended (N2).
     fn claim_for_others(&self) {
         for remote in &self.remotes {
             let mut claimed = Vec::new();
@@ -437,14 +437,14 @@ impl Pool {
                     break;
                 }
                 // Relaxed: written before the pool was shared.
-                let home = remote.home.load(Relaxed);
+                let arena = remote.arena.load(Relaxed);
                 let mut left_out = 0;
-                // No allocator is called in a visit, because the holder may wait for its end.
-                // SAFETY: obligations 1 and 2 of `Home::visit`: `open` is locked and true, so the
-                // core has not ended, its home is not closed, and this thread is the only
-                // visitor.
-                let visited = unsafe {
-                    (*home).visit(|task| {
+                // No allocator is called during a read, because the holder may wait for its end.
+                // SAFETY: obligations 1 and 2 of `Arena::read_tasks`: `open` is locked and true, so
+                // the core has not ended, its arena is not closed, and this thread is the only
+                // reader.
+                let was_read = unsafe {
+                    (*arena).read_tasks(|task| {
                         if claimed.len() == claimed.capacity() {
                             left_out += 1;
                         } else if claim(task) {
@@ -452,7 +452,7 @@ impl Pool {
                         }
                     })
                 };
-                let is_whole = !visited || left_out == 0;
+                let is_whole = !was_read || left_out == 0;
                 if weakened!("help_pushes_inside") {
                     drop(open);
                     self.rest.add(&mut claimed);
@@ -469,58 +469,58 @@ impl Pool {
         }
     }
 
-    /// Claims the tasks of the outside homes (S1). No user code runs.
+    /// Claims the tasks of the outside arenas (S1). No user code runs.
     fn claim_outside(&self) {
         for outside in &self.outside {
             let mut outside = lock(outside);
             outside.refuses = !weakened!("stop_outside_refuses");
-            let Some(home) = outside.home else { continue };
+            let Some(arena) = outside.arena else { continue };
             let mut claimed = Vec::new();
-            // SAFETY: the lock makes this thread the holder of the home, which is open; the
-            // closure does not use the home.
+            // SAFETY: the lock makes this thread the holder of the arena, which is open; the
+            // closure does not use the arena.
             unsafe {
-                home.as_ref().for_each_held(|task| {
+                arena.as_ref().for_each_task(|task| {
                     if claim(task) {
                         claimed.push(task);
                     }
                 });
             }
-            // Under the lock, so that the last core finds the tasks in the list, or in the home.
+            // Under the lock, so that the last core finds the tasks in the list, or in the arena.
             self.rest.add(&mut claimed);
         }
     }
 
-    /// Closes the outside homes and the intake, and claims their tasks (S5). No user code runs.
+    /// Closes the outside arenas and the injector, and claims their tasks (S5). No user code runs.
     fn end_outside(&self) {
         self.claim_outside();
-        let homes: Vec<NonNull<Home>> =
+        let arenas: Vec<NonNull<Arena>> =
             self.outside.iter().filter_map(|outside| lock(outside).shut()).collect();
         let mut claimed = Vec::new();
-        for home in &homes {
-            // SAFETY: `shut` took the home out of its lock and made it refuse, so it is ours
+        for arena in &arenas {
+            // SAFETY: `shut` took the arena out of its lock and made it refuse, so it is ours
             // alone.
-            while let Some(task) = unsafe { home.as_ref().next_to_stop() } {
+            while let Some(task) = unsafe { arena.as_ref().next_to_stop() } {
                 if claim(task) {
                     claimed.push(task);
                 }
             }
         }
-        self.intake.close();
-        while let Some(task) = self.intake.pop() {
+        self.injector.close();
+        while let Some(task) = self.injector.pop() {
             claimed.extend(poll::claim_entry(task));
         }
         self.rest.add(&mut claimed);
-        for home in homes {
-            // SAFETY: the home is ours alone, no task is left in it, and we give it up.
-            unsafe { Home::close(home) };
+        for arena in arenas {
+            // SAFETY: the arena is ours alone, no task is left in it, and we give it up.
+            unsafe { Arena::close(arena) };
         }
     }
 }
 
-/// Claims a task of a home for the shutdown, unless it is a blocking job. A task that is running
+/// Claims a task of an arena for the shutdown, unless it is a blocking job. A task that is running
 /// is marked, and ends with its poll.
 fn claim(task: NonNull<Header>) -> bool {
-    // SAFETY: the home lists the task and is held or visited by the caller, so its memory stays.
+    // SAFETY: the arena lists the task and is held or read by the caller, so its memory stays.
     let header = unsafe { task.as_ref() };
     !header.is_blocking() && header.state.stop()
 }
@@ -529,17 +529,18 @@ fn claim(task: NonNull<Header>) -> bool {
 #[allow(clippy::boxed_local, reason = "cores live in boxes, and this one ends here")]
 pub(crate) fn end_core(mut core: Box<Core>) {
     core.before_end();
-    let Core { pool, index, mut ring, fifo, deferred, home, .. } = *core;
-    // A thread that visits the home finishes first, and no other begins.
+    let Core { pool, index, mut ring, fifo, deferred, arena, .. } = *core;
+    // A thread that reads the arena finishes first, and no other begins.
     *lock(&pool.remotes[index].open) = false;
     if weakened!("owned_stops_first") {
-        pool.intake.close();
+        pool.injector.close();
     }
-    // SAFETY: we have the core, so we are the holder of its home.
-    unsafe { home.as_ref().refuse() };
+    // SAFETY: we have the core, so we are the holder of its arena.
+    unsafe { arena.as_ref().refuse() };
     let mut claimed = Vec::new();
-    // SAFETY: we hold the home, and a home that refuses tasks keeps its cells until it is closed.
-    while let Some(task) = unsafe { home.as_ref().next_to_stop() } {
+    // SAFETY: we hold the arena, and an arena that refuses tasks keeps its cells until it is
+    // closed.
+    while let Some(task) = unsafe { arena.as_ref().next_to_stop() } {
         if claim(task) {
             claimed.push(task);
         }
@@ -558,28 +559,28 @@ pub(crate) fn end_core(mut core: Box<Core>) {
         pool.unregister_pool();
         pool.end_outside();
     }
-    // SAFETY: we hold the home, no task is left in it, and we give it up.
-    unsafe { Home::close(home) };
+    // SAFETY: we hold the arena, no task is left in it, and we give it up.
+    unsafe { Arena::close(arena) };
     pool.drop_claimed();
     pool.count_down();
 }
 
 impl super::Outside {
-    /// Returns true once a task spawned into this home would never be run. The caller holds the
-    /// lock, so a spawn either finds the home open, and the shutdown claims its task, or is
+    /// Returns true once a task spawned into this arena would never be run. The caller holds the
+    /// lock, so a spawn either finds the arena open, and the shutdown claims its task, or is
     /// refused.
     pub(super) fn refuses_spawns(&self, pool: &Pool) -> bool {
         let stopping = pool.is_stopping() && !weakened!("stop_outside_refuses");
         self.refuses || self.closed || stopping
     }
 
-    /// Closes the home, which is then the caller's alone.
-    fn shut(&mut self) -> Option<NonNull<Home>> {
+    /// Closes the arena, which is then the caller's alone.
+    fn shut(&mut self) -> Option<NonNull<Arena>> {
         self.closed = !weakened!("stop_outside_refuses");
-        let home = self.home.take()?;
-        // SAFETY: the lock makes this thread the holder, and no thread will hold the home again.
-        unsafe { home.as_ref().refuse() };
-        Some(home)
+        let arena = self.arena.take()?;
+        // SAFETY: the lock makes this thread the holder, and no thread will hold the arena again.
+        unsafe { arena.as_ref().refuse() };
+        Some(arena)
     }
 }
 
@@ -608,7 +609,7 @@ pub(crate) mod tests {
             threaded,
             lazy: false,
             lifo_slot: true,
-            intake_interval: None,
+            global_queue_interval: None,
             tick_polls: 128,
             recipe,
             on_park: None,
@@ -641,7 +642,7 @@ pub(crate) mod tests {
             pool.stop();
             spawner.join().unwrap();
             assert_eq!(Arc::strong_count(&alive), 1, "a task outlived its runtime");
-            assert_eq!(Plain::strong_count(&pool), 1, "a home outlived its last task");
+            assert_eq!(Plain::strong_count(&pool), 1, "an arena outlived its last task");
         });
     }
 
@@ -673,8 +674,8 @@ pub(crate) mod tests {
             let dropped = Plain::new(Tally::default());
             let core = pool.free_cores.take().expect("no thread has it");
             #[cfg(blitz_loom)]
-            // SAFETY: the core is ours, so we hold its home.
-            unsafe { core.home.as_ref() }.visitors.add();
+            // SAFETY: the core is ours, so we hold its arena.
+            unsafe { core.arena.as_ref() }.readers.add();
             let held = Held::new(core);
             let witness = OnDrop(dropped.clone());
             let task = async move {

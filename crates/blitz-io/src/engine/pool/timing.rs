@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::{Pool, core::Core, current};
 use crate::engine::{
-    prim::clock::Unit,
+    prim::clock::TimestampUnit,
     work::{
         current as words,
         task::{cell::Task, poll},
@@ -28,7 +28,7 @@ pub(crate) fn run(pool: &Pool, task: Task, now: u32) -> bool {
 fn run_timed(pool: &Pool, task: Task) -> bool {
     let unit = pool.config.unit();
     let now = unit.now();
-    if unit == Unit::Micros {
+    if unit == TimestampUnit::Micros {
         let waited = unit.elapsed(now, task.since());
         if current::holds_core_of(pool) {
             let waited_ns = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
@@ -54,7 +54,7 @@ fn run_timed(pool: &Pool, task: Task) -> bool {
 pub(crate) fn run_without_core(pool: &Pool, task: Task) -> bool {
     let unit = pool.config.unit();
     let now = unit.now();
-    if unit == Unit::Micros {
+    if unit == TimestampUnit::Micros {
         words::set_latency(Some(unit.elapsed(now, task.since())));
     }
     let completed = poll::run(task, now);

@@ -18,10 +18,10 @@
 //!
 //! # Protocol
 //! ```text
-//! the searcher                            a thread that puts work into the intake
+//! the searcher                            a thread that puts work into the injector
 //! N1 writes its index into `napper`       I1 puts the work in
 //! N2 fence(SeqCst)                        I2 fence(SeqCst) (P2 of `idle`)
-//! N3 looks into the intake; if something  I3 if a worker searches: looks into `napper`,
+//! N3 looks into the injector; if something  I3 if a worker searches: looks into `napper`,
 //!    is there, it does not nap               and unparks the worker that it finds
 //! N4 parks, with a time-out
 //! ```
@@ -151,7 +151,7 @@ impl Napper {
 
 /// Naps (N1 to N4). This thread holds core `index` and counts as searching.
 pub(crate) fn nap(pool: &Pool, index: usize) {
-    let is_wanted = || !pool.intake.is_empty() || pool.is_stopping();
+    let is_wanted = || !pool.injector.is_empty() || pool.is_stopping();
     if pool.napper.announce(index, is_wanted) {
         pool.remotes[index].parker.park_timeout(NAP);
     }
@@ -176,7 +176,7 @@ mod tests {
             let producer = thread::spawn({
                 let shared = shared.clone();
                 move || {
-                    // Relaxed: the fences order it, as they do the intake's length.
+                    // Relaxed: the fences order it, as they do the injector's length.
                     shared.2.store(true, Relaxed);
                     // SeqCst: P2.
                     fence(SeqCst);

@@ -12,10 +12,10 @@ use super::{
 use crate::engine::preempt::WatchRecord;
 use crate::engine::work::{
     current as words,
-    current::{Blocking, LeaseGuard, Seeded},
+    current::{BlockingPolicy, LeaseGuard, SeededRngGuard},
     task::{
+        arena::{self, Origin},
         cell::Task,
-        home::{self, Origin},
         poll::place,
     },
 };
@@ -103,7 +103,7 @@ fn set_busy(pool: &Arc<Pool>, watch_record: Option<&WatchRecord>) {
 fn lost(pool: &Pool, completed: bool) -> End {
     // Another thread writes the core's counters now, so this goes to the shared ones.
     pool.outside_counters.stopped(u64::from(completed));
-    words::with(|current| current.blocking.set(Blocking::Allowed));
+    words::with(|current| current.blocking.set(BlockingPolicy::Allowed));
     End::CoreLost
 }
 
@@ -112,8 +112,8 @@ pub(crate) fn run(mut core: Box<Core>) -> End {
     core.join_crowd();
     let pool = core.pool.clone();
     let index = core.index;
-    words::with(|current| current.blocking.set(Blocking::InPlace));
-    let _seeded = pool.seeds.as_ref().map(|seeds| Seeded::new(&seeds.worker(index)));
+    words::with(|current| current.blocking.set(BlockingPolicy::InPlace));
+    let _seeded = pool.seeds.as_ref().map(|seeds| SeededRngGuard::new(&seeds.worker(index)));
     let watch_record = WatchRecord::begin(&pool, index);
     // SAFETY: obligation 1 of `LeaseGuard::new`: the lease outlives this value, because the watch
     // record was declared earlier and so is dropped later.
@@ -138,7 +138,7 @@ pub(crate) fn run(mut core: Box<Core>) -> End {
             (find(core), core.take_tick(), core.take_look(), core.clock.now_ms())
         });
         if tick {
-            home::sweep_held();
+            arena::sweep_held_arena();
             if !current::holds_core_of(&pool) {
                 // The sweep dropped a user's value, which has ended the pool and this task.
                 return lost(&pool, false);
@@ -179,6 +179,6 @@ pub(crate) fn run(mut core: Box<Core>) -> End {
     }
     current::with_core(|core| core.counters().completed.add(u64::from(completed)));
     stop::end_core(held.release());
-    words::with(|current| current.blocking.set(Blocking::Allowed));
+    words::with(|current| current.blocking.set(BlockingPolicy::Allowed));
     End::Stopped
 }

@@ -9,7 +9,7 @@
 //! ```
 //! The lock of the `Handoff` decides between H4 and the thread of H2: one of them has
 //! the core. A worker that comes too late ends its poll without one: tasks that it wakes or
-//! spawns go to the intake like those of outside threads, and then it is no worker any more.
+//! spawns go to the injector like those of outside threads, and then it is no worker any more.
 //! The task in the LIFO slot is in the ring by then, where others can steal it while no
 //! thread has the core.
 //!
@@ -60,7 +60,7 @@ use crate::engine::pool::{
 };
 use crate::engine::{
     prim::{Mutex, lock, weakened},
-    work::{current as words, current::Blocking, task::budget::Budget},
+    work::{current as words, current::BlockingPolicy, task::budget::Budget},
 };
 
 /// The layer above, which finds threads for cores and work for threads that lost their core.
@@ -260,9 +260,9 @@ pub(crate) enum InPlace {
 
 pub(crate) fn in_place() -> InPlace {
     match words::with(|current| current.blocking.get()) {
-        Blocking::Allowed => InPlace::Free,
-        Blocking::InPlace => InPlace::Marked,
-        Blocking::Forbidden => InPlace::Refused,
+        BlockingPolicy::Allowed => InPlace::Free,
+        BlockingPolicy::InPlace => InPlace::Marked,
+        BlockingPolicy::Forbidden => InPlace::Refused,
     }
 }
 
@@ -292,7 +292,7 @@ impl Blocked {
     /// that names threads.
     pub(crate) fn new() -> Self {
         let budget = words::with(|current| {
-            current.blocking.set(Blocking::Allowed);
+            current.blocking.set(BlockingPolicy::Allowed);
             current.budget.replace(Budget::unlimited())
         });
         let mut blocked = Self { budget, handoff: None, listed: None };
@@ -351,7 +351,7 @@ impl Drop for Blocked {
         }
         words::with(|current| {
             current.budget.set(self.budget);
-            current.blocking.set(Blocking::InPlace);
+            current.blocking.set(BlockingPolicy::InPlace);
         });
     }
 }

@@ -7,7 +7,7 @@ use crate::engine::{
     pool::{Pool, current, current::Held, stop, stop::tests::config},
     preempt::handoff::Handoff,
     prim::{
-        ids::{Ends, Tally},
+        ids::{ModelEnds, Tally},
         lock, model, model_deeper, thread,
     },
     work::{
@@ -62,9 +62,9 @@ fn hog_that(pool: &Plain<Pool>, watch_record: &Plain<WatchRecord>, does: fn(&Poo
 /// Enters the runtime's code, nested once more, and touches the core if the thread has it.
 fn call_twice(pool: &Pool) {
     for _ in 0..2 {
-        let outer = words::at_once_inside().unwrap_or_else(words::inside);
+        let outer = words::try_inside().unwrap_or_else(words::inside);
         if current::holds_core_of(pool) {
-            drop((words::inside(), words::deeper()));
+            drop((words::inside(), words::nested_inside()));
             // The models of `engine/lease` check that no other thread has the core at the same
             // time.
             current::with_core(|core| core.keep_up += 1);
@@ -91,7 +91,7 @@ fn end(handoff: &Handoff) -> bool {
 /// The core goes to another thread while its old thread leaves its poll.
 #[test]
 fn a_taken_core_has_one_owner() {
-    let ends = Plain::new(Ends::default());
+    let ends = Plain::new(ModelEnds::default());
     let counted = ends.clone();
     model(move || {
         let pool = pool();
@@ -112,7 +112,7 @@ fn a_taken_core_has_one_owner() {
 
 #[test]
 fn a_core_is_taken_from_a_poll_that_calls_the_runtime() {
-    let ends = Plain::new(Ends::default());
+    let ends = Plain::new(ModelEnds::default());
     let counted = ends.clone();
     model(move || {
         let pool = pool();
@@ -133,7 +133,7 @@ fn a_core_is_taken_from_a_poll_that_calls_the_runtime() {
 /// No thread is available for the core, so its old thread takes it back.
 #[test]
 fn an_unclaimed_core_is_taken_back() {
-    let ends = Plain::new(Ends::default());
+    let ends = Plain::new(ModelEnds::default());
     let counted = ends.clone();
     // The thread must enter its poll, the monitor run up to its last step, and the thread leave its
     // poll again: three context switches.
@@ -155,7 +155,7 @@ fn an_unclaimed_core_is_taken_back() {
 /// A third thread stops the pool meanwhile.
 #[test]
 fn a_stop_against_a_taken_core_ends_it_once() {
-    let ends = Plain::new(Ends::default());
+    let ends = Plain::new(ModelEnds::default());
     let counted = ends.clone();
     model(move || {
         let pool = pool();
@@ -196,7 +196,7 @@ fn offload(pool: &Plain<Pool>) -> (Plain<Offloaded>, Plain<Tally>) {
     };
     let handle = pool.spawn(task, Label::at(Location::caller()));
     drop(handle.unwrap_or_else(|refused| refused.end()));
-    let task = pool.intake.pop().expect("it was spawned from outside");
+    let task = pool.injector.pop().expect("it was spawned from outside");
     (Offloaded::of_a_model(pool, task), dropped)
 }
 
@@ -212,14 +212,14 @@ fn a_requeued_task_has_one_owner() {
         let given = gives.requeue();
         drop(gives);
         polls.join().unwrap();
-        assert_eq!(usize::from(given), pool.intake.len(), "it is queued, or it was polled");
+        assert_eq!(usize::from(given), pool.injector.len(), "it is queued, or it was polled");
         pool.stop();
         assert_eq!(dropped.get(), 1, "the future was left, or dropped twice");
-        assert_eq!(Plain::strong_count(&pool), 1, "a home outlived its last task");
+        assert_eq!(Plain::strong_count(&pool), 1, "an arena outlived its last task");
     });
 }
 
-/// No thread polls the task: it goes back to its queue, or its memory back to its `Home`.
+/// No thread polls the task: it goes back to its queue, or its memory back to its `Arena`.
 #[test]
 fn a_task_that_no_thread_polls_against_a_stop_is_dropped_once() {
     model(|| {
@@ -229,7 +229,7 @@ fn a_task_that_no_thread_polls_against_a_stop_is_dropped_once() {
         pool.stop();
         drops.join().unwrap();
         assert_eq!(dropped.get(), 1, "the future was left, or dropped twice");
-        assert_eq!(Plain::strong_count(&pool), 1, "a home outlived its last task");
+        assert_eq!(Plain::strong_count(&pool), 1, "an arena outlived its last task");
     });
 }
 
@@ -244,6 +244,6 @@ fn an_offloaded_task_against_a_stop_is_dropped_once() {
         pool.stop();
         polls.join().unwrap();
         assert_eq!(dropped.get(), 1, "the future was left, or dropped twice");
-        assert_eq!(Plain::strong_count(&pool), 1, "a home outlived its last task");
+        assert_eq!(Plain::strong_count(&pool), 1, "an arena outlived its last task");
     });
 }

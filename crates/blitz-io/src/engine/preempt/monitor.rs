@@ -24,7 +24,7 @@ use super::{Pool, WatchedPool, notifier::MonitorNotifier};
 #[cfg(not(blitz_loom))]
 use crate::engine::prim::per_process::PerProcess;
 use crate::engine::{
-    prim::{Mutex, barrier::was_refused, lock, process::Process},
+    prim::{Mutex, barrier::was_refused, lock, process::ProcessIdentity},
     threads::service,
 };
 
@@ -41,7 +41,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The monitor of the process: its list of pools, and the [`MonitorNotifier`] that it sleeps on.
 pub(crate) struct Monitor {
-    process: Process,
+    process: ProcessIdentity,
     pub(crate) notifier: MonitorNotifier,
     watch_list: Mutex<WatchList>,
 }
@@ -61,7 +61,7 @@ static MONITOR: PerProcess<Monitor> = PerProcess::new();
 #[cfg(not(blitz_loom))]
 fn monitor() -> &'static Monitor {
     MONITOR.get(|| Monitor {
-        process: Process::this(),
+        process: ProcessIdentity::current(),
         notifier: MonitorNotifier::new(),
         watch_list: Mutex::new(WatchList {
             pools: Vec::new(),
@@ -116,7 +116,8 @@ impl Pool {
         let mut unregistered = lock(&watched.unregistered);
         *unregistered = true;
         let monitor = watched.monitor.get();
-        let Some(monitor) = monitor.filter(|monitor| monitor.process == Process::this()) else {
+        let Some(monitor) = monitor.filter(|monitor| monitor.process == ProcessIdentity::current())
+        else {
             return;
         };
         let mut watch_list = lock(&monitor.watch_list);

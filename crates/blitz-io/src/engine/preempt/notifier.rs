@@ -22,8 +22,9 @@ use std::time::Duration;
 use crate::engine::prim::{
     Ordering::{AcqRel, Acquire, Relaxed},
     barrier::{light, try_heavy},
+    const_unless_loom,
     futex::Futex,
-    made_in_constants, weakened,
+    weakened,
 };
 
 const AWAKE: u32 = 0;
@@ -36,7 +37,7 @@ const NOTIFIED: u32 = 2;
 pub(crate) struct MonitorNotifier(Futex);
 
 impl MonitorNotifier {
-    made_in_constants! {
+    const_unless_loom! {
         pub(crate) fn new() -> Self {
             Self(Futex::new(AWAKE))
         }

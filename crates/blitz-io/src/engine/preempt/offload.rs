@@ -40,15 +40,15 @@ use crate::engine::{
     prim::{
         Mutex,
         Ordering::Relaxed,
-        cpu::{CpuClock, Usage},
+        cpu::{CpuClock, CpuUsage},
         ids, lock, weakened,
     },
     work::{
         current as words,
-        current::{Blocking, CountingYields, LeaseGuard, PollDeadline},
+        current::{BlockingPolicy, CountingYields, LeaseGuard, PollDeadline},
         task::{
+            arena::{self, Origin},
             cell::{Header, Task},
-            home::{self, Origin},
             poll,
         },
     },
@@ -230,12 +230,12 @@ impl Offloaded {
 /// When a poll began, and the resource usage of its thread at that time.
 struct PollStart {
     at: Instant,
-    usage: Option<Usage>,
+    usage: Option<CpuUsage>,
 }
 
 impl PollStart {
     fn now() -> Self {
-        Self { at: Instant::now(), usage: Usage::of_this_thread() }
+        Self { at: Instant::now(), usage: CpuUsage::of_this_thread() }
     }
 
     /// Ends the poll: records in the task's history whether it was short, and drops the reference.
@@ -249,7 +249,7 @@ impl PollStart {
         if !weakened!("offload_lets_go") && unsafe { header.as_ref() }.state.unref() {
             // SAFETY: `unref` returned true, so this was the last reference and the task must be
             // freed here.
-            unsafe { home::free(header) };
+            unsafe { arena::free(header) };
         }
     }
 
@@ -259,7 +259,7 @@ impl PollStart {
         if self.at.elapsed() < limit {
             return true;
         }
-        let (Some(before), Some(after)) = (self.usage, Usage::of_this_thread()) else {
+        let (Some(before), Some(after)) = (self.usage, CpuUsage::of_this_thread()) else {
             return false;
         };
         after.waits == before.waits && after.time.saturating_sub(before.time) < limit
@@ -271,7 +271,7 @@ struct OffloadGuard<'a> {
     watched: &'a WatchedPool,
     cpu: CpuClock,
     number: u64,
-    blocking: Blocking,
+    blocking: BlockingPolicy,
     _deadline: PollDeadline,
     _watch: Option<OffloadWatch>,
 }
@@ -325,7 +325,7 @@ impl<'a> OffloadGuard<'a> {
             // task.
             pool.notify_monitor();
         }
-        let blocking = words::with(|current| current.blocking.replace(Blocking::InPlace));
+        let blocking = words::with(|current| current.blocking.replace(BlockingPolicy::InPlace));
         Self { watched, cpu, number, blocking, _deadline: deadline, _watch: watch }
     }
 }

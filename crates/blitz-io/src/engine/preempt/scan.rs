@@ -540,7 +540,7 @@ impl WatchedPool {
                 let after = cpu.read();
                 let kind = used.zip(after).map(|(used, after)| {
                     let is_idle = after.saturating_sub(used) * IDLE_SHARE < time
-                        && cpu.would_run() != Some(true);
+                        && cpu.is_runnable() != Some(true);
                     if is_idle { StallKind::Blocked } else { StallKind::Computing }
                 });
                 (number, after, kind)
@@ -602,21 +602,21 @@ struct Evidence {
 
 impl Evidence {
     fn of(seen: &SeenPoll, cpu: &CpuClock, now: Instant) -> Self {
-        Self::from(seen, cpu.read(), now, || cpu.would_run())
+        Self::from(seen, cpu.read(), now, || cpu.is_runnable())
     }
 
     fn from(
         seen: &SeenPoll,
         clock: Option<Duration>,
         now: Instant,
-        would_run: impl FnOnce() -> Option<bool>,
+        is_runnable: impl FnOnce() -> Option<bool>,
     ) -> Self {
         let used = seen.used.zip(clock).map(|(before, now)| now.saturating_sub(before));
         let wall = now.saturating_duration_since(seen.began).saturating_sub(seen.lost);
         let wall = wall.max(used.unwrap_or_default());
         // A thread that has run for most of the time computes, so the system call is not needed.
         let is_clear = used.is_none_or(|used| used * 2 >= wall);
-        let runs = if is_clear { None } else { would_run() };
+        let runs = if is_clear { None } else { is_runnable() };
         Self { wall, watched: now.saturating_duration_since(seen.since), used, runs }
     }
 

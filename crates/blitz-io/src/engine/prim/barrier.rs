@@ -73,7 +73,7 @@ pub(crate) fn light_as(fences: bool) {
         return;
     }
     if fences || cfg!(blitz_loom) {
-        // SeqCst: pairs with the fence in `pass`, which `heavy` runs.
+        // SeqCst: pairs with the fence in `run_heavy`, which `heavy` runs.
         fence(SeqCst);
     } else {
         compiler_fence(SeqCst);
@@ -82,7 +82,7 @@ pub(crate) fn light_as(fences: bool) {
 
 /// Runs the rare side's barrier (R2). Aborts the process if the system refuses it.
 pub(crate) fn heavy() {
-    if let Err(error) = pass() {
+    if let Err(error) = run_heavy() {
         refused(&error);
     }
 }
@@ -90,7 +90,7 @@ pub(crate) fn heavy() {
 /// Runs the rare side's barrier for callers that can do without it. Returns `false` if the system
 /// refuses it.
 pub(crate) fn try_heavy() -> bool {
-    let passed = pass().is_ok();
+    let passed = run_heavy().is_ok();
     if !passed {
         // Relaxed: a flag that orders nothing.
         REFUSED.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -108,7 +108,7 @@ pub(crate) fn was_refused() -> bool {
 /// depends on it.
 static REFUSED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
-fn pass() -> std::io::Result<()> {
+fn run_heavy() -> std::io::Result<()> {
     if weakened!("barrier_heavy") {
         return Ok(());
     }
@@ -161,15 +161,15 @@ fn probe() -> Mechanism {
 /// Returns true if the variable selects fences. An unknown value is reported and ignored, because
 /// this runs in the middle of other operations, where no error can be returned.
 #[cfg(all(target_os = "linux", not(blitz_loom)))]
-fn wants_fences(wish: Option<std::ffi::OsString>) -> bool {
-    let Some(wish) = wish else { return false };
-    match wish.to_str() {
+fn wants_fences(value: Option<std::ffi::OsString>) -> bool {
+    let Some(value) = value else { return false };
+    match value.to_str() {
         Some("fences") => return true,
         Some("" | "membarrier") => {}
         _ => {
             let _ = writeln!(
                 std::io::stderr(),
-                "blitz-io: {VARIABLE} is {wish:?} and is ignored: write `fences` or `membarrier`"
+                "blitz-io: {VARIABLE} is {value:?} and is ignored: write `fences` or `membarrier`"
             );
         }
     }
@@ -182,8 +182,8 @@ mod linux {
 
     fn membarrier(command: libc::c_int) -> io::Result<()> {
         // SAFETY: membarrier takes three integers and touches no memory of ours.
-        let answer = unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
-        if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        let result = unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     /// Registers this process with the kernel for expedited barriers.

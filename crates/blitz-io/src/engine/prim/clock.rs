@@ -27,16 +27,16 @@ impl Tick {
 }
 
 /// The time of the first reading in this process; timestamps count from here.
-static START: OnceLock<Start> = OnceLock::new();
+static START: OnceLock<ClockStart> = OnceLock::new();
 
-struct Start {
+struct ClockStart {
     instant: Instant,
     #[cfg(all(target_os = "linux", not(blitz_loom)))]
     monotonic_ns: u64,
 }
 
-fn start() -> &'static Start {
-    START.get_or_init(|| Start {
+fn start() -> &'static ClockStart {
+    START.get_or_init(|| ClockStart {
         #[cfg(all(target_os = "linux", not(blitz_loom)))]
         monotonic_ns: linux::read(libc::CLOCK_MONOTONIC),
         instant: Instant::now(),
@@ -56,14 +56,14 @@ fn millis(duration: Duration) -> u32 {
 /// The unit of the timestamps of tasks, which count from the first reading of the process and
 /// drop the upper bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unit {
+pub(crate) enum TimestampUnit {
     /// Milliseconds of the coarse clock: imprecise, and almost free.
     Millis,
     /// Microseconds of the exact clock, for runtimes that measure how long tasks wait for a poll.
     Micros,
 }
 
-impl Unit {
+impl TimestampUnit {
     /// Returns the time now. Milliseconds come from the system's coarse clock, which ticks every
     /// few milliseconds and costs a third of the exact one.
     pub(crate) fn now(self) -> u32 {
@@ -111,12 +111,12 @@ mod linux {
 /// Bound on the lag of the coarse clock: its tick is 1 to 10 ms, and a virtual machine adds to
 /// that when its timekeeping processor was not scheduled for a while.
 #[cfg(all(target_os = "linux", not(blitz_loom), feature = "time"))]
-const BEHIND_NS: u64 = 100_000_000;
+const MAX_LAG_NS: u64 = 100_000_000;
 
 /// A rough timestamp that costs a quarter of an exact one, for times that are seldom needed.
 #[cfg(feature = "time")]
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Mark {
+pub(crate) struct CoarseInstant {
     #[cfg(all(target_os = "linux", not(blitz_loom)))]
     coarse_ns: u64,
     #[cfg(not(all(target_os = "linux", not(blitz_loom))))]
@@ -124,7 +124,7 @@ pub(crate) struct Mark {
 }
 
 #[cfg(feature = "time")]
-impl Mark {
+impl CoarseInstant {
     /// Returns a rough timestamp of now.
     #[inline]
     pub(crate) fn now() -> Self {
@@ -136,12 +136,12 @@ impl Mark {
         }
     }
 
-    /// Returns a time that is not before this mark was made, and not after `now`. On Linux that
-    /// is `now` itself if less than about a tenth of a second has passed.
-    pub(crate) fn seen_at(self, now: Instant) -> Instant {
+    /// Returns a time that is not before this timestamp was made, and not after `now`. On Linux
+    /// that is `now` itself if less than about a tenth of a second has passed.
+    pub(crate) fn latest_instant(self, now: Instant) -> Instant {
         #[cfg(all(target_os = "linux", not(blitz_loom)))]
         {
-            let latest = self.coarse_ns.saturating_add(BEHIND_NS);
+            let latest = self.coarse_ns.saturating_add(MAX_LAG_NS);
             let latest = Duration::from_nanos(latest.saturating_sub(start().monotonic_ns));
             start().instant.checked_add(latest).map_or(now, |latest| now.min(latest))
         }
@@ -154,7 +154,7 @@ impl Mark {
 #[derive(Debug)]
 pub(crate) struct CoarseClock {
     now: Instant,
-    /// The time `now` in milliseconds, as [`Unit::Millis`] counts.
+    /// The time `now` in milliseconds, as [`TimestampUnit::Millis`] counts.
     now_ms: u32,
     /// The tick at the last reading.
     seen: u32,
@@ -164,7 +164,7 @@ pub(crate) struct CoarseClock {
 
 /// The time and the number of polls between two readings.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Reading {
+pub(crate) struct ClockReading {
     pub(crate) elapsed_ns: u64,
     pub(crate) polls: u32,
 }
@@ -175,7 +175,7 @@ impl CoarseClock {
         Self { now, now_ms: millis(since_start(now)), seen: 0, polls: 0 }
     }
 
-    /// Returns the time of the last reading in milliseconds, as [`Unit::Millis`] counts.
+    /// Returns the time of the last reading in milliseconds, as [`TimestampUnit::Millis`] counts.
     #[inline(always)]
     pub(crate) fn now_ms(&self) -> u32 {
         self.now_ms
@@ -191,11 +191,13 @@ impl CoarseClock {
     }
 
     /// Reads the clock. Returns the time and the number of polls since the last reading.
-    pub(crate) fn read(&mut self, tick: &Tick) -> Reading {
+    pub(crate) fn read(&mut self, tick: &Tick) -> ClockReading {
         let now = Instant::now();
         let elapsed = now.saturating_duration_since(self.now).as_nanos();
-        let reading =
-            Reading { elapsed_ns: u64::try_from(elapsed).unwrap_or(u64::MAX), polls: self.polls };
+        let reading = ClockReading {
+            elapsed_ns: u64::try_from(elapsed).unwrap_or(u64::MAX),
+            polls: self.polls,
+        };
         self.now = now;
         self.now_ms = millis(since_start(now));
         // Relaxed: a hint that orders nothing, as in `Tick::advance`.
@@ -216,18 +218,18 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[cfg(feature = "time")]
-    use super::Mark;
+    use super::CoarseInstant;
     use super::{CoarseClock, POLLS_PER_READING, Tick};
 
     #[cfg(feature = "time")]
     #[test]
     fn a_mark_is_never_taken_for_earlier_and_not_for_much_later() {
         let before = Instant::now();
-        let mark = Mark::now();
+        let mark = CoarseInstant::now();
         let after = Instant::now();
         for passed in [0, 1, 99, 100, 101, 5_000, 1_000_000] {
             let now = after + Duration::from_millis(passed);
-            let seen = mark.seen_at(now);
+            let seen = mark.latest_instant(now);
             assert!(seen >= before && seen <= now, "{passed} ms");
             assert!(seen <= after + Duration::from_millis(100), "{passed} ms");
         }

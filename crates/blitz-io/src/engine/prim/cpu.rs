@@ -46,7 +46,7 @@ impl CpuClock {
 
     /// Returns true if the thread runs or waits for a processor, or `None` if that is unknown.
     /// Reads a file, so it must not be called at every check.
-    pub(crate) fn would_run(&self) -> Option<bool> {
+    pub(crate) fn is_runnable(&self) -> Option<bool> {
         #[cfg(all(target_os = "linux", not(blitz_loom)))]
         {
             let stat = std::fs::read(format!("/proc/self/task/{}/stat", self.thread)).ok()?;
@@ -80,12 +80,12 @@ impl CpuClock {
 
 /// Processor time used by the calling thread, and how often it has waited for something.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Usage {
+pub(crate) struct CpuUsage {
     pub(crate) time: Duration,
     pub(crate) waits: std::ffi::c_long,
 }
 
-impl Usage {
+impl CpuUsage {
     /// Returns the usage of the calling thread, or `None` where the system does not report it.
     pub(crate) fn of_this_thread() -> Option<Self> {
         #[cfg(all(target_os = "linux", not(blitz_loom)))]
@@ -114,13 +114,13 @@ impl Usage {
 mod tests {
     use std::{sync::mpsc, time::Duration};
 
-    use super::{CpuClock, Usage};
+    use super::{CpuClock, CpuUsage};
 
     #[test]
-    fn who_waits_is_seen_to_have_waited() {
-        let before = Usage::of_this_thread().unwrap();
+    fn a_wait_is_counted() {
+        let before = CpuUsage::of_this_thread().unwrap();
         thread::sleep(Duration::from_millis(1));
-        let after = Usage::of_this_thread().unwrap();
+        let after = CpuUsage::of_this_thread().unwrap();
         assert!(after.waits > before.waits);
         assert!(after.time - before.time < Duration::from_millis(100));
     }
@@ -128,20 +128,20 @@ mod tests {
 
     #[test]
     fn a_thread_that_waits_uses_nothing_and_one_that_computes_does() {
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let (go, gone) = mpsc::channel::<()>();
         let other = thread::spawn(move || {
-            tell.send(CpuClock::of_this_thread()).unwrap();
+            sender.send(CpuClock::of_this_thread()).unwrap();
             gone.recv().unwrap_err();
         });
-        let (here, there) = (CpuClock::of_this_thread(), told.recv().unwrap());
-        while there.would_run() != Some(false) {
+        let (own, other_clock) = (CpuClock::of_this_thread(), receiver.recv().unwrap());
+        while other_clock.is_runnable() != Some(false) {
             thread::yield_now();
         }
-        let before = (here.read().unwrap(), there.read().unwrap());
-        while here.read().unwrap() < before.0 + Duration::from_millis(20) {}
-        assert_eq!((here.would_run(), there.would_run()), (Some(true), Some(false)));
-        let waited = there.read().unwrap() - before.1;
+        let before = (own.read().unwrap(), other_clock.read().unwrap());
+        while own.read().unwrap() < before.0 + Duration::from_millis(20) {}
+        assert_eq!((own.is_runnable(), other_clock.is_runnable()), (Some(true), Some(false)));
+        let waited = other_clock.read().unwrap() - before.1;
         assert!(waited < Duration::from_millis(10), "{waited:?}");
         drop(go);
         other.join().unwrap();

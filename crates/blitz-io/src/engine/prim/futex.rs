@@ -15,7 +15,7 @@ use std::time::Duration;
 
 #[cfg(not(all(target_os = "linux", not(blitz_loom))))]
 use super::Ordering::Relaxed;
-use super::{AtomicU32, made_in_constants};
+use super::{AtomicU32, const_unless_loom};
 
 /// A 32-bit word that threads can sleep on until they are woken.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct Futex {
 }
 
 impl Futex {
-    made_in_constants! {
+    const_unless_loom! {
         pub(crate) fn new(value: u32) -> Self {
             Self {
                 word: AtomicU32::new(value),
@@ -47,7 +47,7 @@ impl Futex {
 /// will have, 64-bit fields even where the kernel's words have 32 bits.
 #[cfg(all(target_os = "linux", not(blitz_loom)))]
 #[repr(C)]
-struct Limit {
+struct KernelTimespec {
     seconds: libc::c_long,
     nanoseconds: libc::c_long,
 }
@@ -56,7 +56,7 @@ struct Limit {
 impl Futex {
     /// Sleeps while the word holds `expected`, until woken or `timeout` is over.
     pub(crate) fn wait(&self, expected: u32, timeout: Option<Duration>) {
-        let limit = timeout.map(|timeout| Limit {
+        let limit = timeout.map(|timeout| KernelTimespec {
             seconds: timeout.as_secs().try_into().unwrap_or(libc::c_long::MAX),
             // Less than 2^30, so it fits also where `c_long` has 32 bits.
             nanoseconds: timeout.subsec_nanos() as libc::c_long,
@@ -123,42 +123,42 @@ impl Futex {
 mod fallback {
     use std::time::Duration;
 
-    use crate::engine::prim::{Condvar, Mutex, lock, made_in_constants, weakened};
+    use crate::engine::prim::{Condvar, Mutex, const_unless_loom, lock, weakened};
 
     #[derive(Debug)]
     pub(super) struct Sleepers {
-        gate: Mutex<()>,
-        bell: Condvar,
+        mutex: Mutex<()>,
+        condvar: Condvar,
     }
 
     impl Sleepers {
-        made_in_constants! {
+        const_unless_loom! {
             pub(super) fn new() -> Self {
-                Self { gate: Mutex::new(()), bell: Condvar::new() }
+                Self { mutex: Mutex::new(()), condvar: Condvar::new() }
             }
         }
 
         pub(super) fn sleep_if(&self, still: impl FnOnce() -> bool, timeout: Option<Duration>) {
-            let gate = lock(&self.gate);
+            let mutex = lock(&self.mutex);
             if !still() && !weakened!("futex_check") {
                 return;
             }
             match timeout {
-                None => drop(self.bell.wait(gate).unwrap()),
-                Some(timeout) => drop(self.bell.wait_timeout(gate, timeout).unwrap()),
+                None => drop(self.condvar.wait(mutex).unwrap()),
+                Some(timeout) => drop(self.condvar.wait_timeout(mutex, timeout).unwrap()),
             }
         }
 
         pub(super) fn wake_one(&self) {
-            // Once this thread has held the gate, a sleeper is either asleep already or has yet
+            // Once this thread has held the mutex, a sleeper is either asleep already or has yet
             // to compare, and then it sees the caller's new word.
-            drop(lock(&self.gate));
-            self.bell.notify_one();
+            drop(lock(&self.mutex));
+            self.condvar.notify_one();
         }
 
         pub(super) fn wake_all(&self) {
-            drop(lock(&self.gate));
-            self.bell.notify_all();
+            drop(lock(&self.mutex));
+            self.condvar.notify_all();
         }
     }
 }

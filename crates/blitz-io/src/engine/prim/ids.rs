@@ -25,10 +25,10 @@ impl Tally {
 /// checks less than it claims.
 #[cfg(test)]
 #[derive(Debug, Default)]
-pub(crate) struct Ends([Tally; 2]);
+pub(crate) struct ModelEnds([Tally; 2]);
 
 #[cfg(test)]
-impl Ends {
+impl ModelEnds {
     /// Counts an execution that ended in the way `which`.
     pub(crate) fn count(&self, which: bool) {
         self.0[usize::from(which)].add();

@@ -30,7 +30,7 @@ pub(crate) mod process;
 #[cfg_attr(not(feature = "rt"), allow(dead_code, reason = "only runtimes are watched"))]
 pub(crate) mod per_process;
 pub(crate) mod biased;
-pub(crate) mod bolt;
+pub(crate) mod store_lock;
 #[cfg_attr(not(feature = "io-util"), allow(dead_code, reason = "streams in halves need it"))]
 pub(crate) mod pinned;
 
@@ -81,7 +81,7 @@ pub(crate) fn thread_number() -> usize {
 
 /// Makes a constructor `const`, except in models, because loom's atomics cannot be constructed in
 /// constants.
-macro_rules! made_in_constants {
+macro_rules! const_unless_loom {
     ($(#[$meta:meta])* $visible:vis fn $($rest:tt)*) => {
         #[cfg(not(blitz_loom))]
         $(#[$meta])*
@@ -92,7 +92,7 @@ macro_rules! made_in_constants {
         $visible fn $($rest)*
     };
 }
-pub(crate) use made_in_constants;
+pub(crate) use const_unless_loom;
 
 /// Reports whether this model run plants the bug called `name`.
 ///

@@ -8,9 +8,10 @@
 //! NOTIFIED --> EMPTY, no sleep        (stays)
 //! ```
 //! The thread may also sleep *elsewhere*, where something other than a token can wake it, such as
-//! events of the operating system. It announces this with `leave`, which writes AWAY instead of
-//! PARKED. The thread that finds AWAY when it leaves its token wakes the sleeper there, with the
-//! closure that it passes to `unpark_or`. `come_back` is the second half of `park`.
+//! events of the operating system. It announces this with `begin_sleep_elsewhere`, which writes
+//! ELSEWHERE instead of PARKED. The thread that finds ELSEWHERE when it leaves its token wakes the
+//! sleeper there, with the closure that it passes to `unpark_or`. `end_sleep_elsewhere` is the
+//! second half of `park`.
 //!
 //! A token is never lost: `unpark` leaves NOTIFIED behind whatever it found, and only the thread
 //! that parks takes it away. Two tokens count as one.
@@ -20,7 +21,7 @@
 //!
 //! # Checked by
 //! `a_token_is_never_lost`, `what_was_done_before_unpark_is_seen_after_park`,
-//! `a_token_reaches_who_sleeps_elsewhere`;
+//! `a_token_reaches_a_thread_that_sleeps_elsewhere`;
 //! weakened as `unpark_release`, `park_acquire`, `unpark_blind` and `unpark_elsewhere`.
 
 use std::time::{Duration, Instant};
@@ -34,7 +35,7 @@ use super::{
 const EMPTY: u32 = 0;
 const NOTIFIED: u32 = 1;
 const PARKED: u32 = 2;
-const AWAY: u32 = 3;
+const ELSEWHERE: u32 = 3;
 
 /// A place where one thread at a time sleeps, with a token that wakes it.
 #[derive(Debug)]
@@ -62,13 +63,13 @@ impl Parker {
             self.park();
             return true;
         };
-        let mut left = timeout;
+        let mut remaining = timeout;
         loop {
-            if self.sleep(Some(left)) {
+            if self.sleep(Some(remaining)) {
                 return true;
             }
-            left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            remaining = deadline.saturating_duration_since(Instant::now());
+            if remaining.is_zero() {
                 return false;
             }
         }
@@ -84,13 +85,14 @@ impl Parker {
     }
 
     /// Announces that the thread is about to sleep elsewhere. Returns `false` if a token was
-    /// there, which is taken; then [`come_back`](Self::come_back) must not be called.
+    /// there, which is taken; then [`end_sleep_elsewhere`](Self::end_sleep_elsewhere) must not be
+    /// called.
     #[cfg_attr(not(feature = "net"), allow(dead_code, reason = "the driver is elsewhere"))]
-    pub(crate) fn leave(&self) -> bool {
+    pub(crate) fn begin_sleep_elsewhere(&self) -> bool {
         let word = self.state.word();
         // Relaxed: records only where we sleep. A thread that leaves a token after this finds
-        // AWAY.
-        if word.compare_exchange(EMPTY, AWAY, Relaxed, Relaxed).is_ok() {
+        // ELSEWHERE.
+        if word.compare_exchange(EMPTY, ELSEWHERE, Relaxed, Relaxed).is_ok() {
             return true;
         }
         // Acquire: pairs with the Release in `unpark_or`, as in `sleep`. The word can only be
@@ -102,7 +104,7 @@ impl Parker {
     /// Announces that the thread no longer sleeps elsewhere. Returns `true` if a token came,
     /// which is taken.
     #[cfg_attr(not(feature = "net"), allow(dead_code, reason = "the driver is elsewhere"))]
-    pub(crate) fn come_back(&self) -> bool {
+    pub(crate) fn end_sleep_elsewhere(&self) -> bool {
         // Acquire: pairs with the Release in `unpark_or`, as in `sleep`.
         self.state.word().swap(EMPTY, Acquire) == NOTIFIED
     }
@@ -115,17 +117,17 @@ impl Parker {
     }
 
     /// Leaves a token, and wakes the sleeper if there is one, by calling `elsewhere` if it is
-    /// AWAY.
+    /// ELSEWHERE.
     #[inline]
     pub(crate) fn unpark_or(&self, elsewhere: impl FnOnce()) {
         let order = if weakened!("unpark_release") { Relaxed } else { Release };
         // Release: what the caller did before is seen by the thread that parks. Pairs with the
-        // Acquire in `sleep`, `try_take`, `leave` and `come_back`.
+        // Acquire in `sleep`, `try_take`, `begin_sleep_elsewhere` and `end_sleep_elsewhere`.
         let was = self.state.word().swap(NOTIFIED, order);
         if was == PARKED && !weakened!("unpark_blind") {
             self.state.wake_one();
         }
-        if was == AWAY && !weakened!("unpark_elsewhere") {
+        if was == ELSEWHERE && !weakened!("unpark_elsewhere") {
             elsewhere();
         }
     }
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_reaches_who_sleeps_elsewhere() {
+    fn a_token_reaches_a_thread_that_sleeps_elsewhere() {
         model(|| {
             // The second parker stands for the other place where the thread sleeps.
             let shared = Arc::new((Parker::new(), Parker::new()));
@@ -173,9 +175,9 @@ mod tests {
                 let shared = shared.clone();
                 move || shared.0.unpark_or(|| shared.1.unpark())
             });
-            if shared.0.leave() {
+            if shared.0.begin_sleep_elsewhere() {
                 shared.1.park();
-                assert!(shared.0.come_back());
+                assert!(shared.0.end_sleep_elsewhere());
             }
             waker.join().unwrap();
         });

@@ -12,14 +12,14 @@ use std::ptr;
 use super::{
     AtomicPtr,
     Ordering::{AcqRel, Acquire},
-    process::Process,
+    process::ProcessIdentity,
 };
 
 /// A value that is created once per process, and again in a forked child.
-pub(crate) struct PerProcess<T>(AtomicPtr<Made<T>>);
+pub(crate) struct PerProcess<T>(AtomicPtr<ProcessValue<T>>);
 
-struct Made<T> {
-    process: Process,
+struct ProcessValue<T> {
+    process: ProcessIdentity,
     value: T,
 }
 
@@ -30,17 +30,17 @@ impl<T: Send + Sync + 'static> PerProcess<T> {
 
     /// Returns the value of this process, creating it with `make` if there is none.
     pub(crate) fn get(&self, make: impl Fn() -> T) -> &'static T {
-        let process = Process::this();
+        let process = ProcessIdentity::current();
         // Acquire: sees the contents of the value. Pairs with the AcqRel below.
         let mut known = self.0.load(Acquire);
         loop {
             // SAFETY: a published value is leaked, so the pointer is null or valid for ever.
-            if let Some(made) = unsafe { known.as_ref() }
-                && made.process == process
+            if let Some(existing) = unsafe { known.as_ref() }
+                && existing.process == process
             {
-                return &made.value;
+                return &existing.value;
             }
-            let fresh = Box::into_raw(Box::new(Made { process, value: make() }));
+            let fresh = Box::into_raw(Box::new(ProcessValue { process, value: make() }));
             // AcqRel: publishes the fresh value, and sees the contents of one that was published
             // first. Pairs with itself.
             match self.0.compare_exchange(known, fresh, AcqRel, Acquire) {

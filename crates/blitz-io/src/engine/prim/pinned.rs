@@ -4,11 +4,13 @@
 //! Once the lock is pinned, its value is moved out only if it is `Unpin`. The lock is `Unpin`
 //! only if its value is, because it holds nothing else.
 //!
-//! A [`Share`] exposes nothing of the value through `&`, so it is `Sync` whatever the value is.
+//! A [`PinLockHalf`] exposes nothing of the value through `&`, so it is `Sync` whatever the value
+//! is.
 //!
 //! # Checked by
-//! `one_at_a_time_is_with_a_pinned_value`, `a_panic_with_a_pinned_value_is_told_to_the_next`,
-//! `a_share_may_be_looked_at_from_everywhere`.
+//! `one_thread_at_a_time_uses_a_pinned_value`,
+//! `a_panic_with_a_pinned_value_is_reported_to_the_next_call`,
+//! `a_half_may_be_shared_between_threads`.
 
 use std::{pin::Pin, sync::Arc};
 
@@ -53,22 +55,22 @@ impl<T> PinLock<T> {
 }
 
 /// One of two owners of a [`PinLock`].
-pub(crate) struct Share<T>(Pin<Arc<PinLock<T>>>);
+pub(crate) struct PinLockHalf<T>(Pin<Arc<PinLock<T>>>);
 
-// SAFETY: a `&Share` exposes no more than an address, because `is_beside` is the only method that
-// takes it. The others take `&mut` or the share itself. A thread that has those was sent the
-// share, which needs `T: Send`, as the lock does.
-unsafe impl<T> Sync for Share<T> {}
+// SAFETY: a `&PinLockHalf` exposes no more than an address, because `is_pair_of` is the only method
+// that takes it. The others take `&mut` or the half itself. A thread that has those was sent the
+// half, which needs `T: Send`, as the lock does.
+unsafe impl<T> Sync for PinLockHalf<T> {}
 
-impl<T> Share<T> {
-    /// Creates two shares of a value.
+impl<T> PinLockHalf<T> {
+    /// Creates the two halves of a value.
     pub(crate) fn pair(value: T) -> (Self, Self) {
         let lock = Arc::pin(PinLock::new(value));
         (Self(lock.clone()), Self(lock))
     }
 
-    /// Returns true if both shares belong to one pair.
-    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+    /// Returns true if both halves belong to one pair.
+    pub(crate) fn is_pair_of(&self, other: &Self) -> bool {
         std::ptr::eq(&*self.0, &*other.0)
     }
 
@@ -80,7 +82,7 @@ impl<T> Share<T> {
         self.0.as_ref().with(f)
     }
 
-    /// Returns the value, or `None` if the shares do not belong to one pair.
+    /// Returns the value, or `None` if the halves do not belong to one pair.
     ///
     /// # Panics
     /// If an earlier call has panicked, as [`PinLock::with`] does.
@@ -88,7 +90,7 @@ impl<T> Share<T> {
     where
         T: Unpin,
     {
-        if !self.is_beside(&other) {
+        if !self.is_pair_of(&other) {
             return None;
         }
         drop(other);
@@ -116,7 +118,7 @@ mod models {
     }
 
     #[test]
-    fn one_at_a_time_is_with_a_pinned_value() {
+    fn one_thread_at_a_time_uses_a_pinned_value() {
         model(|| {
             let shared = Arc::pin(PinLock::new(UnsafeCell::new(0)));
             let other = thread::spawn({
@@ -136,26 +138,26 @@ mod tests {
         pin::pin,
     };
 
-    use super::{PinLock, Share};
+    use super::{PinLock, PinLockHalf};
 
-    /// Sending a share requires a value that is `Send`; sharing `&Share` does not.
+    /// Sending a half requires a value that is `Send`; sharing `&PinLockHalf` does not.
     #[test]
-    fn a_share_may_be_looked_at_from_everywhere() {
+    fn a_half_may_be_shared_between_threads() {
         struct Stays(#[expect(dead_code, reason = "for its traits")] *const u8);
         fn is_sync<T: Sync>(_: &T) {}
         fn is_send<T: Send>(_: &T) {}
-        let (one, other) = Share::pair(Stays(std::ptr::null()));
+        let (one, other) = PinLockHalf::pair(Stays(std::ptr::null()));
         is_sync(&one);
-        assert!(one.is_beside(&other));
-        let (mut sent, kept) = Share::pair(1);
+        assert!(one.is_pair_of(&other));
+        let (mut sent, kept) = PinLockHalf::pair(1);
         is_send(&sent);
         sent.with(|mut value| *value += 1);
         assert_eq!(sent.reunite(kept), Some(2));
-        assert_eq!(Share::pair(1).0.reunite(Share::pair(1).1), None);
+        assert_eq!(PinLockHalf::pair(1).0.reunite(PinLockHalf::pair(1).1), None);
     }
 
     #[test]
-    fn a_panic_with_a_pinned_value_is_told_to_the_next() {
+    fn a_panic_with_a_pinned_value_is_reported_to_the_next_call() {
         let lock = pin!(PinLock::new(1));
         let lock = lock.as_ref();
         let with = |f: fn()| catch_unwind(AssertUnwindSafe(|| lock.with(|_| f())));

@@ -10,15 +10,15 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 /// The identity that distinguishes a process from the one that forked it. The process ID alone is
 /// not enough, because in a PID namespace of its own the child may have its parent's ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Process {
+pub(crate) struct ProcessIdentity {
     number: u32,
     /// Number of forks between the process that first called [`forks`] and this one.
     forks: u32,
 }
 
-impl Process {
+impl ProcessIdentity {
     /// Returns the identity of the calling process.
-    pub(crate) fn this() -> Self {
+    pub(crate) fn current() -> Self {
         Self { number: std::process::id(), forks: forks() }
     }
 }

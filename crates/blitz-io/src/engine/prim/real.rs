@@ -79,7 +79,7 @@ pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Locks the mutex if it is free, ignoring poison as [`lock`] does.
-#[cfg_attr(not(feature = "parallel"), allow(dead_code, reason = "thieves do so"))]
+#[cfg_attr(not(feature = "parallel"), allow(dead_code, reason = "fork-join's thieves use it"))]
 pub(crate) fn try_lock<T: ?Sized>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match mutex.try_lock() {
         Ok(guard) => Some(guard),

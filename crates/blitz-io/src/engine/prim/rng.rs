@@ -26,7 +26,7 @@ impl Rng {
 
     /// Creates a generator that continues from a saved [`state`](Self::state).
     #[inline]
-    #[cfg_attr(not(feature = "macros"), allow(dead_code, reason = "`select!` asks"))]
+    #[cfg_attr(not(feature = "macros"), allow(dead_code, reason = "`select!` uses it"))]
     pub(crate) fn resume(state: u64) -> Self {
         debug_assert_ne!(state, 0, "xorshift is stuck at zero");
         Self(state)

@@ -193,7 +193,7 @@ impl<T: Listed> std::fmt::Debug for List<T> {
 
 impl<T: Listed> Drop for List<T> {
     /// Drops the members that are left. If one panics, the rest leaks, which is acceptable
-    /// because a `Home` empties its list itself and catches the panics of its members.
+    /// because an `Arena` empties its list itself and catches the panics of its members.
     fn drop(&mut self) {
         while let Some(item) = self.pop_front() {
             drop(item);
@@ -206,29 +206,29 @@ mod tests {
     use proptest::prelude::*;
 
     use super::List;
-    use crate::engine::queue::bead::{Bead, Ledger};
+    use crate::engine::queue::test_node::{DropCounter, TestNode};
 
     #[test]
     fn a_list_drops_each_member_once() {
-        let ledger = Ledger::new(4);
+        let counter = DropCounter::new(4);
         let mut list = List::new();
-        let beads: Vec<_> = (0..4).map(|value| Bead::in_ledger(value, &ledger)).collect();
-        let second = beads[1].ptr();
-        beads.into_iter().for_each(|bead| list.push_front(bead));
+        let items: Vec<_> = (0..4).map(|value| TestNode::counted(value, &counter)).collect();
+        let second = items[1].ptr();
+        items.into_iter().for_each(|item| list.push_front(item));
         // SAFETY: 1. the member is alive. 2. this is its list.
         let removed = unsafe { list.remove(second) }.expect("it is a member");
         assert_eq!((removed.value(), list.len()), (1, 3));
         drop(list);
-        assert_eq!(ledger.dropped(1), 0, "a removed member is its remover's");
+        assert_eq!(counter.dropped(1), 0, "a removed member is its remover's");
         drop(removed);
-        ledger.assert_each_dropped_once();
+        counter.assert_each_dropped_once();
     }
 
     #[test]
     fn removing_a_node_that_is_no_member_does_nothing() {
         let mut list = List::new();
-        list.push_front(Bead::new(0));
-        let stranger = Bead::new(1);
+        list.push_front(TestNode::new(0));
+        let stranger = TestNode::new(1);
         // SAFETY: 1. `stranger` is alive. 2. it is in no list.
         assert!(unsafe { list.remove(stranger.ptr()) }.is_none());
         assert_eq!(list.len(), 1);
@@ -243,26 +243,26 @@ mod tests {
             for (value, choice) in choices.into_iter().enumerate() {
                 match choice {
                     0 => {
-                        let popped = list.pop_front().map(|bead: Bead| bead.value());
+                        let popped = list.pop_front().map(|item: TestNode| item.value());
                         prop_assert_eq!(popped, members.pop().map(|(value, _)| value));
                     }
                     1..=6 => {
-                        let bead = Bead::new(value as u32);
-                        members.push((value as u32, bead.ptr()));
-                        list.push_front(bead);
+                        let item = TestNode::new(value as u32);
+                        members.push((value as u32, item.ptr()));
+                        list.push_front(item);
                     }
                     _ if members.is_empty() => prop_assert!(list.is_empty()),
                     _ => {
                         let (value, ptr) = members.remove(choice * value % members.len());
                         // SAFETY: 1. members are alive. 2. this is their list.
                         let removed = unsafe { list.remove(ptr) };
-                        prop_assert_eq!(removed.map(|bead| bead.value()), Some(value));
+                        prop_assert_eq!(removed.map(|item| item.value()), Some(value));
                     }
                 }
                 prop_assert_eq!(list.len(), members.len());
             }
             while let Some((value, _)) = members.pop() {
-                prop_assert_eq!(list.pop_front().map(|bead: Bead| bead.value()), Some(value));
+                prop_assert_eq!(list.pop_front().map(|item: TestNode| item.value()), Some(value));
             }
             prop_assert!(list.is_empty());
         }

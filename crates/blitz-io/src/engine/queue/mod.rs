@@ -1,7 +1,7 @@
 //! Queues in which work waits. They know nothing about the items that they hold.
 //!
 //! - [`ring`]: the run queue of one worker; other workers may steal half of it.
-//! - [`inject`]: the injector, for work that comes from outside a worker or overflows.
+//! - [`injector`]: the injector, for work that comes from outside a worker or overflows.
 //! - [`list`]: all members of an arena, with removal from the middle.
 //! - [`Chain`]: a batch on its way from one of them to another.
 //! - `variants`: alternatives to these, built for tests and for bench/queues only.
@@ -19,13 +19,13 @@ use std::ptr::NonNull;
 use crate::engine::prim::UnsafeCell;
 
 pub(crate) mod ring;
-pub(crate) mod inject;
+pub(crate) mod injector;
 pub(crate) mod list;
 #[cfg(any(test, blitz_variants))]
 pub(crate) mod variants;
 
 #[cfg(test)]
-pub(crate) mod bead;
+pub(crate) mod test_node;
 
 /// An item that a queue can hold: a pointer-sized owner with a link in its pointee.
 ///
@@ -103,12 +103,12 @@ impl<N> Default for Link<N> {
 }
 
 /// The first and the last node of a chain, or `None` if it is empty.
-type Ends<N> = Option<(NonNull<N>, NonNull<N>)>;
+type ChainEnds<N> = Option<(NonNull<N>, NonNull<N>)>;
 
 /// Items in first-in, first-out order, owned by the holder of the chain.
 pub(crate) struct Chain<T: Linked> {
     /// First and last node; the link of the last one is `None`.
-    ends: Ends<T::Node>,
+    ends: ChainEnds<T::Node>,
     len: usize,
 }
 
@@ -290,15 +290,15 @@ impl<T: Linked> FromIterator<T> for Chain<T> {
 impl<T: Linked> Drop for Chain<T> {
     /// Drops the items that are left, also those behind an item that panics when it is dropped.
     fn drop(&mut self) {
-        struct Rest<'a, T: Linked>(&'a mut Chain<T>);
-        impl<T: Linked> Drop for Rest<'_, T> {
+        struct DropRest<'a, T: Linked>(&'a mut Chain<T>);
+        impl<T: Linked> Drop for DropRest<'_, T> {
             fn drop(&mut self) {
                 while let Some(item) = self.0.pop_front() {
                     drop(item);
                 }
             }
         }
-        let rest = Rest(self);
+        let rest = DropRest(self);
         while let Some(item) = rest.0.pop_front() {
             drop(item);
         }
@@ -316,45 +316,45 @@ mod tests {
 
     use super::{
         Chain,
-        bead::{Bead, Ledger, values},
+        test_node::{DropCounter, TestNode, values},
     };
 
     #[test]
     fn a_chain_drops_each_item_once() {
-        let ledger = Ledger::new(5);
-        drop((0..5).map(|value| Bead::in_ledger(value, &ledger)).collect::<Chain<_>>());
-        ledger.assert_each_dropped_once();
+        let counter = DropCounter::new(5);
+        drop((0..5).map(|value| TestNode::counted(value, &counter)).collect::<Chain<_>>());
+        counter.assert_each_dropped_once();
     }
 
     #[test]
     fn a_panic_in_one_drop_does_not_leak_the_items_behind_it() {
-        let ledger = Ledger::new(5);
+        let counter = DropCounter::new(5);
         let mut chain = Chain::new();
         for value in 0..5 {
             chain.push_back(if value == 1 {
-                Bead::that_panics(value, &ledger)
+                TestNode::that_panics(value, &counter)
             } else {
-                Bead::in_ledger(value, &ledger)
+                TestNode::counted(value, &counter)
             });
         }
         assert!(catch_unwind(AssertUnwindSafe(|| drop(chain))).is_err());
-        ledger.assert_each_dropped_once();
+        counter.assert_each_dropped_once();
     }
 
     #[derive(Debug, Clone)]
-    enum Step {
+    enum ChainStep {
         Push,
         Pop,
         AppendTo(usize),
         Split(usize),
     }
 
-    fn step() -> impl Strategy<Value = Step> {
+    fn step() -> impl Strategy<Value = ChainStep> {
         prop_oneof![
-            4 => Just(Step::Push),
-            2 => Just(Step::Pop),
-            1 => (0usize..4).prop_map(Step::AppendTo),
-            2 => (0usize..12).prop_map(Step::Split),
+            4 => Just(ChainStep::Push),
+            2 => Just(ChainStep::Pop),
+            1 => (0usize..4).prop_map(ChainStep::AppendTo),
+            2 => (0usize..12).prop_map(ChainStep::Split),
         ]
     }
 
@@ -365,21 +365,21 @@ mod tests {
             let mut next = 0u32;
             for step in steps {
                 match step {
-                    Step::Push => {
-                        chain.push_back(Bead::new(next));
+                    ChainStep::Push => {
+                        chain.push_back(TestNode::new(next));
                         deque.push_back(next);
                         next += 1;
                     }
-                    Step::Pop => {
-                        prop_assert_eq!(chain.pop_front().map(|bead| bead.value()), deque.pop_front());
+                    ChainStep::Pop => {
+                        prop_assert_eq!(chain.pop_front().map(|item| item.value()), deque.pop_front());
                     }
-                    Step::AppendTo(count) => {
+                    ChainStep::AppendTo(count) => {
                         let new = (next..).take(count);
-                        chain.append(new.clone().map(Bead::new).collect());
+                        chain.append(new.clone().map(TestNode::new).collect());
                         deque.extend(new);
                         next += count as u32;
                     }
-                    Step::Split(count) => {
+                    ChainStep::Split(count) => {
                         let front = chain.split_front(count);
                         let expected: Vec<_> = deque.drain(..count.min(deque.len())).collect();
                         prop_assert_eq!(front.len(), expected.len());

@@ -105,7 +105,7 @@ const OVERFLOWS: Half = Half::Newest;
 
 /// The share of a ring that a thief takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Share {
+pub(crate) enum StealShare {
     /// Half of the items, rounded up.
     Half,
     /// One item.
@@ -113,7 +113,7 @@ pub(crate) enum Share {
     One,
 }
 
-impl Share {
+impl StealShare {
     #[inline]
     fn of(self, available: u32) -> u32 {
         match self {
@@ -136,14 +136,14 @@ const fn unpack(head: u64) -> (u32, u32) {
     ((head >> 32) as u32, head as u32)
 }
 
-type Slot<N> = UnsafeCell<MaybeUninit<NonNull<N>>>;
+type RingSlot<N> = UnsafeCell<MaybeUninit<NonNull<N>>>;
 
 /// The shared part of a ring. Each field has cache lines of its own, because each has its own
 /// kind of traffic: the CAS of all threads on `head`, the owner's store per push, and the items.
 struct Ring<T: Linked> {
     head: CachePadded<AtomicU64>,
     tail: CachePadded<AtomicU32>,
-    slots: CachePadded<[Slot<T::Node>; CAPACITY as usize]>,
+    slots: CachePadded<[RingSlot<T::Node>; CAPACITY as usize]>,
     owns: PhantomData<T>,
 }
 
@@ -156,7 +156,7 @@ unsafe impl<T: Linked + Send> Sync for Ring<T> {}
 
 impl<T: Linked> Ring<T> {
     #[inline(always)]
-    fn slot(&self, position: u32) -> &Slot<T::Node> {
+    fn slot(&self, position: u32) -> &RingSlot<T::Node> {
         &self.slots[(position & MASK) as usize]
     }
 
@@ -193,25 +193,25 @@ impl<T: Linked> Ring<T> {
 
     /// Returns the positions at which the ring begins and ends.
     #[inline]
-    fn span(&self) -> Span {
+    fn span(&self) -> RingSpan {
         let order = if weakened!("ring_length_acquire") { Relaxed } else { Acquire };
         // Acquire: a `tail` loaded after this is not before this `real`. Pairs with the Release
-        // of `pop`, `spill_*` and `let_go`.
+        // of `pop`, `spill_*` and `release_claim`.
         let (_, real) = unpack(self.head.load(order));
         // Relaxed: only the number matters; a thread that takes an item loads it again.
         let tail = self.tail.load(Relaxed);
-        Span { real, tail }
+        RingSpan { real, tail }
     }
 }
 
 /// The range of positions that a ring held at some moment.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Span {
+pub(crate) struct RingSpan {
     real: u32,
     tail: u32,
 }
 
-impl Span {
+impl RingSpan {
     /// Returns the number of items in the range.
     #[inline]
     pub(crate) fn len(&self) -> u32 {
@@ -239,13 +239,13 @@ impl Span {
 }
 
 /// Creates a ring. Returns the end for its worker and the end for the other workers.
-pub(crate) fn ring<T: Linked>() -> (Owner<T>, Thief<T>) {
+pub(crate) fn ring<T: Linked>() -> (RingOwner<T>, Thief<T>) {
     ring_from(0)
 }
 
 /// Creates a ring with counters that start at `start`, so that tests can begin near the end of
 /// their range.
-pub(crate) fn ring_from<T: Linked>(start: u32) -> (Owner<T>, Thief<T>) {
+pub(crate) fn ring_from<T: Linked>(start: u32) -> (RingOwner<T>, Thief<T>) {
     let head = pack(start, start);
     let ring = Arc::new(Ring {
         head: CachePadded::new(AtomicU64::new(head)),
@@ -254,11 +254,11 @@ pub(crate) fn ring_from<T: Linked>(start: u32) -> (Owner<T>, Thief<T>) {
         owns: PhantomData,
     });
     let thief = Thief { ring: ring.clone() };
-    (Owner { ring, tail: start, head, not_sync: PhantomData }, thief)
+    (RingOwner { ring, tail: start, head, not_sync: PhantomData }, thief)
 }
 
 /// The outcome of a push.
-#[must_use = "what overflows must go to the intake"]
+#[must_use = "what overflows must go to the injector"]
 #[derive(Debug)]
 pub(crate) enum Pushed<T: Linked> {
     /// The ring had room for the item.
@@ -268,7 +268,7 @@ pub(crate) enum Pushed<T: Linked> {
 }
 
 /// The worker's end of a ring. Methods take `&mut self`, because there is one owner at a time.
-pub(crate) struct Owner<T: Linked> {
+pub(crate) struct RingOwner<T: Linked> {
     ring: Arc<Ring<T>>,
     /// Copy of `tail`, which only this owner writes.
     tail: u32,
@@ -277,7 +277,7 @@ pub(crate) struct Owner<T: Linked> {
     not_sync: PhantomData<Cell<()>>,
 }
 
-impl<T: Linked> Owner<T> {
+impl<T: Linked> RingOwner<T> {
     /// Appends an item, without an RMW. Reads `head` only when the room seems to be used up.
     #[inline]
     pub(crate) fn push(&mut self, item: T) -> Pushed<T> {
@@ -325,8 +325,8 @@ impl<T: Linked> Owner<T> {
             let head = pack(freed, next);
             // Release: upholds invariant 3; pairs with the Acquire loads of `head` in `claim` and
             // `span`. Acquire, on failure: the copy of `head` becomes room, as in `refresh`;
-            // pairs with the Release in `let_go`. Success needs no Acquire, because we know the
-            // value already, and no value of `head` comes twice.
+            // pairs with the Release in `release_claim`. Success needs no Acquire, because we know
+            // the value already, and no value of `head` comes twice.
             match self.ring.head.compare_exchange_weak(self.head, head, success, failure) {
                 Ok(_) => {
                     self.head = head;
@@ -399,7 +399,7 @@ impl<T: Linked> Owner<T> {
     fn refresh(&mut self) {
         let order = if weakened!("ring_refresh_acquire") { Relaxed } else { Acquire };
         // Acquire: a thief's reads are over before we write where it read. Pairs with the Release
-        // in `let_go`.
+        // in `release_claim`.
         self.head = self.ring.head.load(order);
     }
 
@@ -506,7 +506,7 @@ impl<T: Linked> Owner<T> {
     }
 }
 
-impl<T: Linked> Drop for Owner<T> {
+impl<T: Linked> Drop for RingOwner<T> {
     /// Drops the items that are left. A thief that is copying keeps those that it claimed.
     fn drop(&mut self) {
         let mut left = Chain::new();
@@ -516,9 +516,9 @@ impl<T: Linked> Drop for Owner<T> {
     }
 }
 
-impl<T: Linked> std::fmt::Debug for Owner<T> {
+impl<T: Linked> std::fmt::Debug for RingOwner<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Owner").field("len", &self.len()).finish_non_exhaustive()
+        f.debug_struct("RingOwner").field("len", &self.len()).finish_non_exhaustive()
     }
 }
 
@@ -548,14 +548,14 @@ impl<T: Linked> Clone for Thief<T> {
 
 /// The slots that a thief may read, until it releases them.
 #[must_use = "claimed slots must be copied and let go"]
-struct Claim {
+struct SlotClaim {
     first: u32,
     count: u32,
 }
 
 /// The outcome of a try to claim slots.
-enum Claimed {
-    Some(Claim),
+enum ClaimOutcome {
+    Some(SlotClaim),
     Empty,
     Busy,
 }
@@ -564,26 +564,26 @@ impl<T: Linked> Thief<T> {
     /// Moves half of the items to `target`, as far as it has room.
     ///
     /// `target` may be stolen from meanwhile, and may be the end of the same ring.
-    pub(crate) fn steal_half_into(&self, target: &mut Owner<T>) -> Stolen<T> {
-        self.steal_into(target, Share::Half)
+    pub(crate) fn steal_half_into(&self, target: &mut RingOwner<T>) -> Stolen<T> {
+        self.steal_into(target, StealShare::Half)
     }
 
     /// Moves a share of the items to `target`. The share is an argument, for the comparison.
     #[inline(always)]
-    pub(crate) fn steal_into(&self, target: &mut Owner<T>, share: Share) -> Stolen<T> {
+    pub(crate) fn steal_into(&self, target: &mut RingOwner<T>, share: StealShare) -> Stolen<T> {
         let room = if weakened!("ring_target_room") { HALF } else { target.room_for(HALF) };
         // One item needs no room, because it is returned to the caller.
         let claim = match self.claim(room + 1, share) {
-            Claimed::Some(claim) => claim,
-            Claimed::Empty => return Stolen { first: None, moved: 0, busy: false },
-            Claimed::Busy => return Stolen { first: None, moved: 0, busy: true },
+            ClaimOutcome::Some(claim) => claim,
+            ClaimOutcome::Empty => return Stolen { first: None, moved: 0, busy: false },
+            ClaimOutcome::Busy => return Stolen { first: None, moved: 0, busy: true },
         };
         let moved = claim.count - 1;
         for offset in 0..moved {
             // SAFETY: for `read`: 1. the claim moved `real` past the position, and `steal` stays
-            // until `let_go`. 2. each position is read once. For `write`: 1. `target` is borrowed
-            // from its owner. 2. the claim is no larger than the room plus the one item that is
-            // not written.
+            // until `release_claim`. 2. each position is read once. For `write`: 1. `target` is
+            // borrowed from its owner. 2. the claim is no larger than the room plus the one item
+            // that is not written.
             unsafe {
                 let node = self.ring.read(claim.first.wrapping_add(1 + offset));
                 target.ring.write(target.tail.wrapping_add(offset), node);
@@ -596,7 +596,7 @@ impl<T: Linked> Thief<T> {
         if moved > 0 {
             target.publish(moved);
         }
-        self.let_go(claim);
+        self.release_claim(claim);
         Stolen { first: Some(first), moved, busy: false }
     }
 
@@ -612,32 +612,32 @@ impl<T: Linked> Thief<T> {
         self.len() == 0
     }
 
-    /// Returns where the ring begins and ends now, so that a later [`Span`] shows its progress.
+    /// Returns where the ring begins and ends now, so that a later [`RingSpan`] shows its progress.
     #[inline]
-    pub(crate) fn span(&self) -> Span {
+    pub(crate) fn span(&self) -> RingSpan {
         self.ring.span()
     }
 
     /// Claims a share of the items, `most` at most, by moving `real` over them (step T1).
     #[inline(always)]
-    fn claim(&self, most: u32, share: Share) -> Claimed {
+    fn claim(&self, most: u32, share: StealShare) -> ClaimOutcome {
         let order = if weakened!("ring_thief_acquire") { Relaxed } else { Acquire };
         let failure = if weakened!("ring_thief_retry_acquire") { Relaxed } else { Acquire };
         let tail_order = if weakened!("ring_tail_acquire") { Relaxed } else { Acquire };
         // Acquire, here and when the CAS fails: upholds invariant 3. Pairs with the Release in
-        // `pop`, `spill_*` and `let_go`.
+        // `pop`, `spill_*` and `release_claim`.
         let mut head = self.ring.head.load(order);
         loop {
             let (steal, real) = unpack(head);
             if steal != real && !weakened!("ring_busy_check") {
-                return Claimed::Busy;
+                return ClaimOutcome::Busy;
             }
             // Acquire: sees the slots and the items. Pairs with the Release in `publish`.
             let available = self.ring.tail.load(tail_order).wrapping_sub(real);
             // If `head` is old this may be too much, and then the CAS fails.
             let count = share.of(available).min(most);
             if count == 0 {
-                return Claimed::Empty;
+                return ClaimOutcome::Empty;
             }
             let claimed = pack(steal, real.wrapping_add(count));
             // Relaxed: the claim publishes nothing, and what we read was published through
@@ -649,7 +649,7 @@ impl<T: Linked> Thief<T> {
                         "a thief claimed {count} of {available} items at {head:#x}: \
                          invariant 3 of the ring is broken, please report this"
                     );
-                    return Claimed::Some(Claim { first: real, count });
+                    return ClaimOutcome::Some(SlotClaim { first: real, count });
                 }
                 Err(actual) => head = actual,
             }
@@ -658,7 +658,7 @@ impl<T: Linked> Thief<T> {
 
     /// Releases the claimed slots, so that the owner may write them (step T3).
     #[inline(always)]
-    fn let_go(&self, claim: Claim) {
+    fn release_claim(&self, claim: SlotClaim) {
         let order = if weakened!("ring_let_go_release") { Relaxed } else { Release };
         let end = claim.first.wrapping_add(claim.count);
         let mut head = pack(claim.first, end);

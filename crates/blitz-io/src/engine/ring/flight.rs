@@ -18,7 +18,7 @@ use super::{
     flights::Number,
     op::{Left, Op},
 };
-use crate::engine::work::{current, task::moment::Wait};
+use crate::engine::work::{current, task::timestamp::WaitReason};
 
 /// Future of an operation under way. Dropping it requests a cancel, and waits for nothing.
 #[must_use = "futures do nothing unless you `.await` or poll them"]
@@ -57,7 +57,7 @@ impl<P: Send + 'static, K: Kernel> Future for InFlight<'_, P, K> {
             Poll::Ready(result) => result,
             Poll::Pending if self.ring.is_over() => Self::outlast(self.ring, op),
             Poll::Pending => {
-                current::waits_for(Wait::Event);
+                current::waits_for(WaitReason::Event);
                 return Poll::Pending;
             }
         };

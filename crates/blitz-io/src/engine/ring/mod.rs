@@ -138,7 +138,7 @@ use self::{
 use super::{
     driver::{Direction, Driver, Registration, interest::Interest},
     prim::{
-        AtomicBool, Mutex, MutexGuard, Ordering::Relaxed, bolt::Bolted, discard, lock,
+        AtomicBool, Mutex, MutexGuard, Ordering::Relaxed, discard, lock, store_lock::StoreLock,
         thread::yield_now, weakened,
     },
     wait::{batch::Batch, gate::Gate},
@@ -241,10 +241,10 @@ type Flight = Arc<dyn Answer>;
 pub(crate) struct Ring<K = System> {
     kernel: K,
     submission: Mutex<Submission>,
-    reaping: Bolted<()>,
-    flights: Bolted<Flights<Flight>>,
+    reaping: StoreLock<()>,
+    flights: StoreLock<Flights<Flight>>,
     /// The bell's registration with the driver, until the close.
-    registration: Bolted<Option<Arc<Registration>>>,
+    registration: StoreLock<Option<Arc<Registration>>>,
     /// Set once the kernel refuses the system call.
     unusable: AtomicBool,
     /// Set at C4: from now on completions are reaped only by threads that poll a future.
@@ -345,9 +345,9 @@ impl<K: Kernel> Ring<K> {
                 closed: false,
                 figures: Figures::default(),
             }),
-            reaping: Bolted::new(()),
-            flights: Bolted::new(Flights::new()),
-            registration: Bolted::new(None),
+            reaping: StoreLock::new(()),
+            flights: StoreLock::new(Flights::new()),
+            registration: StoreLock::new(None),
             unusable: AtomicBool::new(false),
             over: AtomicBool::new(false),
         }

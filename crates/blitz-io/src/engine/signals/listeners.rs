@@ -91,7 +91,7 @@ impl<'a, P> Listening<'a, P> {
     /// Returns `Ready` if there was a delivery since the last time; many deliveries are merged into
     /// one.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let unit = ready!(budget::proceed(cx));
+        let unit = ready!(budget::poll_proceed(cx));
         if !self.look() {
             // L2, and then L3: registers the waker, and checks again.
             self.cell.register(cx.waker());

@@ -10,7 +10,7 @@
 use std::{pin::Pin, task::Waker};
 
 use super::line::{Line, Place, Waiter};
-use crate::engine::prim::{bolt::Bolted, weakened};
+use crate::engine::prim::{store_lock::StoreLock, weakened};
 
 /// Makes sure that a queued waiter will be woken by `waker`, and returns whether it was already
 /// dismissed from the queue.
@@ -22,7 +22,7 @@ use crate::engine::prim::{bolt::Bolted, weakened};
 /// 1. The caller owns the waiter. 2. If the waiter is in a queue, it is in the one that `line_of`
 ///    finds behind this lock.
 pub(crate) unsafe fn keep_waker<L, D>(
-    mutex: &Bolted<L>,
+    mutex: &StoreLock<L>,
     line_of: impl Fn(&mut L) -> &mut Line<D>,
     waiter: Pin<&Waiter<D>>,
     waker: &Waker,

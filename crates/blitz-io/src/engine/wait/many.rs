@@ -140,8 +140,8 @@ impl<F: Future> Many<F> {
 
 /// Spends a unit of budget if there is one; without one the output is returned all the same.
 fn spend(cx: &mut Context<'_>) {
-    if budget::is_left()
-        && let Poll::Ready(unit) = budget::proceed(cx)
+    if budget::has_remaining()
+        && let Poll::Ready(unit) = budget::poll_proceed(cx)
     {
         unit.spend();
     }

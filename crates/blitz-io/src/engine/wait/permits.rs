@@ -80,12 +80,12 @@ use crate::engine::{
     prim::{
         AtomicUsize,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
-        bolt::Bolted,
+        store_lock::StoreLock,
         weakened,
     },
     work::{
         current,
-        task::{budget, moment::Wait},
+        task::{budget, timestamp::WaitReason},
     },
 };
 
@@ -101,7 +101,7 @@ pub(crate) const MAX: usize = usize::MAX >> 3;
 /// A counting semaphore with a FIFO wait queue.
 pub(crate) struct Permits {
     word: AtomicUsize,
-    line: Bolted<Line<Need>>,
+    line: StoreLock<Line<Need>>,
 }
 
 /// The request of one waiter.
@@ -144,7 +144,7 @@ impl Permits {
     #[track_caller]
     pub(crate) const fn new(count: usize) -> Self {
         assert_countable(count);
-        Self { word: AtomicUsize::new(count << SHIFT), line: Bolted::new(Line::new()) }
+        Self { word: AtomicUsize::new(count << SHIFT), line: StoreLock::new(Line::new()) }
     }
 
     /// Creates `count` permits, in model builds, where atomics cannot be created in constants.
@@ -152,7 +152,7 @@ impl Permits {
     #[track_caller]
     pub(crate) fn new(count: usize) -> Self {
         assert_countable(count);
-        Self { word: AtomicUsize::new(count << SHIFT), line: Bolted::new(Line::new()) }
+        Self { word: AtomicUsize::new(count << SHIFT), line: StoreLock::new(Line::new()) }
     }
 
     /// Returns the number of free permits, which is zero while a task waits.
@@ -446,7 +446,7 @@ impl<'a> Wish<'a> {
         if !need_not_wait && !weakened!("permits_without_budget_queue") {
             match self.begin(cx) {
                 Poll::Pending => {
-                    current::waits_for(Wait::Permit);
+                    current::waits_for(WaitReason::Permit);
                     return Poll::Pending;
                 }
                 // Permits were released between the check above and the attempt.
@@ -457,7 +457,7 @@ impl<'a> Wish<'a> {
             }
         }
         // There is no budget, so this makes the task run again after the others.
-        if budget::proceed(cx).is_ready() {
+        if budget::poll_proceed(cx).is_ready() {
             // The clone of a waker, which is user code, has left some budget.
             cx.waker().wake_by_ref();
         }
@@ -536,11 +536,11 @@ impl Future for Wish<'_> {
         let this = self.as_ref();
         let place = this.waiter.place();
         // A future that only waits needs no budget: budget is for operations that complete at once.
-        if place == Place::Out && !budget::is_left_for(cx) {
+        if place == Place::Out && !budget::has_remaining_for(cx) {
             return this.begin_without_budget(cx);
         }
         if place == Place::In && this.go_on(cx).is_pending() {
-            current::waits_for(Wait::Permit);
+            current::waits_for(WaitReason::Permit);
             return Poll::Pending;
         }
         if place != Place::Out {
@@ -552,12 +552,12 @@ impl Future for Wish<'_> {
             }
             return Poll::Ready(this.end());
         }
-        let unit = ready!(budget::proceed(cx));
+        let unit = ready!(budget::poll_proceed(cx));
         let polled = this.begin(cx);
         if polled.is_ready() {
             unit.spend();
         } else {
-            current::waits_for(Wait::Permit);
+            current::waits_for(WaitReason::Permit);
         }
         polled
     }

@@ -87,9 +87,9 @@ use super::{
     prim::{
         Arc, AtomicU64, OnceLock,
         Ordering::{Relaxed, SeqCst},
-        bolt::Bolted,
         fence,
         pad::CachePadded,
+        store_lock::StoreLock,
         weakened,
     },
     wait::batch::Batch,
@@ -121,7 +121,7 @@ pub(crate) const GRACE_NS: u64 = 5_000_000;
 struct Wheel {
     /// The time at which it must be advanced; [`NEVER`] if it is empty.
     next: AtomicU64,
-    slots: Bolted<Slots>,
+    slots: StoreLock<Slots>,
 }
 
 /// A core's share in the [`Timers`]. A [`Timer`] counts its reference here, not in one word for all
@@ -141,7 +141,7 @@ impl Deref for Seat {
 impl Timers {
     /// Creates the timers of a runtime with `cores` cores.
     pub(crate) fn new(cores: usize, clock: Clock) -> Arc<Self> {
-        let wheel = || Wheel { next: AtomicU64::new(NEVER), slots: Bolted::new(Slots::new()) };
+        let wheel = || Wheel { next: AtomicU64::new(NEVER), slots: StoreLock::new(Slots::new()) };
         Arc::new(Self {
             clock,
             wheels: (0..=cores).map(|_| CachePadded::new(wheel())).collect(),

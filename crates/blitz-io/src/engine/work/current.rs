@@ -15,15 +15,15 @@ use std::{
 use crate::engine::prim::{
     AtomicU64,
     Ordering::{Relaxed, SeqCst},
-    compiler_fence, ids, made_in_constants, per_thread,
+    compiler_fence, const_unless_loom, ids, per_thread,
     rng::Rng,
 };
 
 use super::task::{
+    arena::Arena,
     budget::Budget,
     cell::{Header, Id},
-    home::Home,
-    moment::Wait,
+    timestamp::WaitReason,
 };
 use crate::engine::lease::{Lease, PollRecord, SavedPoll, stack_request::StackTrace};
 
@@ -34,9 +34,9 @@ pub(crate) struct Current {
     /// The rest of that task's budget.
     pub(crate) budget: Cell<Budget>,
     /// The outcome of this poll, if it returns `Pending`.
-    verdict: Cell<Verdict>,
-    /// The home of the core that this thread holds.
-    pub(crate) home: Cell<Option<NonNull<Home>>>,
+    poll_outcome: Cell<PollOutcome>,
+    /// The arena of the core that this thread holds.
+    pub(crate) arena: Cell<Option<NonNull<Arena>>>,
     /// The core that this thread holds (`pool` knows the type).
     pub(crate) core: Cell<*mut ()>,
     /// The pool of that core, and the core's number, so that neither has to be
@@ -44,9 +44,9 @@ pub(crate) struct Current {
     pub(crate) pool: Cell<*const ()>,
     pub(crate) index: Cell<usize>,
     /// The thread's record of its core, for threads that may take the core away. While it says
-    /// that this thread is in user code, `home`, `core`, `pool` and `index` may be out of date, and
-    /// must be read only while an [`Inside`] is held; or where no thread can take that core, as in
-    /// pools without threads.
+    /// that this thread is in user code, `arena`, `core`, `pool` and `index` may be out of date,
+    /// and must be read only while an [`Inside`] is held; or where no thread can take that core, as
+    /// in pools without threads.
     poll_record: PollRecord,
     /// The `WatchedBlockOn` to notify before local tasks run on this thread (`pool` knows the
     /// type).
@@ -66,11 +66,11 @@ pub(crate) struct Current {
     /// The pools whose threads this thread is starting (`pool` knows the type).
     pub(crate) starting: Cell<*const ()>,
     /// The kind of blocking that is allowed on this thread.
-    pub(crate) blocking: Cell<Blocking>,
+    pub(crate) blocking: Cell<BlockingPolicy>,
     /// The counter of yields that the budget forces ([`CountingYields`]).
     forced_yields: Cell<*const AtomicU64>,
     /// The state of this thread's generator; zero before its first use.
-    random: Cell<u64>,
+    rng_state: Cell<u64>,
     /// The sets of local tasks that were entered, innermost first (`local` knows
     /// the type).
     pub(crate) local: Cell<*const ()>,
@@ -95,18 +95,18 @@ pub(crate) struct Current {
     /// The bounds of that stack.
     #[cfg(feature = "fiber")]
     #[allow(dead_code, reason = "there are systems without fibers")]
-    room: Cell<(usize, usize)>,
-    /// The number of locks that this thread holds while user code runs ([`Holding`]).
+    stack_bounds: Cell<(usize, usize)>,
+    /// The number of locks that this thread holds while user code runs ([`LockHeldGuard`]).
     #[cfg(feature = "fiber")]
     pub(crate) locks: Cell<usize>,
     /// The scopes of task-locals that were entered, innermost first.
     #[cfg(feature = "fiber")]
-    pub(crate) scopes: Cell<*const super::scopes::Link>,
+    pub(crate) scopes: Cell<*const super::scopes::ScopeLink>,
 }
 
 /// The permission to start a `block_on` on this thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Blocking {
+pub(crate) enum BlockingPolicy {
     /// A `block_on` may start.
     Allowed,
     /// A `block_on` may start only inside `block_in_place`: the thread is a worker, or inside a
@@ -117,13 +117,13 @@ pub(crate) enum Blocking {
 }
 
 impl Current {
-    made_in_constants! {
+    const_unless_loom! {
     fn new() -> Self {
         Self {
             task: Cell::new(None),
             budget: Cell::new(Budget::unlimited()),
-            verdict: Cell::new(Verdict::NONE),
-            home: Cell::new(None),
+            poll_outcome: Cell::new(PollOutcome::NONE),
+            arena: Cell::new(None),
             core: Cell::new(std::ptr::null_mut()),
             pool: Cell::new(std::ptr::null()),
             index: Cell::new(0),
@@ -135,9 +135,9 @@ impl Current {
             entered: Cell::new(std::ptr::null()),
             depth: Cell::new(0),
             starting: Cell::new(std::ptr::null()),
-            blocking: Cell::new(Blocking::Allowed),
+            blocking: Cell::new(BlockingPolicy::Allowed),
             forced_yields: Cell::new(std::ptr::null()),
-            random: Cell::new(0),
+            rng_state: Cell::new(0),
             local: Cell::new(std::ptr::null()),
             thread: Cell::new(0),
             crew: Cell::new(std::ptr::null()),
@@ -148,7 +148,7 @@ impl Current {
             #[cfg(feature = "fiber")]
             stack: Cell::new(std::ptr::null()),
             #[cfg(feature = "fiber")]
-            room: Cell::new((0, 0)),
+            stack_bounds: Cell::new((0, 0)),
             #[cfg(feature = "fiber")]
             locks: Cell::new(0),
             #[cfg(feature = "fiber")]
@@ -194,15 +194,17 @@ pub(crate) fn task_id() -> Option<Id> {
 /// Marks the current task as yielding; it will be queued behind the others.
 #[inline]
 pub(crate) fn set_yielded() {
-    with(|current| current.verdict.set(Verdict { yielded: true, ..current.verdict.get() }));
+    with(|current| {
+        current.poll_outcome.set(PollOutcome { yielded: true, ..current.poll_outcome.get() })
+    });
 }
 
 impl Current {
     /// Forgets the core, which was taken away: from now on this thread is one without a core.
     #[cold]
-    fn lose(&self) {
+    fn forget_core(&self) {
         self.core.set(std::ptr::null_mut());
-        self.home.set(None);
+        self.arena.set(None);
         self.pool.set(std::ptr::null());
     }
 
@@ -231,7 +233,7 @@ impl Current {
         // Code that was inside before has found this out already.
         let Some(lease) = self.lease().filter(|_| !self.poll_record.was_inside()) else { return };
         if !lease.reclaim(&self.poll_record) {
-            self.lose();
+            self.forget_core();
         }
     }
 
@@ -243,7 +245,7 @@ impl Current {
         if lease.leave(&self.poll_record) {
             return false;
         }
-        self.lose();
+        self.forget_core();
         lease.is_hog()
     }
 
@@ -261,7 +263,7 @@ impl Current {
 #[must_use]
 pub(crate) struct Inside {
     /// Keeps the guard on the thread that is inside.
-    _here: PhantomData<*const ()>,
+    _not_send: PhantomData<*const ()>,
 }
 
 /// Enters the runtime's own code from user code, and makes the core pointers valid.
@@ -272,28 +274,28 @@ pub(crate) fn inside() -> Inside {
             current.reclaim();
         }
     });
-    Inside { _here: PhantomData }
+    Inside { _not_send: PhantomData }
 }
 
 /// Does what [`inside`] does if no thread wants the core; else returns `None`, and the caller
 /// must use [`inside`].
 #[inline(always)]
-pub(crate) fn at_once_inside() -> Option<Inside> {
+pub(crate) fn try_inside() -> Option<Inside> {
     with(|current| {
         if !current.poll_record.reclaim() {
             current.poll_record.resume();
             return None;
         }
-        Some(Inside { _here: PhantomData })
+        Some(Inside { _not_send: PhantomData })
     })
 }
 
 /// Creates an [`Inside`] for a loop that runs tasks and is in the runtime's own code already,
 /// where the core pointers are valid anyway.
 #[inline(always)]
-pub(crate) fn deeper() -> Inside {
+pub(crate) fn nested_inside() -> Inside {
     with(|current| current.poll_record.go_deeper());
-    Inside { _here: PhantomData }
+    Inside { _not_send: PhantomData }
 }
 
 impl Drop for Inside {
@@ -455,7 +457,7 @@ impl Drop for PollDeadline {
 pub(crate) fn respond_to_stack_request(write: impl FnOnce(&mut StackTrace, [Range<usize>; 2])) {
     with(|current| {
         #[cfg(feature = "fiber")]
-        let (start, end) = current.room.get();
+        let (start, end) = current.stack_bounds.get();
         #[cfg(not(feature = "fiber"))]
         let (start, end) = (0, 0);
         if let Some(lease) = current.lease() {
@@ -467,14 +469,14 @@ pub(crate) fn respond_to_stack_request(write: impl FnOnce(&mut StackTrace, [Rang
 
 /// Records what the current task waits for; called by primitives that return `Pending`.
 #[inline]
-pub(crate) fn waits_for(wait: Wait) {
-    with(|current| current.verdict.set(Verdict { wait, ..current.verdict.get() }));
+pub(crate) fn waits_for(wait: WaitReason) {
+    with(|current| current.poll_outcome.set(PollOutcome { wait, ..current.poll_outcome.get() }));
 }
 
-/// Returns the outcome of the poll since [`Entered`] began, and resets it.
+/// Returns the outcome of the poll since [`CurrentTaskGuard`] began, and resets it.
 #[inline]
-pub(crate) fn take_verdict() -> Verdict {
-    with(|current| current.verdict.replace(Verdict::NONE))
+pub(crate) fn take_poll_outcome() -> PollOutcome {
+    with(|current| current.poll_outcome.replace(PollOutcome::NONE))
 }
 
 /// Records how long the task that this thread polls next was queued, for its hooks.
@@ -490,48 +492,48 @@ pub(crate) fn take_latency() -> Option<Duration> {
 
 /// The outcome of a poll that returns `Pending`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Verdict {
+pub(crate) struct PollOutcome {
     /// The task has yielded: it is queued behind the others.
     pub(crate) yielded: bool,
     /// The thing that the task waits for, as the last primitive that returned `Pending` recorded.
-    pub(crate) wait: Wait,
+    pub(crate) wait: WaitReason,
 }
 
-impl Verdict {
-    const NONE: Self = Self { yielded: false, wait: Wait::Unknown };
+impl PollOutcome {
+    const NONE: Self = Self { yielded: false, wait: WaitReason::Unknown };
 }
 
 /// The words that belong to a stack and not to its thread: a fiber takes its own along when
-/// it is suspended and another one runs on the thread. The task, its budget and the verdict are
-/// not among them, because the code that polls sets them each time. (That a frame has no budget
+/// it is suspended and another one runs on the thread. The task, its budget and the poll's outcome
+/// are not among them, because the code that polls sets them each time. (That a frame has no budget
 /// is remembered by the fiber.)
 #[cfg(feature = "fiber")]
 #[allow(dead_code, reason = "there are systems without fibers")]
 #[derive(Clone, Copy)]
-pub(crate) struct Words {
+pub(crate) struct StackContext {
     entered: *const (),
     depth: usize,
     starting: *const (),
-    blocking: Blocking,
+    blocking: BlockingPolicy,
     pub(crate) fiber: *const (),
     pub(crate) stack: *const (),
-    pub(crate) room: (usize, usize),
+    pub(crate) stack_bounds: (usize, usize),
     locks: usize,
 }
 
 #[cfg(feature = "fiber")]
 #[allow(dead_code, reason = "there are systems without fibers")]
-impl Words {
+impl StackContext {
     /// Returns the words of a new stack on this thread. The stack does not own the reference to the
     /// runtime that its carrier has entered. So guards on it count from a depth of their own: a
     /// carrier's guard that is dropped there, or the other way round, is out of order, and leaves
     /// the entered runtime alone.
     pub(crate) fn of_new_stack() -> Self {
-        Self { depth: usize::MAX / 2, ..Self::here() }
+        Self { depth: usize::MAX / 2, ..Self::of_this_thread() }
     }
 
     /// Returns a copy of this thread's words.
-    fn here() -> Self {
+    fn of_this_thread() -> Self {
         with(|current| Self {
             entered: current.entered.get(),
             depth: current.depth.get(),
@@ -539,7 +541,7 @@ impl Words {
             blocking: current.blocking.get(),
             fiber: current.fiber.get(),
             stack: current.stack.get(),
-            room: current.room.get(),
+            stack_bounds: current.stack_bounds.get(),
             locks: current.locks.get(),
         })
     }
@@ -553,7 +555,7 @@ impl Words {
             blocking: current.blocking.replace(self.blocking),
             fiber: current.fiber.replace(self.fiber),
             stack: current.stack.replace(self.stack),
-            room: current.room.replace(self.room),
+            stack_bounds: current.stack_bounds.replace(self.stack_bounds),
             locks: current.locks.replace(self.locks),
         })
     }
@@ -566,10 +568,10 @@ impl Words {
 /// than without the guard.
 #[must_use]
 #[allow(dead_code, reason = "only some features have such locks")]
-pub(crate) struct Holding(());
+pub(crate) struct LockHeldGuard(());
 
 #[allow(dead_code, reason = "only some features have such locks")]
-impl Holding {
+impl LockHeldGuard {
     /// Counts a lock that the caller takes or has taken.
     #[inline(always)]
     pub(crate) fn lock() -> Self {
@@ -580,7 +582,7 @@ impl Holding {
 }
 
 #[cfg(feature = "fiber")]
-impl Drop for Holding {
+impl Drop for LockHeldGuard {
     #[inline(always)]
     fn drop(&mut self) {
         with(|current| current.locks.set(current.locks.get().saturating_sub(1)));
@@ -588,30 +590,30 @@ impl Drop for Holding {
 }
 
 /// A guard under which `task` is this thread's current task, with a budget of its own.
-pub(crate) struct Entered {
+pub(crate) struct CurrentTaskGuard {
     task: Option<NonNull<Header>>,
     budget: Budget,
-    verdict: Verdict,
+    poll_outcome: PollOutcome,
 }
 
-impl Entered {
+impl CurrentTaskGuard {
     #[inline]
     pub(crate) fn new(task: NonNull<Header>, budget: Budget) -> Self {
         with(|current| Self {
             task: current.task.replace(Some(task)),
             budget: current.budget.replace(budget),
-            verdict: current.verdict.replace(Verdict::NONE),
+            poll_outcome: current.poll_outcome.replace(PollOutcome::NONE),
         })
     }
 }
 
-impl Drop for Entered {
+impl Drop for CurrentTaskGuard {
     #[inline]
     fn drop(&mut self) {
         with(|current| {
             current.task.set(self.task);
             current.budget.set(self.budget);
-            current.verdict.set(self.verdict);
+            current.poll_outcome.set(self.poll_outcome);
         });
     }
 }
@@ -652,32 +654,32 @@ pub(crate) fn count_forced_yield() {
 /// Returns a random number below `bound` from this thread's generator, which is that of the
 /// seeded runtime that works here, else one that is seeded by the process.
 #[inline]
-#[cfg_attr(not(feature = "macros"), allow(dead_code, reason = "`select!` asks"))]
+#[cfg_attr(not(feature = "macros"), allow(dead_code, reason = "`select!` uses it"))]
 pub(crate) fn random_below(bound: u32) -> u32 {
     with(|current| {
-        let mut rng = match current.random.get() {
+        let mut rng = match current.rng_state.get() {
             0 => Rng::new(Rng::process_seed()),
             state => Rng::resume(state),
         };
         let number = rng.below(bound);
-        current.random.set(rng.state());
+        current.rng_state.set(rng.state());
         number
     })
 }
 
 /// A guard under which this thread draws from the generator of a seeded runtime.
-pub(crate) struct Seeded {
+pub(crate) struct SeededRngGuard {
     before: u64,
 }
 
-impl Seeded {
+impl SeededRngGuard {
     pub(crate) fn new(rng: &Rng) -> Self {
-        with(|current| Self { before: current.random.replace(rng.state()) })
+        with(|current| Self { before: current.rng_state.replace(rng.state()) })
     }
 }
 
-impl Drop for Seeded {
+impl Drop for SeededRngGuard {
     fn drop(&mut self) {
-        with(|current| current.random.set(self.before));
+        with(|current| current.rng_state.set(self.before));
     }
 }

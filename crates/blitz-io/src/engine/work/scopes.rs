@@ -10,10 +10,10 @@
 //! ```text
 //! enter     the scope exchanges the thread's word for its own and becomes the innermost
 //! leave     the scope, which is the innermost, exchanges them back
-//! aside     a fiber is suspended: every scope exchanges back, from the innermost outwards
+//! suspend   a fiber is suspended: every scope exchanges back, from the innermost outwards
 //! put back  the fiber resumes: every scope exchanges again, from the outermost inwards
 //! ```
-//! Setting a chain aside reverses it, so that each walk begins at the right end.
+//! Taking a chain off its thread reverses it, so that each walk begins at the right end.
 //!
 //! # Invariants
 //! - *In order*: a link is entered and left on one stack, and a stack's frames end in order.
@@ -28,20 +28,20 @@ use super::current;
 
 /// A scope's link in the chain.
 #[derive(Debug)]
-pub(crate) struct Link {
-    outer: Cell<*const Link>,
+pub(crate) struct ScopeLink {
+    outer: Cell<*const ScopeLink>,
     /// Exchanges the thread's word for the one that lies beside this link.
     #[allow(dead_code, reason = "there are systems without fibers")]
-    exchange: unsafe fn(*const Link),
+    exchange: unsafe fn(*const ScopeLink),
 }
 
-impl Link {
+impl ScopeLink {
     /// Creates the link of a scope.
     ///
     /// # Safety
     /// 1. `exchange` may be called with this link, wherever it is then, on the thread on
     ///    which it was entered and until it was left.
-    pub(crate) unsafe fn new(exchange: unsafe fn(*const Link)) -> Self {
+    pub(crate) unsafe fn new(exchange: unsafe fn(*const ScopeLink)) -> Self {
         Self { outer: Cell::new(ptr::null()), exchange }
     }
 
@@ -75,12 +75,12 @@ impl Link {
 /// The scopes of a stack that is not running, outermost first.
 #[allow(dead_code, reason = "there are systems without fibers")]
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Aside(*const Link);
+pub(crate) struct SuspendedScopes(*const ScopeLink);
 
 #[allow(dead_code, reason = "there are systems without fibers")]
-impl Aside {
+impl SuspendedScopes {
     /// Returns an empty chain.
-    pub(crate) const fn nothing() -> Self {
+    pub(crate) const fn empty() -> Self {
         Self(ptr::null())
     }
 
@@ -88,14 +88,14 @@ impl Aside {
     #[inline]
     pub(crate) fn take() -> Self {
         let innermost = current::with(|current| current.scopes.replace(ptr::null()));
-        if innermost.is_null() { Self::nothing() } else { Self(walk(innermost)) }
+        if innermost.is_null() { Self::empty() } else { Self(exchange_all(innermost)) }
     }
 
     /// Puts the scopes back before their fiber resumes, on this thread, which has none now.
     #[inline]
     pub(crate) fn put_back(self) {
         if !self.0.is_null() {
-            let innermost = walk(self.0);
+            let innermost = exchange_all(self.0);
             let before = current::with(|current| current.scopes.replace(innermost));
             debug_assert!(before.is_null(), "scopes of two stacks on one thread");
         }
@@ -105,12 +105,12 @@ impl Aside {
 /// Makes every scope exchange its word, reverses the chain and returns its new head.
 #[allow(dead_code, reason = "there are systems without fibers")]
 #[cold]
-fn walk(first: *const Link) -> *const Link {
+fn exchange_all(first: *const ScopeLink) -> *const ScopeLink {
     let (mut done, mut next) = (ptr::null(), first);
     // SAFETY: links leave the chain before their frames end, and frames of a stack that does
     // not run cannot end.
     while let Some(link) = unsafe { next.as_ref() } {
-        // SAFETY: obligation 1 of `Link::new`: a fiber stays on its thread.
+        // SAFETY: obligation 1 of `ScopeLink::new`: a fiber stays on its thread.
         unsafe { (link.exchange)(next) };
         let outer = link.outer.replace(done);
         done = std::mem::replace(&mut next, outer);

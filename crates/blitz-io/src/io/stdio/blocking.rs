@@ -160,7 +160,7 @@ impl<R: Read + Send + Unpin + 'static> AsyncRead for Reading<R> {
         if buf.remaining() == 0 {
             return Poll::Ready(Ok(()));
         }
-        let unit = ready!(budget::proceed(cx));
+        let unit = ready!(budget::poll_proceed(cx));
         let has_some = matches!(&self.0, Whose::Ours(_, window) if !window.is_empty());
         if !has_some {
             let wanted = buf.remaining().min(MOST);
@@ -211,7 +211,7 @@ impl<W: Write + Send + Unpin + 'static> AsyncWrite for Writing<W> {
         if buf.is_empty() {
             return Poll::Ready(Ok(0));
         }
-        let unit = ready!(budget::proceed(cx));
+        let unit = ready!(budget::poll_proceed(cx));
         let amount = buf.len().min(MOST);
         self.writer.begin(|writer, mut bytes| {
             bytes.clear();

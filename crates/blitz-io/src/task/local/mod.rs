@@ -75,7 +75,7 @@ where
     F: Future + 'static,
     X: Extra,
 {
-    let mut offer = Some(trace::trace(future, label, trace::Kind::Local));
+    let mut offer = Some(trace::trace(future, label, trace::TaskKind::Local));
     // Dropping the future may leave the runtime's context and end the runtime, so nothing of the
     // runtime may be borrowed where the future can be dropped.
     let offered = context::with_current(|inner| {

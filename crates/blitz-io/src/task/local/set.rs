@@ -186,7 +186,7 @@ impl LocalSet {
         F: Future + 'static,
         X: Extra,
     {
-        let (future, label) = trace::trace(future, label, trace::Kind::Local);
+        let (future, label) = trace::trace(future, label, trace::TaskKind::Local);
         self.local.spawn(future, label)
     }
 

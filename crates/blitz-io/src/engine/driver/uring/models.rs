@@ -9,13 +9,13 @@ use super::table::Table;
 use crate::engine::prim::Condvar;
 use crate::engine::{
     driver::{backend::Events, interest::Interest, sources::Token},
-    prim::{Arc, Mutex, bolt::Bolted, lock, model, thread},
+    prim::{Arc, Mutex, lock, model, store_lock::StoreLock, thread},
 };
 
 const TOKEN: Token = Token::from_bits(5);
 
 struct World {
-    table: Bolted<Table>,
+    table: StoreLock<Table>,
     queue: Mutex<Queue>,
     bell: Condvar,
 }
@@ -29,7 +29,7 @@ struct Queue {
 
 impl World {
     fn new() -> Arc<Self> {
-        let (table, queue) = (Bolted::new(Table::default()), Mutex::new(Queue::default()));
+        let (table, queue) = (StoreLock::new(Table::default()), Mutex::new(Queue::default()));
         Arc::new(Self { table, queue, bell: Condvar::new() })
     }
 

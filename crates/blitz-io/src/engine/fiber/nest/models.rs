@@ -12,7 +12,8 @@ use std::{
 use super::Nest;
 use crate::engine::{
     prim::{
-        Arc, AtomicUsize, Mutex, Ordering::Relaxed, clock::Unit, ids::Tally, lock, model, thread,
+        Arc, AtomicUsize, Mutex, Ordering::Relaxed, clock::TimestampUnit, ids::Tally, lock, model,
+        thread,
     },
     work::task::{cell::Label, handle::JoinHandle},
 };
@@ -47,7 +48,7 @@ impl Drop for Witness {
 }
 
 fn nest() -> Plain<Nest> {
-    let nest = Nest::new(None, 0, Unit::Millis, Duration::MAX);
+    let nest = Nest::new(None, 0, TimestampUnit::Millis, Duration::MAX);
     nest.begin();
     nest
 }

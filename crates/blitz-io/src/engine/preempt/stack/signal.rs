@@ -294,7 +294,7 @@ fn send(thread: i64) -> bool {
 pub(in super::super) fn frames(stalled_poll: &StalledPoll) -> Option<Vec<StackFrame>> {
     let trace = stalled_poll.examine(|watch_record| {
         // A thread that computed before but is blocked just now is not interrupted.
-        if !stalled_poll.interrupts_waits() && watch_record.cpu.would_run() != Some(true) {
+        if !stalled_poll.interrupts_waits() && watch_record.cpu.is_runnable() != Some(true) {
             return None;
         }
         let pending = watch_record.lease().stack_request()?.request()?;

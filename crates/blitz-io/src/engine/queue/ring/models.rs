@@ -2,7 +2,7 @@
 //!
 //! Each model ends by counting: every item that went in came out once.
 
-use super::{CAPACITY, Half, Owner, Pushed, Stolen, Thief, ring, ring_from};
+use super::{CAPACITY, Half, Pushed, RingOwner, Stolen, Thief, ring, ring_from};
 use crate::engine::{
     prim::{
         Arc, AtomicUsize,
@@ -11,41 +11,41 @@ use crate::engine::{
     },
     queue::{
         Chain,
-        bead::{Bead, values},
+        test_node::{TestNode, values},
     },
 };
 
-/// Pushes a bead and returns the values that overflowed.
-fn push(owner: &mut Owner<Bead>, value: u32) -> Vec<u32> {
-    match owner.push(Bead::new(value)) {
+/// Pushes an item and returns the values that overflowed.
+fn push(owner: &mut RingOwner<TestNode>, value: u32) -> Vec<u32> {
+    match owner.push(TestNode::new(value)) {
         Pushed::Kept => Vec::new(),
         Pushed::Overflow(chain) => values(chain),
     }
 }
 
-fn fill(owner: &mut Owner<Bead>, range: std::ops::Range<u32>) {
+fn fill(owner: &mut RingOwner<TestNode>, range: std::ops::Range<u32>) {
     range.for_each(|value| assert!(push(owner, value).is_empty(), "no room"));
 }
 
-fn drain(owner: &mut Owner<Bead>) -> Vec<u32> {
-    std::iter::from_fn(|| owner.pop()).map(|bead| bead.value()).collect()
+fn drain(owner: &mut RingOwner<TestNode>) -> Vec<u32> {
+    std::iter::from_fn(|| owner.pop()).map(|item| item.value()).collect()
 }
 
 /// Returns the values that a steal brought and those that the thief's ring holds.
-fn loot(stolen: Stolen<Bead>, mut target: Owner<Bead>) -> Vec<u32> {
-    let mut loot: Vec<_> = stolen.first.into_iter().map(|bead| bead.value()).collect();
-    loot.extend(drain(&mut target));
-    loot
+fn stolen_values(stolen: Stolen<TestNode>, mut target: RingOwner<TestNode>) -> Vec<u32> {
+    let mut stolen_values: Vec<_> = stolen.first.into_iter().map(|item| item.value()).collect();
+    stolen_values.extend(drain(&mut target));
+    stolen_values
 }
 
 /// Steals once, with a ring of its own, and returns the values.
-fn steal(victim: &Thief<Bead>) -> Vec<u32> {
+fn steal(victim: &Thief<TestNode>) -> Vec<u32> {
     let (mut target, _) = ring();
     let stolen = victim.steal_half_into(&mut target);
-    loot(stolen, target)
+    stolen_values(stolen, target)
 }
 
-fn spawn_thief(victim: &Thief<Bead>) -> thread::JoinHandle<Vec<u32>> {
+fn spawn_thief(victim: &Thief<TestNode>) -> thread::JoinHandle<Vec<u32>> {
     let victim = victim.clone();
     thread::spawn(move || steal(&victim))
 }
@@ -86,7 +86,7 @@ fn overflow_under_a_thief(start: u32, half: Half) {
     fill(&mut owner, 0..CAPACITY);
     let mut spilt = Vec::new();
     for value in [CAPACITY, CAPACITY + 1] {
-        if let Pushed::Overflow(chain) = owner.push_or_spill(Bead::new(value), half) {
+        if let Pushed::Overflow(chain) = owner.push_or_spill(TestNode::new(value), half) {
             spilt.extend(values(chain));
         }
     }
@@ -111,7 +111,7 @@ fn counters_wrap_under_a_thief() {
             let (mut owner, victim) = ring_from(start);
             fill(&mut owner, 0..3);
             let thief = spawn_thief(&victim);
-            let mut popped: Vec<_> = owner.pop().iter().map(Bead::value).collect();
+            let mut popped: Vec<_> = owner.pop().iter().map(TestNode::value).collect();
             fill(&mut owner, 3..4);
             popped.extend(drain(&mut owner));
             assert_each_once(&[&popped, &thief.join().unwrap()], 0..4);
@@ -142,7 +142,7 @@ fn a_ring_may_be_stolen_from_while_it_receives() {
         fill(&mut target, CAPACITY..CAPACITY + 2);
         let second_thief = spawn_thief(&second_victim);
         let stolen = victim.steal_half_into(&mut target);
-        let first = loot(stolen, target);
+        let first = stolen_values(stolen, target);
         let rest = drain(&mut source);
         assert_each_once(&[&first, &rest, &second_thief.join().unwrap()], 0..CAPACITY + 2);
     });
@@ -155,8 +155,8 @@ fn the_owner_pops_while_a_thief_copies() {
         fill(&mut owner, 0..CAPACITY);
         let thief = spawn_thief(&victim);
         let mut popped = Vec::new();
-        popped.extend(owner.pop().map(|bead| bead.value()));
-        popped.extend(owner.pop().map(|bead| bead.value()));
+        popped.extend(owner.pop().map(|item| item.value()));
+        popped.extend(owner.pop().map(|item| item.value()));
         let spilt = push(&mut owner, CAPACITY);
         popped.extend(drain(&mut owner));
         assert!(popped.is_sorted(), "the owner takes the oldest first: {popped:?}");
@@ -172,10 +172,10 @@ fn a_slot_is_not_overwritten_before_it_is_copied() {
         let thief = spawn_thief(&victim);
         let mut spilt = push(&mut owner, CAPACITY);
         spilt.extend(push(&mut owner, CAPACITY + 1));
-        let loot = thief.join().unwrap();
-        assert!(loot.is_sorted(), "a thief takes in order: {loot:?}");
+        let stolen_values = thief.join().unwrap();
+        assert!(stolen_values.is_sorted(), "a thief takes in order: {stolen_values:?}");
         let popped = drain(&mut owner);
-        assert_each_once(&[&popped, &spilt, &loot], 0..CAPACITY + 2);
+        assert_each_once(&[&popped, &spilt, &stolen_values], 0..CAPACITY + 2);
     });
 }
 
@@ -185,7 +185,7 @@ fn a_pushed_chain_is_taken_once() {
         let (mut owner, victim) = ring();
         fill(&mut owner, 0..2);
         let thief = spawn_thief(&victim);
-        let mut chain: Chain<_> = (2..2 + CAPACITY).map(Bead::new).collect();
+        let mut chain: Chain<_> = (2..2 + CAPACITY).map(TestNode::new).collect();
         let moved = owner.push_chain(&mut chain);
         assert_eq!(moved as usize + chain.len(), CAPACITY as usize);
         let rest = values(chain);
@@ -203,8 +203,8 @@ fn a_full_thief_takes_what_fits() {
         fill(&mut target, CAPACITY..2 * CAPACITY);
         let stolen = victim.steal_half_into(&mut target);
         assert_eq!(stolen.moved, 0, "only what is handed out fits");
-        let loot = loot(stolen, target);
-        assert_each_once(&[&loot, &drain(&mut owner)], 0..2 * CAPACITY);
+        let stolen_values = stolen_values(stolen, target);
+        assert_each_once(&[&stolen_values, &drain(&mut owner)], 0..2 * CAPACITY);
     });
 }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 
-use super::{CAPACITY, HALF, Half, Owner, Pushed, Share, Thief, ring, ring_from};
+use super::{CAPACITY, HALF, Half, Pushed, RingOwner, StealShare, Thief, ring, ring_from};
 use crate::engine::{
     prim::{
         Arc, AtomicBool, AtomicU32,
@@ -13,20 +13,20 @@ use crate::engine::{
     },
     queue::{
         Chain,
-        bead::{Bead, Ledger, values},
+        test_node::{DropCounter, TestNode, values},
     },
 };
 
 const fn may_be_sent<T: Send>() {}
 const fn may_be_shared<T: Sync>() {}
 const _: () = {
-    may_be_sent::<Owner<Bead>>();
-    may_be_sent::<Thief<Bead>>();
-    may_be_shared::<Thief<Bead>>();
+    may_be_sent::<RingOwner<TestNode>>();
+    may_be_sent::<Thief<TestNode>>();
+    may_be_shared::<Thief<TestNode>>();
 };
 
 #[derive(Debug, Clone)]
-enum Step {
+enum RingStep {
     Push(usize),
     Pop(usize),
     PushChain(usize),
@@ -37,14 +37,14 @@ enum Step {
     LoseOne,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = RingStep> {
     prop_oneof![
-        4 => (1usize..200).prop_map(Step::Push),
-        4 => (1usize..200).prop_map(Step::Pop),
-        2 => (0usize..400).prop_map(Step::PushChain),
-        1 => (0usize..=CAPACITY as usize).prop_map(Step::Receive),
-        1 => Just(Step::LoseHalf),
-        1 => Just(Step::LoseOne),
+        4 => (1usize..200).prop_map(RingStep::Push),
+        4 => (1usize..200).prop_map(RingStep::Pop),
+        2 => (0usize..400).prop_map(RingStep::PushChain),
+        1 => (0usize..=CAPACITY as usize).prop_map(RingStep::Receive),
+        1 => Just(RingStep::LoseHalf),
+        1 => Just(RingStep::LoseOne),
     ]
 }
 
@@ -54,8 +54,8 @@ fn half() -> impl Strategy<Value = Half> {
 
 /// The ring, the deque that predicts its contents, and the next value.
 struct Pair {
-    owner: Owner<Bead>,
-    thief: Thief<Bead>,
+    owner: RingOwner<TestNode>,
+    thief: Thief<TestNode>,
     deque: VecDeque<u32>,
     half: Half,
     next: u32,
@@ -73,16 +73,18 @@ impl Pair {
         (first..self.next).collect()
     }
 
-    fn run(&mut self, step: &Step) {
+    fn run(&mut self, step: &RingStep) {
         match *step {
-            Step::Push(count) => self.values(count).into_iter().for_each(|value| self.push(value)),
-            Step::Pop(count) => (0..count).for_each(|_| {
-                assert_eq!(self.owner.pop().map(|bead| bead.value()), self.deque.pop_front());
+            RingStep::Push(count) => {
+                self.values(count).into_iter().for_each(|value| self.push(value))
+            }
+            RingStep::Pop(count) => (0..count).for_each(|_| {
+                assert_eq!(self.owner.pop().map(|item| item.value()), self.deque.pop_front());
             }),
-            Step::PushChain(count) => self.push_chain(count),
-            Step::Receive(count) => self.receive(count),
-            Step::LoseHalf => self.lose(Share::Half, self.deque.len().div_ceil(2)),
-            Step::LoseOne => self.lose(Share::One, self.deque.len().min(1)),
+            RingStep::PushChain(count) => self.push_chain(count),
+            RingStep::Receive(count) => self.receive(count),
+            RingStep::LoseHalf => self.lose(StealShare::Half, self.deque.len().div_ceil(2)),
+            RingStep::LoseOne => self.lose(StealShare::One, self.deque.len().min(1)),
         }
         assert_eq!(self.owner.len() as usize, self.deque.len());
         assert_eq!(self.thief.len() as usize, self.deque.len());
@@ -93,7 +95,7 @@ impl Pair {
 
     fn push(&mut self, value: u32) {
         let full = self.deque.len() == CAPACITY as usize;
-        let spilt = match self.owner.push_or_spill(Bead::new(value), self.half) {
+        let spilt = match self.owner.push_or_spill(TestNode::new(value), self.half) {
             Pushed::Kept => {
                 assert!(!full);
                 return self.deque.push_back(value);
@@ -113,7 +115,7 @@ impl Pair {
     fn push_chain(&mut self, count: usize) {
         let room = CAPACITY as usize - self.deque.len();
         let new = self.values(count);
-        let mut chain: Chain<_> = new.iter().copied().map(Bead::new).collect();
+        let mut chain: Chain<_> = new.iter().copied().map(TestNode::new).collect();
         let moved = self.owner.push_chain(&mut chain) as usize;
         assert_eq!(moved, room.min(count));
         self.deque.extend(&new[..moved]);
@@ -123,24 +125,24 @@ impl Pair {
     fn receive(&mut self, count: usize) {
         let (mut other, victim) = ring_from(self.next.wrapping_mul(0x9e37_79b9));
         let new = self.values(count);
-        let mut chain: Chain<_> = new.iter().copied().map(Bead::new).collect();
+        let mut chain: Chain<_> = new.iter().copied().map(TestNode::new).collect();
         assert_eq!(other.push_chain(&mut chain) as usize, count);
         let room = CAPACITY as usize - self.deque.len();
         let stolen = victim.steal_half_into(&mut self.owner);
         let taken = count.div_ceil(2).min(room + 1);
         assert!(!stolen.busy);
         assert_eq!(stolen.moved as usize, taken.saturating_sub(1));
-        assert_eq!(stolen.first.map(|bead| bead.value()), new.first().copied());
+        assert_eq!(stolen.first.map(|item| item.value()), new.first().copied());
         self.deque.extend(&new[taken.min(1)..taken]);
-        assert_eq!(other.pop().map(|bead| bead.value()), new.get(taken).copied());
+        assert_eq!(other.pop().map(|item| item.value()), new.get(taken).copied());
     }
 
-    fn lose(&mut self, share: Share, count: usize) {
+    fn lose(&mut self, share: StealShare, count: usize) {
         let (mut target, _) = ring();
         let stolen = self.thief.steal_into(&mut target, share);
-        let mut loot: Vec<_> = stolen.first.into_iter().map(|bead| bead.value()).collect();
-        loot.extend(std::iter::from_fn(|| target.pop()).map(|bead| bead.value()));
-        assert_eq!(loot, self.deque.drain(..count).collect::<Vec<_>>());
+        let mut stolen_values: Vec<_> = stolen.first.into_iter().map(|item| item.value()).collect();
+        stolen_values.extend(std::iter::from_fn(|| target.pop()).map(|item| item.value()));
+        assert_eq!(stolen_values, self.deque.drain(..count).collect::<Vec<_>>());
     }
 }
 
@@ -160,21 +162,21 @@ proptest! {
 fn stealing_from_oneself_loses_nothing() {
     let (mut owner, thief) = ring();
     for value in 0..10 {
-        assert!(matches!(owner.push(Bead::new(value)), Pushed::Kept));
+        assert!(matches!(owner.push(TestNode::new(value)), Pushed::Kept));
     }
     let stolen = thief.steal_half_into(&mut owner);
-    assert_eq!((stolen.moved, stolen.first.map(|bead| bead.value())), (4, Some(0)));
-    let left: Vec<_> = std::iter::from_fn(|| owner.pop()).map(|bead| bead.value()).collect();
+    assert_eq!((stolen.moved, stolen.first.map(|item| item.value())), (4, Some(0)));
+    let left: Vec<_> = std::iter::from_fn(|| owner.pop()).map(|item| item.value()).collect();
     assert_eq!(left, [5, 6, 7, 8, 9, 1, 2, 3, 4]);
 }
 
 #[test]
 fn an_owner_drops_what_is_left_once() {
-    let ledger = Ledger::new(3 * CAPACITY);
+    let counter = DropCounter::new(3 * CAPACITY);
     let (mut owner, thief) = ring_from(u32::MAX - 5);
     let mut spilt = Chain::new();
     for value in 0..3 * CAPACITY {
-        if let Pushed::Overflow(chain) = owner.push(Bead::in_ledger(value, &ledger)) {
+        if let Pushed::Overflow(chain) = owner.push(TestNode::counted(value, &counter)) {
             spilt.append(chain);
         }
     }
@@ -183,34 +185,34 @@ fn an_owner_drops_what_is_left_once() {
     drop((stolen, target, owner));
     assert_eq!(thief.len(), 0, "a thief outlives the ring's owner and finds nothing");
     drop(spilt);
-    ledger.assert_each_dropped_once();
+    counter.assert_each_dropped_once();
 }
 
 #[test]
 fn a_panic_in_one_drop_does_not_leak_what_is_left() {
-    let ledger = Ledger::new(4);
+    let counter = DropCounter::new(4);
     let (mut owner, _) = ring();
     for value in 0..4 {
-        let bead = if value == 1 {
-            Bead::that_panics(value, &ledger)
+        let item = if value == 1 {
+            TestNode::that_panics(value, &counter)
         } else {
-            Bead::in_ledger(value, &ledger)
+            TestNode::counted(value, &counter)
         };
-        assert!(matches!(owner.push(bead), Pushed::Kept));
+        assert!(matches!(owner.push(item), Pushed::Kept));
     }
     let owner = std::panic::AssertUnwindSafe(owner);
     assert!(std::panic::catch_unwind(move || drop({ owner }.0)).is_err());
-    ledger.assert_each_dropped_once();
+    counter.assert_each_dropped_once();
 }
 
-/// Sends `items` beads through a ring with two thieves, which also steal from each other, and
-/// counts every bead.
+/// Sends `items` items through a ring with two thieves, which also steal from each other, and
+/// counts every item.
 fn exactly_once(items: u32) {
     let seen: Arc<[AtomicU32]> = (0..items.div_ceil(32)).map(|_| AtomicU32::new(0)).collect();
     // Relaxed: a set of flags; `join` orders the final check.
-    let see = move |bead: Bead| {
-        let (word, bit) = (bead.value() / 32, 1 << (bead.value() % 32));
-        assert_eq!(seen[word as usize].fetch_or(bit, Relaxed) & bit, 0, "{} twice", bead.value());
+    let see = move |item: TestNode| {
+        let (word, bit) = (item.value() / 32, 1 << (item.value() % 32));
+        assert_eq!(seen[word as usize].fetch_or(bit, Relaxed) & bit, 0, "{} twice", item.value());
     };
     let done = Arc::new(AtomicBool::new(false));
     let (mut owner, victim) = ring_from(u32::MAX - 1000);
@@ -226,21 +228,21 @@ fn exactly_once(items: u32) {
         .collect();
     let mut seen_here = 0u64;
     for value in 0..items {
-        if let Pushed::Overflow(mut chain) = owner.push(Bead::new(value)) {
-            while let Some(bead) = chain.pop_front() {
-                see(bead);
+        if let Pushed::Overflow(mut chain) = owner.push(TestNode::new(value)) {
+            while let Some(item) = chain.pop_front() {
+                see(item);
                 seen_here += 1;
             }
         }
         if value % 3 == 0 {
-            owner.pop().into_iter().for_each(|bead| {
-                see(bead);
+            owner.pop().into_iter().for_each(|item| {
+                see(item);
                 seen_here += 1;
             });
         }
     }
-    while let Some(bead) = owner.pop() {
-        see(bead);
+    while let Some(item) = owner.pop() {
+        see(item);
         seen_here += 1;
     }
     // Release: the ring is empty for good. Pairs with the Acquire in `rob`.
@@ -249,11 +251,11 @@ fn exactly_once(items: u32) {
     assert_eq!(seen_here + seen_there, u64::from(items));
 }
 
-/// Steals until `done`, and then until there is nothing left. Returns how many beads it saw.
+/// Steals until `done`, and then until there is nothing left. Returns how many items it saw.
 fn rob(
-    mut target: Owner<Bead>,
-    victims: &[Thief<Bead>],
-    see: &impl Fn(Bead),
+    mut target: RingOwner<TestNode>,
+    victims: &[Thief<TestNode>],
+    see: &impl Fn(TestNode),
     done: &AtomicBool,
 ) -> u64 {
     let mut count = 0;

@@ -6,15 +6,15 @@
 use std::ptr::NonNull;
 
 use super::{
-    intakes::{Intakes, SHARDS},
+    intakes::{SHARDS, ShardedInjector},
     lifo::{LifoOwner, LifoThief, lifo},
     prefetch,
     unfenced::{UnfencedOwner, UnfencedThief, unfenced},
 };
 use crate::engine::queue::{
     Chain, Link, Linked,
-    inject::Inject,
-    ring::{Half, Owner, Pushed, Share, Stolen, Thief, ring},
+    injector::Injector,
+    ring::{Half, Pushed, RingOwner, StealShare, Stolen, Thief, ring},
 };
 
 /// A node as large as a small task: a header line and a line that its poll touches.
@@ -133,7 +133,7 @@ fn loot(stolen: Stolen<Item>) -> Option<(Item, u32)> {
 
 /// The ring, as the runtime uses it.
 #[derive(Debug)]
-pub struct Ring(Owner<Item>);
+pub struct Ring(RingOwner<Item>);
 
 /// The thieves' end of a [`Ring`].
 #[derive(Debug)]
@@ -193,7 +193,7 @@ impl RingThief {
     /// Steals one item.
     #[inline]
     pub fn steal_one(&self, target: &mut Ring) -> Option<(Item, u32)> {
-        loot(self.0.steal_into(&mut target.0, Share::One))
+        loot(self.0.steal_into(&mut target.0, StealShare::One))
     }
 }
 
@@ -245,12 +245,12 @@ impl UnfencedRobber {
 
 /// The injector with one list, as the runtime uses it.
 #[derive(Debug)]
-pub struct OneList(Inject<Item>);
+pub struct OneList(Injector<Item>);
 
 impl OneList {
     /// Creates an empty injector.
     pub fn new() -> Self {
-        Self(Inject::new())
+        Self(Injector::new())
     }
 
     /// Pushes one item.
@@ -285,7 +285,7 @@ impl Default for OneList {
 }
 
 /// An injector in parts: shards or inboxes.
-pub struct Parts(Intakes<Item>);
+pub struct Parts(ShardedInjector<Item>);
 
 impl std::fmt::Debug for Parts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -296,12 +296,12 @@ impl std::fmt::Debug for Parts {
 impl Parts {
     /// Creates an injector of eight shards.
     pub fn shards() -> Self {
-        Self(Intakes::new(SHARDS))
+        Self(ShardedInjector::new(SHARDS))
     }
 
     /// Creates an injector with an inbox per worker.
     pub fn inboxes(workers: usize) -> Self {
-        Self(Intakes::new(workers))
+        Self(ShardedInjector::new(workers))
     }
 
     /// Pushes to the part `to`, modulo the number of parts.

@@ -7,7 +7,7 @@
 //!
 //! # Protocol
 //! Each part is an injector with all its guarantees. Emptiness is checked part by part after one
-//! fence, and each part shows its own pushes (see `inject.rs`), so the idle protocol holds for
+//! fence, and each part shows its own pushes (see `injector.rs`), so the idle protocol holds for
 //! the whole.
 //!
 //! Compared with one list, the order between parts is lost, and a batch that crosses parts takes
@@ -19,21 +19,21 @@
 
 #[cfg(test)]
 use crate::engine::prim::weakened;
-use crate::engine::queue::{Chain, Linked, inject::Inject};
+use crate::engine::queue::{Chain, Linked, injector::Injector};
 
 /// Number of shards in the seed design.
 #[cfg(blitz_variants)]
 pub(crate) const SHARDS: usize = 8;
 
 /// An injector in several parts.
-pub(crate) struct Intakes<T: Linked> {
+pub(crate) struct ShardedInjector<T: Linked> {
     /// Each part contains a padded word, so its alignment keeps it on cache lines of its own.
-    parts: Box<[Inject<T>]>,
+    parts: Box<[Injector<T>]>,
 }
 
-impl<T: Linked> Intakes<T> {
+impl<T: Linked> ShardedInjector<T> {
     pub(crate) fn new(parts: usize) -> Self {
-        Self { parts: (0..parts.max(1)).map(|_| Inject::new()).collect() }
+        Self { parts: (0..parts.max(1)).map(|_| Injector::new()).collect() }
     }
 
     /// Pushes to the part `to`, modulo the number of parts. Returns the item if that part is
@@ -56,7 +56,7 @@ impl<T: Linked> Intakes<T> {
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         let skip = usize::from(weakened!("intakes_skip_part"));
-        self.parts.iter().skip(skip).all(Inject::is_empty)
+        self.parts.iter().skip(skip).all(Injector::is_empty)
     }
 
     #[cfg(test)]
@@ -69,20 +69,20 @@ impl<T: Linked> Intakes<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::Intakes;
+    use super::ShardedInjector;
     use crate::engine::{
         prim::{
             Arc, AtomicUsize,
             Ordering::{Relaxed, SeqCst},
             fence, model, thread,
         },
-        queue::bead::{Bead, values},
+        queue::test_node::{TestNode, values},
     };
 
     #[test]
     fn a_producer_to_any_part_or_a_sleeper_sees_the_other() {
         model(|| {
-            let shared = Arc::new((Intakes::new(2), AtomicUsize::new(0)));
+            let shared = Arc::new((ShardedInjector::new(2), AtomicUsize::new(0)));
             let sleeper = thread::spawn({
                 let shared = shared.clone();
                 move || {
@@ -92,7 +92,7 @@ mod tests {
                     !shared.0.is_empty()
                 }
             });
-            shared.0.push(0, Bead::new(0)).ok().unwrap();
+            shared.0.push(0, TestNode::new(0)).ok().unwrap();
             // SeqCst: pairs with the fence above.
             fence(SeqCst);
             let seen = shared.1.load(Relaxed) == 1;
@@ -103,10 +103,10 @@ mod tests {
     #[test]
     fn a_part_is_closed_with_the_whole() {
         model(|| {
-            let intakes = Arc::new(Intakes::new(2));
+            let intakes = Arc::new(ShardedInjector::new(2));
             let pusher = thread::spawn({
                 let intakes = intakes.clone();
-                move || intakes.push(1, Bead::new(1)).is_err()
+                move || intakes.push(1, TestNode::new(1)).is_err()
             });
             intakes.close();
             let popped = values(intakes.pop_batch(0, usize::MAX));

@@ -129,25 +129,25 @@ mod tests {
     use super::lifo;
     use crate::engine::{
         prim::{model, thread},
-        queue::bead::Bead,
+        queue::test_node::TestNode,
     };
 
     fn slots_are_exactly_once<const N: usize>(items: u32) {
         model(move || {
-            let (mut owner, thief) = lifo::<Bead, N>();
+            let (mut owner, thief) = lifo::<TestNode, N>();
             let thief = thread::spawn(move || {
                 // The bead goes through a link, so that a model sees whether the item was
                 // published.
                 let chain = thief.steal().map(crate::engine::queue::Chain::one);
-                chain.map(crate::engine::queue::bead::values).unwrap_or_default()
+                chain.map(crate::engine::queue::test_node::values).unwrap_or_default()
             });
             let mut seen = Vec::new();
             for value in 0..items {
-                let mut chain = crate::engine::queue::Chain::one(Bead::new(value));
-                let bead = chain.pop_front().expect("it was pushed just now");
-                seen.extend(owner.push(bead).map(|bead| bead.value()));
+                let mut chain = crate::engine::queue::Chain::one(TestNode::new(value));
+                let item = chain.pop_front().expect("it was pushed just now");
+                seen.extend(owner.push(item).map(|item| item.value()));
             }
-            seen.extend(std::iter::from_fn(|| owner.pop()).map(|bead| bead.value()));
+            seen.extend(std::iter::from_fn(|| owner.pop()).map(|item| item.value()));
             seen.extend(thief.join().unwrap());
             seen.sort_unstable();
             assert_eq!(seen, (0..items).collect::<Vec<_>>());
@@ -169,16 +169,16 @@ mod tests {
     #[test]
     fn slots_are_newest_first_and_evict_the_oldest() {
         model(|| {
-            let (mut owner, thief) = lifo::<Bead, 4>();
+            let (mut owner, thief) = lifo::<TestNode, 4>();
             let evicted: Vec<_> = (0..6)
-                .filter_map(|value| owner.push(Bead::new(value)))
+                .filter_map(|value| owner.push(TestNode::new(value)))
                 .map(|b| b.value())
                 .collect();
             assert_eq!(evicted, [0, 1]);
-            assert_eq!(owner.pop().map(|bead| bead.value()), Some(5));
+            assert_eq!(owner.pop().map(|item| item.value()), Some(5));
             assert!(thief.steal().is_some(), "a hole, to be passed over");
-            assert!(owner.push(Bead::new(6)).is_none());
-            assert_eq!(owner.pop().map(|bead| bead.value()), Some(6));
+            assert!(owner.push(TestNode::new(6)).is_none());
+            assert_eq!(owner.pop().map(|item| item.value()), Some(6));
         });
     }
 }

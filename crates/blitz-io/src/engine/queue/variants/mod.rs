@@ -10,7 +10,7 @@
 //! - [`prefetch`]: fetching the next item's header while this one runs.
 //!
 //! Stealing one item or half, and spilling the oldest or the newest half in an overflow, are
-//! arguments of the ring itself (`Share`, `Half`).
+//! arguments of the ring itself (`StealShare`, `Half`).
 
 pub(crate) mod unfenced;
 pub(crate) mod intakes;

@@ -1,10 +1,10 @@
 //! Prefetches the next item's header before it is needed.
 
-use crate::engine::queue::{Linked, ring::Owner};
+use crate::engine::queue::{Linked, ring::RingOwner};
 
 /// Takes the oldest item, and prefetches the header of the item that comes next.
 #[inline]
-pub(crate) fn pop<T: Linked>(owner: &mut Owner<T>) -> Option<T> {
+pub(crate) fn pop<T: Linked>(owner: &mut RingOwner<T>) -> Option<T> {
     let item = owner.pop();
     if let Some(next) = owner.next_hint() {
         ask_for(next.as_ptr());
@@ -29,8 +29,8 @@ mod tests {
     use crate::engine::{
         prim::model,
         queue::{
-            bead::Bead,
             ring::{Pushed, ring},
+            test_node::TestNode,
         },
     };
 
@@ -39,13 +39,13 @@ mod tests {
         model(|| {
             let (mut owner, thief) = ring();
             for value in 0..3 {
-                assert!(matches!(owner.push(Bead::new(value)), Pushed::Kept));
+                assert!(matches!(owner.push(TestNode::new(value)), Pushed::Kept));
             }
             let (mut target, _) = ring();
             drop(thief.steal_half_into(&mut target));
             // The owner has not seen the steal yet, so its hint is the address of a freed bead.
             assert!(owner.next_hint().is_some());
-            assert_eq!(super::pop(&mut owner).map(|bead| bead.value()), Some(2));
+            assert_eq!(super::pop(&mut owner).map(|item| item.value()), Some(2));
             assert!(owner.next_hint().is_none());
         });
     }

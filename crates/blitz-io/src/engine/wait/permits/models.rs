@@ -241,7 +241,7 @@ fn a_full_batch_against_a_drop_serves_the_rest() {
 
 /// Polls as a task does that has no budget left.
 fn poll_without_budget(waiting: &mut Waiting) -> Poll<Result<(), Closed>> {
-    budget::under(Budget::Left(0), || poll(waiting))
+    budget::with_budget(Budget::Remaining(0), || poll(waiting))
 }
 
 #[test]
@@ -264,10 +264,10 @@ fn a_task_without_budget_against_a_release_is_served() {
     model(|| {
         let permits = permits(0);
         let releaser = release(&permits, 1);
-        let (mut waiting, mut left) = (want(&permits, 1), Budget::Left(0));
+        let (mut waiting, mut left) = (want(&permits, 1), Budget::Remaining(0));
         let served = block_on(std::future::poll_fn(|cx| {
             let budget = std::mem::replace(&mut left, Budget::unlimited());
-            budget::under(budget, || waiting.as_mut().poll(cx))
+            budget::with_budget(budget, || waiting.as_mut().poll(cx))
         }));
         assert_eq!(served, Ok(()));
         releaser.join().unwrap();

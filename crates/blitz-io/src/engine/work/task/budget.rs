@@ -23,7 +23,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use super::{moment::Wait, waker};
+use super::{timestamp::WaitReason, waker};
 use crate::engine::work::current;
 
 /// Operations per poll: Tokio's figure, which its users have tuned to.
@@ -45,11 +45,11 @@ pub(crate) enum Budget {
     /// No limit.
     Unlimited,
     /// This many operations are left.
-    Left(u8),
+    Remaining(u8),
     /// No operations for the time being, because the poll is overdue; this many were refused.
     Late(u8),
     /// This many operations are left, however long they take.
-    Timeless(u8),
+    Untimed(u8),
     /// No operations are left, and one has been refused: the forced yield is counted.
     Refused,
 }
@@ -58,14 +58,14 @@ impl Budget {
     /// Returns the budget of a task at the start of a poll.
     #[inline]
     pub(crate) const fn per_poll() -> Self {
-        Self::Left(OPERATIONS_PER_POLL)
+        Self::Remaining(OPERATIONS_PER_POLL)
     }
 
     /// Returns the budget of a poll that has no time slice of its own: it is part of another poll,
     /// or not a task's.
     #[inline]
-    pub(crate) const fn timeless() -> Self {
-        Self::Timeless(OPERATIONS_PER_POLL)
+    pub(crate) const fn untimed() -> Self {
+        Self::Untimed(OPERATIONS_PER_POLL)
     }
 
     /// Returns the budget of code outside tasks.
@@ -78,12 +78,12 @@ impl Budget {
 /// A unit taken from the budget. Dropping it returns the unit, unless the operation made progress.
 #[must_use]
 #[derive(Debug)]
-pub(crate) struct Unit {
+pub(crate) struct BudgetUnit {
     /// True if the unit was taken from a budget and is not spent.
     owed: Cell<bool>,
 }
 
-impl Unit {
+impl BudgetUnit {
     /// Marks the unit as spent, because the operation completed.
     #[inline]
     pub(crate) fn spend(&self) {
@@ -91,7 +91,7 @@ impl Unit {
     }
 }
 
-impl Drop for Unit {
+impl Drop for BudgetUnit {
     #[inline]
     fn drop(&mut self) {
         if self.owed.get() {
@@ -105,20 +105,20 @@ impl Drop for Unit {
 #[inline]
 fn give_back() {
     current::with(|current| match current.budget.get() {
-        Budget::Left(left) => {
-            current.budget.set(Budget::Left(OPERATIONS_PER_POLL.min(left + 1)));
+        Budget::Remaining(remaining) => {
+            current.budget.set(Budget::Remaining(OPERATIONS_PER_POLL.min(remaining + 1)));
         }
         _ => give_back_otherwise(),
     });
 }
 
-/// Returns a unit to a budget that is not [`Budget::Left`]: the slow path of [`give_back`].
+/// Returns a unit to a budget that is not [`Budget::Remaining`]: the slow path of [`give_back`].
 #[inline(never)]
 fn give_back_otherwise() {
     current::with(|current| {
         current.budget.set(match current.budget.get() {
-            Budget::Timeless(left) => Budget::Timeless(OPERATIONS_PER_POLL.min(left + 1)),
-            Budget::Refused => Budget::Left(1),
+            Budget::Untimed(remaining) => Budget::Untimed(OPERATIONS_PER_POLL.min(remaining + 1)),
+            Budget::Refused => Budget::Remaining(1),
             other => other,
         });
     });
@@ -126,14 +126,14 @@ fn give_back_otherwise() {
 
 /// Takes one unit, if one is left and the poll is not overdue.
 #[inline]
-pub(crate) fn take() -> Option<Unit> {
+pub(crate) fn take() -> Option<BudgetUnit> {
     current::with(|current| {
-        if let Budget::Left(left) = current.budget.get()
-            && left > 0
+        if let Budget::Remaining(remaining) = current.budget.get()
+            && remaining > 0
             && current.is_unmarked()
         {
-            current.budget.set(Budget::Left(left - 1));
-            return Some(Unit { owed: Cell::new(true) });
+            current.budget.set(Budget::Remaining(remaining - 1));
+            return Some(BudgetUnit { owed: Cell::new(true) });
         }
         take_otherwise()
     })
@@ -141,20 +141,20 @@ pub(crate) fn take() -> Option<Unit> {
 
 /// Takes a unit when the fast path of [`take`] could not.
 #[inline(never)]
-fn take_otherwise() -> Option<Unit> {
+fn take_otherwise() -> Option<BudgetUnit> {
     current::with(|current| match current.budget.get() {
-        Budget::Left(0) | Budget::Refused => None,
-        Budget::Left(_) if current.is_overdue() => None,
-        Budget::Left(left) => {
-            current.budget.set(Budget::Left(left - 1));
-            Some(Unit { owed: Cell::new(true) })
+        Budget::Remaining(0) | Budget::Refused => None,
+        Budget::Remaining(_) if current.is_overdue() => None,
+        Budget::Remaining(remaining) => {
+            current.budget.set(Budget::Remaining(remaining - 1));
+            Some(BudgetUnit { owed: Cell::new(true) })
         }
-        Budget::Late(_) | Budget::Timeless(0) => None,
-        Budget::Timeless(left) => {
-            current.budget.set(Budget::Timeless(left - 1));
-            Some(Unit { owed: Cell::new(true) })
+        Budget::Late(_) | Budget::Untimed(0) => None,
+        Budget::Untimed(remaining) => {
+            current.budget.set(Budget::Untimed(remaining - 1));
+            Some(BudgetUnit { owed: Cell::new(true) })
         }
-        Budget::Unlimited => Some(Unit { owed: Cell::new(false) }),
+        Budget::Unlimited => Some(BudgetUnit { owed: Cell::new(false) }),
     })
 }
 
@@ -167,8 +167,8 @@ pub(crate) fn charge(bytes: usize) {
         current::with(|current| {
             let more = u8::try_from((bytes - 1) / PIECE).unwrap_or(u8::MAX);
             current.budget.set(match current.budget.get() {
-                Budget::Left(left) => Budget::Left(left.saturating_sub(more)),
-                Budget::Timeless(left) => Budget::Timeless(left.saturating_sub(more)),
+                Budget::Remaining(remaining) => Budget::Remaining(remaining.saturating_sub(more)),
+                Budget::Untimed(remaining) => Budget::Untimed(remaining.saturating_sub(more)),
                 other => other,
             });
         });
@@ -177,16 +177,16 @@ pub(crate) fn charge(bytes: usize) {
 
 /// Takes one unit, or wakes the task and returns `Pending` if none is left.
 #[inline]
-pub(crate) fn proceed(cx: &mut Context<'_>) -> Poll<Unit> {
+pub(crate) fn poll_proceed(cx: &mut Context<'_>) -> Poll<BudgetUnit> {
     match take() {
         Some(unit) => Poll::Ready(unit),
-        None => proceed_late(cx),
+        None => poll_proceed_late(cx),
     }
 }
 
-/// Finishes [`proceed`] after no unit could be taken.
+/// Finishes [`poll_proceed`] after no unit could be taken.
 #[cold]
-fn proceed_late(cx: &mut Context<'_>) -> Poll<Unit> {
+fn poll_proceed_late(cx: &mut Context<'_>) -> Poll<BudgetUnit> {
     match take_late(cx) {
         Some(unit) => Poll::Ready(unit),
         None => refuse(cx),
@@ -202,41 +202,42 @@ fn proceed_late(cx: &mut Context<'_>) -> Poll<Unit> {
 /// other waker without data is taken for one, too, and only misses a refusal because of the
 /// time.
 #[cold]
-fn take_late(cx: &Context<'_>) -> Option<Unit> {
+fn take_late(cx: &Context<'_>) -> Option<BudgetUnit> {
     if !cx.waker().data().is_null() {
         return None;
     }
     current::with(|current| match current.budget.get() {
-        Budget::Left(left @ 1..) => {
-            current.budget.set(Budget::Left(left - 1));
-            Some(Unit { owed: Cell::new(true) })
+        Budget::Remaining(remaining @ 1..) => {
+            current.budget.set(Budget::Remaining(remaining - 1));
+            Some(BudgetUnit { owed: Cell::new(true) })
         }
         // The number of units that were left is not known any more.
-        Budget::Late(_) => Some(Unit { owed: Cell::new(false) }),
+        Budget::Late(_) => Some(BudgetUnit { owed: Cell::new(false) }),
         _ => None,
     })
 }
 
-/// Checks for a unit without taking it; if none is left, returns `Pending` as [`proceed`] does.
+/// Checks for a unit without taking it; if none is left, returns `Pending` as [`poll_proceed`]
+/// does.
 #[inline]
 pub(crate) fn available(cx: &mut Context<'_>) -> Poll<()> {
-    if is_left_for(cx) { Poll::Ready(()) } else { refuse(cx) }
+    if has_remaining_for(cx) { Poll::Ready(()) } else { refuse(cx) }
 }
 
-/// Returns true if [`proceed`] would take a unit now.
+/// Returns true if [`poll_proceed`] would take a unit now.
 #[inline]
-pub(crate) fn is_left_for(cx: &Context<'_>) -> bool {
+pub(crate) fn has_remaining_for(cx: &Context<'_>) -> bool {
     // A unit that is taken for this check is returned at once.
-    is_left() || take_late(cx).is_some()
+    has_remaining() || take_late(cx).is_some()
 }
 
 /// Returns true if a unit could be taken now.
 #[inline]
-pub(crate) fn is_left() -> bool {
+pub(crate) fn has_remaining() -> bool {
     current::with(|current| match current.budget.get() {
         Budget::Unlimited => true,
-        Budget::Left(left) => left > 0 && !current.is_overdue(),
-        Budget::Timeless(left) => left > 0,
+        Budget::Remaining(remaining) => remaining > 0 && !current.is_overdue(),
+        Budget::Untimed(remaining) => remaining > 0,
         Budget::Late(_) | Budget::Refused => false,
     })
 }
@@ -244,7 +245,7 @@ pub(crate) fn is_left() -> bool {
 /// Returns the rest of the budget.
 #[cfg(feature = "stream")]
 #[inline]
-pub(crate) fn left() -> Budget {
+pub(crate) fn remaining() -> Budget {
     current::with(|current| current.budget.get())
 }
 
@@ -256,8 +257,8 @@ fn refuse<T>(cx: &mut Context<'_>) -> Poll<T> {
         let before = current.budget.get();
         current.budget.set(match before {
             // Units are left, so the refusal is because of the time.
-            Budget::Left(1..) => Budget::Late(1),
-            Budget::Late(REFUSALS..) => Budget::timeless(),
+            Budget::Remaining(1..) => Budget::Late(1),
+            Budget::Late(REFUSALS..) => Budget::untimed(),
             Budget::Late(refused) => Budget::Late(refused + 1),
             _ => Budget::Refused,
         });
@@ -266,7 +267,7 @@ fn refuse<T>(cx: &mut Context<'_>) -> Poll<T> {
     if is_first {
         current::count_forced_yield();
     }
-    current::waits_for(Wait::Turn);
+    current::waits_for(WaitReason::Turn);
     if waker::is_current(cx.waker()) {
         // The fast path: the thread that polls the task queues it again.
         current::set_yielded();
@@ -278,15 +279,15 @@ fn refuse<T>(cx: &mut Context<'_>) -> Poll<T> {
 
 /// Calls `f` under another budget and restores the old one afterwards, also after a panic.
 #[inline]
-pub(crate) fn under<R>(budget: Budget, f: impl FnOnce() -> R) -> R {
-    struct Restore(Budget);
-    impl Drop for Restore {
+pub(crate) fn with_budget<R>(budget: Budget, f: impl FnOnce() -> R) -> R {
+    struct RestoreBudget(Budget);
+    impl Drop for RestoreBudget {
         #[inline]
         fn drop(&mut self) {
             current::with(|current| current.budget.set(self.0));
         }
     }
-    let _restore = Restore(current::with(|current| current.budget.replace(budget)));
+    let _restore = RestoreBudget(current::with(|current| current.budget.replace(budget)));
     f()
 }
 
@@ -294,26 +295,26 @@ pub(crate) fn under<R>(budget: Budget, f: impl FnOnce() -> R) -> R {
 mod tests {
     use std::task::{Context, Poll, Waker};
 
-    use super::{Budget, Unit, available, is_left, proceed, under};
+    use super::{Budget, BudgetUnit, available, has_remaining, poll_proceed, with_budget};
     #[cfg(feature = "net")]
     use super::{PIECE, charge};
     use crate::engine::work::current;
 
     /// A waker that is not a no-op by its data, unlike [`Waker::noop`].
-    struct Awake;
+    struct NonNoopWaker;
 
-    impl std::task::Wake for Awake {
+    impl std::task::Wake for NonNoopWaker {
         fn wake(self: std::sync::Arc<Self>) {}
     }
 
-    fn take() -> Poll<Unit> {
-        proceed(&mut Context::from_waker(Waker::noop()))
+    fn take() -> Poll<BudgetUnit> {
+        poll_proceed(&mut Context::from_waker(Waker::noop()))
     }
 
     /// Returns what is left of a full budget after an operation that moved this many bytes.
     #[cfg(feature = "net")]
-    fn left_after(bytes: usize) -> Budget {
-        under(Budget::per_poll(), || {
+    fn remaining_after(bytes: usize) -> Budget {
+        with_budget(Budget::per_poll(), || {
             let Poll::Ready(unit) = take() else { panic!("it was full") };
             unit.spend();
             charge(bytes);
@@ -323,8 +324,8 @@ mod tests {
 
     #[cfg(feature = "net")]
     #[test]
-    fn who_moves_much_spends_much() {
-        for (bytes, left) in [
+    fn moving_many_bytes_spends_many_units() {
+        for (bytes, remaining) in [
             (0, 127),
             (1, 127),
             (PIECE, 127),
@@ -333,27 +334,27 @@ mod tests {
             (128 * PIECE, 0),
             (usize::MAX, 0),
         ] {
-            assert_eq!(left_after(bytes), Budget::Left(left), "{bytes} bytes");
+            assert_eq!(remaining_after(bytes), Budget::Remaining(remaining), "{bytes} bytes");
         }
-        under(Budget::unlimited(), || {
+        with_budget(Budget::unlimited(), || {
             charge(usize::MAX);
-            assert!(is_left());
+            assert!(has_remaining());
         });
     }
 
-    fn left() -> Budget {
+    fn remaining() -> Budget {
         current::with(|current| current.budget.get())
     }
 
     #[test]
     fn a_poll_may_complete_128_operations_and_no_more() {
-        under(Budget::per_poll(), || {
+        with_budget(Budget::per_poll(), || {
             for _ in 0..128 {
-                assert!(is_left());
+                assert!(has_remaining());
                 let Poll::Ready(unit) = take() else { panic!("ended early") };
                 unit.spend();
             }
-            assert!(!is_left());
+            assert!(!has_remaining());
             assert!(take().is_pending());
             assert!(available(&mut Context::from_waker(Waker::noop())).is_pending());
         });
@@ -361,65 +362,65 @@ mod tests {
 
     #[test]
     fn an_operation_without_progress_costs_nothing() {
-        under(Budget::per_poll(), || {
+        with_budget(Budget::per_poll(), || {
             for _ in 0..1_000 {
                 let Poll::Ready(unit) = take() else { panic!("charged for nothing") };
                 drop(unit);
             }
-            assert_eq!(left(), Budget::per_poll());
+            assert_eq!(remaining(), Budget::per_poll());
         });
     }
 
     #[test]
     fn a_unit_that_is_given_back_does_not_undo_what_others_spent() {
-        under(Budget::Left(2), || {
+        with_budget(Budget::Remaining(2), || {
             let (Poll::Ready(kept), Poll::Ready(used)) = (take(), take()) else { panic!("two") };
             used.spend();
             drop(used);
             assert!(take().is_pending());
             drop(kept);
-            assert_eq!(left(), Budget::Left(1));
+            assert_eq!(remaining(), Budget::Remaining(1));
         });
     }
 
     #[test]
     fn a_unit_given_back_elsewhere_makes_no_budget_larger_than_it_was() {
-        let unit = under(Budget::per_poll(), take);
-        under(Budget::per_poll(), || {
+        let unit = with_budget(Budget::per_poll(), take);
+        with_budget(Budget::per_poll(), || {
             drop(unit);
-            assert_eq!(left(), Budget::per_poll());
+            assert_eq!(remaining(), Budget::per_poll());
         });
-        let free = under(Budget::Unlimited, take);
-        under(Budget::Left(0), || {
+        let free = with_budget(Budget::Unlimited, take);
+        with_budget(Budget::Remaining(0), || {
             drop(free);
-            assert_eq!(left(), Budget::Left(0));
+            assert_eq!(remaining(), Budget::Remaining(0));
         });
     }
 
     /// `now_or_never` must not report a channel as empty because its task has run for long.
     #[test]
-    fn an_overdue_poll_may_still_look_whether_something_is_done() {
+    fn an_overdue_poll_may_still_check_whether_something_is_done() {
         let mut look = Context::from_waker(Waker::noop());
-        under(Budget::Late(1), || {
+        with_budget(Budget::Late(1), || {
             for _ in 0..1_000 {
-                assert!(proceed(&mut look).is_ready() && available(&mut look).is_ready());
+                assert!(poll_proceed(&mut look).is_ready() && available(&mut look).is_ready());
             }
-            assert_eq!(left(), Budget::Late(1));
+            assert_eq!(remaining(), Budget::Late(1));
         });
         // A spent budget still refuses, even for such a check.
-        under(Budget::Left(0), || assert!(proceed(&mut look).is_pending()));
-        under(Budget::Refused, || assert!(available(&mut look).is_pending()));
+        with_budget(Budget::Remaining(0), || assert!(poll_proceed(&mut look).is_pending()));
+        with_budget(Budget::Refused, || assert!(available(&mut look).is_pending()));
     }
 
     /// A task that keeps polling after a refusal, for example another executor inside of it.
     #[test]
-    fn who_is_late_and_polls_on_may_go_on() {
-        let waker = Waker::from(std::sync::Arc::new(Awake));
-        let take = || proceed(&mut Context::from_waker(&waker));
-        under(Budget::Late(1), || {
+    fn a_late_poll_that_continues_may_go_on() {
+        let waker = Waker::from(std::sync::Arc::new(NonNoopWaker));
+        let take = || poll_proceed(&mut Context::from_waker(&waker));
+        with_budget(Budget::Late(1), || {
             let refused = (0..1000).take_while(|_| take().is_pending()).count();
             assert_eq!(refused, usize::from(super::REFUSALS));
-            assert_eq!(left(), Budget::timeless(), "a unit without progress comes back");
+            assert_eq!(remaining(), Budget::untimed(), "a unit without progress comes back");
             for _ in 0..128 {
                 let Poll::Ready(unit) = take() else { panic!("ended early") };
                 unit.spend();
@@ -430,11 +431,11 @@ mod tests {
 
     #[test]
     fn a_budget_comes_back_after_a_panic() {
-        let before = left();
+        let before = remaining();
         let caught = std::panic::catch_unwind(|| {
-            under(Budget::Left(3), || std::panic::resume_unwind(Box::new(())))
+            with_budget(Budget::Remaining(3), || std::panic::resume_unwind(Box::new(())))
         });
         assert!(caught.is_err());
-        assert_eq!(left(), before);
+        assert_eq!(remaining(), before);
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! Cell<F, X>: | Header                                  | X | stage: F, then its output |
 //!              ^ every pointer to a task points here
-//! Header: state, vtable, link, home, since, waiting, hog_history, tag of the stage,
+//! Header: state, vtable, link, arena, since, waiting, hog_history, tag of the stage,
 //!         join waker, links, id, place of spawning
 //! ```
 //! `X` is the data that some tasks carry besides ([`super::extra`]); most have none.
@@ -28,14 +28,14 @@ use std::{
 };
 
 #[cfg(feature = "tracing")]
-use super::trace::Seen;
+use super::trace::SpanInfo;
 use super::{
+    arena::Arena,
     budget::Budget,
     error::JoinError,
     extra::Extra,
-    home::Home,
-    moment::{Moment, Waiting},
     state::State,
+    timestamp::{Timestamp, WaitReasonGauge},
     trace,
 };
 use crate::engine::{
@@ -45,7 +45,7 @@ use crate::engine::{
         Link, Linked,
         list::{Links, Listed},
     },
-    work::current::Entered,
+    work::current::CurrentTaskGuard,
 };
 
 /// The ID of a task, unique among all tasks of the process.
@@ -96,21 +96,21 @@ pub(crate) struct Header {
     pub(crate) state: State,
     pub(crate) vtable: &'static Vtable,
     /// The link of the queue that the entry is in, later of the list on which the cell returns
-    /// to its home.
+    /// to its arena.
     pub(crate) link: Link<Header>,
-    pub(crate) home: NonNull<Home>,
-    pub(crate) since: Moment,
-    pub(crate) waiting: Waiting,
+    pub(crate) arena: NonNull<Arena>,
+    pub(crate) since: Timestamp,
+    pub(crate) waiting: WaitReasonGauge,
     pub(crate) hog_history: HogHistory,
     /// The tag of the cell's stage. It belongs to the owner of the stage.
-    stage: UnsafeCell<Holds>,
+    stage: UnsafeCell<StageTag>,
     pub(crate) join_waker: UnsafeCell<Option<Waker>>,
-    /// The links of the home's list of all its tasks.
+    /// The links of the arena's list of all its tasks.
     links: Links<Header>,
     pub(crate) id: Id,
     pub(crate) spawned_at: &'static Location<'static>,
     #[cfg(feature = "tracing")]
-    pub(crate) seen: Option<Seen>,
+    pub(crate) span_info: Option<SpanInfo>,
 }
 
 /// The operations on a task that depend on the type of its future.
@@ -156,7 +156,7 @@ pub(crate) struct Vtable {
 
 /// The part of a cell that does not depend on the future.
 #[repr(C)]
-pub(crate) struct Front<X> {
+pub(crate) struct CellPrefix<X> {
     header: Header,
     extra: X,
 }
@@ -164,7 +164,7 @@ pub(crate) struct Front<X> {
 /// The memory of a task.
 #[repr(C)]
 pub(crate) struct Cell<F: Future, X = ()> {
-    front: Front<X>,
+    prefix: CellPrefix<X>,
     stage: UnsafeCell<Stage<F>>,
 }
 
@@ -177,7 +177,7 @@ union Stage<F: Future> {
 
 /// The content of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Holds {
+enum StageTag {
     Future,
     Output,
     Nothing,
@@ -188,7 +188,7 @@ pub(crate) struct Label<X = ()> {
     pub(crate) spawned_at: &'static Location<'static>,
     pub(crate) extra: X,
     #[cfg(feature = "tracing")]
-    pub(crate) seen: Option<Seen>,
+    pub(crate) span_info: Option<SpanInfo>,
 }
 
 impl<X> Label<X> {
@@ -199,7 +199,7 @@ impl<X> Label<X> {
             spawned_at,
             extra,
             #[cfg(feature = "tracing")]
-            seen: None,
+            span_info: None,
         }
     }
 }
@@ -213,8 +213,8 @@ impl Label {
 }
 
 /// The parts that a cell is made from, besides the future.
-pub(crate) struct Birth<X> {
-    pub(crate) home: NonNull<Home>,
+pub(crate) struct CellParts<X> {
+    pub(crate) arena: NonNull<Arena>,
     pub(crate) id: Id,
     pub(crate) label: Label<X>,
 }
@@ -240,31 +240,31 @@ impl<F: Future, X: Extra> Cell<F, X> {
     pub(crate) unsafe fn create(
         memory: NonNull<u8>,
         future: F,
-        birth: Birth<X>,
+        parts: CellParts<X>,
     ) -> NonNull<Header> {
         let cell = memory.cast::<Cell<F, X>>();
-        let join_waker = X::born_waker(cell.cast());
+        let join_waker = X::initial_join_waker(cell.cast());
         let header = Header {
             state: if join_waker.is_some() { State::in_set() } else { State::at_spawn() },
             vtable: &Self::VTABLE,
             link: Link::new(),
-            home: birth.home,
+            arena: parts.arena,
             links: Links::new(),
-            id: birth.id,
-            spawned_at: birth.label.spawned_at,
-            since: Moment::default(),
-            waiting: Waiting::default(),
+            id: parts.id,
+            spawned_at: parts.label.spawned_at,
+            since: Timestamp::default(),
+            waiting: WaitReasonGauge::default(),
             hog_history: HogHistory::new(X::IS_LONG_RUNNING),
             #[cfg(feature = "tracing")]
-            seen: birth.label.seen,
-            stage: UnsafeCell::new(Holds::Future),
+            span_info: parts.label.span_info,
+            stage: UnsafeCell::new(StageTag::Future),
             join_waker: UnsafeCell::new(join_waker),
         };
-        let front = Front { header, extra: birth.label.extra };
+        let prefix = CellPrefix { header, extra: parts.label.extra };
         // SAFETY: obligation 1: the memory is the caller's alone and fits the cell.
         unsafe {
             cell.write(Cell {
-                front,
+                prefix,
                 stage: UnsafeCell::new(Stage { future: ManuallyDrop::new(future) }),
             })
         };
@@ -279,13 +279,13 @@ impl<F: Future, X: Extra> Cell<F, X> {
     #[inline(always)]
     unsafe fn stage<R>(
         header: NonNull<Header>,
-        f: impl FnOnce(&mut Holds, &mut Stage<F>) -> R,
+        f: impl FnOnce(&mut StageTag, &mut Stage<F>) -> R,
     ) -> R {
         // SAFETY: obligation 1, and the header is the first field of a `repr(C)` cell.
         let cell = unsafe { header.cast::<Cell<F, X>>().as_ref() };
-        cell.front.header.stage.with_mut(|holds| {
+        cell.prefix.header.stage.with_mut(|tag| {
             // SAFETY: obligation 2: the stage is the caller's, so no other reference to it exists.
-            cell.stage.with_mut(|stage| unsafe { f(&mut *holds, &mut *stage) })
+            cell.stage.with_mut(|stage| unsafe { f(&mut *tag, &mut *stage) })
         })
     }
 }
@@ -297,11 +297,11 @@ impl<F: Future, X: Extra> Cell<F, X> {
 unsafe fn poll<F: Future, X: Extra>(header: NonNull<Header>, cx: &mut Context<'_>) -> Poll<()> {
     // SAFETY: 1. the vtable belongs to a `Cell<F, X>`. 2. we run the task, so the stage is ours.
     let polled = unsafe {
-        Cell::<F, X>::stage(header, |holds, stage| {
-            assert!(*holds == Holds::Future, "polled after completion");
+        Cell::<F, X>::stage(header, |tag, stage| {
+            assert!(*tag == StageTag::Future, "polled after completion");
             // The future is there, and stays where it is until it is dropped in place.
             catch_unwind(AssertUnwindSafe(|| {
-                let unwinding = Unwinding { holds, future: &mut stage.future };
+                let unwinding = DropOnUnwind { tag, future: &mut stage.future };
                 let polled = Pin::new_unchecked(&mut **unwinding.future).poll(cx);
                 std::mem::forget(unwinding);
                 polled
@@ -322,15 +322,15 @@ unsafe fn poll<F: Future, X: Extra>(header: NonNull<Header>, cx: &mut Context<'_
 
 /// Drops the future of a poll that panics, while the thread is still unwinding: destructors use
 /// [`std::thread::panicking`] to distinguish a normal end from a panic.
-struct Unwinding<'a, F> {
-    holds: &'a mut Holds,
+struct DropOnUnwind<'a, F> {
+    tag: &'a mut StageTag,
     future: &'a mut ManuallyDrop<F>,
 }
 
-impl<F> Drop for Unwinding<'_, F> {
+impl<F> Drop for DropOnUnwind<'_, F> {
     #[cold]
     fn drop(&mut self) {
-        *self.holds = Holds::Nothing;
+        *self.tag = StageTag::Nothing;
         // SAFETY: the stage held the future until now, and is marked as empty, so the future is
         // dropped once.
         let dropping = || unsafe { ManuallyDrop::drop(self.future) };
@@ -347,11 +347,11 @@ impl<F> Drop for Unwinding<'_, F> {
 /// 1. The caller runs the task.
 #[cold]
 unsafe fn panicked(header: NonNull<Header>, payload: Box<dyn Any + Send>) -> JoinError {
-    // SAFETY: obligation 1: running keeps the task's memory alive, and the memory its home.
-    let (id, home) = unsafe { (header.as_ref().id, header.as_ref().home.as_ref()) };
+    // SAFETY: obligation 1: running keeps the task's memory alive, and the memory its arena.
+    let (id, arena) = unsafe { (header.as_ref().id, header.as_ref().arena.as_ref()) };
     // SAFETY: obligation 1: running keeps the task's memory alive.
     if !unsafe { header.as_ref() }.is_blocking() {
-        home.schedule().task_panicked();
+        arena.schedule().task_panicked();
     }
     // SAFETY: 1. running keeps the task alive.
     unsafe { trace::panicked(header) };
@@ -392,9 +392,9 @@ unsafe fn finish<F: Future, X: Extra>(
     // SAFETY: our obligations 1 and 2: it is a `Cell<F, X>`, and we run the task; the first use
     // of the stage has ended.
     unsafe {
-        Cell::<F, X>::stage(header, |holds, stage| {
+        Cell::<F, X>::stage(header, |tag, stage| {
             stage.output = ManuallyDrop::new(output);
-            *holds = Holds::Output;
+            *tag = StageTag::Output;
         });
     }
 }
@@ -410,12 +410,12 @@ unsafe fn drop_stage<F: Future, X: Extra>(
     // stage is marked as empty before the drop, which may panic, so that nothing is dropped
     // twice; the tag says which of the fields is there.
     unsafe {
-        Cell::<F, X>::stage(header, |holds, stage| {
-            let held = std::mem::replace(holds, Holds::Nothing);
-            catch_unwind(AssertUnwindSafe(|| match held {
-                Holds::Future => ManuallyDrop::drop(&mut stage.future),
-                Holds::Output => ManuallyDrop::drop(&mut stage.output),
-                Holds::Nothing => {}
+        Cell::<F, X>::stage(header, |tag, stage| {
+            let former = std::mem::replace(tag, StageTag::Nothing);
+            catch_unwind(AssertUnwindSafe(|| match former {
+                StageTag::Future => ManuallyDrop::drop(&mut stage.future),
+                StageTag::Output => ManuallyDrop::drop(&mut stage.output),
+                StageTag::Nothing => {}
             }))
         })
     }
@@ -441,9 +441,9 @@ unsafe fn read_output<F: Future, X: Extra>(header: NonNull<Header>, target: *mut
     // SAFETY: 1. the vtable belongs to a `Cell<F, X>`. 2. by our obligation the stage is the
     // caller's. The output is taken out once, because the tag is set to `Nothing`.
     let output = unsafe {
-        Cell::<F, X>::stage(header, |holds, stage| {
-            let held = std::mem::replace(holds, Holds::Nothing);
-            (held == Holds::Output).then(|| ManuallyDrop::take(&mut stage.output))
+        Cell::<F, X>::stage(header, |tag, stage| {
+            let former = std::mem::replace(tag, StageTag::Nothing);
+            (former == StageTag::Output).then(|| ManuallyDrop::take(&mut stage.output))
         })
     };
     let Some(output) = output else { panic!("JoinHandle polled after completion: await it once") };
@@ -466,7 +466,7 @@ unsafe fn name<X: Extra>(header: NonNull<Header>) -> Option<NonNull<Arc<str>>> {
 /// 1. The obligation of [`Vtable::drop_extra`], for a cell with an `X`.
 unsafe fn drop_extra<X>(header: NonNull<Header>) {
     // SAFETY: obligation 1: the cell is the caller's alone, has an `X`, and it is not used again.
-    unsafe { std::ptr::drop_in_place(&raw mut (*header.cast::<Front<X>>().as_ptr()).extra) };
+    unsafe { std::ptr::drop_in_place(&raw mut (*header.cast::<CellPrefix<X>>().as_ptr()).extra) };
 }
 
 impl Header {
@@ -478,7 +478,7 @@ impl Header {
     pub(crate) unsafe fn extra<'a, X: Extra>(task: NonNull<Header>) -> &'a X {
         // SAFETY: obligation 1, and the header is the first field of a `repr(C)` front; by
         // obligation 2 the cell is alive during `'a`.
-        unsafe { &task.cast::<Front<X>>().as_ref().extra }
+        unsafe { &task.cast::<CellPrefix<X>>().as_ref().extra }
     }
 
     /// Returns the name that the spawner gave the task.
@@ -534,7 +534,7 @@ impl Header {
     /// 1. The obligation of [`Vtable::drop_output`].
     pub(crate) unsafe fn drop_output(task: NonNull<Header>) {
         // The output's destructor may query the ID of the current task, which is this one.
-        let _entered = Entered::new(task, Budget::unlimited());
+        let _entered = CurrentTaskGuard::new(task, Budget::unlimited());
         // SAFETY: our obligation is that of the vtable's function.
         unsafe { (task.as_ref().vtable.drop_output)(task) }
     }
@@ -637,13 +637,13 @@ unsafe impl Linked for Task {
     }
 }
 
-/// A task as a member of its home's list; alive until the home frees it.
+/// A task as a member of its arena's list; alive until the arena frees it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Member(pub(crate) NonNull<Header>);
+pub(crate) struct ListedTask(pub(crate) NonNull<Header>);
 
 // SAFETY: the pointer is the owner; a cell stays where it is and alive until its
-// home has taken it out of the list, and only that list touches the links.
-unsafe impl Listed for Member {
+// arena has taken it out of the list, and only that list touches the links.
+unsafe impl Listed for ListedTask {
     type Node = Header;
 
     #[inline]
@@ -666,7 +666,7 @@ unsafe impl Listed for Member {
     /// 1. The obligation of [`Listed::links`].
     #[inline]
     unsafe fn links(ptr: NonNull<Header>) -> NonNull<Links<Header>> {
-        // SAFETY: the home keeps the memory alive; no reference is made.
+        // SAFETY: the arena keeps the memory alive; no reference is made.
         unsafe { NonNull::new_unchecked(&raw mut (*ptr.as_ptr()).links) }
     }
 }

@@ -3,7 +3,7 @@
 //! It lies between a cell's header and its future, so it costs no allocation
 //! of its own, and nothing at all for the tasks that have none. It is written
 //! before the task is shared, read by any thread that keeps the cell alive, and
-//! dropped after the home has removed the cell from its list.
+//! dropped after the arena has removed the cell from its list.
 
 use std::{ptr::NonNull, sync::Arc, task::Waker};
 
@@ -20,7 +20,7 @@ pub(crate) trait Extra: Send + Sync + 'static {
     /// Returns the join waker that a task with this data is created with, if any. Such a task
     /// is also created with one more reference, for an `AbortHandle` ([`super::set`]).
     #[inline(always)]
-    fn born_waker(task: NonNull<Header>) -> Option<Waker> {
+    fn initial_join_waker(task: NonNull<Header>) -> Option<Waker> {
         let _ = task;
         None
     }
@@ -35,14 +35,14 @@ impl Extra for () {}
 
 /// The mark of blocking work, around any other data.
 #[repr(C)]
-pub(crate) struct Blocks<X = ()>(pub(crate) X);
+pub(crate) struct BlockingMark<X = ()>(pub(crate) X);
 
-impl<X: Extra> Extra for Blocks<X> {
+impl<X: Extra> Extra for BlockingMark<X> {
     const IS_BLOCKING: bool = true;
 
     #[inline(always)]
-    fn born_waker(task: NonNull<Header>) -> Option<Waker> {
-        X::born_waker(task)
+    fn initial_join_waker(task: NonNull<Header>) -> Option<Waker> {
+        X::initial_join_waker(task)
     }
 
     fn name(&self) -> Option<&Arc<str>> {
@@ -68,8 +68,8 @@ impl<X: Extra> Extra for Named<X> {
     const IS_LONG_RUNNING: bool = X::IS_LONG_RUNNING;
 
     #[inline(always)]
-    fn born_waker(task: NonNull<Header>) -> Option<Waker> {
-        X::born_waker(task)
+    fn initial_join_waker(task: NonNull<Header>) -> Option<Waker> {
+        X::initial_join_waker(task)
     }
 
     fn name(&self) -> Option<&Arc<str>> {
@@ -79,8 +79,8 @@ impl<X: Extra> Extra for Named<X> {
 
 /// The mark of a task that was declared by its spawner to have long polls.
 #[repr(C)]
-pub(crate) struct Long;
+pub(crate) struct LongRunning;
 
-impl Extra for Long {
+impl Extra for LongRunning {
     const IS_LONG_RUNNING: bool = true;
 }

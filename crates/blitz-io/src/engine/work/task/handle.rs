@@ -12,13 +12,13 @@ use std::{
 };
 
 use super::{
+    arena::{self, Origin},
     budget,
     cell::{Header, Id, Task},
     error::JoinError,
-    home::{self, Origin},
-    moment::Wait,
     poll,
     state::{Detached, JoinWaker, Woken},
+    timestamp::WaitReason,
 };
 use crate::engine::{prim::discard, work::current};
 
@@ -92,7 +92,7 @@ impl Drop for TaskRef {
         if self.header().state.unref() {
             // SAFETY: `unref` returned true, so no reference and no entry is left. Such a task is
             // complete, and the thread that completed or detached it dropped output and waker.
-            unsafe { home::free(self.0) };
+            unsafe { arena::free(self.0) };
         }
     }
 }
@@ -258,9 +258,9 @@ impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let unit = ready!(budget::proceed(cx));
+        let unit = ready!(budget::poll_proceed(cx));
         if !self.is_complete_or_register(cx.waker()) {
-            current::waits_for(Wait::Task);
+            current::waits_for(WaitReason::Task);
             return Poll::Pending;
         }
         unit.spend();

@@ -1,6 +1,6 @@
 //! User-provided hooks that are called at events in the life of tasks.
 //!
-//! A home keeps its runtime's hooks, if there are any; a poll looks there once. A
+//! An arena keeps its runtime's hooks, if there are any; a poll looks there once. A
 //! panic of a hook is reported by the panic hook and then contained, because the
 //! runtime's obligations to other tasks must not depend on a hook.
 
@@ -135,7 +135,8 @@ impl TaskMeta<'_> {
     /// [`on_before_task_poll`]: crate::runtime::Builder::on_before_task_poll
     /// [`on_after_task_poll`]: crate::runtime::Builder::on_after_task_poll
     /// [`track_task_schedule_latency`]: crate::runtime::Builder::track_task_schedule_latency
-    /// [`enable_metrics_schedule_latency_histogram`]: crate::runtime::Builder::enable_metrics_schedule_latency_histogram
+    /// [`enable_metrics_schedule_latency_histogram`]:
+    /// crate::runtime::Builder::enable_metrics_schedule_latency_histogram
     ///
     /// # Examples
     ///

@@ -8,7 +8,7 @@
 //! 2. The queue link belongs to the owner of the entry that `QUEUED` stands for:
 //!    first the thread that set the bit, then the queue, then the thread that popped
 //!    the entry. After the last reference is gone, it links the cell on its way back
-//!    to its home.
+//!    to its arena.
 //! 3. The stage (future, then output) belongs to the thread that set `RUNNING`
 //!    until that thread sets `COMPLETE`. Then, if `JOIN_INTEREST` was set at that
 //!    moment, it belongs to the [`handle::JoinHandle`], else to the thread that
@@ -16,7 +16,7 @@
 //! 4. The join waker belongs to the `JoinHandle` while `JOIN_WAKER` is clear, and
 //!    to the thread that completes the task while it is set.
 //!    A task of a set is created with it set ([`set`]).
-//! 5. The home's links belong to the holder of the home ([`home`]).
+//! 5. The arena's links belong to the holder of the arena ([`arena`]).
 //! 6. Everything else is written once, before the task is shared.
 //!
 //! # References
@@ -29,10 +29,10 @@ pub(crate) mod state;
 pub(crate) mod cell;
 pub(crate) mod extra;
 pub(crate) mod hooks;
-pub(crate) mod moment;
+pub(crate) mod timestamp;
 
 pub(crate) mod trace;
-pub(crate) mod home;
+pub(crate) mod arena;
 pub(crate) mod poll;
 pub(crate) mod waker;
 pub(crate) mod handle;

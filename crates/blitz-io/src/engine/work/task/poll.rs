@@ -8,33 +8,33 @@ use std::{
 };
 
 use super::{
+    arena::{self, Arena, Origin},
     budget::Budget,
     cell::{Header, Task},
-    home::{self, Home, Origin},
     hooks::{self, Hooks},
     state::{Completed, Rested, Taken},
     waker,
 };
 use crate::engine::{
     prim::discard,
-    work::current::{self, Entered, Inside, Verdict},
+    work::current::{self, CurrentTaskGuard, Inside, PollOutcome},
 };
 
 /// Polls the task once and performs the duty that its state then returns. Returns true if the
 /// task is complete now. `now` is the time, as far as the caller knows it.
 #[inline]
 pub(crate) fn run(task: Task, now: u32) -> bool {
-    run_as(task, now, Caller::Loop)
+    run_as(task, now, PollCaller::Loop)
 }
 
 /// Polls the task as [`run`] does, for a set of tasks that is itself polled by other code.
 #[inline]
 pub(crate) fn run_within(task: Task, now: u32) -> bool {
-    run_as(task, now, Caller::Within)
+    run_as(task, now, PollCaller::Within)
 }
 
 #[inline(always)]
-fn run_as(task: Task, now: u32, caller: Caller) -> bool {
+fn run_as(task: Task, now: u32, caller: PollCaller) -> bool {
     let task = task.into_header();
     // SAFETY: the entry keeps the memory alive.
     unsafe { task.as_ref() }.since.set(now);
@@ -42,7 +42,7 @@ fn run_as(task: Task, now: u32, caller: Caller) -> bool {
     match unsafe { task.as_ref() }.state.take() {
         // SAFETY: `take` made us the runner, and a task that was not complete still holds its
         // future.
-        Taken::Poll if caller == Caller::Loop => unsafe { poll_in_loop(task) },
+        Taken::Poll if caller == PollCaller::Loop => unsafe { poll_in_loop(task) },
         // SAFETY: `take` made us the runner of a task that holds its future.
         Taken::Poll => unsafe { poll(task, caller) },
         Taken::Cancel => {
@@ -54,7 +54,7 @@ fn run_as(task: Task, now: u32, caller: Caller) -> bool {
         Taken::Free => {
             // SAFETY: `take` returned `Free`, so nothing else keeps the memory, and shutdown has
             // dropped the output and the waker.
-            unsafe { home::free(task) };
+            unsafe { arena::free(task) };
             false
         }
     }
@@ -62,7 +62,7 @@ fn run_as(task: Task, now: u32, caller: Caller) -> bool {
 
 /// The situation of the code that polls a task or drops its future.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Caller {
+enum PollCaller {
     /// A loop that runs tasks, and borrows nothing of its core: the core may be taken from its
     /// thread meanwhile.
     Loop,
@@ -73,7 +73,7 @@ enum Caller {
     Elsewhere,
 }
 
-impl Caller {
+impl PollCaller {
     /// Marks the beginning of user code, if that is correct here; returns true if it did.
     #[inline(always)]
     fn enter_user_code(self, task: NonNull<Header>) -> bool {
@@ -91,7 +91,7 @@ impl Caller {
     #[inline(always)]
     fn place_again(self, task: Task, origin: Origin) {
         match self {
-            Self::Loop => place_inside(task, origin, current::deeper()),
+            Self::Loop => place_inside(task, origin, current::nested_inside()),
             Self::Within | Self::Elsewhere => place(task, origin),
         }
     }
@@ -106,13 +106,13 @@ pub(crate) fn end(task: Task) -> bool {
     match unsafe { task.as_ref() }.state.take() {
         Taken::Poll | Taken::Cancel => {
             // SAFETY: `take` made us the runner of a task that holds its future.
-            unsafe { cancel(task, Caller::Elsewhere) };
+            unsafe { cancel(task, PollCaller::Elsewhere) };
             true
         }
         Taken::Nothing => false,
         Taken::Free => {
             // SAFETY: `take` returned `Free`, so nothing else keeps the memory.
-            unsafe { home::free(task) };
+            unsafe { arena::free(task) };
             false
         }
     }
@@ -129,7 +129,7 @@ pub(crate) fn claim_entry(task: Task) -> Option<NonNull<Header>> {
         Taken::Nothing => None,
         Taken::Free => {
             // SAFETY: `take` returned `Free`, so nothing else keeps the memory.
-            unsafe { home::free(task) };
+            unsafe { arena::free(task) };
             None
         }
     }
@@ -143,20 +143,20 @@ pub(crate) fn claim_entry(task: Task) -> Option<NonNull<Header>> {
 #[cold]
 pub(crate) unsafe fn drop_claimed(task: NonNull<Header>) {
     // SAFETY: our obligation 1 is that of `cancel`.
-    unsafe { cancel(task, Caller::Elsewhere) };
+    unsafe { cancel(task, PollCaller::Elsewhere) };
 }
 
-/// Ends a task for shutdown, which reaches it through its home's list and not through a queue.
+/// Ends a task for shutdown, which reaches it through its arena's list and not through a queue.
 /// Returns true if the future was dropped here.
 ///
 /// # Safety
-/// 1. The home of `task` keeps its memory until this returns.
+/// 1. The arena of `task` keeps its memory until this returns.
 pub(crate) unsafe fn stop(task: NonNull<Header>) -> bool {
-    // SAFETY: obligation 1: the home keeps the memory.
+    // SAFETY: obligation 1: the arena keeps the memory.
     let claimed = unsafe { task.as_ref() }.state.stop();
     if claimed {
         // SAFETY: `stop` made us the runner of a task that was not complete.
-        unsafe { cancel(task, Caller::Elsewhere) };
+        unsafe { cancel(task, PollCaller::Elsewhere) };
     }
     claimed
 }
@@ -169,7 +169,7 @@ pub(crate) unsafe fn stop(task: NonNull<Header>) -> bool {
 #[inline(never)]
 unsafe fn poll_in_loop(task: NonNull<Header>) -> bool {
     // SAFETY: our obligation 1 is that of `poll`.
-    unsafe { poll(task, Caller::Loop) }
+    unsafe { poll(task, PollCaller::Loop) }
 }
 
 /// Polls a task once, then places, parks, completes or cancels it; returns true if it is
@@ -178,33 +178,33 @@ unsafe fn poll_in_loop(task: NonNull<Header>) -> bool {
 /// # Safety
 /// 1. The caller runs the task, and the stage holds the future.
 #[inline(always)]
-unsafe fn poll(task: NonNull<Header>, caller: Caller) -> bool {
+unsafe fn poll(task: NonNull<Header>, caller: PollCaller) -> bool {
     // SAFETY: running keeps the memory alive.
     let header = unsafe { task.as_ref() };
     let user_code = caller.enter_user_code(task);
     // The time slice belongs to the poll that entered user code, so a part of it has none.
-    let is_part = caller == Caller::Within && !user_code;
-    let budget = if is_part { Budget::timeless() } else { Budget::per_poll() };
-    let entered = Entered::new(task, budget);
+    let is_part = caller == PollCaller::Within && !user_code;
+    let budget = if is_part { Budget::untimed() } else { Budget::per_poll() };
+    let entered = CurrentTaskGuard::new(task, budget);
     // SAFETY: the waker borrows our right to the task and is not dropped; clones that the
     // future makes have references of their own.
     let waker = ManuallyDrop::new(unsafe { waker::from_header(task) });
     let mut cx = Context::from_waker(&waker);
-    // SAFETY: a task keeps its home.
-    let polled = match unsafe { header.home.as_ref() }.hooks() {
+    // SAFETY: a task keeps its arena.
+    let polled = match unsafe { header.arena.as_ref() }.hooks() {
         // SAFETY: our obligation 1 is that of `poll_hooked`.
         Some(hooks) if !header.vtable.is_blocking => unsafe { poll_hooked(hooks, task, &mut cx) },
         // SAFETY: 1. we set RUNNING, and the stage holds the future.
         _ => unsafe { Header::poll(task, &mut cx) },
     };
-    let Verdict { yielded, wait } = current::take_verdict();
+    let PollOutcome { yielded, wait } = current::take_poll_outcome();
     drop(entered);
 
     if polled.is_ready() {
         // SAFETY: 1. and 2. we run the task, and its output is stored.
         unsafe {
             match caller {
-                Caller::Loop => complete_in_loop(task),
+                PollCaller::Loop => complete_in_loop(task),
                 _ => complete_elsewhere(task, user_code),
             }
         }
@@ -257,8 +257,8 @@ unsafe fn poll_hooked(hooks: &Hooks, task: NonNull<Header>, cx: &mut Context<'_>
 /// # Safety
 /// 1. The caller runs the task, and the stage holds the future.
 #[cold]
-unsafe fn cancel(task: NonNull<Header>, caller: Caller) {
-    let entered = Entered::new(task, Budget::unlimited());
+unsafe fn cancel(task: NonNull<Header>, caller: PollCaller) {
+    let entered = CurrentTaskGuard::new(task, Budget::unlimited());
     let user_code = caller.enter_user_code(task);
     // SAFETY: 1. we set RUNNING, and the stage holds the future.
     unsafe { Header::cancel(task) };
@@ -274,7 +274,7 @@ unsafe fn cancel(task: NonNull<Header>, caller: Caller) {
 /// 1. The caller runs the task.
 #[cold]
 unsafe fn terminate_hooked(hooks: &Hooks, task: NonNull<Header>) {
-    let _entered = Entered::new(task, Budget::unlimited());
+    let _entered = CurrentTaskGuard::new(task, Budget::unlimited());
     // SAFETY: running keeps the memory alive.
     unsafe { hooks::call(hooks.on_terminate.as_ref(), task) };
 }
@@ -308,8 +308,8 @@ unsafe fn complete_elsewhere(task: NonNull<Header>, user_code: bool) {
 unsafe fn complete(task: NonNull<Header>, user_code: bool) {
     // SAFETY: running keeps the memory alive.
     let header = unsafe { task.as_ref() };
-    // SAFETY: a task keeps its home.
-    if let Some(hooks) = unsafe { header.home.as_ref() }.hooks() {
+    // SAFETY: a task keeps its arena.
+    if let Some(hooks) = unsafe { header.arena.as_ref() }.hooks() {
         // SAFETY: 1. we run the task.
         unsafe { terminate_hooked(hooks, task) };
     }
@@ -327,7 +327,7 @@ unsafe fn complete(task: NonNull<Header>, user_code: bool) {
             header.state.complete_alone();
             // SAFETY: 1. life was the last reference, and it ends here. 2. the output was dropped,
             // and without a handle there is no join waker.
-            return unsafe { home::free(task) };
+            return unsafe { arena::free(task) };
         }
     }
     let Completed { drop_output, wake_joiner } = header.state.complete();
@@ -359,36 +359,36 @@ unsafe fn complete(task: NonNull<Header>, user_code: bool) {
     if header.state.unref() {
         // SAFETY: 1. `unref` returned true. 2. the output was dropped above or taken by the
         // handle, and so was the waker.
-        unsafe { home::free(task) };
+        unsafe { arena::free(task) };
     }
 }
 
 /// Hands the entry to the runtime of its task.
 #[inline]
 pub(crate) fn place(task: Task, origin: Origin) {
-    let (task, home) = home_of(task);
-    home.schedule().place(task, origin);
+    let (task, arena) = arena_of(task);
+    arena.schedule().place(task, origin);
 }
 
 /// Hands the entry to its runtime, for a caller that holds an [`Inside`] and is done with it.
 #[inline]
 pub(crate) fn place_inside(task: Task, origin: Origin, inside: Inside) {
-    let (task, home) = home_of(task);
-    home.schedule().place_inside(task, origin, inside);
+    let (task, arena) = arena_of(task);
+    arena.schedule().place_inside(task, origin, inside);
 }
 
 /// Hands the entry to its runtime, from a thread that holds no core of that runtime.
 #[inline]
 pub(crate) fn place_from_outside(task: Task) {
-    let (task, home) = home_of(task);
-    home.schedule().place_from_outside(task);
+    let (task, arena) = arena_of(task);
+    arena.schedule().place_from_outside(task);
 }
 
-/// Returns the entry and the home of its task, which lives as long as the task.
+/// Returns the entry and the arena of its task, which lives as long as the task.
 #[inline(always)]
-fn home_of<'a>(task: Task) -> (Task, &'a Home) {
+fn arena_of<'a>(task: Task) -> (Task, &'a Arena) {
     let header = task.into_header();
-    // SAFETY: the entry keeps the memory alive, and the memory its home, until the entry is
+    // SAFETY: the entry keeps the memory alive, and the memory its arena, until the entry is
     // placed; `into_header` gave the entry to us, and we pass it on once.
-    unsafe { (Task::new(header), header.as_ref().home.as_ref()) }
+    unsafe { (Task::new(header), header.as_ref().arena.as_ref()) }
 }

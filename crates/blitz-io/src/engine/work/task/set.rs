@@ -1,6 +1,6 @@
 //! The tasks of a `JoinSet`, and how the set learns of those that end.
 //!
-//! A task of a set carries a [`Node`] in its cell: its links in the set's list of
+//! A task of a set carries a [`SetNode`] in its cell: its links in the set's list of
 //! members, its link in the stack of tasks that ended, and a pointer to the set's
 //! shared part. So a member costs no allocation besides its cell, and a spawn
 //! touches nothing that other threads write.
@@ -39,12 +39,12 @@
 //!
 //! Closing (the set is dropped, or gives its members up), by the owner:
 //! ```text
-//! K1 left = members that were not seen to end + 1, and 1 more if the slot may be lent
+//! K1 remaining = members that were not seen to end + 1, and 1 more if the slot may be lent
 //! K2 exchange done for CLOSED; the tasks in it have ended
 //! K3 detach the others; those that had not completed never reach T1
-//! K4 left -= those of K2 and K3 + 1, and 1 if the slot is not lent; at zero, free
+//! K4 remaining -= those of K2 and K3 + 1, and 1 if the slot is not lent; at zero, free
 //! ```
-//! A task that finds CLOSED at T1 or T2 counts `left` down, and so does a thread that finds
+//! A task that finds CLOSED at T1 or T2 counts `remaining` down, and so does a thread that finds
 //! at T4 that the owner has abandoned the slot. The last count frees the shared part.
 //!
 //! # Invariants
@@ -87,8 +87,8 @@ use super::{
     error::JoinError,
     extra::{Extra, Named},
     handle::{AbortHandle, JoinHandle, TaskRef},
-    moment,
     state::Detached,
+    timestamp,
 };
 use crate::engine::{
     prim::{
@@ -105,7 +105,7 @@ use crate::engine::{
 
 /// The data that a task of a set carries: its links, and the set's shared part.
 #[repr(C)]
-pub(crate) struct Node {
+pub(crate) struct SetNode {
     links: Links<Header>,
     next: Link<Header>,
     shared: NonNull<Shared>,
@@ -113,14 +113,14 @@ pub(crate) struct Node {
 
 // SAFETY: rules 2 and 3 of the module say which thread touches the links; the shared part may
 // be used by all.
-unsafe impl Send for Node {}
+unsafe impl Send for SetNode {}
 // SAFETY: through a shared node the links are touched by one thread at a time, by rules 2 and 3
 // of the module, and the shared part may be used by all.
-unsafe impl Sync for Node {}
+unsafe impl Sync for SetNode {}
 
-impl Extra for Node {
+impl Extra for SetNode {
     #[inline]
-    fn born_waker(task: NonNull<Header>) -> Option<Waker> {
+    fn initial_join_waker(task: NonNull<Header>) -> Option<Waker> {
         // SAFETY: the table keeps `RawWaker`'s rules for its one use, as the join waker of a task:
         // it is woken or dropped once, on any thread, and the waker owns nothing.
         Some(unsafe { Waker::from_raw(RawWaker::new(task.as_ptr().cast(), &VTABLE)) })
@@ -128,18 +128,18 @@ impl Extra for Node {
 }
 
 // A node must be at the same place in a cell whether or not the task has a name.
-const _: () = assert!(align_of::<Named<Node>>() == align_of::<Node>());
+const _: () = assert!(align_of::<Named<SetNode>>() == align_of::<SetNode>());
 
 /// Returns the node of a task.
 ///
 /// # Safety
-/// 1. The task is of a set: its cell has a `Node` or a `Named<Node>`. 2. The task is alive
+/// 1. The task is of a set: its cell has a `SetNode` or a `Named<SetNode>`. 2. The task is alive
 ///    during `'a`.
 #[inline]
-unsafe fn node<'a>(task: NonNull<Header>) -> &'a Node {
+unsafe fn node<'a>(task: NonNull<Header>) -> &'a SetNode {
     // SAFETY: 1. in both types the node comes first, and at the same place. 2. by our obligation 2
     // the task is alive.
-    unsafe { Header::extra::<Node>(task) }
+    unsafe { Header::extra::<SetNode>(task) }
 }
 
 /// The table of the join waker of a set's tasks.
@@ -169,10 +169,10 @@ unsafe fn ended(data: *const ()) {
     let task = unsafe { NonNull::new_unchecked(data.cast_mut().cast::<Header>()) };
     // SAFETY: 1. by obligation 1 it is a task of a set. 2. the life reference keeps it alive.
     let node = unsafe { node(task) };
-    // SAFETY: a task that the owner has not seen to end is counted in `left`, which keeps the
+    // SAFETY: a task that the owner has not seen to end is counted in `remaining`, which keeps the
     // shared part alive.
     let shared = unsafe { node.shared.as_ref() };
-    // Acquire: CLOSED publishes `left`. Pairs with the AcqRel in `close`.
+    // Acquire: CLOSED publishes `remaining`. Pairs with the AcqRel in `close`.
     let mut top = shared.done.load(Acquire);
     loop {
         if top == CLOSED {
@@ -185,7 +185,7 @@ unsafe fn ended(data: *const ()) {
         let order = if weakened!("set_push_publishes") { Acquire } else { AcqRel };
         // AcqRel: publishes the output and the link. Pairs with the Acquire in `take_done` and
         // the AcqRel in `close`. And sees the owner's waker. Pairs with the Release in `wait`.
-        // Acquire on failure: CLOSED publishes `left`. Pairs with the AcqRel in `close`.
+        // Acquire on failure: CLOSED publishes `remaining`. Pairs with the AcqRel in `close`.
         match shared.done.compare_exchange_weak(top, task.as_ptr(), order, Acquire) {
             Ok(_) => break,
             Err(seen) => top = seen,
@@ -211,7 +211,7 @@ struct Shared {
     /// OWN, LENT or ABANDONED.
     slot: AtomicUsize,
     /// The number of tasks and slots that may still use this, after closing.
-    left: AtomicUsize,
+    remaining: AtomicUsize,
     waker: UnsafeCell<Option<Waker>>,
     #[cfg(test)]
     gone: Option<std::sync::Arc<crate::engine::prim::ids::Tally>>,
@@ -229,7 +229,7 @@ impl Shared {
         let shared = Self {
             done: AtomicPtr::new(ptr::null_mut()),
             slot: AtomicUsize::new(OWN),
-            left: AtomicUsize::new(0),
+            remaining: AtomicUsize::new(0),
             waker: UnsafeCell::new(None),
             #[cfg(test)]
             gone: None,
@@ -272,15 +272,15 @@ impl Shared {
         unsafe { Self::count_down(this, 1) };
     }
 
-    /// Counts `left` down, and frees the shared part at zero.
+    /// Counts `remaining` down, and frees the shared part at zero.
     ///
     /// # Safety
     /// 1. The set is closing, and the caller stands for `count` of the uses that it counted.
     unsafe fn count_down(this: NonNull<Self>, count: usize) {
-        // SAFETY: by obligation 1 `left` is not zero yet, so the shared part is alive.
-        let left = unsafe { &this.as_ref().left };
+        // SAFETY: by obligation 1 `remaining` is not zero yet, so the shared part is alive.
+        let remaining = unsafe { &this.as_ref().remaining };
         // AcqRel: every thread's last use happens before it is freed. Pairs with itself.
-        if left.fetch_sub(count, AcqRel) == count {
+        if remaining.fetch_sub(count, AcqRel) == count {
             // A user's waker is dropped too, if one was left in the slot.
             // SAFETY: no user is left; the pointer came from `Box::leak`.
             discard(unsafe { Box::from_raw(this.as_ptr()) });
@@ -300,11 +300,11 @@ impl Drop for Shared {
 /// A task as a member of its set's list. The set's reference keeps it; the list does not give
 /// that up.
 #[derive(Debug, Clone, Copy)]
-struct Entry(NonNull<Header>);
+struct SetMember(NonNull<Header>);
 
 // SAFETY: the pointer is the owner; a cell stays where it is, and the set keeps it
 // while it is a member. Only this list touches the links (rule 2 of the module).
-unsafe impl Listed for Entry {
+unsafe impl Listed for SetMember {
     type Node = Header;
 
     #[inline]
@@ -335,7 +335,7 @@ unsafe impl Listed for Entry {
 /// The tasks of a set with outputs `T`. Dropping it aborts them.
 pub(crate) struct Set<T> {
     /// The tasks that were not joined yet.
-    members: List<Entry>,
+    members: List<SetMember>,
     /// The first of those members that were seen to end, in the order of their ends.
     ready: Option<NonNull<Header>>,
     /// The number of members that were not seen to end.
@@ -357,17 +357,17 @@ impl<T> Unpin for Set<T> {}
 
 /// The result of an attempt to wait.
 #[must_use]
-enum Wait {
+enum WaitOutcome {
     /// The owner waits, and the next task that ends will wake it.
     Waiting,
     /// A task ended meanwhile: look again.
-    Look,
+    Retry,
     /// The thread of the last end has the slot for a few more instructions: poll again.
     Again,
 }
 
 /// A member that ended: its ID and its result.
-pub(crate) type Ended<T> = (Id, Result<T, JoinError>);
+pub(crate) type EndedMember<T> = (Id, Result<T, JoinError>);
 
 impl<T> Set<T> {
     pub(crate) const fn new() -> Self {
@@ -395,9 +395,9 @@ impl<T> Set<T> {
     /// adopted. The spawn may panic before it has made the task, but not after, because the
     /// task would report its end to a set that does not count it.
     #[inline]
-    pub(crate) fn node(&mut self) -> Node {
+    pub(crate) fn node(&mut self) -> SetNode {
         let shared = *self.shared.get_or_insert_with(Shared::new);
-        Node { links: Links::new(), next: Link::new(), shared }
+        SetNode { links: Links::new(), next: Link::new(), shared }
     }
 
     /// Adds a task to the set as a member.
@@ -408,7 +408,7 @@ impl<T> Set<T> {
     #[inline]
     pub(crate) unsafe fn adopt(&mut self, task: JoinHandle<T>) -> AbortHandle {
         let task = task.into_header();
-        self.members.push_front(Entry(task));
+        self.members.push_front(SetMember(task));
         self.running += 1;
         // SAFETY: 1. a task with a node is created with a reference for this handle.
         AbortHandle::new(unsafe { TaskRef::from_counted(task) })
@@ -416,23 +416,23 @@ impl<T> Set<T> {
 
     /// Returns the next member that ended, or `None` if the set is empty; registers the waker
     /// otherwise.
-    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Ended<T>>> {
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<EndedMember<T>>> {
         if self.is_empty() {
             return Poll::Ready(None);
         }
-        let unit = ready!(budget::proceed(cx));
+        let unit = ready!(budget::poll_proceed(cx));
         loop {
             if let Some(ended) = self.try_next() {
                 unit.spend();
                 return Poll::Ready(Some(ended));
             }
             match self.wait(cx.waker()) {
-                Wait::Waiting => {
-                    current::waits_for(moment::Wait::Set);
+                WaitOutcome::Waiting => {
+                    current::waits_for(timestamp::WaitReason::Set);
                     return Poll::Pending;
                 }
-                Wait::Look => {}
-                Wait::Again => {
+                WaitOutcome::Retry => {}
+                WaitOutcome::Again => {
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
@@ -442,7 +442,7 @@ impl<T> Set<T> {
 
     /// Returns the next member that ended, if one has, and leaves a registered waker alone.
     #[inline]
-    pub(crate) fn try_next(&mut self) -> Option<Ended<T>> {
+    pub(crate) fn try_next(&mut self) -> Option<EndedMember<T>> {
         if self.ready.is_none() {
             self.take_done();
         }
@@ -531,12 +531,12 @@ impl<T> Set<T> {
     }
 
     /// Registers the waker: O2 to O4.
-    fn wait(&mut self, waker: &Waker) -> Wait {
+    fn wait(&mut self, waker: &Waker) -> WaitOutcome {
         let Some(shared) = self.shared else { unreachable!("a set with members has it") };
         // SAFETY: the shared part lives until the set is closed.
         let shared = unsafe { shared.as_ref() };
         if !self.has_slot(shared) {
-            return Wait::Again;
+            return WaitOutcome::Again;
         }
         // SAFETY: O2 made the slot ours, by rule 4.
         let old = shared.waker.with_mut(|slot| unsafe { (*slot).take() });
@@ -556,7 +556,7 @@ impl<T> Set<T> {
             // only the missing look is at fault.
             shared.done.swap(WAITING, AcqRel);
             self.lent = true;
-            return Wait::Waiting;
+            return WaitOutcome::Waiting;
         }
         let order = if weakened!("set_wait_publishes") { Relaxed } else { Release };
         // O4. Release: publishes the waker. Pairs with the AcqRel in `ended`. Relaxed on
@@ -564,12 +564,12 @@ impl<T> Set<T> {
         match shared.done.compare_exchange(ptr::null_mut(), WAITING, order, Relaxed) {
             Ok(_) => {
                 self.lent = true;
-                Wait::Waiting
+                WaitOutcome::Waiting
             }
             Err(_) => {
                 // Relaxed: no thread saw WAITING, so none looks at the slot.
                 shared.slot.store(OWN, Relaxed);
-                Wait::Look
+                WaitOutcome::Retry
             }
         }
     }
@@ -596,9 +596,9 @@ impl<T> Set<T> {
         let shared = unsafe { this.as_ref() };
         let lent = std::mem::take(&mut self.lent);
         // K1. Relaxed: published by K2.
-        shared.left.store(self.running + 1 + usize::from(lent), Relaxed);
-        // K2. AcqRel: publishes `left` to tasks that find CLOSED, and sees what tasks published
-        // that ended before. Pairs with `ended`, both ways.
+        shared.remaining.store(self.running + 1 + usize::from(lent), Relaxed);
+        // K2. AcqRel: publishes `remaining` to tasks that find CLOSED, and sees what tasks
+        // published that ended before. Pairs with `ended`, both ways.
         let top = shared.done.swap(CLOSED, AcqRel);
         let mut counted = 1;
         let mut waker = None;
@@ -617,7 +617,7 @@ impl<T> Set<T> {
         }
         self.drop_ready();
         // K3.
-        while let Some(Entry(task)) = self.members.pop_front() {
+        while let Some(SetMember(task)) = self.members.pop_front() {
             // SAFETY: 1. the set's reference, which it gives up.
             let task = unsafe { TaskRef::from_counted(task) };
             end(&task);

@@ -16,7 +16,7 @@ pin_project! {
     #[must_use = "futures do nothing unless you `.await` or poll them"]
     #[derive(Debug)]
     pub struct Shield<F> {
-        covered: Covered,
+        task: ShieldedTask,
         #[pin]
         future: F,
     }
@@ -63,12 +63,12 @@ pin_project! {
 /// # });
 /// ```
 pub fn shield<F: Future>(future: F) -> Shield<F> {
-    Shield { covered: Covered(None), future }
+    Shield { task: ShieldedTask(None), future }
 }
 
 /// The task that a shield covers now.
 #[derive(Debug)]
-struct Covered(Option<TaskRef>);
+struct ShieldedTask(Option<TaskRef>);
 
 impl std::fmt::Debug for TaskRef {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -76,9 +76,9 @@ impl std::fmt::Debug for TaskRef {
     }
 }
 
-impl Covered {
+impl ShieldedTask {
     /// Covers the task that is being polled, and no other.
-    fn follow(&mut self) {
+    fn cover_current(&mut self) {
         let current = current::task();
         if self.0.as_ref().map(TaskRef::as_ptr) == current {
             return;
@@ -101,7 +101,7 @@ impl Covered {
     }
 }
 
-impl Drop for Covered {
+impl Drop for ShieldedTask {
     fn drop(&mut self) {
         self.lift();
     }
@@ -112,10 +112,10 @@ impl<F: Future> Future for Shield<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        this.covered.follow();
+        this.task.cover_current();
         let polled = this.future.poll(cx);
         if polled.is_ready() {
-            this.covered.lift();
+            this.task.lift();
         }
         polled
     }

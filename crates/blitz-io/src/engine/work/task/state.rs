@@ -317,11 +317,11 @@ impl State {
     }
 
     /// Marks as complete a task for which [`is_alone`](Self::is_alone) returned true. Shutdown
-    /// may still find it in its home's list until the cell is returned, and must see it complete.
+    /// may still find it in its arena's list until the cell is returned, and must see it complete.
     #[inline]
     pub(crate) fn complete_alone(&self) {
         // Relaxed: no other thread can read the stage any more; returning the cell to its
-        // home publishes the word.
+        // arena publishes the word.
         self.0.store(COMPLETE, Relaxed);
     }
 

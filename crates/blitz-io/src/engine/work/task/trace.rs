@@ -8,7 +8,7 @@
 /// The kind of a task, by which consoles sort tasks.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "only spans say it"))]
-pub(crate) enum Kind {
+pub(crate) enum TaskKind {
     Task,
     Local,
     Blocking,
@@ -17,20 +17,20 @@ pub(crate) enum Kind {
 #[cfg(not(feature = "tracing"))]
 pub(crate) use self::off::{panicked, trace, woken};
 #[cfg(feature = "tracing")]
-pub(crate) use self::on::{Seen, panicked, trace, woken};
+pub(crate) use self::on::{SpanInfo, panicked, trace, woken};
 
 #[cfg(not(feature = "tracing"))]
 mod off {
     use std::ptr::NonNull;
 
-    use super::Kind;
+    use super::TaskKind;
     use crate::engine::work::task::cell::{Header, Label};
 
     /// The future itself: without the feature nothing wraps it.
     type Traced<F> = F;
 
     #[inline(always)]
-    pub(crate) fn trace<F, X>(future: F, label: Label<X>, _: Kind) -> (Traced<F>, Label<X>) {
+    pub(crate) fn trace<F, X>(future: F, label: Label<X>, _: TaskKind) -> (Traced<F>, Label<X>) {
         (future, label)
     }
 
@@ -55,7 +55,7 @@ mod on {
 
     use tracing::instrument::{Instrument, Instrumented};
 
-    use super::Kind;
+    use super::TaskKind;
     use crate::engine::{
         prim::{discard, ids},
         work::task::{
@@ -69,7 +69,7 @@ mod on {
 
     /// The part of a task's header that identifies its span.
     #[derive(Debug, Clone, Copy)]
-    pub(crate) struct Seen {
+    pub(crate) struct SpanInfo {
         /// The task's ID. The span records it, so it is taken before the span is made.
         pub(crate) task: Id,
         span: Option<NonZeroU64>,
@@ -79,14 +79,14 @@ mod on {
     pub(crate) fn trace<F, X: Extra>(
         future: F,
         mut label: Label<X>,
-        kind: Kind,
+        kind: TaskKind,
     ) -> (Traced<F>, Label<X>) {
         let task = Id::new(NonZeroU64::new(ids::take(1)).expect("2^64 tasks were spawned"));
         let name: &str = label.extra.name().map_or("", |name| name);
         let (at, bytes) = (label.spawned_at, size_of::<F>());
         // A target is part of a span's static description, so there are two descriptions.
         let span = match kind {
-            Kind::Blocking => tracing::trace_span!(
+            TaskKind::Blocking => tracing::trace_span!(
                 target: "tokio::task::blocking",
                 "runtime.spawn",
                 kind = %"blocking",
@@ -98,11 +98,11 @@ mod on {
                 loc.line = at.line(),
                 loc.col = at.column(),
             ),
-            Kind::Task | Kind::Local => tracing::trace_span!(
+            TaskKind::Task | TaskKind::Local => tracing::trace_span!(
                 target: "tokio::task",
                 parent: None,
                 "runtime.spawn",
-                kind = %match kind { Kind::Local => "local", _ => "task" },
+                kind = %match kind { TaskKind::Local => "local", _ => "task" },
                 task.name = %name,
                 task.id = task.as_u64(),
                 size.bytes = bytes,
@@ -112,18 +112,18 @@ mod on {
             ),
         };
         let span_id = span.id().map(|id| id.into_non_zero_u64());
-        label.seen = Some(Seen { task, span: span_id });
+        label.span_info = Some(SpanInfo { task, span: span_id });
         (future.instrument(span), label)
     }
 
     /// Records that a waker of the task was used.
     pub(crate) fn woken(task: &Header, op: &'static str) {
-        if let Some(span) = task.seen.and_then(|seen| seen.span) {
+        if let Some(span) = task.span_info.and_then(|span_info| span_info.span) {
             // A wake-up must take place even if a subscriber panics.
-            let told = catch_unwind(AssertUnwindSafe(|| {
+            let result = catch_unwind(AssertUnwindSafe(|| {
                 tracing::trace!(target: "tokio::task::waker", op, task.id = span.get());
             }));
-            if let Err(payload) = told {
+            if let Err(payload) = result {
                 discard(payload);
             }
         }
@@ -135,7 +135,7 @@ mod on {
     /// 1. The task is alive.
     #[cold]
     pub(crate) unsafe fn panicked(task: NonNull<Header>) {
-        let told = catch_unwind(AssertUnwindSafe(|| {
+        let result = catch_unwind(AssertUnwindSafe(|| {
             // SAFETY: obligation 1: the task is alive, so its header and name can be read.
             let (header, name) = unsafe { (task.as_ref(), Header::name(task)) };
             let (at, name): (_, &str) = (header.spawned_at, name.map_or("", |name| name));
@@ -149,7 +149,7 @@ mod on {
                 loc.col = at.column(),
             );
         }));
-        if let Err(payload) = told {
+        if let Err(payload) = result {
             discard(payload);
         }
     }

@@ -22,8 +22,8 @@
 //!
 //! # Checked by
 //! `the_last_to_leave_against_a_wait_wakes_or_is_seen`,
-//! `closing_against_the_last_to_leave_tells_the_waiter`; weakened as
-//! `tracker_wait_looks`, `tracker_leave_publishes`.
+//! `closing_against_the_last_to_leave_wakes_the_waiter`; weakened as
+//! `tracker_wait_checks`, `tracker_leave_publishes`.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -54,7 +54,7 @@ struct Waiters {
 
 /// A wait for the tracker to be over.
 #[derive(Debug)]
-pub(crate) struct Wait {
+pub(crate) struct TrackerWait {
     times_over: u64,
     /// The key of its waker in the list.
     key: Option<u64>,
@@ -81,7 +81,7 @@ impl Tracker {
         // AcqRel: what the tracked thing did happens before the end of a wait. Pairs with itself,
         // through which the last to leave passes it on, and with the Acquire in `is_over`.
         if self.word.fetch_sub(ONE, order) == ONE | CLOSED {
-            self.tell();
+            self.wake_waiters();
         }
     }
 
@@ -91,7 +91,7 @@ impl Tracker {
         // leaving. Pairs with the AcqRel in `leave` and the Acquire in `is_over`.
         let before = self.word.fetch_or(CLOSED, AcqRel);
         if before == 0 {
-            self.tell();
+            self.wake_waiters();
         }
         before & CLOSED == 0
     }
@@ -122,7 +122,7 @@ impl Tracker {
 
     /// Wakes all waiters: L2 and L3.
     #[cold]
-    fn tell(&self) {
+    fn wake_waiters(&self) {
         let wakers = {
             let mut waiters = lock(&self.waiters);
             waiters.times_over += 1;
@@ -137,16 +137,16 @@ impl Tracker {
     }
 
     /// Begins a wait, which ends if the tracker is over at any time from now on.
-    pub(crate) fn wait(&self) -> Wait {
-        Wait { times_over: lock(&self.waiters).times_over, key: None }
+    pub(crate) fn wait(&self) -> TrackerWait {
+        TrackerWait { times_over: lock(&self.waiters).times_over, key: None }
     }
 
-    pub(crate) fn poll_wait(&self, wait: &mut Wait, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_wait(&self, wait: &mut TrackerWait, cx: &mut Context<'_>) -> Poll<()> {
         // Cloned before the lock is taken, because a waker's clone is user code.
         let new = cx.waker().clone();
         let mut waiters = lock(&self.waiters);
-        let looks = !weakened!("tracker_wait_looks");
-        let over = looks && (waiters.times_over != wait.times_over || self.is_over());
+        let checks = !weakened!("tracker_wait_checks");
+        let over = checks && (waiters.times_over != wait.times_over || self.is_over());
         let old = waiters.take(&mut wait.key);
         let unused = if over {
             Some(new)
@@ -163,7 +163,7 @@ impl Tracker {
     }
 
     /// Ends a wait, whether the tracker was over or not.
-    pub(crate) fn end_wait(&self, wait: &mut Wait) {
+    pub(crate) fn end_wait(&self, wait: &mut TrackerWait) {
         if wait.key.is_some() {
             let old = lock(&self.waiters).take(&mut wait.key);
             drop(old);
@@ -191,9 +191,9 @@ mod tests {
     use crate::engine::prim::{UnsafeCell, ids::Tally, model, thread};
 
     #[derive(Default)]
-    struct Bell(Tally);
+    struct TrackerTestWaker(Tally);
 
-    impl Wake for Bell {
+    impl Wake for TrackerTestWaker {
         fn wake(self: Arc<Self>) {
             self.0.add();
         }
@@ -225,8 +225,8 @@ mod tests {
 
     /// Waits, with the end of `other` as the last chance, and checks the work.
     fn wait_for(shared: &Shared, other: thread::JoinHandle<()>) {
-        let bell = Arc::new(Bell::default());
-        let waker = Waker::from(bell.clone());
+        let test_waker = Arc::new(TrackerTestWaker::default());
+        let waker = Waker::from(test_waker.clone());
         let mut cx = Context::from_waker(&waker);
         let mut wait = shared.tracker.wait();
         let early = shared.tracker.poll_wait(&mut wait, &mut cx).is_ready();
@@ -237,13 +237,13 @@ mod tests {
         }
         other.join().unwrap();
         if !early {
-            assert_eq!(bell.0.get(), 1, "the end of the last woke nobody");
+            assert_eq!(test_waker.0.get(), 1, "the end of the last woke no task");
             assert!(shared.tracker.poll_wait(&mut wait, &mut cx).is_ready());
         }
         assert_eq!(read(), 1);
         shared.tracker.end_wait(&mut wait);
         drop(waker);
-        assert_eq!(Arc::strong_count(&bell), 1, "a waker is left");
+        assert_eq!(Arc::strong_count(&test_waker), 1, "a waker is left");
     }
 
     #[test]
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn closing_against_the_last_to_leave_tells_the_waiter() {
+    fn closing_against_the_last_to_leave_wakes_the_waiter() {
         model(|| {
             let shared = shared();
             let other = thread::spawn({

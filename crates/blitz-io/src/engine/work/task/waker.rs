@@ -6,8 +6,8 @@ use std::{
 };
 
 use super::{
+    arena::{self, Origin},
     cell::{Header, Task},
-    home::{self, Origin},
     poll,
     state::Woken,
     trace,
@@ -70,19 +70,19 @@ unsafe fn wake(data: *const ()) {
     // SAFETY: our obligation 1 is that of both functions, of which one is called. The second has a
     // slower way in; it is a function of its own, so that the first needs no stack frame.
     unsafe {
-        match current::at_once_inside() {
+        match current::try_inside() {
             Some(inside) => wake_inside(task, inside),
-            None => wake_at_length(task),
+            None => wake_slow(task),
         }
     }
 }
 
-/// Wakes the task when [`current::at_once_inside`] returned `None`.
+/// Wakes the task when [`current::try_inside`] returned `None`.
 ///
 /// # Safety
 /// 1. The waker is alive, and is given up.
 #[cold]
-unsafe fn wake_at_length(task: NonNull<Header>) {
+unsafe fn wake_slow(task: NonNull<Header>) {
     // SAFETY: our obligation 1 is that of `wake_inside`.
     unsafe { wake_inside(task, current::inside()) };
 }
@@ -93,7 +93,7 @@ unsafe fn wake_at_length(task: NonNull<Header>) {
 /// 1. The waker is alive, and is given up.
 #[inline(always)]
 unsafe fn wake_inside(task: NonNull<Header>, inside: Inside) {
-    if !home::is_of_this_core(task) {
+    if !arena::is_of_this_runtime(task) {
         ::std::mem::drop(inside);
         // SAFETY: our obligation 1 is that of `wake_outside`.
         return unsafe { wake_outside(task) };
@@ -117,11 +117,11 @@ unsafe fn wake_inside(task: NonNull<Header>, inside: Inside) {
 /// stack frame.
 ///
 /// # Safety
-/// 1. and 2. The obligations of [`home::free`].
+/// 1. and 2. The obligations of [`arena::free`].
 #[inline(never)]
 unsafe fn free(task: NonNull<Header>) {
-    // SAFETY: our obligations 1 and 2 are those of `home::free`.
-    unsafe { home::free(task) };
+    // SAFETY: our obligations 1 and 2 are those of `arena::free`.
+    unsafe { arena::free(task) };
 }
 
 /// Wakes a task of another runtime. The waker's reference is given up last, because it keeps
@@ -152,7 +152,7 @@ unsafe fn wake_by_ref(data: *const ()) {
     // SAFETY: obligation 1: the waker is alive, and so keeps its task.
     trace::woken(unsafe { task.as_ref() }, "waker.wake_by_ref");
     // SAFETY: 1. the waker's reference is alive during the call.
-    unsafe { wake_here(task) };
+    unsafe { wake_and_place(task) };
 }
 
 /// Wakes the task and places it as its runtime sees fit.
@@ -160,7 +160,7 @@ unsafe fn wake_by_ref(data: *const ()) {
 /// # Safety
 /// 1. The caller has a reference to the task.
 #[inline]
-unsafe fn wake_here(task: NonNull<Header>) {
+unsafe fn wake_and_place(task: NonNull<Header>) {
     // SAFETY: obligation 1: the caller's reference keeps the task.
     match unsafe { task.as_ref() }.state.wake_by_ref() {
         // SAFETY: 1. our transition set QUEUED, and this is the one entry.
@@ -193,6 +193,6 @@ unsafe fn unref(task: NonNull<Header>) {
     if unsafe { task.as_ref() }.state.unref() {
         // SAFETY: 1. `unref` returned true, to us alone. 2. such a task is complete, and its output
         // and join waker are gone.
-        unsafe { home::free(task) };
+        unsafe { arena::free(task) };
     }
 }

@@ -4,28 +4,28 @@ use super::{UnfencedOwner, UnfencedThief, unfenced};
 use crate::engine::{
     prim::{model, thread},
     queue::{
-        bead::{Bead, values},
         ring::{CAPACITY, Pushed},
+        test_node::{TestNode, values},
     },
 };
 
-fn push(owner: &mut UnfencedOwner<Bead>, value: u32) -> Vec<u32> {
-    match owner.push(Bead::new(value)) {
+fn push(owner: &mut UnfencedOwner<TestNode>, value: u32) -> Vec<u32> {
+    match owner.push(TestNode::new(value)) {
         Pushed::Kept => Vec::new(),
         Pushed::Overflow(chain) => values(chain),
     }
 }
 
-fn drain(owner: &mut UnfencedOwner<Bead>) -> Vec<u32> {
-    std::iter::from_fn(|| owner.pop()).map(|bead| bead.value()).collect()
+fn drain(owner: &mut UnfencedOwner<TestNode>) -> Vec<u32> {
+    std::iter::from_fn(|| owner.pop()).map(|item| item.value()).collect()
 }
 
-fn spawn_thief(victim: &UnfencedThief<Bead>) -> thread::JoinHandle<Vec<u32>> {
+fn spawn_thief(victim: &UnfencedThief<TestNode>) -> thread::JoinHandle<Vec<u32>> {
     let victim = victim.clone();
     thread::spawn(move || {
         let (mut target, _) = unfenced(0);
         let stolen = victim.steal_half_into(&mut target);
-        let mut loot: Vec<_> = stolen.first.into_iter().map(|bead| bead.value()).collect();
+        let mut loot: Vec<_> = stolen.first.into_iter().map(|item| item.value()).collect();
         loot.extend(drain(&mut target));
         loot
     })
@@ -49,7 +49,7 @@ fn owner_against_thieves<const THIEVES: usize>(start: u32, before: u32, pops: u3
         let thieves: [_; THIEVES] = std::array::from_fn(|_| spawn_thief(&victim));
         let mut popped = Vec::new();
         for _ in 0..pops {
-            popped.extend(owner.pop().map(|bead| bead.value()));
+            popped.extend(owner.pop().map(|item| item.value()));
         }
         let mut spilt = Vec::new();
         for value in before..before + after {
@@ -105,8 +105,8 @@ mod real {
             thread,
         },
         queue::{
-            bead::Bead,
             ring::{CAPACITY, HALF, Pushed},
+            test_node::TestNode,
         },
     };
 
@@ -129,12 +129,12 @@ mod real {
                     next += 1;
                 }
                 for _ in step..0 {
-                    prop_assert_eq!(owner.pop().map(|bead| bead.value()), deque.pop_front());
+                    prop_assert_eq!(owner.pop().map(|item| item.value()), deque.pop_front());
                 }
                 if step == 0 {
                     let (mut target, _) = unfenced(7);
                     let stolen = thief.steal_half_into(&mut target);
-                    let mut loot: Vec<_> = stolen.first.iter().map(Bead::value).collect();
+                    let mut loot: Vec<_> = stolen.first.iter().map(TestNode::value).collect();
                     loot.extend(drain(&mut target));
                     let half = deque.len().div_ceil(2);
                     prop_assert_eq!(loot, deque.drain(..half).collect::<Vec<_>>());
@@ -149,7 +149,7 @@ mod real {
         // Relaxed, here and below: counters; `join` orders the final check.
         let seen: Arc<[AtomicU32]> = (0..ITEMS).map(|_| AtomicU32::new(0)).collect();
         let done = Arc::new(AtomicBool::new(false));
-        let (mut owner, victim) = unfenced::<Bead>(u32::MAX - 1000);
+        let (mut owner, victim) = unfenced::<TestNode>(u32::MAX - 1000);
         let thieves: Vec<_> = (0..2)
             .map(|_| {
                 let (victim, seen, done) = (victim.clone(), seen.clone(), done.clone());
@@ -158,29 +158,29 @@ mod real {
                     // Acquire: pairs with the Release below.
                     while !done.load(Acquire) {
                         let stolen = victim.steal_half_into(&mut target);
-                        for bead in
+                        for item in
                             stolen.first.into_iter().chain(std::iter::from_fn(|| target.pop()))
                         {
-                            seen[bead.value() as usize].fetch_add(1, Relaxed);
+                            seen[item.value() as usize].fetch_add(1, Relaxed);
                         }
                     }
                 })
             })
             .collect();
         for value in 0..ITEMS {
-            if let Pushed::Overflow(mut chain) = owner.push(Bead::new(value)) {
-                while let Some(bead) = chain.pop_front() {
-                    seen[bead.value() as usize].fetch_add(1, Relaxed);
+            if let Pushed::Overflow(mut chain) = owner.push(TestNode::new(value)) {
+                while let Some(item) = chain.pop_front() {
+                    seen[item.value() as usize].fetch_add(1, Relaxed);
                 }
             }
             if value % 2 == 0 {
-                owner.pop().iter().for_each(|bead| {
-                    seen[bead.value() as usize].fetch_add(1, Relaxed);
+                owner.pop().iter().for_each(|item| {
+                    seen[item.value() as usize].fetch_add(1, Relaxed);
                 });
             }
         }
-        while let Some(bead) = owner.pop() {
-            seen[bead.value() as usize].fetch_add(1, Relaxed);
+        while let Some(item) = owner.pop() {
+            seen[item.value() as usize].fetch_add(1, Relaxed);
         }
         // Release: pairs with the Acquire above.
         done.store(true, Release);

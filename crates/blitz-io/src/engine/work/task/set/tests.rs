@@ -11,30 +11,30 @@ use std::{
 use super::Set;
 use crate::engine::{
     prim::{ids::Tally, model, thread},
-    queue::inject::Inject,
+    queue::injector::Injector,
     work::task::{
+        arena::{Arena, Origin, Schedule},
         cell::{Label, Task},
         handle::JoinHandle,
-        home::{Home, Origin, Schedule},
         poll,
     },
 };
 
-/// A runtime that has an intake and no workers.
-struct Nowhere {
-    intake: Inject<Task>,
+/// A runtime that has an injector and no workers.
+struct SetTestScheduler {
+    injector: Injector<Task>,
     gone: Arc<Tally>,
 }
 
-impl Schedule for Nowhere {
+impl Schedule for SetTestScheduler {
     fn place(&self, task: Task, _origin: Origin) {
-        drop(self.intake.push(task));
+        drop(self.injector.push(task));
     }
 
-    fn cells_wait(&self, _home: NonNull<Home>) {}
+    fn cells_wait(&self, _arena: NonNull<Arena>) {}
 }
 
-impl Drop for Nowhere {
+impl Drop for SetTestScheduler {
     fn drop(&mut self) {
         self.gone.add();
     }
@@ -42,41 +42,42 @@ impl Drop for Nowhere {
 
 /// A waker that counts.
 #[derive(Default)]
-struct Bell(Tally);
+struct SetTestWaker(Tally);
 
-impl Wake for Bell {
+impl Wake for SetTestWaker {
     fn wake(self: Arc<Self>) {
         self.0.add();
     }
 }
 
-/// A set, the home of its members, and counters for the ends of both.
-struct World {
-    home: NonNull<Home>,
-    nowhere: Arc<Nowhere>,
-    home_gone: Arc<Tally>,
+/// A set, the arena of its members, and counters for the ends of both.
+struct SetWorld {
+    arena: NonNull<Arena>,
+    scheduler: Arc<SetTestScheduler>,
+    arena_gone: Arc<Tally>,
     shared_gone: Arc<Tally>,
-    bell: Arc<Bell>,
+    test_waker: Arc<SetTestWaker>,
 }
 
-impl World {
+impl SetWorld {
     fn new() -> (Self, Set<u8>) {
-        let home_gone = Arc::new(Tally::default());
-        let nowhere = Arc::new(Nowhere { intake: Inject::new(), gone: home_gone.clone() });
+        let arena_gone = Arc::new(Tally::default());
+        let scheduler =
+            Arc::new(SetTestScheduler { injector: Injector::new(), gone: arena_gone.clone() });
         let shared_gone = Arc::new(Tally::default());
         let mut set = Set::new();
         let mut shared = set.node().shared;
         // SAFETY: no other thread has the shared part yet.
         unsafe { shared.as_mut() }.gone = Some(shared_gone.clone());
-        let home = Home::new(nowhere.clone());
-        let bell = Arc::default();
-        (Self { home, nowhere, home_gone, shared_gone, bell }, set)
+        let arena = Arena::new(scheduler.clone());
+        let test_waker = Arc::default();
+        (Self { arena, scheduler, arena_gone, shared_gone, test_waker }, set)
     }
 
     fn spawn(&self, set: &mut Set<u8>, future: impl Future<Output = u8> + Send + 'static) -> Task {
         let label = Label::with(Location::caller(), set.node());
-        // SAFETY: the test holds the home.
-        let (task, header) = unsafe { Home::spawn(self.home, future, label) };
+        // SAFETY: the test holds the arena.
+        let (task, header) = unsafe { Arena::spawn(self.arena, future, label) };
         // SAFETY: 1. this is a new task's join reference, of that output.
         let handle = unsafe { JoinHandle::new(header) };
         // SAFETY: 1. the task was made with this set's node just now.
@@ -85,33 +86,33 @@ impl World {
     }
 
     fn poll(&self, set: &mut Set<u8>) -> Poll<Option<u8>> {
-        let waker = Waker::from(self.bell.clone());
+        let waker = Waker::from(self.test_waker.clone());
         set.poll_next(&mut Context::from_waker(&waker))
             .map(|ended| ended.map(|(_, output)| output.expect("it was not cancelled")))
     }
 
-    fn rings(&self) -> u64 {
-        self.bell.0.get()
+    fn wakes(&self) -> u64 {
+        self.test_waker.0.get()
     }
 
-    /// Runs the tasks that were placed, closes the home, and checks that nothing is left of it.
+    /// Runs the tasks that were placed, closes the arena, and checks that nothing is left of it.
     fn end(self) {
-        while let Some(task) = self.nowhere.intake.pop() {
+        while let Some(task) = self.scheduler.injector.pop() {
             poll::run(task, 0);
         }
-        // SAFETY: the test holds the home, and gives it up.
+        // SAFETY: the test holds the arena, and gives it up.
         unsafe {
-            self.home.as_ref().refuse();
-            while let Some(task) = self.home.as_ref().next_to_stop() {
+            self.arena.as_ref().refuse();
+            while let Some(task) = self.arena.as_ref().next_to_stop() {
                 poll::stop(task);
             }
-            Home::close(self.home);
+            Arena::close(self.arena);
         }
-        drop(self.nowhere);
+        drop(self.scheduler);
         assert_eq!(self.shared_gone.get(), 1, "the shared part was not freed once");
-        assert_eq!(self.home_gone.get(), 1, "a cell is left, or was freed twice");
+        assert_eq!(self.arena_gone.get(), 1, "a cell is left, or was freed twice");
         // The slot's waker must be gone too: ours is the last.
-        assert_eq!(Arc::strong_count(&self.bell), 1, "a waker is left");
+        assert_eq!(Arc::strong_count(&self.test_waker), 1, "a waker is left");
     }
 }
 
@@ -124,13 +125,13 @@ fn run(task: Task) -> thread::JoinHandle<()> {
 #[test]
 fn an_end_against_a_waiting_owner_wakes_or_is_seen() {
     model(|| {
-        let (world, mut set) = World::new();
+        let (world, mut set) = SetWorld::new();
         let other = run(world.spawn(&mut set, ready(7)));
         let first = world.poll(&mut set);
         let pending = first.is_pending();
         other.join().unwrap();
         if pending {
-            assert_eq!(world.rings(), 1, "the end of a task woke nobody");
+            assert_eq!(world.wakes(), 1, "the end of a task woke no task");
             assert_eq!(world.poll(&mut set), Poll::Ready(Some(7)));
         } else {
             assert_eq!(first, Poll::Ready(Some(7)));
@@ -144,7 +145,7 @@ fn an_end_against_a_waiting_owner_wakes_or_is_seen() {
 #[test]
 fn two_ends_at_once_are_both_joined() {
     model(|| {
-        let (world, mut set) = World::new();
+        let (world, mut set) = SetWorld::new();
         let tasks = [1, 2].map(|n| world.spawn(&mut set, ready(n)));
         let others = tasks.map(run);
         let mut sum = 0;
@@ -166,12 +167,12 @@ fn two_ends_at_once_are_both_joined() {
 #[test]
 fn a_waiter_that_changes_its_waker_against_an_end_is_sound() {
     model(|| {
-        let (world, mut set) = World::new();
+        let (world, mut set) = SetWorld::new();
         let task = world.spawn(&mut set, ready(1));
         let idle = world.spawn(&mut set, ready(2));
         assert!(world.poll(&mut set).is_pending());
         let other = run(task);
-        let another = Arc::new(Bell::default());
+        let another = Arc::new(SetTestWaker::default());
         let waker = Waker::from(another.clone());
         let mut cx = Context::from_waker(&waker);
         // Once to see the end, and once to wait: by then the slot may be lent.
@@ -180,7 +181,7 @@ fn a_waiter_that_changes_its_waker_against_an_end_is_sound() {
         drop(waker);
         other.join().unwrap();
         if joined == 0 {
-            assert!(world.rings() + another.0.get() > 0, "the end of a task woke nobody");
+            assert!(world.wakes() + another.0.get() > 0, "the end of a task woke no task");
             assert_eq!(world.poll(&mut set), Poll::Ready(Some(1)));
         }
         poll::run(idle, 0);
@@ -193,7 +194,7 @@ fn a_waiter_that_changes_its_waker_against_an_end_is_sound() {
 #[test]
 fn an_end_against_the_drop_of_the_set_frees_all_once() {
     model(|| {
-        let (world, mut set) = World::new();
+        let (world, mut set) = SetWorld::new();
         let other = run(world.spawn(&mut set, ready(7)));
         drop(set);
         other.join().unwrap();
@@ -204,7 +205,7 @@ fn an_end_against_the_drop_of_the_set_frees_all_once() {
 #[test]
 fn two_ends_against_a_drop_with_a_waiter_free_all_once() {
     model(|| {
-        let (world, mut set) = World::new();
+        let (world, mut set) = SetWorld::new();
         let tasks = [1, 2].map(|n| world.spawn(&mut set, ready(n)));
         assert!(world.poll(&mut set).is_pending());
         let others = tasks.map(run);
@@ -219,14 +220,14 @@ fn two_ends_against_a_drop_with_a_waiter_free_all_once() {
 #[test]
 fn giving_all_up_against_an_end_frees_all_once() {
     model(|| {
-        let (world, mut set) = World::new();
+        let (world, mut set) = SetWorld::new();
         let other = run(world.spawn(&mut set, ready(7)));
         assert!(matches!(world.poll(&mut set), Poll::Pending | Poll::Ready(Some(7))));
         let waited = !set.is_empty();
         set.detach_all();
         assert_eq!(world.poll(&mut set), Poll::Ready(None));
         other.join().unwrap();
-        assert!(!waited || world.rings() == 1, "the waiter was not told: {}", world.rings());
+        assert!(!waited || world.wakes() == 1, "the waiter was not woken: {}", world.wakes());
         drop(set);
         world.end();
     });
@@ -235,12 +236,12 @@ fn giving_all_up_against_an_end_frees_all_once() {
 #[test]
 fn an_abort_of_all_against_an_end_joins_once() {
     model(|| {
-        let (world, mut set) = World::new();
+        let (world, mut set) = SetWorld::new();
         let other = run(world.spawn(&mut set, ready(7)));
         set.abort_all();
         let early = set.try_next();
         other.join().unwrap();
-        while let Some(task) = world.nowhere.intake.pop() {
+        while let Some(task) = world.scheduler.injector.pop() {
             poll::run(task, 0);
         }
         let (_, output) = early.or_else(|| set.try_next()).expect("it has ended");
@@ -254,16 +255,16 @@ fn an_abort_of_all_against_an_end_joins_once() {
 #[test]
 fn a_stop_of_a_queued_member_against_the_drop_of_the_set_frees_all_once() {
     model(|| {
-        let (world, mut set) = World::new();
+        let (world, mut set) = SetWorld::new();
         let task = world.spawn(&mut set, ready(7));
         let header = task.into_header();
-        // SAFETY: 1. `into_header` gave the entry to us; from here on the intake has it.
-        drop(world.nowhere.intake.push(unsafe { Task::new(header) }));
+        // SAFETY: 1. `into_header` gave the entry to us; from here on the injector has it.
+        drop(world.scheduler.injector.push(unsafe { Task::new(header) }));
         let other = thread::spawn(move || drop(set));
-        // SAFETY: the home keeps the task, because nothing was freed into it yet.
+        // SAFETY: the arena keeps the task, because nothing was freed into it yet.
         unsafe {
-            world.home.as_ref().refuse();
-            while let Some(task) = world.home.as_ref().next_to_stop() {
+            world.arena.as_ref().refuse();
+            while let Some(task) = world.arena.as_ref().next_to_stop() {
                 poll::stop(task);
             }
         }
@@ -275,11 +276,11 @@ fn a_stop_of_a_queued_member_against_the_drop_of_the_set_frees_all_once() {
 #[cfg(not(blitz_loom))]
 #[test]
 fn a_member_with_a_name_is_found_as_one_without() {
-    let (world, mut set) = World::new();
+    let (world, mut set) = SetWorld::new();
     let extra = super::Named::new(set.node(), "a name");
     let label = Label::with(Location::caller(), extra);
-    // SAFETY: the test holds the home.
-    let (task, header) = unsafe { Home::spawn(world.home, ready(7), label) };
+    // SAFETY: the test holds the arena.
+    let (task, header) = unsafe { Arena::spawn(world.arena, ready(7), label) };
     // SAFETY: 1. this is a new task's join reference, of that output.
     let handle = unsafe { JoinHandle::new(header) };
     // SAFETY: 1. the task was made with this set's node just now.
@@ -293,7 +294,7 @@ fn a_member_with_a_name_is_found_as_one_without() {
 #[cfg(not(blitz_loom))]
 #[test]
 fn members_are_joined_in_the_order_in_which_they_end() {
-    let (world, mut set) = World::new();
+    let (world, mut set) = SetWorld::new();
     let tasks: Vec<_> = (0..6).map(|n| world.spawn(&mut set, ready(n))).collect();
     let mut tasks: Vec<_> = tasks.into_iter().map(Some).collect();
     for n in [3, 0, 5] {
@@ -315,7 +316,7 @@ fn members_are_joined_in_the_order_in_which_they_end() {
 #[cfg_attr(not(target_pointer_width = "64"), ignore = "it is of words of 64 bits")]
 fn a_member_is_four_words_larger() {
     use super::super::cell::Cell;
-    type Plain = Cell<std::future::Ready<u64>>;
-    type Member = Cell<std::future::Ready<u64>, super::Node>;
-    assert_eq!(size_of::<Member>() - size_of::<Plain>(), 32);
+    type PlainCell = Cell<std::future::Ready<u64>>;
+    type MemberCell = Cell<std::future::Ready<u64>, super::SetNode>;
+    assert_eq!(size_of::<MemberCell>() - size_of::<PlainCell>(), 32);
 }

@@ -11,7 +11,7 @@ use crate::engine::prim::{
 };
 
 /// A task without a runtime: its queue is a count of entries.
-struct Mock {
+struct MockTask {
     state: State,
     /// A value that wakers write before they wake, and polls read.
     news: AtomicUsize,
@@ -26,11 +26,11 @@ struct Mock {
 
 // SAFETY: the cells are touched by the owner that the state word names: that is
 // what the models check.
-unsafe impl Sync for Mock {}
+unsafe impl Sync for MockTask {}
 // SAFETY: the cells are plain data, touched by the owner that the state word names.
-unsafe impl Send for Mock {}
+unsafe impl Send for MockTask {}
 
-impl Mock {
+impl MockTask {
     /// Creates a task that was spawned; its entry is in the queue.
     fn new() -> Arc<Self> {
         Arc::new(Self {
@@ -164,7 +164,7 @@ impl Mock {
 }
 
 /// Runs entries until there is none; returns the news that the last poll saw.
-fn drain(mock: &Mock) -> Option<usize> {
+fn drain(mock: &MockTask) -> Option<usize> {
     let mut seen = None;
     while mock.pop() {
         seen = mock.run_pending().or(seen);
@@ -175,7 +175,7 @@ fn drain(mock: &Mock) -> Option<usize> {
 #[test]
 fn a_wake_that_finds_the_task_queued_is_seen_by_the_poll() {
     model(|| {
-        let mock = Mock::new();
+        let mock = MockTask::new();
         let waker = thread::spawn({
             let mock = mock.clone();
             move || mock.wake()
@@ -190,7 +190,7 @@ fn a_wake_that_finds_the_task_queued_is_seen_by_the_poll() {
 #[test]
 fn a_wake_during_the_poll_is_not_lost() {
     model(|| {
-        let mock = Mock::new();
+        let mock = MockTask::new();
         assert!(mock.pop());
         assert_eq!(mock.state.take(), Taken::Poll);
         let waker = thread::spawn({
@@ -210,7 +210,7 @@ fn a_wake_during_the_poll_is_not_lost() {
 #[test]
 fn two_wakes_make_one_entry() {
     model(|| {
-        let mock = Mock::idle();
+        let mock = MockTask::idle();
         let wakers: Vec<_> = (0..2)
             .map(|_| {
                 let mock = mock.clone();
@@ -229,7 +229,7 @@ fn two_wakes_make_one_entry() {
 #[test]
 fn abort_against_poll_drops_the_future_once() {
     model(|| {
-        let mock = Mock::new();
+        let mock = MockTask::new();
         let aborter = thread::spawn({
             let mock = mock.clone();
             move || mock.place(mock.state.cancel())
@@ -244,7 +244,7 @@ fn abort_against_poll_drops_the_future_once() {
 #[test]
 fn abort_of_an_idle_task_against_a_wake_queues_once() {
     model(|| {
-        let mock = Mock::idle();
+        let mock = MockTask::idle();
         let aborter = thread::spawn({
             let mock = mock.clone();
             move || mock.place(mock.state.cancel())
@@ -260,7 +260,7 @@ fn abort_of_an_idle_task_against_a_wake_queues_once() {
 #[test]
 fn abort_against_abort_ends_the_task_once() {
     model(|| {
-        let mock = Mock::idle();
+        let mock = MockTask::idle();
         let aborters: Vec<_> = (0..2)
             .map(|_| {
                 let mock = mock.clone();
@@ -279,7 +279,7 @@ fn abort_against_abort_ends_the_task_once() {
 #[test]
 fn stop_against_take_runs_once() {
     model(|| {
-        let mock = Mock::new();
+        let mock = MockTask::new();
         let worker = thread::spawn({
             let mock = mock.clone();
             move || drain(&mock)
@@ -295,7 +295,7 @@ fn stop_against_take_runs_once() {
 #[test]
 fn stop_against_wake_ends_the_task_once() {
     model(|| {
-        let mock = Mock::idle();
+        let mock = MockTask::idle();
         let waker = thread::spawn({
             let mock = mock.clone();
             move || mock.wake()
@@ -313,7 +313,7 @@ fn stop_against_wake_ends_the_task_once() {
 #[test]
 fn stop_against_abort_ends_the_task_once() {
     model(|| {
-        let mock = Mock::idle();
+        let mock = MockTask::idle();
         let aborter = thread::spawn({
             let mock = mock.clone();
             move || mock.place(mock.state.cancel())
@@ -330,7 +330,7 @@ fn stop_against_abort_ends_the_task_once() {
 #[test]
 fn the_last_reference_against_take_frees_once() {
     model(|| {
-        let mock = Mock::new();
+        let mock = MockTask::new();
         // Shutdown ends a task while its entry is still in a queue.
         assert!(mock.state.stop());
         let dropper = thread::spawn({
@@ -347,7 +347,7 @@ fn the_last_reference_against_take_frees_once() {
 #[test]
 fn a_waker_against_the_end_frees_once() {
     model(|| {
-        let mock = Mock::idle();
+        let mock = MockTask::idle();
         mock.state.add_ref();
         mock.detach();
         let waker = thread::spawn({
@@ -372,7 +372,7 @@ fn a_waker_against_the_end_frees_once() {
 #[test]
 fn completion_against_join_poll_wakes_or_is_seen() {
     model(|| {
-        let mock = Mock::new();
+        let mock = MockTask::new();
         let worker = thread::spawn({
             let mock = mock.clone();
             move || {
@@ -393,7 +393,7 @@ fn completion_against_join_poll_wakes_or_is_seen() {
 #[test]
 fn a_replaced_join_waker_against_completion_is_sound() {
     model(|| {
-        let mock = Mock::new();
+        let mock = MockTask::new();
         assert!(!mock.join_poll());
         let worker = thread::spawn({
             let mock = mock.clone();
@@ -414,7 +414,7 @@ fn a_replaced_join_waker_against_completion_is_sound() {
 #[test]
 fn completion_against_handle_drop_drops_the_output_once() {
     model(|| {
-        let mock = Mock::new();
+        let mock = MockTask::new();
         let worker = thread::spawn({
             let mock = mock.clone();
             move || {
@@ -434,7 +434,7 @@ fn completion_against_handle_drop_drops_the_output_once() {
 #[test]
 fn a_handle_with_a_waker_against_completion_leaves_none_behind() {
     model(|| {
-        let mock = Mock::new();
+        let mock = MockTask::new();
         assert!(!mock.join_poll());
         let worker = thread::spawn({
             let mock = mock.clone();
@@ -455,7 +455,7 @@ fn a_handle_with_a_waker_against_completion_leaves_none_behind() {
 #[test]
 fn shield_against_abort_defers_and_delivers() {
     model(|| {
-        let mock = Mock::idle();
+        let mock = MockTask::idle();
         mock.state.shield().unwrap();
         let aborter = thread::spawn({
             let mock = mock.clone();
@@ -471,7 +471,7 @@ fn shield_against_abort_defers_and_delivers() {
 #[test]
 fn an_abort_under_a_shield_leaves_the_task_alone() {
     model(|| {
-        let mock = Mock::idle();
+        let mock = MockTask::idle();
         mock.state.shield().unwrap();
         let aborter = thread::spawn({
             let mock = mock.clone();
@@ -489,7 +489,7 @@ fn an_abort_under_a_shield_leaves_the_task_alone() {
 #[test]
 fn a_yield_against_a_wake_makes_one_entry() {
     model(|| {
-        let mock = Mock::new();
+        let mock = MockTask::new();
         assert!(mock.pop());
         assert_eq!(mock.state.take(), Taken::Poll);
         let waker = thread::spawn({

@@ -1,4 +1,4 @@
-//! The injector (`intake` in variable names): a shared queue for work that comes from outside a
+//! The injector: a shared queue for work that comes from outside a
 //! worker, or that overflowed a run queue.
 //!
 //! There is one list behind one lock, because items come and go in chains: a worker that
@@ -63,7 +63,7 @@ mod models;
 const BATCH: std::ops::RangeInclusive<usize> = 4..=64;
 
 /// A queue into which every thread may put work, and from which every worker may fetch it.
-pub(crate) struct Inject<T: Linked> {
+pub(crate) struct Injector<T: Linked> {
     /// The chain's length, for threads that do not hold the lock. On a cache line of its own,
     /// because every idle worker polls it.
     len: CachePadded<AtomicUsize>,
@@ -77,7 +77,7 @@ struct State<T: Linked> {
     closed: bool,
 }
 
-impl<T: Linked> Inject<T> {
+impl<T: Linked> Injector<T> {
     pub(crate) fn new() -> Self {
         Self {
             len: CachePadded::new(AtomicUsize::new(0)),
@@ -216,60 +216,62 @@ impl<T: Linked> Inject<T> {
     }
 }
 
-impl<T: Linked> std::fmt::Debug for Inject<T> {
+impl<T: Linked> std::fmt::Debug for Injector<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Inject").field("len", &self.len()).finish_non_exhaustive()
+        f.debug_struct("Injector").field("len", &self.len()).finish_non_exhaustive()
     }
 }
 
 #[cfg(all(test, not(blitz_loom)))]
 mod tests {
-    use super::Inject;
+    use super::Injector;
     use crate::engine::queue::{
         Chain,
-        bead::{Bead, Ledger, values},
+        test_node::{DropCounter, TestNode, values},
     };
 
     #[test]
-    fn an_intake_is_first_in_first_out_however_items_come_and_go() {
-        let intake = Inject::new();
-        intake.push(Bead::new(0)).ok().unwrap();
-        intake.push_chain((1..6).map(Bead::new).collect()).unwrap();
-        intake.push_chain(Chain::new()).unwrap();
-        assert_eq!(intake.len(), 6);
-        assert_eq!(intake.pop().map(|bead| bead.value()), Some(0));
-        assert_eq!(values(intake.pop_batch(3)), [1, 2, 3]);
-        assert_eq!(values(intake.pop_batch(64)), [4, 5]);
-        assert!(intake.is_empty() && intake.pop().is_none() && intake.pop_batch(1).is_empty());
+    fn an_injector_is_first_in_first_out_however_items_come_and_go() {
+        let injector = Injector::new();
+        injector.push(TestNode::new(0)).ok().unwrap();
+        injector.push_chain((1..6).map(TestNode::new).collect()).unwrap();
+        injector.push_chain(Chain::new()).unwrap();
+        assert_eq!(injector.len(), 6);
+        assert_eq!(injector.pop().map(|item| item.value()), Some(0));
+        assert_eq!(values(injector.pop_batch(3)), [1, 2, 3]);
+        assert_eq!(values(injector.pop_batch(64)), [4, 5]);
+        assert!(
+            injector.is_empty() && injector.pop().is_none() && injector.pop_batch(1).is_empty()
+        );
     }
 
     #[test]
     fn a_batch_is_a_fair_share_between_four_and_sixty_four() {
-        let intake = Inject::new();
-        assert_eq!(intake.batch_size(8), 4);
-        intake.push_chain((0..80).map(Bead::new).collect()).unwrap();
-        assert_eq!(intake.batch_size(8), 10);
-        assert_eq!(intake.batch_size(1), 64);
-        assert_eq!(intake.batch_size(0), 64, "no workers is one worker");
-        assert_eq!(intake.batch_size(1_000), 4);
+        let injector = Injector::new();
+        assert_eq!(injector.batch_size(8), 4);
+        injector.push_chain((0..80).map(TestNode::new).collect()).unwrap();
+        assert_eq!(injector.batch_size(8), 10);
+        assert_eq!(injector.batch_size(1), 64);
+        assert_eq!(injector.batch_size(0), 64, "no workers is one worker");
+        assert_eq!(injector.batch_size(1_000), 4);
     }
 
     #[test]
-    fn a_closed_intake_refuses_and_can_still_be_emptied() {
-        let ledger = Ledger::new(4);
-        let intake = Inject::new();
-        intake.push(Bead::in_ledger(0, &ledger)).ok().unwrap();
-        intake.push(Bead::in_ledger(1, &ledger)).ok().unwrap();
-        assert!(!intake.is_closed() && intake.close());
-        assert!(intake.is_closed() && !intake.close(), "only one closes");
+    fn a_closed_injector_refuses_and_can_still_be_emptied() {
+        let counter = DropCounter::new(4);
+        let injector = Injector::new();
+        injector.push(TestNode::counted(0, &counter)).ok().unwrap();
+        injector.push(TestNode::counted(1, &counter)).ok().unwrap();
+        assert!(!injector.is_closed() && injector.close());
+        assert!(injector.is_closed() && !injector.close(), "only one closes");
         assert_eq!(
-            intake.push(Bead::in_ledger(2, &ledger)).err().map(|bead| bead.value()),
+            injector.push(TestNode::counted(2, &counter)).err().map(|item| item.value()),
             Some(2)
         );
-        let refused = intake.push_chain(Chain::one(Bead::in_ledger(3, &ledger))).unwrap_err();
+        let refused = injector.push_chain(Chain::one(TestNode::counted(3, &counter))).unwrap_err();
         assert_eq!(values(refused), [3]);
-        assert_eq!(intake.pop().map(|bead| bead.value()), Some(0));
-        drop(intake);
-        ledger.assert_each_dropped_once();
+        assert_eq!(injector.pop().map(|item| item.value()), Some(0));
+        drop(injector);
+        counter.assert_each_dropped_once();
     }
 }

@@ -1,16 +1,16 @@
-//! Homes: where task cells are allocated and listed, and where their memory returns to.
+//! Arenas: where task cells are allocated and listed, and where their memory returns to.
 //!
-//! Every core has a home, and threads outside of the pool share a few behind locks. The
-//! thread that holds the core (or the lock) *holds* the home: it alone makes cells, lists
+//! Every core has an arena, and threads outside of the pool share a few behind locks. The
+//! thread that holds the core (or the lock) *holds* the arena: it alone makes cells, lists
 //! them and frees them, with plain loads and stores. All other threads only return cells.
 //!
 //! # Protocol
-//! A cell without references is returned to its home:
+//! A cell without references is returned to its arena:
 //!
 //! ```text
-//! on a thread that holds its home    off the list, onto the free list of its size
-//! on a thread that holds another     into that home's outbox; a full outbox is pushed
-//!                                    onto `returned` of the cells' home as one chain
+//! on a thread that holds its arena   off the list, onto the free list of its size
+//! on a thread that holds another     into that arena's outbox; a full outbox is pushed
+//!                                    onto `returned` of the cells' arena as one chain
 //! on any other thread                pushed onto `returned` alone
 //! the holder, now and then           takes all of `returned`, frees it as its own
 //! ```
@@ -19,27 +19,27 @@
 //! Closing (shutdown), by the holder:
 //! ```text
 //! C1 refuse new tasks; stop every listed one; cells freed meanwhile stay in `returned`
-//! C2 left = cells that exist + 1
+//! C2 remaining = cells that exist + 1
 //! C3 swap `returned` for CLOSED, free what was in it
-//! C4 left -= what was freed + 1; at zero, free the home
+//! C4 remaining -= what was freed + 1; at zero, free the arena
 //! ```
-//! A thread that finds CLOSED frees its cell itself and counts `left` down; the
-//! thread that brings it to zero frees the home. C2 happens before C3, so no thread
-//! counts down a `left` that is not set yet.
+//! A thread that finds CLOSED frees its cell itself and counts `remaining` down; the
+//! thread that brings it to zero frees the arena. C2 happens before C3, so no thread
+//! counts down a `remaining` that is not set yet.
 //!
 //! # Invariants
-//! - A cell is on the list of its home from its creation until its home frees it, or
-//!   until the home is closed. So shutdown finds every task that is alive.
-//! - The home lives as long as any of its cells, and keeps its runtime alive.
+//! - A cell is on the list of its arena from its creation until its arena frees it, or
+//!   until the arena is closed. So shutdown finds every task that is alive.
+//! - The arena lives as long as any of its cells, and keeps its runtime alive.
 //!
 //! # Rejected
 //! One list behind sharded locks, with a reference and a clone of the runtime's
 //! handle in each task: that costs four contended operations a task more.
 //!
 //! # Checked by
-//! `cells_come_home_from_another_thread`,
+//! `cells_return_to_their_arena_from_another_thread`,
 //! `closing_against_a_late_return_frees_everything_once`,
-//! `two_late_returns_free_the_home_once`, `a_cell_that_dies_on_a_foreign_core_comes_home`;
+//! `two_late_returns_free_the_arena_once`, `a_cell_freed_on_a_foreign_core_returns_to_its_arena`;
 //! weakened as `give_back_publishes`, `take_back_sees`, `late_return_counts`.
 
 use std::{
@@ -51,7 +51,7 @@ use std::{
 };
 
 use super::{
-    cell::{Birth, Cell, Header, Id, Label, Member, Task},
+    cell::{Cell, CellParts, Header, Id, Label, ListedTask, Task},
     extra::Extra,
     hooks::Hooks,
 };
@@ -60,7 +60,7 @@ use crate::engine::{
         AtomicPtr, AtomicUsize,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
         UnsafeCell,
-        biased::Biased,
+        biased::BiasedLock,
         discard, ids,
         pad::CachePadded,
         weakened,
@@ -90,7 +90,7 @@ impl Origin {
     }
 }
 
-/// The services of a runtime that its homes use.
+/// The services of a runtime that its arenas use.
 pub(crate) trait Schedule: Send + Sync {
     /// Puts the entry where a thread of the runtime will find it.
     fn place(&self, task: Task, origin: Origin);
@@ -106,11 +106,11 @@ pub(crate) trait Schedule: Send + Sync {
         self.place(task, Origin::Woken);
     }
 
-    /// Called when many cells wait in `returned` of `home`: makes the home's holder look at
-    /// them. The home itself may be gone by now.
-    fn cells_wait(&self, home: NonNull<Home>);
+    /// Called when many cells wait in `returned` of `arena`: makes the arena's holder look at
+    /// them. The arena itself may be gone by now.
+    fn cells_wait(&self, arena: NonNull<Arena>);
 
-    /// Returns the user's task hooks; called once by each new home.
+    /// Returns the user's task hooks; called once by each new arena.
     fn hooks(&self) -> Option<Arc<Hooks>> {
         None
     }
@@ -120,49 +120,49 @@ pub(crate) trait Schedule: Send + Sync {
 }
 
 /// The place where a core's tasks are allocated and listed, and where their cells return to.
-pub(crate) struct Home {
+pub(crate) struct Arena {
     /// Written by threads that return cells, and so apart from the holder's part.
-    arrivals: CachePadded<Arrivals>,
-    /// Read by threads that poll or wake a task of this home, and so apart from the fields that
+    returns: CachePadded<ReturnedCells>,
+    /// Read by threads that poll or wake a task of this arena, and so apart from the fields that
     /// the holder writes for each task.
-    runtime: CachePadded<Belonging>,
+    runtime: CachePadded<RuntimeRef>,
     /// The number of cells that still exist, after closing.
-    left: AtomicUsize,
-    /// Guards the list of tasks against visitors that read it from other threads.
-    roll: Biased,
-    tasks: UnsafeCell<List<Member>>,
-    held: UnsafeCell<Held>,
-    /// Nonzero if a model has a visitor. It is not one of the model's atomics: it is set before
+    remaining: AtomicUsize,
+    /// Guards the list of tasks against readers that read it from other threads.
+    list_lock: BiasedLock,
+    tasks: UnsafeCell<List<ListedTask>>,
+    holder_state: UnsafeCell<HolderState>,
+    /// Nonzero if a model has a reader. It is not one of the model's atomics: it is set before
     /// threads start.
     #[cfg(all(blitz_loom, test))]
-    pub(crate) visitors: ids::Tally,
+    pub(crate) readers: ids::Tally,
 }
 
-// SAFETY: `held` is touched only by the holder, and its content may move between threads
+// SAFETY: `holder_state` is touched only by the holder, and its content may move between threads
 // with the right to hold. `scheduler` points into `schedule`, which is `Send` and `Sync`.
-unsafe impl Send for Home {}
-// SAFETY: a shared home gives access to atomics, to `schedule`, which is `Sync`, and to the
-// list and `held`, which only the holder changes, the list under the lock `roll`.
-unsafe impl Sync for Home {}
+unsafe impl Send for Arena {}
+// SAFETY: a shared arena gives access to atomics, to `schedule`, which is `Sync`, and to the
+// list and `holder_state`, which only the holder changes, the list under the lock `list_lock`.
+unsafe impl Sync for Arena {}
 
-/// The runtime that a home belongs to.
-struct Belonging {
+/// The runtime that an arena belongs to.
+struct RuntimeRef {
     schedule: Arc<dyn Schedule>,
     /// The value of `schedule`: an `Arc` of a trait object must compute where its value begins.
     scheduler: NonNull<dyn Schedule>,
     hooks: Option<Arc<Hooks>>,
 }
 
-/// The part of a home that other threads write.
-struct Arrivals {
+/// The part of an arena that other threads write.
+struct ReturnedCells {
     /// The stack of cells that were returned, or CLOSED.
     returned: AtomicPtr<Header>,
     /// The approximate number of cells in `returned`, by [`weight`].
     waiting: AtomicUsize,
 }
 
-/// The part of a home that only its holder uses.
-struct Held {
+/// The part of an arena that only its holder uses.
+struct HolderState {
     free: [FreeList; CLASSES],
     /// The bytes of memory in `free`.
     kept_bytes: usize,
@@ -181,28 +181,28 @@ const CLASS_SHIFT: usize = 8;
 /// The alignment of every recycled cell; malloc gives no less.
 const CLASS_ALIGN: usize = 16;
 
-/// The most bytes of free cells that a home keeps: 6,900 small tasks. Picked so that a
+/// The most bytes of free cells that an arena keeps: 6,900 small tasks. Picked so that a
 /// hundred cores keep a hundred megabytes at the most.
-const KEPT_BYTES: usize = 1 << 20;
+const MAX_KEPT_BYTES: usize = 1 << 20;
 
-/// The number of cells of another home that a core collects before it returns them, which
+/// The number of cells of another arena that a core collects before it returns them, which
 /// amortises one contended exchange. Picked, not measured further.
-const BOX: usize = 32;
+const OUTBOX_CELLS: usize = 32;
 
 /// The weight of cells that may wait in `returned` before the holder is notified: this many
 /// small cells, or larger ones of a mebibyte together.
-const WAITING: usize = 1024;
+const MAX_WAITING_WEIGHT: usize = 1024;
 /// The number of bytes that weigh as much as a cell.
-const WEIGHED: usize = 1024;
+const BYTES_PER_WEIGHT: usize = 1024;
 
-/// The number of task IDs that a home takes at a time: one shared operation in a thousand
+/// The number of task IDs that an arena takes at a time: one shared operation in a thousand
 /// spawns.
 const IDS: u64 = 1024;
 
-impl Home {
-    /// Creates a home for the tasks of `schedule`. It frees itself after `close`.
+impl Arena {
+    /// Creates an arena for the tasks of `schedule`. It frees itself after `close`.
     pub(crate) fn new(schedule: Arc<dyn Schedule>) -> NonNull<Self> {
-        let held = Held {
+        let holder_state = HolderState {
             free: [const { FreeList::new() }; CLASSES],
             kept_bytes: 0,
             live: 0,
@@ -210,24 +210,24 @@ impl Home {
             outbox: Outbox::empty(),
             closed: false,
         };
-        let home = Self {
-            arrivals: CachePadded::new(Arrivals {
+        let arena = Self {
+            returns: CachePadded::new(ReturnedCells {
                 returned: AtomicPtr::new(ptr::null_mut()),
                 waiting: AtomicUsize::new(0),
             }),
-            left: AtomicUsize::new(0),
-            runtime: CachePadded::new(Belonging {
+            remaining: AtomicUsize::new(0),
+            runtime: CachePadded::new(RuntimeRef {
                 hooks: schedule.hooks(),
                 scheduler: NonNull::from_ref(&*schedule),
                 schedule,
             }),
-            roll: Biased::new(),
+            list_lock: BiasedLock::new(),
             tasks: UnsafeCell::new(List::new()),
-            held: UnsafeCell::new(held),
+            holder_state: UnsafeCell::new(holder_state),
             #[cfg(all(blitz_loom, test))]
-            visitors: ids::Tally::default(),
+            readers: ids::Tally::default(),
         };
-        NonNull::from(Box::leak(Box::new(home)))
+        NonNull::from(Box::leak(Box::new(arena)))
     }
 
     /// Returns the user's task hooks, if there are any.
@@ -246,97 +246,97 @@ impl Home {
     /// pointer is the `JoinHandle`'s reference.
     ///
     /// # Safety
-    /// 1. The caller holds the home, and nothing of it is borrowed.
+    /// 1. The caller holds the arena, and nothing of it is borrowed.
     #[inline]
     pub(crate) unsafe fn spawn<F: Future, X: Extra>(
-        home: NonNull<Self>,
+        arena: NonNull<Self>,
         future: F,
         label: Label<X>,
     ) -> (Task, NonNull<Header>) {
-        // SAFETY: a home lives as long as it is held.
-        let this = unsafe { home.as_ref() };
-        // SAFETY: 1. our caller holds the home, and nothing of it is borrowed.
+        // SAFETY: an arena lives as long as it is held.
+        let this = unsafe { arena.as_ref() };
+        // SAFETY: 1. our caller holds the arena, and nothing of it is borrowed.
         let memory = unsafe { this.allocate(Layout::new::<Cell<F, X>>()) };
-        // SAFETY: 1. our caller holds the home. 2. no other borrow of it is alive.
-        let held = unsafe { this.held() };
+        // SAFETY: 1. our caller holds the arena. 2. no other borrow of it is alive.
+        let holder_state = unsafe { this.holder_state() };
         #[cfg(feature = "tracing")]
-        let id = label.seen.map_or_else(|| held.next_id(), |seen| seen.task);
+        let id = label.span_info.map_or_else(|| holder_state.next_id(), |info| info.task);
         #[cfg(not(feature = "tracing"))]
-        let id = held.next_id();
-        let birth = Birth { home, id, label };
+        let id = holder_state.next_id();
+        let parts = CellParts { arena, id, label };
         // SAFETY: 1. the memory is fresh, or recycled from a cell of its class, so it is ours and
         // large enough.
-        let header = unsafe { Cell::create(memory, future, birth) };
-        held.live += 1;
-        // SAFETY: 1. our caller holds the home, and the closure does not use it.
-        unsafe { this.change_list(|tasks| tasks.push_front(Member(header))) };
+        let header = unsafe { Cell::create(memory, future, parts) };
+        holder_state.live += 1;
+        // SAFETY: 1. our caller holds the arena, and the closure does not use it.
+        unsafe { this.change_list(|tasks| tasks.push_front(ListedTask(header))) };
         // SAFETY: 1. a new cell has QUEUED set; this is its one entry.
         (unsafe { Task::new(header) }, header)
     }
 
-    /// Returns memory for a cell. The allocator may be a user's, so no borrow of `held` is alive
-    /// while it runs.
+    /// Returns memory for a cell. The allocator may be a user's, so no borrow of `holder_state` is
+    /// alive while it runs.
     ///
     /// # Safety
-    /// 1. The caller holds the home, and nothing of it is borrowed.
+    /// 1. The caller holds the arena, and nothing of it is borrowed.
     #[inline]
     unsafe fn allocate(&self, layout: Layout) -> NonNull<u8> {
         let (layout, class) = classify(layout);
         let Some(class) = class else { return allocate_fresh(layout) };
-        // SAFETY: 1. our caller holds the home. 2. no other borrow of it is alive.
-        if let Some(memory) = unsafe { self.held() }.recycle(class, layout) {
+        // SAFETY: 1. our caller holds the arena. 2. no other borrow of it is alive.
+        if let Some(memory) = unsafe { self.holder_state() }.recycle(class, layout) {
             return memory;
         }
         // Relaxed: a hint. Without it a holder that spawns in one long poll would never reuse
         // the cells that other threads have returned meanwhile.
-        if !self.arrivals.returned.load(Relaxed).is_null() {
-            // SAFETY: 1. our caller holds the home, and nothing of it is borrowed.
+        if !self.returns.returned.load(Relaxed).is_null() {
+            // SAFETY: 1. our caller holds the arena, and nothing of it is borrowed.
             unsafe { self.take_returned() };
-            // SAFETY: 1. our caller holds the home. 2. no other borrow of it is alive.
-            if let Some(memory) = unsafe { self.held() }.recycle(class, layout) {
+            // SAFETY: 1. our caller holds the arena. 2. no other borrow of it is alive.
+            if let Some(memory) = unsafe { self.holder_state() }.recycle(class, layout) {
                 return memory;
             }
         }
         allocate_fresh(layout)
     }
 
-    /// Frees the cells that were returned, and sends the cells of other homes to them. Sending
+    /// Frees the cells that were returned, and sends the cells of other arenas to them. Sending
     /// comes last because it may free another runtime and call users' hooks, which may block in
-    /// place and end this home.
+    /// place and end this arena.
     ///
     /// # Safety
-    /// 1. The caller holds the home, and nothing of it is borrowed.
+    /// 1. The caller holds the arena, and nothing of it is borrowed.
     #[inline]
-    pub(crate) unsafe fn sweep(home: NonNull<Self>) {
-        let parcel = {
-            // SAFETY: a home lives as long as it is held.
-            let this = unsafe { home.as_ref() };
+    pub(crate) unsafe fn sweep(arena: NonNull<Self>) {
+        let outgoing = {
+            // SAFETY: an arena lives as long as it is held.
+            let this = unsafe { arena.as_ref() };
             // Relaxed: a hint; `take_returned` reads it again.
-            if !this.arrivals.returned.load(Relaxed).is_null() {
-                // SAFETY: 1. our caller holds the home, and nothing of it is borrowed.
+            if !this.returns.returned.load(Relaxed).is_null() {
+                // SAFETY: 1. our caller holds the arena, and nothing of it is borrowed.
                 unsafe { this.take_returned() };
             }
-            // SAFETY: 1. our caller holds the home. 2. no other borrow of it is alive.
-            unsafe { this.held() }.outbox.take()
+            // SAFETY: 1. our caller holds the arena. 2. no other borrow of it is alive.
+            unsafe { this.holder_state() }.outbox.take()
         };
-        parcel.send();
+        outgoing.send();
     }
 
     /// Returns true if enough cells wait in `returned` that the holder should sweep.
-    pub(crate) fn is_worth_a_sweep(&self) -> bool {
+    pub(crate) fn needs_sweep(&self) -> bool {
         // Relaxed: ordered by the token that wakes the holder. The count alone is not enough:
         // cells that came while it was reset have been taken but stay counted.
-        self.arrivals.waiting.load(Relaxed) >= WAITING
-            && !self.arrivals.returned.load(Relaxed).is_null()
+        self.returns.waiting.load(Relaxed) >= MAX_WAITING_WEIGHT
+            && !self.returns.returned.load(Relaxed).is_null()
     }
 
     /// Refuses new tasks from now on: C1.
     ///
     /// # Safety
-    /// 1. The caller holds the home, and nothing of it is borrowed.
+    /// 1. The caller holds the arena, and nothing of it is borrowed.
     pub(crate) unsafe fn refuse(&self) {
-        // SAFETY: 1. our caller holds the home. 2. no other borrow of it is alive.
-        unsafe { self.held() }.closed = true;
+        // SAFETY: 1. our caller holds the arena. 2. no other borrow of it is alive.
+        unsafe { self.holder_state() }.closed = true;
     }
 
     /// Takes one of the remaining tasks off the list, for `poll::stop`: C1. The caller must not
@@ -344,36 +344,37 @@ impl Home {
     /// from now on wait in `returned`, so this one stays.
     ///
     /// # Safety
-    /// 1. The caller holds the home, and nothing of it is borrowed; `refuse` was called.
+    /// 1. The caller holds the arena, and nothing of it is borrowed; `refuse` was called.
     pub(crate) unsafe fn next_to_stop(&self) -> Option<NonNull<Header>> {
-        // SAFETY: 1. our caller holds the home. 2. no other borrow of it is alive.
-        let held = unsafe { self.held() };
-        debug_assert!(held.closed, "stopping tasks of a home that takes new ones");
-        // SAFETY: 1. our caller holds the home, and the closure does not use it.
-        unsafe { self.change_list(List::pop_front) }.map(|Member(task)| task)
+        // SAFETY: 1. our caller holds the arena. 2. no other borrow of it is alive.
+        let holder_state = unsafe { self.holder_state() };
+        debug_assert!(holder_state.closed, "stopping tasks of an arena that takes new ones");
+        // SAFETY: 1. our caller holds the arena, and the closure does not use it.
+        unsafe { self.change_list(List::pop_front) }.map(|ListedTask(task)| task)
     }
 
-    /// Closes the home: C2 to C4. It must not be used afterwards.
+    /// Closes the arena: C2 to C4. It must not be used afterwards.
     ///
     /// # Safety
-    /// 1. The caller holds the home, and nothing of it is borrowed; `next_to_stop` has returned
+    /// 1. The caller holds the arena, and nothing of it is borrowed; `next_to_stop` has returned
     ///    `None`; and the caller gives up the right to hold it.
-    pub(crate) unsafe fn close(home: NonNull<Self>) {
-        // SAFETY: our caller holds the home, which keeps it alive until C4.
-        let this = unsafe { home.as_ref() };
-        let (parcel, mut free, live) = {
-            // SAFETY: 1. our caller holds the home. 2. no other borrow of it is alive.
-            let held = unsafe { this.held() };
-            let free = std::mem::replace(&mut held.free, [const { FreeList::new() }; CLASSES]);
-            (held.outbox.take(), free, held.live)
+    pub(crate) unsafe fn close(arena: NonNull<Self>) {
+        // SAFETY: our caller holds the arena, which keeps it alive until C4.
+        let this = unsafe { arena.as_ref() };
+        let (outgoing, mut free, live) = {
+            // SAFETY: 1. our caller holds the arena. 2. no other borrow of it is alive.
+            let holder_state = unsafe { this.holder_state() };
+            let free =
+                std::mem::replace(&mut holder_state.free, [const { FreeList::new() }; CLASSES]);
+            (holder_state.outbox.take(), free, holder_state.live)
         };
-        parcel.send();
+        outgoing.send();
         free.iter_mut().enumerate().for_each(|(class, list)| list.empty(class));
         // C2. Relaxed: published by C3.
-        this.left.store(live + 1, Relaxed);
-        // C3. AcqRel: publishes `left` to threads that find CLOSED, and sees what other threads
-        // did with the cells they returned. Pairs with `push_returned`, both ways.
-        let mut next = this.arrivals.returned.swap(CLOSED.as_ptr(), AcqRel);
+        this.remaining.store(live + 1, Relaxed);
+        // C3. AcqRel: publishes `remaining` to threads that find CLOSED, and sees what other
+        // threads did with the cells they returned. Pairs with `push_returned`, both ways.
+        let mut next = this.returns.returned.swap(CLOSED.as_ptr(), AcqRel);
         let mut freed = 1;
         while let Some(cell) = NonNull::new(next) {
             // SAFETY: the stack was taken whole; the cell is ours.
@@ -387,184 +388,185 @@ impl Home {
         }
         // C4.
         // SAFETY: 1. the counted cells are freed; the one more stands for the holder.
-        unsafe { Self::count_down(home, freed) };
+        unsafe { Self::count_down(arena, freed) };
     }
 
-    /// Counts `left` down, and frees the home at zero.
+    /// Counts `remaining` down, and frees the arena at zero.
     ///
     /// # Safety
-    /// 1. The caller freed `count` cells of a closed home; or it is the closing holder, which
+    /// 1. The caller freed `count` cells of a closed arena; or it is the closing holder, which
     ///    counts as one more.
-    unsafe fn count_down(home: NonNull<Self>, count: usize) {
-        // SAFETY: by obligation 1 `left` is not zero yet, so the home is alive.
-        let left = unsafe { &home.as_ref().left };
-        // AcqRel: every thread's last use of the home happens before it is freed. Pairs with
+    unsafe fn count_down(arena: NonNull<Self>, count: usize) {
+        // SAFETY: by obligation 1 `remaining` is not zero yet, so the arena is alive.
+        let remaining = unsafe { &arena.as_ref().remaining };
+        // AcqRel: every thread's last use of the arena happens before it is freed. Pairs with
         // itself.
-        if left.fetch_sub(count, AcqRel) == count {
-            // The home may hold the last reference to its runtime, and so to users' hooks: a
+        if remaining.fetch_sub(count, AcqRel) == count {
+            // The arena may hold the last reference to its runtime, and so to users' hooks: a
             // panic of theirs must not reach the worker that happens to free it.
             // SAFETY: no cell and no holder is left; the pointer came from `Box::leak`.
-            discard(unsafe { Box::from_raw(home.as_ptr()) });
+            discard(unsafe { Box::from_raw(arena.as_ptr()) });
         }
     }
 
-    /// Changes the list of tasks, excluding visitors: one side waits for the other.
+    /// Changes the list of tasks, excluding readers: one side waits for the other.
     ///
     /// # Safety
-    /// 1. The caller holds the home, and `change` does not come back here.
+    /// 1. The caller holds the arena, and `change` does not come back here.
     #[inline(always)]
-    unsafe fn change_list<R>(&self, change: impl FnOnce(&mut List<Member>) -> R) -> R {
-        // SAFETY: obligation 1: we hold the home and `change` does not call this; and the lock
-        // below keeps visitors out.
+    unsafe fn change_list<R>(&self, change: impl FnOnce(&mut List<ListedTask>) -> R) -> R {
+        // SAFETY: obligation 1: we hold the arena and `change` does not call this; and the lock
+        // below keeps readers out.
         let change = || self.tasks.with_mut(|tasks| change(unsafe { &mut *tasks }));
-        // The lock has models of its own; most models of homes have no visitor.
+        // The lock has models of its own; most models of arenas have no reader.
         #[cfg(all(blitz_loom, test))]
-        if self.visitors.get() == 0 {
+        if self.readers.get() == 0 {
             return change();
         }
-        self.roll.own(change)
+        self.list_lock.run_as_owner(change)
     }
 
-    /// Calls `look` with every task that is alive, and some that are about to be freed. Returns
-    /// false if the list could not be locked. No code but the engine's may run inside `look`,
+    /// Calls `f` with every task that is alive, and some that are about to be freed. Returns
+    /// false if the list could not be locked. No code but the engine's may run inside `f`,
     /// because the holder may be waiting.
     ///
     /// # Safety
-    /// 1. The home is not closed meanwhile. 2. There is one visitor at a time.
-    pub(crate) unsafe fn visit(&self, mut look: impl FnMut(NonNull<Header>)) -> bool {
-        let visited = self.roll.visit(|| {
+    /// 1. The arena is not closed meanwhile. 2. There is one reader at a time.
+    pub(crate) unsafe fn read_tasks(&self, mut f: impl FnMut(NonNull<Header>)) -> bool {
+        let was_read = self.list_lock.run_as_reader(|| {
             // SAFETY: the holder changes the list only while it owns the lock, and now the lock
-            // is a visitor's. Members are alive until they leave the list.
-            self.tasks.with(|tasks| unsafe { (*tasks).for_each(&mut look) });
+            // is a reader's. Members are alive until they leave the list.
+            self.tasks.with(|tasks| unsafe { (*tasks).for_each(&mut f) });
         });
-        visited.is_some()
+        was_read.is_some()
     }
 
-    /// Calls `look` with every listed task. No code but the engine's may run inside `look`.
+    /// Calls `f` with every listed task. No code but the engine's may run inside `f`.
     ///
     /// # Safety
-    /// 1. The caller holds the home, and `look` does not come back here.
-    pub(crate) unsafe fn for_each_held(&self, look: impl FnMut(NonNull<Header>)) {
-        // SAFETY: 1. our caller holds the home, and `look` does not use it.
-        unsafe { self.change_list(|tasks| tasks.for_each(look)) };
+    /// 1. The caller holds the arena, and `f` does not come back here.
+    pub(crate) unsafe fn for_each_task(&self, f: impl FnMut(NonNull<Header>)) {
+        // SAFETY: 1. our caller holds the arena, and `f` does not use it.
+        unsafe { self.change_list(|tasks| tasks.for_each(f)) };
     }
 
     /// Returns the holder's part.
     ///
     /// # Safety
-    /// 1. The caller holds the home. 2. No other borrow of it is alive.
+    /// 1. The caller holds the arena. 2. No other borrow of it is alive.
     #[inline(always)]
     #[allow(clippy::mut_from_ref, reason = "the right to hold is the borrow; see 2.")]
-    unsafe fn held(&self) -> &mut Held {
-        // SAFETY: obligations 1 and 2: the caller holds the home, and this is the only borrow.
-        self.held.with_mut(|held| unsafe { &mut *held })
+    unsafe fn holder_state(&self) -> &mut HolderState {
+        // SAFETY: obligations 1 and 2: the caller holds the arena, and this is the only borrow.
+        self.holder_state.with_mut(|holder_state| unsafe { &mut *holder_state })
     }
 
     /// Frees all cells in `returned`.
     ///
     /// # Safety
-    /// 1. The caller holds the home, and nothing of it is borrowed.
+    /// 1. The caller holds the arena, and nothing of it is borrowed.
     #[cold]
     unsafe fn take_returned(&self) {
-        // SAFETY: 1. our caller holds the home. 2. no other borrow of it is alive.
-        if unsafe { self.held() }.closed {
+        // SAFETY: 1. our caller holds the arena. 2. no other borrow of it is alive.
+        if unsafe { self.holder_state() }.closed {
             return;
         }
         // Relaxed: only a count for `cells_wait`.
-        self.arrivals.waiting.store(0, Relaxed);
+        self.returns.waiting.store(0, Relaxed);
         let order = if weakened!("take_back_sees") { Relaxed } else { Acquire };
         // Acquire: sees what other threads did with the cells before they returned them. Pairs
         // with the Release in `push_returned`.
-        let mut next = self.arrivals.returned.swap(ptr::null_mut(), order);
+        let mut next = self.returns.returned.swap(ptr::null_mut(), order);
         while let Some(cell) = NonNull::new(next) {
             // SAFETY: the stack was taken whole; the cell is ours.
             next = unsafe { next_returned(cell) };
-            // SAFETY: 1. our caller holds the home. 2. the cell was returned to this home, and is
+            // SAFETY: 1. our caller holds the arena. 2. the cell was returned to this arena, and is
             // ours.
-            unsafe { self.bury(cell) };
+            unsafe { self.reclaim(cell) };
         }
     }
 
     /// Takes a cell off the list; its memory is kept for the next task, or released.
     ///
     /// # Safety
-    /// 1. The caller holds the home, and nothing of it is borrowed. 2. The cell is of this home,
+    /// 1. The caller holds the arena, and nothing of it is borrowed. 2. The cell is of this arena,
     ///    listed, and the caller's.
     #[inline]
-    unsafe fn bury(&self, cell: NonNull<Header>) {
-        // SAFETY: obligations 1 and 2: we hold the home, and the cell is on its list.
+    unsafe fn reclaim(&self, cell: NonNull<Header>) {
+        // SAFETY: obligations 1 and 2: we hold the arena, and the cell is on its list.
         unsafe {
-            self.held().live -= 1;
+            self.holder_state().live -= 1;
             self.change_list(|tasks| tasks.remove(cell));
         }
-        // SAFETY: obligation 2: the cell is ours; and no visitor can find it in the list any more.
+        // SAFETY: obligation 2: the cell is ours; and no reader can find it in the list any more.
         unsafe { Header::drop_extra(cell) };
-        // SAFETY: obligation 1: we hold the home; and the cell is ours and not listed any more.
-        if !unsafe { self.held().keep(cell) } {
+        // SAFETY: obligation 1: we hold the arena; and the cell is ours and not listed any more.
+        if !unsafe { self.holder_state().keep(cell) } {
             // SAFETY: obligation 2: the cell is ours, and it is on no list any more.
             unsafe { release_memory(cell) };
         }
     }
 
-    /// Returns a chain of cells that ends in `last` to their home; `weight` is that of all.
+    /// Returns a chain of cells that ends in `last` to their arena; `weight` is that of all.
     ///
     /// # Safety
     /// 1. The caller freed the `count` cells from `first` to `last`, linked, all
-    ///    of this home, and gives them up.
+    ///    of this arena, and gives them up.
     unsafe fn push_returned(
-        home: NonNull<Self>,
+        arena: NonNull<Self>,
         (first, last): (NonNull<Header>, NonNull<Header>),
         count: usize,
         weight: usize,
     ) {
-        // SAFETY: the cells keep the home alive until they are pushed.
-        let this = unsafe { home.as_ref() };
-        // Relaxed: only a count; it must come first, since the home may be gone after
+        // SAFETY: the cells keep the arena alive until they are pushed.
+        let this = unsafe { arena.as_ref() };
+        // Relaxed: only a count; it must come first, since the arena may be gone after
         // the exchange.
-        let before = this.arrivals.waiting.fetch_add(weight, Relaxed);
-        let crossed = before.wrapping_add(weight) / WAITING != before / WAITING;
-        // The runtime is kept by this clone, not by the home.
+        let before = this.returns.waiting.fetch_add(weight, Relaxed);
+        let crossed =
+            before.wrapping_add(weight) / MAX_WAITING_WEIGHT != before / MAX_WAITING_WEIGHT;
+        // The runtime is kept by this clone, not by the arena.
         let schedule = crossed.then(|| this.runtime.schedule.clone());
         // Relaxed: a guess; and once CLOSED it stays so.
-        let mut top = this.arrivals.returned.load(Relaxed);
+        let mut top = this.returns.returned.load(Relaxed);
         loop {
             if top == CLOSED.as_ptr() {
                 // Acquire: the guess above was Relaxed, and `free_late` needs what the closer has
-                // done: it has read these cells, which are freed now, and has written `left`.
+                // done: it has read these cells, which are freed now, and has written `remaining`.
                 // Pairs with the AcqRel in `close`. A load and no fence, because ThreadSanitizer
                 // does not know what a fence orders.
-                let closed = this.arrivals.returned.load(Acquire);
-                debug_assert_eq!(closed, CLOSED.as_ptr(), "a closed home stays closed");
+                let closed = this.returns.returned.load(Acquire);
+                debug_assert_eq!(closed, CLOSED.as_ptr(), "a closed arena stays closed");
                 discard(schedule);
                 // SAFETY: 1. our obligation is the same.
-                return unsafe { free_late(home, first, count) };
+                return unsafe { free_late(arena, first, count) };
             }
             // SAFETY: obligation 1: the cells are ours, so is the link until the exchange succeeds.
             unsafe { last.as_ref().link.set(NonNull::new(top)) };
             let order = if weakened!("give_back_publishes") { Relaxed } else { Release };
             // Release: publishes the cells' contents. Pairs with the Acquire in `take_returned`
-            // and the AcqRel in `close`. Acquire on failure: CLOSED publishes `left`. Pairs with
-            // the AcqRel in `close`.
+            // and the AcqRel in `close`. Acquire on failure: CLOSED publishes `remaining`. Pairs
+            // with the AcqRel in `close`.
             let pushed =
-                this.arrivals.returned.compare_exchange_weak(top, first.as_ptr(), order, Acquire);
+                this.returns.returned.compare_exchange_weak(top, first.as_ptr(), order, Acquire);
             match pushed {
                 Ok(_) => break,
                 Err(seen) => top = seen,
             }
         }
         if let Some(schedule) = schedule {
-            schedule.cells_wait(home);
+            schedule.cells_wait(arena);
             discard(schedule);
         }
     }
 }
 
-/// Frees cells that were returned after their home was closed.
+/// Frees cells that were returned after their arena was closed.
 ///
 /// # Safety
-/// 1. The obligation of [`Home::push_returned`].
+/// 1. The obligation of [`Arena::push_returned`].
 #[cold]
-unsafe fn free_late(home: NonNull<Home>, first: NonNull<Header>, count: usize) {
+unsafe fn free_late(arena: NonNull<Arena>, first: NonNull<Header>, count: usize) {
     let mut next = first.as_ptr();
     for _ in 0..count {
         // SAFETY: obligation 1: the chain is ours and has `count` cells.
@@ -578,26 +580,27 @@ unsafe fn free_late(home: NonNull<Home>, first: NonNull<Header>, count: usize) {
     if weakened!("late_return_counts") {
         return;
     }
-    // SAFETY: 1. we freed `count` cells of a closed home.
-    unsafe { Home::count_down(home, count) };
+    // SAFETY: 1. we freed `count` cells of a closed arena.
+    unsafe { Arena::count_down(arena, count) };
 }
 
-/// The mark of a closed home: an address that no cell has.
+/// The mark of a closed arena: an address that no cell has.
 static CLOSED_MARK: u8 = 0;
 const CLOSED: NonNull<Header> = NonNull::from_ref(&CLOSED_MARK).cast();
 
 /// Returns true if this thread holds a core of the task's runtime, which therefore cannot go
 /// away meanwhile. Must be called [inside](current::inside).
 #[inline]
-pub(crate) fn is_of_this_core(task: NonNull<Header>) -> bool {
-    let Some(here) = current::with(|current| current.home.get()) else { return false };
-    // SAFETY: the caller's reference keeps the task alive, and the task its home.
-    let home = unsafe { task.as_ref() }.home;
-    // SAFETY: a held home is alive.
-    home == here || unsafe { ptr::addr_eq(home.as_ref().schedule(), here.as_ref().schedule()) }
+pub(crate) fn is_of_this_runtime(task: NonNull<Header>) -> bool {
+    let Some(held_arena) = current::with(|current| current.arena.get()) else { return false };
+    // SAFETY: the caller's reference keeps the task alive, and the task its arena.
+    let arena = unsafe { task.as_ref() }.arena;
+    // SAFETY: a held arena is alive.
+    arena == held_arena
+        || unsafe { ptr::addr_eq(arena.as_ref().schedule(), held_arena.as_ref().schedule()) }
 }
 
-/// Returns a cell without references to its home.
+/// Returns a cell without references to its arena.
 ///
 /// # Safety
 /// 1. A transition of the state required this of the caller, once. 2. The output was dropped
@@ -608,19 +611,19 @@ pub(crate) unsafe fn free(cell: NonNull<Header>) {
     // second has a slower way in; it is a function of its own, so that the first saves fewer
     // registers.
     unsafe {
-        match current::at_once_inside() {
+        match current::try_inside() {
             Some(inside) => free_inside(cell, inside),
-            None => free_at_length(cell),
+            None => free_slow(cell),
         }
     }
 }
 
-/// Does what [`free`] does when [`current::at_once_inside`] returned `None`.
+/// Does what [`free`] does when [`current::try_inside`] returned `None`.
 ///
 /// # Safety
 /// 1. and 2. The obligations of `free`.
 #[cold]
-unsafe fn free_at_length(cell: NonNull<Header>) {
+unsafe fn free_slow(cell: NonNull<Header>) {
     // SAFETY: our obligations 1 and 2 are those of `free_inside`.
     unsafe { free_inside(cell, current::inside()) };
 }
@@ -632,44 +635,44 @@ unsafe fn free_at_length(cell: NonNull<Header>) {
 #[inline(always)]
 unsafe fn free_inside(cell: NonNull<Header>, inside: Inside) {
     // SAFETY: obligation 1: the cell is ours.
-    let home = unsafe { cell.as_ref() }.home;
-    let Some(here) = current::with(|current| current.home.get()) else {
+    let arena = unsafe { cell.as_ref() }.arena;
+    let Some(held_arena) = current::with(|current| current.arena.get()) else {
         // The last cell may free a runtime and call users' hooks, which must not run inside.
         drop(inside);
         // SAFETY: 1. the cell is ours by obligation 1, and makes a chain of one.
-        return unsafe { Home::push_returned(home, (cell, cell), 1, weight(cell)) };
+        return unsafe { Arena::push_returned(arena, (cell, cell), 1, weight(cell)) };
     };
-    // SAFETY: 1. this thread holds `here`. 2. no borrow of it is alive, because none is kept
+    // SAFETY: 1. this thread holds `held_arena`. 2. no borrow of it is alive, because none is kept
     // while other code runs.
-    if here == home && !unsafe { here.as_ref().held() }.closed {
-        // SAFETY: 1. this thread holds the home. 2. by obligation 1 the cell is ours.
-        return unsafe { here.as_ref().bury(cell) };
+    if held_arena == arena && !unsafe { held_arena.as_ref().holder_state() }.closed {
+        // SAFETY: 1. this thread holds the arena. 2. by obligation 1 the cell is ours.
+        return unsafe { held_arena.as_ref().reclaim(cell) };
     }
-    // SAFETY: this thread holds `here` and no borrow of it is alive; the cell is ours by
-    // obligation 1, of `home`, and given up.
-    let parcel = unsafe { here.as_ref().held().outbox.put(cell, home) };
+    // SAFETY: this thread holds `held_arena` and no borrow of it is alive; the cell is ours by
+    // obligation 1, of `arena`, and given up.
+    let outgoing = unsafe { held_arena.as_ref().holder_state().outbox.put(cell, arena) };
     drop(inside);
-    if let Some(parcel) = parcel {
-        parcel.send();
+    if let Some(outgoing) = outgoing {
+        outgoing.send();
     }
 }
 
-/// Sweeps the home that this thread holds.
-pub(crate) fn sweep_held() {
-    if let Some(home) = current::with(|current| current.home.get()) {
-        // SAFETY: 1. this thread holds the home, and no borrow of it is alive.
-        unsafe { Home::sweep(home) };
+/// Sweeps the arena that this thread holds.
+pub(crate) fn sweep_held_arena() {
+    if let Some(arena) = current::with(|current| current.arena.get()) {
+        // SAFETY: 1. this thread holds the arena, and no borrow of it is alive.
+        unsafe { Arena::sweep(arena) };
     }
 }
 
-/// Returns true if the home that this thread holds is worth a sweep.
-pub(crate) fn held_is_worth_a_sweep() -> bool {
-    let home = current::with(|current| current.home.get());
-    // SAFETY: a held home is alive.
-    home.is_some_and(|home| unsafe { home.as_ref() }.is_worth_a_sweep())
+/// Returns true if the arena that this thread holds is worth a sweep.
+pub(crate) fn held_arena_needs_sweep() -> bool {
+    let arena = current::with(|current| current.arena.get());
+    // SAFETY: a held arena is alive.
+    arena.is_some_and(|arena| unsafe { arena.as_ref() }.needs_sweep())
 }
 
-impl Held {
+impl HolderState {
     /// Returns memory of that class, if some is kept.
     #[inline]
     fn recycle(&mut self, class: usize, layout: Layout) -> Option<NonNull<u8>> {
@@ -692,14 +695,14 @@ impl Held {
     /// caller must release the memory.
     ///
     /// # Safety
-    /// 1. The cell is of this home, no longer listed, and the caller's.
+    /// 1. The cell is of this arena, no longer listed, and the caller's.
     #[inline]
     #[must_use]
     unsafe fn keep(&mut self, cell: NonNull<Header>) -> bool {
         // SAFETY: obligation 1: the cell is the caller's, so its header can be read.
         let (layout, class) = classify(unsafe { cell.as_ref() }.vtable.layout);
         let Some(class) = class else { return false };
-        if self.kept_bytes + layout.size() > KEPT_BYTES {
+        if self.kept_bytes + layout.size() > MAX_KEPT_BYTES {
             return false;
         }
         self.kept_bytes += layout.size();
@@ -756,7 +759,7 @@ unsafe fn release_memory(cell: NonNull<Header>) {
 #[inline]
 unsafe fn weight(cell: NonNull<Header>) -> usize {
     // SAFETY: obligation 1: the cell is the caller's, so its header can be read.
-    1 + unsafe { cell.as_ref() }.vtable.layout.size() / WEIGHED
+    1 + unsafe { cell.as_ref() }.vtable.layout.size() / BYTES_PER_WEIGHT
 }
 
 /// Returns the cell after this one in a chain of returned cells, or null.
@@ -771,12 +774,12 @@ unsafe fn next_returned(cell: NonNull<Header>) -> *mut Header {
 
 /// A list of free memory of one class, last in first out.
 struct FreeList {
-    first: Option<NonNull<Spare>>,
+    first: Option<NonNull<FreeMemory>>,
 }
 
 /// The content of free memory: the link to the next.
-struct Spare {
-    next: Option<NonNull<Spare>>,
+struct FreeMemory {
+    next: Option<NonNull<FreeMemory>>,
 }
 
 impl FreeList {
@@ -786,10 +789,10 @@ impl FreeList {
 
     #[inline]
     fn pop(&mut self) -> Option<NonNull<u8>> {
-        let spare = self.first?;
+        let free_memory = self.first?;
         // SAFETY: `push` wrote the link, and the memory is the list's.
-        self.first = unsafe { spare.as_ref() }.next;
-        Some(spare.cast())
+        self.first = unsafe { free_memory.as_ref() }.next;
+        Some(free_memory.cast())
     }
 
     /// Adds memory to the list.
@@ -798,10 +801,10 @@ impl FreeList {
     /// 1. The memory is of this list's class, and given up.
     #[inline]
     unsafe fn push(&mut self, memory: NonNull<u8>) {
-        let spare = memory.cast::<Spare>();
+        let free_memory = memory.cast::<FreeMemory>();
         // SAFETY: obligation 1: the memory is given up, larger than a pointer, and aligned for one.
-        unsafe { spare.write(Spare { next: self.first }) };
-        self.first = Some(spare);
+        unsafe { free_memory.write(FreeMemory { next: self.first }) };
+        self.first = Some(free_memory);
     }
 
     fn empty(&mut self, class: usize) {
@@ -812,9 +815,9 @@ impl FreeList {
     }
 }
 
-/// A chain of cells of one other home, which will be returned there together.
+/// A chain of cells of one other arena, which will be returned there together.
 struct Outbox {
-    home: Option<NonNull<Home>>,
+    arena: Option<NonNull<Arena>>,
     ends: Option<(NonNull<Header>, NonNull<Header>)>,
     count: usize,
     weight: usize,
@@ -822,17 +825,17 @@ struct Outbox {
 
 impl Outbox {
     const fn empty() -> Self {
-        Self { home: None, ends: None, count: 0, weight: 0 }
+        Self { arena: None, ends: None, count: 0, weight: 0 }
     }
 
     /// Adds a cell; returns the cells that must be sent now, if any.
     ///
     /// # Safety
-    /// 1. The cell is the caller's, of `home`, and given up.
+    /// 1. The cell is the caller's, of `arena`, and given up.
     #[must_use]
-    unsafe fn put(&mut self, cell: NonNull<Header>, home: NonNull<Home>) -> Option<Outbox> {
-        let other = (self.home != Some(home)).then(|| self.take());
-        self.home = Some(home);
+    unsafe fn put(&mut self, cell: NonNull<Header>, arena: NonNull<Arena>) -> Option<Outbox> {
+        let other = (self.arena != Some(arena)).then(|| self.take());
+        self.arena = Some(arena);
         let first = self.ends.map(|(first, _)| first);
         // SAFETY: obligation 1: the cell is the caller's, and so is its link.
         unsafe { cell.as_ref().link.set(first) };
@@ -842,18 +845,18 @@ impl Outbox {
         // SAFETY: 1. the cell is the caller's.
         self.weight += unsafe { weight(cell) };
         // A chain that was just begun is not full.
-        other.or_else(|| (self.count >= BOX).then(|| self.take()))
+        other.or_else(|| (self.count >= OUTBOX_CELLS).then(|| self.take()))
     }
 
     fn take(&mut self) -> Outbox {
         std::mem::replace(self, Self::empty())
     }
 
-    /// Returns the cells to their home. User code may run, as in `count_down`.
+    /// Returns the cells to their arena. User code may run, as in `count_down`.
     fn send(self) {
-        if let (Some(home), Some(ends)) = (self.home, self.ends) {
+        if let (Some(arena), Some(ends)) = (self.arena, self.ends) {
             // SAFETY: 1. `put` linked the cells, which their callers gave up.
-            unsafe { Home::push_returned(home, ends, self.count, self.weight) };
+            unsafe { Arena::push_returned(arena, ends, self.count, self.weight) };
         }
     }
 }

@@ -1,0 +1,245 @@
+//! Models of how cells return to their arena, with real cells on a runtime that only counts.
+
+use std::{future::ready, panic::Location, ptr::NonNull};
+
+use super::{Arena, Origin, Schedule};
+use crate::engine::{
+    prim::{Arc, ids::Tally, model, thread},
+    queue::injector::Injector,
+    work::{
+        current,
+        task::{
+            cell::{Label, Task},
+            handle::JoinHandle,
+            poll,
+        },
+    },
+};
+
+/// A runtime that has an injector and no workers; its drop records that its last
+/// arena is gone.
+struct ArenaTestScheduler {
+    injector: Injector<Task>,
+    gone: std::sync::Arc<Tally>,
+}
+
+impl Schedule for ArenaTestScheduler {
+    fn place(&self, task: Task, _origin: Origin) {
+        // A closed injector returns the entry, and dropping it is right.
+        drop(self.injector.push(task));
+    }
+
+    fn cells_wait(&self, _arena: NonNull<Arena>) {}
+}
+
+impl Drop for ArenaTestScheduler {
+    fn drop(&mut self) {
+        self.gone.add();
+    }
+}
+
+/// A pointer that may go to another thread.
+struct SendPtr<T>(T);
+// SAFETY: the value is an arena or a cell, which the models hand over to the other thread.
+unsafe impl<T> Send for SendPtr<T> {}
+
+fn world() -> (NonNull<Arena>, std::sync::Arc<Tally>) {
+    let (arena, _, gone) = world_with_injector();
+    (arena, gone)
+}
+
+fn world_with_injector()
+-> (NonNull<Arena>, std::sync::Arc<ArenaTestScheduler>, std::sync::Arc<Tally>) {
+    let gone = std::sync::Arc::new(Tally::default());
+    let scheduler =
+        std::sync::Arc::new(ArenaTestScheduler { injector: Injector::new(), gone: gone.clone() });
+    (Arena::new(scheduler.clone()), scheduler, gone)
+}
+
+/// Returns the handle of a task that has run, which is the only reference to it.
+fn spent(arena: NonNull<Arena>) -> JoinHandle<()> {
+    // SAFETY: the test holds the arena.
+    let (task, header) = unsafe { Arena::spawn(arena, ready(()), Label::at(Location::caller())) };
+    poll::run(task, 0);
+    // SAFETY: 1. this is the join reference of the new task.
+    unsafe { JoinHandle::new(header) }
+}
+
+/// Closes the arena as its holder does at the end.
+fn end(arena: NonNull<Arena>) {
+    // SAFETY: the test holds the arena, and gives it up.
+    unsafe {
+        arena.as_ref().refuse();
+        while let Some(task) = arena.as_ref().next_to_stop() {
+            poll::stop(task);
+        }
+        Arena::close(arena);
+    }
+}
+
+#[test]
+fn cells_return_to_their_arena_from_another_thread() {
+    model(|| {
+        let (arena, gone) = world();
+        let handle = spent(arena);
+        let other = thread::spawn(move || drop(handle));
+        // Not `sweep`, which loads first: loom forgets a load as soon as another
+        // thread has loaded too, and would not try the exchange in between.
+        // SAFETY: this thread holds the arena.
+        unsafe { arena.as_ref().take_returned() };
+        other.join().unwrap();
+        // SAFETY: 1. this thread holds the arena.
+        unsafe { Arena::sweep(arena) };
+        // SAFETY: this thread holds the arena.
+        assert_eq!(
+            unsafe { arena.as_ref().holder_state() }.live,
+            0,
+            "the cell did not return to its arena"
+        );
+        end(arena);
+        assert_eq!(gone.get(), 1);
+    });
+}
+
+#[test]
+fn closing_against_a_late_return_frees_everything_once() {
+    model(|| {
+        let (arena, gone) = world();
+        let handle = spent(arena);
+        let other = thread::spawn(move || drop(handle));
+        end(arena);
+        other.join().unwrap();
+        assert_eq!(gone.get(), 1, "the arena was not freed, or freed twice");
+    });
+}
+
+#[test]
+fn two_late_returns_free_the_arena_once() {
+    model(|| {
+        let (arena, gone) = world();
+        let handles = [spent(arena), spent(arena)];
+        end(arena);
+        assert_eq!(gone.get(), 0, "an arena was freed before its cells");
+        let others = handles.map(|handle| thread::spawn(move || drop(handle)));
+        for other in others {
+            other.join().unwrap();
+        }
+        assert_eq!(gone.get(), 1);
+    });
+}
+
+#[test]
+fn shutdown_against_wake_drops_the_future_once() {
+    model(|| {
+        let (arena, scheduler, gone) = world_with_injector();
+        let drops = Arc::new(());
+        let future = {
+            let drops = drops.clone();
+            async move {
+                let _drops = drops;
+                std::future::pending::<()>().await;
+            }
+        };
+        // SAFETY: the test holds the arena.
+        let (task, header) = unsafe { Arena::spawn(arena, future, Label::at(Location::caller())) };
+        assert!(!poll::run(task, 0));
+        // SAFETY: 1. the waker has a reference of its own, which is added here.
+        let waker = unsafe {
+            header.as_ref().state.add_ref();
+            crate::engine::work::task::waker::from_header(header)
+        };
+        // SAFETY: 1. this is the join reference of the new task.
+        let handle = unsafe { JoinHandle::<()>::new(header) };
+        let other = thread::spawn(move || waker.wake());
+        // Shutdown, in the order of `pool/stop.rs`: arenas, then the injector.
+        // SAFETY: the test holds the arena.
+        unsafe { arena.as_ref().refuse() };
+        // SAFETY: 1. the test holds the arena, and `refuse` was called.
+        while let Some(task) = unsafe { arena.as_ref().next_to_stop() } {
+            // SAFETY: 1. the arena keeps the task.
+            unsafe { poll::stop(task) };
+        }
+        assert_eq!(Arc::strong_count(&drops), 1, "shutdown returned before the future was dropped");
+        scheduler.injector.close();
+        while let Some(task) = scheduler.injector.pop() {
+            drop(task);
+        }
+        // SAFETY: 1. the test holds the arena, and gives it up.
+        unsafe { Arena::close(arena) };
+        other.join().unwrap();
+        drop((handle, scheduler));
+        assert_eq!(gone.get(), 1);
+    });
+}
+
+#[test]
+fn a_cell_freed_on_a_foreign_core_returns_to_its_arena() {
+    model(|| {
+        let (arena, gone) = world();
+        let (foreign, foreign_gone) = world();
+        let handle = spent(arena);
+        let foreign = SendPtr(foreign);
+        let other = thread::spawn(move || {
+            let foreign = foreign;
+            let SendPtr(foreign) = foreign;
+            current::with(|current| current.arena.set(Some(foreign)));
+            drop(handle);
+            // SAFETY: this thread holds the foreign arena.
+            unsafe { Arena::sweep(foreign) };
+            current::with(|current| current.arena.set(None));
+            end(foreign);
+        });
+        end(arena);
+        other.join().unwrap();
+        assert_eq!(gone.get(), 1);
+        assert_eq!(foreign_gone.get(), 1);
+    });
+}
+
+#[cfg(not(blitz_loom))]
+#[test]
+fn cells_are_recycled_and_the_kept_bytes_are_bounded() {
+    let (arena, gone) = world();
+    current::with(|current| current.arena.set(Some(arena)));
+    let first = spent(arena);
+    let address = cell_of(&first);
+    drop(first);
+    let second = spent(arena);
+    assert_eq!(cell_of(&second), address, "the cell was not recycled");
+    drop(second);
+    let many: Vec<_> = (0..20_000).map(|_| spent(arena)).collect();
+    drop(many);
+    // SAFETY: this thread holds the arena.
+    let kept = unsafe { arena.as_ref().holder_state() }.kept_bytes;
+    assert!(kept > 0 && kept <= super::MAX_KEPT_BYTES, "{kept}");
+    current::with(|current| current.arena.set(None));
+    end(arena);
+    assert_eq!(gone.get(), 1);
+}
+
+#[cfg(not(blitz_loom))]
+fn cell_of(handle: &JoinHandle<()>) -> usize {
+    handle.header_address()
+}
+
+#[cfg(not(blitz_loom))]
+#[test]
+#[cfg_attr(not(target_pointer_width = "64"), ignore = "it is of words of 64 bits")]
+fn a_small_task_is_small() {
+    // The header, and a future of 64 bytes; the stage's tag takes no room of its own.
+    struct Sized64([u64; 8]);
+    impl std::future::Future for Sized64 {
+        type Output = ();
+        fn poll(
+            self: std::pin::Pin<&mut Self>,
+            _: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<()> {
+            assert_eq!(self.0, [0; 8]);
+            std::task::Poll::Ready(())
+        }
+    }
+    // With `tracing`, each header also holds the task's span.
+    let span = if cfg!(feature = "tracing") { 24 } else { 0 };
+    assert_eq!(size_of::<super::Header>(), 88 + span);
+    assert!(size_of::<super::Cell<Sized64>>() <= 152 + span);
+}
